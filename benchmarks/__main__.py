@@ -30,6 +30,8 @@ BENCHMARKS = (
     "phases",
     "headroom",
     "few_samples",
+    "earlier_workloads",
+    "without_learning",
     "contingencies",
     "iterative_agents",
     "planted_judgings",

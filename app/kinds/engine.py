@@ -75,7 +75,8 @@ def deciding_policy(snapshot: Snapshot, agent: str | None, heuristic: str, *, ex
     if snapshot.rule or not explained:
         return DecidedBy("heuristic", heuristic)
     if snapshot.model is None:
-        return DecidedBy("heuristic", heuristic, "no_model", "no domain model yet,")
+        predicted = f" predicted {snapshot.similar}," if snapshot.similar else ""
+        return DecidedBy("heuristic", heuristic, "no_model", f"no domain model yet,{predicted}")
     return DecidedBy("heuristic", heuristic, "no_agent", NO_AGENT)
 
 

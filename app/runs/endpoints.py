@@ -31,6 +31,7 @@ from app.kinds.registry import KINDS
 from app.runs import service
 from app.runs.reporter import Reporter
 from app.runs.service import IterationRead, RunListed, RunPatch, RunRead, RunStarted, RunState, WorkloadOnly
+from app.workloads import priors
 
 STARTS = [kind.start for kind in KINDS.values()]
 RunId = Annotated[str, Path(alias="run", max_length=64, description="The run's id.")]
@@ -55,6 +56,8 @@ def start(
     named = WorkloadOnly.model_validate(body)
     state = request.app.state
     compiled = state.compiled_workloads.current(named.workload, caller.tenant)  # other processes may have changed it
+    if compiled.snapshot.model is None and priors.renew(database, caller.tenant, named.workload):
+        compiled = state.compiled_workloads.current(named.workload, caller.tenant)
 
     def token(answer: dict[str, Any]) -> dict[str, Any]:
         return {**answer, "token": keys.issue_run_token(database, caller, answer["id"])}

@@ -20,7 +20,7 @@ from app.http.pagination import PageRequest, Slice
 from app.kinds.contract.engine import DEFAULT_ROLE
 from app.kinds.registry import KINDS, AnySpec, read_or_raw, read_spec
 from app.retention import held
-from app.workloads import members
+from app.workloads import members, priors
 
 # API schemas of workloads.
 
@@ -38,6 +38,11 @@ class WorkloadRead(BaseModel):
         description="Versions of the serving agents, by role; a role not listed is served by a heuristic."
     )
     revision: int = Field(description="Grows with every change that affects the workload's decisions.")
+    similar_workloads: list[str] = Field(
+        default_factory=list,
+        description="Names of the tenant's similar workloads from whose domain models its first decisions are "
+        "predicted, until it has one of its own.",
+    )
     currency: str = Field(default_factory=text.currency, description="Currency of all prices: a sign or a code.")
     created_at: datetime
 
@@ -64,15 +69,20 @@ def register(database: Database, tenant: str, spec: Any, record: Record = no_rec
         Conflict: another spec has that name, or it is another workload's id.
         Invalid: a member doesn't exist, or can't be a member.
     """
+    with database.reading() as session:
+        is_new = members.find(session, tenant, spec.name) is None
+    prior = priors.make(database, tenant, spec) if is_new else None  # before the database is locked
     try:
         with database.session() as session:
-            return _register(session, tenant, spec, record)
+            return _register(session, tenant, spec, prior, record)
     except IntegrityError:  # another caller registered that name between our look and our insert
         with database.session() as session:
-            return _register(session, tenant, spec, record)
+            return _register(session, tenant, spec, prior, record)
 
 
-def _register(session: Session, tenant: str, spec: Any, record: Record) -> WorkloadRead:
+def _register(
+    session: Session, tenant: str, spec: Any, prior: Mapping[str, Any] | None, record: Record
+) -> WorkloadRead:
     present = members.find(session, tenant, spec.name)
     if present is not None and present.name != spec.name:  # requests for that one by id would get this one
         message = "must not be another workload's id"
@@ -81,7 +91,13 @@ def _register(session: Session, tenant: str, spec: Any, record: Record) -> Workl
         answer, status = _same(present, spec), PRESENT
     else:
         members.require(session, tenant, spec)
-        workload = Workload(tenant=tenant, name=spec.name, kind=spec.kind, spec=spec.model_dump(mode="json"))
+        workload = Workload(
+            tenant=tenant,
+            name=spec.name,
+            kind=spec.kind,
+            spec=spec.model_dump(mode="json"),
+            prior=None if prior is None else dict(prior),
+        )
         session.add(workload)
         session.flush()
         audit.add(session, tenant, "workload.create", f"workload {spec.name}")
@@ -139,6 +155,7 @@ def _beside_spec(workload: Workload) -> dict[str, Any]:
         "champion": workload.champion(DEFAULT_ROLE),
         "champions": {role: champion.version for role, champion in workload.champions.items()},
         "revision": workload.revision,
+        "similar_workloads": list((priors.made(workload) or {}).get("workloads", ())),
         "created_at": workload.created_at,
     }
 

@@ -34,7 +34,7 @@ from app.kinds.contract.inputs import IncompatibleModel
 from app.kinds.forecasting.answer import next_hour
 from app.kinds.registry import KINDS, layout_of, load_artifact, read_spec
 from app.policies.base import IncompatibleArtifact
-from app.workloads import members, service
+from app.workloads import members, priors, service
 
 LEAST_BYTES, FACTOR = 64 << 10, 4
 """Memory of a cached workload in bytes: at least, and per stored byte of its data."""
@@ -234,6 +234,7 @@ def load(database: Database, workload: Workload) -> Snapshot:
         problem=champion.problem if champion else problem,
         policies=policies,
         shadow=None if tried is None else _shadow(tried, layout, workload),
+        prior=priors.made(workload) if readable is None else None,
         coming=next_hour(forecasters, counted),
         members=told,
         stored_bytes=sum(sizes) + json_size(workload.spec),

@@ -11,6 +11,7 @@ import msgspec
 import numpy as np
 
 from app.kinds.contract.engine import EncodedDecision, Pending, Snapshot
+from app.kinds.contract.kind import Prior
 from app.kinds.iterative.contingencies import Segment
 from app.kinds.iterative.engine import CheckedReport
 from app.kinds.iterative.kind import KIND
@@ -43,9 +44,12 @@ def features_told(layout: Layout, features: list[float], upcoming: list[list[flo
 
 
 class Engine:
-    """E runs of one workload under the engine that the service answers with; ``agent`` is an exported policy."""
+    """E runs of one workload under the engine that the service answers with; ``agent`` is an exported policy, ``prior``
+    what its tenant's earlier workloads say."""
 
-    def __init__(self, profile: Profile, agent: bytes | None = None, model: bytes | None = None) -> None:
+    def __init__(
+        self, profile: Profile, agent: bytes | None = None, model: bytes | None = None, prior: Prior | None = None
+    ) -> None:
         self.name = "Steward's engine" + (", agent" if agent else "")
         self.layout, self._engine = Layout(profile.spec), KIND.engine
         fitted = fitted_model(profile) if model is None else model
@@ -61,6 +65,7 @@ class Engine:
                 agent_version=1 if agent else None,
                 artifact=KIND.artifact(agent) if agent else None,
                 revision=1,
+                prior=prior,
             )
         )
 

@@ -91,6 +91,7 @@ def upgrade() -> None:
         sa.Column("revision", sa.Integer(), nullable=False),
         sa.Column("drift", JSON, nullable=True),
         sa.Column("retention", JSON, nullable=True),
+        sa.Column("prior", JSON, nullable=True),
         sa.Column("deleted_agent", sa.Integer(), nullable=True),
         sa.Column("deleted_model", sa.Integer(), nullable=True),
         sa.Column("id", sa.String(length=32), nullable=False),

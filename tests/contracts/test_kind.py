@@ -22,8 +22,8 @@ from pydantic import TypeAdapter, ValidationError
 
 from app.charts.figures import Figure
 from app.kinds.contract.engine import ADDED, DecisionBase, EncodedDecision, Pending, Shadow, Snapshot
-from app.kinds.contract.inputs import Contradiction, InvalidInput, Sample
-from app.kinds.contract.kind import Kind, RunStart, changed_terms
+from app.kinds.contract.inputs import Contradiction, IncompatibleModel, InvalidInput, Sample
+from app.kinds.contract.kind import Earlier, Kind, RunStart, changed_terms
 from app.kinds.contract.run_outcome import EndedRun
 from app.kinds.contract.samples import ExecutionBase, SampleCodec
 from app.kinds.contract.views import Learnt, RunHistory, Step
@@ -55,6 +55,16 @@ def spec_of(kind: Kind) -> Any:
 def compiled(kind: Kind) -> Compiled:
     spec = spec_of(kind)
     return kind.engine.compile(Snapshot("w", spec.name, 1, spec, layout_of(spec), None, None, None, None, 1))
+
+
+def test_without_earlier_workloads_that_can_be_read_there_is_no_prior(kind: Kind) -> None:
+    spec = spec_of(kind)
+
+    def unreadable() -> Any:
+        raise IncompatibleModel("its table can't be read")
+
+    assert kind.prior(layout_of(spec), []) is None
+    assert kind.prior(layout_of(spec), [Earlier(spec, unreadable)] * 2) is None
 
 
 def begin(kind: Kind, on: Compiled) -> EncodedDecision:

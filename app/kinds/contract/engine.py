@@ -183,6 +183,8 @@ class Snapshot:
         problem: reason why the champion or the model can't be used; empty: none.
         policies: champions by role.
         shadow: agent consulted in all runs without a shadow of their own.
+        prior: what its first decisions are predicted from, without a domain model (``app.kinds.contract.kind.Prior``);
+            None: what workloads are like in general.
         coming: forecast counts for the next hour by name of series; only series with recent counts.
         members: member workloads by name.
         rule: name of the rule that decides in place of agents and the default rule; empty: none.
@@ -203,11 +205,18 @@ class Snapshot:
     problem: str = ""
     policies: Mapping[str, RolePolicy] = field(default_factory=dict)
     shadow: Shadow | None = None
+    prior: Mapping[str, Any] | None = None
     coming: Mapping[str, NextHour] = field(default_factory=dict)
     members: Mapping[str, Member] = field(default_factory=dict)
     rule: str = ""
     stored_bytes: int = 0
     compiled: dict[str, Any] = field(default_factory=dict, repr=False)
+
+    @property
+    def similar(self) -> str:
+        """Text on what the first decisions are predicted from, such as "from 3 similar workloads"; "": nothing."""
+        count = len(self.prior["workloads"]) if self.prior else 0
+        return f"from {count} similar workload{'s' if count > 1 else ''}" if count else ""
 
     @property
     def answering(self) -> int | None:

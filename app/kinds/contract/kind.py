@@ -7,7 +7,7 @@ A kind is a package that separates the *system interface* (reports and decisions
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal, NamedTuple
@@ -220,6 +220,25 @@ def no_member(layout: Any, model: Any) -> None:
     """Return None: a workload of this kind can't be a job of another."""
 
 
+class Earlier(NamedTuple):
+    """Another workload of the same kind and tenant: its ``spec``, and ``model``, which reads its newest domain model
+    and raises ``IncompatibleModel`` if that can't be used."""
+
+    spec: Any
+    model: Callable[[], Any]
+
+
+Prior = Mapping[str, Any]
+"""What a workload's first decisions are predicted from, as JSON: ``workloads`` has the names of the ``Earlier`` ones
+that were used, at least one; the other members are the kind's own."""
+MOST_EARLIER = 32
+"""Most earlier workloads of which a prior is made."""
+
+
+def no_prior(layout: Any, earlier: Iterable[Earlier]) -> Prior | None:
+    """Return None: workloads of this kind learn nothing from earlier ones."""
+
+
 def no_terms(spec: Any) -> Terms:  # noqa: ARG001
     """Return no terms: no change of the spec outdates an agent."""
     return {}
@@ -273,6 +292,9 @@ class Kind:
             ``members``. They must exist as long as it does; decisions find them in their ``Snapshot``.
         member: a workload as a job of another, from its layout and domain model (None before the first); None: not
             possible.
+        prior: makes the prior of a workload without a domain model from its layout and the tenant's earlier workloads,
+            newest first, of which it uses at most ``MOST_EARLIER`` similar ones; None if none is similar, or the
+            workload opts out. Decisions find it in their ``Snapshot``.
         artifact: deserialises a policy; raises ``IncompatibleArtifact``.
         check: raises ``IncompatibleArtifact`` if a policy doesn't fit a layout.
         terms: a spec's targets, weights and prices that agents are trained for; beyond their bounds, one is outdated.
@@ -305,6 +327,7 @@ class Kind:
     forecasters: Callable[[Any], Sequence[Forecaster]] = nothing
     members: Callable[[Any], Sequence[str]] = nothing
     member: Callable[[Any, Any], Member | None] = no_member
+    prior: Callable[[Any, Iterable[Earlier]], Prior | None] = no_prior
     artifact: Callable[[bytes], Artifact] = artifact.load
     check: Callable[[Artifact, Any], None] = same_layout
     terms: Callable[[Any], Terms] = no_terms

@@ -18,7 +18,7 @@ from app.kinds.engine import NO_AGENT, DecidedBy, deciding_policy
 from app.kinds.iterative.heuristics import HEURISTICS, MODEL_PREDICTIVE, default_heuristic, own_terms
 from app.kinds.iterative.observation import Preferences, preferences_of
 from app.kinds.iterative.policies import in_force
-from app.kinds.iterative.prior import prior_table
+from app.kinds.iterative.prior import is_supported, prior_table
 from app.kinds.iterative.projector import Projector
 from app.kinds.iterative.reasons import AllocationText, in_words, wording
 from app.kinds.iterative.spec import Resource
@@ -34,7 +34,7 @@ class Compiled:
     Attributes:
         snapshot, layout, projector: the workload, its layout, and its domain model.
         belief: identifies the model of which runs estimate their effect: the version of the domain model or, without
-            one, minus 1 minus a hash of the targets, which set the prior's scale.
+            one, minus 1 minus a hash of the targets, which set the prior's scale, and of what the prior was made of.
         agent: the champion's policy; None: the heuristic decides.
         heuristic: name of the policy that decides without a champion, or if it fails; per run: ``heuristics``.
         chosen: rule that the snapshot names; None: none.
@@ -44,11 +44,14 @@ class Compiled:
     """
 
     def __init__(self, snapshot: Snapshot) -> None:
-        self.snapshot, self.layout = snapshot, snapshot.layout
-        model = in_force(snapshot.model, self.layout.spec) if snapshot.model else prior_table(self.layout)
+        self.layout = snapshot.layout
+        if not is_supported(self.layout):  # a target may have been removed since
+            snapshot = replace(snapshot, prior=None)
+        self.snapshot, fitted, prior = snapshot, snapshot.model, snapshot.prior
+        model = in_force(fitted, self.layout.spec) if fitted else prior_table(self.layout, prior)
         self.projector = Projector(self.layout, model)
-        prior = -1 - crc32(self.layout.targets.tobytes())
-        self.belief = (snapshot.model_version or 0) if snapshot.model else prior
+        made_of = self.layout.targets.tobytes() + msgspec.json.encode(prior, order="sorted")
+        self.belief = (snapshot.model_version or 0) if fitted else -1 - crc32(made_of)
         self.chosen = replace(HEURISTICS[snapshot.rule], everywhere=True) if snapshot.rule else None
         self.heuristic = (self.chosen or default_heuristic(self.projector)).name
         self.agent: Artifact | None = snapshot.artifact

@@ -357,7 +357,8 @@ def begin(compiled: Compiled, state: State, *, live: bool = True) -> KindDecisio
     if not informed:
         first = reasons.first_without_model(context, compiled.snapshot.problem)
     elif projector.table.prior:
-        first = reasons.first_by_prior(compiled.words, context, compiled.snapshot.problem)
+        snapshot = compiled.snapshot
+        first = reasons.first_by_prior(compiled.words, context, snapshot.problem, snapshot.similar)
     else:
         first = reasons.first(compiled.words, context)
     text, notices = add_notices(first.text, "", context.decided.beyond if informed else "", NONE, "")

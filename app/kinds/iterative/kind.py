@@ -8,6 +8,7 @@ from app.kinds.iterative.example import EXAMPLE
 from app.kinds.iterative.heuristics import HEURISTICS
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.model import ModelTable
+from app.kinds.iterative.prior import own_prior
 from app.kinds.iterative.projection import member
 from app.kinds.iterative.query import PARAMETERS
 from app.kinds.iterative.report import Decision, IterationRunStart
@@ -47,6 +48,7 @@ KIND = Kind(
     model=ModelTable.from_bytes,
     apply_patch=apply_patch,
     member=member,
+    prior=own_prior,
     artifact=policies.load,
     check=policies.check,
     terms=policies.terms,  # outside of which the guard answers in a policy's place

@@ -7,17 +7,21 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from app.kinds.contract.inputs import IncompatibleModel
+from app.kinds.contract.kind import MOST_EARLIER, Earlier, Prior
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.model import UNINFORMED_EFFECT_SD, ModelTable, initial_table, targets_per_iteration
+from app.kinds.iterative.spec import Resource, Spec
 
 Floats = NDArray[np.float64]
 
@@ -99,32 +103,59 @@ def population() -> list[tuple[str, float]]:
     return [(str(name), float(share)) for name, share in read["members"]]
 
 
-def prior_table(layout: Layout) -> ModelTable:
-    """Return the domain model before any samples: K members that scale as a population of workloads does.
+def is_supported(layout: Layout) -> bool:
+    """Return whether anything is predicted before any samples: with a target for the duration, and without features."""
+    return layout.spec.metrics[layout.seconds].target is not None and not layout.features
+
+
+class _Scale(NamedTuple):
+    """Allocations of a workload with R resources, in units.
+
+    Attributes:
+        grid: all allocations, [A, R]; nothing of a resource is taken for half of its least amount.
+        centre: middle of the range, to which laws are relative, [R].
+        meeting: where workloads meet their targets, [R].
+    """
+
+    grid: Floats
+    centre: Floats
+    meeting: Floats
+
+    def curve(self, name: str, share: Floats, units: Floats) -> Floats:
+        """Return the log of seconds at ``units`` [n, R] over those at ``meeting``, [n], by a law and its share [R]."""
+        values = LAWS[name](np.vstack([units, self.meeting]) / self.centre, share[None])[:, 0]
+        return np.asarray(values[:-1] - values[-1], np.float64)
+
+
+def _scale(layout: Layout) -> _Scale:
+    units = layout.allocations
+    low, high = np.where(units > 0, units, np.inf).min(axis=0), units.max(axis=0)
+    return _Scale(np.maximum(units, low / 2), np.sqrt(low * high), low ** (1 - MIDDLE) * high**MIDDLE)
+
+
+def prior_table(layout: Layout, own: Prior | None = None) -> ModelTable:
+    """Return the domain model before any samples: K members that scale as a population of workloads does, and as those
+    of the prior ``own`` that ``own_prior`` has made of the tenant's (None: the population alone).
 
     Its scale comes from the targets; every metric is taken to fall as allocations grow, those with a target of at least
-    so much to rise. Without a target for the duration, or with features, it is ``initial_table``, which predicts
-    nothing.
+    so much to rise. Where it isn't supported it is ``initial_table``, which predicts nothing.
     """
+    if not is_supported(layout):
+        return initial_table(layout)
     metrics = layout.spec.metrics
     aimed_at = np.array([metric.target is not None for metric in metrics])
-    if not aimed_at[layout.seconds] or layout.features:
-        return initial_table(layout)
-    members = population()
-    low, high = np.where(layout.allocations > 0, layout.allocations, np.inf).min(axis=0), layout.allocations.max(axis=0)
-    grid = np.maximum(layout.allocations, low / 2)  # nothing of a resource is taken for half of the least amount
-    centre, meeting = np.sqrt(low * high), low ** (1 - MIDDLE) * high**MIDDLE
-    parts = np.random.default_rng(0).dirichlet(np.ones(grid.shape[1]), len(members))  # of each resource in the share
-    curves = np.empty((len(members), len(grid)))
-    for k, (name, share) in enumerate(members):
-        curve = LAWS[name](np.vstack([grid, meeting]) / centre, share * parts[None, k])[:, 0]
-        curves[k] = curve[:-1] - curve[-1] - np.log(SPARE)
+    scale, noise_sd = _scale(layout), np.array([NOISE_SD[metric.scope] for metric in metrics])
+    parts = np.random.default_rng(0).dirichlet(np.ones(len(layout.resources)), len(population()))
+    members = [(name, share * part, -np.log(SPARE)) for (name, share), part in zip(population(), parts, strict=True)]
+    for name, share, over in own["members"] if own else ():
+        if name in LAWS:  # it is stored: laws may have changed
+            members.append((name, np.array(share), over - noise_sd[layout.seconds] ** 2 / 2))
+    curves = np.stack([scale.curve(name, share, scale.grid) + over for name, share, over in members])
     rises = np.array([i != layout.seconds and metric.goal == "at_least" for i, metric in enumerate(metrics)])
     apart = np.where(rises, -1.0, 1.0)[None, :, None] * curves[:, None]  # [K, M, A]
     level = targets_per_iteration(layout)
     mean = (level[:, None] + apart.mean(axis=0)).astype(np.float32)
     effect_sd = np.where(aimed_at, EFFECT_SD, UNINFORMED_EFFECT_SD)
-    noise_sd = np.array([NOISE_SD[metric.scope] for metric in metrics])
     marginal, residual = REACH * np.hypot(effect_sd, noise_sd), REACH * noise_sd
     return replace(
         initial_table(layout),
@@ -140,3 +171,87 @@ def prior_table(layout: Layout) -> ModelTable:
         informed=True,
         prior=True,
     )
+
+
+# The tenant's own earlier workloads: laws fitted to the members of their domain models, by how similar they are.
+#
+# Scaling and the time to spare are theirs; to take their noise, too, gained nothing.
+
+
+WORTH = 1.0  # earlier workloads that the population is worth
+MOST_OWN = 16  # members
+EACH = 8  # members of an earlier workload's domain model that are looked at
+POINTS = 64  # allocations at which a law is fitted to one
+LEAST_OVERLAP = 0.25  # of the ranges of allocations, in logarithms
+
+
+def own_prior(layout: Layout, earlier: Iterable[Earlier]) -> Prior | None:
+    """Make a prior of the tenant's earlier workloads, of which those weigh more that are more similar.
+
+    ``members`` of the prior are equally likely: each a law's name, the share of the work that each resource shortens,
+    [R], and the log of mean seconds at the middle of the allocations over the target.
+    """
+    if not is_supported(layout):
+        return None
+    names, weights, members = list[str](), list[float](), list[list[Any]]()  # of each member of each workload
+    similar = ((one, weight) for one in earlier if (weight := similarity(layout.spec, one.spec)) > 0)
+    for one, weight in itertools.islice(similar, MOST_EARLIER):
+        try:
+            found = _fitted_laws(layout, Layout(one.spec), one.model())
+        except IncompatibleModel:
+            continue
+        names += [one.spec.name] * len(found)
+        weights += [weight / len(found)] * len(found)
+        members += found
+    if not members:
+        return None
+    total = sum(weights)
+    count = max(1, round(MOST_OWN * total / (total + WORTH)))
+    chosen = np.searchsorted(np.cumsum(weights), (np.arange(count) + 0.5) / count * total).tolist()
+    used = dict.fromkeys(names[place] for place in chosen)
+    return {"workloads": list(used), "members": [members[place] for place in chosen]}
+
+
+def similarity(spec: Spec, other: Spec) -> float:
+    """Return the weight, 0 to 1, of workload ``other`` in the prior of ``spec``; 0: not similar, or one opts out.
+
+    Similar ones have the same resources, all metrics with a target, and ranges of allocations that overlap; the overlap
+    counts, and the words that the names have in common.
+    """
+    resources = {(r.name, r.unit): r for r in other.resources}
+    metrics = {(m.name, m.unit, m.goal, m.scope) for m in other.metrics if m.target is not None}
+    wanted = {(m.name, m.unit, m.goal, m.scope) for m in spec.metrics if m.target is not None}
+    same = {(r.name, r.unit) for r in spec.resources} == set(resources) and wanted <= metrics
+    opted_out = not (spec.use_earlier_workloads and other.use_earlier_workloads)
+    if not same or opted_out or spec.features or other.features:
+        return 0.0
+    overlap = float(np.mean([_overlap(r, resources[r.name, r.unit]) for r in spec.resources]))
+    words, others = (set(re.split(r"[^a-z]+", one.name)) - {""} for one in (spec, other))
+    common = len(words & others) / max(1, len(words | others))
+    return overlap * (1 + common) / 2 if overlap >= LEAST_OVERLAP else 0.0
+
+
+def _overlap(one: Resource, other: Resource) -> float:
+    """Return the length of what two ranges have in common over that of both together, in logarithms."""
+    low, high = zip(*(np.log([max(r.minimum, r.step / 2), r.maximum + r.step / 2]) for r in (one, other)), strict=True)
+    return max(0.0, float((min(high) - max(low)) / (max(high) - min(low))))
+
+
+def _fitted_laws(layout: Layout, theirs: Layout, table: ModelTable) -> list[list[Any]]:
+    """Return the laws that are closest to the members of an earlier workload's domain model, as in a prior of
+    ``layout``: to the mean seconds of runs on allocations of ``theirs``."""
+    scale, at, lattice = _scale(layout), theirs.seconds, shares(len(layout.resources))
+    rows = np.sort(np.random.default_rng(0).permutation(len(theirs.allocations))[:POINTS])
+    logs = table.log_mean[None, at] if table.members is None else table.log_mean[at] + table.members[:EACH, at]
+    by_bin = logs[:, rows, 0].astype(np.float64)  # [K, A, I]
+    lengths = np.bincount(table.iteration_bin, minlength=by_bin.shape[2]) / theirs.iterations
+    curves = np.log(np.exp(by_bin) @ lengths) + table.noise_sd[at] ** 2 / 2 - targets_per_iteration(theirs)[at]
+    units = _scale(theirs).grid[rows][:, [theirs.resources.index(name) for name in layout.resources]]
+    laws = np.stack([law(units / scale.centre, lattice) for law in LAWS.values()], axis=1)  # [A, laws, J]
+    best = (curves[:, :, None, None] - laws).var(axis=1).reshape(len(curves), -1).argmin(axis=1)
+    found = list[list[Any]]()
+    for curve, place in zip(curves, best.tolist(), strict=True):  # [A]
+        name, share = list(LAWS)[place // len(lattice)], lattice[place % len(lattice)]
+        over = float((curve - scale.curve(name, share, units)).mean())
+        found.append([name, share.round(4).tolist(), round(over, 4)])
+    return found

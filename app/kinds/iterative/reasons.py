@@ -222,11 +222,12 @@ def first(words: Sequence[Wording], context: DecisionContext) -> Reason:
     return Reason("initial", f"{decided} to start with, worth most by the weights{sure}: {projection}")
 
 
-def first_by_prior(words: Sequence[Wording], context: DecisionContext, problem: str = "") -> Reason:
-    """Return the reason of a run's first allocation, chosen by the prior that was fitted to other workloads; ``words``
-    and ``context`` as in ``first``, ``problem`` as in ``first_without_model``."""
+def first_by_prior(words: Sequence[Wording], context: DecisionContext, problem: str, similar: str) -> Reason:
+    """Return the reason of a run's first allocation, chosen by the prior; ``words`` and ``context`` as in ``first``,
+    ``problem`` as in ``first_without_model``, ``similar`` as in ``Snapshot``."""
     own = first(words, context)
-    return Reason("no_model", f"{own.text}; {problem or 'no domain model yet'}, so as workloads are in general")
+    predicted = f"predicted {similar}" if similar else "as workloads are in general"
+    return Reason("no_model", f"{own.text}; {problem or 'no domain model yet'}, so {predicted}")
 
 
 def first_without_model(context: DecisionContext, problem: str = "") -> Reason:

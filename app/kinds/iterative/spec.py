@@ -219,6 +219,11 @@ class IterativeSpec(Strict):
     iterations: Annotated[int, Field(ge=1, le=100_000)]
     weights: Weights = Weights()
     criterion: Criterion = Criterion()
+    use_earlier_workloads: bool = Field(
+        default=True,
+        description="Whether the first decisions, before a domain model is fitted, are also predicted from the "
+        "tenant's similar earlier workloads, and this one's model serves later workloads so.",
+    )
     disturbances: Disturbances = Disturbances()
 
     @model_validator(mode="before")

@@ -2803,6 +2803,12 @@ export interface components {
              *     }
              */
             criterion?: components["schemas"]["Criterion"];
+            /**
+             * Use Earlier Workloads
+             * @description Whether the first decisions, before a domain model is fitted, are also predicted from the tenant's similar earlier workloads, and this one's model serves later workloads so.
+             * @default true
+             */
+            use_earlier_workloads?: boolean;
             /** @default {} */
             disturbances?: components["schemas"]["Disturbances"];
         };
@@ -5395,6 +5401,11 @@ export interface components {
              */
             revision: number;
             /**
+             * Similar Workloads
+             * @description Names of the tenant's similar workloads from whose domain models its first decisions are predicted, until it has one of its own.
+             */
+            similar_workloads?: string[];
+            /**
              * Currency
              * @description Currency of all prices: a sign or a code.
              */
@@ -5454,6 +5465,11 @@ export interface components {
              * @description Grows with every change that affects the workload's decisions.
              */
             revision: number;
+            /**
+             * Similar Workloads
+             * @description Names of the tenant's similar workloads from whose domain models its first decisions are predicted, until it has one of its own.
+             */
+            similar_workloads?: string[];
             /**
              * Currency
              * @description Currency of all prices: a sign or a code.

@@ -3,13 +3,25 @@
 from dataclasses import replace
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 
+from app.kinds.contract.kind import MOST_EARLIER, Earlier
 from app.kinds.iterative.heuristics import MODEL_PREDICTIVE, best_allocation, default_heuristic
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.model import ModelTable
-from app.kinds.iterative.prior import LAWS, MIDDLE, SPARE, population, prior_table, shares
+from app.kinds.iterative.prior import (
+    LAWS,
+    MIDDLE,
+    MOST_OWN,
+    SPARE,
+    own_prior,
+    population,
+    prior_table,
+    shares,
+    similarity,
+)
 from app.kinds.iterative.projector import Projector
 from app.kinds.iterative.reasons import forecast
 from app.kinds.iterative.spec import Spec
@@ -166,3 +178,82 @@ def test_an_allocation_of_nothing_leaves_the_others_as_they_are(resources: list[
     assert seconds[:, 1:].max() < 600 * 10
     assert seconds[:, 1:].min() > 600 / 10
     assert (seconds[:, 0] >= seconds[:, 1] * (1 - 1e-5)).all()
+
+
+def _fitted(name: str, law: str, share: list[float], **changed: Any) -> Earlier:
+    """An earlier workload whose seconds follow one law, and meet its deadline at the middle with little to spare."""
+    layout = _layout(name=name, **changed)
+    table = prior_table(layout, {"workloads": ["x"], "members": [[law, share, 0.05]]})
+    return Earlier(layout.spec, lambda: replace(table.member(len(population())), prior=False))
+
+
+def test_a_prior_of_earlier_workloads_scales_as_they_do_beside_the_population() -> None:
+    earlier = [_fitted("a", "amdahl", [0.7]), _fitted("b", "amdahl", [0.8])]
+    layout = _layout()
+    own = own_prior(layout, earlier)
+    assert own is not None
+    assert own["workloads"] == ["a", "b"]
+    assert sorted({(law, *share) for law, share, _ in own["members"]}) == [("amdahl", 0.7), ("amdahl", 0.8)]
+    assert msgspec.json.decode(msgspec.json.encode(own)) == own
+    seconds = _seconds(layout, prior_table(layout, own))
+    np.testing.assert_allclose(seconds[: len(population())], _seconds(layout, prior_table(layout)), rtol=1e-5)
+    mine = np.exp(earlier[0].model().log_mean[layout.seconds, :, 0, 0]) * layout.iterations
+    np.testing.assert_allclose(seconds[len(population())], mine, rtol=1e-3)
+    tight = _fitted("c", "amdahl", [0.7], metrics=[{**DEADLINE, "target": 300.0}])  # of which half the time is asked
+    slower = replace(tight.model(), log_mean=tight.model().log_mean + np.float32(np.log(2)))
+    found = own_prior(layout, [Earlier(tight.spec, lambda: slower)])
+    assert found is not None
+    assert {round(over - 0.05, 3) for _, _, over in found["members"]} == {round(float(np.log(2)), 3)}
+
+
+def test_a_law_that_is_not_known_any_more_is_left_out() -> None:
+    layout = _layout()
+    own = {"workloads": ["a"], "members": [["forgotten", [0.5], 0.0], ["amdahl", [0.5], 0.0]]}
+    assert len(_seconds(layout, prior_table(layout, own))) == len(population()) + 1
+
+
+def test_laws_are_read_in_another_range_and_order_of_resources() -> None:
+    wide = {**GPUS, "maximum": 32}
+    earlier = _fitted("a", "amdahl", [0.6, 0.3], resources=[CORES, wide])
+    layout = _layout(resources=[GPUS, CORES])
+    own = own_prior(layout, [earlier])
+    assert own is not None
+    shares_found = np.array([share for _, share, _ in own["members"]])
+    assert (shares_found[:, 0] < shares_found[:, 1]).all()  # more of it is shortened by cores
+
+
+def test_more_similar_workloads_have_more_members() -> None:
+    narrow = [{**GPUS, "minimum": 8}]
+    earlier = [_fitted("new-model", "amdahl", [0.9]), _fitted("other", "amdahl", [0.2], resources=narrow)]
+    own = own_prior(_layout(name="new-data"), earlier)
+    assert own is not None
+    found = [share[0] for _, share, _ in own["members"]]
+    assert sum(share > 0.5 for share in found) > 2 * sum(share < 0.5 for share in found) > 0
+
+
+def test_similarity_counts_range_and_name_and_is_none_for_other_things() -> None:
+    spec = _layout(name="resnet-small").spec
+    assert similarity(spec, _layout(name="resnet-18").spec) > similarity(spec, _layout(name="etl").spec) > 0
+    wide, far = ([{**GPUS, "minimum": low, "maximum": high}] for low, high in ((1, 256), (100, 163)))
+    assert similarity(spec, _layout(name="etl").spec) > similarity(spec, _layout(name="etl", resources=wide).spec) > 0
+    assert similarity(spec, _layout(resources=far).spec) == 0
+    assert similarity(spec, _layout(resources=[CORES]).spec) == 0
+    assert similarity(spec, _layout(use_earlier_workloads=False).spec) == 0
+
+
+def test_at_most_so_many_earlier_workloads_are_read() -> None:
+    read = 0
+
+    def count() -> ModelTable:
+        nonlocal read
+        read += 1
+        table: ModelTable = one.model()
+        return table
+
+    one = _fitted("a", "amdahl", [0.5])
+    own = own_prior(_layout(), (Earlier(_layout(name=f"w{n}").spec, count) for n in range(100)))
+    assert own is not None
+    assert read == MOST_EARLIER
+    assert 8 < len(own["workloads"]) == len(own["members"]) <= MOST_OWN  # those that contribute
+    assert own_prior(_layout(), []) is None
+    assert own_prior(_layout(features=[{"name": "batch", "minimum": 1, "maximum": 2}]), [one]) is None

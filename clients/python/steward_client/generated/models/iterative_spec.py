@@ -39,6 +39,9 @@ class IterativeSpec:
     """ Relative weights of the three terms of the reward. """
     criterion: Criterion | Unset = UNSET
     """ Limit on one simulated iteration: the lesser of a duration and a share of the real iteration. """
+    use_earlier_workloads: bool | Unset = True
+    """ Whether the first decisions, before a domain model is fitted, are also predicted from the tenant's similar
+    earlier workloads, and this one's model serves later workloads so. """
     disturbances: Disturbances | Unset = UNSET
     """ Disturbances to expect in runs beyond what past executions show; agents are trained and evaluated with them.
 
@@ -79,6 +82,8 @@ class IterativeSpec:
         if not isinstance(self.criterion, Unset):
             criterion = self.criterion.to_dict()
 
+        use_earlier_workloads = self.use_earlier_workloads
+
         disturbances: dict[str, Any] | Unset = UNSET
         if not isinstance(self.disturbances, Unset):
             disturbances = self.disturbances.to_dict()
@@ -102,6 +107,8 @@ class IterativeSpec:
             field_dict["weights"] = weights
         if criterion is not UNSET:
             field_dict["criterion"] = criterion
+        if use_earlier_workloads is not UNSET:
+            field_dict["use_earlier_workloads"] = use_earlier_workloads
         if disturbances is not UNSET:
             field_dict["disturbances"] = disturbances
 
@@ -164,6 +171,8 @@ class IterativeSpec:
         else:
             criterion = Criterion.from_dict(_criterion)
 
+        use_earlier_workloads = d.pop("use_earlier_workloads", UNSET)
+
         _disturbances = d.pop("disturbances", UNSET)
         disturbances: Disturbances | Unset
         if isinstance(_disturbances, Unset):
@@ -180,6 +189,7 @@ class IterativeSpec:
             features=features,
             weights=weights,
             criterion=criterion,
+            use_earlier_workloads=use_earlier_workloads,
             disturbances=disturbances,
         )
 

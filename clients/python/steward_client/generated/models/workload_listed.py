@@ -39,6 +39,9 @@ class WorkloadListed:
     revision: int
     """ Grows with every change that affects the workload's decisions. """
     created_at: datetime.datetime
+    similar_workloads: list[str] | Unset = UNSET
+    """ Names of the tenant's similar workloads from whose domain models its first decisions are predicted, until it
+    has one of its own. """
     currency: str | Unset = UNSET
     """ Currency of all prices: a sign or a code. """
     problem: None | str | Unset = UNSET
@@ -80,6 +83,10 @@ class WorkloadListed:
 
         created_at = self.created_at.isoformat()
 
+        similar_workloads: list[str] | Unset = UNSET
+        if not isinstance(self.similar_workloads, Unset):
+            similar_workloads = self.similar_workloads
+
         currency = self.currency
 
         problem: None | str | Unset
@@ -103,6 +110,8 @@ class WorkloadListed:
                 "created_at": created_at,
             }
         )
+        if similar_workloads is not UNSET:
+            field_dict["similar_workloads"] = similar_workloads
         if currency is not UNSET:
             field_dict["currency"] = currency
         if problem is not UNSET:
@@ -184,6 +193,8 @@ class WorkloadListed:
 
         created_at = datetime.datetime.fromisoformat(d.pop("created_at"))
 
+        similar_workloads = cast(list[str], d.pop("similar_workloads", UNSET))
+
         currency = d.pop("currency", UNSET)
 
         def _parse_problem(data: object) -> None | str | Unset:
@@ -205,6 +216,7 @@ class WorkloadListed:
             champions=champions,
             revision=revision,
             created_at=created_at,
+            similar_workloads=similar_workloads,
             currency=currency,
             problem=problem,
         )

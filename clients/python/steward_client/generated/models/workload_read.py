@@ -38,6 +38,9 @@ class WorkloadRead:
     revision: int
     """ Grows with every change that affects the workload's decisions. """
     created_at: datetime.datetime
+    similar_workloads: list[str] | Unset = UNSET
+    """ Names of the tenant's similar workloads from whose domain models its first decisions are predicted, until it
+    has one of its own. """
     currency: str | Unset = UNSET
     """ Currency of all prices: a sign or a code. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
@@ -74,6 +77,10 @@ class WorkloadRead:
 
         created_at = self.created_at.isoformat()
 
+        similar_workloads: list[str] | Unset = UNSET
+        if not isinstance(self.similar_workloads, Unset):
+            similar_workloads = self.similar_workloads
+
         currency = self.currency
 
         field_dict: dict[str, Any] = {}
@@ -91,6 +98,8 @@ class WorkloadRead:
                 "created_at": created_at,
             }
         )
+        if similar_workloads is not UNSET:
+            field_dict["similar_workloads"] = similar_workloads
         if currency is not UNSET:
             field_dict["currency"] = currency
 
@@ -159,6 +168,8 @@ class WorkloadRead:
 
         created_at = datetime.datetime.fromisoformat(d.pop("created_at"))
 
+        similar_workloads = cast(list[str], d.pop("similar_workloads", UNSET))
+
         currency = d.pop("currency", UNSET)
 
         workload_read = cls(
@@ -171,6 +182,7 @@ class WorkloadRead:
             champions=champions,
             revision=revision,
             created_at=created_at,
+            similar_workloads=similar_workloads,
             currency=currency,
         )
 
