@@ -220,10 +220,13 @@ def shortened(value: Any, most: int, left_out: list[str], at: str = "", start: i
     mapped, remaining = isinstance(value, dict), most
     kept: dict[Any, Any] = {}
     named = value.items() if isinstance(value, dict) else enumerate(value, start)
+    rest = len(encoded(value))
     for index, (name, member) in enumerate(named):
-        # No member of an object takes more than half of what remains for the others; of a list, only the first is cut.
-        most_here = remaining // 2 if mapped else remaining
-        if len(encoded(member)) > most_here and (remaining < LEAST or (index and not mapped)):
+        # A member of an object leaves half of what remains to later ones if they need it; of lists the first is cut
+        size = len(encoded(member))
+        rest -= size
+        most_here = remaining - min(rest, remaining // 2) if mapped else remaining
+        if size > most_here and (remaining < LEAST or (index and not mapped)):
             left_out.append(f"{at}/{start + index}:")
             break
         below = f"{at}/{str(name).replace('~', '~0').replace('/', '~1')}"
@@ -310,7 +313,7 @@ class Tools:
             return self._read(tool, arguments) if tool.reads else self._change(tool, arguments)
         except RefusedError as error:
             problem = shortened(error.problem, STATE, [])
-            text = f"{problem.get('title', 'Refused')}: {problem.get('detail') or encoded(problem)}"
+            text = f"{problem['title']}: {problem.get('detail')}" if "title" in problem else encoded(problem)
             return _failure(text, problem=problem)
         except UnreachableError as error:
             return _failure(str(error))
@@ -370,8 +373,9 @@ class Tools:
             waiting = {name: one for name, one in self._previews.items() if one.expires >= now}
             recent = [*waiting.items()][1 - PREVIEWS :]
             self._previews = {**dict(recent), token: Preview(tool.name, arguments, path, now + PREVIEW_SECONDS)}
-        shown = {"request": {"method": tool.method, "path": path, **body}, "effect": tool.entry["description"]}
-        shown |= {"current_state": state, "confirm": token, "expires_in_seconds": PREVIEW_SECONDS}
+        shown: Json = {"request": {"method": tool.method, "path": path, "body": body.get("json")}}
+        shown |= {"effect": tool.entry["description"], "current_state": state}
+        shown |= {"confirm": token, "expires_in_seconds": PREVIEW_SECONDS}
         text = "Preview: nothing is changed yet. If the user agrees, repeat the call with `confirm`"
         return Answer(f"{text}={token}.\n{encoded(shown)}", shown)
 
@@ -403,10 +407,10 @@ def serve(url: str, *, allow_changes: bool) -> None:
     """
     if find_spec("mcp") is None:
         raise StartupError("what speaks the Model Context Protocol is not installed: pip install 'steward[mcp]'")
-    signal.signal(signal.SIGINT, lambda *_: os._exit(INTERRUPTED))  # a thread waits for input, and can't be interrupted
-    if sys.stdin.isatty():
-        sys.stderr.write("steward mcp: waits for a client of the Model Context Protocol on standard input\n")
     with Service(url, {"User-Agent": f"steward-mcp/{version('steward')}"}) as service:
+        if sys.stdin.isatty():
+            sys.stderr.write("steward mcp: waits for a client of the Model Context Protocol on standard input\n")
+        signal.signal(signal.SIGINT, lambda *_: os._exit(INTERRUPTED))  # a thread waits for input, without interruption
         try:
             run(_serve, Tools(service, allow_changes=allow_changes))
         except* BrokenPipeError:  # the client has gone

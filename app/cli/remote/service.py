@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import ssl
 import time
 from collections.abc import Iterator, Mapping
@@ -37,7 +38,7 @@ class Service:
     """HTTP client of one service; a context manager, which closes its connections."""
 
     def __init__(self, url: str, headers: Mapping[str, str] | None = None) -> None:
-        self.url = url
+        self.url = re.sub("//[^/]*@", "//", url)  # as messages have it: without a password
         try:
             self._http = httpx.Client(
                 base_url=url,

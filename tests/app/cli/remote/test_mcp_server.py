@@ -222,7 +222,7 @@ async def test_a_change_is_previewed_and_confirmed_once(served: Served) -> None:
         assert preview["request"] == {
             "method": "PATCH",
             "path": f"/runs/{first['id']}",
-            "json": {"state": "cancelled", "reason": "not needed"},
+            "body": {"state": "cancelled", "reason": "not needed"},
         }
         assert preview["current_state"][f"/runs/{first['id']}"]["state"] == "running"
         assert "becomes a sample" in preview["effect"] or "become a sample" in preview["effect"]
@@ -315,8 +315,10 @@ async def test_a_service_that_goes_away_or_is_none_is_told(served: Served) -> No
         site.server_close()
         thread.join()
     assert {one["User-Agent"].partition("/")[0] for one in seen} == {"steward-mcp"}
-    async with connected(f"http://127.0.0.1:{free_port()}", served.key) as session:
-        assert "start one with `steward serve`" in error(await session.call_tool("list_runs", {}))
+    async with connected(f"http://me:secret@127.0.0.1:{free_port()}", served.key) as session:
+        nobody = error(await session.call_tool("list_runs", {}))
+    assert "start one with `steward serve`" in nobody
+    assert "secret" not in nobody
 
 
 @pytest.mark.parametrize(("ending", "status"), [("eof", 0), ("interrupt", 130), ("closed", 0)])
@@ -354,13 +356,14 @@ def test_it_ends_with_its_client(ending: str, status: int) -> None:
 
 
 def test_without_its_package_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    wrong = CliRunner().invoke(cli, ["mcp", "--url", "http://host:x"])
+    assert (wrong.exit_code, wrong.stderr.count("\n")) == (3, 1)
+    assert "'http://host:x' is no address of a service" in wrong.stderr
     monkeypatch.setattr(mcp_server, "find_spec", lambda _: None)
     found = CliRunner().invoke(cli, ["mcp"])
     assert (found.exit_code, found.stdout) == (2, "")
     assert found.stderr.count("\n") == 1
     assert "pip install 'steward[mcp]'" in found.stderr
-    wrong = CliRunner().invoke(cli, ["mcp", "--url", "http://[bad"])
-    assert "'http://[bad' is no address" in wrong.output or wrong.exit_code == 2
 
 
 # What a real service can't be made to do: lose an answer, and let time pass.
