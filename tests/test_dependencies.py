@@ -51,6 +51,7 @@ def test_what_serves_imports_the_core_alone() -> None:
         "gymnasium",  # the spaces of a layout, which simulators ask for
         "cryptography",  # of PyJWT's extra `crypto`
         "opentelemetry",  # where spans are wanted; the extra `otel`
+        *("jsonschema", "mcp", "mcp_types"),  # of `steward mcp`; the extra `mcp`
     }
 
 

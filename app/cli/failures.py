@@ -32,10 +32,12 @@ class RefusedError(RuntimeError):
     """The service rejected a request, or a job failed; its text is the problem in one line, with a remedy.
 
     Attributes:
+        problem: the problem document.
         status: HTTP status of the response; None for a failed job without one.
     """
 
     def __init__(self, problem: Json) -> None:
+        self.problem = problem
         self.status: int | None = problem.get("status")
         super().__init__(f"{problem.get('title', 'refused')}: {_detail(problem)}")
 

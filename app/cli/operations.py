@@ -116,7 +116,7 @@ def _operation(line: str, settings: Json, method: str, path: str, entry: Json) -
     parameters = {one["name"]: one for one in entry.get("parameters", ())}
     query = {name: one for name, one in parameters.items() if one["in"] == "query" and name not in PAGING}
     media = entry.get("requestBody", {}).get("content", {}).get("application/json", {})
-    body = _members(media.get("schema", {}))
+    body = members(media.get("schema", {}))
     arguments, fixed = settings.get("arguments", ()), settings.get("fixed", {})
     fields = settings.get("fields", bool(media))
     offered = settings.get("options", () if fields else [name for name in query if name not in (*arguments, *fixed)])
@@ -140,11 +140,11 @@ def _operation(line: str, settings: Json, method: str, path: str, entry: Json) -
     )
 
 
-def _members(schema: Json) -> Json:
+def members(schema: Json) -> Json:
     """Properties of a body's schema; of a union, those of all its members."""
     if "$ref" in schema:
         schema = document()["components"]["schemas"][schema["$ref"].rpartition("/")[2]]
     found: Json = {}
     for one in (*schema.get("anyOf", ()), *schema.get("oneOf", ())):
-        found = _members(one) | found
+        found = members(one) | found
     return found | schema.get("properties", {})

@@ -19,7 +19,7 @@ from app.cli.options import LEVELS, SERVICE, STATUSES, AsJson, Margin, Plot, Url
 
 
 def register(cli: typer.Typer) -> None:
-    """Add a group for each noun of the API to the ``steward`` command, and ``steward forecast`` and ``train``."""
+    """Add a group for each noun of the API to the ``steward`` command, and ``forecast``, ``train``, ``mcp``."""
     runs = group("run", cls=Runs, more="`steward run -- COMMAND` launches one.")
     runs.command(cls=PassedOn)(launch)
     evaluations = group(
@@ -38,8 +38,8 @@ def register(cli: typer.Typer) -> None:
     jobs.command("create", epilog=STATUSES)(queue)
     for noun in (runs, evaluations, agents, samples, group("workload"), group("series"), group("model"), jobs):
         cli.add_typer(noun)
-    cli.command()(forecast)
-    cli.command()(train)
+    for command in (forecast, train, mcp):
+        cli.command()(command)
 
 
 # Runs: the client's launcher runs a user's command under Steward's decisions.
@@ -340,3 +340,20 @@ def queue(
     operation = replace(operations()[line], options=(), result="")
     values = {"workload": workload, "fields": fields, "file": file, "wait": wait, "as_json": as_json, "url": url}
     perform(operation, values)
+
+
+def mcp(
+    allow_changes: Annotated[
+        bool, typer.Option("--allow-changes", help="Offer tools that change something, after a preview.")
+    ] = False,
+    url: Url = SERVICE,
+) -> None:
+    """Serve tools for AI assistants (MCP).
+
+    Speaks the Model Context Protocol on standard input and output. Tools only read, unless --allow-changes is given.
+
+    Exit status: 0 input ended, 2 usage error or not installed, 130 interrupted.
+    """
+    from app.cli.remote.mcp_server import serve
+
+    serve(url, allow_changes=allow_changes)

@@ -266,7 +266,7 @@ def perform(operation: Operation, values: Json, output: Console | None = None, n
     notes = notes or Console(stderr=True)
     content = content_of(operation, values)
     with Service(values["url"]) as service:
-        path, method = path_of(service, operation, values), operation.method
+        path, method = path_of(service, operation.path, values), operation.method
         if operation.columns:
             _print_watching(values, output, lambda: _list_parts(service, operation, path, content, values))
         elif operation.file:

@@ -17,14 +17,14 @@ from app.cli.remote.service import Json, RefusedError, Service
 QUERIES = ("GET", "DELETE")
 
 
-def path_of(service: Service, operation: Operation, values: Json) -> str:
-    """The operation's path with its arguments; resolved names replace those in ``values``.
+def path_of(service: Service, template: str, values: Json) -> str:
+    """An operation's path with its arguments; resolved names replace those in ``values``.
 
     Raises:
         RefusedError: there is no newest item or no champion.
     """
     path = ""
-    for part in operation.path.split("/")[1:]:
+    for part in template.split("/")[1:]:
         name = part[1:-1] if part.startswith("{") else ""
         value = meant(service, path, name, str(values[name])) if name in KEYS else str(values.get(name, ""))
         path += "/" + (quote(value, safe="") if name else part)
@@ -79,9 +79,13 @@ def content_of(operation: Operation, values: Json) -> dict[str, Any]:
     for field in values.get("fields") or ():
         _put(content, field)
     if operation.method in QUERIES:
-        # members as the API's queries have them: {"allocation": {"gpus": 4}} is allocation=gpus:4
-        return {"params": {name: _texts(value) for name, value in content.items()}}
+        return {"params": query_of(content)}
     return {"json": content} if operation.body else {}
+
+
+def query_of(content: Json) -> Json:
+    """Members as the API's queries have them: ``{"allocation": {"gpus": 4}}`` is ``allocation=gpus:4``."""
+    return {name: _texts(value) for name, value in content.items()}
 
 
 def _document(file: Path) -> Json:

@@ -2,9 +2,10 @@
 
 import json
 import os
+import re
 import ssl
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from types import TracebackType
 from typing import Any, Self
 
@@ -36,15 +37,18 @@ def _verification(url: str) -> ssl.SSLContext | bool:
 class Service:
     """HTTP client of one service; a context manager, which closes its connections."""
 
-    def __init__(self, url: str) -> None:
-        self.url = url
-        self._http = httpx.Client(
-            base_url=url,
-            timeout=READ_SECONDS,
-            trust_env=False,
-            headers=authorization_header(),
-            verify=_verification(url),
-        )
+    def __init__(self, url: str, headers: Mapping[str, str] | None = None) -> None:
+        self.url = re.sub("//[^/]*@", "//", url)  # as messages have it: without a password
+        try:
+            self._http = httpx.Client(
+                base_url=url,
+                timeout=READ_SECONDS,
+                trust_env=False,
+                headers={**authorization_header(), **(headers or {})},
+                verify=_verification(url),
+            )
+        except httpx.InvalidURL as error:
+            raise UnreachableError(f"{url!r} is no address of a service: {error}") from error
 
     def __enter__(self) -> Self:
         return self
