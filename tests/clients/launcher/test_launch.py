@@ -91,9 +91,9 @@ def test_a_script_is_governed(
     assert said.out == "".join(f"epoch {n}: loss={1 / (n + 1):.3f}\n" for n in range(6))
     for part in (
         "lines like 'Epoch 3'",
-        "start and first iteration: ",
+        "start-up and first iteration: ",
         "cpu: set by ",
-        "done after 6 iterations",
+        "done after 6 iterations (workload 'busy' has 5) in ",
         "of the deadline of 1 min",
         "cpu %",
     ):
@@ -404,7 +404,7 @@ def test_ctrl_c_after_the_end_of_the_command_keeps_its_iterations_and_its_status
         assert "the service did not hear of the end: SIGINT" in said
         assert "passed on" not in said
         assert "cancelled" not in said
-        assert ("outcome: not known, the service did not hear of the end" in said) == (not status)
+        assert ("outcome: unknown, the service did not get the run's end" in said) == (not status)
         Path("ended").unlink()
     assert [len(json.loads(file.read_text())["reports"]) for file in folder.glob("*.ndjson")] == [3, 3]
     assert [one["state"] for one in runs(client)] == ["running", "running"]
@@ -413,7 +413,10 @@ def test_ctrl_c_after_the_end_of_the_command_keeps_its_iterations_and_its_status
 @pytest.mark.parametrize(
     ("said", "told"),
     [
-        (["--workload", "other"], "has no workload 'other' (there are: busy); --learn makes one of the command"),
+        (
+            ["--workload", "other"],
+            "has no workload 'other' (there are: busy); --deadline 30m, or --learn, without --workload registers one",
+        ),
         (["--workload", "busy", "--target", "loss=1"], "--target loss: workload 'busy' has iteration_seconds"),
         (["--workload", "busy", "--actuator", "moon"], "actuator 'moon' is not installed; there are: "),
         (["--workload", "busy", "--option", "x=1"], "has no option x=1; it has: cpu_method"),
@@ -466,7 +469,7 @@ def test_a_command_that_goes_on_while_it_is_learned_from_is_governed_from_there(
     assert main([*said, "--profile-iterations", "6", "--", sys.executable, script(folder, WAITS)]) == 0
     told = capfd.readouterr()
     begun = told.out.count("epoch")
-    for part in ("the command goes on with cpu 100 %", "governed from iteration", f"done after {begun} iterations"):
+    for part in ("the command goes on with cpu 100 %", "controlling from iteration", f"done after {begun} iterations"):
         assert part in told.err, told.err
     assert told.err.count("iterations: by lines") == 1  # one process
     (one,) = runs(client)
@@ -526,7 +529,7 @@ def test_a_service_that_is_lost_while_it_is_measured_ends_no_command(
     assert main([*said, "--", *command]) == 0
     told = capfd.readouterr()
     assert told.out.count("epoch") == 60
-    for part in ("no more is measured: ", "not learned: ", "not governed: ", "done after 60 iterations"):
+    for part in ("no more is measured: ", "not learned: ", "not controlled: ", "done after 60 iterations"):
         assert part in told.err, told.err
 
 
@@ -541,7 +544,11 @@ def test_a_command_with_a_deadline_alone_is_governed_from_its_third_iteration(
     assert main([*DEADLINE, "--url", url, "--", *command]) == 0
     told = capfd.readouterr()
     begun = told.out.count("epoch")
-    for part in ("registered: workload 'train', 3000 iterations", f"done after {begun} iterations", "measured first"):
+    for part in (
+        "registered: workload 'train', 3000 iterations",
+        f"done after {begun} iterations",
+        "measured before the first",
+    ):
         assert part in told.err, told.err
     assert told.err.count("iterations: by lines") == 1  # one process
     (one,) = runs(client)
@@ -604,7 +611,10 @@ def test_a_workload_that_has_to_be_registered_is_not_made_by_a_deadline(
     command = [sys.executable, script(folder, PRINTS), "6", "0.02"]
     assert main(["--workload", "bussy", "--deadline", "300", "--url", serve().url, "--", *command]) == 2
     told = capfd.readouterr()
-    assert "has no workload 'bussy' (there are: busy); --learn makes one of the command" in told.err
+    assert (
+        "has no workload 'bussy' (there are: busy); --deadline 30m, or --learn, without --workload registers one"
+        in told.err
+    )
     assert "epoch" not in told.out
 
 

@@ -27,7 +27,7 @@ def test_a_command_line_is_read() -> None:
         ("--resource cpu=50-400 -- ls", "NAME=LEAST..MOST/STEP is accepted, for example cpu=50..400/50%"),
         ("--resource cpu=50..400/60% -- ls", "the step must divide the range; 50..410/60 would"),
         ("--resource cpu=1..4/1cores -- ls", "cpu is counted in %, not cores"),
-        ("--deadline soon -- ls", "--deadline soon: no duration; 90s, 30m, 1h30m are accepted"),
+        ("--deadline soon -- ls", "--deadline soon: not a duration; 90s, 30m, 1h30m are accepted"),
         ("--deadline 0 -- ls", "a duration above 0 is accepted"),
         ("--pattern epoch -- ls", "it needs a group (?P<iteration>"),
         ("--pattern ( -- ls", "no regular expression"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Sequence
+from difflib import get_close_matches
 from pathlib import Path
 from typing import NoReturn
 
@@ -28,7 +29,10 @@ examples:
 
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
-        raise Misuse(f"{message}; what belongs to the command stands after --")
+        unknown = message.partition("unrecognized arguments: ")[2].split()
+        like = get_close_matches(unknown[0], self._option_string_actions, 1) if unknown else []
+        meant = f" (did you mean {like[0]}?)" if like else ""
+        raise Misuse(f"{message}{meant}; options of the command go after --, those of {self.prog} are in --help")
 
 
 def parser(program: str) -> argparse.ArgumentParser:

@@ -125,9 +125,9 @@ class Governed:
         except (StewardError, Unreachable) as error:
             if not self._takes_over:
                 raise
-            self._say(f"not governed: {error_line(error)}; the command goes on")
+            self._say(f"not controlled: {error_line(error)}; the command goes on")
             return self._run_ungoverned()
-        self._tell(f"run: {self._service.page(f'/ui/runs/{self.run.id}')}")
+        self._tell(f"run: {self.page}")
         self._begin()
         for iteration in self.watched.iterations():
             self._after(iteration)
@@ -145,6 +145,16 @@ class Governed:
             self.run.leave(error)
 
     @property
+    def page(self) -> str:
+        """URL of the run's page."""
+        return self._service.page(f"/ui/runs/{self.run.id}")
+
+    @property
+    def page_later(self) -> str:
+        """Command that shows the page once the launcher's own service has ended; empty: the service goes on."""
+        return self._service.serve if self._service.own else ""
+
+    @property
     def deadline(self) -> float | None:
         """Seconds from the command's start to its deadline: this run's, else the workload's; None if there is none."""
         (seconds,) = (metric for metric in self.spec["metrics"] if metric["name"] == SECONDS)
@@ -159,7 +169,7 @@ class Governed:
     def _begin(self) -> None:
         decision = self.run.decision
         if self._takes_over:
-            self._tell(f"governed from iteration {self.watched.clock.count} on")
+            self._tell(f"controlling from iteration {self.watched.clock.count}")
             decided = self._decided_allocation()
             self._apply(f"after {self.watched.clock.count} iterations", decided, decided)
             return
@@ -232,7 +242,7 @@ class Governed:
         self._settled, first = True, iteration.index + (iteration.seconds is None)
         gone = iteration.at - (iteration.seconds or 0.0) - self.watched.began
         if iteration.seconds is None:
-            self._tell(f"start and first iteration: {duration_text(gone)} together; counted from the next one on")
+            self._tell(f"start-up and first iteration: {duration_text(gone)}; reports begin with the next iteration")
         late = self.deadline is not None and gone > NOTICEABLE * self.deadline
         if first < self.spec["iterations"] and (first or late):
             self._begin_anew(first, gone)
@@ -250,7 +260,7 @@ class Governed:
             anew.close()
             return
         self.run = anew
-        self._tell(f"run: {self._service.url}/ui/runs/{anew.id} (replaces the one above, which counted the start-up)")
+        self._tell(f"run: {self.page} (replaces the one above, whose deadline included the start-up)")
         before.leave(KeyboardInterrupt(f"replaced by run {anew.id}, which counts from the first iteration"))
         with suppress(StewardError, Unreachable):
             self._service.once("DELETE", f"/runs/{before.id}", nothing)

@@ -61,6 +61,8 @@ def _share(service: Service, wishes: Wishes, log: Path, say: Say, stack: ExitSta
     if _must_serve(service, turn):
         if turn is not None:
             turn.data = data
+        service.data = data
+        tell(f"starting a service at {service.url}, for as long as this command runs (later: {service.serve})")
         with defer_interrupts():
             own = stack.enter_context(closing(_start_service(service, data, log, say, turn)))
         _await(service, own)
