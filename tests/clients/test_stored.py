@@ -142,6 +142,7 @@ def test_objects_say_what_they_are_and_where_their_page_is(
     loop = steward.run("my-job", through(forwarded))
     with loop:
         assert repr(loop) == f"EpochRun('{loop.id}', workload='my-job', iteration=0, url='{URL}/ui/runs/{loop.id}')"
+    assert (loop.outcome, "outcome='completed'" in repr(loop)) == ("completed", True)
     client.post("/workloads/my-job/samples", json={"samples": [sample(1), sample(2)]})
     for version in (1, 2):
         job = steward.fit("my-job", through(forwarded), seed=version)

@@ -89,6 +89,11 @@ class EpochRun(Shown):
         """Why the service refuses reports at the moment, with the fields; None: it doesn't."""
         return self._channel.refused
 
+    @property
+    def outcome(self) -> str | None:
+        """The service's judgement of the ended run (``met``, ``missed``, …); None before, and below a launcher."""
+        return self._channel.outcome
+
     def history(self) -> Rows:
         """The reported epochs with their decisions, as rows from the service; columns as in ``Run.history``.
 
@@ -108,7 +113,8 @@ class EpochRun(Shown):
 
     @override
     def _summary(self) -> Summary:
-        members = {"workload": self.workload or None, "iteration": self.iteration if self.id else None}
+        iteration = self.iteration if self.id else None
+        members = {"workload": self.workload or None, "outcome": self.outcome, "iteration": iteration}
         url = address(self.client)
         return Summary(self.id, members, f"{url}/ui/runs/{self.id}" if self.id else url)
 

@@ -27,10 +27,14 @@ examples:
     --pattern 'pass (?P<iteration>\\d+) loss=(?P<loss>.+)' -- ./train"""
 
 
+ALIKE = 0.8
+"""Least similarity (0 to 1) of an unknown option to the one that is suggested."""
+
+
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         unknown = message.partition("unrecognized arguments: ")[2].split()
-        like = get_close_matches(unknown[0], self._option_string_actions, 1) if unknown else []
+        like = get_close_matches(unknown[0], self._option_string_actions, 1, ALIKE) if unknown else []
         meant = f" (did you mean {like[0]}?)" if like else ""
         raise Misuse(f"{message}{meant}; options of the command go after --, those of {self.prog} are in --help")
 

@@ -321,13 +321,9 @@ class Learning:
             self._register(watched.clock.total if watched.status else profile.total)
         self._note_end(watched)
         if not profile.rows:
-            why = (
-                "only one iteration was seen, and not its start"
-                if watched.clock.count
-                else "no iteration was recognised"
-            )
+            seen = ": only one iteration was seen, and not its start" if watched.clock.count else ""
             seconds = duration_text(watched.ended - watched.began)
-            raise CommandEnded(0, f"the command is done after {seconds}, without decisions: {why}")
+            raise CommandEnded(0, f"the command is done after {seconds}, without decisions{seen}")
 
     def _measures(self, profile: Profile) -> bool:
         """Measure the command; whether it runs on. An unreachable service ends measuring, but not the command."""
