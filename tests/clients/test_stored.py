@@ -15,6 +15,7 @@ from fastapi.testclient import TestClient
 from steward_client import stored
 
 from app.database.engine import Database
+from tests.app.domain_models.published import publish_agent, publish_model
 from tests.batched import SPEC
 from tests.clients.test_run import Handler, forwarded, through
 
@@ -151,6 +152,22 @@ def test_objects_say_what_they_are_and_where_their_page_is(
         assert repr(service.job(job.id)) == repr(job)
     assert {row["type"] for row in service.jobs("my-job")} == {"fit"}
     assert service.jobs("resnet18") == []
+
+
+def test_agents_say_which_they_are(service: steward.Steward, runs: dict[str, list[str]], database: Database) -> None:
+    for name in runs:
+        publish_model(database, name)
+        for _ in range(2 if name == "my-job" else 1):
+            publish_agent(database, name)
+    agents = service.workloads["my-job"].agents()
+    assert sorted(agent.version for agent in agents) == [1, 2]
+    (only,) = service.workloads.resnet18.agents()
+    page = f"{URL}/ui/workloads/resnet18/agents/1"
+    algorithm, champion = only.algorithm, only.champion
+    told = f"workload='resnet18', algorithm={algorithm!r}, champion={champion!r}"
+    assert repr(only) == f"Agent('1', {told}, url='{page}')"
+    assert only.refresh().report["reason"]
+    assert {"report", "champion"} <= set(dir(only))
 
 
 def sample(number: int) -> dict[str, Any]:

@@ -24,7 +24,7 @@ PAGE_ROWS, MOST_ROWS, ROWS_SHOWN = 500, 1_000, 30
 COMPLETION_SECONDS = 2.0
 """Patience of a completion: an unreachable service must not block a prompt."""
 NOT_FOUND = 404
-TIMES = ("created_at", "started_at", "finished_at", "reported_at")
+TIMES = ("created_at", "started_at", "finished_at", "reported_at", "decided_at")
 RUN_COLUMNS = (
     "id",
     "workload",
@@ -37,6 +37,8 @@ RUN_COLUMNS = (
     "finished_at",
 )
 JOB_COLUMNS = ("id", "type", "workload", "state", "progress", "created_at", "started_at", "finished_at")
+OF_THE_RUN = ("kind", "run", "workload", "iteration", "reported")
+"""Members of a decision that are the run's, or its iteration's."""
 SINGULAR = {"metrics": "metric", "features": "feature"}
 """Prefixes of columns, as in the service's CSV of samples."""
 
@@ -137,7 +139,7 @@ def history(client: Service, run: str, retry: Retry | None = None) -> Rows:
 
 def _iteration_row(item: Mapping[str, Any]) -> dict[str, Any]:
     report = {name: value for name, value in item["report"].items() if name != "kind"}
-    decision = {name: value for name, value in item["decision"].items() if name not in ("kind", "run", "iteration")}
+    decision = {name: value for name, value in item["decision"].items() if name not in OF_THE_RUN}
     reason = decision.get("reason")
     if isinstance(reason, Mapping):
         decision["reason"] = reason.get("text")
@@ -151,7 +153,7 @@ def _flat(prefix: str, found: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
         if isinstance(value, Mapping):
             yield from _flat(f"{prefix}{SINGULAR.get(name, name)}.", value)
         elif value != []:
-            yield f"{prefix}{name}", value
+            yield f"{prefix}{name}", _parsed(name, value)
 
 
 def _parsed(name: str, value: Any) -> Any:

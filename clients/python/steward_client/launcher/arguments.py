@@ -36,7 +36,8 @@ class _Parser(argparse.ArgumentParser):
         unknown = message.partition("unrecognized arguments: ")[2].split()
         like = get_close_matches(unknown[0], self._option_string_actions, 1, ALIKE) if unknown else []
         meant = f" (did you mean {like[0]}?)" if like else ""
-        raise Misuse(f"{message}{meant}; options of the command go after --, those of {self.prog} are in --help")
+        shown = "steward run launch --help" if self.prog == "steward run" else f"{self.prog} --help"
+        raise Misuse(f"{message}{meant}; options of the command go after --; see {shown}")
 
 
 def parser(program: str) -> argparse.ArgumentParser:
