@@ -17,6 +17,8 @@ from steward_client.launcher.actuators import registry
 from steward_client.launcher.actuators.contract import Launch, Stream
 from steward_client.launcher.actuators.local import LocalProcesses
 
+from app.database.engine import Database
+from tests.app.domain_models.published import publish_model
 from tests.clients.launcher.serving import BUSY, script
 from tests.clients.launcher.test_launch import Serve, folder, interrupted_once, iterations, run, runs, serve
 from tests.clients.test_run import forwarded
@@ -373,7 +375,9 @@ def test_ctrl_c_while_it_is_measured_reaches_the_command_as_such(
     url = serve().url
     with interrupted_once(Path("ready")):
         assert run_learning(url, "--", *command) == 9
-    assert "SIGINT: passed on to the command" in capfd.readouterr().err
+    told = capfd.readouterr().err
+    assert "SIGINT: passed on to the command; it is killed after 10 s, press Ctrl-C again to kill it now" in told
+    assert told.endswith("steward-run: interrupted by SIGINT\n")
     assert runs(client) == []
 
 
@@ -422,6 +426,20 @@ def test_a_summary_says_cost_beside_the_largest_allocation_as_far_as_that_was_me
         if at_most == 5:
             assert said[1] == "the same, every iteration ran at it"
         elif at_most < 2:
-            assert said[1] == f"unknown, {'only 1' if at_most else 'no'} iteration ran at it"
+            once = "only 1" if at_most else "no"
+            assert said[1] == f"unknown, {once} iteration ran at it, and there is no model to predict it"
         else:
             assert re.fullmatch(rf"\d+% (less|more) than about .*, estimated from {at_most} iterations at it", said[1])
+
+
+def test_a_model_predicts_the_cost_of_the_largest_allocation_that_a_run_never_had(
+    serve: Serve, database: Database, folder: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    url, command = serve().url, [sys.executable, script(folder, ONE_BAR)]
+    for version in (1, 2):
+        assert publish_model(database, "busy") == version
+        assert run(url, "--policy", "hold", "--", *command) == 0  # at the least, where the workload begins
+        told = capfd.readouterr().err
+        found = re.search(r"cost vs\. the largest allocation \(cpu 100 %\): (.*)", told)
+        assert found, told
+        assert re.fullmatch(rf"\d+% (less|more) than about .*, as model {version} predicts", found[1])

@@ -54,6 +54,12 @@ def test_what_cannot_be_meant_is_one_line_with_the_remedy(
     assert told in line
 
 
+def test_a_service_elsewhere_that_does_not_answer_is_no_usage_error(capsys: pytest.CaptureFixture[str]) -> None:
+    for url in ("https://127.0.0.1:9", "https://localhost:9"):  # a service of the launcher's own has no TLS
+        assert main(["--workload", "w", "--url", url, "--", "ls"]) == 3
+        assert capsys.readouterr().err.startswith(f"steward-run: no service answers at {url}: is it running")
+
+
 @pytest.mark.parametrize(
     ("command", "name"),
     [

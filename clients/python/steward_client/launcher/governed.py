@@ -11,8 +11,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from steward_client.answers import nothing
-from steward_client.errors import StewardError, Unreachable
+from steward_client.answers import document, nothing
+from steward_client.errors import ClientError, StewardError, Unreachable
 from steward_client.iterative import Run
 from steward_client.reaction import Timetable
 from steward_client.retry import Retry
@@ -161,6 +161,23 @@ class Governed:
         if seconds["scope"] != "run":
             return None
         return self.wishes.deadline or dict(self.wishes.targets).get(SECONDS) or seconds.get("target")
+
+    def seconds_at_largest(self) -> tuple[int, float] | None:
+        """The newest domain model's version, and its seconds of an iteration at the largest allocation; None: unknown.
+
+        Unknown without a model, for a workload with features, and while the service doesn't respond.
+        """
+        path = f"/workloads/{self.spec['name']}/models"
+        largest = "&".join(f"allocation={name}:{one.maximum:g}" for name, one in self._resources.items())
+        try:
+            models = self._service.once("GET", f"{path}?limit=1", document)["items"]
+            if self._features or not models:
+                return None
+            version = int(models[0]["version"])
+            found = self._service.once("GET", f"{path}/{version}/predict?{largest}", document)
+            return version, float(found["predicted"][SECONDS]["mean"])
+        except (ClientError, KeyError):
+            return None
 
     def close(self) -> None:
         """Close the connection to the service; the run is not ended."""

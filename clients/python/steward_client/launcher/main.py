@@ -51,7 +51,8 @@ def main(said: Sequence[str] | None = None, program: str = PROGRAM) -> int:
     except ActuatorError as error:
         return _print_failure(program, error, NOT_STARTED)
     except Interrupted as error:
-        return _print_failure(program, error, error.status)
+        say(f"interrupted by {error}", program)
+        return error.status
 
 
 def launch(wishes: Wishes) -> int:

@@ -70,17 +70,23 @@ def _cost(governed: Governed) -> list[str]:
     against = f"cost vs. the largest allocation ({most}): "
     if len(there) == len(rows):
         against += "the same, every iteration ran at it"
-    elif len(there) < FEWEST_MEASURED or dearest <= 0:
-        runs = "no iteration" if not there else "only 1 iteration"
-        against += f"unknown, {'all prices are 0' if dearest <= 0 else f'{runs} ran at it'}"
+    elif dearest <= 0:
+        against += "unknown, all prices are 0"
+    elif len(there) >= FEWEST_MEASURED:
+        mean = sum(there) / len(there)
+        against += _difference(governed, cost, dearest * (start + mean * len(rows)))
+        against += f", estimated from {len(there)} iterations at it"
+    elif (found := governed.seconds_at_largest()) is not None:
+        model, mean = found
+        against += f"{_difference(governed, cost, dearest * (start + mean * len(rows)))}, as model {model} predicts"
     else:
-        largest = dearest * (start + sum(there) / len(there) * len(rows))
-        less = "less" if cost <= largest else "more"
-        about = _money(largest, governed.currency)
-        against += (
-            f"{abs(1 - cost / largest):.0%} {less} than about {about}, estimated from {len(there)} iterations at it"
-        )
+        against += f"unknown, {'only 1' if there else 'no'} iteration ran at it, and there is no model to predict it"
     return [f"reserved: {', '.join(parts)}; cost {_money(cost, governed.currency)}", against]
+
+
+def _difference(governed: Governed, cost: float, largest: float) -> str:
+    less = "less" if cost <= largest else "more"
+    return f"{abs(1 - cost / largest):.0%} {less} than about {_money(largest, governed.currency)}"
 
 
 def digits(value: float) -> str:
