@@ -325,6 +325,25 @@ def test_ctrl_c_while_the_command_is_being_started_leaves_none_behind(
     assert [one["state"] for one in runs(client)] == ["cancelled"]
 
 
+def test_ctrl_c_while_a_run_is_replaced_leaves_one_that_has_ended(
+    serve: Serve, forwarded: Handler, client: TestClient, folder: Path
+) -> None:
+    starts = list[str]()
+
+    def interrupting(request: httpx.Request) -> httpx.Response:
+        answer = forwarded(request)
+        if (request.method, request.url.path) == ("POST", "/runs"):
+            starts.append(answer.json()["id"])
+            if len(starts) == 2:
+                os.kill(os.getpid(), signal.SIGINT)
+                time.sleep(0.2)  # it is heard before the launcher gets the answer
+        return answer
+
+    url = serve(interrupting).url
+    assert run(url, "--deadline", "60s", "--", sys.executable, script(folder, SLOW)) == 130
+    assert [(one["id"], one["state"]) for one in runs(client)] == [(starts[1], "cancelled")]
+
+
 def test_a_command_goes_on_without_the_service_and_its_iterations_are_kept(
     serve: Serve,
     client: TestClient,

@@ -48,7 +48,7 @@ def test_only_what_was_done_has_kept_a_deadline(status: int, told: list[str]) ->
     watched.clock.count, governed.page_later = 4, "steward serve --data data"
     lines = summary.lines(governed)
     assert "after 4 iterations (workload 'train' has 3) in 1.5 s" in lines[0]
-    assert lines[-1] == "run: http://steward/ui/runs/5f (now by steward serve --data data)"
+    assert lines[-1] == "run: http://steward/ui/runs/5f (later: steward serve --data data)"
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from steward_client.retry import Retry
 from .actuators import registry
 from .actuators.contract import ActuatorError, Allocation
 from .followed import Followed
-from .interrupts import Interrupted, ignore_signals
+from .interrupts import Interrupted, defer_interrupts, ignore_signals
 from .iterations.mark import SECONDS, Iteration
 from .row import HELD, PROFILE, Row
 from .said import unless
@@ -262,7 +262,8 @@ class Governed:
             self._tell(f"start-up and first iteration: {duration_text(gone)}; reports begin with the next iteration")
         late = self.deadline is not None and gone > NOTICEABLE * self.deadline
         if first < self.spec["iterations"] and (first or late):
-            self._begin_anew(first, gone)
+            with defer_interrupts():  # else one of the two runs could stay at the service, and never end
+                self._begin_anew(first, gone)
 
     def _begin_anew(self, first: int, gone: float) -> None:
         """Replace the run by one that begins with iteration ``first``, ``gone`` seconds after the command's start.

@@ -41,7 +41,7 @@ def lines(governed: Governed) -> list[str]:
     if governed.rows:
         found += [*_cost(governed), _decisions_line(governed.rows), *_prediction_lines(governed.rows)]
     if governed.run.id:
-        found.append(f"run: {governed.page}{f' (now by {later})' if (later := governed.page_later) else ''}")
+        found.append(f"run: {governed.page}{f' (later: {later})' if (later := governed.page_later) else ''}")
     return found
 
 
