@@ -2,6 +2,7 @@
 
 ``with steward.run("resnet18") as run: for epoch in run.epochs(90): …`` runs a training loop under decisions;
 ``steward.register(spec)`` registers its workload first.
+``steward.runs("resnet18")`` lists runs as a table, and ``steward.Steward()`` reads all that a service has stored.
 Launchers of iterative jobs use ``Run``, launchers of batch jobs and workflows ``QueueRun``.
 ``Policy`` and ``CarriedRun`` decide in the caller's own process which inference requests start.
 ``Client`` and the functions in ``steward_client.generated.api`` cover the whole API, generated from its schema.
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from .policy import CarriedRun, Policy, carry
     from .queue import QueueRun
     from .retry import Retry
+    from .stored import Agent, Rows, Steward, StoredRun, Workload, runs
     from .training import EpochRun, Epochs, run
     from .workloads import register
 
@@ -47,6 +49,12 @@ _HOMES = {
     "carry": "policy",
     "QueueRun": "queue",
     "Retry": "retry",
+    "Agent": "stored",
+    "Rows": "stored",
+    "Steward": "stored",
+    "StoredRun": "stored",
+    "Workload": "stored",
+    "runs": "stored",
     "EpochRun": "training",
     "Epochs": "training",
     "run": "training",
@@ -55,6 +63,7 @@ _HOMES = {
 """Module of each exported name; it is imported on first use, so that this package's commands start quickly."""
 
 __all__ = [
+    "Agent",
     "AuthenticatedClient",
     "CarriedRun",
     "Client",
@@ -69,19 +78,28 @@ __all__ = [
     "QueueRun",
     "RejectedRows",
     "Retry",
+    "Rows",
     "Run",
+    "Steward",
     "StewardError",
+    "StoredRun",
     "Unreachable",
     "Uploaded",
+    "Workload",
     "carry",
     "evaluate",
     "fit",
     "register",
     "run",
+    "runs",
     "train",
     "upload",
     "upload_async",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
 
 
 def __getattr__(name: str) -> object:

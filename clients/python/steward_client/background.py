@@ -75,6 +75,11 @@ class Background:
         return self._raised or self._run.refused
 
     @property
+    def outcome(self) -> str | None:
+        """The service's judgement of the ended run; None before."""
+        return self._run.outcome
+
+    @property
     def unsent(self) -> int:
         """Number of reports that aren't acknowledged yet."""
         return self._inbox.qsize() + len(self._run.unsent)

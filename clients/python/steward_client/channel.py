@@ -43,6 +43,10 @@ class Channel(Protocol):
         """Why the service refuses reports; None: it accepts them, or hasn't been asked."""
 
     @property
+    def outcome(self) -> str | None:
+        """The service's judgement of the ended run (``met``, ``missed``, …); None before, or if it isn't known here."""
+
+    @property
     def contingencies(self) -> list[Contingency]:
         """What to do if the next iteration takes longer than expected, by ascending time."""
 

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from .answers import document
+from .display import choose_service
 from .errors import ClientError, StewardError
 from .live import Service, open_http
 from .retry import Retry
@@ -74,9 +75,15 @@ def upload(
     frame: Any,
     client: Service = None,
     *,
+    url: str | None = None,
     retry: Retry | None = None,
 ) -> Uploaded:
     """Upload a frame's rows as samples of a workload; executions that are already stored count as duplicates.
+
+    ::
+
+        frame = pandas.read_csv("samples.csv")
+        print(steward.upload("resnet18", frame).accepted)
 
     For kind ``iterative`` a row is an iteration or a segment of one, with the columns ``execution``, ``iteration``,
     ``allocation.<resource>``, ``metric.<name>`` and ``feature.<name>``; the rows of an execution must be contiguous.
@@ -86,6 +93,7 @@ def upload(
         workload: name of a registered workload.
         frame: a ``DataFrame`` of pandas or polars.
         client: the service's address, or a generated client; None: ``STEWARD_URL``, or this machine's port 8080.
+        url: the service's address, instead of ``client``.
         retry: how the upload is repeated while the service is unreachable.
 
     Raises:
@@ -98,7 +106,7 @@ def upload(
     path, headers = f"/workloads/{workload}/samples", {"content-type": "text/csv"}
     body = partial(_pieces, write, len(frame))
     try:
-        with open_http(client) as http:
+        with open_http(choose_service(client, url)) as http:
             uploaded = (retry or Retry()).call(
                 http,
                 "POST",
@@ -119,10 +127,11 @@ async def upload_async(
     frame: Any,
     client: Service = None,
     *,
+    url: str | None = None,
     retry: Retry | None = None,
 ) -> Uploaded:
     """Like ``upload``, in a thread, so that the event loop isn't blocked; the frame must not be changed meanwhile."""
-    return await asyncio.to_thread(upload, workload, frame, client, retry=retry)
+    return await asyncio.to_thread(upload, workload, frame, client, url=url, retry=retry)
 
 
 def _writer(frame: Any) -> Callable[[int, int], str]:

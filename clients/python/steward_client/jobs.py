@@ -7,7 +7,10 @@ from collections.abc import Generator
 from typing import Any, Self
 from uuid import uuid4
 
+from typing_extensions import override
+
 from .answers import document
+from .display import Shown, Summary, address, choose_service
 from .errors import StewardError
 from .live import Service, open_http
 from .progress import Progress
@@ -30,8 +33,13 @@ class JobFailed(StewardError):
         self.job = job
 
 
-class Job:
+class Job(Shown):
     """A job of the service; ``wait()`` or ``await`` returns its result.
+
+    ::
+
+        job = steward.train("resnet18", seed=3)
+        print(job, job.wait(progress=True))
 
     Args:
         job: the job's id.
@@ -117,6 +125,11 @@ class Job:
             raise JobFailed(self)
         return dict(self.last.get("result") or {})
 
+    @override
+    def _summary(self) -> Summary:
+        members = {name: self.last.get(name) for name in ("type", "workload", "state", "progress")}
+        return Summary(self.id, members, f"{address(self._client)}/ui/jobs/{self.id}")
+
     def __await__(self) -> Generator[Any, None, dict[str, Any]]:
         return asyncio.to_thread(self.wait).__await__()
 
@@ -131,35 +144,39 @@ def fit(
     workload: str,
     client: Service = None,
     *,
+    url: str | None = None,
     retry: Retry | None = None,
     **options: Any,
 ) -> Job:
-    """Queue a fit of the workload's domain model; ``options`` are members of the request, as in the API.
+    """Queue a fit of the workload's domain model; ``options`` are members of the request, as in the API. ``url`` is
+    the service's address, instead of ``client``.
 
     Raises:
         StewardError: the service refused it.
         Unreachable: the service didn't respond in time.
     """
-    return Job.submit(f"/workloads/{workload}/models", options, client, retry)
+    return Job.submit(f"/workloads/{workload}/models", options, choose_service(client, url), retry)
 
 
 def train(
     workload: str,
     client: Service = None,
     *,
+    url: str | None = None,
     retry: Retry | None = None,
     **options: Any,
 ) -> Job:
     """Queue a training of an agent; ``options`` as in the API: ``algorithm``, ``seed``, …. Raises as ``fit``."""
-    return Job.submit(f"/workloads/{workload}/agents", options, client, retry)
+    return Job.submit(f"/workloads/{workload}/agents", options, choose_service(client, url), retry)
 
 
 def evaluate(
     workload: str,
     client: Service = None,
     *,
+    url: str | None = None,
     retry: Retry | None = None,
     **options: Any,
 ) -> Job:
     """Queue an evaluation of agents of a workload; ``options`` as in the API. Raises as ``fit``."""
-    return Job.submit("/evaluations", {"workload": workload, **options}, client, retry)
+    return Job.submit("/evaluations", {"workload": workload, **options}, choose_service(client, url), retry)

@@ -69,6 +69,10 @@ class Launched:
         return None
 
     @property
+    def outcome(self) -> None:
+        """Always None: the launcher ends the run."""
+
+    @property
     def contingencies(self) -> list[Contingency]:
         """Always empty: the launcher applies them."""
         return []

@@ -7,23 +7,23 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, Self, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, Self, TypeVar
 from uuid import uuid4
 
 import httpx
+from typing_extensions import override
 
 from .answers import Read, document
+from .display import URL, Service, Shown, Summary, address
 from .errors import StewardError, Unreachable
 from .retry import Retry
 from .trust import ssl_context
 
 if TYPE_CHECKING:
-    from .generated import AuthenticatedClient, Client
+    from .stored import Rows
 
-Service: TypeAlias = "str | Client | AuthenticatedClient | None"
-"""A service's address, or a generated client; None: the address is in ``STEWARD_URL``, else it is ``URL``."""
+__all__ = ["Live", "Running", "Service", "http_client", "open_http"]
 
-URL = "http://127.0.0.1:8080"
 TIMEOUT_SECONDS = 30.0
 PARTING_SECONDS = 5.0
 LONGEST_REASON = 500
@@ -48,7 +48,7 @@ class Running(NamedTuple, Generic[D]):
     decision: D
 
 
-class Live(Generic[D]):
+class Live(Shown, Generic[D]):
     """A live run as a context manager that starts and finishes it.
 
     An exception ends the run as failed, with the exception's type and text as the reason; `KeyboardInterrupt`, or the
@@ -136,6 +136,34 @@ class Live(Generic[D]):
         if found.get("run", self.id) != self.id or decision.iteration != iteration + 1:
             raise ValueError(f"a decision of run {found.get('run')!r} for iteration {decision.iteration}")
         return decision
+
+    def history(self) -> "Rows":
+        """The reported iterations with their decisions, as rows from the service; stored reports aren't among them.
+
+        ::
+
+            run.history().to_pandas().plot(x="iteration", y="metric.iteration_seconds")
+
+        Raises:
+            RuntimeError: the run has not been started.
+            StewardError, Unreachable: the service refused the call, or didn't respond in time.
+        """
+        from .stored import history
+
+        if not self.id:
+            raise RuntimeError("the run has not been started, so it has no history yet")
+        return history(self.client, self.id, self._retry)
+
+    @override
+    def _summary(self) -> Summary:
+        state = (self.outcome or "ended") if self._ended else "running" if self.id else "not started"
+        members = {
+            "workload": self.workload,
+            "state": state,
+            "iteration": None if self._decision is None else self.iteration,
+        }
+        url = address(self.client)
+        return Summary(self.id, members, f"{url}/ui/runs/{self.id}" if self.id else url)
 
     @property
     def ended(self) -> bool:
@@ -244,7 +272,7 @@ def http_client(client: Service) -> httpx.Client:
     if client is None or isinstance(client, str):
         key = (os.environ.get("STEWARD_API_KEY") or os.environ.get("STEWARD_TOKEN") or "").strip()
         headers = {"Authorization": f"Bearer {key}"} if key else {}
-        url = client or os.environ.get("STEWARD_URL", URL)
+        url = client or os.environ.get("STEWARD_URL") or URL
         return httpx.Client(base_url=url, timeout=TIMEOUT_SECONDS, headers=headers, verify=ssl_context())
     return client.get_httpx_client()
 

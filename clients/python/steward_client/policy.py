@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 import httpx
 
 from .answers import artifact, document
+from .display import choose_service
 from .errors import StewardError
 from .generated.models import InferenceDecision
 from .journal import Journal, JournalError
@@ -348,6 +349,7 @@ def carry(
     workload: str,
     client: Service = None,
     *,
+    url: str | None = None,
     role: str | None = None,
     retry: Retry | None = None,
     journal: Path | None = None,
@@ -355,12 +357,14 @@ def carry(
 ) -> CarriedRun:
     """A run that decides in this process by the service's present champions: ``Policy.load``, then ``CarriedRun``.
 
-    ``role``, ``retry``, ``journal`` and ``wait_seconds`` are passed on to them.
+    ``role``, ``retry``, ``journal`` and ``wait_seconds`` are passed on to them; ``url`` is the service's address,
+    instead of ``client``.
 
     Raises:
         StewardError: there is no such workload or role.
         Unreachable: the service didn't respond in time.
         JournalError, ValueError: as ``CarriedRun``.
     """
+    client = choose_service(client, url)
     policy = Policy.load(client, workload, role, retry=retry)
     return CarriedRun(client, policy, retry=retry, journal=journal, wait_seconds=wait_seconds)

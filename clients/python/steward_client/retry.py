@@ -12,6 +12,7 @@ import httpx
 
 from .answers import UNREADABLE, Read, refusal
 from .attempt import Call, attempt
+from .display import shown_url
 from .errors import StewardError, Unreachable
 
 SILENT_SECONDS = 5.0  # so long a call is repeated before that is said
@@ -83,10 +84,12 @@ class Retry:
                 asked, cause = 0.0, answer
             pause, number = self.pause(number, asked), number + 1
             if number == self.attempts or self.clock() + pause > ends:
-                message = f"{method} {path}: no answer in {self.patience_seconds:g} s: {cause}"
+                where = shown_url(http.base_url)
+                message = f"{method} {path}: no answer of {where} in {self.patience_seconds:g} s: {cause}"
                 raise Unreachable(message, asked) from cause
             if not told and self.clock() + pause > begun + SILENT_SECONDS:
-                logger.warning("no answer of %s yet (%s); asked for %g s", http.base_url, cause, self.patience_seconds)
+                where = shown_url(http.base_url)
+                logger.warning("no answer of %s yet (%s); asked for %g s", where, cause, self.patience_seconds)
                 told = True
             self.sleep(pause)
 

@@ -8,8 +8,11 @@ from concurrent.futures import wait
 from types import TracebackType
 from typing import Self
 
+from typing_extensions import override
+
 from .background import Background
 from .channel import Channel
+from .display import Shown, Summary, address, choose_service
 from .epochs import WAIT_SHARE, Epoch, Loop
 from .errors import StewardError
 from .iterative import Refusals, Run
@@ -18,6 +21,7 @@ from .live import Service
 from .outage import WAIT_SECONDS
 from .reaction import Apply
 from .retry import Retry
+from .stored import Rows, history
 
 
 class Epochs:
@@ -53,15 +57,17 @@ class Epochs:
             await asyncio.wait([asyncio.wrap_future(done)], timeout=seconds)
 
 
-class EpochRun:
+class EpochRun(Shown):
     """A training loop under decisions, for ``with`` and ``async with``; made by ``run``.
 
     Args:
         channel: destination of the epochs' reports.
+        workload: name of the workload.
+        client: the service, for ``history`` and the page's URL.
     """
 
-    def __init__(self, channel: Channel) -> None:
-        self._channel = channel
+    def __init__(self, channel: Channel, workload: str = "", client: Service = None) -> None:
+        self._channel, self.workload, self.client = channel, workload, client
 
     @property
     def id(self) -> str:
@@ -82,6 +88,35 @@ class EpochRun:
     def refused(self) -> StewardError | None:
         """Why the service refuses reports at the moment, with the fields; None: it doesn't."""
         return self._channel.refused
+
+    @property
+    def outcome(self) -> str | None:
+        """The service's judgement of the ended run (``met``, ``missed``, …); None before, and below a launcher."""
+        return self._channel.outcome
+
+    def history(self) -> Rows:
+        """The reported epochs with their decisions, as rows from the service; columns as in ``Run.history``.
+
+        ::
+
+            run.history().to_pandas().plot(x="iteration", y="metric.iteration_seconds")
+
+        Reports that haven't been sent yet aren't among them; after the ``with`` block all are.
+
+        Raises:
+            RuntimeError: the run has not been started, or is a launcher's whose id isn't known here.
+            StewardError, Unreachable: the service refused the call, or didn't respond in time.
+        """
+        if not self.id:
+            raise RuntimeError("the run's id is not known here: it has not been started, or only its launcher knows it")
+        return history(self.client, self.id)
+
+    @override
+    def _summary(self) -> Summary:
+        iteration = self.iteration if self.id else None
+        members = {"workload": self.workload or None, "outcome": self.outcome, "iteration": iteration}
+        url = address(self.client)
+        return Summary(self.id, members, f"{url}/ui/runs/{self.id}" if self.id else url)
 
     def epochs(self, count: int, *, wait_share: float = WAIT_SHARE, apply: Apply | None = None) -> Epochs:
         """The remaining epochs of ``count``; each is reported when the loop asks for the next one.
@@ -122,6 +157,7 @@ def run(
     workload: str,
     client: Service = None,
     *,
+    url: str | None = None,
     targets: Mapping[str, float] | None = None,
     probabilities: Mapping[str, float | None] | None = None,
     features: Mapping[str, float] | None = None,
@@ -144,6 +180,7 @@ def run(
     Args:
         workload: name of a registered workload.
         client: the service's address, or a generated client; None: ``STEWARD_URL``, or this machine's port 8080.
+        url: the service's address, instead of ``client``.
         targets: targets of this run only, by metric.
         probabilities: probability (0 to 1) with which each target must be met, by metric; None: the weights decide.
         features: features of the first epoch, if known.
@@ -156,6 +193,7 @@ def run(
         ValueError: ``refusals`` has another value.
         StewardError, Unreachable: a launcher's run can't be continued.
     """
+    client = choose_service(client, url)
     found = channel_of_launcher(refusals, retry) if client is None else None
     if found is None:
         found = Background(
@@ -172,4 +210,4 @@ def run(
                 unknown="omit",
             )
         )
-    return EpochRun(found)
+    return EpochRun(found, workload, client)

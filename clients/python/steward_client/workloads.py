@@ -11,6 +11,7 @@ from typing import Any
 import httpx
 
 from .answers import document
+from .display import choose_service
 from .live import Service, open_http
 from .retry import Retry
 
@@ -19,15 +20,22 @@ def register(
     spec: Mapping[str, Any] | str | os.PathLike[str],
     client: Service = None,
     *,
+    url: str | None = None,
     retry: Retry | None = None,
 ) -> str:
     """Register a workload unless it is registered already; returns its name.
+
+    ::
+
+        workload = steward.register("workload.json", url="http://127.0.0.1:8080")
+        with steward.run(workload) as run: ...
 
     Registering the same spec again changes nothing, so a program may begin with it every time.
 
     Args:
         spec: the workload's spec, or the path of a JSON file that contains it.
         client: the service's address, or a generated client; None: ``STEWARD_URL``, or this machine's port 8080.
+        url: the service's address, instead of ``client``.
         retry: how long the service is retried while it is unreachable.
 
     Raises:
@@ -37,7 +45,7 @@ def register(
         Unreachable: the service did not answer in time.
     """
     body = spec if isinstance(spec, Mapping) else json.loads(Path(spec).read_text(encoding="utf-8"))
-    with open_http(client) as http:
+    with open_http(choose_service(client, url)) as http:
         return (retry or Retry()).call(http, "POST", "/workloads", _name, body)
 
 

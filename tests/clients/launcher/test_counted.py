@@ -17,6 +17,8 @@ from steward_client.launcher.actuators import registry
 from steward_client.launcher.actuators.contract import Launch, Stream
 from steward_client.launcher.actuators.local import LocalProcesses
 
+from app.database.engine import Database
+from tests.app.domain_models.published import publish_model
 from tests.clients.launcher.serving import BUSY, script
 from tests.clients.launcher.test_launch import Serve, folder, interrupted_once, iterations, run, runs, serve
 from tests.clients.test_run import forwarded
@@ -269,7 +271,7 @@ import pathlib, time
 n = 0
 while not pathlib.Path('told').exists():
     n += 1
-    print(f'2026-11-27 pass {n} of 9999, loss={1 / n}', flush=True)
+    print(f'2026-11-27 pass {n}, loss={1 / n}', flush=True)
     time.sleep(0.01)
 """
 SOON = "import sys\nfrom steward_client.launcher import main, watched\nwatched.SILENT_SECONDS = 0.2\n"
@@ -288,7 +290,7 @@ def test_what_is_not_recognised_is_said_while_the_command_runs_with_a_pattern_th
         rest = launcher.stderr.read()
     assert launcher.returncode == 0
     assert "no iteration was recognised" not in rest
-    found = re.search(r"--pattern '(.+?)' would take lines such as '2026-11-27 pass \d+ of 9999", told)
+    found = re.search(r"--pattern '(.+?)' would take lines such as '2026-11-27 pass \d+,", told)
     assert found, told
     Path("told").unlink()
     script(folder, PASSES.replace("while not pathlib.Path('told').exists()", "while n < 4"))
@@ -373,7 +375,9 @@ def test_ctrl_c_while_it_is_measured_reaches_the_command_as_such(
     url = serve().url
     with interrupted_once(Path("ready")):
         assert run_learning(url, "--", *command) == 9
-    assert "SIGINT: passed on to the command" in capfd.readouterr().err
+    told = capfd.readouterr().err
+    assert "SIGINT: passed on to the command; it is killed after 10 s, press Ctrl-C again to kill it now" in told
+    assert told.endswith("steward-run: interrupted by SIGINT\n")
     assert runs(client) == []
 
 
@@ -417,11 +421,25 @@ def test_a_summary_says_cost_beside_the_largest_allocation_as_far_as_that_was_me
         told = capfd.readouterr().err
         (one,) = (found for found in runs(client) if found["workload"] == name)
         at_most = sum(item["report"]["allocation"]["cpu"] == 100 for item in iterations(client, one["id"]))
-        said = re.search(r"beside the largest allocation \(cpu 100 %\): (.*)", told)
+        said = re.search(r"cost vs. the largest allocation \(cpu 100 %\): (.*)", told)
         assert said, told
         if at_most == 5:
-            assert said[1] == "nothing saved, every iteration had it"
-        elif at_most < 3:
-            assert said[1] == f"not known, for {at_most} iterations of this run had it"
+            assert said[1] == "the same, every iteration ran at it"
+        elif at_most < 2:
+            once = "only 1" if at_most else "no"
+            assert said[1] == f"unknown, {once} iteration ran at it, and there is no model to predict it"
         else:
-            assert re.search(rf"% (less|more); it costs about .* by the mean of the {at_most} iterations", said[1])
+            assert re.fullmatch(rf"\d+% (less|more) than about .*, estimated from {at_most} iterations at it", said[1])
+
+
+def test_a_model_predicts_the_cost_of_the_largest_allocation_that_a_run_never_had(
+    serve: Serve, database: Database, folder: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    url, command = serve().url, [sys.executable, script(folder, ONE_BAR)]
+    for version in (1, 2):
+        assert publish_model(database, "busy") == version
+        assert run(url, "--policy", "hold", "--", *command) == 0  # at the least, where the workload begins
+        told = capfd.readouterr().err
+        found = re.search(r"cost vs\. the largest allocation \(cpu 100 %\): (.*)", told)
+        assert found, told
+        assert re.fullmatch(rf"\d+% (less|more) than about .*, as model {version} predicts", found[1])

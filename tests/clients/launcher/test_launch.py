@@ -91,9 +91,9 @@ def test_a_script_is_governed(
     assert said.out == "".join(f"epoch {n}: loss={1 / (n + 1):.3f}\n" for n in range(6))
     for part in (
         "lines like 'Epoch 3'",
-        "start and first iteration: ",
+        "start-up and first iteration: ",
         "cpu: set by ",
-        "done after 6 iterations",
+        "done after 6 iterations (workload 'busy' has 5) in ",
         "of the deadline of 1 min",
         "cpu %",
     ):
@@ -254,7 +254,7 @@ def test_the_status_is_the_commands_own_and_its_run_has_failed(
 ) -> None:
     assert run(serve().url, "--", *command) == status
     assert told in capfd.readouterr().err
-    assert [one["state"] for one in runs(client)] == ["failed"]
+    assert [one["state"] for one in runs(client)] == ([] if status == 127 else ["failed"])  # 127: it wasn't started
 
 
 @contextmanager
@@ -323,6 +323,25 @@ def test_ctrl_c_while_the_command_is_being_started_leaves_none_behind(
     with nothing_left(folder):
         assert run(url, "--", "sleep", "60") == 130
     assert [one["state"] for one in runs(client)] == ["cancelled"]
+
+
+def test_ctrl_c_while_a_run_is_replaced_leaves_one_that_has_ended(
+    serve: Serve, forwarded: Handler, client: TestClient, folder: Path
+) -> None:
+    starts = list[str]()
+
+    def interrupting(request: httpx.Request) -> httpx.Response:
+        answer = forwarded(request)
+        if (request.method, request.url.path) == ("POST", "/runs"):
+            starts.append(answer.json()["id"])
+            if len(starts) == 2:
+                os.kill(os.getpid(), signal.SIGINT)
+                time.sleep(0.2)  # it is heard before the launcher gets the answer
+        return answer
+
+    url = serve(interrupting).url
+    assert run(url, "--deadline", "60s", "--", sys.executable, script(folder, SLOW)) == 130
+    assert [(one["id"], one["state"]) for one in runs(client)] == [(starts[1], "cancelled")]
 
 
 def test_a_command_goes_on_without_the_service_and_its_iterations_are_kept(
@@ -404,7 +423,7 @@ def test_ctrl_c_after_the_end_of_the_command_keeps_its_iterations_and_its_status
         assert "the service did not hear of the end: SIGINT" in said
         assert "passed on" not in said
         assert "cancelled" not in said
-        assert ("outcome: not known, the service did not hear of the end" in said) == (not status)
+        assert ("outcome: unknown, the service did not get the run's end" in said) == (not status)
         Path("ended").unlink()
     assert [len(json.loads(file.read_text())["reports"]) for file in folder.glob("*.ndjson")] == [3, 3]
     assert [one["state"] for one in runs(client)] == ["running", "running"]
@@ -413,7 +432,10 @@ def test_ctrl_c_after_the_end_of_the_command_keeps_its_iterations_and_its_status
 @pytest.mark.parametrize(
     ("said", "told"),
     [
-        (["--workload", "other"], "has no workload 'other' (there are: busy); --learn makes one of the command"),
+        (
+            ["--workload", "other"],
+            "has no workload 'other' (there are: busy); --deadline 30m, or --learn, without --workload registers one",
+        ),
         (["--workload", "busy", "--target", "loss=1"], "--target loss: workload 'busy' has iteration_seconds"),
         (["--workload", "busy", "--actuator", "moon"], "actuator 'moon' is not installed; there are: "),
         (["--workload", "busy", "--option", "x=1"], "has no option x=1; it has: cpu_method"),
@@ -466,7 +488,7 @@ def test_a_command_that_goes_on_while_it_is_learned_from_is_governed_from_there(
     assert main([*said, "--profile-iterations", "6", "--", sys.executable, script(folder, WAITS)]) == 0
     told = capfd.readouterr()
     begun = told.out.count("epoch")
-    for part in ("the command goes on with cpu 100 %", "governed from iteration", f"done after {begun} iterations"):
+    for part in ("the command goes on with cpu 100 %", "controlling from iteration", f"done after {begun} iterations"):
         assert part in told.err, told.err
     assert told.err.count("iterations: by lines") == 1  # one process
     (one,) = runs(client)
@@ -526,7 +548,7 @@ def test_a_service_that_is_lost_while_it_is_measured_ends_no_command(
     assert main([*said, "--", *command]) == 0
     told = capfd.readouterr()
     assert told.out.count("epoch") == 60
-    for part in ("no more is measured: ", "not learned: ", "not governed: ", "done after 60 iterations"):
+    for part in ("no more is measured: ", "not learned: ", "not controlled: ", "done after 60 iterations"):
         assert part in told.err, told.err
 
 
@@ -541,7 +563,11 @@ def test_a_command_with_a_deadline_alone_is_governed_from_its_third_iteration(
     assert main([*DEADLINE, "--url", url, "--", *command]) == 0
     told = capfd.readouterr()
     begun = told.out.count("epoch")
-    for part in ("registered: workload 'train', 3000 iterations", f"done after {begun} iterations", "measured first"):
+    for part in (
+        "registered: workload 'train', 3000 iterations",
+        f"done after {begun} iterations",
+        "measured before the first",
+    ):
         assert part in told.err, told.err
     assert told.err.count("iterations: by lines") == 1  # one process
     (one,) = runs(client)
@@ -578,7 +604,7 @@ def test_a_command_that_ends_before_it_says_how_many_iterations_it_has_is_regist
     assert main([*DEADLINE, "--url", url, "--", *command]) == 0
     told = capfd.readouterr()
     assert told.out.count("epoch") == 6  # it ran once
-    for part in ("how many iterations there are is not said", "its workload is registered, for the next start"):
+    for part in ("the number of iterations is unknown", "is registered: the next start is controlled"):
         assert part in told.err, told.err
     assert runs(client) == []
     assert main([*DEADLINE, "--url", url, "--", *command]) == 0
@@ -604,7 +630,10 @@ def test_a_workload_that_has_to_be_registered_is_not_made_by_a_deadline(
     command = [sys.executable, script(folder, PRINTS), "6", "0.02"]
     assert main(["--workload", "bussy", "--deadline", "300", "--url", serve().url, "--", *command]) == 2
     told = capfd.readouterr()
-    assert "has no workload 'bussy' (there are: busy); --learn makes one of the command" in told.err
+    assert (
+        "has no workload 'bussy' (there are: busy); --deadline 30m, or --learn, without --workload registers one"
+        in told.err
+    )
     assert "epoch" not in told.out
 
 
@@ -644,7 +673,8 @@ def test_quietly_only_the_summary_is_said(
         "done",
         "outcome:",
         "reserved:",
-        "beside",
+        "cost",
         "decisions:",
         "iterations",
+        "run:",
     ], told

@@ -41,5 +41,18 @@ def test_only_what_was_done_has_kept_a_deadline(status: int, told: list[str]) ->
     watched = SimpleNamespace(status=status, began=0.0, ended=1.5, clock=SimpleNamespace(count=3))
     watched.failure = "killed by SIGKILL"
     governed: Any = SimpleNamespace(rows=[], watched=watched, deadline=3.0, cancelled="")
-    governed.run = SimpleNamespace(outcome="met", outcome_reason="1.5 s early")
-    assert summary.lines(governed) == told
+    governed.spec = {"name": "train", "iterations": 3}
+    governed.run = SimpleNamespace(id="5f", outcome="met", outcome_reason="1.5 s early")
+    governed.page, governed.page_later = "http://steward/ui/runs/5f", ""
+    assert summary.lines(governed) == [*told, "run: http://steward/ui/runs/5f"]
+    watched.clock.count, governed.page_later = 4, "steward serve --data data"
+    lines = summary.lines(governed)
+    assert "after 4 iterations (workload 'train' has 3) in 1.5 s" in lines[0]
+    assert lines[-1] == "run: http://steward/ui/runs/5f (later: steward serve --data data)"
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(0.0, "0"), (3.72e-5, "0.0000372"), (0.0123456, "0.0123"), (9.5, "9.50"), (12345.6, "12346")]
+)
+def test_figures_have_three_digits_and_no_exponent(value: float, text: str) -> None:
+    assert summary.digits(value) == text

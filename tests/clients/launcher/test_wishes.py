@@ -27,15 +27,20 @@ def test_a_command_line_is_read() -> None:
         ("--resource cpu=50-400 -- ls", "NAME=LEAST..MOST/STEP is accepted, for example cpu=50..400/50%"),
         ("--resource cpu=50..400/60% -- ls", "the step must divide the range; 50..410/60 would"),
         ("--resource cpu=1..4/1cores -- ls", "cpu is counted in %, not cores"),
-        ("--deadline soon -- ls", "--deadline soon: no duration; 90s, 30m, 1h30m are accepted"),
+        ("--deadline soon -- ls", "--deadline soon: not a duration; 90s, 30m, 1h30m are accepted"),
         ("--deadline 0 -- ls", "a duration above 0 is accepted"),
         ("--pattern epoch -- ls", "it needs a group (?P<iteration>"),
-        ("--pattern ( -- ls", "no regular expression"),
+        ("--pattern ( -- ls", "not a valid regular expression"),
         ("--target loss -- ls", "NAME=VALUE is accepted"),
         ("--target loss=-1 -- ls", "a number above 0 is accepted"),
         ("--iterations 0 -- ls", "--iterations 0: a number above 0 is accepted"),
         ("--workload w --resource cpu=50..100/50 -- ls", "a workload has its own; another --name registers another"),
-        ("python train.py --epochs 3", "what belongs to the command stands after --"),
+        (
+            "python train.py --epochs 3",
+            "arguments: --epochs 3; options of the command go after --",
+        ),
+        ("--iteration 3 -- ls", "--iteration (did you mean --iterations?); options of the command go after --"),
+        ("--watch-file nowhere/log.csv -- ls", "--watch-file nowhere/log.csv: there is no folder nowhere"),
         ("--workload w --learn -- ls", "not allowed with"),
     ],
 )
@@ -47,6 +52,12 @@ def test_what_cannot_be_meant_is_one_line_with_the_remedy(
     assert line.startswith("steward-run: ")
     assert line.count("\n") == 1
     assert told in line
+
+
+def test_a_service_elsewhere_that_does_not_answer_is_no_usage_error(capsys: pytest.CaptureFixture[str]) -> None:
+    for url in ("https://127.0.0.1:9", "https://localhost:9"):  # a service of the launcher's own has no TLS
+        assert main(["--workload", "w", "--url", url, "--", "ls"]) == 3
+        assert capsys.readouterr().err.startswith(f"steward-run: no service answers at {url}: is it running")
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Sequence
+from difflib import get_close_matches
 from pathlib import Path
 from typing import NoReturn
 
@@ -26,9 +27,17 @@ examples:
     --pattern 'pass (?P<iteration>\\d+) loss=(?P<loss>.+)' -- ./train"""
 
 
+ALIKE = 0.8
+"""Least similarity (0 to 1) of an unknown option to the one that is suggested."""
+
+
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
-        raise Misuse(f"{message}; what belongs to the command stands after --")
+        unknown = message.partition("unrecognized arguments: ")[2].split()
+        like = get_close_matches(unknown[0], self._option_string_actions, 1, ALIKE) if unknown else []
+        meant = f" (did you mean {like[0]}?)" if like else ""
+        shown = "steward run launch --help" if self.prog == "steward run" else f"{self.prog} --help"
+        raise Misuse(f"{message}{meant}; options of the command go after --; see {shown}")
 
 
 def parser(program: str) -> argparse.ArgumentParser:

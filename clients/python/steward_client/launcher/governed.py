@@ -11,8 +11,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from steward_client.answers import nothing
-from steward_client.errors import StewardError, Unreachable
+from steward_client.answers import document, nothing
+from steward_client.errors import ClientError, StewardError, Unreachable
 from steward_client.iterative import Run
 from steward_client.reaction import Timetable
 from steward_client.retry import Retry
@@ -20,7 +20,7 @@ from steward_client.retry import Retry
 from .actuators import registry
 from .actuators.contract import ActuatorError, Allocation
 from .followed import Followed
-from .interrupts import Interrupted, ignore_signals
+from .interrupts import Interrupted, defer_interrupts, ignore_signals
 from .iterations.mark import SECONDS, Iteration
 from .row import HELD, PROFILE, Row
 from .said import unless
@@ -125,9 +125,9 @@ class Governed:
         except (StewardError, Unreachable) as error:
             if not self._takes_over:
                 raise
-            self._say(f"not governed: {error_line(error)}; the command goes on")
+            self._say(f"not controlled: {error_line(error)}; the command goes on")
             return self._run_ungoverned()
-        self._tell(f"run: {self._service.page(f'/ui/runs/{self.run.id}')}")
+        self._tell(f"run: {self.page}")
         self._begin()
         for iteration in self.watched.iterations():
             self._after(iteration)
@@ -145,12 +145,39 @@ class Governed:
             self.run.leave(error)
 
     @property
+    def page(self) -> str:
+        """URL of the run's page."""
+        return self._service.page(f"/ui/runs/{self.run.id}")
+
+    @property
+    def page_later(self) -> str:
+        """Command that shows the page once the launcher's own service has ended; empty: the service goes on."""
+        return self._service.serve if self._service.own else ""
+
+    @property
     def deadline(self) -> float | None:
         """Seconds from the command's start to its deadline: this run's, else the workload's; None if there is none."""
         (seconds,) = (metric for metric in self.spec["metrics"] if metric["name"] == SECONDS)
         if seconds["scope"] != "run":
             return None
         return self.wishes.deadline or dict(self.wishes.targets).get(SECONDS) or seconds.get("target")
+
+    def seconds_at_largest(self) -> tuple[int, float] | None:
+        """The newest domain model's version, and its seconds of an iteration at the largest allocation; None: unknown.
+
+        Unknown without a model, for a workload with features, and while the service doesn't respond.
+        """
+        path = f"/workloads/{self.spec['name']}/models"
+        largest = "&".join(f"allocation={name}:{one.maximum:g}" for name, one in self._resources.items())
+        try:
+            models = self._service.once("GET", f"{path}?limit=1", document)["items"]
+            if self._features or not models:
+                return None
+            version = int(models[0]["version"])
+            found = self._service.once("GET", f"{path}/{version}/predict?{largest}", document)
+            return version, float(found["predicted"][SECONDS]["mean"])
+        except (ClientError, KeyError):
+            return None
 
     def close(self) -> None:
         """Close the connection to the service; the run is not ended."""
@@ -159,7 +186,7 @@ class Governed:
     def _begin(self) -> None:
         decision = self.run.decision
         if self._takes_over:
-            self._tell(f"governed from iteration {self.watched.clock.count} on")
+            self._tell(f"controlling from iteration {self.watched.clock.count}")
             decided = self._decided_allocation()
             self._apply(f"after {self.watched.clock.count} iterations", decided, decided)
             return
@@ -232,10 +259,11 @@ class Governed:
         self._settled, first = True, iteration.index + (iteration.seconds is None)
         gone = iteration.at - (iteration.seconds or 0.0) - self.watched.began
         if iteration.seconds is None:
-            self._tell(f"start and first iteration: {duration_text(gone)} together; counted from the next one on")
+            self._tell(f"start-up and first iteration: {duration_text(gone)}; reports begin with the next iteration")
         late = self.deadline is not None and gone > NOTICEABLE * self.deadline
         if first < self.spec["iterations"] and (first or late):
-            self._begin_anew(first, gone)
+            with defer_interrupts():  # else one of the two runs could stay at the service, and never end
+                self._begin_anew(first, gone)
 
     def _begin_anew(self, first: int, gone: float) -> None:
         """Replace the run by one that begins with iteration ``first``, ``gone`` seconds after the command's start.
@@ -250,7 +278,7 @@ class Governed:
             anew.close()
             return
         self.run = anew
-        self._tell(f"run: {self._service.url}/ui/runs/{anew.id} (replaces the one above, which counted the start-up)")
+        self._tell(f"run: {self.page} (replaces the one above, whose deadline included the start-up)")
         before.leave(KeyboardInterrupt(f"replaced by run {anew.id}, which counts from the first iteration"))
         with suppress(StewardError, Unreachable):
             self._service.once("DELETE", f"/runs/{before.id}", nothing)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import shutil
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -50,7 +51,8 @@ def main(said: Sequence[str] | None = None, program: str = PROGRAM) -> int:
     except ActuatorError as error:
         return _print_failure(program, error, NOT_STARTED)
     except Interrupted as error:
-        return _print_failure(program, error, error.status)
+        say(f"interrupted by {error}", program)
+        return error.status
 
 
 def launch(wishes: Wishes) -> int:
@@ -65,6 +67,7 @@ def launch(wishes: Wishes) -> int:
     _listen()
     if not wishes.command:
         return _clean(wishes)
+    _check_start(wishes)
     with (
         tempfile.TemporaryDirectory(prefix="steward-run-") as name,
         service_at(wishes, Path(name), say) as service,
@@ -86,6 +89,21 @@ def launch(wishes: Wishes) -> int:
 def _begins(wishes: Wishes) -> bool:
     """Whether a workload that isn't registered yet may be registered without learning: its scale is the deadline's."""
     return wishes.deadline is not None and not wishes.registered
+
+
+def _check_start(wishes: Wishes) -> None:
+    """Refuse what can't work before a service is started for it, which takes seconds.
+
+    Raises:
+        Misuse: the folder of the watched file doesn't exist.
+        ActuatorError: no such actuator is installed, or there is no such program on this machine.
+    """
+    registry.factory(wishes.actuator)
+    program = wishes.command[0]
+    if wishes.actuator == "local" and shutil.which(program) is None and not Path(program).exists():
+        raise ActuatorError(f"{program}: No such file or directory")
+    if wishes.watch_file is not None and not wishes.watch_file.parent.is_dir():
+        raise Misuse(f"--watch-file {wishes.watch_file}: there is no folder {wishes.watch_file.parent}")
 
 
 def _clean(wishes: Wishes) -> int:
@@ -115,7 +133,7 @@ def _workload(wishes: Wishes, service: Service) -> Json:
     if found is None:
         there = [one["name"] for one in service.call("GET", "/workloads?limit=20")["items"]]
         known = f"there are: {', '.join(there)}" if there else "there is none"
-        makes = "--learn makes one of the command, as does --deadline without --workload"
+        makes = "--deadline 30m, or --learn, without --workload registers one for the command"
         raise Misuse(f"{service.url} has no workload {wishes.workload!r} ({known}); {makes}")
     spec: Json = found["spec"]
     if "resources" not in spec or "iterations" not in spec:

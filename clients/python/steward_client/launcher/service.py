@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import csv
+import shlex
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
+from urllib.parse import urlsplit
 from uuid import uuid4
 
 import httpx
@@ -20,6 +22,7 @@ from steward_client.retry import Retry
 PATIENCE_SECONDS, LONGEST_ASKED_SECONDS = 30.0, 10.0
 LOOK_SECONDS = 5.0
 FOLLOW_SECONDS = 0.3
+DEFAULT_PORT = 8080
 Json = dict[str, Any]
 Say = Callable[[str], None]
 T = TypeVar("T")
@@ -54,10 +57,14 @@ class Service:
         self._retry = Retry(patience_seconds=PATIENCE_SECONDS, longest_asked_seconds=LONGEST_ASKED_SECONDS)
 
     def page(self, path: str) -> str:
-        """URL of a page of the dashboard, with a note if it is available only during this launch."""
-        if not self.own:
-            return f"{self.url}{path}"
-        return f"{self.url}{path} (until this command ends; later: steward serve --data {self.data})"
+        """URL of a page of the dashboard."""
+        return f"{self.url}{path}"
+
+    @property
+    def serve(self) -> str:
+        """Command line that shows the pages of an embedded service after this launch, at the same address."""
+        port = f" --port {found}" if (found := urlsplit(self.url).port or 80) != DEFAULT_PORT else ""
+        return f"steward serve --data {shlex.quote(str(self.data))}{port}"
 
     def call(self, method: str, path: str, json: Mapping[str, Any] | None = None) -> Json:
         """Make a call and return the response's JSON object; a repeated POST takes effect once.

@@ -12,6 +12,8 @@ from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from steward_client.errors import Unreachable
+
 from .embedded import Embedded
 from .interrupts import defer_interrupts
 from .limits.guarded import NotStarted
@@ -36,13 +38,14 @@ def service_at(wishes: Wishes, folder: Path, say: Say) -> Iterator[Service]:
         say: called with messages for the user.
 
     Raises:
-        Misuse: no service responds, and none can be started.
+        Misuse: no service responds at a local address, and none can be started.
+        Unreachable: none responds at another machine's.
     """
     with closing(Service(wishes.url)) as service, ExitStack() as stack:
         if _is_here(service.url):
             _share(service, wishes, folder / "serve.log", say, stack)
         elif not service.is_up():
-            raise Misuse(
+            raise Unreachable(
                 f"no service answers at {service.url}: is it running, and is that its address (--url, STEWARD_URL)?"
             )
         yield service
@@ -61,6 +64,8 @@ def _share(service: Service, wishes: Wishes, log: Path, say: Say, stack: ExitSta
     if _must_serve(service, turn):
         if turn is not None:
             turn.data = data
+        service.data = data
+        tell(f"starting a service at {service.url}, for as long as this command runs (later: {service.serve})")
         with defer_interrupts():
             own = stack.enter_context(closing(_start_service(service, data, log, say, turn)))
         _await(service, own)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
@@ -12,8 +13,10 @@ from .wishes import duration_text
 
 HOUR = 3600.0
 WIDTH, HEIGHT, MARGIN = 64, 4, 11
-FEWEST_MEASURED = 3
+FEWEST_MEASURED = 2
 """Fewest iterations at the largest allocation for which their mean is reported."""
+LEAST_PLACES = 12
+"""Decimal places at most; what is smaller shows as 0."""
 BLOCKS = " ▁▂▃▄▅▆▇█"
 AMOUNTS = {"cpu": ("core-hours", 100.0), "memory": ("GiB-hours", 1024.0)}
 
@@ -22,7 +25,9 @@ def lines(governed: Governed) -> list[str]:
     """Lines of the summary: result, time relative to the deadline, and cost relative to the largest allocation."""
     watched, deadline = governed.watched, governed.deadline
     seconds = watched.ended - watched.began
-    found = [f"{watched.clock.count} iterations in {duration_text(seconds)}"]
+    total = governed.spec["iterations"]
+    of = "" if watched.clock.count <= total else f" (workload {governed.spec['name']!r} has {total})"
+    found = [f"{watched.clock.count} iterations{of} in {duration_text(seconds)}"]
     if governed.cancelled:
         found = [f"cancelled after {found[0]}: {governed.cancelled}"]
     elif watched.status:
@@ -35,6 +40,8 @@ def lines(governed: Governed) -> list[str]:
         found.append(_outcome(governed))
     if governed.rows:
         found += [*_cost(governed), _decisions_line(governed.rows), *_prediction_lines(governed.rows)]
+    if governed.run.id:
+        found.append(f"run: {governed.page}{f' (later: {later})' if (later := governed.page_later) else ''}")
     return found
 
 
@@ -42,7 +49,7 @@ def _outcome(governed: Governed) -> str:
     """The service's judgement of the run."""
     run = governed.run
     if run.outcome is None:
-        return "outcome: not known, the service did not hear of the end"
+        return "outcome: unknown, the service did not get the run's end"
     return f"outcome: {run.outcome}{f' ({run.outcome_reason})' if run.outcome_reason else ''}"
 
 
@@ -55,50 +62,60 @@ def _cost(governed: Governed) -> list[str]:
         name = resource["name"]
         hours = (start * rows[0].allocation[name] + sum(row.spent(name) for row in rows)) / HOUR
         unit, amount = AMOUNTS.get(name, (f"{resource.get('unit') or name}-hours", 1.0))
-        parts.append(f"{name} {hours / amount:.4g} {unit}")
+        parts.append(f"{name} {digits(hours / amount)} {unit}")
         cost += hours * resource["price_per_hour"]
         dearest += resource["maximum"] * resource["price_per_hour"] / HOUR
     most = ", ".join(f"{one['name']} {one['maximum']:g} {one.get('unit') or ''}".strip() for one in resources)
     there = [row.seconds for row in rows if all(row.allocation[one["name"]] == one["maximum"] for one in resources)]
-    against = f"beside the largest allocation ({most}): "
+    against = f"cost vs. the largest allocation ({most}): "
     if len(there) == len(rows):
-        against += "nothing saved, every iteration had it"
-    elif len(there) < FEWEST_MEASURED or dearest <= 0:
-        why = "all prices are 0" if dearest <= 0 else f"{len(there)} iterations of this run had it"
-        against += f"not known, for {why}"
+        against += "the same, every iteration ran at it"
+    elif dearest <= 0:
+        against += "unknown, all prices are 0"
+    elif len(there) >= FEWEST_MEASURED:
+        mean = sum(there) / len(there)
+        against += _difference(governed, cost, dearest * (start + mean * len(rows)))
+        against += f", estimated from {len(there)} iterations at it"
+    elif (found := governed.seconds_at_largest()) is not None:
+        model, mean = found
+        against += f"{_difference(governed, cost, dearest * (start + mean * len(rows)))}, as model {model} predicts"
     else:
-        largest = dearest * (start + sum(there) / len(there) * len(rows))
-        less = "less" if cost <= largest else "more"
-        about = _money(largest, governed.currency)
-        against += (
-            f"{abs(1 - cost / largest):.0%} {less}; it costs about {about}, by the mean of the {len(there)} "
-            "iterations that had it"
-        )
+        against += f"unknown, {'only 1' if there else 'no'} iteration ran at it, and there is no model to predict it"
     return [f"reserved: {', '.join(parts)}; cost {_money(cost, governed.currency)}", against]
+
+
+def _difference(governed: Governed, cost: float, largest: float) -> str:
+    less = "less" if cost <= largest else "more"
+    return f"{abs(1 - cost / largest):.0%} {less} than about {_money(largest, governed.currency)}"
+
+
+def digits(value: float) -> str:
+    """A number of at least 0 with three significant digits and without an exponent: ``0.0000372``, ``1240``."""
+    places = 2 - math.floor(math.log10(value)) if value > 0 else 0
+    return f"{value:.{min(max(places, 0), LEAST_PLACES)}f}"
 
 
 def _money(value: float, currency: str) -> str:
     """An amount with its currency: a sign before it, a code after it."""
-    return f"{value:.3g} {currency}" if currency.isalnum() else f"{currency}{value:.3g}"
+    return f"{digits(value)} {currency}" if currency.isalnum() else f"{currency}{digits(value)}"
 
 
 def _decisions_line(rows: Sequence[Row]) -> str:
     sources = Counter(row.source for row in rows)
     moved = sources.pop(PROFILE, 0)
-    first = "1 iteration before them was" if moved == 1 else f"{moved} iterations before them were"
-    measured = f"; {first} measured first" if moved else ""
+    measured = f"; {moved} iteration{'s' if moved > 1 else ''} measured before the first" if moved else ""
     rows = rows[moved:]
     if not rows:
         return f"decisions: none{measured}"
     changes = sum(before.allocation != after.allocation for before, after in pairwise(rows))
     by = ", ".join(f"{source} {count}" for source, count in sources.most_common())
-    return f"decisions: {len(rows)} ({by}), {changes} of them changes{measured}"
+    return f"decisions: {len(rows)} ({by}), {changes} change{'' if changes == 1 else 's'} of the allocation{measured}"
 
 
 def _prediction_lines(rows: Sequence[Row]) -> list[str]:
     known = [row for row in rows if row.low is not None and row.high is not None]
     within = sum(row.low <= row.seconds <= row.high for row in known if row.low is not None and row.high is not None)
-    return [f"iterations within what was predicted: {within} of {len(known)}"] if known else []
+    return [f"iterations within the predicted interval: {within} of {len(known)}"] if known else []
 
 
 def picture(governed: Governed, columns: int | None = None, *, plain: bool = False) -> list[str]:

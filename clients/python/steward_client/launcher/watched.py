@@ -137,16 +137,26 @@ class Watched:
         if self.status is not None:
             error.status = self.status
             return
-        self._say(f"{error}: passed on to the command; press Ctrl-C again to kill it")
+        if error.number == signal.SIGINT and sys.stderr.isatty():
+            pass_on(2, b"^C")  # the terminal's echo: the message begins on a line of its own
+        again = "press Ctrl-C again" if error.number == signal.SIGINT else "a second signal"
+        self._say(f"{error}: passed on to the command; it is killed after {GRACE_SECONDS:g} s, {again} to kill it now")
         try:
             status = self.actuator.stop(error.number, GRACE_SECONDS)
         except Interrupted:
             with ignore_signals():
+                self._say("the command is killed")
                 status = self.actuator.stop(signal.SIGKILL, 0.0)
         with ignore_signals():
             self.actuator.close()
+            self._count_rest()
         self.status, self.ended = status, time.monotonic()
         error.status = error.status if status is None else status
+
+    def _count_rest(self) -> None:
+        """Count the iterations that have ended since the signal; they are not reported."""
+        for _ in self._new_iterations():
+            pass
 
     def _sink(self) -> Sink | None:
         """Output sink that passes output on and finds marks in it; None if marks come from the user's file."""

@@ -143,7 +143,7 @@ def duration(text: str) -> float:
     """
     found = list(DURATION.finditer(text.strip()))
     if not text.strip() or "".join(part[0] for part in found) != text.strip():
-        raise Misuse(f"--deadline {text}: no duration; 90s, 30m, 1h30m are accepted")
+        raise Misuse(f"--deadline {text}: not a duration; 90s, 30m, 1h30m are accepted")
     seconds = sum(float(part["count"]) * SECONDS[part["unit"]] for part in found)
     if not 0 < seconds <= LONGEST:
         raise Misuse(f"--deadline {text}: a duration above 0 is accepted, up to 30 years, such as 90s, 1h30m")
@@ -190,7 +190,7 @@ def pattern(text: str) -> re.Pattern[str]:
     try:
         found = re.compile(text)
     except re.error as error:
-        raise Misuse(f"--pattern {text}: no regular expression: {error}") from error
+        raise Misuse(f"--pattern {text}: not a valid regular expression: {error}") from error
     if "iteration" not in found.groupindex:
         raise Misuse(f"--pattern {text}: it needs a group (?P<iteration>\\d+), the number of the iteration")
     return found

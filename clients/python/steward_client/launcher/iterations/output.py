@@ -21,7 +21,7 @@ USUAL = {
 }
 """Usual forms by an example; only the first that matches a line is used from then on."""
 COUNT = "3/90"
-COUNTER = re.compile(r"(?<![\w./:-])(?P<iteration>\d+)\s?/\s?(?P<total>\d+)(?![\w%]|[/.:-]\d)")
+COUNTER = re.compile(r"(?<![\w./:-])(?P<iteration>\d+)(?:\s?/\s?|\s(?:out\s)?of\s)(?P<total>\d+)(?![\w%]|[/.:-]\d)")
 MEASURED = re.compile(
     rf"(?P<name>[A-Za-z][\w./-]*)(?:\s*[:=]\s*|\s+(?=[-+]?\d*\.\d))(?P<value>{NUMBER})(?:ms|s|%)?(?!\w|[./]\w|/)"
 )

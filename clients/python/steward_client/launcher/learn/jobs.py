@@ -45,7 +45,7 @@ class Jobs:
         seconds = report["metrics"][SECONDS]
         self._tell(
             f"model {result['model']}: {report['family']}, error {seconds['mape']:.1%} "
-            f"(a mean's: {seconds['naive_mape']:.0%}), by {report['executions']} samples"
+            f"(baseline {seconds['naive_mape']:.0%}), from {report['executions']} samples"
         )
         return int(result["model"])
 
@@ -53,9 +53,10 @@ class Jobs:
         """Wait for a training's end; raises JobFailed, StewardError or Unreachable."""
         result = self._done("train", job)
         report = self._service.call("GET", f"{self._path}/agents/{result['agent']}")["report"]
-        whether = "promoted: " if report["promoted"] else "not promoted: "
-        reason = report["reason"].removeprefix(whether)
-        self._tell(f"agent {result['agent']}: {report['algorithm']}, {whether}{reason}")
+        whether = "promoted" if report["promoted"] else "not promoted"
+        verdict = report["reason"].removeprefix(f"{whether}: ").partition(": ")[0]  # the figures stand on its page
+        page = self._service.page(f"/ui{self._path}/agents/{result['agent']}")
+        self._tell(f"agent {result['agent']} ({report['algorithm']}): {whether}: {verdict}; {page}")
 
     def _done(self, what: str, job: Json) -> Json:
         told = set[int]()

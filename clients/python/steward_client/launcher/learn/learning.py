@@ -17,7 +17,7 @@ from steward_client.launcher.iterations.mark import SECONDS
 from steward_client.launcher.said import unless
 from steward_client.launcher.service import JobFailed, Json, Say, Service
 from steward_client.launcher.watched import Watched
-from steward_client.launcher.wishes import Misuse, Resource, Wishes
+from steward_client.launcher.wishes import Misuse, Resource, Wishes, duration_text
 
 from .beside import beside
 from .design import Allocation, filling, most_doubted
@@ -118,7 +118,8 @@ class Learning:
         if self._going is None:
             self.over = True
             self._say(
-                "the command has ended before anything was decided; its workload is registered, for the next start"
+                f"done before decisions could begin; workload {self._wishes.workload!r} is registered: the next start "
+                "is controlled from its first iteration"
             )
         return self._going
 
@@ -131,7 +132,7 @@ class Learning:
                 self._say(f"not registered: {' '.join(str(error).split())}; the command goes on")
             self._told_why = True
         if self.spec is None and not self._told_why:
-            self._tell("how many iterations there are is not said (--iterations): nothing is decided until then")
+            self._tell("the number of iterations is unknown: decisions begin once it is known (--iterations N sets it)")
             self._told_why = True
         return self.spec is None
 
@@ -180,7 +181,7 @@ class Learning:
                 if self.spec is not None and self._iterations
                 else ""
             )
-            raise CommandEnded(watched.status, f"the command failed while it was measured: {watched.failure}{kept}")
+            raise CommandEnded(watched.status, f"the command failed before any decision: {watched.failure}{kept}")
 
     def _end_or_restart(self) -> None:
         """After a fit: say whether the command is started again under decisions; nothing before its first start."""
@@ -222,7 +223,7 @@ class Learning:
         """Read the workload from the service; raises Misuse if it differs from the options."""
         found = self._service.get_or_none(self._path)
         page = "/" if found is None else f"/ui{self._path}"
-        self._tell(f"dashboard: {self._service.page(page)}; the run's own page follows once it is under decisions")
+        self._tell(f"dashboard: {self._service.page(page)} (the run's page follows when decisions begin)")
         if found is None:
             self._resources = resources(self._wishes)
             return
@@ -320,8 +321,9 @@ class Learning:
             self._register(watched.clock.total if watched.status else profile.total)
         self._note_end(watched)
         if not profile.rows:
-            seen = ": only one iteration was seen, and not when it began" if watched.clock.count else ""
-            raise CommandEnded(0, f"nothing was measured{seen}")
+            seen = ": only one iteration was seen, and not its start" if watched.clock.count else ""
+            seconds = duration_text(watched.ended - watched.began)
+            raise CommandEnded(0, f"the command is done after {seconds}, without decisions{seen}")
 
     def _measures(self, profile: Profile) -> bool:
         """Measure the command; whether it runs on. An unreachable service ends measuring, but not the command."""
@@ -349,7 +351,7 @@ class Learning:
         if self._enough() or self._iterations < wanted:
             return self.spec is None or self._iterations < wanted
         if not self._told_why:
-            self._tell("profile: how many iterations there are is not said (--iterations): measured to the end")
+            self._tell("profile: the number of iterations is unknown (--iterations N sets it): measured to the end")
             self._told_why = True
         return True
 

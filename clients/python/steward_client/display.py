@@ -1,0 +1,70 @@
+"""Text and HTML of the client's objects: what each is, its state, and the URL of its page."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from html import escape
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+import httpx
+
+if TYPE_CHECKING:
+    from .generated import AuthenticatedClient, Client
+
+Service: TypeAlias = "str | Client | AuthenticatedClient | None"
+"""A service's address, or a generated client; None: the address is in ``STEWARD_URL``, else it is ``URL``."""
+
+URL = "http://127.0.0.1:8080"
+
+
+def choose_service(client: Service, url: str | None) -> Service:
+    """The service that a function's arguments ``client`` and ``url`` name; ``url`` is an address only.
+
+    Raises:
+        TypeError: both are given.
+    """
+    if client is not None and url is not None:
+        raise TypeError(f"give client= or url=, not both: {client!r}, {url!r}")
+    return url if client is None else client
+
+
+def address(client: Service) -> str:
+    """A service's address, as ``shown_url``."""
+    if client is None or isinstance(client, str):
+        found = httpx.URL(client or os.environ.get("STEWARD_URL") or URL)
+    else:
+        found = client.get_httpx_client().base_url
+    return shown_url(found)
+
+
+def shown_url(url: httpx.URL) -> str:
+    """A URL to be shown: without user, password and trailing slash."""
+    return str(url.copy_with(username="", password="")).rstrip("/")
+
+
+class Summary(NamedTuple):
+    """What is shown of an object: its id or name (empty: none yet), further members, and the URL of its page."""
+
+    name: str
+    members: Mapping[str, object]
+    url: str
+
+
+class Shown:
+    """Base of objects whose ``repr``, and HTML in notebooks, name the object, its state and the URL of its page."""
+
+    def _summary(self) -> Summary:
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        name, members, url = self._summary()
+        shown = {name_: value for name_, value in members.items() if value is not None} | {"url": url}
+        parts = [repr(name)] if name else []
+        return f"{type(self).__name__}({', '.join([*parts, *(f'{one}={value!r}' for one, value in shown.items())])})"
+
+    def _repr_html_(self) -> str:
+        name, members, url = self._summary()
+        shown = ", ".join(f"{escape(one)}: {escape(str(value))}" for one, value in members.items() if value is not None)
+        link = f'<a href="{escape(url)}">{escape(name or url)}</a>'
+        return f"<b>{type(self).__name__}</b> {link}{f' ({shown})' if shown else ''}"
