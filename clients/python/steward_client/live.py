@@ -58,6 +58,8 @@ class Live(Shown, Generic[D]):
         client: the argument ``client``.
         outcome: the service's judgement of the ended run (``met``, ``missed``, …); None before.
         outcome_reason: its reason, in words; None before.
+        savings: what the finished run cost beside other allocations, as ``savings`` of the API's run; None before, and
+            where the service can't tell.
 
     Args:
         client: the service's address, or a generated client (for example with a key).
@@ -79,6 +81,7 @@ class Live(Shown, Generic[D]):
         self._ended = False
         self.outcome: str | None = None
         self.outcome_reason: str | None = None
+        self.savings: dict[str, Any] | None = None
         self._key = uuid4().hex  # the same for every attempt: one run, whatever gets lost
         self.client, self._http = client, http_client(client)
         self._owned = client is None or isinstance(client, str)
@@ -237,14 +240,16 @@ class Live(Shown, Generic[D]):
 
     def _end(self, state: str, reason: str | None = None) -> None:
         body = {"state": state} if not reason else {"state": state, "reason": _storable(reason)}
-        self.outcome, self.outcome_reason = self._call("PATCH", f"/runs/{self.id}", self._judged, body)
+        found = self._call("PATCH", f"/runs/{self.id}", self._judged, body)
+        self.outcome, self.outcome_reason = found.get("outcome"), found.get("outcome_reason")
+        self.savings = found.get("savings")
         self._ended = True
 
-    def _judged(self, answer: httpx.Response) -> tuple[str | None, str | None]:
+    def _judged(self, answer: httpx.Response) -> dict[str, Any]:
         found = document(answer)
         if found["id"] != self.id:
             raise ValueError(f"run {found['id']!r}, not {self.id!r}")
-        return found.get("outcome"), found.get("outcome_reason")
+        return found
 
     def _call(
         self,

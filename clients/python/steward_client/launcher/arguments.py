@@ -59,6 +59,7 @@ def parser(program: str) -> argparse.ArgumentParser:
         "--target", metavar="METRIC=VALUE", action="append", default=[], help="target for another metric; repeatable"
     )
     made.add_argument("--policy", metavar="RULE", help="rule to follow instead of the agent or default rule: hold, …")
+    made.add_argument("--advise", action="store_true", help="change nothing: show what is recommended, and its savings")
     made.add_argument("--resource", metavar="NAME=LEAST..MOST/STEP", action="append", default=[], help=_RESOURCE)
     made.add_argument("--iterations", metavar="N", type=int, help="number of iterations; default: as the command says")
     where = made.add_argument_group(
@@ -125,6 +126,8 @@ def read(program: str, arguments: Sequence[str]) -> Wishes:
             raise Misuse(f"--{name.replace('_', '-')} {number}: a number above 0 is accepted")
     if not said.url.startswith(("http://", "https://")):
         raise Misuse(f"--url {said.url}: http://HOST:PORT is accepted")
+    if said.advise and said.learn:
+        raise Misuse("--advise changes nothing, --learn measures by changes; --advise needs earlier runs, or samples")
     if said.workload and said.resource:
         raise Misuse("--resource: a workload has its own; another --name registers another")
     return Wishes(
@@ -137,6 +140,7 @@ def read(program: str, arguments: Sequence[str]) -> Wishes:
         targets=wishes.targets(said.target),
         resources=tuple(map(wishes.resource, said.resource)),
         policy=said.policy,
+        advise=said.advise,
         iterations=said.iterations,
         pattern=None if said.pattern is None else wishes.pattern(said.pattern),
         watch_file=said.watch_file,

@@ -68,7 +68,7 @@ class Governed:
         self.cancelled = self.currency = ""
         self._said, self._changes = set[str](), 0
         self._timetable: Timetable | None = None
-        in_place = not any(one.restarts for one in self._actuator.resources().values())
+        in_place = not wishes.advise and not any(one.restarts for one in self._actuator.resources().values())
         self.watched.between = self._react if in_place else None  # a restart would lose the iteration
 
     _followed: Followed | None
@@ -81,6 +81,7 @@ class Governed:
             targets=targets(self.wishes, self.spec, gone),
             first_iteration=first,
             policy=self.wishes.policy,
+            advise=self.wishes.advise,
             retry=Retry(patience_seconds=PATIENCE_SECONDS, longest_asked_seconds=LONGEST_ASKED_SECONDS),
             wait_seconds=WAIT_SECONDS,
             refusals="log",
@@ -95,6 +96,8 @@ class Governed:
         asked = {"workload": self.spec["name"], "targets": targets(self.wishes, self.spec), "token": True}  # nosec B105
         if self.wishes.policy is not None:
             asked["policy"] = self.wishes.policy
+        if self.wishes.advise:
+            asked["mode"] = "advise"
         begun = self._service.call("POST", "/runs", asked)
         self.run.take_up(begun["id"])
         self._followed = self.watched.follow(Followed(self._service, self.run.id))
@@ -161,23 +164,6 @@ class Governed:
         if seconds["scope"] != "run":
             return None
         return self.wishes.deadline or dict(self.wishes.targets).get(SECONDS) or seconds.get("target")
-
-    def seconds_at_largest(self) -> tuple[int, float] | None:
-        """The newest domain model's version, and its seconds of an iteration at the largest allocation; None: unknown.
-
-        Unknown without a model, for a workload with features, and while the service doesn't respond.
-        """
-        path = f"/workloads/{self.spec['name']}/models"
-        largest = "&".join(f"allocation={name}:{one.maximum:g}" for name, one in self._resources.items())
-        try:
-            models = self._service.once("GET", f"{path}?limit=1", document)["items"]
-            if self._features or not models:
-                return None
-            version = int(models[0]["version"])
-            found = self._service.once("GET", f"{path}/{version}/predict?{largest}", document)
-            return version, float(found["predicted"][SECONDS]["mean"])
-        except (ClientError, KeyError):
-            return None
 
     def close(self) -> None:
         """Close the connection to the service; the run is not ended."""

@@ -71,6 +71,7 @@ class Wishes:
         deadline: seconds from the command's start; None: the workload's.
         targets: targets of other metrics, in their units.
         policy: name of the rule that decides; None: the agent or the default rule.
+        advise: whether the command keeps the largest allocation, and decisions are only shown.
         resources: resources to be set; empty: the workload's, or this machine's CPU.
         iterations: number of iterations; None: unknown.
         pattern, watch_file, marks: how to detect iterations that the command doesn't report.
@@ -90,6 +91,7 @@ class Wishes:
     deadline: float | None = None
     targets: tuple[tuple[str, float], ...] = ()
     policy: str | None = None
+    advise: bool = False
     resources: tuple[Resource, ...] = ()
     iterations: int | None = None
     pattern: re.Pattern[str] | None = None
