@@ -31,7 +31,7 @@ from app.kinds.iterative.spec import Spec
 from tests.planted import planted_spec, planted_table
 from workers.kinds.iterative import declared as tuning
 from workers.kinds.iterative.declared import Arena, relative
-from workers.kinds.iterative.generator import draw_disturbances, generate
+from workers.kinds.iterative.generator import Generated, draw_disturbances, generate
 from workers.kinds.iterative.judge import Evaluator
 from workers.kinds.iterative.simulator import IterativeSimulator
 from workers.kinds.iterative.tuning import artifact_of
@@ -176,9 +176,9 @@ def test_tuning_finds_weights_that_gain(monkeypatch: pytest.MonkeyPatch, tmp_pat
     assert relative(Arena(_shifting(99)), point[None], 7, 2_048)[0] > 0.01
 
 
-def _shifting(seed: int) -> tuning.Generated:
+def _shifting(seed: int) -> Generated:
     table = planted_table(SHIFTING, effect=0.1, noise=0.05 + 0.05 * (seed % 2))
-    return tuning.Generated(SHIFTING, table, table)
+    return Generated(SHIFTING, table, table)
 
 
 def test_the_command_without_curves_tunes_the_rule(tmp_path: Path) -> None:
