@@ -22,15 +22,16 @@ def pretrain(
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option(dir_okay=False, help="File to write [default: population.json, or declared.json]."),
+        typer.Option(dir_okay=False, help="File to write; default: population.json, or declared.json."),
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the tuning.")] = 1,
 ) -> None:
-    """Fit the prior of new workloads to measured ones, or tune the rule's numbers where disturbances are declared.
+    """Fit the prior of new workloads, or tune the default rule.
 
     For kind iterative. A curve holds the seconds that the same work takes on several amounts of a resource, such as
-    1, 2, 4 and 8 GPUs. Numbers are tuned on workloads that are drawn at random, for some minutes. The file that is
-    written replaces the one of the same name in the installed package.
+    1, 2, 4 and 8 GPUs. Without a file of curves, the numbers of model_predictive where disturbances are declared are
+    tuned on workloads that are drawn at random, for a minute or more. The file that is written replaces the one of the
+    same name in the installed package.
 
     Exit status: 0 done, 2 usage error (the file has no such curves).
     """
