@@ -3,11 +3,12 @@ declared_disturbances`` (some minutes on one core).
 
 ``plain``, ``declared`` and ``mild``: workloads of the generator behind ``steward pretrain``, of seeds on which nothing
 was tuned or chosen; half of their episodes follow what is true, half the fitted belief. ``mild`` ones are disturbed in
-fewer runs, and by less, than any that numbers were tuned on. Beside the gain of what is served stands that of numbers
-tuned for each workload by itself, by the cross-entropy method on other episodes; intervals are over workloads.
-``compromise`` are other numbers for all workloads, whatever is declared: what they gain on ``plain`` workloads, and
-lose on the shared ones. The other parts are the shared problems: 1,024 episodes of each of five seeds, over which
-intervals are; without disturbances nothing changes there, which is why only those with some are played.
+fewer runs than any that numbers were tuned on, and by a fifth as much. Beside the gain of what is served stands that of
+numbers tuned for each workload by itself, by the cross-entropy method on other episodes; intervals are over workloads.
+The shared problems: 1,024 episodes of each of five seeds, over which intervals are; ``-mild``: with less than the least
+disturbance that numbers were tuned on. Without disturbances nothing changes, so only those with some are played.
+``compromise`` are other numbers for all workloads, whatever is declared, that had done best on other drawn workloads:
+what they lose on ``plain`` ones, and on the shared ones.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import os
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -24,7 +26,8 @@ import numpy as np
 from app.kinds.iterative.declared import NEUTRAL, numbers, shipped
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.policies import load
-from benchmarks.problems import PROBLEMS, problem
+from app.kinds.iterative.spec import Spec
+from benchmarks.problems import PROBLEMS, Problem, problem
 from workers.evaluation.headroom import Search, cross_entropy
 from workers.evaluation.statistics import mean_interval
 from workers.kinds.iterative import tuning
@@ -43,7 +46,11 @@ DISTURBED = ("lost-capacity", "pace-shifts")
 LOWER = np.log([0.97, 1.0, 2.0, 1.0, 1.0])  # the compromise: targets 3 % earlier, twice the hysteresis
 COMPROMISE = NEUTRAL + LOWER
 OTHERS = tuple(name for name in PROBLEMS if name not in DISTURBED)
-PARTS = (*GENERATED, *DISTURBED, "compromise")
+FAINT: dict[str, Any] = {
+    "lost-capacity": {"lost_capacity": {"probability": 0.1, "left": (0.95, 1.0)}},
+    "pace-shifts": {"pace_shift": {"probability": 0.1, "factor": (1.01, 1.04)}},
+}
+PARTS = (*GENERATED, *DISTURBED, *(f"{name}-mild" for name in FAINT), "compromise")
 Row = dict[str, Any]
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 
@@ -56,11 +63,17 @@ def results(parts: Sequence[str] = PARTS) -> list[Row]:
 def _of(name: str) -> list[Row]:
     if name == "compromise":
         drawn = np.array([relative(arena, COMPROMISE[None], DRAWN, EPISODES)[0] for arena in _arenas("plain")])
-        generated = _row(f"compromise, plain: 3 % earlier and twice the hysteresis, over {len(drawn)} workloads", drawn)
-        return [generated, *(_shared(one, COMPROMISE, "compromise, ") for one in OTHERS)]
+        generated = _row(
+            f"compromise, plain: 3 % earlier and twice the hysteresis, over {len(drawn)} workloads", drawn, served=False
+        )
+        return [generated, *(_shared(problem(one), COMPROMISE, "compromise, ") for one in OTHERS)]
     if name in GENERATED:
         return [_generated(name)]
-    return [_shared(name, numbers(shipped(), problem(name).spec), "")]
+    chosen = problem(name.removesuffix("-mild"))
+    if name.endswith("-mild"):
+        fields = chosen.spec.model_dump() | {"name": name, "disturbances": FAINT[chosen.name]}
+        chosen = replace(chosen, name=name, spec=Spec.model_validate(fields))
+    return [_shared(chosen, numbers(shipped(), chosen.spec), "")]
 
 
 def _arenas(name: str) -> list[Arena]:
@@ -100,9 +113,8 @@ def _tuned(arena: Arena, seed: int) -> Floats:
     return cross_entropy(search, np.random.default_rng(seed)).point
 
 
-def _shared(name: str, point: Floats, title: str) -> Row:
+def _shared(chosen: Problem, point: Floats, title: str) -> Row:
     """The gain of the numbers at ``point`` on a shared problem, whose runs follow the belief."""
-    chosen = problem(name)
     layout, table = Layout(chosen.spec), chosen.table.thinned(TRAINING_MEMBERS)
     rules = [load(tuning.artifact_of(layout, one)) for one in (NEUTRAL, point)]
     before, after = np.array(
@@ -112,12 +124,14 @@ def _shared(name: str, point: Floats, title: str) -> Row:
         ],
         np.float64,
     )
-    return _row(f"{title}{name}: over {len(SEEDS)} seeds", (after - before) / abs(before.mean()))
+    gains = (after - before) / abs(before.mean())
+    return _row(f"{title}{chosen.name}: over {len(SEEDS)} seeds", gains, served=not title)
 
 
-def _row(name: str, gains: Floats) -> Row:
+def _row(name: str, gains: Floats, *, served: bool = True) -> Row:
     """A row of gains as shares of the return, one for each workload or seed."""
     gain = mean_interval(gains)
+    verdict = "missed" if gain["low"] < -MARGIN else "met"
     low, high = 100 * gain["low"], 100 * gain["high"]
     return {
         "name": f"{name}: 95 % {low:+.2f} to {high:+.2f} %, least {100 * gains.min():+.2f} %",
@@ -126,7 +140,7 @@ def _row(name: str, gains: Floats) -> Row:
         "peer": "the numbers without disturbances",
         "peer_value": 0.0,
         "ratio": None,
-        "goal": f"no loss beyond {MARGIN:.1%}: {'missed' if gain['low'] < -MARGIN else 'met'}",
+        "goal": f"no loss beyond {MARGIN:.1%}: {verdict}" if served else "why it isn't served",
     }
 
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from app.kinds.contract.policy import Choice, Situation
 from app.kinds.iterative.announced import announced_iterations, remaining
 from app.kinds.iterative.chance import assured_outlook, chances, has_probability
+from app.kinds.iterative.declared import NEUTRAL
 from app.kinds.iterative.moves import action_towards
 from app.kinds.iterative.observation import everywhere, outlook, reachable, reference_cost
 from app.kinds.iterative.projector import Projector
@@ -137,9 +138,14 @@ def _served(situation: Situation) -> Choice:
 
 
 def foreseen(situation: Situation) -> Situation:
-    """Return the situation as model-predictive control sees it for the spec's disturbances; itself without any."""
+    """Return the situation as model-predictive control sees it for the spec's disturbances; itself without any.
+
+    Nothing changes for runs with a required probability of their own."""
     point = situation.projector.numbers
-    return situation if point is None else adjusted(situation, TunedNumbers.at(point))
+    if point is None:
+        return situation
+    required = has_probability(situation.state).any(axis=1, keepdims=True)
+    return adjusted(situation, TunedNumbers.at(np.where(required, NEUTRAL, point) if required.any() else point))
 
 
 def model_predictive(situation: Situation) -> Choice:

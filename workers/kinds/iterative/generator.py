@@ -133,7 +133,7 @@ def _truth(random: Random, spec: Spec, seconds: Floats) -> ModelTable:
 
 
 def _executions(random: Random, spec: Spec, truth: ModelTable) -> Executions:
-    """Draw 2 to 16 executions, each at one allocation, in the inner part of the range."""
+    """Draw 3 to 16 executions, each at one allocation, in the inner part of the range."""
     layout, count = Layout(spec), round(_between(random, 3, 16))
     effect_sd, noise_sd, drift_sd = (float(part[0]) for part in (truth.effect_sd, truth.noise_sd, truth.drift_sd))
     low, high = np.quantile(layout.allocations, (0.1, 0.9), axis=0)

@@ -124,6 +124,20 @@ def test_the_guard_asks_for_the_gain_that_was_tuned() -> None:
     assert np.array_equal(held, (choice.action == noop) | (gains <= least))
 
 
+@pytest.mark.usefixtures("weights")
+def test_nothing_changes_for_a_run_with_a_required_probability_of_its_own() -> None:
+    situation = next(simulators(SHIFTING, planted_table(SHIFTING))).situation
+    probabilities = situation.state.probabilities.copy()
+    probabilities[::2, Layout(SHIFTING).seconds] = 0.9
+    own = situation._replace(state=situation.state._replace(probabilities=probabilities))
+    seen, usual = foreseen(own), foreseen(situation)
+    assert np.array_equal(seen.state.targets[::2], situation.state.targets[::2])
+    assert np.array_equal(seen.state.variance[::2], situation.state.variance[::2])
+    np.testing.assert_allclose(seen.state.targets[1::2], usual.state.targets[1::2], rtol=1e-6)
+    np.testing.assert_allclose(seen.view.outlook[1::2], usual.view.outlook[1::2], rtol=1e-5)
+    assert not np.allclose(usual.state.targets, situation.state.targets)
+
+
 def test_numbers_of_each_run_are_those_of_the_rule_for_all() -> None:
     points = np.stack([NEUTRAL, numbers(WEIGHTS, SHIFTING)])[np.arange(8) % 2]
     situation = next(simulators(SHIFTING, planted_table(SHIFTING))).situation
