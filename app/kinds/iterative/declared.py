@@ -1,6 +1,6 @@
-"""The numbers of model-predictive control, by the disturbances that a spec declares: today's compromise without any.
+"""The numbers of model-predictive control, by the disturbances that a spec declares; without any, the same for all.
 
-Tuning them for each workload without disturbances gains little, and no other compromise is better everywhere.
+No other numbers for all workloads were found to be better everywhere (``benchmarks.declared_disturbances``).
 """
 
 from __future__ import annotations
