@@ -29,6 +29,7 @@ BENCHMARKS = (
     "agent_quality",
     "phases",
     "headroom",
+    "declared_disturbances",
     "few_samples",
     "earlier_workloads",
     "without_learning",

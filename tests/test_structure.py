@@ -113,7 +113,7 @@ class Size(NamedTuple):
     functions: float
 
 
-LARGEST = {"app": Size(59_100, 313, 62.8), "workers": Size(37_036, 154, 68.7)}
+LARGEST = {"app": Size(59_230, 314, 62.8), "workers": Size(37_360, 156, 68.7)}
 """None of these may grow but for what learning brings, at most 2,000 lines in kind ``iterative`` and 2,500 in the
 others, and 480 of the command ``mcp`` in ``app``; they come down to 41,000 lines in 230 files, and 27,000 in 140, with
 45 functions."""

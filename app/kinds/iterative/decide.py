@@ -123,7 +123,7 @@ def write(compiled: Compiled, batch: Batch, choices: Choices, decided_by: Decide
         passing = ~answers | (np.array(rules) == MODEL_PREDICTIVE)
         then = np.where(passing, then, -1)
     levels = step(compiled.layout, state.levels, decided.action)
-    steps = Steps(levels, decided, guard.hysteresis(agent), then)
+    steps = Steps(levels, decided, guard.hysteresis(agent, compiled.projector), then)
     policies = [agent.policy.name] * len(rules) if agent else rules
     responder = _Responder(
         decided_by.source, decided_by.code, policies, rules, [compiled.preface(decided_by, one) for one in rules]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from enum import IntEnum
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 from app.kinds.contract.kind import Term, Terms, around, changed_terms
 from app.kinds.contract.policy import Choice, Situation
 from app.kinds.iterative.chance import has_probability
+from app.kinds.iterative.declared import MODEL_NOISE
 from app.kinds.iterative.heuristics import (
     MODEL_PREDICTIVE,
     Heuristic,
@@ -284,7 +286,7 @@ def decide(situation: Situation, artifact: Artifact | None, rule: Heuristic | No
     stays = over
     if values is not None:
         values = np.fmax(values, -np.inf)  # no number is worth nothing
-        still = _unconvincing(situation, action, values, hysteresis(artifact)) & ~strange
+        still = unconvincing(situation, action, values, hysteresis(artifact, situation.projector)) & ~strange
         verdict[still] = Verdict.WITHIN_NOISE
         stays = over | still
     verdict[over] = Verdict.FINISHED
@@ -292,9 +294,11 @@ def decide(situation: Situation, artifact: Artifact | None, rule: Heuristic | No
     return GuardedChoice(_legal(situation, action), choice.action, verdict, values, outside, choice.memory)
 
 
-def hysteresis(artifact: Artifact | None) -> float:
-    """Return the least gain in expected return of a change over staying: the agent's; without one, ``MODEL_NOISE``."""
-    return float(artifact.experience.hysteresis) if artifact else MODEL_NOISE
+def hysteresis(artifact: Artifact | None, projector: Projector) -> float:
+    """Return the least gain in expected return of a change over staying: the agent's; without one, the rule's."""
+    if artifact:
+        return float(artifact.experience.hysteresis)
+    return MODEL_NOISE if projector.numbers is None else math.exp(projector.numbers[2])
 
 
 def outside_conditions(situation: Situation, experience: Experience) -> dict[str, NDArray[np.bool_]]:
@@ -328,10 +332,10 @@ def _made_for(metrics: tuple[str, ...], experience: Experience) -> tuple[NDArray
     return low, high
 
 
-def _unconvincing(
-    situation: Situation, action: NDArray[np.integer], values: NDArray[np.floating], required: float
+def unconvincing(
+    situation: Situation, action: NDArray[np.integer], values: NDArray[np.floating], required: float | Array
 ) -> NDArray[np.bool_]:
-    """Return a mask [B] of actions that change the allocation for an expected gain of at most ``required``."""
+    """Return a mask [B] of actions that change the allocation for an expected gain of at most ``required`` (or [B])."""
     noop = situation.projector.layout.noop
     convincing = values[np.arange(len(action)), action] > values[:, noop] + required
     result: NDArray[np.bool_] = (action != noop) & ~convincing

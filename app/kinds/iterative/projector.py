@@ -6,6 +6,7 @@ from functools import cached_property
 
 import numpy as np
 
+from app.kinds.iterative.declared import Floats, served
 from app.kinds.iterative.model import Point
 from app.kinds.iterative.moves import Moves
 from app.kinds.iterative.projection import Array, Indices, ProjectionTables, average_features
@@ -30,6 +31,11 @@ class Projector(ProjectionTables):
         """Projector of future iterations without announced features; itself if no past execution changed any."""
         table = average_features(self.table)
         return self if table is self.table else Projector(self.layout, table, self.dtype)
+
+    @cached_property
+    def numbers(self) -> Floats | None:
+        """Numbers with which model-predictive control answers, [5]; None: as without disturbances."""
+        return served(self.layout, self.table)
 
     @cached_property
     def members(self) -> int:

@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from app.kinds.iterative.declared import NEUTRAL, served
 from app.kinds.iterative.heuristics import TunedNumbers, TunedPolicy, default_heuristic
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.model import ModelTable
-from app.kinds.iterative.policies import MODEL_NOISE, experience_of, load, save
+from app.kinds.iterative.policies import experience_of, load, save
 from app.kinds.iterative.projector import Projector
 from app.kinds.iterative.spec import Disturbances, Spec
 from workers.evaluation.arena import play
@@ -27,10 +28,7 @@ from workers.kinds.iterative.optimum import hindsight_bound
 from workers.kinds.iterative.problem import IterativeProblem
 
 EPISODES, VALIDATION_EPISODES = 128, 512
-CENTRE = np.array([0.0, 0.0, math.log(MODEL_NOISE), 0.0, 0.3])  # logs of target, risk and hysteresis; follow, ignored
-SPREAD = np.array([0.05, 0.7, 1.0, 0.5, 0.3])
-NEUTRAL = np.array([0.0, 0.0, math.log(MODEL_NOISE), 0.0, 0.0])
-"""Model-predictive control as served."""
+SPREAD = np.array([0.05, 0.7, 1.0, 0.5, 0.3])  # of the numbers in the first generation
 
 
 def steps(layout: Layout, generations: int) -> int:
@@ -39,11 +37,11 @@ def steps(layout: Layout, generations: int) -> int:
 
 
 def artifact_of(layout: Layout, point: NDArray[np.float64]) -> bytes:
-    """Serialise the rule at a ``point`` [5] of the search; the hysteresis is the guard's."""
-    target, risk, least, follow, ignored = point.tolist()
-    numbers = TunedNumbers(math.exp(target), math.exp(risk), follow, max(ignored, 0.0))
-    policy = TunedPolicy({"algorithm": TUNED, "numbers": numbers._asdict()})
-    return save(policy, layout, experience_of(layout, math.exp(least)))
+    """Serialise the rule at a ``point`` [5] of ``declared.NUMBERS``; the hysteresis is the guard's."""
+    numbers = {name: float(value) for name, value in TunedNumbers.at(point)._asdict().items()}
+    return save(
+        TunedPolicy({"algorithm": TUNED, "numbers": numbers}), layout, experience_of(layout, math.exp(point[2]))
+    )
 
 
 @dataclass(frozen=True)
@@ -88,8 +86,10 @@ def tune(spec: Spec, table: ModelTable, seed: int, budget: int) -> Tuned | None:
         played = [episodes.score_artifact(load(artifact_of(layout, point))).returns.mean() for point in points]
         return np.array(played, np.float64)
 
+    start = served(layout, table)
+    start = NEUTRAL if start is None else start
     affordable = min(MOST, budget // steps(layout, 1))
-    found = cross_entropy(Search(NEUTRAL, CENTRE, SPREAD, play_all, validated, affordable), random)
+    found = cross_entropy(Search(start, start, SPREAD, play_all, validated, affordable), random)
     return Tuned(artifact_of(layout, found.point), found.point.tolist(), found.generations, found.converged)
 
 
