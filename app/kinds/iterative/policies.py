@@ -230,7 +230,6 @@ def check(made: Artifact, layout: Layout) -> None:
 
 
 UNEXPLAINED = 4.0  # standard deviations of the log run effect that the samples can't explain
-MODEL_NOISE = 1e-3  # of return: a heuristic's predicted gain below it is within the noise of the model
 
 
 class Verdict(IntEnum):

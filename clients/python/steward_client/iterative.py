@@ -50,8 +50,8 @@ class Run(Live[Decision]):
         upcoming: features of the iterations after it, in order, as far as they are known.
         first_iteration: number of the first reported iteration; targets are for the iterations from it on.
         policy: name of a rule that decides in this run, such as ``hold``; None: the promoted agent or the default rule.
-        advise: whether decisions are recommendations that the caller doesn't apply; ``savings`` of the finished run says
-            what they would have saved.
+        advise: whether decisions are recommendations that the caller doesn't apply; ``savings`` of the finished run
+            says what they would have saved.
         retry: how start and end are repeated, and how pauses grow; None: by the defaults of ``Retry``.
         wait_seconds: longest time in seconds for which a report blocks, above 0.
         refusals: what happens to a report that the service itself refuses (a problem document, 4xx): ``log`` logs it

@@ -11,8 +11,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from steward_client.answers import document, nothing
-from steward_client.errors import ClientError, StewardError, Unreachable
+from steward_client.answers import nothing
+from steward_client.errors import StewardError, Unreachable
 from steward_client.iterative import Run
 from steward_client.reaction import Timetable
 from steward_client.retry import Retry
@@ -59,6 +59,7 @@ class Governed:
         self._tell = unless(wishes.quiet, say)
         self._resources = {found["name"]: Resource.of_spec(found) for found in spec["resources"]}
         self._allowed: Allocation = {name: one.maximum for name, one in self._resources.items()}
+        self._decided = self._allowed  # what is recommended, where nothing is applied
         self._metrics = [found["name"] for found in spec["metrics"]]
         self._features = [found["name"] for found in spec["features"]]
         self._takes_over = self._settled = known is not None
@@ -177,6 +178,8 @@ class Governed:
             self._apply(f"after {self.watched.clock.count} iterations", decided, decided)
             return
         registry.introduce(self._actuator, self._tell)
+        if self.wishes.advise:
+            self._tell("advising: nothing is changed, the command has the largest allocation throughout")
         self._show("first", self._decided_allocation(), decision.reason.text, decision.source)
         try:
             self.watched.start(self._allowed, self._remote)
@@ -185,7 +188,7 @@ class Governed:
             raise
 
     def _after(self, iteration: Iteration) -> None:
-        before, row = self._set(), self._row(iteration)
+        before, row = self._decided if self.wishes.advise else self._set(), self._row(iteration)
         when = "after the first iteration" if row is None else f"after iteration {row.index} ({row.seconds:.3g} s)"
         decided = False  # for the iteration that begins now
         if self._by_itself(iteration):
@@ -201,6 +204,7 @@ class Governed:
                 self._followed.move(self.run.id, self.run.iteration)
             decided = (reportable or row is None) and self._followed is None
         self._apply(when, before, self._decided_allocation())
+        decided &= not self.wishes.advise
         self._timetable = Timetable(self._set(), self.run.contingencies, iteration.at) if decided else None
 
     def _react(self) -> None:
@@ -223,6 +227,8 @@ class Governed:
         low, high = (None, None) if predicted is None else (predicted.low, predicted.high)
         source = HELD if self.run.unsent else decision.source
         allocation, segments = self._set(), list[Any]()
+        if allocation != {name: one.nearest(self._decided[name]) for name, one in self._resources.items()}:
+            low = high = None  # they are of another allocation
         if self._timetable is not None:
             allocation = self._timetable.allocation_at_end(iteration.seconds, iteration.at)
             segments = self._timetable.segments(iteration.seconds, iteration.at)
@@ -278,8 +284,10 @@ class Governed:
         """The decided allocation, if it is within the workload's bounds; otherwise the last one that was."""
         found = self.run.allocation
         if not self._beyond_bounds(found):
-            self._allowed = {name: found[name] for name in self._resources}
-        return self._allowed
+            self._decided = {name: found[name] for name in self._resources}
+        if not self.wishes.advise:
+            self._allowed = self._decided
+        return self._decided
 
     def _beyond_bounds(self, found: Allocation) -> bool:
         """Whether a decided allocation is beyond the workload's bounds, which is said once."""
@@ -312,10 +320,11 @@ class Governed:
 
     def _apply(self, when: str, before: Allocation, decided: Allocation) -> None:
         decision = self.run.decision
-        self.watched.tell(decision.iteration, decided, decision.reason.text)
+        if not self.wishes.advise:
+            self.watched.tell(decision.iteration, decided, decision.reason.text)
         if all(abs(decided[name] - before[name]) <= one.step / 2 for name, one in self._resources.items()):
             return
-        if self.watched.apply(decided):
+        if self.wishes.advise or self.watched.apply(decided):
             self._show(when, decided, decision.reason.text, decision.source)
 
     def _show(self, when: str, allocation: Allocation, reason: str, source: str) -> None:
@@ -323,7 +332,8 @@ class Governed:
         if self._changes > MOST_CHANGES_SHOWN:
             return
         texts = [f"{name} {value:g} {self._resources[name].unit}".strip() for name, value in allocation.items()]
-        self._tell(f"{when}: {', '.join(texts)} ({source}: {reason})")
+        advised = "recommended " if self.wishes.advise else ""
+        self._tell(f"{when}: {advised}{', '.join(texts)} ({source}: {reason})")
 
     def _once(self, text: str) -> None:
         if text not in self._said:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
+from typing import Any
 
 from .governed import Governed
 from .row import PROFILE, Row
@@ -15,6 +16,7 @@ HOUR = 3600.0
 WIDTH, HEIGHT, MARGIN = 64, 4, 11
 FEWEST_MEASURED = 2
 """Fewest iterations at the largest allocation for which their mean is reported."""
+PARTS = ("value", "low", "high")
 LEAST_PLACES = 12
 """Decimal places at most; what is smaller shows as 0."""
 BLOCKS = " ▁▂▃▄▅▆▇█"
@@ -54,7 +56,7 @@ def _outcome(governed: Governed) -> str:
 
 
 def _cost(governed: Governed) -> list[str]:
-    """Reserved resources with their cost, and the cost of equally many iterations at the largest allocation."""
+    """Reserved resources with their cost, and what that is beside other allocations."""
     rows, resources = governed.rows, governed.spec["resources"]
     start = max(governed.watched.ended - governed.watched.began - sum(row.seconds for row in rows), 0.0)
     parts, cost, dearest = [], 0.0, 0.0
@@ -65,6 +67,9 @@ def _cost(governed: Governed) -> list[str]:
         parts.append(f"{name} {digits(hours / amount)} {unit}")
         cost += hours * resource["price_per_hour"]
         dearest += resource["maximum"] * resource["price_per_hour"] / HOUR
+    reserved = f"reserved: {', '.join(parts)}; cost {_money(cost, governed.currency)}"
+    if governed.run.savings is not None:
+        return [reserved, *savings_lines(governed.run.savings, governed.currency)]
     most = ", ".join(f"{one['name']} {one['maximum']:g} {one.get('unit') or ''}".strip() for one in resources)
     there = [row.seconds for row in rows if all(row.allocation[one["name"]] == one["maximum"] for one in resources)]
     against = f"cost vs. the largest allocation ({most}): "
@@ -76,12 +81,40 @@ def _cost(governed: Governed) -> list[str]:
         mean = sum(there) / len(there)
         against += _difference(governed, cost, dearest * (start + mean * len(rows)))
         against += f", estimated from {len(there)} iterations at it"
-    elif (found := governed.seconds_at_largest()) is not None:
-        model, mean = found
-        against += f"{_difference(governed, cost, dearest * (start + mean * len(rows)))}, as model {model} predicts"
     else:
         against += f"unknown, {'only 1' if there else 'no'} iteration ran at it, and there is no model to predict it"
-    return [f"reserved: {', '.join(parts)}; cost {_money(cost, governed.currency)}", against]
+    if governed.wishes.advise:
+        against += "\nrecommendations: what they would have saved is unknown without a fitted model"
+    return [reserved, *against.splitlines()]
+
+
+def savings_lines(savings: Mapping[str, Any], currency: str) -> list[str]:
+    """What a run's iterations cost beside allocations that are held, and beside the recommendations, by the model."""
+
+    def saved(one: Mapping[str, Any], sign: float = 1.0) -> str:
+        value, low, high = (None if one["saved"][part] is None else sign * one["saved"][part] for part in PARTS)
+        word = "saved" if (value or 0.0) >= 0 else "cost more:"
+        text = f"{word} {_money(abs(value or 0.0), currency)}"
+        if one["cost"]["value"] > 0 and sign > 0:
+            text += f" ({abs(value or 0.0) / one['cost']['value']:.0%})"
+        if low is None or high is None:
+            return text
+        return f"{text}, {savings['level']:.0%} of models: {_signed(min(low, high))} to {_signed(max(low, high))}"
+
+    found = []
+    for name, what in (("largest", "largest"), ("best_fixed", "best fixed, known only afterwards")):
+        one = savings[name]
+        held = ", ".join(f"{resource} {units:g}" for resource, units in one["allocation"].items())
+        met = f"; targets met by {one['meets_targets']:.0%} of models" if one["meets_targets"] is not None else ""
+        found.append(f"against {held} ({what}): {saved(one)}{met}")
+    if (one := savings.get("advised")) is not None:
+        met = f"; targets met by {one['meets_targets']:.0%} of models" if one["meets_targets"] is not None else ""
+        found.append(f"recommendations, applied, would have {saved(one, -1.0)}{met}")
+    return found
+
+
+def _signed(value: float) -> str:
+    return f"-{digits(-value)}" if value < 0 else digits(value)
 
 
 def _difference(governed: Governed, cost: float, largest: float) -> str:

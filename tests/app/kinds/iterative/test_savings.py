@@ -207,11 +207,11 @@ def test_other_metrics_are_shared_by_work_and_targets_of_iterations_are_met_on_a
     table = planted_table(spec)
     table.log_mean[1] = np.where(np.arange(33) < 16, 0.0, np.log(2.0))[:, None, None]
     on = compiled(spec, table)
-    half = [{"allocation": {"executors": n}, "seconds": seconds(n) / 2} for n in (8.0, 30.0)]
-    half[1]["seconds"] += 2.0
+    took = [seconds(8) / 2, 2.0 + seconds(30) / 2]
+    half = [{"allocation": {"executors": n}, "seconds": part} for n, part in zip((8.0, 30.0), took, strict=True)]
     one = {
         "allocation": {"executors": 30.0},
-        "metrics": {"iteration_seconds": sum(part["seconds"] for part in half), "loss": np.sqrt(2.0)},
+        "metrics": {"iteration_seconds": sum(took), "loss": np.sqrt(2.0)},
         "segments": half,
     }
     found = savings(on, {}, [one], None)
