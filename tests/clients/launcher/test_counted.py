@@ -16,6 +16,7 @@ from fastapi.testclient import TestClient
 from steward_client.launcher.actuators import registry
 from steward_client.launcher.actuators.contract import Launch, Stream
 from steward_client.launcher.actuators.local import LocalProcesses
+from steward_client.launcher.main import main
 
 from app.database.engine import Database
 from tests.app.domain_models.published import publish_model
@@ -432,14 +433,43 @@ def test_a_summary_says_cost_beside_the_largest_allocation_as_far_as_that_was_me
             assert re.fullmatch(rf"\d+% (less|more) than about .*, estimated from {at_most} iterations at it", said[1])
 
 
-def test_a_model_predicts_the_cost_of_the_largest_allocation_that_a_run_never_had(
-    serve: Serve, database: Database, folder: Path, capfd: pytest.CaptureFixture[str]
+def test_a_model_says_what_was_saved_beside_allocations_that_a_run_never_had(
+    serve: Serve, database: Database, client: TestClient, folder: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     url, command = serve().url, [sys.executable, script(folder, ONE_BAR)]
     for version in (1, 2):
         assert publish_model(database, "busy") == version
         assert run(url, "--policy", "hold", "--", *command) == 0  # at the least, where the workload begins
         told = capfd.readouterr().err
-        found = re.search(r"cost vs\. the largest allocation \(cpu 100 %\): (.*)", told)
-        assert found, told
-        assert re.fullmatch(rf"\d+% (less|more) than about .*, as model {version} predicts", found[1])
+        saved = runs(client)[0]["savings"]
+        for name, what in (("largest", "largest"), ("best_fixed", "best fixed, known only afterwards")):
+            units, value = saved[name]["allocation"]["cpu"], saved[name]["saved"]["value"]
+            found = re.search(rf"against cpu {units:g} \({what}\): (saved|cost more:) (\S+)", told)
+            assert found, told
+            assert found[1] == ("saved" if value >= 0 else "cost more:")
+        assert "recommendations" not in told
+
+
+def test_advice_changes_nothing_and_says_what_it_would_have_saved(
+    serve: Serve, database: Database, client: TestClient, folder: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    url, command = serve().url, [sys.executable, script(folder, ONE_BAR)]
+    with_model = (False, True)
+    for known in with_model:
+        if known:
+            publish_model(database, "busy")
+        assert run(url, "--advise", "--", *command) == 0
+        told, found = capfd.readouterr().err, runs(client)[0]
+        assert "advising: nothing is changed" in told
+        assert found["start"]["mode"] == "advise"
+        reported = [item["report"]["allocation"]["cpu"] for item in iterations(client, found["id"])]
+        assert set(reported) == {100.0}
+        assert "recommended cpu" in told
+        if known:
+            would = found["savings"]["advised"]["saved"]["value"]
+            word = "saved" if would <= 0 else "cost more:"
+            assert f"recommendations, applied, would have {word}" in told, told
+        else:
+            assert "what they would have saved is unknown without a fitted model" in told
+    assert main(["--url", url, "--advise", "--learn", "--", *command]) == 2
+    assert "--advise changes nothing, --learn measures by changes" in capfd.readouterr().err
