@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Path, Query, Request, status
+from fastapi import Path, Query, Request
 
 from app.exogenous import service
 from app.exogenous.repository import Period
 from app.exogenous.service import ExogenousIssue, ExogenousRead, SeriesRead, Time
-from app.http.dependencies import SLUG, FromDatabase, Tenant, WorkloadName, command, problems
+from app.http.dependencies import SLUG, FromDatabase, NounRouter, Tenant, WorkloadName, command, problems
 from app.http.pagination import Page, Paging, page
 
-router = APIRouter(prefix="/workloads/{workload}/exogenous", tags=["exogenous"])
+router = NounRouter("exogenous")
 
 SeriesName = Annotated[str, Path(pattern=SLUG, description="Name of the series.", examples=["arrivals"])]
 Since = Annotated[Time | None, Query(description="Start of the time range, inclusive.")]
@@ -35,13 +35,7 @@ def put(
     return service.put(database, tenant, workload, series, issue)
 
 
-@router.get(
-    "",
-    operation_id="list_exogenous",
-    openapi_extra=command("series list", columns=["series", "rows", "since", "until", "issued: issued_at"]),
-    summary="List series",
-    responses=problems(404),
-)
+@router.lists(404, columns=["series", "rows", "since", "until", "issued: issued_at"])
 def list_series(
     workload: WorkloadName, request: Request, database: FromDatabase, tenant: Tenant, paging: Paging
 ) -> Page[SeriesRead]:
@@ -50,13 +44,7 @@ def list_series(
     return page(request, found, lambda series: service.to_response(series, name))
 
 
-@router.get(
-    "/{series}",
-    operation_id="read_exogenous",
-    openapi_extra=command("series show", columns=["time", "mean", "low", "high", "issued: issued_at"]),
-    summary="Read a series",
-    responses=problems(404),
-)
+@router.reads("/{series}", columns=["time", "mean", "low", "high", "issued: issued_at"])
 def list_rows(
     workload: WorkloadName,
     series: SeriesName,
@@ -73,14 +61,7 @@ def list_rows(
     return page(request, service.rows(database, tenant, workload, series, period, paging), service.read_row)
 
 
-@router.delete(
-    "/{series}",
-    status_code=status.HTTP_204_NO_CONTENT,
-    operation_id="delete_exogenous",
-    openapi_extra=command("series delete"),
-    summary="Delete a series",
-    responses=problems(404),
-)
+@router.deletes("/{series}")
 def delete(
     workload: WorkloadName, series: SeriesName, database: FromDatabase, tenant: Tenant, before: Before = None
 ) -> None:
