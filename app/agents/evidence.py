@@ -186,7 +186,17 @@ def shadow(session: Session, workload: Workload, version: int) -> ShadowRead:
     statement = select(Iteration).where(Iteration.run_id.in_(newest)).order_by(Iteration.run_id, Iteration.iteration)
     with session.scalars(statement.execution_options(yield_per=AT_ONCE)) as rows:
         runs = [_count_decisions(run) for _, run in groupby(rows, key=lambda row: row.run_id)]
-    return _summary(workload.name, version, runs)
+    decisions, failures = sum(run.decisions for run in runs), sum(run.failures for run in runs)
+    answered = decisions - failures
+    return ShadowRead(
+        workload=workload.name,
+        agent=version,
+        runs=len(runs),
+        decisions=decisions,
+        failures=failures,
+        agreement=sum(run.agreed for run in runs) / answered if answered else None,
+        gain=interval([run.gain for run in runs]) if any(run.gain_known for run in runs) else None,
+    )
 
 
 class _ShadowCounts(NamedTuple):
@@ -210,20 +220,6 @@ def _count_decisions(run: Iterator[Iteration]) -> _ShadowCounts:
             failures += step["problem"] is not None
             agreed += step["problem"] is None and bool(step["agrees"])
     return _ShadowCounts(decisions, failures, agreed, known, gain)
-
-
-def _summary(workload: str, version: int, runs: Sequence[_ShadowCounts]) -> ShadowRead:
-    decisions, failures = sum(run.decisions for run in runs), sum(run.failures for run in runs)
-    answered = decisions - failures
-    return ShadowRead(
-        workload=workload,
-        agent=version,
-        runs=len(runs),
-        decisions=decisions,
-        failures=failures,
-        agreement=sum(run.agreed for run in runs) / answered if answered else None,
-        gain=interval([run.gain for run in runs]) if any(run.gain_known for run in runs) else None,
-    )
 
 
 def interval(values: Sequence[float]) -> GainInterval:

@@ -278,7 +278,13 @@ def rollback(database: Database, tenant: str, name: str, version: int, request: 
         workload = workloads.require(session, tenant, name, lock=True)
         require(session, workload, version)
         role = _role(workload, request.role)
-        _require_champion(workload, role, version)
+        champion = workload.champion(role)
+        if champion != version:
+            present = "a heuristic" if champion is None else f"agent {champion}"
+            where = "" if role == DEFAULT_ROLE else f" in role {role!r}"
+            raise Conflict(
+                f"agent {version} isn't the champion of {workload.name!r}{where}: {present} answers at present"
+            )
         restored = before(session, workload, role, version)
         earlier = None if restored is None else before(session, workload, role, restored)
         why = request.reason or f"rolled back from agent {version}"
@@ -319,14 +325,6 @@ def _role(workload: Workload, role: str) -> str:
             errors=[FieldError("/role", message, role)],
         )
     return role
-
-
-def _require_champion(workload: Workload, role: str, version: int) -> None:
-    champion = workload.champion(role)
-    if champion != version:
-        present = "a heuristic" if champion is None else f"agent {champion}"
-        where = "" if role == DEFAULT_ROLE else f" in role {role!r}"
-        raise Conflict(f"agent {version} isn't the champion of {workload.name!r}{where}: {present} answers at present")
 
 
 def before(session: Session, workload: Workload, role: str, version: int) -> int | None:

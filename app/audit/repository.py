@@ -17,14 +17,6 @@ def add(session: Session, entry: AuditEntry) -> None:
 def list_entries(session: Session, tenant: str | None, request: PageRequest, action: str | None) -> Slice[AuditEntry]:
     """One page of entries, newest first, of a tenant and of an action, or prefix such as `key`; None: of all."""
     keys = [AuditEntry.created_at, AuditEntry.id]
-    return paginate(session, _entries_query(tenant, action), keys, request, descending=True, weigh=_weight)
-
-
-def _weight(row: AuditEntry) -> int:
-    return json_size([row.actor, row.target, row.detail])
-
-
-def _entries_query(tenant: str | None, action: str | None) -> Select[AuditEntry]:
     statement: Select[AuditEntry] = select(AuditEntry)
     if tenant is not None:
         statement = statement.where(AuditEntry.tenant == tenant)
@@ -32,4 +24,8 @@ def _entries_query(tenant: str | None, action: str | None) -> Select[AuditEntry]
         statement = statement.where(
             (AuditEntry.action == action) | AuditEntry.action.startswith(f"{action}.", autoescape=True)
         )
-    return statement
+    return paginate(session, statement, keys, request, descending=True, weigh=_weight)
+
+
+def _weight(row: AuditEntry) -> int:
+    return json_size([row.actor, row.target, row.detail])

@@ -10,7 +10,7 @@ from app.agents.algorithms import ONLINE
 from app.audit import service as audit
 from app.database.engine import Database
 from app.database.leases import Clock, database_time
-from app.database.tables import Adaptation, Workload
+from app.database.tables import Workload
 from app.drift import repository, steps
 from app.drift.steps import AdaptationRead, DriftRead, DriftResponse
 from app.errors import FieldError, Invalid
@@ -37,26 +37,25 @@ def get_drift(database: Database, tenant: str, name: str) -> DriftRead:
             return DriftRead(
                 workload=workload.name,
                 response=DriftResponse.model_validate(workload.drift or {}),
-                adaptations=[_to_response(one) for one in found],
+                adaptations=[
+                    AdaptationRead.model_validate(
+                        {
+                            "id": one.id,
+                            "state": one.state,
+                            "run": one.run_id,
+                            "notice": one.notice,
+                            "job": one.job_id,
+                            "model": one.model_version,
+                            "agent": one.agent_version,
+                            "predecessor": one.predecessor,
+                            "steps": one.steps,
+                            "created_at": one.created_at,
+                            "finished_at": one.finished_at,
+                        }
+                    )
+                    for one in found
+                ],
             )
-
-
-def _to_response(one: Adaptation) -> AdaptationRead:
-    return AdaptationRead.model_validate(
-        {
-            "id": one.id,
-            "state": one.state,
-            "run": one.run_id,
-            "notice": one.notice,
-            "job": one.job_id,
-            "model": one.model_version,
-            "agent": one.agent_version,
-            "predecessor": one.predecessor,
-            "steps": one.steps,
-            "created_at": one.created_at,
-            "finished_at": one.finished_at,
-        }
-    )
 
 
 def respond(database: Database, tenant: str, name: str, response: DriftResponse) -> DriftRead:
@@ -69,19 +68,17 @@ def respond(database: Database, tenant: str, name: str, response: DriftResponse)
     with database.session() as session:
         workload = workloads.require(session, tenant, name, lock=True)
         if response.respond == "retrain":
-            _check(workload, response)
+            if response.algorithm == ONLINE:
+                message = f"must be another than {ONLINE!r}, which goes on by itself and needs no answer to a drift"
+                raise Invalid(f"algorithm {message}", errors=[FieldError("/algorithm", message, ONLINE)])
+            if not KINDS[workload.kind].simulated:
+                lacks = f"workloads of kind {workload.kind} have no domain model to leave"
+                raise Invalid(
+                    f"respond must be 'off': {lacks}", errors=[FieldError("/respond", "must be 'off'", "retrain")]
+                )
         workload.drift = None if response.respond == "off" else response.model_dump(mode="json")
         audit.add(session, tenant, "drift.respond", f"workload {workload.name}", response.model_dump(mode="json"))
     return get_drift(database, tenant, name)
-
-
-def _check(workload: Workload, response: DriftResponse) -> None:
-    if response.algorithm == ONLINE:
-        message = f"must be another than {ONLINE!r}, which goes on by itself and needs no answer to a drift"
-        raise Invalid(f"algorithm {message}", errors=[FieldError("/algorithm", message, ONLINE)])
-    if not KINDS[workload.kind].simulated:
-        lacks = f"workloads of kind {workload.kind} have no domain model to leave"
-        raise Invalid(f"respond must be 'off': {lacks}", errors=[FieldError("/respond", "must be 'off'", "retrain")])
 
 
 def step(database: Database, clock: Clock = database_time) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from sqlalchemy.orm import Session
@@ -60,29 +59,25 @@ def queue(session: Session, workload: Workload, request: EvaluationRequest) -> J
     Raises:
         Conflict, Invalid: as ``request_evaluation``.
     """
+    # Versions of the requested agents, without duplicates, in order
+    newest = agents.latest_version(session, workload.id)
+    if newest is None:
+        raise Conflict(
+            f"workload {workload.name!r} has no agent yet: train one with POST /workloads/{workload.name}/agents first",
+            errors=[FieldError("/agents", "must name agents that have been trained", list(request.agents))],
+        )
+    named = {NEWEST: newest, CHAMPION: workload.champion(DEFAULT_ROLE)}
+    found = [_version(session, workload, position, name, named) for position, name in enumerate(request.agents)]
     stored_request = {
         **request.model_dump(mode="json"),
         "workload": workload.name,
-        "agents": _versions(session, workload, request.agents),
+        "agents": list(dict.fromkeys(found)),
         "model": _model(session, workload, request.model),
     }
     _check_held_out(session, workload, request.held_out)
     return jobs.create(
         session, job_type="evaluate", workload_id=workload.id, request=stored_request, tenant=workload.tenant
     )
-
-
-def _versions(session: Session, workload: Workload, requested: Sequence[int | str]) -> list[int]:
-    """Versions of the requested agents, without duplicates, in order; raises Conflict or Invalid as ``queue``."""
-    newest = agents.latest_version(session, workload.id)
-    if newest is None:
-        raise Conflict(
-            f"workload {workload.name!r} has no agent yet: train one with POST /workloads/{workload.name}/agents first",
-            errors=[FieldError("/agents", "must name agents that have been trained", list(requested))],
-        )
-    named = {NEWEST: newest, CHAMPION: workload.champion(DEFAULT_ROLE)}
-    found = [_version(session, workload, position, name, named) for position, name in enumerate(requested)]
-    return list(dict.fromkeys(found))
 
 
 def _version(session: Session, workload: Workload, position: int, name: int | str, named: dict[str, int | None]) -> int:

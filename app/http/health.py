@@ -315,7 +315,13 @@ class Observer:
 
     def end(self, exchange: Exchange, seconds: float) -> None:
         """Write the log line of an answered request that took ``seconds``, and export its span."""
-        ended, status, (tenant, name) = time.time(), exchange.status or SERVER_ERROR, _caller(exchange)
+        # Tenant and name of the caller; `nobody` without authentication
+        caller = getattr(exchange, "caller", None)
+        ended, status, (tenant, name) = (
+            time.time(),
+            exchange.status or SERVER_ERROR,
+            (NOBODY if caller is None else (caller.tenant, caller.name)),
+        )
         method, route, trace = exchange.scope["method"], exchange.route, exchange.trace
         if self._log is not None:
             which = exchange.request_id, trace or exchange.traceparent
@@ -341,9 +347,3 @@ def observer(settings: Settings) -> Observer | None:
 
         spans = Spans()
     return Observer(log, spans) if log or spans else None
-
-
-def _caller(exchange: Exchange) -> tuple[str, str]:
-    """Tenant and name of the caller; `nobody` without authentication."""
-    caller = getattr(exchange, "caller", None)
-    return NOBODY if caller is None else (caller.tenant, caller.name)

@@ -14,7 +14,6 @@ from fastapi.responses import StreamingResponse
 from starlette.concurrency import run_in_threadpool
 
 from app.database.engine import Database
-from app.database.tables import JobEvent
 from app.errors import FieldError, Invalid
 from app.http.caller import Caller
 from app.http.dependencies import FromCaller, FromDatabase, FromSettings, NounRouter, Tenant, command, problems
@@ -124,7 +123,8 @@ async def _stream(
         found, complete = await run_in_stream_thread(partial(service.events, database, caller.tenant, job, after))
         for event in found:
             after = event.sequence
-            yield _frame(event)
+            data = {**event.data, "at": event.created_at.isoformat()}
+            yield f"id: {event.sequence}\nevent: {event.data['state']}\ndata: {json.dumps(data)}\n\n"
         if complete:
             return
         if found:
@@ -133,8 +133,3 @@ async def _stream(
             spoken = time.monotonic()
             yield ": still there\n\n"
         await asyncio.sleep(settings.stream_poll_seconds)
-
-
-def _frame(event: JobEvent) -> str:
-    data = {**event.data, "at": event.created_at.isoformat()}
-    return f"id: {event.sequence}\nevent: {event.data['state']}\ndata: {json.dumps(data)}\n\n"

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
-from typing import Any, NamedTuple, NoReturn, Protocol, cast
+from typing import Any, NamedTuple, Protocol, cast
 
 from sqlalchemy import CursorResult, func, select, update
 from sqlalchemy.exc import SQLAlchemyError
@@ -58,13 +58,17 @@ class Rates:
         counted = [(f"{what}:{name}", what) for what, name in whose.items() if self._rates[what] > 0]
         for name, what in counted:
             if self._level(name) < 1:
-                _refuse(what, self._rates[what])
+                rate = self._rates[what]
+                message = f"this {what} may make {rate:g} requests a second"
+                raise TooManyRequests(message, "requests", retry_after=max(1, round(1 / rate)))
         now = self.clock()
         for name, _ in counted:
             self._buckets[name] = (self._level(name) - 1, now)
             self._fresh[name] += 1
         if len(self._buckets) > LARGEST:
-            self._forget()
+            # Drop buckets that are full again
+            before = self.clock() - 2 / min(rate for rate in (*self._rates.values(), 1.0) if rate > 0)
+            self._buckets = {name: bucket for name, bucket in self._buckets.items() if bucket[1] > before}
 
     def fresh(self) -> Counter[str]:
         """Number of admitted requests by key and tenant since the last call."""
@@ -93,16 +97,6 @@ class Rates:
     def _level(self, name: str) -> float:
         level, since = self._buckets.get(name, (self._highest_rate(name), 0.0))
         return min(self._highest_rate(name), level + (self.clock() - since) * self._rate(name))
-
-    def _forget(self) -> None:
-        """Drop buckets that are full again."""
-        before = self.clock() - 2 / min(rate for rate in (*self._rates.values(), 1.0) if rate > 0)
-        self._buckets = {name: bucket for name, bucket in self._buckets.items() if bucket[1] > before}
-
-
-def _refuse(what: str, rate: float) -> NoReturn:
-    message = f"this {what} may make {rate:g} requests a second"
-    raise TooManyRequests(message, "requests", retry_after=max(1, round(1 / rate)))
 
 
 class Counts(Protocol):

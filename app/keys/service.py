@@ -7,7 +7,6 @@ import hashlib
 import hmac
 import secrets
 from collections import OrderedDict
-from collections.abc import Collection
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from typing import Annotated, Literal, NamedTuple, cast
@@ -144,7 +143,7 @@ def create(database: Database, tenant: str, request: KeyRequest, made_by: str, r
         tenant=tenant,
         name=request.name,
         digest=made.digest,
-        scopes=_order_scopes(request.scopes),
+        scopes=[scope for scope in SCOPES if scope in request.scopes],
         created_by=made_by,
         expires_at=request.expires_at,
         created_at=utc_now(),
@@ -155,10 +154,6 @@ def create(database: Database, tenant: str, request: KeyRequest, made_by: str, r
         answer = KeyMade(key=None, **to_response(row).model_dump())
         record(session, answer)
     return answer.model_copy(update={"key": made.text})
-
-
-def _order_scopes(scopes: Collection[str]) -> list[str]:
-    return [scope for scope in SCOPES if scope in scopes]
 
 
 def to_response(row: Key) -> KeyRead:

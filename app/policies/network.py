@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -41,14 +41,6 @@ def duel(outputs: NDArray[np.float32], mask: NDArray[np.bool_]) -> NDArray[np.fl
     return found
 
 
-def _check_chain(arrays: Arrays, trunk: Sequence[str], heads: Sequence[str]) -> None:
-    """Check that each layer's input width is the output width before it; raises IncompatibleArtifact if it isn't."""
-    for before, after in [*pairwise(trunk), *((last, head) for last in trunk[-1:] for head in heads)]:
-        given, read = len(arrays[f"{before}.weight"]), arrays[f"{after}.weight"].shape[1]
-        if given != read:
-            raise IncompatibleArtifact(f"{after} reads {read} numbers, and {before} gives {given}")
-
-
 @dataclass(frozen=True, eq=False)
 class NetworkPolicy:
     """Greedy policy of Q = head(trunk(observation)), in hundredths of return.
@@ -83,7 +75,12 @@ class NetworkPolicy:
         if missing:
             raise IncompatibleArtifact(f"the network lacks {', '.join(missing)}")
         check_layers(arrays)
-        _check_chain(arrays, layers[: len(config["layers"])], heads)
+        # Check that each layer's input width is the output width before it; raises IncompatibleArtifact if it isn't
+        trunk = layers[: len(config["layers"])]
+        for before, after in [*pairwise(trunk), *((last, head) for last in trunk[-1:] for head in heads)]:
+            given, read = len(arrays[f"{before}.weight"]), arrays[f"{after}.weight"].shape[1]
+            if given != read:
+                raise IncompatibleArtifact(f"{after} reads {read} numbers, and {before} gives {given}")
         return cls(config, {k: np.ascontiguousarray(v, np.float32) for k, v in arrays.items()})
 
     @property

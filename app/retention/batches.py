@@ -84,12 +84,17 @@ def superseded_versions(
 
 def counts(session: Session, workload_id: str, due: Ages) -> Mapping[str, int]:
     """Number of due rows by noun."""
+    old = (
+        []
+        if due.evaluations is None
+        else [Evaluation.workload_id == workload_id, Evaluation.created_at < due.evaluations]
+    )
     return {
         "iterations": _iterations(session, workload_id, due),
         "runs": 0 if due.runs is None else _count(session, Run.id, ended_runs(session, workload_id, due.runs)),
         "events": _events(session, workload_id, due),
         "jobs": _jobs(session, workload_id, due.jobs),
-        "evaluations": _evaluations(session, workload_id, due.evaluations),
+        "evaluations": (_count(session, Evaluation.id, old) if old else 0),
         **_artifacts(session, workload_id, due.artifacts),
     }
 
@@ -126,11 +131,6 @@ def _events(session: Session, workload_id: str, due: Ages) -> int:
     jobs = select(Job.id).where(*ended_jobs(session, workload_id, due.events))
     statement = select(func.count() - func.count(JobEvent.job_id.distinct())).where(JobEvent.job_id.in_(jobs))
     return session.scalar(statement) or 0
-
-
-def _evaluations(session: Session, workload_id: str, before: datetime | None) -> int:
-    old = [] if before is None else [Evaluation.workload_id == workload_id, Evaluation.created_at < before]
-    return _count(session, Evaluation.id, old) if old else 0
 
 
 def _artifacts(session: Session, workload_id: str, before: datetime | None) -> Mapping[str, int]:
@@ -285,17 +285,13 @@ def _batches_jobs(reading: Reading, workload: Workload, ages: Ages) -> Iterator[
         ids = [job.id for job in page]
         yield from _events_of(reading, ids, whole=True)
         kinds = {**_kinds(Job), "trials": "json"}
-        rows = _with_trials(reading, page)
+        with reading() as session:
+            found = session.scalars(select(Trial).where(Trial.parent_id.in_([job.id for job in page]))).all()
+        rows = [
+            {**row, "trials": [_trial_columns(trial) for trial in found if trial.parent_id == row["id"]]}
+            for row in _plain(page)
+        ]
         yield Batch("jobs", rows, kinds, partial(_delete_jobs, workload, ids))
-
-
-def _with_trials(reading: Reading, jobs: Sequence[Job]) -> list[Mapping[str, Any]]:
-    with reading() as session:
-        found = session.scalars(select(Trial).where(Trial.parent_id.in_([job.id for job in jobs]))).all()
-    return [
-        {**row, "trials": [_trial_columns(trial) for trial in found if trial.parent_id == row["id"]]}
-        for row in _plain(jobs)
-    ]
 
 
 def _trial_columns(trial: Trial) -> dict[str, Any]:

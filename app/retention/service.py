@@ -145,7 +145,8 @@ class Pruning:
             HeldElsewhere: another process has the lease.
             OSError: the archive can't be written; only archived rows were deleted.
         """
-        self._hold()
+        with self._database.session() as session:
+            self._still(leases.hold(session, TASK, self._owner, HELD_SECONDS, self._clock))
         gone: Counter[tuple[str, str]] = Counter()
         try:
             for workload, retention in workloads_with_retention(self._database, self._settings):
@@ -153,7 +154,10 @@ class Pruning:
                     ages = due.ages(retention, self._clock(session))
                 for batch in batches(self._database.reading, workload, ages):
                     gone[workload.name, batch.noun] += self._go(workload, batch)
-            self._forget_keys()
+            # Delete expired idempotency keys
+            with self._database.session() as session:
+                before = self._clock(session) - timedelta(seconds=self._settings.idempotency_seconds)
+                idempotency.purge(session, before)
         finally:
             with self._database.session() as session:
                 leases.release(session, TASK, self._owner)
@@ -167,16 +171,6 @@ class Pruning:
             self._still(leases.hold(session, TASK, self._owner, HELD_SECONDS, self._clock))
             return batch.delete(session)
 
-    def _hold(self) -> None:
-        with self._database.session() as session:
-            self._still(leases.hold(session, TASK, self._owner, HELD_SECONDS, self._clock))
-
     def _still(self, held: bool) -> None:
         if not held:
             raise HeldElsewhere("another process deletes what is due")
-
-    def _forget_keys(self) -> None:
-        """Delete expired idempotency keys."""
-        with self._database.session() as session:
-            before = self._clock(session) - timedelta(seconds=self._settings.idempotency_seconds)
-            idempotency.purge(session, before)

@@ -320,7 +320,11 @@ class Intake:
     def _refuse(self, refused: Refused, outcome: _Outcome) -> None:
         if _storable(refused.execution):  # no other can turn up again and be taken
             self._spoiled.add(refused.execution)
-        outcome.rejections.append(_rejection(refused))
+        pointer, message, value = refused.issue
+        name = printable(refused.execution[:300])
+        outcome.rejections.append(
+            Rejection(execution=name, line=refused.line, field=pointer, reason=message, value=plain(value))
+        )
         present = outcome.present(refused.execution)
         if outcome.rows.pop(refused.execution, None) is None and present is not None and self._ours(present):
             outcome.taken_back.append(present)
@@ -354,12 +358,6 @@ class _Outcome:
         if fresh is None:
             return self.known.get(name)
         return KnownExecution(fresh["id"], name, fresh["digest"], fresh["iterations"])
-
-
-def _rejection(refused: Refused) -> Rejection:
-    pointer, message, value = refused.issue
-    name = printable(refused.execution[:300])
-    return Rejection(execution=name, line=refused.line, field=pointer, reason=message, value=plain(value))
 
 
 def _remark(execution: str, issue: FieldIssue) -> Remark:

@@ -91,7 +91,10 @@ def _upload(database: Database, tenant: str, name: str, given: Upload) -> Upload
     except (StewardError, InvalidInput, SQLAlchemyError, DeadlinePassed) as error:
         if not intake.counts.accepted:
             raise
-        raise _after(error, intake.counts) from error
+        # The error of an upload, with the number of stored executions in its message
+        ours = _as_steward_error(error)
+        kept = f"{ours.detail}; the {intake.counts.accepted} executions accepted before it are kept"
+        raise type(ours)(kept, errors=ours.errors, retry_after=ours.retry_after) from error
     return _upload_result(form, intake.counts)
 
 
@@ -144,13 +147,6 @@ def _body(given: Upload, form: Format) -> Iterator[bytes]:
     if form.lines is None:
         return pieces
     return blocks(pieces, LONGEST_SHORT_LINE_BYTES if form.lines == "short" else given.json_limit_bytes)
-
-
-def _after(error: StewardError | InvalidInput | SQLAlchemyError | DeadlinePassed, counts: UploadRead) -> StewardError:
-    """The error of an upload, with the number of stored executions in its message."""
-    ours = _as_steward_error(error)
-    kept = f"{ours.detail}; the {counts.accepted} executions accepted before it are kept"
-    return type(ours)(kept, errors=ours.errors, retry_after=ours.retry_after)
 
 
 def _as_steward_error(error: StewardError | InvalidInput | SQLAlchemyError | DeadlinePassed) -> StewardError:

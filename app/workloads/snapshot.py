@@ -134,7 +134,13 @@ class WorkloadCache:
     def _renew(self, identifier: str, entry: _Entry) -> None:
         """Reload a changed workload; if that fails, keep the old snapshot and log the error; database errors pass."""
         try:
-            self._reload(identifier)
+            with self._database.reading() as session:
+                row = session.get(Workload, identifier)
+            if row is None:
+                self._drop(identifier)
+            else:
+                last_used = self._entries[identifier].last_used
+                self._load(row, last_used)
         except SQLAlchemyError:
             raise
         except Exception:
@@ -174,15 +180,6 @@ class WorkloadCache:
             self._drop(identifier)
             total -= entry.size
 
-    def _reload(self, identifier: str) -> None:
-        with self._database.reading() as session:
-            row = session.get(Workload, identifier)
-        if row is None:
-            self._drop(identifier)
-        else:
-            last_used = self._entries[identifier].last_used
-            self._load(row, last_used)
-
     def _load(self, row: Workload, last_used: int) -> _Entry:
         keys, before = ((row.tenant, row.name), (row.tenant, row.id)), self._changes
         entry = _Entry(load(self._database, row), self._clock(), last_used, keys)
@@ -220,6 +217,7 @@ def load(database: Database, workload: Workload) -> Snapshot:
     policies = {role: _policy(found, layout, workload, problem) for role, found in stored.items() if found is not None}
     champion = policies.get(DEFAULT_ROLE)
     sizes = [len(model.table) if model else 0, *(len(one.artifact) for one in (*stored.values(), tried) if one)]
+    # An agent that an adaptation runs as a shadow
     return Snapshot(
         workload_id=workload.id,
         name=workload.name,
@@ -233,16 +231,11 @@ def load(database: Database, workload: Workload) -> Snapshot:
         revision=workload.revision,
         problem=champion.problem if champion else problem,
         policies=policies,
-        shadow=None if tried is None else _shadow(tried, layout, workload),
+        shadow=None if tried is None else Shadow(*_policy(tried, layout, workload, "")),
         coming=next_hour(forecasters, counted),
         members=told,
         stored_bytes=sum(sizes) + json_size(workload.spec),
     )
-
-
-def _shadow(stored: Artifact, layout: Any, workload: Workload) -> Shadow:
-    """An agent that an adaptation runs as a shadow."""
-    return Shadow(*_policy(stored, layout, workload, ""))
 
 
 def _model(kind: str, stored: Table, workload: Workload) -> tuple[Any, str]:

@@ -131,7 +131,9 @@ def _server(session: Session) -> Finding:
     connection = session.connection()
     url, version = connection.engine.url, ".".join(map(str, connection.dialect.server_version_info or ()))
     if connection.dialect.name == "sqlite":
-        return _file(Path(url.database or ""), version)
+        path = Path(url.database or "")
+        stored = sum(one.stat().st_size for one in (path, path.with_name(f"{path.name}-wal")) if one.is_file())
+        return Finding("database", "ok", f"SQLite {version}, {size(stored)}, {path}")
     many, most, stored, standby = session.execute(
         text(
             "SELECT (SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend'), "
@@ -146,11 +148,6 @@ def _server(session: Session) -> Finding:
         remedy = "raise max_connections, or lower STEWARD_DATABASE_POOL_SIZE of every process"
         return Finding("database", "warn", detail, remedy)
     return Finding("database", "ok", detail)
-
-
-def _file(path: Path, version: str) -> Finding:
-    stored = sum(one.stat().st_size for one in (path, path.with_name(f"{path.name}-wal")) if one.is_file())
-    return Finding("database", "ok", f"SQLite {version}, {size(stored)}, {path}")
 
 
 def _tables(session: Session) -> Finding:
@@ -193,16 +190,12 @@ def disk(settings: Settings) -> Iterator[Finding]:
         place = next(one for one in (folder, *folder.parents) if one.exists())
         if place.stat().st_dev not in seen:
             seen.add(place.stat().st_dev)
-            yield _room(name, place)
-
-
-def _room(name: str, place: Path) -> Finding:
-    total, _, free = shutil.disk_usage(place)
-    status: Status = "ok"
-    if free < LITTLE_FREE_BYTES or free < LITTLE_FREE_SHARE * total:
-        status = "fail" if free < 16 * LEAST_FREE_BYTES else "warn"
-    remedy = "" if status == "ok" else "free some space; steward db prune --dry-run tells what is too old"
-    return Finding(name, status, f"{size(free)} of {size(total)} free at {place}", remedy)
+            total, _, free = shutil.disk_usage(place)
+            status: Status = "ok"
+            if free < LITTLE_FREE_BYTES or free < LITTLE_FREE_SHARE * total:
+                status = "fail" if free < 16 * LEAST_FREE_BYTES else "warn"
+            remedy = "" if status == "ok" else "free some space; steward db prune --dry-run tells what is too old"
+            yield Finding(name, status, f"{size(free)} of {size(total)} free at {place}", remedy)
 
 
 # Broker, workers, jobs, keys, and the API.

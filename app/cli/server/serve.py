@@ -266,21 +266,17 @@ def run(settings: Settings, sockets: list[socket.socket]) -> None:
         server = Server(configuration(settings, database))
         _stop_on_signals(server)
         lease.sweep(database, settings, is_gone)
-        _listen(settings, sockets)
+        # Accept connections from now on; raises StartupError if another process took the port since it was bound
+        for one in sockets:
+            try:
+                one.listen()
+            except OSError as error:
+                raise StartupError(refusal(settings.host, settings.port, error)) from error
         server.run(sockets)
     finally:
         if settings.workers:
             worker.stop()
         database.dispose()
-
-
-def _listen(settings: Settings, sockets: list[socket.socket]) -> None:
-    """Accept connections from now on; raises StartupError if another process took the port since it was bound."""
-    for one in sockets:
-        try:
-            one.listen()
-        except OSError as error:
-            raise StartupError(refusal(settings.host, settings.port, error)) from error
 
 
 def _stop_on_signals(server: Server) -> None:

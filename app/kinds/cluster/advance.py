@@ -111,7 +111,10 @@ def advance(layout: Layout, state: ClusterState, report: ClusterReport) -> Clust
     _check_few(len(layout.capacity), sum(stay), len(new))
     _check_names(state, stay, [report.submitted[at].job for at in new])
     jobs = table.pass_time(state.jobs, report.at, report.at - state.now, layout.demotion)
-    finished = _finished_positions(state, report, stay)
+    # Positions, in the state before the report, of the jobs that leave with it and did not fail
+    failed = {job.job for job in report.ended if job.state == "failed"}
+    each = enumerate(zip(state.names, stay, strict=True))
+    finished = [at for at, (name, stays) in each if not stays and name not in failed]
     told = records.add_training_time(state.records, state.jobs, report.at - state.now)
     shown = counting.add_finished_jobs(state._replace(records=told), finished)
     jobs, told = table.keep(jobs, stay), records.keep(told, stay)
@@ -134,13 +137,6 @@ def advance(layout: Layout, state: ClusterState, report: ClusterReport) -> Clust
     after = ClusterState(report.at, tuple(names), jobs, capacity, told, learned, shown, off, state.off_starts)
     steps = {at: report.progressed[place] for place, at in positions.items()}
     return counting.count_steps(after, state, steps) if steps else after
-
-
-def _finished_positions(state: ClusterState, report: ClusterReport, stay: Sequence[bool]) -> list[int]:
-    """Return the positions, in the state before the report, of the jobs that leave with it and did not fail."""
-    failed = {job.job for job in report.ended if job.state == "failed"}
-    each = enumerate(zip(state.names, stay, strict=True))
-    return [at for at, (name, stays) in each if not stays and name not in failed]
 
 
 def _check_time(state: ClusterState, report: ClusterReport) -> None:

@@ -272,6 +272,8 @@ def _step(layout: Layout, model: ClusterModel, application: int, query: Query) -
     mean *= float(slower[0]) / classes[name].speed
     efficiency = model.efficiency(application, batch)
     known_scale = bool(np.isfinite(efficiency))
+    # Whether a step's GPUs and samples per GPU are within the range that was measured for the application
+    low, high = model.throughput.local[application, [0, -1]] * (1 - ROUNDED, 1 + ROUNDED)
     return StepPrediction(
         gpus=gpus,
         nodes=nodes,
@@ -282,14 +284,8 @@ def _step(layout: Layout, model: ClusterModel, application: int, query: Query) -
         slowdown=float(slower[0]),
         efficiency=efficiency if known_scale else None,
         goodput=efficiency * batch / mean if known_scale else None,
-        measured=_within_measurements(model, application, place),
+        measured=bool(place.gpus <= model.throughput.largest[application] and low <= place.local <= high),
     )
-
-
-def _within_measurements(model: ClusterModel, application: int, place: Place) -> bool:
-    """Whether a step's GPUs and samples per GPU are within the range that was measured for the application."""
-    low, high = model.throughput.local[application, [0, -1]] * (1 - ROUNDED, 1 + ROUNDED)
-    return bool(place.gpus <= model.throughput.largest[application] and low <= place.local <= high)
 
 
 def _predict_remaining(model: ClusterModel, application: int, query: Query) -> LeftPrediction:

@@ -434,7 +434,14 @@ class BelievedOutlook:
         whole = self._beliefs.iterations(self._application)
         left = np.where(np.isfinite(records.iterations), records.iterations, whole) - records.iteration
         measured = left / records.pace
-        expected = np.where(np.isfinite(whole), left, self._unmeasured(usual) / step)
+        # Remaining seconds of J jobs without a measured pace, on the GPUs they requested, [J]. They follow from
+        # completed iterations and the ``usual`` duration in seconds [J], else from running time.
+        records = self._records
+        done = np.where(np.isfinite(records.iterations), records.iteration / records.iterations, np.nan)
+        rest = self._beliefs.seconds_left(self._application, records.data, self._jobs.running)
+        expected = np.where(
+            np.isfinite(whole), left, np.where(np.isfinite(done), usual * np.clip(1.0 - done, 0.0, 1.0), rest) / step
+        )
         return np.asarray(np.maximum(np.where(np.isfinite(measured), measured / step, expected), 1.0), np.float64)
 
     @cached_property
@@ -483,14 +490,6 @@ class BelievedOutlook:
             return np.ones(len(self._application))
         there = np.isfinite(self._records.pace) & (self._records.paced_on == self._jobs.gpus)
         return np.where(there, slowdowns(self.neighbours, self._jobs.allocation), 1.0)
-
-    def _unmeasured(self, usual: Floats) -> Floats:
-        """Return the remaining seconds of J jobs without a measured pace, on the GPUs they requested, [J]. They follow
-        from completed iterations and the ``usual`` duration in seconds [J], else from running time."""
-        records = self._records
-        done = np.where(np.isfinite(records.iterations), records.iteration / records.iterations, np.nan)
-        rest = self._beliefs.seconds_left(self._application, records.data, self._jobs.running)
-        return np.where(np.isfinite(done), usual * np.clip(1.0 - done, 0.0, 1.0), rest)
 
     def _seconds(self, gpus: Integers) -> Floats:
         """Return seconds per unit of work of J jobs on ``gpus`` [J, K], [J, K]; infinite where a job can't use so

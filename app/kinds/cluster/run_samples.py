@@ -69,38 +69,32 @@ def samples(reports: Sequence[Report], interval: float) -> dict[str, float]:
             reference = initial.setdefault(of, job.get("batch") or batch)
             rate = experience.rate(reference, batch, one["seconds"], noise.get(name, first_noise.get(of, math.inf)))
             courses.setdefault(name, []).append((report["at"], rate))
-        for name in _pop_finished(report, courses):
+        # Jobs that failed with this report are dropped; those that finished are counted
+        left = {job["job"]: job.get("state", "finished") for job in report.get("ended") or ()}
+        if report.get("whole"):
+            left |= dict.fromkeys(
+                courses.keys() - {job["job"] for job in report.get("submitted") or ()} - left.keys(), "finished"
+            )
+        for name in [name for name, state in left.items() if state != "finished"]:
+            courses.pop(name, None)
+        for name in [name for name, state in left.items() if state == "finished" and name in courses]:
             course = courses.pop(name)
             if course:
-                found[name] = _in_all(course, _came(*known[name]), interval, float(report["at"]))
+                # Samples that one job trained in all. ``course`` has times and samples per second of its progress,
+                # ``since`` its submission, ``end`` its end; times in seconds.
+                since = _came(*known[name])
+                end = float(report["at"])
+                times = np.array([since, *(at for at, _ in course), end])
+                rates = np.array([*(rate for _, rate in course), course[-1][1]])
+                gaps = np.diff(times)
+                usual = max(interval, float(np.median(gaps[1:])))
+                found[name] = float(rates @ np.where(gaps > LONGER * usual, usual, gaps))
     return found
-
-
-def _pop_finished(report: Report, there: dict[str, list[tuple[float, float]]]) -> list[str]:
-    """Return the names in ``there`` that finished with this report; jobs that failed are removed from ``there``."""
-    left = {job["job"]: job.get("state", "finished") for job in report.get("ended") or ()}
-    if report.get("whole"):
-        left |= dict.fromkeys(
-            there.keys() - {job["job"] for job in report.get("submitted") or ()} - left.keys(), "finished"
-        )
-    for name in [name for name, state in left.items() if state != "finished"]:
-        there.pop(name, None)
-    return [name for name, state in left.items() if state == "finished" and name in there]
 
 
 def _came(job: Report, report: Report) -> float:
     """Return the submission time of a job, seconds since the run's start: its own, else its first report's."""
     return float(report["at"] if job.get("at") is None else job["at"])
-
-
-def _in_all(course: Sequence[tuple[float, float]], since: float, interval: float, end: float) -> float:
-    """Return the samples that one job trained in all. ``course`` has times and samples per second of its progress,
-    ``since`` its submission, ``end`` its end; times in seconds."""
-    times = np.array([since, *(at for at, _ in course), end])
-    rates = np.array([*(rate for _, rate in course), course[-1][1]])
-    gaps = np.diff(times)
-    usual = max(interval, float(np.median(gaps[1:])))
-    return float(rates @ np.where(gaps > LONGER * usual, usual, gaps))
 
 
 def _application(job: Report) -> str | None:

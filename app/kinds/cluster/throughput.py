@@ -259,8 +259,18 @@ def log_seconds(table: Throughput, application: Integers | int, place: Place) ->
     which ``application`` (positions) and ``place`` broadcast."""
     which, gpus, nodes, local = np.broadcast_arrays(np.asarray(application), *map(np.asarray, place))
     sizes = np.log(table.gpus)
-    column, across = _interval_place(np.log(np.maximum(gpus, 1)), sizes)
-    row, along = _rows_between(np.log(np.maximum(local, 1e-9)), np.log(table.local), which)
+    # Index of the point at or below each value, and the fraction 0 to 1 of the way to the next, as ``values``
+    values = np.log(np.maximum(gpus, 1))
+    below = np.clip(np.searchsorted(sizes, values, side="right") - 1, 0, max(len(sizes) - 2, 0))
+    column, across = (below, _share(values, sizes[below], sizes[np.minimum(below + 1, len(sizes) - 1)]))
+    # As ``_interval_place``, with the ``points`` [A, K] of each value's application
+    values = np.log(np.maximum(local, 1e-9))
+    points = np.log(table.local)
+    own = points[which]  # […, K]
+    below = np.clip((own <= values[..., None]).sum(axis=-1) - 1, 0, points.shape[1] - 2)
+    low = np.take_along_axis(own, below[..., None], axis=-1)[..., 0]
+    high = np.take_along_axis(own, below[..., None] + 1, axis=-1)[..., 0]
+    row, along = (below, _share(values, low, high))
 
     def at(layout: int) -> Floats:
         cells = table.log_seconds[:, :, layout]
@@ -298,22 +308,6 @@ def interval(table: Throughput, application: Integers | int, place: Place) -> tu
 def seconds(table: Throughput, application: Integers | int, place: Place) -> Floats:
     """Return the median seconds per step, by the mean of the members' logarithms, of the arguments' broadcast shape."""
     return np.exp(log_seconds(table, application, place).mean(axis=0))
-
-
-def _interval_place(values: Floats, points: Floats) -> tuple[Integers, Floats]:
-    """Return the index of the point at or below each value, and the fraction 0 to 1 of the way to the next, as
-    ``values``."""
-    below = np.clip(np.searchsorted(points, values, side="right") - 1, 0, max(len(points) - 2, 0))
-    return below, _share(values, points[below], points[np.minimum(below + 1, len(points) - 1)])
-
-
-def _rows_between(values: Floats, points: Floats, which: Integers) -> tuple[Integers, Floats]:
-    """Do as ``_interval_place``, with separate ``points`` [A, K] for the application ``which`` of each value."""
-    own = points[which]  # […, K]
-    below = np.clip((own <= values[..., None]).sum(axis=-1) - 1, 0, points.shape[1] - 2)
-    low = np.take_along_axis(own, below[..., None], axis=-1)[..., 0]
-    high = np.take_along_axis(own, below[..., None] + 1, axis=-1)[..., 0]
-    return below, _share(values, low, high)
 
 
 def _share(values: Floats, low: Floats, high: Floats) -> Floats:

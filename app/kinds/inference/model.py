@@ -256,7 +256,11 @@ def predict(layout: Layout, model: ServiceModel, query: Query) -> dict[str, Any]
     """
     variant = _position(query, "variant", layout.variants)
     server = _position(query, "server", layout.servers)
-    batch = _batch(query, layout)
+    sizes = [str(size) for size in layout.spec.batches]
+    values = query.get("batch", ())
+    if len(values) != 1 or values[0] not in sizes:
+        raise invalid("/query/batch", f"must be given once, one of {', '.join(sizes)}", [*values] or None)
+    batch = int(values[0])
     place = server, variant, layout.spec.batches.index(batch)
     low, high = model.interval()
     return {
@@ -284,14 +288,6 @@ def _position(query: Query, name: str, known: Sequence[str]) -> int:
     if len(values) != 1 or values[0] not in known:
         raise invalid(f"/query/{name}", f"must be given once, one of {', '.join(known)}", [*values] or None)
     return known.index(values[0])
-
-
-def _batch(query: Query, layout: Layout) -> int:
-    sizes = [str(size) for size in layout.spec.batches]
-    values = query.get("batch", ())
-    if len(values) != 1 or values[0] not in sizes:
-        raise invalid("/query/batch", f"must be given once, one of {', '.join(sizes)}", [*values] or None)
-    return int(values[0])
 
 
 def _seconds(values: Sequence[str]) -> float:

@@ -135,11 +135,12 @@ class _KeptFor(NamedTuple):
         """Return the time-weighted mean, [B, M], of a term [B, M] given under recent rates and perhaps usual ones.
 
         While servers start, the first candidate (the present number) applies."""
-        spans = zip(terms, (self.near, self.far) if len(terms) > 1 else (self._whole(),), strict=True)
+        spans = zip(
+            terms,
+            (self.near, self.far) if len(terms) > 1 else ((self.near[0] + self.far[0], self.near[1] + self.far[1]),),
+            strict=True,
+        )
         return np.asarray(sum(start * term[:, :1] + then * term for term, (start, then) in spans) / self.seconds)
-
-    def _whole(self) -> tuple[Floats, Floats]:
-        return self.near[0] + self.far[0], self.near[1] + self.far[1]
 
 
 def _kept_for(projector: Projector, starting: Floats) -> _KeptFor:
@@ -397,8 +398,15 @@ class Lookahead(Dispatcher):
             horizon, changes = horizon * numbers.horizon[row, None], changes * numbers.changes[row]
         user, variant, size = np.unravel_index(start, layout.shape)
         begun = _Start(row, user, each.seconds[row, variant, size], each.size[row, user, size])
+        sizes = np.unique(np.linspace(0, layout.shape[2] - 1, MOST_SIZES_AHEAD).round().astype(np.int64))
+        seconds = each.seconds[:, :, sizes].reshape(len(each.seconds), -1)
+        rate = np.tile(layout.batches[sizes], layout.shape[1]) / seconds
         kept = each.quality[row, user, variant, size] + _lookahead_kept(
-            layout, state, _remainder(layout, state, begun), _ways(layout, each), horizon
+            layout,
+            state,
+            _remainder(layout, state, begun),
+            _Ways(np.repeat(layout.quality.accuracy, len(sizes)), seconds, rate),
+            horizon,
         )
         loaded = state.loaded[row]
         changed = (loaded != NOTHING_LOADED) & (loaded != variant)
@@ -464,13 +472,6 @@ def _remainder(layout: Layout, state: State, start: _Start) -> _Remainder:
 
 def _servers(state: State) -> Integers:
     return np.maximum((state.idle + state.busy).sum(axis=1), 1)
-
-
-def _ways(layout: Layout, each: ExpectedResults) -> _Ways:
-    sizes = np.unique(np.linspace(0, layout.shape[2] - 1, MOST_SIZES_AHEAD).round().astype(np.int64))
-    seconds = each.seconds[:, :, sizes].reshape(len(each.seconds), -1)
-    rate = np.tile(layout.batches[sizes], layout.shape[1]) / seconds
-    return _Ways(np.repeat(layout.quality.accuracy, len(sizes)), seconds, rate)
 
 
 def _lookahead_kept(layout: Layout, state: State, left: _Remainder, ways: _Ways, horizon: Floats | float) -> Floats:

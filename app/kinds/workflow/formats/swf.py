@@ -212,19 +212,15 @@ def _unreadable(words: _Words, before: int, most: int) -> list[FieldIssue]:
             message = f"must have {WIDTH} columns, has {len(cells)}"
             issues.append(FieldIssue(f"/lines/{number}", message, b" ".join(cells)[:80].decode("utf-8", "replace")))
         else:
-            issues += _no_numbers(cells, number)
+            message = f"must be a finite number of at most {LARGEST:g}"
+            issues += [
+                FieldIssue(f"/lines/{number}/{name}", message, cell[:80].decode("utf-8", "replace"))
+                for name, cell in zip(COLUMNS, cells, strict=True)
+                if not _is_number(cell)
+            ]
         if len(issues) >= most:
             break
     return issues
-
-
-def _no_numbers(cells: list[bytes], line: int) -> list[FieldIssue]:
-    message = f"must be a finite number of at most {LARGEST:g}"
-    return [
-        FieldIssue(f"/lines/{line}/{name}", message, cell[:80].decode("utf-8", "replace"))
-        for name, cell in zip(COLUMNS, cells, strict=True)
-        if not _is_number(cell)
-    ]
 
 
 def _is_number(cell: bytes) -> bool:
@@ -415,7 +411,13 @@ def _trace(table: Table) -> Trace:
     cells, count = table.cells, len(table.line)
     processors = _processors(cells).astype(np.int64)
     memory = np.where(cells[:, MEMORY] > 0, cells[:, MEMORY], cells[:, USED_MEMORY])
-    users, user = _users(cells[:, USER])
+    # Names of users in order of their first job, and the position of each of n jobs' user, [n]; −1: unknown
+    given = cells[:, USER]
+    names, first, index = np.unique(given, return_index=True, return_inverse=True)
+    known = [int(at) for at in np.argsort(first) if names[at] >= 0]
+    place = np.full(len(names), -1)
+    place[known] = np.arange(len(known))
+    users, user = (tuple(f"{names[at]:.0f}" for at in known), place[index])
     return Trace(
         names=tuple(map(str, cells[:, JOB].astype(np.int64).tolist())),
         submit=np.ascontiguousarray(cells[:, SUBMIT]),
@@ -432,15 +434,6 @@ def _trace(table: Table) -> Trace:
         users=users,
         origin=_number(table.header.get("UnixStartTime")) or 0.0,
     )
-
-
-def _users(given: Floats) -> tuple[tuple[str, ...], NDArray[np.int64]]:
-    """Return names of users in order of their first job, and the position of each of n jobs' user, [n]; −1: unknown."""
-    names, first, index = np.unique(given, return_index=True, return_inverse=True)
-    known = [int(at) for at in np.argsort(first) if names[at] >= 0]
-    place = np.full(len(names), -1)
-    place[known] = np.arange(len(known))
-    return tuple(f"{names[at]:.0f}" for at in known), place[index]
 
 
 def _with_parents(trace: Trace, table: Table) -> Trace:

@@ -374,7 +374,10 @@ def _edges(document: Document, index: dict[str, int], warnings: list[FieldIssue]
 
 
 def _parents_by_files(document: Document, warnings: list[FieldIssue]) -> list[dict[int, None]]:
-    writers = _writers(document.tasks)
+    writers: dict[str, list[int]] = {}
+    for number, task in enumerate(document.tasks):
+        for file in dict.fromkeys(task.outputs):
+            writers.setdefault(file, []).append(number)
     found = sum(len(writers.get(file, ())) for task in document.tasks for file in task.inputs)
     if found > MOST_SHARED:
         message = f"files join tasks {found:,} times, from who writes to who reads: must be at most {MOST_SHARED:,}"
@@ -389,14 +392,6 @@ def _parents_by_files(document: Document, warnings: list[FieldIssue]) -> list[di
         )
         warnings.append(FieldIssue(document.place, message, None))
     return parents
-
-
-def _writers(tasks: list[Task]) -> dict[str, list[int]]:
-    writers: dict[str, list[int]] = {}
-    for number, task in enumerate(tasks):
-        for file in dict.fromkeys(task.outputs):
-            writers.setdefault(file, []).append(number)
-    return writers
 
 
 def _trace(
