@@ -89,20 +89,6 @@ def counts(title: str, axis: str, found: Mapping[str, Course], width: float, tol
 
     ``axis`` labels the counts; ``told``: sentences that explain the marks.
     """
-    rows = _stack_rows(found, width)
-    encoding = {
-        "x": time([row["at"] for row in rows]),
-        "x2": {"field": "until"},
-        "y": quantity("low", axis, axis=count_axis(row["high"] for row in rows)),
-        "y2": {"field": "high"},
-        "color": colour_channel("name", list(found)),
-        "tooltip": _tips("count", axis),
-    }
-    spec = layer_charts(layer("rect", "block", rows, encoding))
-    return Figure(title, told, spec, ["of", "seconds", axis], [[r["name"], r["at"], r["count"]] for r in rows])
-
-
-def _stack_rows(found: Mapping[str, Course], width: float) -> list[Json]:
     tops: dict[float, float] = {}
     rows: list[Json] = []
     for name, course in found.items():
@@ -113,7 +99,16 @@ def _stack_rows(found: Mapping[str, Course], width: float) -> list[Json]:
                 rows.append(
                     {"name": name, "at": at, "until": at + width, "low": low, "high": low + count} | {"count": count}
                 )
-    return rows
+    encoding = {
+        "x": time([row["at"] for row in rows]),
+        "x2": {"field": "until"},
+        "y": quantity("low", axis, axis=count_axis(row["high"] for row in rows)),
+        "y2": {"field": "high"},
+        "color": colour_channel("name", list(found)),
+        "tooltip": _tips("count", axis),
+    }
+    spec = layer_charts(layer("rect", "block", rows, encoding))
+    return Figure(title, told, spec, ["of", "seconds", axis], [[r["name"], r["at"], r["count"]] for r in rows])
 
 
 def shares(

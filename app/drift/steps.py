@@ -357,11 +357,7 @@ def after_watch(on: Context) -> None:
     outcome = next(block.outcome for _, own in runs for block in own if block.agent == version)
     figures: dict[str, Any] = {"reports": len(after) * BLOCK, "outcome": outcome}
     told = evidence.interval(after)
-    # Mean and interval of an outcome in the agent's training report; None if the report lacks it
-    outcome = figures["outcome"]
-    agent = agents.require(on.session, on.workload, on.adaptation.agent_version or 0)
-    rows = [row for row in agent.report.get("outcomes") or () if row["name"] == outcome]
-    figures |= {"realised": told.model_dump(), "promised": (rows[0]["policies"]["agent"] if rows else None)}
+    figures |= {"realised": told.model_dump(), "promised": _reported_outcome(on, figures["outcome"])}
     comparison = compare_blocks(earlier, after) if len(earlier) >= FEWEST_BLOCKS else None
     if comparison is not None:
         figures |= {"before": comparison.before, "difference": comparison.difference.model_dump()}
@@ -374,6 +370,13 @@ def after_watch(on: Context) -> None:
         rollback_to = None if previous is None else agents.before(on.session, on.workload, role, previous)
         agents.install(on.session, on.workload, Change(previous, rollback_to, why, "drift", figures), role)
     on.end("rolled_back", why, **figures)
+
+
+def _reported_outcome(on: Context, outcome: str) -> dict[str, Any] | None:
+    """Mean and interval of an outcome in the agent's training report; None if the report lacks it."""
+    agent = agents.require(on.session, on.workload, on.adaptation.agent_version or 0)
+    rows = [row for row in agent.report.get("outcomes") or () if row["name"] == outcome]
+    return rows[0]["policies"]["agent"] if rows else None
 
 
 def _disappoints(figures: dict[str, Any], comparison: Comparison | None, margin: float) -> str:

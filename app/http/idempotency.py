@@ -163,14 +163,17 @@ class Once:
                 with self.database.session() as session:
                     self._record(session, body)
         except BaseException:
-            # Free the key; if the database is unreachable, it becomes free after `idempotency_claim_seconds`
-            try:
-                with self.database.session(in_time=False) as session:
-                    release(session, self.tenant, self._describe(), self.token)
-            except SQLAlchemyError as error:
-                logger.warning("%s %r stays in flight for a while: %s", HEADER, self.key, error)
+            self._release()
             raise
         return self._respond(body)
+
+    def _release(self) -> None:
+        """Free the key; if the database is unreachable, it becomes free after `idempotency_claim_seconds`."""
+        try:
+            with self.database.session(in_time=False) as session:
+                release(session, self.tenant, self._describe(), self.token)
+        except SQLAlchemyError as error:
+            logger.warning("%s %r stays in flight for a while: %s", HEADER, self.key, error)
 
     def _describe(self) -> str:
         return self.key or ""

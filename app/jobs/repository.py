@@ -160,7 +160,16 @@ def hold_parent(session: Session, job_id: str) -> str | None:
 
 def settle(session: Session, job_id: str, now: datetime) -> None:
     """Cancel the open trials of a job that has ended; if it was a trial, wake its training once no trial is running."""
-    close_trials(session, job_id, now)
+    # Cancel a training's open trials, running ones at their next chunk, and delete the stored policies of all
+    family = select(Trial.job_id).where(Trial.parent_id == job_id)
+    open_ones = session.execute(select(Job.id, Job.tenant).where(Job.id.in_(family), Job.state.in_(OPEN))).all()
+    for trial in open_ones:
+        if change(session, trial.id, [Job.state.in_(("queued", WAITING))], **cancelled_columns(now)):
+            add_event(session, trial.tenant, trial.id, {"state": "cancelled"}, now)
+        else:
+            change(session, trial.id, [Job.state == "running"], cancel_requested=True)
+    kept = [Trial.parent_id == job_id, Trial.artifact.is_not(None)]
+    session.execute(update(Trial).where(*kept).values(artifact=None).execution_options(synchronize_session=False))
     parent = session.scalar(select(Trial.parent_id).where(Trial.job_id == job_id))
     if parent is not None:
         wake(session, parent, now)
@@ -176,19 +185,6 @@ def wake(session: Session, parent_id: str, now: datetime) -> bool:
         return False
     after_commit(session, lambda: queue.enqueue(TASKS["train"], parent_id))
     return True
-
-
-def close_trials(session: Session, parent_id: str, now: datetime) -> None:
-    """Cancel a training's open trials, running ones at their next chunk, and delete the stored policies of all."""
-    family = select(Trial.job_id).where(Trial.parent_id == parent_id)
-    open_ones = session.execute(select(Job.id, Job.tenant).where(Job.id.in_(family), Job.state.in_(OPEN))).all()
-    for trial in open_ones:
-        if change(session, trial.id, [Job.state.in_(("queued", WAITING))], **cancelled_columns(now)):
-            add_event(session, trial.tenant, trial.id, {"state": "cancelled"}, now)
-        else:
-            change(session, trial.id, [Job.state == "running"], cancel_requested=True)
-    kept = [Trial.parent_id == parent_id, Trial.artifact.is_not(None)]
-    session.execute(update(Trial).where(*kept).values(artifact=None).execution_options(synchronize_session=False))
 
 
 def is_over(session: Session, job_id: str) -> bool:

@@ -89,7 +89,15 @@ class Provider:
         if key is None or algorithm not in ALGORITHMS[key[0]]:
             raise Unauthorised("the token is signed with a key or an algorithm that isn't the issuer's")
         claims = self._claims(token, algorithm, key[1])
-        found = self._caller_of(claims)
+        settings = self._settings
+        tenant = _claim(claims, settings.oidc_tenant_claim)
+        if not isinstance(tenant, str) or re.fullmatch(TENANT, tenant) is None:
+            raise Unauthorised(f"the token's claim {settings.oidc_tenant_claim!r} names no tenant")
+        given = _claim(claims, settings.oidc_scopes_claim)
+        names = given.split() if isinstance(given, str) else given if isinstance(given, list) else []
+        prefix = settings.oidc_scopes_prefix
+        scopes = {scope for scope in SCOPES if f"{prefix}{scope}" in names}
+        found = Caller(tenant, granted_scopes(scopes), f"subject:{claims['sub']}")
         verified = _Verified(found, min(float(claims["exp"]), self._clock() + TRUSTED_SECONDS))
         self._verified[digest] = verified
         while len(self._verified) > LARGEST_CACHE:
@@ -117,17 +125,6 @@ class Provider:
         except (jwt.PyJWTError, OverflowError, RecursionError) as error:  # signed, but with times that are none
             raise Unauthorised(f"the token is not valid: {error}") from error
         return claims
-
-    def _caller_of(self, claims: Mapping[str, Any]) -> Caller:
-        settings = self._settings
-        tenant = _claim(claims, settings.oidc_tenant_claim)
-        if not isinstance(tenant, str) or re.fullmatch(TENANT, tenant) is None:
-            raise Unauthorised(f"the token's claim {settings.oidc_tenant_claim!r} names no tenant")
-        given = _claim(claims, settings.oidc_scopes_claim)
-        names = given.split() if isinstance(given, str) else given if isinstance(given, list) else []
-        prefix = settings.oidc_scopes_prefix
-        scopes = {scope for scope in SCOPES if f"{prefix}{scope}" in names}
-        return Caller(tenant, granted_scopes(scopes), f"subject:{claims['sub']}")
 
     def _fetch(self) -> None:
         """Fetch the issuer's keys, at most every 10 s; known keys are kept if this fails.

@@ -33,14 +33,6 @@ def affine(x: NDArray[np.float32], weight: NDArray[np.float32], bias: NDArray[np
     return found
 
 
-def duel(outputs: NDArray[np.float32], mask: NDArray[np.bool_]) -> NDArray[np.float32]:
-    """``functions.dueling`` of ``outputs`` [B, N + 1], N advantages and the value last: Q [B, N]; in half the time."""
-    advantage, legal = outputs[:, :-1], mask.astype(np.float32)
-    level = outputs[:, -1] - np.vecdot(advantage, legal) / np.vecdot(legal, legal)
-    found: NDArray[np.float32] = advantage + level[:, None]
-    return found
-
-
 @dataclass(frozen=True, eq=False)
 class NetworkPolicy:
     """Greedy policy of Q = head(trunk(observation)), in hundredths of return.
@@ -120,7 +112,12 @@ class NetworkPolicy:
         observation = observation.astype(np.float32, copy=False)
         q = self._outputs(observation, memory)
         if self.config["dueling"]:
-            q = duel(q, mask)
+            # ``functions.dueling`` of ``outputs`` [B, N + 1], N advantages and the value last: Q [B, N]; in half the
+            # time
+            advantage, legal = q[:, :-1], mask.astype(np.float32)
+            level = q[:, -1] - np.vecdot(advantage, legal) / np.vecdot(legal, legal)
+            found: NDArray[np.float32] = advantage + level[:, None]
+            q = found
         return np.where(mask, q, NEVER)
 
     def _outputs(self, observation: NDArray[np.float32], memory: NDArray[np.float32] | None) -> NDArray[np.float32]:

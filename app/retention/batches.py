@@ -285,13 +285,17 @@ def _batches_jobs(reading: Reading, workload: Workload, ages: Ages) -> Iterator[
         ids = [job.id for job in page]
         yield from _events_of(reading, ids, whole=True)
         kinds = {**_kinds(Job), "trials": "json"}
-        with reading() as session:
-            found = session.scalars(select(Trial).where(Trial.parent_id.in_([job.id for job in page]))).all()
-        rows = [
-            {**row, "trials": [_trial_columns(trial) for trial in found if trial.parent_id == row["id"]]}
-            for row in _plain(page)
-        ]
+        rows = _with_trials(reading, page)
         yield Batch("jobs", rows, kinds, partial(_delete_jobs, workload, ids))
+
+
+def _with_trials(reading: Reading, jobs: Sequence[Job]) -> list[Mapping[str, Any]]:
+    with reading() as session:
+        found = session.scalars(select(Trial).where(Trial.parent_id.in_([job.id for job in jobs]))).all()
+    return [
+        {**row, "trials": [_trial_columns(trial) for trial in found if trial.parent_id == row["id"]]}
+        for row in _plain(jobs)
+    ]
 
 
 def _trial_columns(trial: Trial) -> dict[str, Any]:

@@ -30,17 +30,17 @@ def effective(given: Mapping[str, Any] | None, settings: Settings) -> Retention:
     return Retention.model_validate({**defaults, **(given or {})})
 
 
-def is_limited(retention: Retention) -> bool:
-    """Whether any retention time is set."""
-    return any(days is not None for days in retention.model_dump().values())
-
-
 def workloads_with_retention(database: Database, settings: Settings) -> list[tuple[Workload, Retention]]:
     """Workloads of all tenants with any retention time, and their retention."""
     with database.reading() as session:
         found = session.scalars(select(Workload).order_by(Workload.created_at, Workload.id)).all()
     each = [(workload, effective(workload.retention, settings)) for workload in found]
-    return [(workload, retention) for workload, retention in each if is_limited(retention)]
+    # Whether any retention time is set
+    return [
+        (workload, retention)
+        for workload, retention in each
+        if any(days is not None for days in retention.model_dump().values())
+    ]
 
 
 def get_retention(database: Database, settings: Settings, tenant: str, name: str) -> RetentionRead:
@@ -145,8 +145,7 @@ class Pruning:
             HeldElsewhere: another process has the lease.
             OSError: the archive can't be written; only archived rows were deleted.
         """
-        with self._database.session() as session:
-            self._still(leases.hold(session, TASK, self._owner, HELD_SECONDS, self._clock))
+        self._hold()
         gone: Counter[tuple[str, str]] = Counter()
         try:
             for workload, retention in workloads_with_retention(self._database, self._settings):
@@ -154,10 +153,7 @@ class Pruning:
                     ages = due.ages(retention, self._clock(session))
                 for batch in batches(self._database.reading, workload, ages):
                     gone[workload.name, batch.noun] += self._go(workload, batch)
-            # Delete expired idempotency keys
-            with self._database.session() as session:
-                before = self._clock(session) - timedelta(seconds=self._settings.idempotency_seconds)
-                idempotency.purge(session, before)
+            self._forget_keys()
         finally:
             with self._database.session() as session:
                 leases.release(session, TASK, self._owner)
@@ -171,6 +167,16 @@ class Pruning:
             self._still(leases.hold(session, TASK, self._owner, HELD_SECONDS, self._clock))
             return batch.delete(session)
 
+    def _hold(self) -> None:
+        with self._database.session() as session:
+            self._still(leases.hold(session, TASK, self._owner, HELD_SECONDS, self._clock))
+
     def _still(self, held: bool) -> None:
         if not held:
             raise HeldElsewhere("another process deletes what is due")
+
+    def _forget_keys(self) -> None:
+        """Delete expired idempotency keys."""
+        with self._database.session() as session:
+            before = self._clock(session) - timedelta(seconds=self._settings.idempotency_seconds)
+            idempotency.purge(session, before)

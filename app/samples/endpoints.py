@@ -117,7 +117,14 @@ async def upload(
         trace_limit_bytes=settings.trace_limit_bytes,
         skip_bad=skip_bad,
     )
-    _check_length(request, given)
+    limit = given.largest
+    length = request.headers.get("content-length", "0")
+    if length.isdigit() and int(length) > limit:
+        message = f"must be at most {limit}"
+        raise TooLarge(
+            f"the body has {int(length):,} bytes; at most {limit:,} are accepted as {given.media_type}",
+            errors=[FieldError("/header/content-length", message, int(length))],
+        )
     store = functools.partial(service.upload, database, tenant, workload)
     work = functools.partial(store, given) if once.key is None else functools.partial(_once, once, store, given)
     feeding = asyncio.create_task(body.feed())
@@ -179,17 +186,6 @@ def _unsupported_media(header: str, given: str, accepted: str) -> UnsupportedMed
     return UnsupportedMedia(
         f"{header} {given!r} isn't accepted: {message}", errors=[FieldError(f"/header/{header}", message, given)]
     )
-
-
-def _check_length(request: Request, given: service.Upload) -> None:
-    limit = given.largest
-    length = request.headers.get("content-length", "0")
-    if length.isdigit() and int(length) > limit:
-        message = f"must be at most {limit}"
-        raise TooLarge(
-            f"the body has {int(length):,} bytes; at most {limit:,} are accepted as {given.media_type}",
-            errors=[FieldError("/header/content-length", message, int(length))],
-        )
 
 
 @router.get(

@@ -286,7 +286,13 @@ class Intake:
             remove(session, [known.id for known in outcome.taken_back])
             add(session, list(outcome.rows.values()))
             check_quota(session, self._target.tenant)
-        self._count(outcome)
+        counts, taken_back = self.counts, outcome.taken_back
+        counts.accepted += len(outcome.rows) - len(taken_back)
+        counts.iterations += sum(r["iterations"] for r in outcome.rows.values()) - sum(k.iterations for k in taken_back)
+        counts.duplicate += outcome.duplicate
+        counts.rejected += len(outcome.rejections)
+        room = LISTED_REJECTIONS - len(counts.rejections)
+        counts.rejections.extend(outcome.rejections[:room])
         if self.counts.rejected > MAXIMUM_REJECTIONS:
             message = f"stopped after {self.counts.rejected:,} refused executions"
             raise Invalid(message, errors=rejection_errors(self._form, self.counts.rejections[:20]))
@@ -301,7 +307,16 @@ class Intake:
                 continue  # the rest of an execution that was refused already
             refused = item if isinstance(item, Refused) else self._store(item, outcome, now)
             if refused is not None:
-                self._refuse(refused, outcome)
+                if _storable(refused.execution):  # no other can turn up again and be taken
+                    self._spoiled.add(refused.execution)
+                pointer, message, value = refused.issue
+                name = printable(refused.execution[:300])
+                outcome.rejections.append(
+                    Rejection(execution=name, line=refused.line, field=pointer, reason=message, value=plain(value))
+                )
+                present = outcome.present(refused.execution)
+                if outcome.rows.pop(refused.execution, None) is None and present is not None and self._ours(present):
+                    outcome.taken_back.append(present)
         return outcome
 
     def _store(self, item: Sample, outcome: _Outcome, now: datetime) -> Refused | None:
@@ -317,29 +332,8 @@ class Intake:
         reason = "its rows must stand in one block" if self._ours(present) else "is stored with other content"
         return Refused(item.execution, item.line, FieldIssue("/execution", reason, item.execution))
 
-    def _refuse(self, refused: Refused, outcome: _Outcome) -> None:
-        if _storable(refused.execution):  # no other can turn up again and be taken
-            self._spoiled.add(refused.execution)
-        pointer, message, value = refused.issue
-        name = printable(refused.execution[:300])
-        outcome.rejections.append(
-            Rejection(execution=name, line=refused.line, field=pointer, reason=message, value=plain(value))
-        )
-        present = outcome.present(refused.execution)
-        if outcome.rows.pop(refused.execution, None) is None and present is not None and self._ours(present):
-            outcome.taken_back.append(present)
-
     def _ours(self, present: KnownExecution) -> bool:
         return present.id.startswith(self._token)
-
-    def _count(self, outcome: _Outcome) -> None:
-        counts, taken_back = self.counts, outcome.taken_back
-        counts.accepted += len(outcome.rows) - len(taken_back)
-        counts.iterations += sum(r["iterations"] for r in outcome.rows.values()) - sum(k.iterations for k in taken_back)
-        counts.duplicate += outcome.duplicate
-        counts.rejected += len(outcome.rejections)
-        room = LISTED_REJECTIONS - len(counts.rejections)
-        counts.rejections.extend(outcome.rejections[:room])
 
 
 class _Outcome:

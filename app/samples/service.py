@@ -28,7 +28,7 @@ from app.errors import (
     as_steward_error,
 )
 from app.http.pagination import PageRequest, Slice
-from app.kinds.contract.inputs import BrokenRow, InvalidInput, Reader, Refused, Sample, stored
+from app.kinds.contract.inputs import BrokenRow, InvalidInput, Reader, stored
 from app.kinds.contract.samples import Format, SampleCodec
 from app.kinds.registry import MissingKind, read_spec
 from app.kinds.registry import layout_of as layout_of_spec
@@ -87,7 +87,16 @@ def _upload(database: Database, tenant: str, name: str, given: Upload) -> Upload
     form = _format(workload, codec, given)
     intake = Intake(database, Target(tenant, workload.id), form)
     try:
-        _store(intake, _reader(form, codec, given).read(_body(given, form)))
+        # Store the executions read, including those before an error
+        items = _reader(form, codec, given).read(_body(given, form))
+        try:
+            for item in items:
+                check_deadline()
+                intake.take(item)
+        except (StewardError, InvalidInput):
+            intake.flush()
+            raise
+        intake.flush()
     except (StewardError, InvalidInput, SQLAlchemyError, DeadlinePassed) as error:
         if not intake.counts.accepted:
             raise
@@ -95,19 +104,15 @@ def _upload(database: Database, tenant: str, name: str, given: Upload) -> Upload
         ours = _as_steward_error(error)
         kept = f"{ours.detail}; the {intake.counts.accepted} executions accepted before it are kept"
         raise type(ours)(kept, errors=ours.errors, retry_after=ours.retry_after) from error
-    return _upload_result(form, intake.counts)
-
-
-def _store(intake: Intake, items: Iterable[Sample | Refused]) -> None:
-    """Store the executions read, including those before an error."""
-    try:
-        for item in items:
-            check_deadline()
-            intake.take(item)
-    except (StewardError, InvalidInput):
-        intake.flush()
-        raise
-    intake.flush()
+    if intake.counts.accepted or intake.counts.duplicate:
+        return intake.counts
+    if not intake.counts.rejected:
+        raise Invalid("the body holds no execution; send at least one with at least one iteration")
+    found = rejection_errors(form, intake.counts.rejections)
+    message = (
+        f"none of the {intake.counts.rejected} executions could be accepted; {found[0].pointer}: {found[0].message}"
+    )
+    raise Invalid(message, errors=found)
 
 
 def _format(workload: Workload, codec: SampleCodec, given: Upload) -> Format:
@@ -164,16 +169,6 @@ def _interruption(error: SQLAlchemyError | DeadlinePassed) -> StewardError:
     if is_lost(error):
         return Unavailable("the database does not answer")
     raise error
-
-
-def _upload_result(form: Format, counts: UploadRead) -> UploadRead:
-    if counts.accepted or counts.duplicate:
-        return counts
-    if not counts.rejected:
-        raise Invalid("the body holds no execution; send at least one with at least one iteration")
-    found = rejection_errors(form, counts.rejections)
-    message = f"none of the {counts.rejected} executions could be accepted; {found[0].pointer}: {found[0].message}"
-    raise Invalid(message, errors=found)
 
 
 def layout_of(workload: Workload) -> Any:

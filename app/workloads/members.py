@@ -31,12 +31,6 @@ def find(session: Session, tenant: str, name_or_id: str, *, lock: bool = False) 
     return found[0] if found else None
 
 
-def of_kinds(session: Session, tenant: str, kinds: Sequence[str]) -> Sequence[Workload]:
-    """A tenant's workloads of these kinds, ordered by name."""
-    statement = select(Workload).where(Workload.tenant == tenant, Workload.kind.in_(kinds)).order_by(Workload.name)
-    return session.scalars(statement).all()
-
-
 def keep(session: Session, workload_id: str) -> bool:
     """Prevent the deletion of a workload until the transaction ends; False if it doesn't exist."""
     statement = select(Workload.id).where(Workload.id == workload_id).with_for_update(read=True, key_share=True)
@@ -102,7 +96,13 @@ def _problem(session: Session, tenant: str, name: str) -> str:
 
 def naming(session: Session, workload: Workload) -> list[Workload]:
     """Workloads that have this one as a member."""
-    others = of_kinds(session, workload.tenant, with_members())
+    # A tenant's workloads of these kinds, ordered by name
+    statement = (
+        select(Workload)
+        .where(Workload.tenant == workload.tenant, Workload.kind.in_(with_members()))
+        .order_by(Workload.name)
+    )
+    others = session.scalars(statement).all()
     return [one for one in others if workload.name in _members(one)]
 
 

@@ -49,16 +49,18 @@ def meant(service: Service, collection: str, name: str, value: str) -> str:
         return str(found)
     items = service.call("GET", f"{collection}?limit=1")["items"]
     if not items:
-        # The list is empty: the problem names the command that adds an item
-        *_, workload, plural = collection.split("/")
-        noun = plural.removesuffix("s")
-        command = {"evaluations": "evaluate WORKLOAD", "jobs": "job create fit WORKLOAD"}.get(
-            plural, f"{noun} create {workload or 'WORKLOAD'}"
-        )
-        raise RefusedError(
-            {"title": f"No {noun}", "detail": f"there is none yet; `steward {command}` makes one", "status": 404}
-        )
+        raise RefusedError(_none(collection))
     return str(items[0][KEYS[name]])
+
+
+def _none(collection: str) -> Json:
+    """Problem document of an empty list, with the command that adds an item."""
+    *_, workload, plural = collection.split("/")
+    noun = plural.removesuffix("s")
+    command = {"evaluations": "evaluate WORKLOAD", "jobs": "job create fit WORKLOAD"}.get(
+        plural, f"{noun} create {workload or 'WORKLOAD'}"
+    )
+    return {"title": f"No {noun}", "detail": f"there is none yet; `steward {command}` makes one", "status": 404}
 
 
 def content_of(operation: Operation, values: Json) -> dict[str, Any]:

@@ -103,7 +103,12 @@ def advance(layout: Layout, state: ClusterState, report: ClusterReport) -> Clust
         Contradiction: the report is older than the last one, submits a job that is present, or names one that is not.
     """
     _check_time(state, report)
-    _check_once(report)
+    # Raise InvalidInput if a report names a job twice in ``ended``, or a node twice in ``nodes``
+    ended, nodes = [one.job for one in report.ended], [one.node for one in report.nodes]
+    issues = [FieldIssue(f"/ended/{at}/job", ONCE, ended[at]) for at in _twice(ended)]
+    issues += [FieldIssue(f"/nodes/{at}/node", ONCE, nodes[at]) for at in _twice(nodes)]
+    if issues:
+        raise InvalidInput(issues)
     check(layout, state, report)
     requests = _requests(layout, report)
     capacity = _capacity(layout, state, report)
@@ -150,15 +155,6 @@ def _check_time(state: ClusterState, report: ClusterReport) -> None:
         at, moment = late[0]
         accepted = f"must be at most {report.at:g}, the moment of the report"
         raise InvalidInput([FieldIssue(f"/submitted/{at}/at", accepted, moment)])
-
-
-def _check_once(report: ClusterReport) -> None:
-    """Raise InvalidInput if a report names a job twice in ``ended``, or a node twice in ``nodes``."""
-    ended, nodes = [one.job for one in report.ended], [one.node for one in report.nodes]
-    issues = [FieldIssue(f"/ended/{at}/job", ONCE, ended[at]) for at in _twice(ended)]
-    issues += [FieldIssue(f"/nodes/{at}/node", ONCE, nodes[at]) for at in _twice(nodes)]
-    if issues:
-        raise InvalidInput(issues)
 
 
 def _check_few(nodes: int, stay: int, new: int) -> None:

@@ -107,7 +107,10 @@ class Beliefs:
         if application == UNKNOWN:
             return np.asarray(1.0 / gpus, np.float64)
         if application >= self.model.measured:
-            return member_seconds(self._members[application - self.model.measured], gpus)
+            # Member's seconds per iteration on G numbers of GPUs ``gpus`` [G], [G]; infinite on fewer than its least
+            member = self._members[application - self.model.measured]
+            place = np.searchsorted(member.amounts, gpus, side="right") - 1
+            return np.where(place >= 0, member.seconds[np.maximum(place, 0)], np.inf)
         own = batch or self._batch[application]
         return seconds(self._centre, application, Place(gpus, -(-gpus // self._centre.node[0]), own / gpus))
 
@@ -215,13 +218,6 @@ class Beliefs:
     def _requested_per_hour(self) -> Floats:
         """GPUs requested by new jobs per hour, by hour of the day (UTC), [24]."""
         return np.asarray(self.mean_asked @ self.model.arrivals.rate, np.float64)
-
-
-def member_seconds(member: Member, gpus: Integers) -> Floats:
-    """Return a member's seconds per iteration on G numbers of GPUs ``gpus`` [G], [G]; infinite on fewer than its
-    least."""
-    place = np.searchsorted(member.amounts, gpus, side="right") - 1
-    return np.where(place >= 0, member.seconds[np.maximum(place, 0)], np.inf)
 
 
 # Outlook of a live cluster's jobs: speed on numbers of GPUs, and remaining work.
@@ -434,14 +430,7 @@ class BelievedOutlook:
         whole = self._beliefs.iterations(self._application)
         left = np.where(np.isfinite(records.iterations), records.iterations, whole) - records.iteration
         measured = left / records.pace
-        # Remaining seconds of J jobs without a measured pace, on the GPUs they requested, [J]. They follow from
-        # completed iterations and the ``usual`` duration in seconds [J], else from running time.
-        records = self._records
-        done = np.where(np.isfinite(records.iterations), records.iteration / records.iterations, np.nan)
-        rest = self._beliefs.seconds_left(self._application, records.data, self._jobs.running)
-        expected = np.where(
-            np.isfinite(whole), left, np.where(np.isfinite(done), usual * np.clip(1.0 - done, 0.0, 1.0), rest) / step
-        )
+        expected = np.where(np.isfinite(whole), left, self._unmeasured(usual) / step)
         return np.asarray(np.maximum(np.where(np.isfinite(measured), measured / step, expected), 1.0), np.float64)
 
     @cached_property
@@ -490,6 +479,14 @@ class BelievedOutlook:
             return np.ones(len(self._application))
         there = np.isfinite(self._records.pace) & (self._records.paced_on == self._jobs.gpus)
         return np.where(there, slowdowns(self.neighbours, self._jobs.allocation), 1.0)
+
+    def _unmeasured(self, usual: Floats) -> Floats:
+        """Return the remaining seconds of J jobs without a measured pace, on the GPUs they requested, [J]. They follow
+        from completed iterations and the ``usual`` duration in seconds [J], else from running time."""
+        records = self._records
+        done = np.where(np.isfinite(records.iterations), records.iteration / records.iterations, np.nan)
+        rest = self._beliefs.seconds_left(self._application, records.data, self._jobs.running)
+        return np.where(np.isfinite(done), usual * np.clip(1.0 - done, 0.0, 1.0), rest)
 
     def _seconds(self, gpus: Integers) -> Floats:
         """Return seconds per unit of work of J jobs on ``gpus`` [J, K], [J, K]; infinite where a job can't use so

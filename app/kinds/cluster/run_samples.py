@@ -69,15 +69,7 @@ def samples(reports: Sequence[Report], interval: float) -> dict[str, float]:
             reference = initial.setdefault(of, job.get("batch") or batch)
             rate = experience.rate(reference, batch, one["seconds"], noise.get(name, first_noise.get(of, math.inf)))
             courses.setdefault(name, []).append((report["at"], rate))
-        # Jobs that failed with this report are dropped; those that finished are counted
-        left = {job["job"]: job.get("state", "finished") for job in report.get("ended") or ()}
-        if report.get("whole"):
-            left |= dict.fromkeys(
-                courses.keys() - {job["job"] for job in report.get("submitted") or ()} - left.keys(), "finished"
-            )
-        for name in [name for name, state in left.items() if state != "finished"]:
-            courses.pop(name, None)
-        for name in [name for name, state in left.items() if state == "finished" and name in courses]:
+        for name in _pop_finished(report, courses):
             course = courses.pop(name)
             if course:
                 # Samples that one job trained in all. ``course`` has times and samples per second of its progress,
@@ -90,6 +82,18 @@ def samples(reports: Sequence[Report], interval: float) -> dict[str, float]:
                 usual = max(interval, float(np.median(gaps[1:])))
                 found[name] = float(rates @ np.where(gaps > LONGER * usual, usual, gaps))
     return found
+
+
+def _pop_finished(report: Report, there: dict[str, list[tuple[float, float]]]) -> list[str]:
+    """Return the names in ``there`` that finished with this report; jobs that failed are removed from ``there``."""
+    left = {job["job"]: job.get("state", "finished") for job in report.get("ended") or ()}
+    if report.get("whole"):
+        left |= dict.fromkeys(
+            there.keys() - {job["job"] for job in report.get("submitted") or ()} - left.keys(), "finished"
+        )
+    for name in [name for name, state in left.items() if state != "finished"]:
+        there.pop(name, None)
+    return [name for name, state in left.items() if state == "finished" and name in there]
 
 
 def _came(job: Report, report: Report) -> float:

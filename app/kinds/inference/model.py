@@ -274,7 +274,13 @@ def predict(layout: Layout, model: ServiceModel, query: Query) -> dict[str, Any]
 
 
 def _arrivals(layout: Layout, model: ServiceModel, values: Sequence[str]) -> Mapping[str, Interval]:
-    at = _seconds(values)
+    try:
+        at = float(values[0]) if len(values) == 1 else np.nan
+    except ValueError:
+        at = np.nan
+    if not 0 <= at <= LATEST_MOMENT:
+        accepted = f"must be given once, as seconds since 0:00 UTC, 0 to {LATEST_MOMENT:g}"
+        raise invalid("/query/at", accepted, [*values])
     told = [forecast(model, user, at, layout.spec.control_seconds) for user in range(len(layout.users))]
     return {name: _interval(*one) for name, one in zip(layout.users, told, strict=True)}
 
@@ -288,14 +294,3 @@ def _position(query: Query, name: str, known: Sequence[str]) -> int:
     if len(values) != 1 or values[0] not in known:
         raise invalid(f"/query/{name}", f"must be given once, one of {', '.join(known)}", [*values] or None)
     return known.index(values[0])
-
-
-def _seconds(values: Sequence[str]) -> float:
-    try:
-        at = float(values[0]) if len(values) == 1 else np.nan
-    except ValueError:
-        at = np.nan
-    if not 0 <= at <= LATEST_MOMENT:
-        accepted = f"must be given once, as seconds since 0:00 UTC, 0 to {LATEST_MOMENT:g}"
-        raise invalid("/query/at", accepted, [*values])
-    return at

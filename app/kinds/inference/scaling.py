@@ -401,10 +401,16 @@ class Lookahead(Dispatcher):
         sizes = np.unique(np.linspace(0, layout.shape[2] - 1, MOST_SIZES_AHEAD).round().astype(np.int64))
         seconds = each.seconds[:, :, sizes].reshape(len(each.seconds), -1)
         rate = np.tile(layout.batches[sizes], layout.shape[1]) / seconds
+        known = state.waiting[begun.row]  # [N, U]
+        first = np.where(begun.user[:, None] == np.arange(layout.shape[0]), begun.requests[:, None], 0)
+        waiting = known.astype(np.float64) - first
+        share = (first + _POINTS * np.maximum(waiting - 1, 0)) / np.maximum(known - 1, 1)
+        oldest, newest = state.oldest[begun.row], state.newest[begun.row]
+        servers = _servers(state)[begun.row]
         kept = each.quality[row, user, variant, size] + _lookahead_kept(
             layout,
             state,
-            _remainder(layout, state, begun),
+            _Remainder(begun.row, waiting, oldest + share * (newest - oldest), begun.seconds / servers),
             _Ways(np.repeat(layout.quality.accuracy, len(sizes)), seconds, rate),
             horizon,
         )
@@ -458,16 +464,6 @@ def _candidate_mask(layout: Layout, each: ExpectedResults, legal: NDArray[np.boo
     chosen = np.zeros_like(legal)
     np.put_along_axis(chosen, best, values=True, axis=1)
     return chosen & legal
-
-
-def _remainder(layout: Layout, state: State, start: _Start) -> _Remainder:
-    known = state.waiting[start.row]  # [N, U]
-    first = np.where(start.user[:, None] == np.arange(layout.shape[0]), start.requests[:, None], 0)
-    waiting = known.astype(np.float64) - first
-    share = (first + _POINTS * np.maximum(waiting - 1, 0)) / np.maximum(known - 1, 1)
-    oldest, newest = state.oldest[start.row], state.newest[start.row]
-    servers = _servers(state)[start.row]
-    return _Remainder(start.row, waiting, oldest + share * (newest - oldest), start.seconds / servers)
 
 
 def _servers(state: State) -> Integers:

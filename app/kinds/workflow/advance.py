@@ -119,11 +119,7 @@ def advance(layout: Layout, state: State, report: QueueReport) -> State:
         message = f"must be at least {state.now:g}, the time of the last report: time does not go backwards"
         raise Contradiction([FieldIssue("/now", message, report.now)])
     _once(draft)
-    # A report has at most ``MOST_EDGES`` dependencies
-    edges = sum(len(task.parents) for task in (*report.queued, *report.running))
-    if edges > MOST_EDGES:
-        message = f"must name at most {MOST_EDGES:,} parents of all tasks together"
-        raise InvalidInput([FieldIssue("/queued", message, edges)])
+    _few_edges(report)
     _raise(draft)
     _nodes(draft)
     _apply_queued(draft)
@@ -157,6 +153,14 @@ def _few(draft: Draft) -> None:
     if length > MOST_NAMES:
         message = f"must leave tasks whose ids have at most {MOST_NAMES:,} bytes together"
         raise InvalidInput([FieldIssue("/queued", message, length)])
+
+
+def _few_edges(report: QueueReport) -> None:
+    """Raise InvalidInput if a report has more than ``MOST_EDGES`` dependencies."""
+    edges = sum(len(task.parents) for task in (*report.queued, *report.running))
+    if edges > MOST_EDGES:
+        message = f"must name at most {MOST_EDGES:,} parents of all tasks together"
+        raise InvalidInput([FieldIssue("/queued", message, edges)])
 
 
 def _once(draft: Draft) -> None:

@@ -85,26 +85,23 @@ class PlanSearch:
         if self._connection is None:
             if self._clock() < self._paused:
                 raise SearchUnavailableError(self._problem)
-            self._connection = self._start()
+            module = self._module()
+            if not module:
+                raise SearchUnavailableError("no search for plans is installed (it comes with steward[worker])")
+            ours, theirs = Pipe()
+            with closing(theirs):
+                command = [sys.executable, "-m", module, str(theirs.fileno())]
+                self._process = subprocess.Popen(
+                    command, stdin=subprocess.DEVNULL, pass_fds=[theirs.fileno()], start_new_session=True
+                )
+            atexit.register(self.close)
+            self._connection = ours
         if not self._ready:
             if not self._connection.poll(0):
                 raise SearchUnavailableError("the search for plans is starting")
             self._connection.recv_bytes()
             self._ready = True
         return self._connection
-
-    def _start(self) -> Connection[Any, Any]:
-        module = self._module()
-        if not module:
-            raise SearchUnavailableError("no search for plans is installed (it comes with steward[worker])")
-        ours, theirs = Pipe()
-        with closing(theirs):
-            command = [sys.executable, "-m", module, str(theirs.fileno())]
-            self._process = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, pass_fds=[theirs.fileno()], start_new_session=True
-            )
-        atexit.register(self.close)
-        return ours
 
     def _stop(self) -> int | None:
         """Stop the child process; return its exit status, None if there was none."""

@@ -189,12 +189,7 @@ class WorkflowViews(Views):
     def run(self, compiled: Compiled, history: RunHistory) -> Sequence[Figure]:
         if not history.steps:
             return []
-        # Reconstructed queue, and times in seconds with busy processors, and with waiting tasks, after each report
-        queue, used, waits = _Queue(), Course(), Course()
-        for step in history.steps:
-            queue.take(step)
-            used.append((step.report["now"], queue.busy()))
-            waits.append((step.report["now"], len(queue.waiting)))
+        queue, used, waits = _reconstruct(history.steps)
         counted = [step for step in history.steps if step.decision.get("waiting") is not None]
         if counted:
             used = [(step.report["now"], step.decision["busy_processors"]) for step in counted]
@@ -251,6 +246,17 @@ class WorkflowViews(Views):
             *(f"{one} ordered" for one in nodes["start"]),
             *(f"{one} given back" for one in nodes["release"]),
         ]
+
+
+def _reconstruct(steps: Sequence[Step]) -> tuple[_Queue, Course, Course]:
+    """Return the reconstructed queue, and times in seconds with busy processors, and with waiting tasks, after each
+    report."""
+    queue, used, waits = _Queue(), Course(), Course()
+    for step in steps:
+        queue.take(step)
+        used.append((step.report["now"], queue.busy()))
+        waits.append((step.report["now"], len(queue.waiting)))
+    return queue, used, waits
 
 
 # Risk and outcome of a run by the deadlines of its tasks.

@@ -129,14 +129,15 @@ class _Text:
             if end + 2 >= len(self._text) and self._more(len(self._text) - self._at):
                 continue
             above = pointer.count("/")
-            # Upper bound of the nesting depth of a value in the next ``length`` characters
-            end = self._at + length
-            if (
-                self._text.count("[", self._at, end) + self._text.count("{", self._at, end)
-            ) > DEEPEST - above and too_deep(found, above):
+            if self._openings(length) > DEEPEST - above and too_deep(found, above):
                 raise InvalidInput([FieldIssue(pointer, TOO_DEEP, None)])
             self._at += length
             return found
+
+    def _openings(self, length: int) -> int:
+        """Return an upper bound of the nesting depth of a value in the next ``length`` characters."""
+        end = self._at + length
+        return self._text.count("[", self._at, end) + self._text.count("{", self._at, end)
 
     def error(self, pointer: str, message: str, at: int | None = None) -> InvalidInput:
         """Return, not raise, an InvalidInput with line and column of character ``at``, or of the present one if

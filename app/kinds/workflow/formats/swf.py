@@ -212,15 +212,19 @@ def _unreadable(words: _Words, before: int, most: int) -> list[FieldIssue]:
             message = f"must have {WIDTH} columns, has {len(cells)}"
             issues.append(FieldIssue(f"/lines/{number}", message, b" ".join(cells)[:80].decode("utf-8", "replace")))
         else:
-            message = f"must be a finite number of at most {LARGEST:g}"
-            issues += [
-                FieldIssue(f"/lines/{number}/{name}", message, cell[:80].decode("utf-8", "replace"))
-                for name, cell in zip(COLUMNS, cells, strict=True)
-                if not _is_number(cell)
-            ]
+            issues += _no_numbers(cells, number)
         if len(issues) >= most:
             break
     return issues
+
+
+def _no_numbers(cells: list[bytes], line: int) -> list[FieldIssue]:
+    message = f"must be a finite number of at most {LARGEST:g}"
+    return [
+        FieldIssue(f"/lines/{line}/{name}", message, cell[:80].decode("utf-8", "replace"))
+        for name, cell in zip(COLUMNS, cells, strict=True)
+        if not _is_number(cell)
+    ]
 
 
 def _is_number(cell: bytes) -> bool:

@@ -190,11 +190,6 @@ def read_document(source: Source) -> Document:
         if len(document.issues) >= LISTED:
             break
     refuse(document.issues)
-    _check_version(document)
-    return document
-
-
-def _check_version(document: Document) -> None:
     known = SPLIT if document.executed or not document.flat else FLAT
     if document.version not in (*FLAT, *SPLIT):
         message = f"must be one of {', '.join((*FLAT, *SPLIT))}"
@@ -202,6 +197,7 @@ def _check_version(document: Document) -> None:
     if document.tasks and document.version not in known:
         message = f"must be {' or '.join(known)} where the tasks stand in {document.place}"
         refuse([FieldIssue("/schemaVersion", message, document.version)])
+    return document
 
 
 def _take(document: Document, found: PointerValue) -> None:
