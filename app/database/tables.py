@@ -101,7 +101,7 @@ class Workload(IdMixin, TenantMixin, CreatedMixin, Base):
     drift: Mapped[dict[str, Any] | None]
     """How to respond to drift (schema in `app.drift.steps`); NULL: drift is only recorded."""
     retention: Mapped[dict[str, Any] | None]
-    """Retention times (schema in `app.retention.schemas`); NULL: those of the settings."""
+    """Retention times (schema in `app.retention.batches`); NULL: those of the settings."""
     deleted_agent: Mapped[int | None]
     deleted_model: Mapped[int | None]
     """The newest deleted versions of agents and models; their numbers are not reused."""

@@ -15,7 +15,7 @@ from app.database.engine import Database
 from app.database.tables import DomainModel, Workload
 from app.domain_models import repository
 from app.errors import Conflict, FieldError, Invalid, NotFound
-from app.exogenous import repository as observed
+from app.exogenous.rows import observed_counts
 from app.http.idempotency import Record, no_record
 from app.http.pagination import PageRequest, Slice
 from app.jobs import service as jobs
@@ -176,7 +176,7 @@ def forecast(database: Database, tenant: str, name: str, version: int) -> Foreca
         if not forecasters:
             message = f"model {version} of kind {kind.name} forecasts nothing: {_lacking(model.report)}"
             raise Invalid(message, errors=[FieldError("/path/workload", message, workload.name)])
-        return forecast_of(workload.name, version, forecasters, observed.counts(session, workload.id, forecasters))
+        return forecast_of(workload.name, version, forecasters, observed_counts(session, workload.id, forecasters))
 
 
 def _lacking(report: Mapping[str, Any]) -> str:

@@ -1,21 +1,23 @@
-"""Operations on evaluations: request, read, list, delete, and publish results."""
+"""Operations on evaluations: request, read, list, delete, and publish results; what they read of the workload."""
 
 from __future__ import annotations
 
 import zlib
+from datetime import datetime
 from typing import Any, NamedTuple
 
-from sqlalchemy.orm import Session
+from sqlalchemy import select
+from sqlalchemy.orm import Session, undefer
+from sqlalchemy.orm.interfaces import ORMOption
 
 from app.agents import repository as agents
 from app.agents.evidence import JUDGE
 from app.audit import service as audit
 from app.database.engine import Database
-from app.database.tables import Evaluation, Job, Workload
+from app.database.tables import DomainModel, Evaluation, Execution, Job, Workload
 from app.domain_models import repository as models
 from app.domain_models import service as domain_models
 from app.errors import Conflict, FieldError, Invalid, NotFound
-from app.evaluations import repository
 from app.evaluations.schemas import (
     CHAMPION,
     NEWEST,
@@ -26,7 +28,7 @@ from app.evaluations.schemas import (
     Verdict,
 )
 from app.http.idempotency import Record, no_record
-from app.http.pagination import PageRequest, Slice
+from app.http.pagination import PageRequest, Slice, json_size, paginate
 from app.jobs import repository as listing
 from app.jobs import service as jobs
 from app.jobs.service import JobRead
@@ -34,6 +36,8 @@ from app.kinds.contract.engine import DEFAULT_ROLE
 from app.kinds.contract.inputs import stored
 from app.kinds.registry import KINDS
 from app.workloads import service as workloads
+
+NAMES_AT_ONCE = 500
 
 
 def request_evaluation(
@@ -121,7 +125,11 @@ def _check_held_out(session: Session, workload: Workload, request: HeldOut) -> N
     if request.of != "executions":
         message = f"names executions, and {request.of} are to be held out: give a share"
         raise Invalid(f"held_out.executions {message}", errors=[FieldError("/held_out/executions", message, names[0])])
-    known = repository.existing_names(session, workload.id, names)
+    known = set[str]()
+    for start in range(0, len(names), NAMES_AT_ONCE):
+        some = names[start : start + NAMES_AT_ONCE]
+        stored_names = select(Execution.name).where(Execution.workload_id == workload.id, Execution.name.in_(some))
+        known.update(session.scalars(stored_names))
     message = f"must be the name of an execution of {workload.name!r}"
     unknown = [
         FieldError(f"/held_out/executions/{position}", message, name)
@@ -157,9 +165,7 @@ def to_response(evaluation: Evaluation, workload: str) -> EvaluationRead:
 def get(database: Database, tenant: str, evaluation_id: str) -> EvaluationReport:
     """A tenant's evaluation with all its figures; raises NotFound if there is none."""
     with database.reading() as session:
-        found = repository.find(session, tenant, evaluation_id, whole=True)
-        if found is None:
-            raise _missing(evaluation_id)
+        found = _require(session, tenant, evaluation_id, undefer(Evaluation.report))
         name = listing.workload_names(session, [found.workload_id])[found.workload_id]
         with stored(f"evaluation {evaluation_id}"):
             return EvaluationReport(**_fields(found, name), report=found.report)
@@ -168,24 +174,22 @@ def get(database: Database, tenant: str, evaluation_id: str) -> EvaluationReport
 def page(database: Database, tenant: str, evaluation_id: str) -> bytes:
     """An evaluation's report as a self-contained HTML document (UTF-8); raises NotFound if there is none."""
     with database.reading() as session:
-        found = repository.page(session, tenant, evaluation_id)
-    if found is None:
-        raise _missing(evaluation_id)
-    return zlib.decompress(found)
+        return zlib.decompress(_require(session, tenant, evaluation_id, undefer(Evaluation.page)).page)
 
 
 def delete(database: Database, tenant: str, evaluation_id: str) -> None:
     """Delete a tenant's evaluation; raises NotFound if there is none."""
     with database.session() as session:
-        found = repository.find(session, tenant, evaluation_id)
-        if found is None:
-            raise _missing(evaluation_id)
-        session.delete(found)
+        session.delete(_require(session, tenant, evaluation_id))
         audit.add(session, tenant, "evaluation.delete", f"evaluation {evaluation_id}")
 
 
-def _missing(evaluation_id: str) -> NotFound:
-    return NotFound(f"no evaluation {evaluation_id!r}; the `result` of an evaluation's job names it once it is done")
+def _require(session: Session, tenant: str, evaluation_id: str, *deferred: ORMOption) -> Evaluation:
+    statement = select(Evaluation).where(Evaluation.tenant == tenant, Evaluation.id == evaluation_id)
+    found = session.scalar(statement.options(*deferred))
+    if found is None:
+        raise NotFound(f"no evaluation {evaluation_id!r}; the `result` of an evaluation's job names it once it is done")
+    return found
 
 
 def list_evaluations(
@@ -197,8 +201,17 @@ def list_evaluations(
         NotFound: there is no such workload.
     """
     with database.reading() as session:
-        only = None if workload is None else workloads.require(session, tenant, workload).id
-        found = repository.list_evaluations(session, tenant, request, only)
+        statement = select(Evaluation).where(Evaluation.tenant == tenant)
+        if workload is not None:
+            statement = statement.where(Evaluation.workload_id == workloads.require(session, tenant, workload).id)
+        found = paginate(
+            session,
+            statement,
+            [Evaluation.created_at, Evaluation.id],
+            request,
+            descending=True,
+            weigh=lambda row: json_size([row.request, row.verdicts]),
+        )
         return found, listing.workload_names(session, [evaluation.workload_id for evaluation in found.rows])
 
 
@@ -229,3 +242,26 @@ def publish(session: Session, workload_id: str, evaluated: EvaluationResult) -> 
     session.add(evaluation)
     session.flush()
     return evaluation.id
+
+
+# What an evaluation reads of executions and models.
+
+
+class StoredName(NamedTuple):
+    """Name and time of storage of an execution that can be held out."""
+
+    name: str
+    created_at: datetime
+
+
+def stored_executions(session: Session, workload_id: str) -> list[StoredName]:
+    """Names and times of a workload's executions, oldest first."""
+    statement = select(Execution.name, Execution.created_at).where(Execution.workload_id == workload_id)
+    rows = session.execute(statement.order_by(Execution.created_at, Execution.id))
+    return [StoredName(row.name, row.created_at) for row in rows]
+
+
+def model_time(session: Session, workload_id: str, version: int) -> datetime | None:
+    """Creation time of a version of the domain model; None if there is no such version."""
+    statement = select(DomainModel.created_at)
+    return session.scalar(statement.where(DomainModel.workload_id == workload_id, DomainModel.version == version))

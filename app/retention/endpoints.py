@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from app.http.dependencies import FromDatabase, FromSettings, NounRouter, Tenant, WorkloadName, command, problems
 from app.retention import service
-from app.retention.schemas import Retention, RetentionRead
+from app.retention.batches import Retention, RetentionRead
 
 router = NounRouter("retention")
 

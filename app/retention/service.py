@@ -18,8 +18,7 @@ from app.database.tables import IdempotencyKey, Workload
 from app.http import idempotency
 from app.kinds.contract.inputs import stored
 from app.retention import batches as due
-from app.retention.batches import Batch, batches
-from app.retention.schemas import Retention, RetentionRead
+from app.retention.batches import Batch, Retention, RetentionRead, batches
 from app.settings import Settings
 from app.workloads import service as workloads
 

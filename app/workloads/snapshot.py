@@ -27,7 +27,7 @@ from app.database.tables import Workload
 from app.domain_models import repository as domain_models
 from app.domain_models.repository import Table
 from app.drift import repository as adaptations
-from app.exogenous import repository as observed
+from app.exogenous.rows import observed_counts
 from app.http.pagination import json_size
 from app.kinds.contract.engine import DEFAULT_ROLE, RolePolicy, Shadow, Snapshot
 from app.kinds.contract.inputs import IncompatibleModel
@@ -211,7 +211,7 @@ def load(database: Database, workload: Workload) -> Snapshot:
         model = domain_models.table(session, workload.id, own or None)
         readable, problem = _model(spec.kind, model, workload) if model else (None, "")
         forecasters = KINDS[spec.kind].forecasters(readable) if readable is not None else ()
-        counted = observed.counts(session, workload.id, forecasters) if forecasters else {}
+        counted = observed_counts(session, workload.id, forecasters) if forecasters else {}
         told = members.describe_members(session, workload.tenant, spec)
     layout = layout_of(spec)
     policies = {role: _policy(found, layout, workload, problem) for role, found in stored.items() if found is not None}
