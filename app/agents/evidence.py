@@ -13,6 +13,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from app.agents import repository
+from app.agents.repository import AGENTS
 from app.agents.schemas import GainInterval, Requirement, ShadowRead
 from app.charts.text import confidence, decimals, moment
 from app.database.engine import check_deadline
@@ -244,7 +245,7 @@ def standard_errors(freedom: int) -> float:
 def missing(session: Session, workload: Workload, version: int, required: Sequence[Requirement]) -> list[str]:
     """Unmet requirements of a promotion, one sentence each; empty if the evidence meets all."""
     found = {"shadow": _missing_shadow, "off_policy": _missing_off_policy}
-    agent = repository.find(session, workload.id, version)
+    agent = AGENTS.find(session, workload.id, version)
     margin = 0.0 if agent is None else _margin(agent.report)
     problems = [found[name](session, workload, version, margin) for name in dict.fromkeys(required)]
     return [text for text in problems if text]

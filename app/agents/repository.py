@@ -12,6 +12,8 @@ from sqlalchemy.orm import Session
 from app.database.tables import Agent, Evaluation, Job, Promotion
 from app.http.pagination import PageRequest, Slice, json_size, paginate
 from app.jobs.repository import OPEN
+from app.retention import held
+from app.workloads.versions import Versions
 
 LARGEST_SEARCH = 100
 """Number of newest evaluations of a workload that are searched for verdicts."""
@@ -28,14 +30,7 @@ class Artifact(NamedTuple):
     artifact: bytes
 
 
-def find(session: Session, workload_id: str, version: int) -> Agent | None:
-    """One version of a workload's agent, without its artifact; None if there is none."""
-    return session.scalar(select(Agent).where(Agent.workload_id == workload_id, Agent.version == version))
-
-
-def latest_version(session: Session, workload_id: str) -> int | None:
-    """Newest version of a workload's agents; None if it has none."""
-    return session.scalar(select(func.max(Agent.version)).where(Agent.workload_id == workload_id))
+AGENTS = Versions(Agent, "agents", "train", held.agents)
 
 
 def steps_per_second(session: Session, workload_id: str) -> float | None:
@@ -45,14 +40,6 @@ def steps_per_second(session: Session, workload_id: str) -> float | None:
     )
     rates = (float(report.get("steps_per_second") or 0) for report in reports.yield_per(1))
     return next((rate for rate in rates if rate > 0), None)
-
-
-def list_agents(session: Session, workload_id: str, request: PageRequest) -> Slice[Agent]:
-    """One page of a workload's agents, newest first, without artifacts."""
-    statement = select(Agent).where(Agent.workload_id == workload_id)
-    return paginate(
-        session, statement, [Agent.version], request, descending=True, weigh=lambda row: json_size(row.report)
-    )
 
 
 def promotions(session: Session, workload_id: str, request: PageRequest) -> Slice[Promotion]:

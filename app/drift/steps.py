@@ -10,13 +10,13 @@ from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy.orm import Session
 
 from app.agents import evidence
-from app.agents import repository as agent_rows
 from app.agents import service as agents
 from app.agents.algorithms import ONLINE, Algorithm
+from app.agents.repository import AGENTS
 from app.agents.schemas import TrainRequest
 from app.agents.service import Change
 from app.database.tables import Adaptation, Job, Run, Workload
-from app.domain_models import repository as models
+from app.domain_models.repository import MODELS
 from app.domain_models.service import FitRequest, Seed
 from app.drift import repository
 from app.drift.detector import Notice, restore_drift
@@ -161,8 +161,8 @@ def begin(session: Session, workload: Workload, now: datetime) -> Adaptation | N
         return None
     # The model in use is the champion's, else the newest
     champion = agents.newest(agents.rivals(workload))
-    agent = None if champion is None else agent_rows.find(session, workload.id, champion)
-    version = models.latest_version(session, workload.id) if agent is None else agent.model_version
+    agent = None if champion is None else AGENTS.find(session, workload.id, champion)
+    version = MODELS.newest(session, workload.id) if agent is None else agent.model_version
     # Notices count that came under this model, and after the last adaptation with its pause
     last = next(iter(repository.newest(session, workload.id, 1)), None)
     rest = timedelta(seconds=response.pause_seconds)
@@ -224,7 +224,7 @@ def _fit(on: Context, noticed: list[RunNotice]) -> None:
 
 def _drifts(on: Context, version: int | None, factors: dict[str, float]) -> Chain:
     """Drift factors before the model with which the notices compare, and those since."""
-    model = None if version is None else models.find(on.session, on.workload.id, version)
+    model = None if version is None else MODELS.find(on.session, on.workload.id, version)
     history = repository.history(on.session, on.workload.id)
     before = () if model is None else repository.in_force(history, model.created_at)
     together: dict[str, float] = {}
@@ -261,7 +261,7 @@ def after_fit(on: Context) -> None:
     model, response = int(result["model"]), on.response
     answering = agents.rivals(on.workload)
     champion = agents.newest(answering)
-    agent = None if champion is None else agent_rows.find(on.session, on.workload.id, champion)
+    agent = None if champion is None else AGENTS.find(on.session, on.workload.id, champion)
     request = TrainRequest(
         algorithm=response.algorithm or ("auto" if agent is None or agent.algorithm == ONLINE else agent.algorithm),
         budget=response.budget,
@@ -281,7 +281,7 @@ def after_training(on: Context) -> None:
     result = _ended_well(on)
     if result is None:
         return
-    agent = agents.require(on.session, on.workload, int(result["agent"]))
+    agent = AGENTS.require(on.session, on.workload, int(result["agent"]))
     on.adaptation.agent_version = agent.version
     judged = {name: agent.report.get(name) for name in ("return", "advantage", "gain", "incumbent")}
     judgement = str(agent.report.get("reason", ""))
@@ -374,7 +374,7 @@ def after_watch(on: Context) -> None:
 
 def _reported_outcome(on: Context, outcome: str) -> dict[str, Any] | None:
     """Mean and interval of an outcome in the agent's training report; None if the report lacks it."""
-    agent = agents.require(on.session, on.workload, on.adaptation.agent_version or 0)
+    agent = AGENTS.require(on.session, on.workload, on.adaptation.agent_version or 0)
     rows = [row for row in agent.report.get("outcomes") or () if row["name"] == outcome]
     return rows[0]["policies"]["agent"] if rows else None
 

@@ -16,8 +16,8 @@ from sqlalchemy import and_, or_, select
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import Session
 
-from app.agents import repository as agents
 from app.agents.evidence import JUDGE, REEVALUATION, Present
+from app.agents.repository import AGENTS
 from app.database.engine import Database
 from app.database.tables import Agent, Champion, Job, Workload
 from app.errors import StewardError
@@ -105,7 +105,7 @@ class Renewal:
         job = None
         with self._isolate_errors(one), database.session() as session:
             workload = session.get(Workload, one.workload_id, with_for_update=True)
-            agent = agents.find(session, one.workload_id, one.version)
+            agent = AGENTS.find(session, one.workload_id, one.version)
             first = not is_busy(session) and _need(session, workload, one.version) == "evaluation"
             if first and workload is not None and agent is not None:
                 job = _queue(session, workload, agent)
@@ -127,7 +127,7 @@ class Renewal:
 
 def _need(session: Session, workload: Workload | None, version: int) -> Need:
     """Whether an agent needs an evaluation; an outdated one needs a training instead."""
-    agent = None if workload is None else agents.find(session, workload.id, version)
+    agent = None if workload is None else AGENTS.find(session, workload.id, version)
     if workload is None or agent is None or workload.kind not in KINDS:
         return "none"
     if Present(session, workload, [agent]).validity(agent).state != "re_evaluate":

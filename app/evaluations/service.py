@@ -10,13 +10,13 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session, undefer
 from sqlalchemy.orm.interfaces import ORMOption
 
-from app.agents import repository as agents
 from app.agents.evidence import JUDGE
+from app.agents.repository import AGENTS
 from app.audit import service as audit
 from app.database.engine import Database
 from app.database.tables import DomainModel, Evaluation, Execution, Job, Workload
-from app.domain_models import repository as models
 from app.domain_models import service as domain_models
+from app.domain_models.repository import MODELS
 from app.errors import Conflict, FieldError, Invalid, NotFound
 from app.evaluations.schemas import (
     CHAMPION,
@@ -64,7 +64,7 @@ def queue(session: Session, workload: Workload, request: EvaluationRequest) -> J
         Conflict, Invalid: as ``request_evaluation``.
     """
     # Versions of the requested agents, without duplicates, in order
-    newest = agents.latest_version(session, workload.id)
+    newest = AGENTS.newest(session, workload.id)
     if newest is None:
         raise Conflict(
             f"workload {workload.name!r} has no agent yet: train one with POST /workloads/{workload.name}/agents first",
@@ -93,14 +93,14 @@ def _version(session: Session, workload: Workload, position: int, name: int | st
             f"(1 to {newest}) or 'newest', or promote one first",
             errors=[FieldError(pointer, f"must be a version (1 to {newest}) or 'newest'", name)],
         )
-    if agents.find(session, workload.id, version) is None:
+    if AGENTS.find(session, workload.id, version) is None:
         message = f"must be the version of an agent of {workload.name!r}; the newest is {newest}"
         raise Invalid(f"agent {version} {message}", errors=[FieldError(pointer, message, name)])
     return version
 
 
 def _model(session: Session, workload: Workload, requested: int | None) -> int | None:
-    newest = models.latest_version(session, workload.id)
+    newest = MODELS.newest(session, workload.id)
     if newest is None:
         domain_models.require_samples(session, workload)
         if not KINDS[workload.kind].simulated:
@@ -109,7 +109,7 @@ def _model(session: Session, workload: Workload, requested: int | None) -> int |
             f"workload {workload.name!r} has no domain model yet: fit one with POST /workloads/{workload.name}/models",
             errors=[FieldError("/model", "must have been fitted", requested)],
         )
-    if requested is not None and models.find(session, workload.id, requested) is None:
+    if requested is not None and MODELS.find(session, workload.id, requested) is None:
         message = f"must be the version of a domain model of {workload.name!r}; the newest is {newest}"
         raise Invalid(f"model {requested} {message}", errors=[FieldError("/model", message, requested)])
     return newest if requested is None else requested

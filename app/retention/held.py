@@ -156,11 +156,6 @@ def _by_version(reasons: Iterator[tuple[int | None, str]]) -> Reasons:
     return found
 
 
-def next_version(newest: int | None, deleted: int | None) -> int:
-    """The next version number; numbers of deleted versions are not reused."""
-    return max(newest or 0, deleted or 0) + 1
-
-
 def forget_version(row: Workload, *, agent: int = 0, model: int = 0) -> None:
     """Record a deleted version, so that its number isn't reused."""
     if agent:

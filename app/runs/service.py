@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy.orm import Session
 
 from app.agents import repository as agents
+from app.agents.repository import AGENTS
 from app.audit import service as audit
 from app.database.base import new_id, utc_now
 from app.database.engine import Database
@@ -203,7 +204,7 @@ def _check_shadow(session: Session, compiled: Compiled, version: int) -> None:
     """Check that the shadow agent exists and fits the workload's present layout; raises Invalid if it doesn't."""
     found = agents.artifact(session, compiled.snapshot.workload_id, version)
     if found is None:
-        newest = agents.latest_version(session, compiled.snapshot.workload_id)
+        newest = AGENTS.newest(session, compiled.snapshot.workload_id)
         accepted = f"1 to {newest}" if newest else "none: no agent is trained yet"
         raise _invalid_shadow(f"no agent {version}; accepted: {accepted}", version)
     try:
