@@ -348,7 +348,17 @@ def read_swf(
     warnings += doubtful_units(trace, whole.where)
     machine = int(_number(whole.header.get("MaxProcs")) or _number(whole.header.get("MaxNodes")) or 0)
     warnings += _too_large(trace, machine, whole.where)
-    lacks = _lacks(trace, whole, preceding=preceding)
+    tasks = trace.tasks
+    followers = 0 if preceding else int((whole.cells[:, PRECEDING] > 0).sum())
+    lacks = (
+        *share_lacking(
+            int(np.isnan(trace.estimate).sum()), tasks, "job", "an estimate", "their exact run times are planned with"
+        ),
+        *share_lacking(int(np.isnan(trace.memory).sum()), tasks, "job", "memory", "memory does not limit them"),
+        *share_lacking(int((trace.user < 0).sum()), tasks, "job", "a user", "limits per user do not touch them"),
+        *((f"{count_text(followers, 'job')} with a preceding job: not taken as a parent",) if followers else ()),
+        *(() if trace.origin else ("the header has no UnixStartTime: submit times count from an unknown date",)),
+    )
     name = whole.header.get("Computer", "")
     return Reading(
         trace,
@@ -492,17 +502,3 @@ def _number(text: str | None) -> float | None:
     """Return the positive number at the start of a header's value; None if there is none."""
     match = re.match(r"\d+(\.\d+)?", text or "")
     return float(match[0]) or None if match else None
-
-
-def _lacks(trace: Trace, table: Table, *, preceding: bool) -> tuple[str, ...]:
-    tasks = trace.tasks
-    followers = 0 if preceding else int((table.cells[:, PRECEDING] > 0).sum())
-    return (
-        *share_lacking(
-            int(np.isnan(trace.estimate).sum()), tasks, "job", "an estimate", "their exact run times are planned with"
-        ),
-        *share_lacking(int(np.isnan(trace.memory).sum()), tasks, "job", "memory", "memory does not limit them"),
-        *share_lacking(int((trace.user < 0).sum()), tasks, "job", "a user", "limits per user do not touch them"),
-        *((f"{count_text(followers, 'job')} with a preceding job: not taken as a parent",) if followers else ()),
-        *(() if trace.origin else ("the header has no UnixStartTime: submit times count from an unknown date",)),
-    )
