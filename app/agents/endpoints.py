@@ -7,12 +7,14 @@ from typing import Annotated
 from fastapi import Header, Query, Request, Response, status
 
 from app.agents import service
+from app.agents.repository import AGENTS
 from app.agents.schemas import AgentRead, PromotionListed, PromotionRead, PromotionRequest, ShadowRead, TrainRequest
 from app.http.dependencies import FromDatabase, NounRouter, Tenant, Version, WorkloadName, command, problems
 from app.http.idempotency import IdempotentPost
 from app.http.pagination import Page, Paging, page
 from app.jobs.service import JobRead
 from app.kinds.fields import Slug
+from app.workloads import service as workloads
 
 router = NounRouter("agents")
 
@@ -87,7 +89,8 @@ def get_agent(workload: WorkloadName, version: Version, database: FromDatabase, 
 @router.deletes("/{version}", 409, _409="It serves decisions, or something active depends on it; the cause is named.")
 def delete(workload: WorkloadName, version: Version, database: FromDatabase, tenant: Tenant) -> None:
     """Delete a version that is not in use; its number is not reused."""
-    service.delete(database, tenant, workload, version)
+    with database.session() as session:
+        AGENTS.delete(session, workloads.require(session, tenant, workload, lock=True), version)
 
 
 @router.post(

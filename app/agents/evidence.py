@@ -17,7 +17,8 @@ from app.agents.repository import AGENTS
 from app.agents.schemas import GainInterval, Requirement, ShadowRead
 from app.charts.text import confidence, decimals, moment
 from app.database.engine import check_deadline
-from app.database.tables import Agent, Evaluation, Iteration, Run, Workload
+from app.database.tables import Agent, Evaluation, Iteration, Job, Run, Workload
+from app.jobs.repository import OPEN
 from app.kinds.contract.engine import DEFAULT_ROLE
 from app.kinds.contract.inputs import BrokenRow
 from app.kinds.contract.kind import Terms, changed_terms
@@ -30,6 +31,8 @@ from app.kinds.registry import KINDS, MissingKind, read_spec
 # must be trained anew, or has to be *evaluated again*.
 
 
+LARGEST_SEARCH = 100
+"""Number of newest evaluations of a workload that are searched for verdicts."""
 JUDGE = 2
 """Version of the judge of trainings and evaluations; it is raised when verdicts of earlier versions no longer hold."""
 FIRST_JUDGE = 1
@@ -87,7 +90,12 @@ class Present:
     @cached_property
     def _judged(self) -> frozenset[int]:
         """Versions of the agents that the present judge has evaluated."""
-        return repository.evaluated_versions(self.session, self.workload.id, JUDGE)
+        # Versions of the agents that this version of the judge, or a newer one, has evaluated and not called outdated
+        workload_id = self.workload.id
+        newest = select(Evaluation.verdicts).where(Evaluation.workload_id == workload_id)
+        rows = self.session.scalars(newest.order_by(Evaluation.created_at.desc()).limit(LARGEST_SEARCH))
+        found = (one for verdicts in rows for one in verdicts if one.get("judge", 1) >= JUDGE)
+        return frozenset(one["agent"] for one in found if not one.get("outdated", False))
 
     @cached_property
     def _untrainable(self) -> str:
@@ -106,7 +114,9 @@ class Present:
     @cached_property
     def _going_on(self) -> frozenset[str]:
         """Ids of the open evaluation jobs of the workload."""
-        return repository.evaluating(self.session, self.workload.id)
+        # Ids of a workload's evaluation jobs that are queued or running
+        going_on = Job.workload_id == self.workload.id, Job.type == "evaluate", Job.state.in_(OPEN)
+        return frozenset(self.session.scalars(select(Job.id).where(*going_on)))
 
     def validity(self, agent: Agent) -> VerdictValidity:
         """Whether an agent's verdict holds now, with the reason if it doesn't."""
@@ -280,7 +290,7 @@ def _missing_off_policy(session: Session, workload: Workload, version: int, marg
         select(Evaluation.report)
         .where(Evaluation.workload_id == workload.id)
         .order_by(Evaluation.created_at.desc())
-        .limit(repository.LARGEST_SEARCH)
+        .limit(LARGEST_SEARCH)
     )
     for report in reports:
         scored = (report.get("off_policy") or {}).get(str(version))

@@ -184,17 +184,6 @@ def shadow(database: Database, tenant: str, name: str, version: int) -> ShadowRe
         return evidence.shadow(session, workload, AGENTS.require(session, workload, version).version)
 
 
-def delete(database: Database, tenant: str, name: str, version: int) -> None:
-    """Delete a version that nothing active depends on.
-
-    Raises:
-        Conflict: it serves decisions, a rollback would restore it, a run has it as its shadow, or a job needs it.
-        NotFound: there is no such workload or version.
-    """
-    with database.session() as session:
-        AGENTS.delete(session, workloads.require(session, tenant, name, lock=True), version)
-
-
 class PolicyFile(NamedTuple):
     """An exported policy: its bytes, a strong ETag (SHA-256 of the bytes) and a file name."""
 

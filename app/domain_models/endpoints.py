@@ -5,6 +5,7 @@ from __future__ import annotations
 from fastapi import Request, Response, status
 
 from app.domain_models import service
+from app.domain_models.repository import MODELS
 from app.domain_models.service import FitRequest, ModelRead
 from app.http.dependencies import (
     FromDatabase,
@@ -22,6 +23,7 @@ from app.http.pagination import Page, Paging, page
 from app.jobs.service import JobRead
 from app.kinds.forecasting.answer import Forecast
 from app.kinds.registry import KINDS
+from app.workloads import service as workloads
 
 router = NounRouter("domain_models")
 
@@ -67,7 +69,8 @@ def get_model(workload: WorkloadName, version: Version, database: FromDatabase, 
 @router.deletes("/{version}", 409, _409="Decisions, agents or jobs use it; they are named.")
 def delete(workload: WorkloadName, version: Version, database: FromDatabase, tenant: Tenant) -> None:
     """Delete a version that is not in use; its number is not reused."""
-    service.delete(database, tenant, workload, version)
+    with database.session() as session:
+        MODELS.delete(session, workloads.require(session, tenant, workload, lock=True), version)
 
 
 @router.get(

@@ -111,17 +111,6 @@ def list_models(database: Database, tenant: str, name: str, request: PageRequest
         return MODELS.page(session, workload.id, request), workload.name
 
 
-def delete(database: Database, tenant: str, name: str, version: int) -> None:
-    """Delete a version that nothing active uses.
-
-    Raises:
-        Conflict: decisions, agents or jobs use it.
-        NotFound: there is no such workload or version.
-    """
-    with database.session() as session:
-        MODELS.delete(session, workloads.require(session, tenant, name, lock=True), version)
-
-
 def predict(database: Database, tenant: str, name: str, version: int, query: Query) -> BaseModel:
     """Prediction of a version of the model, in the form of its kind's ``Prediction``.
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import logging
 
+from sqlalchemy import or_, select
 from sqlalchemy.exc import SQLAlchemyError
 
 from app.agents.algorithms import ONLINE
 from app.audit import service as audit
 from app.database.engine import Database
 from app.database.leases import Clock, database_time
-from app.database.tables import Workload
+from app.database.tables import Adaptation, Workload
 from app.drift import repository, steps
 from app.drift.steps import AdaptationRead, DriftRead, DriftResponse
 from app.errors import FieldError, Invalid
@@ -84,7 +85,11 @@ def respond(database: Database, tenant: str, name: str, response: DriftResponse)
 def step(database: Database, clock: Clock = database_time) -> int:
     """Take the due steps of all workloads' adaptations; their number. Several processes may run it at once."""
     with database.reading() as session:
-        concerned = repository.concerned_workloads(session)
+        # Ids of workloads that respond to drift, or have an adaptation in progress
+        open_ones = select(Adaptation.workload_id).where(Adaptation.going_on.is_(True))
+        concerned = session.scalars(
+            select(Workload.id).where(or_(Workload.drift.is_not(None), Workload.id.in_(open_ones)))
+        ).all()
     return sum(_take_step(database, workload_id, clock) for workload_id in concerned)
 
 

@@ -17,7 +17,7 @@ from app.database.leases import Clock, database_time
 from app.database.tables import Job
 from app.http import idempotency
 from app.jobs import repository
-from app.jobs.repository import TASKS, cancelled_columns, ended_columns, requeued_columns, resting
+from app.jobs.repository import TASKS, cancelled_columns, ended_columns, requeued_columns, waiting
 from app.settings import Settings
 
 # Fair scheduling: workers take turns between tenants, so that no tenant waits behind all jobs of another.
@@ -123,7 +123,7 @@ def claim(
             tenant=job.tenant,
             workload_id=job.workload_id,
             request=job.request,
-            checkpoint=repository.checkpoint(session, job_id),
+            checkpoint=session.scalar(select(Job.checkpoint).where(Job.id == job_id)),
             owner=owner,
             fence=job.fence,
             attempts=job.attempts,
@@ -297,7 +297,14 @@ def rest(
         LeaseLost: the lease is not held any more; the transaction must be rolled back.
     """
     now = clock(session)
-    write(session, lease, **resting(until), progress=fraction, checkpoint=checkpoint)
+    # Its worker releases it until then; its attempts begin anew
+    write(
+        session,
+        lease,
+        **{**waiting(), "attempts": 0, "eta_seconds": None, "not_before": until},
+        progress=fraction,
+        checkpoint=checkpoint,
+    )
     stopped = cancel_requested(session, lease)
     if stopped:
         repository.change(session, lease.job_id, [], **cancelled_columns(now))

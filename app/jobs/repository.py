@@ -58,11 +58,6 @@ def waiting() -> dict[str, Any]:
     }
 
 
-def resting(until: datetime) -> dict[str, Any]:
-    """Column values of a job that its worker released until a time; its attempts are reset."""
-    return {**waiting(), "attempts": 0, "eta_seconds": None, "not_before": until}
-
-
 def requeued_columns(announced: datetime | None) -> dict[str, Any]:
     """Column values of a job that returns to the queue; `announced`: when it is sent to the broker, or None."""
     return {
@@ -140,11 +135,6 @@ def open_jobs(session: Session, tenant: str) -> int:
     return session.scalar(query) or 0
 
 
-def checkpoint(session: Session, job_id: str) -> bytes | None:
-    """The last checkpoint of a job; None without one."""
-    return session.scalar(select(Job.checkpoint).where(Job.id == job_id))
-
-
 # A training waits for its trials, which are jobs too; a job that ends updates the others in the same transaction.
 #
 # A training's row is locked before those of its trials, which prevents deadlocks.
@@ -185,11 +175,6 @@ def wake(session: Session, parent_id: str, now: datetime) -> bool:
         return False
     after_commit(session, lambda: queue.enqueue(TASKS["train"], parent_id))
     return True
-
-
-def is_over(session: Session, job_id: str) -> bool:
-    """Whether a job has ended."""
-    return session.scalar(select(Job.state).where(Job.id == job_id)) in FINAL
 
 
 def remove(session: Session, job_ids: Sequence[str]) -> None:

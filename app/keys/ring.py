@@ -10,9 +10,9 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
-from typing import Any, NamedTuple, Protocol, cast
+from typing import NamedTuple, Protocol
 
-from sqlalchemy import CursorResult, func, select, update
+from sqlalchemy import func, select
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import Session
 
@@ -203,25 +203,6 @@ def list_keys(session: Session, tenant: str, request: PageRequest) -> Slice[Key]
     """One page of a tenant's keys, newest first."""
     statement = select(Key).where(Key.tenant == tenant)
     return paginate(session, statement, [Key.created_at, Key.id], request, descending=True)
-
-
-def every(session: Session) -> Sequence[Key]:
-    """Keys of all tenants, ordered by tenant and time."""
-    return session.scalars(select(Key).order_by(Key.tenant, Key.created_at, Key.id)).all()
-
-
-def revoke(session: Session, tenant: str | None, key: str, now: datetime) -> bool:
-    """Revoke a key (tenant None: of any tenant); False if it was not valid before."""
-    statement = update(Key).where(Key.id == key, Key.revoked_at.is_(None)).values(revoked_at=now)
-    if tenant is not None:
-        statement = statement.where(Key.tenant == tenant)
-    statement = statement.execution_options(synchronize_session=False)
-    return cast("CursorResult[Any]", session.execute(statement)).rowcount == 1
-
-
-def run_tokens(session: Session, identifiers: Sequence[str]) -> Sequence[RunToken]:
-    """Run tokens by ids; unknown ids are left out."""
-    return session.scalars(select(RunToken).where(RunToken.id.in_(identifiers))).all()
 
 
 # Each process caches the valid keys and refreshes them twice a second, not per request.

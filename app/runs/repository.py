@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
-from sqlalchemy import Connection, CursorResult, Row, Select, bindparam, delete, select, update
+from sqlalchemy import Connection, Row, Select, bindparam, delete, select
 from sqlalchemy.orm import Session, defer
 
 from app.database.tables import Iteration, Run, Workload
@@ -278,23 +278,6 @@ def add(session: Session, run: Run) -> None:
     """Insert a run and flush; raises IntegrityError if the database rejects the row."""
     session.add(run)
     session.flush()
-
-
-def require(session: Session, run: str) -> Run:
-    """A run known to exist, reloaded from the database; raises NoResultFound if it was deleted."""
-    return session.get_one(Run, run, populate_existing=True)
-
-
-def close(session: Session, tenant: str, run: str, state: str, now: datetime) -> bool:
-    """Set a running run's final state and end time; False if it was not running."""
-    query = (
-        update(Run)
-        .where(Run.id == run, Run.tenant == tenant, Run.state == RUNNING)
-        .values(state=state, finished_at=now)
-        .execution_options(synchronize_session=False)
-    )
-    result = session.execute(query)
-    return isinstance(result, CursorResult) and result.rowcount == 1
 
 
 def remove(session: Session, run: str) -> None:

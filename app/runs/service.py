@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import msgspec
 from pydantic import BaseModel, ConfigDict, Field
+from sqlalchemy import CursorResult, update
 from sqlalchemy.orm import Session
 
 from app.agents import repository as agents
@@ -31,7 +32,7 @@ from app.retention import held
 from app.runs import outcomes, repository
 from app.runs.deciding import StartedRuns, from_start
 from app.runs.outcomes import CompiledOf, Staleness
-from app.runs.repository import Filter, LoadedRun
+from app.runs.repository import RUNNING, Filter, LoadedRun
 from app.samples import service as samples
 from app.workloads import members
 
@@ -341,7 +342,15 @@ def end(
             workload = load(session, tenant, run, rule).run.workload_id
         compiled = outcomes.compiled_or_reason(compiled_of, workload)
     with database.session() as session:
-        if repository.close(session, tenant, run, patch.state, rule.now()):
+        # Of several requests, the first ends the run
+        query = (
+            update(Run)
+            .where(Run.id == run, Run.tenant == tenant, Run.state == RUNNING)
+            .values(state=patch.state, finished_at=rule.now())
+            .execution_options(synchronize_session=False)
+        )
+        result = session.execute(query)
+        if isinstance(result, CursorResult) and result.rowcount == 1:
             loaded = load(session, tenant, run, rule)
             ended = loaded.run
             reports = samples.add_run(session, ended, drifts.cuts(session, ended), rule.now)
@@ -367,6 +376,6 @@ def delete(database: Database, tenant: str, run: str) -> None:
     with database.session() as session:
         if not repository.present(session, tenant, run):
             raise _no_such_run(run)
-        held.refuse(f"run {run}", held.run(session, repository.require(session, run)))
+        held.refuse(f"run {run}", held.run(session, session.get_one(Run, run, populate_existing=True)))
         repository.remove(session, run)
         audit.add(session, tenant, "run.delete", f"run {run}")

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
 from pydantic import BaseModel, Field
-from sqlalchemy import delete, func, insert, or_, select, update
+from sqlalchemy import delete, func, insert, or_, select
 from sqlalchemy.orm import Session, undefer
 
 from app.database.base import utc_now
 from app.database.engine import Database
-from app.database.tables import Execution, Iteration
+from app.database.tables import Execution
 from app.errors import FieldError, Invalid, TooManyRequests
 from app.http.caller import current_quotas
 from app.http.pagination import PageRequest, Slice, paginate
@@ -88,17 +88,6 @@ def _weight(row: Execution) -> int:
     return len(row.data)
 
 
-def data_of(session: Session, identifier: str) -> bytes | None:
-    """Encoded data of an execution; None if it was deleted."""
-    return session.scalar(select(Execution.data).where(Execution.id == identifier))
-
-
-def add_summaries(session: Session, summaries: Mapping[str, Mapping[str, Any]]) -> None:
-    """Store summaries by execution id."""
-    for identifier, summary in summaries.items():
-        session.execute(update(Execution).where(Execution.id == identifier).values(summary=dict(summary)))
-
-
 def stored_data(session: Session, workload_id: str) -> Iterator[tuple[str, bytes]]:
     """Names and encoded data of all executions of a workload, oldest first."""
     statement = select(Execution.name, Execution.data).where(Execution.workload_id == workload_id)
@@ -123,13 +112,6 @@ def remove_of_run(session: Session, workload_id: str, run_id: str) -> None:
     names = or_(Execution.name == run_id, Execution.name.startswith(f"{run_id}{PART}"))
     of_run = Execution.workload_id == workload_id, Execution.source == "run", names
     session.execute(delete(Execution).where(*of_run).execution_options(synchronize_session=False))
-
-
-def reports_of_run(session: Session, run_id: str) -> list[tuple[int, dict[str, Any]]]:
-    """Iterations and reports of a run, in order."""
-    statement = select(Iteration).where(Iteration.run_id == run_id).order_by(Iteration.iteration)
-    rows = session.scalars(statement.execution_options(yield_per=REPORTS_AT_ONCE))
-    return [(row.iteration, row.report) for row in rows]
 
 
 # API schemas of samples.

@@ -9,13 +9,14 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from pydantic import BaseModel
+from sqlalchemy import select, update
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import Session
 
 from app.audit import service as audit
 from app.database.base import new_id, utc_now
 from app.database.engine import Database, DeadlinePassed, check_deadline, is_full, is_lost
-from app.database.tables import Execution, Run, Workload
+from app.database.tables import Execution, Iteration, Run, Workload
 from app.errors import (
     DiskFull,
     FieldError,
@@ -35,7 +36,16 @@ from app.kinds.registry import layout_of as layout_of_spec
 from app.retention import held
 from app.samples import intake as repository
 from app.samples.body import FORMATS, blocks, check_between, codec_of, decompress, detect_gzip, limit_size, returning
-from app.samples.intake import Intake, StoredExecution, Target, UploadRead, check_quota, rejection_errors, row
+from app.samples.intake import (
+    REPORTS_AT_ONCE,
+    Intake,
+    StoredExecution,
+    Target,
+    UploadRead,
+    check_quota,
+    rejection_errors,
+    row,
+)
 from app.workloads import service as workloads
 
 LONGEST_SHORT_LINE_BYTES = 16_384
@@ -291,13 +301,14 @@ def _summarise(database: Database, codec: SampleCodec, rows: Sequence[Execution]
     size = 0
     for one in rows:
         with database.reading() as session:
-            data = repository.data_of(session, one.id) or b""
+            data = session.scalar(select(Execution.data).where(Execution.id == one.id)) or b""
         one.summary = dict(codec.summary(data)) if data else {"seconds": 0.0}
         fresh[one.id] = one.summary
         size += len(data)
         if size >= SUMMARISED_BYTES or one is rows[-1]:
             with database.session() as session:
-                repository.add_summaries(session, fresh)
+                for identifier, summary in fresh.items():
+                    session.execute(update(Execution).where(Execution.id == identifier).values(summary=dict(summary)))
             fresh, size = {}, 0
 
 
@@ -319,7 +330,9 @@ def add_run(
         TooManyRequests: the tenant's quota of executions is exceeded.
     """
     workload = session.get_one(Workload, run.workload_id)
-    numbered = repository.reports_of_run(session, run.id)
+    statement = select(Iteration).where(Iteration.run_id == run.id).order_by(Iteration.iteration)
+    rows = session.scalars(statement.execution_options(yield_per=REPORTS_AT_ONCE))
+    numbered = [(row.iteration, row.report) for row in rows]
     reports = [report for _, report in numbered]
     if not cuts and (not reports or repository.stored_executions(session, workload.id, [run.id])):
         return reports

@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session, object_session
 from app.database.engine import touch
 from app.database.tables import Workload
 from app.domain_models import repository as domain_models
-from app.errors import Conflict, FieldError, Invalid
+from app.errors import FieldError, Invalid
 from app.http.pagination import PageRequest, Slice, json_size, paginate
 from app.kinds.contract.engine import Member
 from app.kinds.contract.inputs import BrokenRow, IncompatibleModel
@@ -112,13 +112,6 @@ def _members(workload: Workload) -> Sequence[str]:
         return KINDS[workload.kind].members(read_spec(workload.spec))
     except (BrokenRow, MissingKind):
         return ()
-
-
-def refuse_deletion(session: Session, workload: Workload) -> None:
-    """Check that no workload has this one as a member; raises Conflict with their names otherwise."""
-    others = ", ".join(one.name for one in naming(session, workload))
-    if others:
-        raise Conflict(f"workload {workload.name!r} is a member of {others}: change or delete that first")
 
 
 def describe_members(session: Session, tenant: str, spec: Any) -> dict[str, Member]:
