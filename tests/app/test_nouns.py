@@ -19,7 +19,8 @@ from app.keys.access import TABLE, need
 from app.main import ENDPOINTS
 from app.nouns import NOUNS, OPERATIONS
 
-APP = Path(__file__).parents[2] / "app"
+ROOT = Path(__file__).parents[2]
+APP = ROOT / "app"
 PAGES = {"dashboard"}
 """Packages with routes that are no nouns."""
 
@@ -101,6 +102,40 @@ def _registrations(package: str) -> Iterator[str]:
 @pytest.mark.parametrize("package", NOUNS)
 def test_a_noun_is_registered_once(package: str) -> None:
     assert list(_registrations(package)) == ["nouns.py"]
+
+
+OWN = ("its routes", "its operations", "its tests")
+"""Places of a noun in its own folders."""
+MOST_PLACES = 8
+OTHER_MEANINGS = {
+    "agents": {"app/evaluations/schemas.py", "app/evaluations/service.py", "app/retention/held.py"},
+    "jobs": {"app/errors.py"},
+    "runs": {"app/agents/evidence.py"},
+}
+"""Files in which the word is a field of a request or response, or a quota, and not the noun."""
+
+
+def _places(package: str) -> set[str]:
+    """Files outside a noun's folders that have it as a word of their own: its package, its tag or one of its paths."""
+    noun = NOUNS[package]
+    words = {package, noun.tag, noun.path, *(operation for operation in OPERATIONS if operation.endswith(noun.path))}
+    sources = [*APP.rglob("*.py"), *(ROOT / "migrations").rglob("*.py"), ROOT / "tests/app/keys/test_every_path.py"]
+    found = set()
+    for source in sources:
+        name = source.relative_to(ROOT).as_posix()
+        if name.startswith((f"app/{package}/", "app/kinds/", "app/dashboard/", "app/cli/", "app/charts/")):
+            continue
+        for node in ast.walk(ast.parse(source.read_text())):
+            if isinstance(node, ast.Constant) and node.value in words:
+                found.add(name)
+    return found | ({"pyproject.toml"} if f"app.{package}" in (ROOT / "pyproject.toml").read_text() else set())
+
+
+@pytest.mark.parametrize("package", [package for package, noun in NOUNS.items() if noun.command])
+def test_a_noun_stands_in_few_places(package: str) -> None:
+    places = [*OWN, *sorted(_places(package) - OTHER_MEANINGS.get(package, set()))]
+    print(f"{package}: {', '.join(places)}")
+    assert len(places) <= MOST_PLACES
 
 
 def test_the_application_has_a_route_for_every_operation(client: TestClient) -> None:
