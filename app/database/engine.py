@@ -198,7 +198,8 @@ class Database:
                 Path(self.url.database).parent.mkdir(parents=True, exist_ok=True)
             options["connect_args"] = {"check_same_thread": False, "timeout": settings.sqlite_busy_seconds}
         else:
-            # Timeouts for libpq and PostgreSQL; without them a vanished host blocks for 15 minutes, and a lock for ever
+            # Timeouts for libpq and PostgreSQL: without them a vanished host blocks for 15 minutes, and a lock for
+            # ever. ``options`` in the URL take precedence.
             silence, own = settings.database_silence_seconds, self.url.query.get("options", "")
             options["connect_args"] = {
                 "options": f"-c lock_timeout={1000 * settings.database_lock_seconds:.0f} {own}".rstrip(),

@@ -315,13 +315,9 @@ class Observer:
 
     def end(self, exchange: Exchange, seconds: float) -> None:
         """Write the log line of an answered request that took ``seconds``, and export its span."""
-        # Tenant and name of the caller; `nobody` without authentication
         caller = getattr(exchange, "caller", None)
-        ended, status, (tenant, name) = (
-            time.time(),
-            exchange.status or SERVER_ERROR,
-            (NOBODY if caller is None else (caller.tenant, caller.name)),
-        )
+        tenant, name = NOBODY if caller is None else (caller.tenant, caller.name)
+        ended, status = time.time(), exchange.status or SERVER_ERROR
         method, route, trace = exchange.scope["method"], exchange.route, exchange.trace
         if self._log is not None:
             which = exchange.request_id, trace or exchange.traceparent

@@ -123,9 +123,9 @@ def _follows(item: Mapping[str, Any]) -> bool:
 def _field(item: Mapping[str, Any]) -> FieldError:
     if item["type"] == "json_invalid":  # whose place is no pointer, but a position in the text
         return FieldError("", _message(item))
-    # JSON pointer of a validation error: into the body, or `/query/name`, `/path/name`, `/header/name`
-    location = item["loc"]
-    problem = item["type"]
+    # The pointer is into the body, or `/query/name`, `/path/name`, `/header/name`. Pydantic's name of a union's member,
+    # the kind, is removed, because the body doesn't contain it.
+    location, problem = item["loc"], item["type"]
     parts = tuple(location[1:] if location and location[0] == "body" else location)
     tagged = bool(parts) and parts[0] in KINDS and (len(parts) > 1 or problem != "extra_forbidden")
     parts = parts[1:] if tagged else parts
@@ -155,7 +155,6 @@ def _of_broken_row(error: BrokenRow) -> StewardError:
 def _of_http(error: HTTPException) -> StewardError:
     """Convert an error of the framework: unknown route, method not allowed, unreadable body."""
     if isinstance(error.__cause__, RecursionError | UnicodeDecodeError):  # which json.loads raised
-        # Error of JSON that is nested too deeply or isn't UTF-8
         reason = "nested too deeply" if isinstance(error.__cause__, RecursionError) else "no UTF-8"
         return errors.Invalid(f"/: not JSON: {reason}", errors=[FieldError("", f"not JSON: {reason}")])
     family = BY_STATUS.get(error.status_code)

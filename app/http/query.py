@@ -162,7 +162,7 @@ async def known_query(request: Request) -> None:
     route = request.scope.get("route")
     if request.scope["query_string"] and isinstance(route, APIRoute):
         if route.endpoint not in _known:
-            # Query parameters of a route by its OpenAPI entry, and those that are lists
+            # The OpenAPI entry says which; generated without response models, which take a second for some routes
             plain = APIRoute(route.path, route.endpoint, response_model=None, openapi_extra=route.openapi_extra)
             (operations,) = get_openapi(title="", version="", routes=[plain])["paths"].values()
             parameters = [one for one in operations["get"].get("parameters", ()) if one["in"] == "query"]

@@ -67,7 +67,7 @@ class NetworkPolicy:
         if missing:
             raise IncompatibleArtifact(f"the network lacks {', '.join(missing)}")
         check_layers(arrays)
-        # Check that each layer's input width is the output width before it; raises IncompatibleArtifact if it isn't
+        # Check that each layer's input width is the output width before it
         trunk = layers[: len(config["layers"])]
         for before, after in [*pairwise(trunk), *((last, head) for last in trunk[-1:] for head in heads)]:
             given, read = len(arrays[f"{before}.weight"]), arrays[f"{after}.weight"].shape[1]

@@ -273,7 +273,7 @@ def _restore(settings: Settings, file: Path, force: bool) -> None:
         raise BackupError("the database is not empty; name another, or replace all that it holds with --force")
     if embedded:
         database = Path(url.database or "")
-        # Check that no other process has the database file open; raises BackupError if one has
+        # Check that no other process has the database file open
         for process in psutil.process_iter():
             with contextlib.suppress(psutil.Error):  # it has ended, or is another user's
                 if process.pid != os.getpid() and any(Path(one.path) == database for one in process.open_files()):

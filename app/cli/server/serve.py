@@ -262,7 +262,7 @@ def run(settings: Settings, sockets: list[socket.socket]) -> None:
         server = Server(configuration(settings, database))
         _stop_on_signals(server)
         lease.sweep(database, settings, is_gone)
-        # Accept connections from now on; raises StartupError if another process took the port since it was bound
+        # Accept connections from now on; another process may have taken the port since it was bound
         for one in sockets:
             try:
                 one.listen()

@@ -91,7 +91,6 @@ def _one(path: Path, options: Options, found: list[Json], output: Console, notes
     found.append(entry)
     complaints, status = list[str](), DONE
     try:
-        # Read a file; raise OSError if that is impossible, InvalidInput for issues or tasks larger than ``processors``
         reading = FORMATS[options.format].read(path, **options.reading)
         if options.processors is not None:
             refuse(misfits(reading.trace, pool(options.processors), reading.where))
