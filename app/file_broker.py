@@ -83,6 +83,7 @@ class Channel(virtual.Channel):
 class Transport(virtual.Transport):
     """Kombu transport over the folder, with one state of bindings per process."""
 
+    Channel = Channel
     global_state = virtual.BrokerState()
     driver_type = driver_name = "filesystem"
     implements = virtual.Transport.implements.extend(asynchronous=False, exchange_type=frozenset(["direct"]))

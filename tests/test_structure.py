@@ -138,7 +138,7 @@ class Size(NamedTuple):
     functions: float
 
 
-LARGEST = {"app": Size(56_866, 304, 60.1), "workers": Size(36_870, 154, 68.7)}
+LARGEST = {"app": Size(56_867, 304, 60.1), "workers": Size(36_870, 154, 68.7)}
 """None of these may grow but for what learning brings, at most 2,000 lines in kind ``iterative`` and 2,500 in the
 others; they come down to 41,000 lines in 230 files, and 27,000 in 140, with 45 functions."""
 LONGEST_MODULE = 620
