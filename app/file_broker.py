@@ -52,7 +52,9 @@ class Channel(virtual.Channel):
             except OSError:
                 continue  # another worker was faster
             except (ValueError, TypeError, KeyError, AttributeError):
-                self._put_aside(file)
+                with suppress(OSError):
+                    file.rename(file.with_name(file.name + REFUSED_SUFFIX))
+                    logger.warning("%s holds no message and is put aside; its job, if any, waits for the sweeper", file)
                 continue
             try:
                 file.unlink()
@@ -67,12 +69,6 @@ class Channel(virtual.Channel):
             return sorted(self.folder.glob(f"*.{queue}.msg"))
         except OSError:  # the folder has been taken away; the next message makes another
             return []
-
-    @staticmethod
-    def _put_aside(file: Path) -> None:
-        with suppress(OSError):
-            file.rename(file.with_name(file.name + REFUSED_SUFFIX))
-            logger.warning("%s holds no message and is put aside; its job, if any, waits for the sweeper", file)
 
     def _size(self, queue: str) -> int:
         return len(self._messages(queue))

@@ -1,8 +1,8 @@
 """The application: `create_app()` combines settings, database, gateway, error handlers and routers.
 
-A noun's `endpoints` module exports `router`, and optionally `hot_routes`, which the gateway serves, with their OpenAPI
-entries `openapi_paths` (`{path: {method: operation}}`) and components `openapi_schemas`. Background tasks belong in the
-router's lifespan.
+The module `endpoints` of each noun of the table `app.nouns` exports `router`, and optionally `hot_routes`, which the
+gateway serves, with their OpenAPI entries `openapi_paths` (`{path: {method: operation}}`) and components
+`openapi_schemas`. Background tasks belong in the router's lifespan.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import logging
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from functools import cache
+from importlib import import_module
 from types import ModuleType
 from typing import Any
 
@@ -21,19 +22,12 @@ from prometheus_client import GC_COLLECTOR, PLATFORM_COLLECTOR, PROCESS_COLLECTO
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from app import queue
-from app.agents import endpoints as agents
-from app.audit import endpoints as audit
 from app.charts.text import use_currency
 from app.dashboard import api_docs
 from app.dashboard import endpoints as dashboard
 from app.dashboard.rendering import error_page
 from app.database.engine import Database
-from app.decisions import endpoints as decisions
 from app.decisions.service import CompiledWorkloads, StateDecisions
-from app.domain_models import endpoints as domain_models
-from app.drift import endpoints as drift
-from app.evaluations import endpoints as evaluations
-from app.exogenous import endpoints as exogenous
 from app.http import health, problems
 from app.http.caller import Quotas
 from app.http.dependencies import Problem
@@ -42,53 +36,30 @@ from app.http.gateway import Gateway
 from app.http.health import LogMeter, ReadinessChecks, RequestMeter, ServiceCollector, observer
 from app.http.problems import SERVERS, document_keys, only_unions
 from app.http.query import known_query, storable
-from app.jobs import endpoints as jobs
-from app.keys import endpoints as keys
 from app.keys.access import Access, document_access
 from app.keys.guard import KeyGuard
 from app.keys.ring import KeyRing, Rates
 from app.keys.service import RunTokens
-from app.retention import endpoints as retention
-from app.runs import endpoints as runs
+from app.nouns import NOUNS
 from app.runs.deciding import StartedRuns
 from app.runs.outcomes import Staleness
 from app.runs.reporter import Reporter
-from app.samples import endpoints as samples
 from app.settings import Settings, get_settings
 from app.telemetry.counts import TenantCounter, drift_counter
-from app.workloads import endpoints as workloads
 from app.workloads.snapshot import WorkloadCache
 
 logger = logging.getLogger(__name__)
 
-NOUNS: Sequence[ModuleType] = (
-    workloads,
-    samples,
-    exogenous,
-    domain_models,
-    agents,
-    drift,
-    retention,
-    evaluations,
-    jobs,
-    runs,
-    decisions,
-    keys,
-    audit,
-)
+ENDPOINTS: Sequence[ModuleType] = [import_module(f"app.{package}.endpoints") for package in NOUNS]
+"""The nouns' modules of routes; an entry of the table without one fails here."""
 
 DESCRIPTION = """Allocation as a service: register a workload, upload samples of past executions, fit a domain model,
 train an agent, and get the next resource step for each reported iteration."""
 
 TAGS = [
-    {"name": "workloads", "x-cli": "workload", "description": "Manage workloads."},
-    {"name": "samples", "x-cli": "samples", "description": "Manage samples: executions that models are fitted to."},
-    {"name": "exogenous", "x-cli": "series", "description": "Manage exogenous series, such as arrivals or prices."},
-    {"name": "models", "x-cli": "model", "description": "Manage domain models, fitted to a workload's samples."},
-    {"name": "agents", "x-cli": "agent", "description": "Manage agents."},
-    {"name": "evaluations", "x-cli": "evaluate", "description": "Manage evaluations."},
-    {"name": "jobs", "x-cli": "job", "description": "Manage jobs: fits, trainings and evaluations."},
-    {"name": "runs", "x-cli": "run", "description": "Manage runs."},
+    {"name": noun.tag, "x-cli": noun.command, "description": noun.description}
+    for noun in NOUNS.values()
+    if noun.command
 ]
 """OpenAPI tags, with the command line's noun for each."""
 
@@ -118,7 +89,7 @@ def tune_garbage_collection() -> None:
 def nouns() -> APIRouter:
     """Router with all routes except hot ones; cached per process, as building it is slow."""
     router = APIRouter(responses=documented(), dependencies=[Depends(known_query), Depends(storable)])
-    for part in (health, dashboard, api_docs, *NOUNS):
+    for part in (health, dashboard, api_docs, *ENDPOINTS):
         router.include_router(part.router)
     return router
 
@@ -158,7 +129,7 @@ def _openapi(app: FastAPI) -> dict[str, Any]:
         components = schema.setdefault("components", {}).setdefault("schemas", {})
         problem = Problem.model_json_schema(ref_template="#/components/schemas/{model}")
         components.update({**problem.pop("$defs"), "Problem": problem})
-        for noun in NOUNS:
+        for noun in ENDPOINTS:
             components.update(getattr(noun, "openapi_schemas", {}))
             for path, operations in getattr(noun, "openapi_paths", {}).items():
                 schema["paths"].setdefault(path, {}).update(operations)
@@ -221,7 +192,7 @@ def create_app(settings: Settings | None = None, database: Database | None = Non
     app.state.reporter = Reporter(
         database, app.state.compiled_workloads, app.state.drifts, started=app.state.started_runs
     )
-    hot_routes = [route for noun in NOUNS for route in getattr(noun, "hot_routes", [])]
+    hot_routes = [route for noun in ENDPOINTS for route in getattr(noun, "hot_routes", [])]
     app.router.routes += [*hot_routes, *nouns().routes]
     problems.install(app)
     meter = RequestMeter(app.state.registry)

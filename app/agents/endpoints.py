@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Header, Query, Request, Response, status
+from fastapi import Header, Query, Request, Response, status
 
 from app.agents import service
+from app.agents.repository import AGENTS
 from app.agents.schemas import AgentRead, PromotionListed, PromotionRead, PromotionRequest, ShadowRead, TrainRequest
-from app.http.dependencies import FromDatabase, Tenant, Version, WorkloadName, command, problems
+from app.http.dependencies import FromDatabase, NounRouter, Tenant, Version, WorkloadName, command, problems
 from app.http.idempotency import IdempotentPost
 from app.http.pagination import Page, Paging, page
 from app.jobs.service import JobRead
 from app.kinds.fields import Slug
+from app.workloads import service as workloads
 
-router = APIRouter(prefix="/workloads/{workload}/agents", tags=["agents"])
+router = NounRouter("agents")
 
 OCTETS = "application/octet-stream"
 
@@ -43,24 +45,18 @@ def train(
     )
 
 
-@router.get(
-    "",
-    operation_id="list_agents",
-    openapi_extra=command(
-        "agent list",
-        columns=[
-            "version",
-            "algorithm",
-            "seed",
-            "model: model_version",
-            "status",
-            "verdicts: standing",
-            "champion until: champion_until",
-            "age: created_at",
-        ],
-    ),
-    summary="List agents",
-    responses=problems(404),
+@router.lists(
+    404,
+    columns=[
+        "version",
+        "algorithm",
+        "seed",
+        "model: model_version",
+        "status",
+        "verdicts: standing",
+        "champion until: champion_until",
+        "age: created_at",
+    ],
 )
 def list_agents(
     workload: WorkloadName, request: Request, database: FromDatabase, tenant: Tenant, paging: Paging
@@ -84,29 +80,17 @@ def promotions(
     return page(request, found, service.read_promotion)
 
 
-@router.get(
-    "/{version}",
-    operation_id="read_agent",
-    openapi_extra=command("agent show"),
-    summary="Read an agent",
-    responses=problems(404),
-)
+@router.reads("/{version}")
 def get_agent(workload: WorkloadName, version: Version, database: FromDatabase, tenant: Tenant) -> AgentRead:
     """Get one version of the workload's agent, with its report."""
     return service.get(database, tenant, workload, version)
 
 
-@router.delete(
-    "/{version}",
-    status_code=status.HTTP_204_NO_CONTENT,
-    operation_id="delete_agent",
-    openapi_extra=command("agent delete"),
-    summary="Delete an agent",
-    responses=problems(404, 409, _409="It serves decisions, or something active depends on it; the cause is named."),
-)
+@router.deletes("/{version}", 409, _409="It serves decisions, or something active depends on it; the cause is named.")
 def delete(workload: WorkloadName, version: Version, database: FromDatabase, tenant: Tenant) -> None:
     """Delete a version that is not in use; its number is not reused."""
-    service.delete(database, tenant, workload, version)
+    with database.session() as session:
+        AGENTS.delete(session, workloads.require(session, tenant, workload, lock=True), version)
 
 
 @router.post(

@@ -13,10 +13,12 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from app.agents import repository
+from app.agents.repository import AGENTS
 from app.agents.schemas import GainInterval, Requirement, ShadowRead
 from app.charts.text import confidence, decimals, moment
 from app.database.engine import check_deadline
-from app.database.tables import Agent, Evaluation, Iteration, Run, Workload
+from app.database.tables import Agent, Evaluation, Iteration, Job, Run, Workload
+from app.jobs.repository import OPEN
 from app.kinds.contract.engine import DEFAULT_ROLE
 from app.kinds.contract.inputs import BrokenRow
 from app.kinds.contract.kind import Terms, changed_terms
@@ -29,6 +31,8 @@ from app.kinds.registry import KINDS, MissingKind, read_spec
 # must be trained anew, or has to be *evaluated again*.
 
 
+LARGEST_SEARCH = 100
+"""Number of newest evaluations of a workload that are searched for verdicts."""
 JUDGE = 2
 """Version of the judge of trainings and evaluations; it is raised when verdicts of earlier versions no longer hold."""
 FIRST_JUDGE = 1
@@ -86,7 +90,12 @@ class Present:
     @cached_property
     def _judged(self) -> frozenset[int]:
         """Versions of the agents that the present judge has evaluated."""
-        return repository.evaluated_versions(self.session, self.workload.id, JUDGE)
+        # Versions of the agents that this version of the judge, or a newer one, has evaluated and not called outdated
+        workload_id = self.workload.id
+        newest = select(Evaluation.verdicts).where(Evaluation.workload_id == workload_id)
+        rows = self.session.scalars(newest.order_by(Evaluation.created_at.desc()).limit(LARGEST_SEARCH))
+        found = (one for verdicts in rows for one in verdicts if one.get("judge", 1) >= JUDGE)
+        return frozenset(one["agent"] for one in found if not one.get("outdated", False))
 
     @cached_property
     def _untrainable(self) -> str:
@@ -105,7 +114,9 @@ class Present:
     @cached_property
     def _going_on(self) -> frozenset[str]:
         """Ids of the open evaluation jobs of the workload."""
-        return repository.evaluating(self.session, self.workload.id)
+        # Ids of a workload's evaluation jobs that are queued or running
+        going_on = Job.workload_id == self.workload.id, Job.type == "evaluate", Job.state.in_(OPEN)
+        return frozenset(self.session.scalars(select(Job.id).where(*going_on)))
 
     def validity(self, agent: Agent) -> VerdictValidity:
         """Whether an agent's verdict holds now, with the reason if it doesn't."""
@@ -186,7 +197,17 @@ def shadow(session: Session, workload: Workload, version: int) -> ShadowRead:
     statement = select(Iteration).where(Iteration.run_id.in_(newest)).order_by(Iteration.run_id, Iteration.iteration)
     with session.scalars(statement.execution_options(yield_per=AT_ONCE)) as rows:
         runs = [_count_decisions(run) for _, run in groupby(rows, key=lambda row: row.run_id)]
-    return _summary(workload.name, version, runs)
+    decisions, failures = sum(run.decisions for run in runs), sum(run.failures for run in runs)
+    answered = decisions - failures
+    return ShadowRead(
+        workload=workload.name,
+        agent=version,
+        runs=len(runs),
+        decisions=decisions,
+        failures=failures,
+        agreement=sum(run.agreed for run in runs) / answered if answered else None,
+        gain=interval([run.gain for run in runs]) if any(run.gain_known for run in runs) else None,
+    )
 
 
 class _ShadowCounts(NamedTuple):
@@ -212,20 +233,6 @@ def _count_decisions(run: Iterator[Iteration]) -> _ShadowCounts:
     return _ShadowCounts(decisions, failures, agreed, known, gain)
 
 
-def _summary(workload: str, version: int, runs: Sequence[_ShadowCounts]) -> ShadowRead:
-    decisions, failures = sum(run.decisions for run in runs), sum(run.failures for run in runs)
-    answered = decisions - failures
-    return ShadowRead(
-        workload=workload,
-        agent=version,
-        runs=len(runs),
-        decisions=decisions,
-        failures=failures,
-        agreement=sum(run.agreed for run in runs) / answered if answered else None,
-        gain=interval([run.gain for run in runs]) if any(run.gain_known for run in runs) else None,
-    )
-
-
 def interval(values: Sequence[float]) -> GainInterval:
     """Mean and 95 % confidence interval (Student's t) of at least one value; the bounds are None for a single one."""
     mean = fmean(values)
@@ -248,7 +255,7 @@ def standard_errors(freedom: int) -> float:
 def missing(session: Session, workload: Workload, version: int, required: Sequence[Requirement]) -> list[str]:
     """Unmet requirements of a promotion, one sentence each; empty if the evidence meets all."""
     found = {"shadow": _missing_shadow, "off_policy": _missing_off_policy}
-    agent = repository.find(session, workload.id, version)
+    agent = AGENTS.find(session, workload.id, version)
     margin = 0.0 if agent is None else _margin(agent.report)
     problems = [found[name](session, workload, version, margin) for name in dict.fromkeys(required)]
     return [text for text in problems if text]
@@ -283,7 +290,7 @@ def _missing_off_policy(session: Session, workload: Workload, version: int, marg
         select(Evaluation.report)
         .where(Evaluation.workload_id == workload.id)
         .order_by(Evaluation.created_at.desc())
-        .limit(repository.LARGEST_SEARCH)
+        .limit(LARGEST_SEARCH)
     )
     for report in reports:
         scored = (report.get("off_policy") or {}).get(str(version))

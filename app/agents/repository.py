@@ -9,14 +9,10 @@ from typing import NamedTuple
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from app.database.tables import Agent, Evaluation, Job, Promotion
+from app.database.tables import Agent, Promotion
 from app.http.pagination import PageRequest, Slice, json_size, paginate
-from app.jobs.repository import OPEN
-
-LARGEST_SEARCH = 100
-"""Number of newest evaluations of a workload that are searched for verdicts."""
-LARGEST_HEADER = 32_768
-"""Bytes at the beginning of an artifact that are read to find its header."""
+from app.retention import held
+from app.workloads.versions import Versions
 
 
 class Artifact(NamedTuple):
@@ -28,14 +24,7 @@ class Artifact(NamedTuple):
     artifact: bytes
 
 
-def find(session: Session, workload_id: str, version: int) -> Agent | None:
-    """One version of a workload's agent, without its artifact; None if there is none."""
-    return session.scalar(select(Agent).where(Agent.workload_id == workload_id, Agent.version == version))
-
-
-def latest_version(session: Session, workload_id: str) -> int | None:
-    """Newest version of a workload's agents; None if it has none."""
-    return session.scalar(select(func.max(Agent.version)).where(Agent.workload_id == workload_id))
+AGENTS = Versions(Agent, "agents", "train", held.agents)
 
 
 def steps_per_second(session: Session, workload_id: str) -> float | None:
@@ -45,14 +34,6 @@ def steps_per_second(session: Session, workload_id: str) -> float | None:
     )
     rates = (float(report.get("steps_per_second") or 0) for report in reports.yield_per(1))
     return next((rate for rate in rates if rate > 0), None)
-
-
-def list_agents(session: Session, workload_id: str, request: PageRequest) -> Slice[Agent]:
-    """One page of a workload's agents, newest first, without artifacts."""
-    statement = select(Agent).where(Agent.workload_id == workload_id)
-    return paginate(
-        session, statement, [Agent.version], request, descending=True, weigh=lambda row: json_size(row.report)
-    )
 
 
 def promotions(session: Session, workload_id: str, request: PageRequest) -> Slice[Promotion]:
@@ -113,17 +94,3 @@ def last_promotion_of(session: Session, workload_id: str, role: str, version: in
         Promotion.workload_id == workload_id, Promotion.role == role, Promotion.agent_version == version
     )
     return session.scalar(statement.order_by(Promotion.created_at.desc(), Promotion.id.desc()).limit(1))
-
-
-def evaluated_versions(session: Session, workload_id: str, judge: int) -> frozenset[int]:
-    """Versions of the agents that this version of the judge, or a newer one, has evaluated and not called outdated."""
-    newest = select(Evaluation.verdicts).where(Evaluation.workload_id == workload_id)
-    rows = session.scalars(newest.order_by(Evaluation.created_at.desc()).limit(LARGEST_SEARCH))
-    found = (one for verdicts in rows for one in verdicts if one.get("judge", 1) >= judge)
-    return frozenset(one["agent"] for one in found if not one.get("outdated", False))
-
-
-def evaluating(session: Session, workload_id: str) -> frozenset[str]:
-    """Ids of a workload's evaluation jobs that are queued or running."""
-    going_on = Job.workload_id == workload_id, Job.type == "evaluate", Job.state.in_(OPEN)
-    return frozenset(session.scalars(select(Job.id).where(*going_on)))

@@ -13,7 +13,7 @@ from app import queue
 from app.agents import combinations, evidence, repository
 from app.agents.algorithms import AUTO_SEEDS
 from app.agents.evidence import JUDGE, Present
-from app.agents.repository import ServicePeriod
+from app.agents.repository import AGENTS, ServicePeriod
 from app.agents.schemas import (
     AgentRead,
     AgentStatus,
@@ -26,8 +26,8 @@ from app.agents.schemas import (
 from app.audit import service as audit
 from app.database.engine import Database
 from app.database.tables import Agent, Champion, Promotion, Workload
-from app.domain_models import repository as models
 from app.domain_models import service as domain_models
+from app.domain_models.repository import MODELS
 from app.errors import Conflict, FieldError, Invalid, NotFound
 from app.http.caller import current_quotas
 from app.http.idempotency import Record, no_record
@@ -38,7 +38,6 @@ from app.kinds.contract.engine import DEFAULT_ROLE
 from app.kinds.contract.inputs import stored
 from app.kinds.registry import KINDS, read_spec
 from app.policies.artifact import by_role, save_roles
-from app.retention import held
 from app.workloads import service as workloads
 
 LONGEST_REASON = 1024
@@ -100,8 +99,8 @@ def _check_length(session: Session, workload: Workload, request: TrainRequest) -
 
 def _model_version(session: Session, workload: Workload, version: int | None) -> int | None:
     if version is not None:
-        return domain_models.require(session, workload, version).version
-    newest = models.latest_version(session, workload.id)
+        return MODELS.require(session, workload, version).version
+    newest = MODELS.newest(session, workload.id)
     if newest is not None:
         return newest
     domain_models.require_samples(session, workload)
@@ -114,21 +113,11 @@ def _model_version(session: Session, workload: Workload, version: int | None) ->
     )
 
 
-def require(session: Session, workload: Workload, version: int) -> Agent:
-    """One version of a workload's agent; raises NotFound if there is none."""
-    agent = repository.find(session, workload.id, version)
-    if agent is None:
-        newest = repository.latest_version(session, workload.id)
-        known = f"the newest is {newest}" if newest else f"train one with POST /workloads/{workload.name}/agents"
-        raise NotFound(f"workload {workload.name!r} has no agent {version}; {known}")
-    return agent
-
-
 def require_start(session: Session, workload: Workload, version: int) -> Agent:
     """The agent that a training continues; raises Invalid if the workload has no agent of that version."""
-    agent = repository.find(session, workload.id, version)
+    agent = AGENTS.find(session, workload.id, version)
     if agent is None:
-        newest = repository.latest_version(session, workload.id)
+        newest = AGENTS.newest(session, workload.id)
         known = f"the newest is {newest}" if newest else "there is none yet"
         message = f"must be the version of an agent of {workload.name!r}; {known}"
         raise Invalid(f"start_from {message}", errors=[FieldError("/start_from", message, version)])
@@ -177,14 +166,14 @@ def get(database: Database, tenant: str, name: str, version: int) -> AgentRead:
     """One version of a workload's agent, with its report; raises NotFound if there is no such workload or version."""
     with database.reading() as session:
         workload = workloads.require(session, tenant, name)
-        return to_response(session, workload, [require(session, workload, version)], whole=True)[0]
+        return to_response(session, workload, [AGENTS.require(session, workload, version)], whole=True)[0]
 
 
 def list_agents(database: Database, tenant: str, name: str, request: PageRequest) -> Slice[AgentRead]:
     """One page of a workload's agents, newest first, without pictures; raises NotFound without such a workload."""
     with database.reading() as session:
         workload = workloads.require(session, tenant, name)
-        found = repository.list_agents(session, workload.id, request)
+        found = AGENTS.page(session, workload.id, request)
         return Slice(to_response(session, workload, found.rows), found.cursor)
 
 
@@ -192,23 +181,7 @@ def shadow(database: Database, tenant: str, name: str, version: int) -> ShadowRe
     """Decisions of an agent as a shadow, with gain; raises NotFound if there is no such workload or version."""
     with database.reading() as session:
         workload = workloads.require(session, tenant, name)
-        return evidence.shadow(session, workload, require(session, workload, version).version)
-
-
-def delete(database: Database, tenant: str, name: str, version: int) -> None:
-    """Delete a version that nothing active depends on.
-
-    Raises:
-        Conflict: it serves decisions, a rollback would restore it, a run has it as its shadow, or a job needs it.
-        NotFound: there is no such workload or version.
-    """
-    with database.session() as session:
-        workload = workloads.require(session, tenant, name, lock=True)
-        agent = require(session, workload, version)
-        held.refuse(f"agent {version} of {workload.name!r}", held.agents(session, workload.id).get(version, ()))
-        held.forget_version(workload, agent=version)
-        session.delete(agent)
-        audit.add(session, tenant, "agent.delete", f"workload {workload.name}", {"version": version})
+        return evidence.shadow(session, workload, AGENTS.require(session, workload, version).version)
 
 
 class PolicyFile(NamedTuple):
@@ -228,7 +201,7 @@ def policy(database: Database, tenant: str, name: str, version: int, role: str |
     """
     with database.reading() as session:
         workload = workloads.require(session, tenant, name)
-        data = require(session, workload, version).artifact
+        data = AGENTS.require(session, workload, version).artifact
         if role is not None:
             data = _of_role(data, version, _role(workload, role))
     of_role = "" if role is None else f"-{role}"
@@ -255,7 +228,7 @@ def promote(database: Database, tenant: str, name: str, version: int, request: P
     with database.session() as session:
         workload = workloads.require(session, tenant, name, lock=True)
         role = _role(workload, request.role)
-        require(session, workload, version)
+        AGENTS.require(session, workload, version)
         lacking = evidence.missing(session, workload, version, request.require)
         if lacking:
             raise Conflict(f"agent {version} of {workload.name!r} is not promoted: {'; '.join(lacking)}")
@@ -276,9 +249,15 @@ def rollback(database: Database, tenant: str, name: str, version: int, request: 
     """
     with database.session() as session:
         workload = workloads.require(session, tenant, name, lock=True)
-        require(session, workload, version)
+        AGENTS.require(session, workload, version)
         role = _role(workload, request.role)
-        _require_champion(workload, role, version)
+        champion = workload.champion(role)
+        if champion != version:
+            present = "a heuristic" if champion is None else f"agent {champion}"
+            where = "" if role == DEFAULT_ROLE else f" in role {role!r}"
+            raise Conflict(
+                f"agent {version} isn't the champion of {workload.name!r}{where}: {present} answers at present"
+            )
         restored = before(session, workload, role, version)
         earlier = None if restored is None else before(session, workload, role, restored)
         why = request.reason or f"rolled back from agent {version}"
@@ -321,18 +300,10 @@ def _role(workload: Workload, role: str) -> str:
     return role
 
 
-def _require_champion(workload: Workload, role: str, version: int) -> None:
-    champion = workload.champion(role)
-    if champion != version:
-        present = "a heuristic" if champion is None else f"agent {champion}"
-        where = "" if role == DEFAULT_ROLE else f" in role {role!r}"
-        raise Conflict(f"agent {version} isn't the champion of {workload.name!r}{where}: {present} answers at present")
-
-
 def before(session: Session, workload: Workload, role: str, version: int) -> int | None:
     """Version that a rollback of this champion restores, its nearest existing predecessor; None: the heuristics."""
     seen, previous = set[int](), _previous(session, workload, role, version)
-    while previous is not None and repository.find(session, workload.id, previous) is None:
+    while previous is not None and AGENTS.find(session, workload.id, previous) is None:
         if previous in seen:
             return None
         seen.add(previous)
@@ -363,7 +334,7 @@ class Change(NamedTuple):
 
 def install(session: Session, workload: Workload, change: Change, role: str = DEFAULT_ROLE) -> None:
     """Change a role's champion and record the promotion, in the caller's transaction, which has locked the workload."""
-    agent = None if change.version is None else require(session, workload, change.version)
+    agent = None if change.version is None else AGENTS.require(session, workload, change.version)
     if agent is None:
         del workload.champions[role]
     elif role in workload.champions:
@@ -440,7 +411,7 @@ def publish(session: Session, workload_id: str, trained: TrainingResult) -> int:
         Invalid: it is to be promoted, and the workload has no such role.
     """
     workload = session.get_one(Workload, workload_id, with_for_update=True)
-    version = held.next_version(repository.latest_version(session, workload_id), workload.deleted_agent)
+    version = AGENTS.following(session, workload)
     agent = Agent(
         tenant=workload.tenant,
         workload_id=workload_id,
@@ -481,7 +452,7 @@ def newest(versions: Mapping[str, int | None]) -> int | None:
 def answering(session: Session, workload: Workload) -> bytes | None:
     """The artifact of the champions in ``rivals``, joined if there are several; None if heuristics serve all roles."""
     versions = {role: version for role, version in rivals(workload).items() if version is not None}
-    found = {role: require(session, workload, version) for role, version in versions.items()}
+    found = {role: AGENTS.require(session, workload, version) for role, version in versions.items()}
     if DEFAULT_ROLE in found or not found:
         return found[DEFAULT_ROLE].artifact if found else None
     return save_roles({role: _of_role(one.artifact, one.version, role) for role, one in found.items()})

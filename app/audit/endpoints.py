@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Header, Query, Request
+from fastapi import Header, Query, Request
 
 from app.audit import service
 from app.audit.service import AuditRead
-from app.http.dependencies import FromDatabase, Tenant, problems
+from app.http.dependencies import FromDatabase, NounRouter, Tenant, problems
 from app.http.pagination import Page, Paging, join_pieces, page
 from app.http.streams import PiecewiseResponse
 
-router = APIRouter(tags=["audit"])
+router = NounRouter("audit")
 
 EXPORTS = {"text/csv": service.as_csv, "application/x-ndjson": service.as_ndjson}
 _TEXT: dict[str, Any] = {"schema": {"type": "string"}}
 
 
 @router.get(
-    "/audit",
+    "",
     operation_id="list_audit",
     summary="List audit records",
     response_model=Page[AuditRead],

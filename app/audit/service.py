@@ -8,14 +8,14 @@ from datetime import datetime
 from typing import Any
 
 from pydantic import BaseModel, Field
+from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from app.audit import repository
 from app.database.base import new_id, utc_now
 from app.database.engine import Database
 from app.database.tables import AuditEntry
 from app.http.caller import current_caller
-from app.http.pagination import MAXIMUM_LIMIT, PageRequest, Slice
+from app.http.pagination import MAXIMUM_LIMIT, PageRequest, Slice, json_size, paginate
 from app.kinds.columns import csv_writer
 
 # API schemas of the audit log.
@@ -50,8 +50,7 @@ def add(session: Session, tenant: str, action: str, target: str, detail: dict[st
     requests.
     """
     caller = current_caller.get()
-    repository.add(
-        session,
+    session.add(
         AuditEntry(
             id=new_id(),
             tenant=tenant,
@@ -81,8 +80,21 @@ def to_response(row: AuditEntry) -> AuditRead:
 
 def list_entries(database: Database, tenant: str | None, request: PageRequest, action: str | None) -> Slice[AuditEntry]:
     """One page of audit entries, newest first, of a tenant and an action (or its prefix); None: of all."""
+    statement = select(AuditEntry)
+    if tenant is not None:
+        statement = statement.where(AuditEntry.tenant == tenant)
+    if action is not None:
+        of_prefix = AuditEntry.action.startswith(f"{action}.", autoescape=True)
+        statement = statement.where((AuditEntry.action == action) | of_prefix)
     with database.reading() as session:
-        return repository.list_entries(session, tenant, request, action)
+        return paginate(
+            session,
+            statement,
+            [AuditEntry.created_at, AuditEntry.id],
+            request,
+            descending=True,
+            weigh=lambda row: json_size([row.actor, row.target, row.detail]),
+        )
 
 
 def every(database: Database, tenant: str | None, action: str | None = None) -> Iterator[AuditRead]:

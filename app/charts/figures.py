@@ -377,7 +377,10 @@ def learning(
     """
     names = list(dict.fromkeys(one.name for one in learnt))
     x = span("steps", "environment steps", axis={"format": "~s"})
-    scale = _scale([*(one.value for one in learnt), *marks.values()])
+    # A symmetric logarithmic scale if the largest value is at least 20 times the smallest, else the default ({})
+    values = [*(one.value for one in learnt), *marks.values()]
+    sizes = [abs(value) for value in values if value]
+    scale = {} if not sizes or max(sizes) < WIDE * min(sizes) else {"type": "symlog", "constant": min(sizes)}
     y = quantity("value", "training return", zero=False, scale=scale)
     rules = [{"name": name, "value": value} for name, value in marks.items()]
     colour = {"color": colour_channel("name", names)} if len(names) > 1 else {}
@@ -393,11 +396,3 @@ def learning(
     )
     table = [[one.name, one.steps, one.value] for one in learnt] + [[name, None, v] for name, v in marks.items()]
     return Figure("Training return", told, spec, ["of", "steps", "training return"], table)
-
-
-def _scale(values: Sequence[float]) -> dict[str, Any]:
-    """A symmetric logarithmic scale if the largest value is at least 20 times the smallest, else the default ({})."""
-    sizes = [abs(value) for value in values if value]
-    if not sizes or max(sizes) < WIDE * min(sizes):
-        return {}
-    return {"type": "symlog", "constant": min(sizes)}

@@ -89,20 +89,6 @@ def counts(title: str, axis: str, found: Mapping[str, Course], width: float, tol
 
     ``axis`` labels the counts; ``told``: sentences that explain the marks.
     """
-    rows = _stack_rows(found, width)
-    encoding = {
-        "x": time([row["at"] for row in rows]),
-        "x2": {"field": "until"},
-        "y": quantity("low", axis, axis=count_axis(row["high"] for row in rows)),
-        "y2": {"field": "high"},
-        "color": colour_channel("name", list(found)),
-        "tooltip": _tips("count", axis),
-    }
-    spec = layer_charts(layer("rect", "block", rows, encoding))
-    return Figure(title, told, spec, ["of", "seconds", axis], [[r["name"], r["at"], r["count"]] for r in rows])
-
-
-def _stack_rows(found: Mapping[str, Course], width: float) -> list[Json]:
     tops: dict[float, float] = {}
     rows: list[Json] = []
     for name, course in found.items():
@@ -113,7 +99,16 @@ def _stack_rows(found: Mapping[str, Course], width: float) -> list[Json]:
                 rows.append(
                     {"name": name, "at": at, "until": at + width, "low": low, "high": low + count} | {"count": count}
                 )
-    return rows
+    encoding = {
+        "x": time([row["at"] for row in rows]),
+        "x2": {"field": "until"},
+        "y": quantity("low", axis, axis=count_axis(row["high"] for row in rows)),
+        "y2": {"field": "high"},
+        "color": colour_channel("name", list(found)),
+        "tooltip": _tips("count", axis),
+    }
+    spec = layer_charts(layer("rect", "block", rows, encoding))
+    return Figure(title, told, spec, ["of", "seconds", axis], [[r["name"], r["at"], r["count"]] for r in rows])
 
 
 def shares(
@@ -128,7 +123,10 @@ def shares(
     shown = names if len(names) <= MOST_NAMES else names[: MOST_NAMES - 1]
     legend = shown if len(names) <= MOST_NAMES else [*shown, OTHERS]
     rows: list[Json] = []
-    for (at, had), (until, _) in pairwise(_changing_moments(moments)):
+    # The moments at which any amount changes, and the last one
+    found = [*moments[:1]]
+    found += [after for before, after in pairwise(moments) if after[1] != before[1]]
+    for (at, had), (until, _) in pairwise(found if found[-1:] == [*moments[-1:]] else [*found, moments[-1]]):
         low = 0.0
         for name in names:
             high = low + had.get(name, 0.0)
@@ -148,13 +146,6 @@ def shares(
     spec = layer_charts(layer("rect", "block", rows, encoding), limit)
     table = [[r["name"], r["at"], r["until"], r["high"] - r["low"]] for r in rows]
     return Figure(title, told, spec, ["of", "from", "to", axis], table)
-
-
-def _changing_moments(moments: Sequence[tuple[float, Mapping[str, float]]]) -> list[tuple[float, Mapping[str, float]]]:
-    """The moments at which any amount changes, and the last one."""
-    found = [*moments[:1]]
-    found += [after for before, after in pairwise(moments) if after[1] != before[1]]
-    return found if found[-1:] == [*moments[-1:]] else [*found, moments[-1]]
 
 
 def shade_interval(figure: Figure, start: float, end: float) -> Figure:
@@ -258,7 +249,9 @@ def measured(name: str, points: Sequence[Point], band: Sequence[Expected], targe
     ``told``: sentences that explain the marks.
     """
     marks = [point._asdict() for point in points]
-    top = _top(points, band, target)
+    # Upper limit of the chart if the band is more than twice as high as all measurements, else None
+    most = max([*(one.value for one in points), *([] if target is None else [target])], default=0.0)
+    top = ROOM * most if most > 0 and max((one.high for one in band), default=0.0) > FAR * most else None
     x, y = span("iteration"), quantity("value", name, scale={} if top is None else {"domainMax": top})
     spec = layer_charts(
         layer(
@@ -278,12 +271,6 @@ def measured(name: str, points: Sequence[Point], band: Sequence[Expected], targe
     return Figure(
         name, told, spec, ["iteration", "measured", "expected from", "to"], [_row(one, expected) for one in points]
     )
-
-
-def _top(points: Sequence[Point], band: Sequence[Expected], target: float | None) -> float | None:
-    """Upper limit of the chart if the band is more than twice as high as all measurements, else None."""
-    most = max([*(one.value for one in points), *([] if target is None else [target])], default=0.0)
-    return ROOM * most if most > 0 and max((one.high for one in band), default=0.0) > FAR * most else None
 
 
 def _row(point: Point, expected: dict[int, Expected]) -> list[object]:

@@ -60,7 +60,10 @@ class Commands(TyperGroup):
 
         for point in sorted(entry_points(group=GROUP), key=lambda point: point.name):
             for name, command in _commands_of(point).items():
-                _join(self.commands.setdefault(name, command), command)
+                # Merge the commands of two groups of the same name; the first of equal names is kept
+                kept = self.commands.setdefault(name, command)
+                if kept is not command and isinstance(kept, TyperGroup) and isinstance(command, TyperGroup):
+                    kept.commands = {**command.commands, **kept.commands}
 
 
 @contextmanager
@@ -87,12 +90,6 @@ def _report_errors() -> Iterator[None]:
 def _end(line: str, status: int, error: BaseException | None) -> NoReturn:
     typer.echo(line, err=True)
     raise typer.Exit(status) from error
-
-
-def _join(kept: Any, other: Any) -> None:
-    """Merge the commands of two groups of the same name; the first of equal names is kept."""
-    if kept is not other and isinstance(kept, TyperGroup) and isinstance(other, TyperGroup):
-        kept.commands = {**other.commands, **kept.commands}
 
 
 def _commands_of(point: EntryPoint) -> Mapping[str, Any]:

@@ -6,20 +6,17 @@ import re
 from typing import Any
 
 from app.cli.options import ABSENT, FORBIDDEN, REFUSED, UNREACHABLE
+from app.nouns import NOUNS
 
 Json = dict[str, Any]
 MOST_FIELDS = 3
 """Number of invalid fields named in one line."""
 LISTS = {
-    "workload": "workload list",
-    "execution": "samples list WORKLOAD",
-    "model": "model list WORKLOAD",
-    "agent": "agent list WORKLOAD",
-    "run": "run list",
-    "job": "job list",
-    "evaluation": "evaluate list",
-    "series": "series list WORKLOAD",
+    noun.item: f"{noun.command} list{' WORKLOAD' if noun.path.startswith('/workloads/{') else ''}"
+    for noun in NOUNS.values()
+    if noun.command
 }
+"""Command that lists a noun's items, by what errors call one of them."""
 UNAUTHORISED = 401
 REMEDIES = {
     UNAUTHORISED: "set STEWARD_API_KEY to a key; `steward key create` makes one where the database is",

@@ -12,8 +12,9 @@ from urllib.parse import quote, urljoin
 
 import typer
 
-from app.cli.operations import CHAMPION, KEYS, NAMED, NEWEST, Json, Operation, Option, document, operations
+from app.cli.operations import CHAMPION, KEYS, NAMED, NEWEST, Json, Operation, Option, operations
 from app.cli.options import SERVICE, STATUSES, AsJson, Url
+from app.nouns import Noun
 
 # Shell completion with names from the service; nothing is completed if it doesn't respond in time.
 
@@ -87,21 +88,20 @@ Out = Annotated[Path, typer.Option(help="File to write.")]
 ROWS = 50
 
 
-def group(noun: str, *, without: Sequence[str] = (), more: str = "", cls: Any = None) -> typer.Typer:
+def group(noun: Noun, *, without: Sequence[str] = (), more: str = "", cls: Any = None) -> typer.Typer:
     """A group with one command per operation of a noun.
 
     Args:
-        noun: first word of the commands.
+        noun: the noun, whose commands begin with its ``command``.
         without: verbs that the caller adds itself.
-        more: addition to the tag's description in the help.
+        more: addition to the noun's description in the help.
         cls: class of the group.
     """
-    (tag,) = (tag for tag in document()["tags"] if tag["x-cli"] == noun)
-    text = f"{tag['description'].rstrip('.')}; {more}" if more else tag["description"]
-    made = typer.Typer(name=noun, help=text, no_args_is_help=True, cls=cls)
+    text = f"{noun.description.rstrip('.')}; {more}" if more else noun.description
+    made = typer.Typer(name=noun.command, help=text, no_args_is_help=True, cls=cls)
     for line, operation in operations().items():
         first, _, verb = line.partition(" ")
-        if first == noun and verb not in without:
+        if first == noun.command and verb not in without:
             made.command(verb, help=operation.help, short_help=operation.summary, epilog=STATUSES)(_command(operation))
     return made
 

@@ -16,28 +16,33 @@ from app.cli.commands import Defaulting
 from app.cli.nouns import Fields, File, Wait, Workload, executions, group, names_of, place
 from app.cli.operations import CHAMPION, NEWEST, operations
 from app.cli.options import LEVELS, SERVICE, STATUSES, AsJson, Margin, Plot, Url
+from app.nouns import NOUNS
 
 
 def register(cli: typer.Typer) -> None:
-    """Add a group for each noun of the API to the ``steward`` command, and ``forecast``, ``train``, ``mcp``."""
-    runs = group("run", cls=Runs, more="`steward run -- COMMAND` launches one.")
-    runs.command(cls=PassedOn)(launch)
-    evaluations = group(
-        "evaluate", without=("show", "create"), cls=Defaulting, more="`steward evaluate WORKLOAD` creates one."
-    )
-    evaluations.command("show", epilog=STATUSES)(show_evaluation)
-    evaluations.command("create")(evaluate)
-    agents = group("agent", without=("show", "create"))
-    agents.command("show")(show_agent)
-    agents.command("create")(train)
-    agents.command()(graph)
-    samples = group("samples", without=("create", "export"))
-    samples.command("create")(upload)
-    samples.command()(export)
-    jobs = group("job")
-    jobs.command("create", epilog=STATUSES)(queue)
-    for noun in (runs, evaluations, agents, samples, group("workload"), group("series"), group("model"), jobs):
-        cli.add_typer(noun)
+    """Add a group for each noun of the API to the ``steward`` command, and ``forecast``, ``train`` and ``mcp``."""
+    own: dict[str, dict[str, Any]] = {  # verbs that are written here, and what else a group has of its own
+        "run": {"cls": Runs, "more": "`steward run -- COMMAND` launches one."},
+        "evaluate": {
+            "cls": Defaulting,
+            "more": "`steward evaluate WORKLOAD` creates one.",
+            "without": ("show", "create"),
+        },
+        "agent": {"without": ("show", "create")},
+        "samples": {"without": ("create", "export")},
+    }
+    groups = {noun.command: group(noun, **own.get(noun.command, {})) for noun in NOUNS.values() if noun.command}
+    groups["run"].command(cls=PassedOn)(launch)
+    groups["evaluate"].command("show", epilog=STATUSES)(show_evaluation)
+    groups["evaluate"].command("create")(evaluate)
+    groups["agent"].command("show")(show_agent)
+    groups["agent"].command("create")(train)
+    groups["agent"].command()(graph)
+    groups["samples"].command("create")(upload)
+    groups["samples"].command()(export)
+    groups["job"].command("create", epilog=STATUSES)(queue)
+    for made in groups.values():
+        cli.add_typer(made)
     for command in (forecast, train, mcp):
         cli.command()(command)
 

@@ -31,19 +31,20 @@ def load(database: Database, tenant: str, settings: Settings, kind: str) -> str:
     spec = parse_spec({"kind": kind, **example.spec})
     name = workloads.register(database, tenant, spec).name
     media, body = max(example.samples.items(), key=lambda given: len(given[1]))
-    stored = samples.upload(database, tenant, name, _upload(kind, media, body, settings))
+    named = KINDS[kind].samples.formats[media].named
+    stored = samples.upload(
+        database,
+        tenant,
+        name,
+        samples.Upload(
+            media_type=media,
+            name="example" if named else None,
+            chunks=iter([body]),
+            gzip=False,
+            limit_bytes=settings.upload_limit_bytes,
+            json_limit_bytes=settings.json_limit_bytes,
+        ),
+    )
     if stored.accepted and KINDS[kind].simulated:
         domain_models.request_fit(database, tenant, name, FitRequest())
     return name
-
-
-def _upload(kind: str, media: str, body: bytes, settings: Settings) -> samples.Upload:
-    named = KINDS[kind].samples.formats[media].named
-    return samples.Upload(
-        media_type=media,
-        name="example" if named else None,
-        chunks=iter([body]),
-        gzip=False,
-        limit_bytes=settings.upload_limit_bytes,
-        json_limit_bytes=settings.json_limit_bytes,
-    )

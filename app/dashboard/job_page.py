@@ -54,22 +54,28 @@ def page(database: Database, tenant: str, identifier: str) -> JobPage:
         events = list(session.scalars(newest.limit(MOST_EVENTS)))[::-1]
     shown_events = [*pairwise([None, *events])][-SHOWN_EVENTS:]
     lines = [_line(event, before.data if before else {}) for before, event in reversed(shown_events) if event]
-    return JobPage(job, row.request, job.state not in FINAL_STATES, _figures(events, _marks(events)), lines)
-
-
-def _marks(events: Sequence[JobEvent]) -> Mapping[str, float]:
-    """Training returns of the plan and the best heuristics, by label; empty if unknown."""
+    # Training returns of the plan and the best heuristics, by label; empty if unknown
     known: Mapping[str, float] = next(
         (event.data["yardsticks"] for event in reversed(events) if event.data.get("yardsticks")), {}
     )
     rules = sorted((name for name in known if name not in PLANS), key=lambda name: -known[name])
     shown = [*(name for name in PLANS if name in known), *rules[:MOST_MARKS]]
-    return {PLAN if name in PLANS else name.replace("_", " "): known[name] for name in shown}
+    return JobPage(
+        job,
+        row.request,
+        job.state not in FINAL_STATES,
+        _figures(events, {PLAN if name in PLANS else name.replace("_", " "): known[name] for name in shown}),
+        lines,
+    )
 
 
 def _figures(events: Sequence[JobEvent], marks: Mapping[str, float]) -> list[Figure]:
     learnt = [
-        LearningPoint(_training_name(event.data), event.data["steps"], event.data["episode_return"])
+        LearningPoint(
+            f"{event.data.get('algorithm', 'training')}, seed {event.data.get('seed', 0)}".replace("_", " "),
+            event.data["steps"],
+            event.data["episode_return"],
+        )
         for event in events
         if isinstance(event.data.get("episode_return"), int | float) and "steps" in event.data
     ]
@@ -86,10 +92,6 @@ def _figures(events: Sequence[JobEvent], marks: Mapping[str, float]) -> list[Fig
     learnt = list(dict.fromkeys(learnt))
     every = -(-len(learnt) // MOST_POINTS)
     return [learning(list(dict.fromkeys([*learnt[::every], learnt[-1]])), marks, caption, (PLAN,))]
-
-
-def _training_name(data: Mapping[str, Any]) -> str:
-    return f"{data.get('algorithm', 'training')}, seed {data.get('seed', 0)}".replace("_", " ")
 
 
 def _line(event: JobEvent, before: Mapping[str, Any]) -> EventLine:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from app.agents import repository
 from app.agents import service as agents
 from app.agents.evidence import JUDGE, OUTDATED, RETRAIN, judge_of
+from app.agents.repository import AGENTS
 from app.agents.schemas import AgentRead
 from app.charts.figures import Figure, Ranked, parts_of_bar, ranking
 from app.charts.text import amount, moment, number, percent
@@ -171,7 +172,7 @@ def page(database: Database, tenant: str, name: str, version: int, compiled_of: 
     """
     with database.reading() as session:
         row = workloads.require(session, tenant, name)
-        agent = agents.to_response(session, row, [agents.require(session, row, version)])[0]
+        agent = agents.to_response(session, row, [AGENTS.require(session, row, version)])[0]
         stored = repository.artifact(session, row.id, version)
         workload = workloads.read_listed(row)
     judged = evaluations.list_evaluations(database, tenant, PageRequest(JUDGED), row.name)[0].rows

@@ -57,17 +57,13 @@ def counts(session: Session, workload_ids: Sequence[str]) -> dict[str, Counts]:
 
     samples, live = by_workload(Execution.id), by_workload(Run.id, Run.state == "running")
     models, agents = by_workload(DomainModel.version), by_workload(Agent.version)
-    working = _working(session, workload_ids)
+    unfinished = select(Job.workload_id, Job.type).where(Job.workload_id.in_(workload_ids), Job.finished_at.is_(None))
+    rows = session.execute(unfinished.distinct()).all()
+    working = {one: frozenset(row.type for row in rows if row.workload_id == one) for one in workload_ids}
     return {
         one: Counts(samples.get(one, 0), models.get(one), agents.get(one), live.get(one, 0), working[one])
         for one in workload_ids
     }
-
-
-def _working(session: Session, workload_ids: Sequence[str]) -> dict[str, frozenset[str]]:
-    unfinished = select(Job.workload_id, Job.type).where(Job.workload_id.in_(workload_ids), Job.finished_at.is_(None))
-    rows = session.execute(unfinished.distinct()).all()
-    return {one: frozenset(row.type for row in rows if row.workload_id == one) for one in workload_ids}
 
 
 def page_fingerprint(session: Session, workload_id: str) -> tuple[Any, ...]:

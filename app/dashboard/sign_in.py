@@ -20,14 +20,14 @@ WRONG = "This is no key of this service, or it was revoked or has expired."
 @router.get("/ui/sign-in")
 async def form(request: Request) -> Response:
     """The sign-in form as HTML; if no key is required, it says so."""
-    return page(
-        "sign_in.html", section="", wrong="", asked=_requires_sign_in(request), signed_in=NAME in request.cookies
-    )
-
-
-def _requires_sign_in(request: Request) -> bool:
     state = request.app.state
-    return bool(state.keys.any or state.settings.authentication == "required" or state.settings.oidc_issuer)
+    return page(
+        "sign_in.html",
+        section="",
+        wrong="",
+        asked=bool(state.keys.any or state.settings.authentication == "required" or state.settings.oidc_issuer),
+        signed_in=NAME in request.cookies,
+    )
 
 
 @router.post("/ui/sign-in")

@@ -16,8 +16,8 @@ from app.dashboard.judged import figures, invalid_reason, level, ranking_figure,
 from app.dashboard.lists import CompiledOf, JobTable, job_table, of_jobs, of_runs
 from app.database.engine import Database
 from app.database.tables import Workload
-from app.domain_models import repository as models
 from app.domain_models import service as models_of
+from app.domain_models.repository import MODELS
 from app.errors import Invalid
 from app.evaluations import service as evaluations
 from app.http.pagination import PageRequest
@@ -161,7 +161,7 @@ def _learnt(database: Database, row: Workload, compiled: Any) -> Learnt:
     """Report of the model in use, and the newest executions."""
     with database.reading() as session:
         version = compiled.snapshot.model_version
-        model = None if version is None else models.find(session, row.id, version)
+        model = None if version is None else MODELS.find(session, row.id, version)
         codec = codec_of(row)
         found = [codec.unpack(data) for data in repository.data(session, row.id, EXECUTIONS)]
         return Learnt(None if model is None else model.report, found)

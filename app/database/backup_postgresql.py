@@ -63,7 +63,16 @@ def check(file: Path) -> Contents:
     program = _program("pg_restore")
     seconds = READING_SECONDS + file.stat().st_size // READING_BYTES
     _do([program, "--file=/dev/null", str(file)], {}, seconds)
-    begin = _beginning([program, "--data-only", "--table=alembic_version", "--file=-", str(file)], seconds)
+    # First ``MOST_BYTES`` of a program's output, within ``seconds`` of CPU time; a dump may expand a thousandfold
+    with subprocess.Popen(
+        [program, "--data-only", "--table=alembic_version", "--file=-", str(file)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    ) as process:
+        _bound(process, seconds)
+        text = process.stdout.read(MOST_BYTES) if process.stdout is not None else b""
+        process.kill()
+    begin = text.decode(errors="replace")
     found = re.search(r"^COPY public\.alembic_version .*\n(\S+)\n\\\.$", begin, re.MULTILINE)
     if found is None:
         raise BackupError(f"{file} is a dump of PostgreSQL, but none of Steward's")
@@ -117,15 +126,6 @@ def _program(name: str) -> str:
     if found is None:
         raise BackupError(f"{name} is not on PATH: install PostgreSQL's client programs, of the server's version")
     return found
-
-
-def _beginning(command: Sequence[str], seconds: int) -> str:
-    """First ``MOST_BYTES`` of a program's output, within ``seconds`` of CPU time; a dump may expand a thousandfold."""
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
-        _bound(process, seconds)
-        text = process.stdout.read(MOST_BYTES) if process.stdout is not None else b""
-        process.kill()
-    return text.decode(errors="replace")
 
 
 def _do(command: Sequence[str], environment: dict[str, str], seconds: int | None = None) -> None:

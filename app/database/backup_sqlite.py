@@ -107,7 +107,13 @@ def check(file: Path) -> Contents:
             problems += [f"{kind} {name}, which is none of Steward's" for kind, name in connection.execute(_FOREIGN)]
             if problems:
                 raise BackupError(f"{file} is damaged: {'; '.join(map(str, problems))}")
-            return Contents(_revision(connection, file), _rows(connection))
+            names = [
+                row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE name = 'alembic_version'")
+            ]
+            found = connection.execute("SELECT version_num FROM alembic_version").fetchone() if names else None
+            if found is None:
+                raise BackupError(f"{file} is a database, but none of Steward's")
+            return Contents(str(found[0]), _rows(connection))
     except (sqlite3.Error, UnicodeDecodeError) as error:  # the driver can't even read what SQLite says of some
         raise BackupError(f"{file} is no backup of SQLite: {error}") from error
 
@@ -166,14 +172,6 @@ def _copy(source: Path, target: Path) -> None:
             reading.backup(writing, pages=-1)
     except sqlite3.Error as error:
         raise BackupError(f"{source} can't be copied to {target}: {error}") from error
-
-
-def _revision(connection: sqlite3.Connection, file: Path) -> str:
-    names = [row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE name = 'alembic_version'")]
-    found = connection.execute("SELECT version_num FROM alembic_version").fetchone() if names else None
-    if found is None:
-        raise BackupError(f"{file} is a database, but none of Steward's")
-    return str(found[0])
 
 
 def _rows(connection: sqlite3.Connection) -> dict[str, int]:

@@ -198,7 +198,17 @@ class Database:
                 Path(self.url.database).parent.mkdir(parents=True, exist_ok=True)
             options["connect_args"] = {"check_same_thread": False, "timeout": settings.sqlite_busy_seconds}
         else:
-            options["connect_args"] = _patience(settings, self.url)
+            # Timeouts for libpq and PostgreSQL: without them a vanished host blocks for 15 minutes, and a lock for
+            # ever. ``options`` in the URL take precedence.
+            silence, own = settings.database_silence_seconds, self.url.query.get("options", "")
+            options["connect_args"] = {
+                "options": f"-c lock_timeout={1000 * settings.database_lock_seconds:.0f} {own}".rstrip(),
+                "connect_timeout": settings.database_connect_seconds,
+                "tcp_user_timeout": 1000 * silence,  # what was sent
+                "keepalives_idle": max(silence // 2, 1),  # and while an answer is waited for
+                "keepalives_interval": max(silence // 6, 1),
+                "keepalives_count": 3,
+            }
             options["pool_pre_ping"] = True
         self.engine = create_engine(self.url, **options)
         if self.is_sqlite:
@@ -280,19 +290,3 @@ class Database:
         """Close a connection released after `dispose`, which SQLAlchemy would leave to garbage collection."""
         if self._disposed and connection is not None:
             record.invalidate()
-
-
-def _patience(settings: Settings, url: URL) -> dict[str, Any]:
-    """Timeouts for libpq and PostgreSQL; without them a vanished host blocks for 15 minutes, and a lock for ever.
-
-    ``options`` in the URL take precedence.
-    """
-    silence, own = settings.database_silence_seconds, url.query.get("options", "")
-    return {
-        "options": f"-c lock_timeout={1000 * settings.database_lock_seconds:.0f} {own}".rstrip(),
-        "connect_timeout": settings.database_connect_seconds,
-        "tcp_user_timeout": 1000 * silence,  # what was sent
-        "keepalives_idle": max(silence // 2, 1),  # and while an answer is waited for
-        "keepalives_interval": max(silence // 6, 1),
-        "keepalives_count": 3,
-    }

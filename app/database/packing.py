@@ -42,26 +42,15 @@ def _dictionary(version: int) -> zstandard.ZstdCompressionDict:
     return made
 
 
-def _compressor() -> zstandard.ZstdCompressor:
-    """This thread's compressor, as compressors aren't thread-safe."""
+def pack_iteration(run: str, report: bytes, decision: bytes) -> bytes:
+    """Compress a run's report and decision, both JSON without line feeds; ``unpack_iteration`` needs the same id."""
+    text = (report + BETWEEN + decision).replace(run.encode(), RUN)
+    # This thread's compressor, as compressors aren't thread-safe
     found: zstandard.ZstdCompressor | None = getattr(_local, "compressor", None)
     if found is None:
         dictionary = _dictionary(VERSION)
         found = _local.compressor = zstandard.ZstdCompressor(compression_params=PARAMETERS, dict_data=dictionary)
-    return found
-
-
-def _decompressor() -> zstandard.ZstdDecompressor:
-    found: zstandard.ZstdDecompressor | None = getattr(_local, "decompressor", None)
-    if found is None:
-        found = _local.decompressor = zstandard.ZstdDecompressor(dict_data=_dictionary(VERSION))
-    return found
-
-
-def pack_iteration(run: str, report: bytes, decision: bytes) -> bytes:
-    """Compress a run's report and decision, both JSON without line feeds; ``unpack_iteration`` needs the same id."""
-    text = (report + BETWEEN + decision).replace(run.encode(), RUN)
-    return bytes([VERSION]) + _compressor().compress(text)
+    return bytes([VERSION]) + found.compress(text)
 
 
 def unpacked_size(pack: bytes) -> int:
@@ -77,7 +66,10 @@ def unpack_iteration(run: str, pack: bytes) -> tuple[bytes, bytes]:
     if pack[:1] != bytes([VERSION]):
         raise BrokenPack(f"a report of run {run} is packed by version {pack[:1]!r}, which is not known here")
     try:
-        text = _decompressor().decompress(pack[1:], max_output_size=LARGEST)
+        found: zstandard.ZstdDecompressor | None = getattr(_local, "decompressor", None)
+        if found is None:
+            found = _local.decompressor = zstandard.ZstdDecompressor(dict_data=_dictionary(VERSION))
+        text = found.decompress(pack[1:], max_output_size=LARGEST)
     except zstandard.ZstdError as error:
         raise BrokenPack(f"a report of run {run} can't be unpacked: {error}") from error
     report, _, decision = text.replace(RUN, run.encode()).partition(BETWEEN)

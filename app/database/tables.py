@@ -108,7 +108,7 @@ class Workload(IdMixin, TenantMixin, CreatedMixin, Base):
     drift: Mapped[dict[str, Any] | None]
     """How to respond to drift (schema in `app.drift.steps`); NULL: drift is only recorded."""
     retention: Mapped[dict[str, Any] | None]
-    """Retention times (schema in `app.retention.schemas`); NULL: those of the settings."""
+    """Retention times (schema in `app.retention.batches`); NULL: those of the settings."""
     prior: Mapped[dict[str, Any] | None]
     """What it has from the tenant's earlier workloads (schema in `app.workloads.priors`); NULL: not made yet."""
     deleted_agent: Mapped[int | None]

@@ -10,10 +10,10 @@ from functools import cache, partial
 from typing import Any
 
 import anyio.to_thread
-from fastapi import APIRouter, FastAPI
+from fastapi import FastAPI
 
 from app.decisions import service
-from app.http.dependencies import command, components, problems, union_schema
+from app.http.dependencies import NounRouter, command, components, problems, union_schema
 from app.http.exchange import Answer, Exchange, HotRoute
 from app.http.query import check_query, query_values
 from app.kinds.contract.engine import Query
@@ -69,7 +69,7 @@ async def _of_run(request: Exchange, values: Query) -> bytes:
     return await anyio.to_thread.run_sync(read, abandon_on_cancel=True)  # its time may be over while a thread waits
 
 
-router = APIRouter(tags=["decisions"], lifespan=lifespan)
+router = NounRouter("decisions", lifespan=lifespan)
 hot_routes = [HotRoute("/decision", get_decision, "GET")]
 
 

@@ -14,12 +14,13 @@ from functools import cache
 from typing import Any
 
 import msgspec
+from sqlalchemy import select
 from sqlalchemy.exc import SQLAlchemyError
 
 from app.agents import repository as agents
 from app.database.base import utc_now
 from app.database.engine import Database
-from app.decisions import repository
+from app.database.tables import Iteration, Run
 from app.errors import NotFound
 from app.http.batching import MicroBatch
 from app.kinds.contract.engine import ADDED, Query, Shadow, Snapshot
@@ -185,17 +186,24 @@ def of_run(database: Database, tenant: str, run: str, iteration: int | None) -> 
     Raises:
         NotFound: there is no such run, or that iteration isn't stored.
     """
+    number = Run.next_iteration - 1 if iteration is None else iteration
+    query = (
+        select(Run.next_iteration, Run.decision, Iteration, Run.kept_from)
+        .outerjoin(Iteration, (Iteration.run_id == Run.id) & (Iteration.iteration == number))
+        .where(Run.id == run, Run.tenant == tenant)
+    )
     with database.reading() as session:
-        found = repository.of_run(session, tenant, run, iteration)
+        found = session.execute(query).one_or_none()
     if found is None:
         raise NotFound(f"no run {run!r}; start one with POST /runs")
-    if found.decision is None and iteration is not None and iteration < found.kept_from:
-        raise NotFound(f"iteration {iteration} of run {run} is not kept; the first is {found.kept_from}")
-    if found.decision is None:
-        raise NotFound(
-            f"iteration {iteration} of run {run} isn't reported; the next one to report is {found.following}"
-        )
-    return encode_decision(found.decision)
+    following, initial, reported, kept_from = found
+    if reported is not None:
+        return encode_decision(reported.decision)
+    if iteration is None:
+        return encode_decision(initial)
+    if iteration < (kept_from or 0):
+        raise NotFound(f"iteration {iteration} of run {run} is not kept; the first is {kept_from}")
+    raise NotFound(f"iteration {iteration} of run {run} isn't reported; the next one to report is {following}")
 
 
 class StateDecisions:

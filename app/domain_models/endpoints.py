@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter, Request, Response, status
+from fastapi import Request, Response, status
 
 from app.domain_models import service
+from app.domain_models.repository import MODELS
 from app.domain_models.service import FitRequest, ModelRead
-from app.http.dependencies import FromDatabase, Tenant, Version, WorkloadName, command, components, problems, references
+from app.http.dependencies import (
+    FromDatabase,
+    NounRouter,
+    Tenant,
+    Version,
+    WorkloadName,
+    command,
+    components,
+    problems,
+    references,
+)
 from app.http.idempotency import IdempotentPost
 from app.http.pagination import Page, Paging, page
 from app.jobs.service import JobRead
 from app.kinds.forecasting.answer import Forecast
 from app.kinds.registry import KINDS
+from app.workloads import service as workloads
 
-router = APIRouter(prefix="/workloads/{workload}/models", tags=["models"])
+router = NounRouter("domain_models")
 
 
 @router.post(
@@ -39,13 +51,7 @@ def fit(
     )
 
 
-@router.get(
-    "",
-    operation_id="list_models",
-    openapi_extra=command("model list", columns=["version", "spec: spec_version", "age: created_at"]),
-    summary="List domain models",
-    responses=problems(404),
-)
+@router.lists(404, columns=["version", "spec: spec_version", "age: created_at"])
 def list_models(
     workload: WorkloadName, request: Request, database: FromDatabase, tenant: Tenant, paging: Paging
 ) -> Page[ModelRead]:
@@ -54,29 +60,17 @@ def list_models(
     return page(request, found, lambda model: service.to_response(model, name))
 
 
-@router.get(
-    "/{version}",
-    operation_id="read_model",
-    openapi_extra=command("model show"),
-    summary="Read a domain model",
-    responses=problems(404),
-)
+@router.reads("/{version}")
 def get_model(workload: WorkloadName, version: Version, database: FromDatabase, tenant: Tenant) -> ModelRead:
     """Get one version of the workload's domain model, with its report."""
     return service.get(database, tenant, workload, version)
 
 
-@router.delete(
-    "/{version}",
-    status_code=status.HTTP_204_NO_CONTENT,
-    operation_id="delete_model",
-    openapi_extra=command("model delete"),
-    summary="Delete a domain model",
-    responses=problems(404, 409, _409="Decisions, agents or jobs use it; they are named."),
-)
+@router.deletes("/{version}", 409, _409="Decisions, agents or jobs use it; they are named.")
 def delete(workload: WorkloadName, version: Version, database: FromDatabase, tenant: Tenant) -> None:
     """Delete a version that is not in use; its number is not reused."""
-    service.delete(database, tenant, workload, version)
+    with database.session() as session:
+        MODELS.delete(session, workloads.require(session, tenant, workload, lock=True), version)
 
 
 @router.get(

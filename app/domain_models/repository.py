@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from sqlalchemy import func, select
+from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from app.database.tables import DomainModel
-from app.http.pagination import PageRequest, Slice, json_size, paginate
+from app.retention import held
+from app.workloads.versions import Versions
 
 
 class Table(NamedTuple):
@@ -18,23 +19,7 @@ class Table(NamedTuple):
     table: bytes
 
 
-def find(session: Session, workload_id: str, version: int) -> DomainModel | None:
-    """One version of a workload's model, without its table; None if there is none."""
-    statement = select(DomainModel).where(DomainModel.workload_id == workload_id, DomainModel.version == version)
-    return session.scalar(statement)
-
-
-def latest_version(session: Session, workload_id: str) -> int | None:
-    """Newest version of a workload's models; None if it has none."""
-    return session.scalar(select(func.max(DomainModel.version)).where(DomainModel.workload_id == workload_id))
-
-
-def list_models(session: Session, workload_id: str, request: PageRequest) -> Slice[DomainModel]:
-    """One page of a workload's models, newest first, without tables."""
-    statement = select(DomainModel).where(DomainModel.workload_id == workload_id)
-    return paginate(
-        session, statement, [DomainModel.version], request, descending=True, weigh=lambda row: json_size(row.report)
-    )
+MODELS = Versions(DomainModel, "domain_models", "fit", held.models)
 
 
 def table(session: Session, workload_id: str, version: int | None = None) -> Table | None:

@@ -9,13 +9,12 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy.orm import Session
 
-from app.audit import service as audit
 from app.charts.text import number
 from app.database.engine import Database
 from app.database.tables import DomainModel, Workload
-from app.domain_models import repository
-from app.errors import Conflict, FieldError, Invalid, NotFound
-from app.exogenous import repository as observed
+from app.domain_models.repository import MODELS
+from app.errors import Conflict, FieldError, Invalid
+from app.exogenous.rows import observed_counts
 from app.http.idempotency import Record, no_record
 from app.http.pagination import PageRequest, Slice
 from app.jobs import service as jobs
@@ -24,7 +23,6 @@ from app.kinds.contract.engine import Query
 from app.kinds.contract.inputs import invalid, stored
 from app.kinds.forecasting.answer import HOUR, LEAST_SECONDS, Forecast, forecast_of
 from app.kinds.registry import KINDS, read_spec
-from app.retention import held
 from app.samples import intake
 from app.workloads import service as workloads
 
@@ -87,16 +85,6 @@ def require_samples(session: Session, workload: Workload) -> None:
         )
 
 
-def require(session: Session, workload: Workload, version: int) -> DomainModel:
-    """One version of a workload's model; raises NotFound if there is none."""
-    model = repository.find(session, workload.id, version)
-    if model is None:
-        newest = repository.latest_version(session, workload.id)
-        known = f"the newest is {newest}" if newest else f"fit one with POST /workloads/{workload.name}/models"
-        raise NotFound(f"workload {workload.name!r} has no model {version}; {known}")
-    return model
-
-
 def to_response(model: DomainModel, workload: str) -> ModelRead:
     """API representation of a model; ``workload`` is its workload's name; raises BrokenRow if the row is invalid."""
     with stored(f"model {model.version} of {workload!r}"):
@@ -113,30 +101,14 @@ def get(database: Database, tenant: str, name: str, version: int) -> ModelRead:
     """One version of a workload's model; raises NotFound if there is no such workload or version."""
     with database.reading() as session:
         workload = workloads.require(session, tenant, name)
-        return to_response(require(session, workload, version), workload.name)
+        return to_response(MODELS.require(session, workload, version), workload.name)
 
 
 def list_models(database: Database, tenant: str, name: str, request: PageRequest) -> tuple[Slice[DomainModel], str]:
     """One page of a workload's models, newest first, and its name; raises NotFound if there is no such workload."""
     with database.reading() as session:
         workload = workloads.require(session, tenant, name)
-        return repository.list_models(session, workload.id, request), workload.name
-
-
-def delete(database: Database, tenant: str, name: str, version: int) -> None:
-    """Delete a version that nothing active uses.
-
-    Raises:
-        Conflict: decisions, agents or jobs use it.
-        NotFound: there is no such workload or version.
-    """
-    with database.session() as session:
-        workload = workloads.require(session, tenant, name, lock=True)
-        model = require(session, workload, version)
-        held.refuse(f"model {version} of {workload.name!r}", held.models(session, workload.id).get(version, ()))
-        held.forget_version(workload, model=version)
-        session.delete(model)
-        audit.add(session, tenant, "model.delete", f"workload {workload.name}", {"version": version})
+        return MODELS.page(session, workload.id, request), workload.name
 
 
 def predict(database: Database, tenant: str, name: str, version: int, query: Query) -> BaseModel:
@@ -151,7 +123,7 @@ def predict(database: Database, tenant: str, name: str, version: int, query: Que
     """
     with database.reading() as session:
         workload = workloads.require(session, tenant, name)
-        stored, spec = require(session, workload, version).table, read_spec(workload.spec)
+        stored, spec = MODELS.require(session, workload, version).table, read_spec(workload.spec)
     kind = KINDS[spec.kind]
     if kind.prediction is None:
         message = f"domain models of kind {kind.name} can't be asked: what they say shows in decisions"
@@ -171,12 +143,12 @@ def forecast(database: Database, tenant: str, name: str, version: int) -> Foreca
     with database.reading() as session:
         workload = workloads.require(session, tenant, name)
         kind = KINDS[read_spec(workload.spec).kind]
-        model = require(session, workload, version)
+        model = MODELS.require(session, workload, version)
         forecasters = kind.forecasters(kind.model(model.table))
         if not forecasters:
             message = f"model {version} of kind {kind.name} forecasts nothing: {_lacking(model.report)}"
             raise Invalid(message, errors=[FieldError("/path/workload", message, workload.name)])
-        return forecast_of(workload.name, version, forecasters, observed.counts(session, workload.id, forecasters))
+        return forecast_of(workload.name, version, forecasters, observed_counts(session, workload.id, forecasters))
 
 
 def _lacking(report: Mapping[str, Any]) -> str:
@@ -199,7 +171,7 @@ def publish(session: Session, workload_id: str, spec_version: int, report: dict[
     ``spec_version``: version of the spec for which it was fitted; ``table``: the exported table (safetensors).
     """
     workload = session.get_one(Workload, workload_id, with_for_update=True)
-    version = held.next_version(repository.latest_version(session, workload_id), workload.deleted_model)
+    version = MODELS.following(session, workload)
     session.add(
         DomainModel(
             tenant=workload.tenant,

@@ -112,7 +112,23 @@ def observe_residuals(kept: Drift, residuals: Residuals, report: Report, reports
             continue
         after, statistic = _advance_stream(before, residual, report.iteration)
         if statistic >= threshold:
-            notices.append(_notice(after, residual, report, statistic, threshold))
+            strongest = max(range(len(FACTORS)), key=lambda i: after.statistics[i])
+            factor = after.measured / after.expected
+            notices.append(
+                Notice(
+                    stream=residual.stream,
+                    direction="up" if FACTORS[strongest] > 1 else "down",
+                    factor=factor,
+                    iteration=report.iteration,
+                    since=after.since,
+                    at=timestamp(report.now),
+                    statistic=statistic,
+                    threshold=threshold,
+                    model=report.model,
+                    text=f"{residual.stream}: {number(factor)} times what domain model {report.model} expects, "
+                    f"since about iteration {after.since}",
+                )
+            )
             after = msgspec.structs.replace(after, noticed=True)
         streams[residual.stream] = after
     told = (*kept.notices, *notices)[-MOST_NOTICES:] if notices else kept.notices
@@ -131,24 +147,6 @@ def _advance_stream(before: Stream, residual: Residual, iteration: int) -> tuple
         return Stream((a, b, c, d), iteration, residual.measured, residual.expected), statistic
     sums = before.measured + residual.measured, before.expected + residual.expected
     return Stream((a, b, c, d), before.since, *sums), statistic
-
-
-def _notice(stream: Stream, residual: Residual, report: Report, statistic: float, threshold: float) -> Notice:
-    strongest = max(range(len(FACTORS)), key=lambda i: stream.statistics[i])
-    factor = stream.measured / stream.expected
-    return Notice(
-        stream=residual.stream,
-        direction="up" if FACTORS[strongest] > 1 else "down",
-        factor=factor,
-        iteration=report.iteration,
-        since=stream.since,
-        at=timestamp(report.now),
-        statistic=statistic,
-        threshold=threshold,
-        model=report.model,
-        text=f"{residual.stream}: {number(factor)} times what domain model {report.model} expects, "
-        f"since about iteration {stream.since}",
-    )
 
 
 def new_notices(before: Drift, after: Drift) -> Sequence[Notice]:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter
-
 from app.drift import service
 from app.drift.steps import DriftRead, DriftResponse
-from app.http.dependencies import FromDatabase, Tenant, WorkloadName, command, problems
+from app.http.dependencies import FromDatabase, NounRouter, Tenant, WorkloadName, command, problems
 
-router = APIRouter(prefix="/workloads/{workload}/drift", tags=["drift"])
+router = NounRouter("drift")
 
 
 @router.get(

@@ -7,11 +7,11 @@ from datetime import datetime
 from itertools import islice
 from typing import Any, NamedTuple
 
-from sqlalchemy import or_, select
+from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from app.agents.algorithms import ONLINE
-from app.database.tables import ADVISED, DRIFTED, RULED, Adaptation, Iteration, Job, Run, Workload
+from app.database.tables import ADVISED, DRIFTED, RULED, Adaptation, Iteration, Job, Run
 from app.kinds.contract.engine import Chain
 from app.samples.intake import Cut
 
@@ -83,14 +83,6 @@ def in_force(history: Sequence[StoredDrift], at: datetime | None = None) -> Chai
     """Drift factors in force at a time (None: now), by a workload's ``history``, oldest first."""
     chains = [one.drifts for one in history if at is None or one.since <= at]
     return chains[-1] if chains else ()
-
-
-def concerned_workloads(session: Session) -> Sequence[str]:
-    """Ids of workloads that respond to drift, or have an adaptation in progress."""
-    open_ones = select(Adaptation.workload_id).where(Adaptation.going_on.is_(True))
-    return session.scalars(
-        select(Workload.id).where(or_(Workload.drift.is_not(None), Workload.id.in_(open_ones)))
-    ).all()
 
 
 def runs(session: Session, workload_id: str, *, drifted: bool = False, ruled: bool = True) -> Sequence[Run]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 
+from sqlalchemy import or_, select
 from sqlalchemy.exc import SQLAlchemyError
 
 from app.agents.algorithms import ONLINE
@@ -37,26 +38,25 @@ def get_drift(database: Database, tenant: str, name: str) -> DriftRead:
             return DriftRead(
                 workload=workload.name,
                 response=DriftResponse.model_validate(workload.drift or {}),
-                adaptations=[_to_response(one) for one in found],
+                adaptations=[
+                    AdaptationRead.model_validate(
+                        {
+                            "id": one.id,
+                            "state": one.state,
+                            "run": one.run_id,
+                            "notice": one.notice,
+                            "job": one.job_id,
+                            "model": one.model_version,
+                            "agent": one.agent_version,
+                            "predecessor": one.predecessor,
+                            "steps": one.steps,
+                            "created_at": one.created_at,
+                            "finished_at": one.finished_at,
+                        }
+                    )
+                    for one in found
+                ],
             )
-
-
-def _to_response(one: Adaptation) -> AdaptationRead:
-    return AdaptationRead.model_validate(
-        {
-            "id": one.id,
-            "state": one.state,
-            "run": one.run_id,
-            "notice": one.notice,
-            "job": one.job_id,
-            "model": one.model_version,
-            "agent": one.agent_version,
-            "predecessor": one.predecessor,
-            "steps": one.steps,
-            "created_at": one.created_at,
-            "finished_at": one.finished_at,
-        }
-    )
 
 
 def respond(database: Database, tenant: str, name: str, response: DriftResponse) -> DriftRead:
@@ -69,25 +69,27 @@ def respond(database: Database, tenant: str, name: str, response: DriftResponse)
     with database.session() as session:
         workload = workloads.require(session, tenant, name, lock=True)
         if response.respond == "retrain":
-            _check(workload, response)
+            if response.algorithm == ONLINE:
+                message = f"must be another than {ONLINE!r}, which goes on by itself and needs no answer to a drift"
+                raise Invalid(f"algorithm {message}", errors=[FieldError("/algorithm", message, ONLINE)])
+            if not KINDS[workload.kind].simulated:
+                lacks = f"workloads of kind {workload.kind} have no domain model to leave"
+                raise Invalid(
+                    f"respond must be 'off': {lacks}", errors=[FieldError("/respond", "must be 'off'", "retrain")]
+                )
         workload.drift = None if response.respond == "off" else response.model_dump(mode="json")
         audit.add(session, tenant, "drift.respond", f"workload {workload.name}", response.model_dump(mode="json"))
     return get_drift(database, tenant, name)
 
 
-def _check(workload: Workload, response: DriftResponse) -> None:
-    if response.algorithm == ONLINE:
-        message = f"must be another than {ONLINE!r}, which goes on by itself and needs no answer to a drift"
-        raise Invalid(f"algorithm {message}", errors=[FieldError("/algorithm", message, ONLINE)])
-    if not KINDS[workload.kind].simulated:
-        lacks = f"workloads of kind {workload.kind} have no domain model to leave"
-        raise Invalid(f"respond must be 'off': {lacks}", errors=[FieldError("/respond", "must be 'off'", "retrain")])
-
-
 def step(database: Database, clock: Clock = database_time) -> int:
     """Take the due steps of all workloads' adaptations; their number. Several processes may run it at once."""
     with database.reading() as session:
-        concerned = repository.concerned_workloads(session)
+        # Ids of workloads that respond to drift, or have an adaptation in progress
+        open_ones = select(Adaptation.workload_id).where(Adaptation.going_on.is_(True))
+        concerned = session.scalars(
+            select(Workload.id).where(or_(Workload.drift.is_not(None), Workload.id.in_(open_ones)))
+        ).all()
     return sum(_take_step(database, workload_id, clock) for workload_id in concerned)
 
 

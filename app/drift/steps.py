@@ -10,13 +10,13 @@ from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy.orm import Session
 
 from app.agents import evidence
-from app.agents import repository as agent_rows
 from app.agents import service as agents
 from app.agents.algorithms import ONLINE, Algorithm
+from app.agents.repository import AGENTS
 from app.agents.schemas import TrainRequest
 from app.agents.service import Change
 from app.database.tables import Adaptation, Job, Run, Workload
-from app.domain_models import repository as models
+from app.domain_models.repository import MODELS
 from app.domain_models.service import FitRequest, Seed
 from app.drift import repository
 from app.drift.detector import Notice, restore_drift
@@ -159,7 +159,20 @@ def begin(session: Session, workload: Workload, now: datetime) -> Adaptation | N
     response = DriftResponse.model_validate(workload.drift or {})
     if response.respond == "off" or repository.trained_on_line(session, workload.id):
         return None
-    noticed = _new(session, workload, response)
+    # The model in use is the champion's, else the newest
+    champion = agents.newest(agents.rivals(workload))
+    agent = None if champion is None else AGENTS.find(session, workload.id, champion)
+    version = MODELS.newest(session, workload.id) if agent is None else agent.model_version
+    # Notices count that came under this model, and after the last adaptation with its pause
+    last = next(iter(repository.newest(session, workload.id, 1)), None)
+    rest = timedelta(seconds=response.pause_seconds)
+    after = None if last is None or last.finished_at is None else last.finished_at + rest
+    noticed = [
+        RunNotice(run, notice)
+        for run in repository.runs(session, workload.id, drifted=True)
+        for notice in restore_drift(run.drift).notices
+        if notice.model == version and (after is None or datetime.fromisoformat(notice.at) > after)
+    ]
     if not noticed:
         return None
     first = min(noticed, key=lambda one: one.notice.at)
@@ -170,7 +183,7 @@ def begin(session: Session, workload: Workload, now: datetime) -> Adaptation | N
         state="fitting",
         request=response.model_dump(mode="json"),
         run_id=first.run.id,
-        notice=_plain(first.notice),
+        notice={name: getattr(first.notice, name) for name in first.notice.__struct_fields__},
         predecessor=agents.newest(agents.rivals(workload)),
         marks={},
         steps=[],
@@ -180,31 +193,6 @@ def begin(session: Session, workload: Workload, now: datetime) -> Adaptation | N
     _fit(Context(session, workload, adaptation, now), noticed)
     session.flush()
     return adaptation
-
-
-def _plain(notice: Notice) -> dict[str, Any]:
-    return {name: getattr(notice, name) for name in notice.__struct_fields__}
-
-
-def _new(session: Session, workload: Workload, response: DriftResponse) -> list[RunNotice]:
-    """Drift notices of running runs under the present model, later than the last adaptation and its pause."""
-    version = _model_version(session, workload)
-    last = next(iter(repository.newest(session, workload.id, 1)), None)
-    rest = timedelta(seconds=response.pause_seconds)
-    after = None if last is None or last.finished_at is None else last.finished_at + rest
-    return [
-        RunNotice(run, notice)
-        for run in repository.runs(session, workload.id, drifted=True)
-        for notice in restore_drift(run.drift).notices
-        if notice.model == version and (after is None or datetime.fromisoformat(notice.at) > after)
-    ]
-
-
-def _model_version(session: Session, workload: Workload) -> int | None:
-    """Version of the domain model in use: the champion's, else the newest; None without any."""
-    champion = agents.newest(agents.rivals(workload))
-    agent = None if champion is None else agent_rows.find(session, workload.id, champion)
-    return models.latest_version(session, workload.id) if agent is None else agent.model_version
 
 
 def _fit(on: Context, noticed: list[RunNotice]) -> None:
@@ -236,7 +224,7 @@ def _fit(on: Context, noticed: list[RunNotice]) -> None:
 
 def _drifts(on: Context, version: int | None, factors: dict[str, float]) -> Chain:
     """Drift factors before the model with which the notices compare, and those since."""
-    model = None if version is None else models.find(on.session, on.workload.id, version)
+    model = None if version is None else MODELS.find(on.session, on.workload.id, version)
     history = repository.history(on.session, on.workload.id)
     before = () if model is None else repository.in_force(history, model.created_at)
     together: dict[str, float] = {}
@@ -273,7 +261,7 @@ def after_fit(on: Context) -> None:
     model, response = int(result["model"]), on.response
     answering = agents.rivals(on.workload)
     champion = agents.newest(answering)
-    agent = None if champion is None else agent_rows.find(on.session, on.workload.id, champion)
+    agent = None if champion is None else AGENTS.find(on.session, on.workload.id, champion)
     request = TrainRequest(
         algorithm=response.algorithm or ("auto" if agent is None or agent.algorithm == ONLINE else agent.algorithm),
         budget=response.budget,
@@ -293,7 +281,7 @@ def after_training(on: Context) -> None:
     result = _ended_well(on)
     if result is None:
         return
-    agent = agents.require(on.session, on.workload, int(result["agent"]))
+    agent = AGENTS.require(on.session, on.workload, int(result["agent"]))
     on.adaptation.agent_version = agent.version
     judged = {name: agent.report.get(name) for name in ("return", "advantage", "gain", "incumbent")}
     judgement = str(agent.report.get("reason", ""))
@@ -323,7 +311,11 @@ def after_shadow(on: Context) -> None:
     if len(seen) < needed and not failed:
         return
     lost = _why_lost(on, found)
-    figures = {"decisions": len(seen), "failures": len(failed), "agreement": _share(seen)}
+    figures = {
+        "decisions": len(seen),
+        "failures": len(failed),
+        "agreement": (sum(one["agrees"] for one in seen) / len(seen) if seen else None),
+    }
     members.bump(on.session, on.workload.id)
     if failed or lost:
         why = f"as a shadow it failed: {failed[0]['problem']}" if failed else lost
@@ -333,10 +325,6 @@ def after_shadow(on: Context) -> None:
     for role, before in on.answering.items():
         agents.install(on.session, on.workload, Change(version, before, why, "drift", figures), role)
     on.go_on("watched", why, **figures)
-
-
-def _share(seen: Sequence[Mapping[str, Any]]) -> float | None:
-    return sum(one["agrees"] for one in seen) / len(seen) if seen else None
 
 
 def _why_lost(on: Context, found: Sequence[Sequence[Mapping[str, Any]]]) -> str:
@@ -386,7 +374,7 @@ def after_watch(on: Context) -> None:
 
 def _reported_outcome(on: Context, outcome: str) -> dict[str, Any] | None:
     """Mean and interval of an outcome in the agent's training report; None if the report lacks it."""
-    agent = agents.require(on.session, on.workload, on.adaptation.agent_version or 0)
+    agent = AGENTS.require(on.session, on.workload, on.adaptation.agent_version or 0)
     rows = [row for row in agent.report.get("outcomes") or () if row["name"] == outcome]
     return rows[0]["policies"]["agent"] if rows else None
 

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Path, Query, Request, Response, status
+from fastapi import Path, Query, Request, Response, status
 from fastapi.responses import HTMLResponse
 
 from app.evaluations import service
 from app.evaluations.schemas import EvaluationRead, EvaluationReport, EvaluationRequest
-from app.http.dependencies import SLUG, FromDatabase, Tenant, command, problems
+from app.http.dependencies import SLUG, FromDatabase, NounRouter, Tenant, command, problems
 from app.http.idempotency import IdempotentPost
 from app.http.limits import inline, policy
 from app.http.pagination import Page, Paging, page
 from app.jobs.service import JobRead
 
-router = APIRouter(prefix="/evaluations", tags=["evaluations"])
+router = NounRouter("evaluations")
 
 EvaluationId = Annotated[
     str, Path(alias="id", max_length=64, pattern=r"^[0-9A-Za-z_-]+$", description="The evaluation's id.")
@@ -38,23 +38,17 @@ def evaluate(body: EvaluationRequest, database: FromDatabase, tenant: Tenant, on
     )
 
 
-@router.get(
-    "",
-    operation_id="list_evaluations",
-    openapi_extra=command(
-        "evaluate list",
-        columns=[
-            "id",
-            "workload",
-            "model: model_version",
-            "agents: verdicts.agent",
-            "class: verdicts.level",
-            "judge: verdicts.judge",
-            "age: created_at",
-        ],
-    ),
-    summary="List evaluations",
-    responses=problems(404),
+@router.lists(
+    404,
+    columns=[
+        "id",
+        "workload",
+        "model: model_version",
+        "agents: verdicts.agent",
+        "class: verdicts.level",
+        "judge: verdicts.judge",
+        "age: created_at",
+    ],
 )
 def list_evaluations(
     request: Request,
@@ -68,26 +62,13 @@ def list_evaluations(
     return page(request, found, lambda evaluation: service.to_response(evaluation, names[evaluation.workload_id]))
 
 
-@router.get(
-    "/{id}",
-    operation_id="read_evaluation",
-    openapi_extra=command("evaluate show"),
-    summary="Read an evaluation",
-    responses=problems(404),
-)
+@router.reads("/{id}")
 def get_evaluation(evaluation: EvaluationId, database: FromDatabase, tenant: Tenant) -> EvaluationReport:
     """Get one evaluation with all its figures."""
     return service.get(database, tenant, evaluation)
 
 
-@router.delete(
-    "/{id}",
-    status_code=status.HTTP_204_NO_CONTENT,
-    operation_id="delete_evaluation",
-    openapi_extra=command("evaluate delete"),
-    summary="Delete an evaluation",
-    responses=problems(404),
-)
+@router.deletes("/{id}")
 def delete(evaluation: EvaluationId, database: FromDatabase, tenant: Tenant) -> None:
     """Delete an evaluation; nothing depends on it."""
     service.delete(database, tenant, evaluation)

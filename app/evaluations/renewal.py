@@ -10,18 +10,18 @@ import logging
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
+from sqlalchemy import and_, or_, select
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import Session
 
-from app.agents import repository as agents
 from app.agents.evidence import JUDGE, REEVALUATION, Present
+from app.agents.repository import AGENTS
 from app.database.engine import Database
-from app.database.tables import Agent, Workload
+from app.database.tables import Agent, Champion, Job, Workload
 from app.errors import StewardError
-from app.evaluations import repository, service
-from app.evaluations.repository import ChampionAgent
+from app.evaluations import service
 from app.evaluations.schemas import EvaluationRequest
 from app.jobs.repository import OPEN
 from app.jobs.service import LOWEST_PRIORITY
@@ -37,6 +37,29 @@ MOST_TRIES = 3
 logger = logging.getLogger(__name__)
 
 Need = Literal["none", "going_on", "evaluation"]
+
+
+class ChampionAgent(NamedTuple):
+    """A champion: its agent's id and version, its workload's id, and the version of the workload's spec."""
+
+    id: str
+    version: int
+    workload_id: str
+    spec_version: int
+
+
+def list_champions(session: Session) -> list[ChampionAgent]:
+    """Champions of all tenants and roles, without duplicates, oldest agent first."""
+    same = and_(Agent.workload_id == Champion.workload_id, Agent.version == Champion.version)
+    statement = select(Agent.id, Agent.version, Workload.id, Workload.spec_version).join(Champion, same)
+    statement = statement.join(Workload, Workload.id == Agent.workload_id).order_by(Agent.created_at, Agent.id)
+    return list(dict.fromkeys(ChampionAgent(*row) for row in session.execute(statement)))
+
+
+def is_busy(session: Session) -> bool:
+    """Whether any tenant's job is queued, or any evaluation running."""
+    going_on = and_(Job.type == "evaluate", Job.state == "running")
+    return session.scalar(select(Job.id).where(or_(Job.state == "queued", going_on)).limit(1)) is not None
 
 
 class Renewal:
@@ -56,9 +79,9 @@ class Renewal:
         if self._clock() < self._again_at:
             return None
         with database.reading() as session:
-            if repository.is_busy(session):
+            if is_busy(session):
                 return None
-            champions = repository.champions(session)
+            champions = list_champions(session)
             self._settled.intersection_update(champions)
             left = [one for one in champions if one not in self._settled]
             found = next((one for one in left[:MOST_LOOKED_AT] if self._may_need(session, one)), None)
@@ -82,8 +105,8 @@ class Renewal:
         job = None
         with self._isolate_errors(one), database.session() as session:
             workload = session.get(Workload, one.workload_id, with_for_update=True)
-            agent = agents.find(session, one.workload_id, one.version)
-            first = not repository.is_busy(session) and _need(session, workload, one.version) == "evaluation"
+            agent = AGENTS.find(session, one.workload_id, one.version)
+            first = not is_busy(session) and _need(session, workload, one.version) == "evaluation"
             if first and workload is not None and agent is not None:
                 job = _queue(session, workload, agent)
         return job
@@ -104,7 +127,7 @@ class Renewal:
 
 def _need(session: Session, workload: Workload | None, version: int) -> Need:
     """Whether an agent needs an evaluation; an outdated one needs a training instead."""
-    agent = None if workload is None else agents.find(session, workload.id, version)
+    agent = None if workload is None else AGENTS.find(session, workload.id, version)
     if workload is None or agent is None or workload.kind not in KINDS:
         return "none"
     if Present(session, workload, [agent]).validity(agent).state != "re_evaluate":
@@ -112,7 +135,7 @@ def _need(session: Session, workload: Workload | None, version: int) -> Need:
     before = agent.report.get(REEVALUATION)
     if before is None:
         return "evaluation"
-    state = repository.job_state(session, before["job"])
+    state = session.scalar(select(Job.state).where(Job.id == before["job"]))  # None: the job was deleted
     if state in OPEN:
         return "going_on"
     failed = state in ("failed", None) and _tries(workload, before) < MOST_TRIES

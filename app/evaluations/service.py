@@ -1,22 +1,23 @@
-"""Operations on evaluations: request, read, list, delete, and publish results."""
+"""Operations on evaluations: request, read, list, delete, and publish results; what they read of the workload."""
 
 from __future__ import annotations
 
 import zlib
-from collections.abc import Sequence
+from datetime import datetime
 from typing import Any, NamedTuple
 
-from sqlalchemy.orm import Session
+from sqlalchemy import select
+from sqlalchemy.orm import Session, undefer
+from sqlalchemy.orm.interfaces import ORMOption
 
-from app.agents import repository as agents
 from app.agents.evidence import JUDGE
+from app.agents.repository import AGENTS
 from app.audit import service as audit
 from app.database.engine import Database
-from app.database.tables import Evaluation, Job, Workload
-from app.domain_models import repository as models
+from app.database.tables import DomainModel, Evaluation, Execution, Job, Workload
 from app.domain_models import service as domain_models
+from app.domain_models.repository import MODELS
 from app.errors import Conflict, FieldError, Invalid, NotFound
-from app.evaluations import repository
 from app.evaluations.schemas import (
     CHAMPION,
     NEWEST,
@@ -27,7 +28,7 @@ from app.evaluations.schemas import (
     Verdict,
 )
 from app.http.idempotency import Record, no_record
-from app.http.pagination import PageRequest, Slice
+from app.http.pagination import PageRequest, Slice, json_size, paginate
 from app.jobs import repository as listing
 from app.jobs import service as jobs
 from app.jobs.service import JobRead
@@ -35,6 +36,8 @@ from app.kinds.contract.engine import DEFAULT_ROLE
 from app.kinds.contract.inputs import stored
 from app.kinds.registry import KINDS
 from app.workloads import service as workloads
+
+NAMES_AT_ONCE = 500
 
 
 def request_evaluation(
@@ -60,29 +63,25 @@ def queue(session: Session, workload: Workload, request: EvaluationRequest) -> J
     Raises:
         Conflict, Invalid: as ``request_evaluation``.
     """
+    # Versions of the requested agents, without duplicates, in order
+    newest = AGENTS.newest(session, workload.id)
+    if newest is None:
+        raise Conflict(
+            f"workload {workload.name!r} has no agent yet: train one with POST /workloads/{workload.name}/agents first",
+            errors=[FieldError("/agents", "must name agents that have been trained", list(request.agents))],
+        )
+    named = {NEWEST: newest, CHAMPION: workload.champion(DEFAULT_ROLE)}
+    found = [_version(session, workload, position, name, named) for position, name in enumerate(request.agents)]
     stored_request = {
         **request.model_dump(mode="json"),
         "workload": workload.name,
-        "agents": _versions(session, workload, request.agents),
+        "agents": list(dict.fromkeys(found)),
         "model": _model(session, workload, request.model),
     }
     _check_held_out(session, workload, request.held_out)
     return jobs.create(
         session, job_type="evaluate", workload_id=workload.id, request=stored_request, tenant=workload.tenant
     )
-
-
-def _versions(session: Session, workload: Workload, requested: Sequence[int | str]) -> list[int]:
-    """Versions of the requested agents, without duplicates, in order; raises Conflict or Invalid as ``queue``."""
-    newest = agents.latest_version(session, workload.id)
-    if newest is None:
-        raise Conflict(
-            f"workload {workload.name!r} has no agent yet: train one with POST /workloads/{workload.name}/agents first",
-            errors=[FieldError("/agents", "must name agents that have been trained", list(requested))],
-        )
-    named = {NEWEST: newest, CHAMPION: workload.champion(DEFAULT_ROLE)}
-    found = [_version(session, workload, position, name, named) for position, name in enumerate(requested)]
-    return list(dict.fromkeys(found))
 
 
 def _version(session: Session, workload: Workload, position: int, name: int | str, named: dict[str, int | None]) -> int:
@@ -94,14 +93,14 @@ def _version(session: Session, workload: Workload, position: int, name: int | st
             f"(1 to {newest}) or 'newest', or promote one first",
             errors=[FieldError(pointer, f"must be a version (1 to {newest}) or 'newest'", name)],
         )
-    if agents.find(session, workload.id, version) is None:
+    if AGENTS.find(session, workload.id, version) is None:
         message = f"must be the version of an agent of {workload.name!r}; the newest is {newest}"
         raise Invalid(f"agent {version} {message}", errors=[FieldError(pointer, message, name)])
     return version
 
 
 def _model(session: Session, workload: Workload, requested: int | None) -> int | None:
-    newest = models.latest_version(session, workload.id)
+    newest = MODELS.newest(session, workload.id)
     if newest is None:
         domain_models.require_samples(session, workload)
         if not KINDS[workload.kind].simulated:
@@ -110,7 +109,7 @@ def _model(session: Session, workload: Workload, requested: int | None) -> int |
             f"workload {workload.name!r} has no domain model yet: fit one with POST /workloads/{workload.name}/models",
             errors=[FieldError("/model", "must have been fitted", requested)],
         )
-    if requested is not None and models.find(session, workload.id, requested) is None:
+    if requested is not None and MODELS.find(session, workload.id, requested) is None:
         message = f"must be the version of a domain model of {workload.name!r}; the newest is {newest}"
         raise Invalid(f"model {requested} {message}", errors=[FieldError("/model", message, requested)])
     return newest if requested is None else requested
@@ -126,7 +125,11 @@ def _check_held_out(session: Session, workload: Workload, request: HeldOut) -> N
     if request.of != "executions":
         message = f"names executions, and {request.of} are to be held out: give a share"
         raise Invalid(f"held_out.executions {message}", errors=[FieldError("/held_out/executions", message, names[0])])
-    known = repository.existing_names(session, workload.id, names)
+    known = set[str]()
+    for start in range(0, len(names), NAMES_AT_ONCE):
+        some = names[start : start + NAMES_AT_ONCE]
+        stored_names = select(Execution.name).where(Execution.workload_id == workload.id, Execution.name.in_(some))
+        known.update(session.scalars(stored_names))
     message = f"must be the name of an execution of {workload.name!r}"
     unknown = [
         FieldError(f"/held_out/executions/{position}", message, name)
@@ -162,9 +165,7 @@ def to_response(evaluation: Evaluation, workload: str) -> EvaluationRead:
 def get(database: Database, tenant: str, evaluation_id: str) -> EvaluationReport:
     """A tenant's evaluation with all its figures; raises NotFound if there is none."""
     with database.reading() as session:
-        found = repository.find(session, tenant, evaluation_id, whole=True)
-        if found is None:
-            raise _missing(evaluation_id)
+        found = _require(session, tenant, evaluation_id, undefer(Evaluation.report))
         name = listing.workload_names(session, [found.workload_id])[found.workload_id]
         with stored(f"evaluation {evaluation_id}"):
             return EvaluationReport(**_fields(found, name), report=found.report)
@@ -173,24 +174,22 @@ def get(database: Database, tenant: str, evaluation_id: str) -> EvaluationReport
 def page(database: Database, tenant: str, evaluation_id: str) -> bytes:
     """An evaluation's report as a self-contained HTML document (UTF-8); raises NotFound if there is none."""
     with database.reading() as session:
-        found = repository.page(session, tenant, evaluation_id)
-    if found is None:
-        raise _missing(evaluation_id)
-    return zlib.decompress(found)
+        return zlib.decompress(_require(session, tenant, evaluation_id, undefer(Evaluation.page)).page)
 
 
 def delete(database: Database, tenant: str, evaluation_id: str) -> None:
     """Delete a tenant's evaluation; raises NotFound if there is none."""
     with database.session() as session:
-        found = repository.find(session, tenant, evaluation_id)
-        if found is None:
-            raise _missing(evaluation_id)
-        session.delete(found)
+        session.delete(_require(session, tenant, evaluation_id))
         audit.add(session, tenant, "evaluation.delete", f"evaluation {evaluation_id}")
 
 
-def _missing(evaluation_id: str) -> NotFound:
-    return NotFound(f"no evaluation {evaluation_id!r}; the `result` of an evaluation's job names it once it is done")
+def _require(session: Session, tenant: str, evaluation_id: str, *deferred: ORMOption) -> Evaluation:
+    statement = select(Evaluation).where(Evaluation.tenant == tenant, Evaluation.id == evaluation_id)
+    found = session.scalar(statement.options(*deferred))
+    if found is None:
+        raise NotFound(f"no evaluation {evaluation_id!r}; the `result` of an evaluation's job names it once it is done")
+    return found
 
 
 def list_evaluations(
@@ -202,8 +201,17 @@ def list_evaluations(
         NotFound: there is no such workload.
     """
     with database.reading() as session:
-        only = None if workload is None else workloads.require(session, tenant, workload).id
-        found = repository.list_evaluations(session, tenant, request, only)
+        statement = select(Evaluation).where(Evaluation.tenant == tenant)
+        if workload is not None:
+            statement = statement.where(Evaluation.workload_id == workloads.require(session, tenant, workload).id)
+        found = paginate(
+            session,
+            statement,
+            [Evaluation.created_at, Evaluation.id],
+            request,
+            descending=True,
+            weigh=lambda row: json_size([row.request, row.verdicts]),
+        )
         return found, listing.workload_names(session, [evaluation.workload_id for evaluation in found.rows])
 
 
@@ -234,3 +242,26 @@ def publish(session: Session, workload_id: str, evaluated: EvaluationResult) -> 
     session.add(evaluation)
     session.flush()
     return evaluation.id
+
+
+# What an evaluation reads of executions and models.
+
+
+class StoredName(NamedTuple):
+    """Name and time of storage of an execution that can be held out."""
+
+    name: str
+    created_at: datetime
+
+
+def stored_executions(session: Session, workload_id: str) -> list[StoredName]:
+    """Names and times of a workload's executions, oldest first."""
+    statement = select(Execution.name, Execution.created_at).where(Execution.workload_id == workload_id)
+    rows = session.execute(statement.order_by(Execution.created_at, Execution.id))
+    return [StoredName(row.name, row.created_at) for row in rows]
+
+
+def model_time(session: Session, workload_id: str, version: int) -> datetime | None:
+    """Creation time of a version of the domain model; None if there is no such version."""
+    statement = select(DomainModel.created_at)
+    return session.scalar(statement.where(DomainModel.workload_id == workload_id, DomainModel.version == version))

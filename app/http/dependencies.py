@@ -5,15 +5,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
-from fastapi import Body, Depends, Path, Request
+from fastapi import APIRouter, Body, Depends, Path, Request
+from fastapi.types import DecoratedCallable
 from pydantic import AfterValidator, AwareDatetime, BaseModel, Field, TypeAdapter
 
 from app.database.engine import Database
 from app.http.caller import Caller
+from app.nouns import NOUNS
 from app.runs.outcomes import Staleness
 from app.settings import Settings
 
@@ -87,6 +89,49 @@ def problems(*statuses: int, **reasons: str) -> dict[int | str, dict[str, Any]]:
         }
         for status in sorted({*statuses, *({400} if 415 in statuses else ()), *EVERYWHERE})
     }
+
+
+class NounRouter(APIRouter):
+    """Routes of one noun of the table ``app.nouns``, under its path and tag.
+
+    ``lists``, ``reads`` and ``deletes`` are decorators of the operations that most nouns have in common: operation id,
+    summary and command follow from the table. Their ``statuses`` and ``reasons`` are those of ``problems``.
+    """
+
+    def __init__(self, package: str, **options: Any) -> None:
+        self.noun = NOUNS[package]
+        super().__init__(prefix=self.noun.path, tags=[self.noun.tag], **options)
+
+    def lists(self, *statuses: int, columns: Sequence[str]) -> Callable[[DecoratedCallable], DecoratedCallable]:
+        """Decorator of the endpoint that lists the items; ``columns`` as in ``command``."""
+        return self.get(
+            "",
+            operation_id=f"list_{self.noun.tag}",
+            openapi_extra=command(f"{self.noun.command} list", columns=columns),
+            summary=f"List {self.noun.many}",
+            responses=problems(*statuses),
+        )
+
+    def reads(self, path: str, **settings: Any) -> Callable[[DecoratedCallable], DecoratedCallable]:
+        """Decorator of the endpoint that returns one item; ``settings`` as in ``command``."""
+        return self.get(
+            path,
+            operation_id=f"read_{self.noun.operation_item}",
+            openapi_extra=command(f"{self.noun.command} show", **settings),
+            summary=f"Read {self.noun.one}",
+            responses=problems(404),
+        )
+
+    def deletes(self, path: str, *statuses: int, **reasons: str) -> Callable[[DecoratedCallable], DecoratedCallable]:
+        """Decorator of the endpoint that deletes one item, or several of them, and answers 204."""
+        return self.delete(
+            path,
+            status_code=204,
+            operation_id=f"delete_{self.noun.operation_item}",
+            openapi_extra=command(f"{self.noun.command} delete"),
+            summary=f"Delete {self.noun.one}",
+            responses=problems(404, *statuses, **reasons),
+        )
 
 
 def get_database(request: Request) -> Database:

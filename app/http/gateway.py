@@ -100,7 +100,9 @@ class Gateway:
         address = scope["client"][0] if scope.get("client") else None
         named = current_caller.set(exchange.caller._replace(address=address))
         try:
-            exchange.trace = exchange.trace or began(_traceparent(scope))
+            exchange.trace = exchange.trace or began(
+                next((value.decode("latin-1") for name, value in scope["headers"] if name == b"traceparent"), "")
+            )
             with working(exchange.trace):
                 # A task of its own: the framework waits for its threads, even where its time is over.
                 exchange.work = asyncio.ensure_future(self.inner(scope, exchange.receive, exchange.send))
@@ -121,7 +123,3 @@ class Gateway:
         self.meter.count(method, route, exchange.status or 500, seconds)
         if self.observer is not None:
             self.observer.end(exchange, seconds)
-
-
-def _traceparent(scope: Scope) -> str:
-    return next((value.decode("latin-1") for name, value in scope["headers"] if name == b"traceparent"), "")

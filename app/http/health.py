@@ -338,7 +338,9 @@ class Observer:
 
     def end(self, exchange: Exchange, seconds: float) -> None:
         """Write the log line of an answered request that took ``seconds``, and export its span."""
-        ended, status, (tenant, name) = time.time(), exchange.status or SERVER_ERROR, _caller(exchange)
+        caller = getattr(exchange, "caller", None)
+        tenant, name = NOBODY if caller is None else (caller.tenant, caller.name)
+        ended, status = time.time(), exchange.status or SERVER_ERROR
         method, route, trace = exchange.scope["method"], exchange.route, exchange.trace
         if self._log is not None:
             which = exchange.request_id, trace or exchange.traceparent
@@ -364,9 +366,3 @@ def observer(settings: Settings) -> Observer | None:
 
         spans = Spans()
     return Observer(log, spans) if log or spans else None
-
-
-def _caller(exchange: Exchange) -> tuple[str, str]:
-    """Tenant and name of the caller; `nobody` without authentication."""
-    caller = getattr(exchange, "caller", None)
-    return NOBODY if caller is None else (caller.tenant, caller.name)

@@ -207,7 +207,12 @@ class Once:
                 return None
             row = find(session, self.tenant, key)
             if row is not None and not self._stale(row, now):
-                return self._require_answer(row)
+                if row.digest != self.digest:
+                    message = "was used with another request"
+                    raise Invalid(f"{HEADER} {self.key!r} {message}", errors=[FieldError(POINTER, message, self.key)])
+                if row.status is None:
+                    raise self._in_flight()
+                return row
             if row is not None:
                 forget(session, self.tenant, key, row.claim)
             if not claim(session, self.tenant, key, self.token, self.digest, now):
@@ -221,14 +226,6 @@ class Once:
 
     def _in_flight(self) -> Conflict:
         return Conflict(f"the first request under {HEADER} {self.key!r} is still in flight", retry_after=1)
-
-    def _require_answer(self, row: IdempotencyKey) -> IdempotencyKey:
-        if row.digest != self.digest:
-            message = "was used with another request"
-            raise Invalid(f"{HEADER} {self.key!r} {message}", errors=[FieldError(POINTER, message, self.key)])
-        if row.status is None:
-            raise self._in_flight()
-        return row
 
 
 Key = Annotated[

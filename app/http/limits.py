@@ -199,16 +199,12 @@ OriginHeaders = Mapping[bytes, bytes]
 def check_host(headers: OriginHeaders, hosts: Collection[str]) -> None:
     """Check the Host header; raises Misdirected if it is missing or none of ``hosts``."""
     given = headers.get(b"host", b"").decode("latin-1").lower()
-    host = without_port(given)
+    # The name or address of a Host header
+    name, colon, port = given.rpartition(":")
+    host = name if colon and port.isdigit() and (not name.count(":") or name.endswith("]")) else given
     if host not in hosts:
         accepted = ", ".join(sorted(hosts))
         raise Misdirected(f"Host {given[:200]!r} is not this service's; accepted: {accepted} (STEWARD_ALLOWED_HOSTS)")
-
-
-def without_port(host: str) -> str:
-    """The name or address of a Host header."""
-    name, colon, port = host.rpartition(":")
-    return name if colon and port.isdigit() and (not name.count(":") or name.endswith("]")) else host
 
 
 def check_write(method: str, headers: OriginHeaders, origins: Collection[str]) -> None:

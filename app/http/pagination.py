@@ -120,7 +120,9 @@ def paginate(
     cursor.
     """
     if request.cursor is not None:
-        values = decode_cursor(request.cursor, [_python_type(key) for key in keys])
+        values = decode_cursor(
+            request.cursor, [(datetime if isinstance(key.type, UtcDateTime) else key.type.python_type) for key in keys]
+        )
         position = tuple_(*(literal(value, key.type) for value, key in zip(values, keys, strict=True)))
         here = tuple_(*keys)
         statement = statement.where(here < position if descending else here > position)
@@ -149,10 +151,6 @@ def _read(session: Session, statement: Select[Row], weigh: Callable[[Row], int] 
 def json_size(value: object) -> int:
     """Number of characters of a value as JSON."""
     return len(json.dumps(value))
-
-
-def _python_type(key: InstrumentedAttribute[Any]) -> type:
-    return datetime if isinstance(key.type, UtcDateTime) else key.type.python_type
 
 
 def page(request: Request, found: Slice[Row], convert: Callable[[Row], Item]) -> Page[Item]:

@@ -106,17 +106,6 @@ def answer(error: StewardError, instance: str | None) -> Response:
     return Response(document(error, instance), error.status, headers_of(error), MEDIA_TYPE)
 
 
-def _pointer(location: Sequence[str | int], problem: str) -> str:
-    """JSON pointer of a validation error: into the body, or `/query/name`, `/path/name`, `/header/name`.
-
-    Pydantic's name of a union's member, the kind, is removed, because the body doesn't contain it.
-    """
-    parts = tuple(location[1:] if location and location[0] == "body" else location)
-    tagged = bool(parts) and parts[0] in KINDS and (len(parts) > 1 or problem != "extra_forbidden")
-    parts = parts[1:] if tagged else parts
-    return "".join("/" + str(part).replace("~", "~0").replace("/", "~1") for part in parts)
-
-
 def invalid(found: Sequence[Any]) -> errors.Invalid:
     """Convert Pydantic's validation errors to one ``Invalid``."""
     told = [item for item in found if not _follows(item)]
@@ -134,7 +123,13 @@ def _follows(item: Mapping[str, Any]) -> bool:
 def _field(item: Mapping[str, Any]) -> FieldError:
     if item["type"] == "json_invalid":  # whose place is no pointer, but a position in the text
         return FieldError("", _message(item))
-    pointer, value = _pointer(item["loc"], item["type"]), item.get("input")
+    # The pointer is into the body, or `/query/name`, `/path/name`, `/header/name`. Pydantic's name of a union's member,
+    # the kind, is removed, because the body doesn't contain it.
+    location, problem = item["loc"], item["type"]
+    parts = tuple(location[1:] if location and location[0] == "body" else location)
+    tagged = bool(parts) and parts[0] in KINDS and (len(parts) > 1 or problem != "extra_forbidden")
+    parts = parts[1:] if tagged else parts
+    pointer, value = "".join("/" + str(part).replace("~", "~0").replace("/", "~1") for part in parts), item.get("input")
     if item["type"] in ("union_tag_invalid", "union_tag_not_found"):
         given = value.get("kind") if isinstance(value, Mapping) else getattr(value, "kind", None)
         return FieldError(f"{pointer}/kind", f"must be one of {', '.join(KINDS)}", given)
@@ -152,12 +147,6 @@ def _message(item: Mapping[str, Any]) -> str:
     return message[:1].lower() + message[1:]
 
 
-def _unreadable(error: RecursionError | UnicodeDecodeError) -> errors.Invalid:
-    """Error of JSON that is nested too deeply or isn't UTF-8."""
-    reason = "nested too deeply" if isinstance(error, RecursionError) else "no UTF-8"
-    return errors.Invalid(f"/: not JSON: {reason}", errors=[FieldError("", f"not JSON: {reason}")])
-
-
 def _of_broken_row(error: BrokenRow) -> StewardError:
     logger.error("%s", error, exc_info=error)
     return errors.Broken(str(error))
@@ -166,7 +155,8 @@ def _of_broken_row(error: BrokenRow) -> StewardError:
 def _of_http(error: HTTPException) -> StewardError:
     """Convert an error of the framework: unknown route, method not allowed, unreadable body."""
     if isinstance(error.__cause__, RecursionError | UnicodeDecodeError):  # which json.loads raised
-        return _unreadable(error.__cause__)
+        reason = "nested too deeply" if isinstance(error.__cause__, RecursionError) else "no UTF-8"
+        return errors.Invalid(f"/: not JSON: {reason}", errors=[FieldError("", f"not JSON: {reason}")])
     family = BY_STATUS.get(error.status_code)
     if family is not None:
         return family(str(error.detail))
@@ -218,28 +208,20 @@ def _of_database(error: Exception) -> StewardError | None:
     return None
 
 
-def _patience(request: Request) -> int:
-    return int(request.app.state.settings.retry_after_seconds)
-
-
-def _page(request: Request, error: StewardError) -> Response | None:
-    """An error as an HTML page, if the application has pages and the request accepts HTML; else None."""
-    app = request.scope.get("app")
-    make = None if app is None else getattr(app.state, "error_page", None)
-    found: Response | None = None if make is None else make(request, error)
-    if found is not None:
-        found.headers.update(headers_of(error))
-    return found
-
-
 def respond(request: Request, error: Exception) -> Response:
     """The response to any exception; a programming error gives a 500 without details, which are in the log."""
     ours = translate(error) or StewardError("an error of the service itself; its log says more")
     if ours.status == 503 and ours.retry_after is None:
-        ours.retry_after = _patience(request)
+        ours.retry_after = int(request.app.state.settings.retry_after_seconds)
     if isinstance(ours, errors.TooManyRequests) and "caller" in request.scope:
         request.scope["app"].state.refusals.count(request.scope["caller"].tenant, ours.limit)
-    response = _page(request, ours) or answer(ours, request.url.path)
+    # Browsers get an HTML page, if the application has pages
+    app = request.scope.get("app")
+    make = None if app is None else getattr(app.state, "error_page", None)
+    found: Response | None = None if make is None else make(request, ours)
+    if found is not None:
+        found.headers.update(headers_of(ours))
+    response = found or answer(ours, request.url.path)
     if isinstance(error, HTTPException):
         response.headers.update(error.headers or {})
     if response.status_code == HTTPStatus.METHOD_NOT_ALLOWED:

@@ -150,18 +150,6 @@ _known: dict[Callable[..., Any], tuple[Names, Names]] = {}
 """Query parameters of each endpoint, and those that are lists."""
 
 
-def _declared_parameters(route: APIRoute) -> tuple[Names, Names]:
-    """Query parameters of a route by its OpenAPI entry, and those that are lists.
-
-    The entry is generated without response models, which take a second for some routes.
-    """
-    plain = APIRoute(route.path, route.endpoint, response_model=None, openapi_extra=route.openapi_extra)
-    (operations,) = get_openapi(title="", version="", routes=[plain])["paths"].values()
-    parameters = [one for one in operations["get"].get("parameters", ()) if one["in"] == "query"]
-    lists = frozenset(one["name"] for one in parameters if _is_list(one["schema"]))
-    return frozenset(one["name"] for one in parameters), lists
-
-
 def _is_list(schema: Mapping[str, Any]) -> bool:
     return schema.get("type") == "array" or any(map(_is_list, schema.get("anyOf", ())))
 
@@ -174,5 +162,10 @@ async def known_query(request: Request) -> None:
     route = request.scope.get("route")
     if request.scope["query_string"] and isinstance(route, APIRoute):
         if route.endpoint not in _known:
-            _known[route.endpoint] = _declared_parameters(route)
+            # The OpenAPI entry says which; generated without response models, which take a second for some routes
+            plain = APIRoute(route.path, route.endpoint, response_model=None, openapi_extra=route.openapi_extra)
+            (operations,) = get_openapi(title="", version="", routes=[plain])["paths"].values()
+            parameters = [one for one in operations["get"].get("parameters", ()) if one["in"] == "query"]
+            lists = frozenset(one["name"] for one in parameters if _is_list(one["schema"]))
+            _known[route.endpoint] = (frozenset(one["name"] for one in parameters), lists)
         check_query(query_values(request.scope), *_known[route.endpoint])

@@ -9,36 +9,27 @@ from collections.abc import AsyncIterator
 from functools import partial
 from typing import Annotated
 
-from fastapi import APIRouter, Header, Path, Query, Request, status
+from fastapi import Header, Path, Query, Request
 from fastapi.responses import StreamingResponse
 from starlette.concurrency import run_in_threadpool
 
 from app.database.engine import Database
-from app.database.tables import JobEvent
 from app.errors import FieldError, Invalid
 from app.http.caller import Caller
-from app.http.dependencies import FromCaller, FromDatabase, FromSettings, Tenant, command, problems
+from app.http.dependencies import FromCaller, FromDatabase, FromSettings, NounRouter, Tenant, command, problems
 from app.http.pagination import Page, Paging, page
 from app.http.streams import PiecewiseResponse, run_in_stream_thread
 from app.jobs import service
 from app.jobs.service import JobRead, JobState
 from app.settings import Settings
 
-router = APIRouter(tags=["jobs"])
+router = NounRouter("jobs")
 
 JobId = Annotated[str, Path(alias="id", max_length=64, description="The job's id.")]
 KEEP_ALIVE_SECONDS = 15.0
 
 
-@router.get(
-    "/jobs",
-    operation_id="list_jobs",
-    openapi_extra=command(
-        "job list", columns=["id", "type", "workload", "state", "priority", "done: progress", "age: created_at"]
-    ),
-    summary="List jobs",
-    responses=problems(404),
-)
+@router.lists(404, columns=["id", "type", "workload", "state", "priority", "done: progress", "age: created_at"])
 def list_jobs(
     request: Request,
     paging: Paging,
@@ -53,7 +44,7 @@ def list_jobs(
 
 
 @router.get(
-    "/jobs/{id}",
+    "/{id}",
     operation_id="read_job",
     openapi_extra={"x-cli": {"job show": {}, "job watch": {"help": "Follow a job until it ends.", "result": ""}}},
     summary="Read a job",
@@ -64,21 +55,14 @@ def read_job(job: JobId, database: FromDatabase, tenant: Tenant) -> JobRead:
     return service.get(database, tenant, job)
 
 
-@router.delete(
-    "/jobs/{id}",
-    status_code=status.HTTP_204_NO_CONTENT,
-    operation_id="delete_job",
-    openapi_extra=command("job delete"),
-    summary="Delete a job",
-    responses=problems(404, 409, _409="It has not ended, or something active depends on it; the cause is named."),
-)
+@router.deletes("/{id}", 409, _409="It has not ended, or something active depends on it; the cause is named.")
 def delete_job(job: JobId, database: FromDatabase, tenant: Tenant) -> None:
     """Delete a job that has ended, with its events and trials; its results are kept."""
     service.delete(database, tenant, job)
 
 
 @router.post(
-    "/jobs/{id}/cancel",
+    "/{id}/cancel",
     operation_id="cancel_job",
     openapi_extra=command("job cancel"),
     summary="Cancel a job",
@@ -93,7 +77,7 @@ def cancel_job(job: JobId, database: FromDatabase, tenant: Tenant) -> JobRead:
 
 
 @router.get(
-    "/jobs/{id}/events",
+    "/{id}/events",
     operation_id="follow_job",
     summary="Follow a job",
     response_class=StreamingResponse,
@@ -139,7 +123,8 @@ async def _stream(
         found, complete = await run_in_stream_thread(partial(service.events, database, caller.tenant, job, after))
         for event in found:
             after = event.sequence
-            yield _frame(event)
+            data = {**event.data, "at": event.created_at.isoformat()}
+            yield f"id: {event.sequence}\nevent: {event.data['state']}\ndata: {json.dumps(data)}\n\n"
         if complete:
             return
         if found:
@@ -148,8 +133,3 @@ async def _stream(
             spoken = time.monotonic()
             yield ": still there\n\n"
         await asyncio.sleep(settings.stream_poll_seconds)
-
-
-def _frame(event: JobEvent) -> str:
-    data = {**event.data, "at": event.created_at.isoformat()}
-    return f"id: {event.sequence}\nevent: {event.data['state']}\ndata: {json.dumps(data)}\n\n"

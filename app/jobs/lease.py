@@ -17,7 +17,7 @@ from app.database.leases import Clock, database_time
 from app.database.tables import Job
 from app.http import idempotency
 from app.jobs import repository
-from app.jobs.repository import TASKS, cancelled_columns, ended_columns, requeued_columns, resting
+from app.jobs.repository import TASKS, cancelled_columns, ended_columns, requeued_columns, waiting
 from app.settings import Settings
 
 # Fair scheduling: workers take turns between tenants, so that no tenant waits behind all jobs of another.
@@ -45,15 +45,11 @@ def instead(session: Session, job_id: str) -> str | None:
         waiting.discard(tenant)
     if not waiting:
         return None
-    chosen = _next_tenant(session, waiting)
-    return _first(session, chosen, *([Job.priority > priority] if chosen == tenant else ()))
-
-
-def _next_tenant(session: Session, waiting: set[str]) -> str:
     running = func.sum(case((Job.state == "running", 1), else_=0))
     query = select(Job.tenant, running, func.max(Job.started_at)).where(Job.tenant.in_(waiting)).group_by(Job.tenant)
     found = session.execute(query).all()
-    return min(found, key=lambda one: (one[1], one[2] is not None, one[2], one[0]))[0]
+    chosen = min(found, key=lambda one: (one[1], one[2] is not None, one[2], one[0]))[0]
+    return _first(session, chosen, *([Job.priority > priority] if chosen == tenant else ()))
 
 
 def _first(session: Session, tenant: str, *conditions: ColumnElement[bool]) -> str | None:
@@ -127,7 +123,7 @@ def claim(
             tenant=job.tenant,
             workload_id=job.workload_id,
             request=job.request,
-            checkpoint=repository.checkpoint(session, job_id),
+            checkpoint=session.scalar(select(Job.checkpoint).where(Job.id == job_id)),
             owner=owner,
             fence=job.fence,
             attempts=job.attempts,
@@ -301,7 +297,14 @@ def rest(
         LeaseLost: the lease is not held any more; the transaction must be rolled back.
     """
     now = clock(session)
-    write(session, lease, **resting(until), progress=fraction, checkpoint=checkpoint)
+    # Its worker releases it until then; its attempts begin anew
+    write(
+        session,
+        lease,
+        **{**waiting(), "attempts": 0, "eta_seconds": None, "not_before": until},
+        progress=fraction,
+        checkpoint=checkpoint,
+    )
     stopped = cancel_requested(session, lease)
     if stopped:
         repository.change(session, lease.job_id, [], **cancelled_columns(now))
@@ -349,15 +352,11 @@ def _recover(database: Database, job: Job, max_attempts: int, is_gone: Callable[
     """Requeue or end a job whose worker is lost; True if it was queued."""
     lost = repository.lease_conditions(job.owner or "", job.fence)
     if job.owner is None or not is_gone(job.owner):
-        if not _has_expired(job, now):
+        if not (job.lease_expires_at is None or job.lease_expires_at < now):
             return False
         lost.append(repository.has_expired(now))  # it was not renewed meanwhile
     with database.session() as session:
         return _bring_back(session, job, lost, max_attempts, now)
-
-
-def _has_expired(job: Job, now: datetime) -> bool:
-    return job.lease_expires_at is None or job.lease_expires_at < now
 
 
 def _bring_back(

@@ -58,11 +58,6 @@ def waiting() -> dict[str, Any]:
     }
 
 
-def resting(until: datetime) -> dict[str, Any]:
-    """Column values of a job that its worker released until a time; its attempts are reset."""
-    return {**waiting(), "attempts": 0, "eta_seconds": None, "not_before": until}
-
-
 def requeued_columns(announced: datetime | None) -> dict[str, Any]:
     """Column values of a job that returns to the queue; `announced`: when it is sent to the broker, or None."""
     return {
@@ -140,11 +135,6 @@ def open_jobs(session: Session, tenant: str) -> int:
     return session.scalar(query) or 0
 
 
-def checkpoint(session: Session, job_id: str) -> bytes | None:
-    """The last checkpoint of a job; None without one."""
-    return session.scalar(select(Job.checkpoint).where(Job.id == job_id))
-
-
 # A training waits for its trials, which are jobs too; a job that ends updates the others in the same transaction.
 #
 # A training's row is locked before those of its trials, which prevents deadlocks.
@@ -160,7 +150,16 @@ def hold_parent(session: Session, job_id: str) -> str | None:
 
 def settle(session: Session, job_id: str, now: datetime) -> None:
     """Cancel the open trials of a job that has ended; if it was a trial, wake its training once no trial is running."""
-    close_trials(session, job_id, now)
+    # Cancel a training's open trials, running ones at their next chunk, and delete the stored policies of all
+    family = select(Trial.job_id).where(Trial.parent_id == job_id)
+    open_ones = session.execute(select(Job.id, Job.tenant).where(Job.id.in_(family), Job.state.in_(OPEN))).all()
+    for trial in open_ones:
+        if change(session, trial.id, [Job.state.in_(("queued", WAITING))], **cancelled_columns(now)):
+            add_event(session, trial.tenant, trial.id, {"state": "cancelled"}, now)
+        else:
+            change(session, trial.id, [Job.state == "running"], cancel_requested=True)
+    kept = [Trial.parent_id == job_id, Trial.artifact.is_not(None)]
+    session.execute(update(Trial).where(*kept).values(artifact=None).execution_options(synchronize_session=False))
     parent = session.scalar(select(Trial.parent_id).where(Trial.job_id == job_id))
     if parent is not None:
         wake(session, parent, now)
@@ -176,24 +175,6 @@ def wake(session: Session, parent_id: str, now: datetime) -> bool:
         return False
     after_commit(session, lambda: queue.enqueue(TASKS["train"], parent_id))
     return True
-
-
-def close_trials(session: Session, parent_id: str, now: datetime) -> None:
-    """Cancel a training's open trials, running ones at their next chunk, and delete the stored policies of all."""
-    family = select(Trial.job_id).where(Trial.parent_id == parent_id)
-    open_ones = session.execute(select(Job.id, Job.tenant).where(Job.id.in_(family), Job.state.in_(OPEN))).all()
-    for trial in open_ones:
-        if change(session, trial.id, [Job.state.in_(("queued", WAITING))], **cancelled_columns(now)):
-            add_event(session, trial.tenant, trial.id, {"state": "cancelled"}, now)
-        else:
-            change(session, trial.id, [Job.state == "running"], cancel_requested=True)
-    kept = [Trial.parent_id == parent_id, Trial.artifact.is_not(None)]
-    session.execute(update(Trial).where(*kept).values(artifact=None).execution_options(synchronize_session=False))
-
-
-def is_over(session: Session, job_id: str) -> bool:
-    """Whether a job has ended."""
-    return session.scalar(select(Job.state).where(Job.id == job_id)) in FINAL
 
 
 def remove(session: Session, job_ids: Sequence[str]) -> None:

@@ -89,7 +89,13 @@ def create(
     Raises:
         TooManyRequests: the tenant's quota of open jobs is reached.
     """
-    _check_quota(session, tenant)
+    most = current_quotas().jobs
+    if most and repository.open_jobs(session, tenant) >= most:
+        raise TooManyRequests(
+            f"{most} jobs of tenant {tenant} wait or run, and no more may; come again when one has ended",
+            "jobs",
+            retry_after=QUOTA_SECONDS,
+        )
     now = clock(session)
     job = Job(
         tenant=tenant,
@@ -108,16 +114,6 @@ def create(
     return job
 
 
-def _check_quota(session: Session, tenant: str) -> None:
-    most = current_quotas().jobs
-    if most and repository.open_jobs(session, tenant) >= most:
-        raise TooManyRequests(
-            f"{most} jobs of tenant {tenant} wait or run, and no more may; come again when one has ended",
-            "jobs",
-            retry_after=QUOTA_SECONDS,
-        )
-
-
 def _event(state: str, progress: float, **more: Any) -> dict[str, Any]:
     return {"state": state, "progress": progress, **more}
 
@@ -125,6 +121,7 @@ def _event(state: str, progress: float, **more: Any) -> dict[str, Any]:
 def to_response(job: Job, workload: str) -> JobRead:
     """API representation of a job; `workload` is its workload's name; raises BrokenRow if the row is invalid."""
     with stored(f"job {job.id}"):
+        # Number of the present or last attempt, from 1; a waiting job is still in the one that released it
         return JobRead(
             id=job.id,
             type=cast("JobType", job.type),
@@ -133,7 +130,7 @@ def to_response(job: Job, workload: str) -> JobRead:
             priority=job.priority,
             progress=job.progress,
             eta_seconds=job.eta_seconds,
-            attempts=_attempts(job),
+            attempts=max(job.attempts + (job.state == WAITING), int(job.started_at is not None)),
             error=job.error,
             result=job.result,
             created_at=job.created_at,
@@ -141,11 +138,6 @@ def to_response(job: Job, workload: str) -> JobRead:
             finished_at=job.finished_at,
             not_before=job.not_before,
         )
-
-
-def _attempts(job: Job) -> int:
-    """Number of the present or last attempt, from 1; a waiting job is still in the one that released it."""
-    return max(job.attempts + (job.state == WAITING), int(job.started_at is not None))
 
 
 def require(session: Session, tenant: str, job_id: str) -> Job:

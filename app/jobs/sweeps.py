@@ -21,7 +21,7 @@ from app.database.leases import Clock, database_time
 from app.database.tables import Job, Trial
 from app.jobs import lease, repository
 from app.jobs.lease import Lease, LeaseLost
-from app.jobs.repository import TASKS, WAITING, cancelled_columns, ended_columns, waiting
+from app.jobs.repository import FINAL, TASKS, WAITING, cancelled_columns, ended_columns, waiting
 from app.telemetry.logs import current_traceparent
 
 LONGEST_REASON = 1024
@@ -252,7 +252,7 @@ def rest(database: Database, held: Lease, outcome: Outcome, checkpoint: bytes, c
         now = clock(session)
         if not _let_go(session, held, now, checkpoint=checkpoint, progress=outcome.share, eta_seconds=None):
             return False
-        if repository.is_over(session, parent):
+        if session.scalar(select(Job.state).where(Job.id == parent)) in FINAL:
             repository.change(session, held.job_id, [Job.state == WAITING], **cancelled_columns(now))
             return True
         found = {"score": outcome.score, "report": outcome.report, "artifact": outcome.artifact}

@@ -8,9 +8,9 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Annotated
 
-from fastapi import APIRouter, FastAPI, Path, Request, Response, status
+from fastapi import FastAPI, Path, Request, Response, status
 
-from app.http.dependencies import FromCaller, FromDatabase, Tenant, problems
+from app.http.dependencies import FromCaller, FromDatabase, NounRouter, Tenant, problems
 from app.http.idempotency import IdempotentPost
 from app.http.pagination import Page, Paging, page
 from app.keys import service
@@ -37,7 +37,7 @@ async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         await counts.close()
 
 
-router = APIRouter(prefix="/keys", tags=["keys"], lifespan=lifespan)
+router = NounRouter("keys", lifespan=lifespan)
 
 
 @router.post(

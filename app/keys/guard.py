@@ -12,7 +12,7 @@ from app.errors import Forbidden, SignIn, Unauthorised
 from app.http.caller import ADMIN, ANYBODY, Caller, Quotas
 from app.http.limits import LOOPBACK, OriginHeaders, check_host, check_write, single
 from app.keys import service as secrets
-from app.keys.access import AUTHORIZATION, SIGN_IN, Access, Need, is_page, with_cookie
+from app.keys.access import AUTHORIZATION, SIGN_IN, Access, is_page, with_cookie
 from app.keys.ring import OLDEST_SECONDS, Admitted, Entry, KeyRing, Rates
 from app.keys.service import RunTokens
 from app.settings import Settings
@@ -105,9 +105,22 @@ class KeyGuard:
         if self._rates is not None:
             self._rates.take(caller)
         if caller.run is not None:
-            _check_run(caller, need, self._access.of(method, scope["path"])[1], scope)
+            # Check that a run's token is used for this run only
+            run = self._access.of(method, scope["path"])[1].get("run")
+            if run is None:
+                query = parse_qs(scope["query_string"].decode("latin-1"), keep_blank_values=True)
+                run = query["run"][0] if len(query.get("run", ())) == 1 and "workload" not in query else None
+            if not need.run or run != caller.run:
+                raise Forbidden(f"this token can only report to run {caller.run} and read it")
         else:
-            _check_scopes(caller, need)
+            # Check that the caller has one of the required scopes
+            if caller.scopes.isdisjoint(need.scopes):
+                words = " or ".join(dict.fromkeys((*need.words, ADMIN)))
+                challenge = f'Bearer {REALM}, error="insufficient_scope", scope="{" ".join(need.words)}"'
+                raise Forbidden(
+                    f"this key may not do this: it takes the scope {words}",
+                    headers={"WWW-Authenticate": challenge},
+                )
         if isinstance(found, Entry) and route is not None:
             self._remember(admitted, method, route, headers, found)
         return caller
@@ -167,35 +180,6 @@ class KeyGuard:
         if not self._keys.holds(token.key):
             _refuse(scope, "the key that this token of a run was made with was revoked, or has expired", known=True)
         return Caller(token.tenant, frozenset(), f"run:{token.run}", token.key, token.run, quotas=self._quotas)
-
-
-def _check_scopes(caller: Caller, need: Need) -> None:
-    """Check that the caller has one of the required scopes.
-
-    Raises:
-        Forbidden: it has none.
-    """
-    if caller.scopes.isdisjoint(need.scopes):
-        words = " or ".join(dict.fromkeys((*need.words, ADMIN)))
-        challenge = f'Bearer {REALM}, error="insufficient_scope", scope="{" ".join(need.words)}"'
-        raise Forbidden(
-            f"this key may not do this: it takes the scope {words}",
-            headers={"WWW-Authenticate": challenge},
-        )
-
-
-def _check_run(caller: Caller, need: Need, path: dict[str, str], scope: Scope) -> None:
-    """Check that a run's token is used for this run only.
-
-    Raises:
-        Forbidden: it is used for anything else.
-    """
-    run = path.get("run")
-    if run is None:
-        query = parse_qs(scope["query_string"].decode("latin-1"), keep_blank_values=True)
-        run = query["run"][0] if len(query.get("run", ())) == 1 and "workload" not in query else None
-    if not need.run or run != caller.run:
-        raise Forbidden(f"this token can only report to run {caller.run} and read it")
 
 
 def _credential(scope: Scope, headers: OriginHeaders) -> str:

@@ -77,7 +77,11 @@ class Provider:
         known = self._verified.get(digest)
         if known is not None and self._clock() < known.until:
             return known.caller
-        algorithm, key_id = _header(token)
+        try:
+            header = jwt.get_unverified_header(token)
+        except (jwt.PyJWTError, RecursionError) as error:
+            raise Unauthorised("this is neither a key of this service nor a token of its identity provider") from error
+        algorithm, key_id = (str(header.get("alg")), header.get("kid"))
         key = self._key(key_id)
         if key is None or time.monotonic() - self._fetched > self._settings.oidc_keys_seconds:
             await asyncio.get_running_loop().run_in_executor(self._thread, self._fetch)
@@ -85,14 +89,20 @@ class Provider:
         if key is None or algorithm not in ALGORITHMS[key[0]]:
             raise Unauthorised("the token is signed with a key or an algorithm that isn't the issuer's")
         claims = self._claims(token, algorithm, key[1])
-        found = self._caller_of(claims)
-        self._remember(digest, _Verified(found, min(float(claims["exp"]), self._clock() + TRUSTED_SECONDS)))
-        return found
-
-    def _remember(self, digest: bytes, verified: _Verified) -> None:
+        settings = self._settings
+        tenant = _claim(claims, settings.oidc_tenant_claim)
+        if not isinstance(tenant, str) or re.fullmatch(TENANT, tenant) is None:
+            raise Unauthorised(f"the token's claim {settings.oidc_tenant_claim!r} names no tenant")
+        given = _claim(claims, settings.oidc_scopes_claim)
+        names = given.split() if isinstance(given, str) else given if isinstance(given, list) else []
+        prefix = settings.oidc_scopes_prefix
+        scopes = {scope for scope in SCOPES if f"{prefix}{scope}" in names}
+        found = Caller(tenant, granted_scopes(scopes), f"subject:{claims['sub']}")
+        verified = _Verified(found, min(float(claims["exp"]), self._clock() + TRUSTED_SECONDS))
         self._verified[digest] = verified
         while len(self._verified) > LARGEST_CACHE:
             self._verified.popitem(last=False)
+        return found
 
     def _key(self, key_id: str | None) -> tuple[str, Any] | None:
         """Type and key by id; without an id, the only key; None if there is none."""
@@ -116,17 +126,6 @@ class Provider:
             raise Unauthorised(f"the token is not valid: {error}") from error
         return claims
 
-    def _caller_of(self, claims: Mapping[str, Any]) -> Caller:
-        settings = self._settings
-        tenant = _claim(claims, settings.oidc_tenant_claim)
-        if not isinstance(tenant, str) or re.fullmatch(TENANT, tenant) is None:
-            raise Unauthorised(f"the token's claim {settings.oidc_tenant_claim!r} names no tenant")
-        given = _claim(claims, settings.oidc_scopes_claim)
-        names = given.split() if isinstance(given, str) else given if isinstance(given, list) else []
-        prefix = settings.oidc_scopes_prefix
-        scopes = {scope for scope in SCOPES if f"{prefix}{scope}" in names}
-        return Caller(tenant, granted_scopes(scopes), f"subject:{claims['sub']}")
-
     def _fetch(self) -> None:
         """Fetch the issuer's keys, at most every 10 s; known keys are kept if this fails.
 
@@ -144,14 +143,6 @@ class Provider:
                 self._tried = time.monotonic()
         if not self._keys:
             raise Unavailable("the identity provider's keys can't be had")
-
-
-def _header(token: str) -> tuple[str, str | None]:
-    try:
-        header = jwt.get_unverified_header(token)
-    except (jwt.PyJWTError, RecursionError) as error:
-        raise Unauthorised("this is neither a key of this service nor a token of its identity provider") from error
-    return str(header.get("alg")), header.get("kid")
 
 
 def _claim(claims: Mapping[str, Any], name: str) -> Any:

@@ -10,9 +10,9 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
-from typing import Any, NamedTuple, NoReturn, Protocol, cast
+from typing import NamedTuple, Protocol
 
-from sqlalchemy import CursorResult, func, select, update
+from sqlalchemy import func, select
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import Session
 
@@ -58,13 +58,17 @@ class Rates:
         counted = [(f"{what}:{name}", what) for what, name in whose.items() if self._rates[what] > 0]
         for name, what in counted:
             if self._level(name) < 1:
-                _refuse(what, self._rates[what])
+                rate = self._rates[what]
+                message = f"this {what} may make {rate:g} requests a second"
+                raise TooManyRequests(message, "requests", retry_after=max(1, round(1 / rate)))
         now = self.clock()
         for name, _ in counted:
             self._buckets[name] = (self._level(name) - 1, now)
             self._fresh[name] += 1
         if len(self._buckets) > LARGEST:
-            self._forget()
+            # Drop buckets that are full again
+            before = self.clock() - 2 / min(rate for rate in (*self._rates.values(), 1.0) if rate > 0)
+            self._buckets = {name: bucket for name, bucket in self._buckets.items() if bucket[1] > before}
 
     def fresh(self) -> Counter[str]:
         """Number of admitted requests by key and tenant since the last call."""
@@ -93,16 +97,6 @@ class Rates:
     def _level(self, name: str) -> float:
         level, since = self._buckets.get(name, (self._highest_rate(name), 0.0))
         return min(self._highest_rate(name), level + (self.clock() - since) * self._rate(name))
-
-    def _forget(self) -> None:
-        """Drop buckets that are full again."""
-        before = self.clock() - 2 / min(rate for rate in (*self._rates.values(), 1.0) if rate > 0)
-        self._buckets = {name: bucket for name, bucket in self._buckets.items() if bucket[1] > before}
-
-
-def _refuse(what: str, rate: float) -> NoReturn:
-    message = f"this {what} may make {rate:g} requests a second"
-    raise TooManyRequests(message, "requests", retry_after=max(1, round(1 / rate)))
 
 
 class Counts(Protocol):
@@ -209,25 +203,6 @@ def list_keys(session: Session, tenant: str, request: PageRequest) -> Slice[Key]
     """One page of a tenant's keys, newest first."""
     statement = select(Key).where(Key.tenant == tenant)
     return paginate(session, statement, [Key.created_at, Key.id], request, descending=True)
-
-
-def every(session: Session) -> Sequence[Key]:
-    """Keys of all tenants, ordered by tenant and time."""
-    return session.scalars(select(Key).order_by(Key.tenant, Key.created_at, Key.id)).all()
-
-
-def revoke(session: Session, tenant: str | None, key: str, now: datetime) -> bool:
-    """Revoke a key (tenant None: of any tenant); False if it was not valid before."""
-    statement = update(Key).where(Key.id == key, Key.revoked_at.is_(None)).values(revoked_at=now)
-    if tenant is not None:
-        statement = statement.where(Key.tenant == tenant)
-    statement = statement.execution_options(synchronize_session=False)
-    return cast("CursorResult[Any]", session.execute(statement)).rowcount == 1
-
-
-def run_tokens(session: Session, identifiers: Sequence[str]) -> Sequence[RunToken]:
-    """Run tokens by ids; unknown ids are left out."""
-    return session.scalars(select(RunToken).where(RunToken.id.in_(identifiers))).all()
 
 
 # Each process caches the valid keys and refreshes them twice a second, not per request.

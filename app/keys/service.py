@@ -7,12 +7,12 @@ import hashlib
 import hmac
 import secrets
 from collections import OrderedDict
-from collections.abc import Collection
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
-from typing import Annotated, Literal, NamedTuple, cast
+from typing import Annotated, Any, Literal, NamedTuple, cast
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from sqlalchemy import CursorResult, select, update
 from sqlalchemy.exc import IntegrityError
 
 from app.audit import service as audit
@@ -144,7 +144,7 @@ def create(database: Database, tenant: str, request: KeyRequest, made_by: str, r
         tenant=tenant,
         name=request.name,
         digest=made.digest,
-        scopes=_order_scopes(request.scopes),
+        scopes=[scope for scope in SCOPES if scope in request.scopes],
         created_by=made_by,
         expires_at=request.expires_at,
         created_at=utc_now(),
@@ -155,10 +155,6 @@ def create(database: Database, tenant: str, request: KeyRequest, made_by: str, r
         answer = KeyMade(key=None, **to_response(row).model_dump())
         record(session, answer)
     return answer.model_copy(update={"key": made.text})
-
-
-def _order_scopes(scopes: Collection[str]) -> list[str]:
-    return [scope for scope in SCOPES if scope in scopes]
 
 
 def to_response(row: Key) -> KeyRead:
@@ -184,7 +180,9 @@ def list_keys(database: Database, tenant: str, request: PageRequest) -> Slice[Ke
 def every(database: Database) -> list[KeyRead]:
     """Keys of all tenants, ordered by tenant and time."""
     with database.reading() as session:
-        return [to_response(row) for row in ring.every(session)]
+        return [
+            to_response(row) for row in session.scalars(select(Key).order_by(Key.tenant, Key.created_at, Key.id)).all()
+        ]
 
 
 def revoke(database: Database, tenant: str | None, key: str, now: datetime | None = None) -> None:
@@ -197,7 +195,11 @@ def revoke(database: Database, tenant: str | None, key: str, now: datetime | Non
         row = session.get(Key, key)
         if row is None or tenant not in (None, row.tenant):
             raise NotFound(f"no key {key!r}")
-        if ring.revoke(session, tenant, key, now or utc_now()):
+        statement = update(Key).where(Key.id == key, Key.revoked_at.is_(None)).values(revoked_at=now or utc_now())
+        if tenant is not None:
+            statement = statement.where(Key.tenant == tenant)
+        statement = statement.execution_options(synchronize_session=False)
+        if cast("CursorResult[Any]", session.execute(statement)).rowcount == 1:
             audit.add(session, row.tenant, "key.revoke", f"key {key}", {"name": row.name})
 
 
@@ -254,7 +256,7 @@ class RunTokens:
 
     def _read(self, identifier: str) -> Token | None:
         with self._database.reading() as session:
-            rows = ring.run_tokens(session, [identifier])
+            rows = session.scalars(select(RunToken).where(RunToken.id.in_([identifier]))).all()
         for row in rows:
             self._known[row.id] = Token(row.run_id, row.tenant, row.digest, row.key_id)
             while len(self._known) > self._size:

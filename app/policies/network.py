@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -31,22 +31,6 @@ def affine(x: NDArray[np.float32], weight: NDArray[np.float32], bias: NDArray[np
     found: NDArray[np.float32] = x.dot(weight)
     found += bias
     return found
-
-
-def duel(outputs: NDArray[np.float32], mask: NDArray[np.bool_]) -> NDArray[np.float32]:
-    """Compute ``functions.dueling`` of ``outputs`` [B, N + 1], N advantages and the value: Q [B, N]; twice as fast."""
-    advantage, legal = outputs[:, :-1], mask.astype(np.float32)
-    level = outputs[:, -1] - np.vecdot(advantage, legal) / np.vecdot(legal, legal)
-    found: NDArray[np.float32] = advantage + level[:, None]
-    return found
-
-
-def _check_chain(arrays: Arrays, trunk: Sequence[str], heads: Sequence[str]) -> None:
-    """Check that each layer's input width is the output width before it; raises IncompatibleArtifact if it isn't."""
-    for before, after in [*pairwise(trunk), *((last, head) for last in trunk[-1:] for head in heads)]:
-        given, read = len(arrays[f"{before}.weight"]), arrays[f"{after}.weight"].shape[1]
-        if given != read:
-            raise IncompatibleArtifact(f"{after} reads {read} numbers, and {before} gives {given}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +66,12 @@ class NetworkPolicy:
         if missing:
             raise IncompatibleArtifact(f"the network lacks {', '.join(missing)}")
         check_layers(arrays)
-        _check_chain(arrays, layers[: len(config["layers"])], heads)
+        # Check that each layer's input width is the output width before it
+        trunk = layers[: len(config["layers"])]
+        for before, after in [*pairwise(trunk), *((last, head) for last in trunk[-1:] for head in heads)]:
+            given, read = len(arrays[f"{before}.weight"]), arrays[f"{after}.weight"].shape[1]
+            if given != read:
+                raise IncompatibleArtifact(f"{after} reads {read} numbers, and {before} gives {given}")
         return cls(config, {k: np.ascontiguousarray(v, np.float32) for k, v in arrays.items()})
 
     @property
@@ -122,7 +111,12 @@ class NetworkPolicy:
         observation = observation.astype(np.float32, copy=False)
         q = self._outputs(observation, memory)
         if self.config["dueling"]:
-            q = duel(q, mask)
+            # ``functions.dueling`` of ``outputs`` [B, N + 1], N advantages and the value last: Q [B, N]; in half the
+            # time
+            advantage, legal = q[:, :-1], mask.astype(np.float32)
+            level = q[:, -1] - np.vecdot(advantage, legal) / np.vecdot(legal, legal)
+            found: NDArray[np.float32] = advantage + level[:, None]
+            q = found
         return np.where(mask, q, NEVER)
 
     def _outputs(self, observation: NDArray[np.float32], memory: NDArray[np.float32] | None) -> NDArray[np.float32]:

@@ -1,4 +1,4 @@
-"""Rows due to be deleted by age, and their deletion in batches."""
+"""Retention times, rows due to be deleted by them, and their deletion in batches."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Any, NamedTuple, cast
+from typing import Annotated, Any, NamedTuple, cast
 
+from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy import (
     Column,
     ColumnElement,
@@ -27,7 +28,35 @@ from app.database.base import UtcDateTime
 from app.database.tables import Agent, DomainModel, Evaluation, Iteration, Job, JobEvent, Run, Trial, Workload
 from app.jobs import repository
 from app.retention import held
-from app.retention.schemas import Retention
+
+# API schemas of retention.
+
+Days = Annotated[float | None, Field(gt=0, le=36_500, description="Null: for ever; left out: as the settings say.")]
+
+
+class Retention(BaseModel):
+    """How many days a workload's data is kept before it is archived and deleted.
+
+    What is active, or what something active depends on, is never deleted.
+    """
+
+    model_config = ConfigDict(extra="forbid")
+
+    iterations_days: Days = Field(None, description="Iterations, after the end of their run; the last one is kept.")
+    runs_days: Days = Field(None, description="Runs with all their remaining data, after their end.")
+    jobs_days: Days = Field(None, description="Jobs with their events and trials, after their end.")
+    events_days: Days = Field(None, description="Events of jobs, after the job's end; the last one is kept.")
+    evaluations_days: Days = Field(None, description="Evaluations.")
+    artifacts_days: Days = Field(None, description="Superseded agents and models; the newest is kept.")
+
+
+class RetentionRead(BaseModel):
+    """How long a workload's data is kept."""
+
+    workload: str
+    given: Retention = Field(description="Values set for this workload.")
+    effective: Retention = Field(description="The same, completed by the service's settings.")
+
 
 # Due rows: those older than their retention time, unless something active needs them.
 
@@ -84,12 +113,17 @@ def superseded_versions(
 
 def counts(session: Session, workload_id: str, due: Ages) -> Mapping[str, int]:
     """Number of due rows by noun."""
+    old = (
+        []
+        if due.evaluations is None
+        else [Evaluation.workload_id == workload_id, Evaluation.created_at < due.evaluations]
+    )
     return {
         "iterations": _iterations(session, workload_id, due),
         "runs": 0 if due.runs is None else _count(session, Run.id, ended_runs(session, workload_id, due.runs)),
         "events": _events(session, workload_id, due),
         "jobs": _jobs(session, workload_id, due.jobs),
-        "evaluations": _evaluations(session, workload_id, due.evaluations),
+        "evaluations": (_count(session, Evaluation.id, old) if old else 0),
         **_artifacts(session, workload_id, due.artifacts),
     }
 
@@ -126,11 +160,6 @@ def _events(session: Session, workload_id: str, due: Ages) -> int:
     jobs = select(Job.id).where(*ended_jobs(session, workload_id, due.events))
     statement = select(func.count() - func.count(JobEvent.job_id.distinct())).where(JobEvent.job_id.in_(jobs))
     return session.scalar(statement) or 0
-
-
-def _evaluations(session: Session, workload_id: str, before: datetime | None) -> int:
-    old = [] if before is None else [Evaluation.workload_id == workload_id, Evaluation.created_at < before]
-    return _count(session, Evaluation.id, old) if old else 0
 
 
 def _artifacts(session: Session, workload_id: str, before: datetime | None) -> Mapping[str, int]:

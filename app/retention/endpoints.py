@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter
-
-from app.http.dependencies import FromDatabase, FromSettings, Tenant, WorkloadName, command, problems
+from app.http.dependencies import FromDatabase, FromSettings, NounRouter, Tenant, WorkloadName, command, problems
 from app.retention import service
-from app.retention.schemas import Retention, RetentionRead
+from app.retention.batches import Retention, RetentionRead
 
-router = APIRouter(prefix="/workloads/{workload}/retention", tags=["retention"])
+router = NounRouter("retention")
 
 
 @router.get(

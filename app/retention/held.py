@@ -101,7 +101,16 @@ def agents(session: Session, workload_id: str) -> Reasons:
 def _agents(session: Session, workload_id: str) -> Iterator[tuple[int | None, str]]:
     for champion in session.scalars(select(Champion).where(Champion.workload_id == workload_id)):
         yield champion.version, f"it is the champion of role {champion.role!r}"
-        yield _before(session, champion), f"agent {champion.version}, the champion, would be rolled back to it"
+        # Version that a rollback of a champion restores; None: the heuristics
+        statement = select(Promotion.previous).where(
+            Promotion.workload_id == champion.workload_id,
+            Promotion.role == champion.role,
+            Promotion.agent_version == champion.version,
+        )
+        yield (
+            session.scalar(statement.order_by(Promotion.created_at.desc(), Promotion.id.desc()).limit(1)),
+            f"agent {champion.version}, the champion, would be rolled back to it",
+        )
     shadows = select(Run.shadow_version, func.min(Run.id).label("run")).where(
         Run.workload_id == workload_id, Run.shadow_version.is_not(None), Run.state == RUNNING
     )
@@ -115,16 +124,6 @@ def _agents(session: Session, workload_id: str) -> Iterator[tuple[int | None, st
     if going_on is not None:
         yield going_on.agent_version, f"adaptation {going_on.id}, which goes on, tries it"
         yield going_on.predecessor, f"adaptation {going_on.id}, which goes on, may take it back"
-
-
-def _before(session: Session, champion: Champion) -> int | None:
-    """Version that a rollback of a champion restores; None: the heuristics."""
-    statement = select(Promotion.previous).where(
-        Promotion.workload_id == champion.workload_id,
-        Promotion.role == champion.role,
-        Promotion.agent_version == champion.version,
-    )
-    return session.scalar(statement.order_by(Promotion.created_at.desc(), Promotion.id.desc()).limit(1))
 
 
 def models(session: Session, workload_id: str) -> Reasons:
@@ -155,11 +154,6 @@ def _by_version(reasons: Iterator[tuple[int | None, str]]) -> Reasons:
         if version is not None:
             found[version].append(reason)
     return found
-
-
-def next_version(newest: int | None, deleted: int | None) -> int:
-    """The next version number; numbers of deleted versions are not reused."""
-    return max(newest or 0, deleted or 0) + 1
 
 
 def forget_version(row: Workload, *, agent: int = 0, model: int = 0) -> None:

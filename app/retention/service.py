@@ -18,8 +18,7 @@ from app.database.tables import IdempotencyKey, Workload
 from app.http import idempotency
 from app.kinds.contract.inputs import stored
 from app.retention import batches as due
-from app.retention.batches import Batch, batches
-from app.retention.schemas import Retention, RetentionRead
+from app.retention.batches import Batch, Retention, RetentionRead, batches
 from app.settings import Settings
 from app.workloads import service as workloads
 
@@ -30,17 +29,17 @@ def effective(given: Mapping[str, Any] | None, settings: Settings) -> Retention:
     return Retention.model_validate({**defaults, **(given or {})})
 
 
-def is_limited(retention: Retention) -> bool:
-    """Whether any retention time is set."""
-    return any(days is not None for days in retention.model_dump().values())
-
-
 def workloads_with_retention(database: Database, settings: Settings) -> list[tuple[Workload, Retention]]:
     """Workloads of all tenants with any retention time, and their retention."""
     with database.reading() as session:
         found = session.scalars(select(Workload).order_by(Workload.created_at, Workload.id)).all()
     each = [(workload, effective(workload.retention, settings)) for workload in found]
-    return [(workload, retention) for workload, retention in each if is_limited(retention)]
+    # Whether any retention time is set
+    return [
+        (workload, retention)
+        for workload, retention in each
+        if any(days is not None for days in retention.model_dump().values())
+    ]
 
 
 def get_retention(database: Database, settings: Settings, tenant: str, name: str) -> RetentionRead:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Path, Query, Request, Response, status
+from fastapi import Path, Query, Request, Response, status
 
 from app.http.dependencies import (
     SLUG,
@@ -12,6 +12,7 @@ from app.http.dependencies import (
     FromDatabase,
     FromStaleness,
     JsonObject,
+    NounRouter,
     Tenant,
     any_of,
     command,
@@ -37,7 +38,7 @@ STARTS = [kind.start for kind in KINDS.values()]
 RunId = Annotated[str, Path(alias="run", max_length=64, description="The run's id.")]
 
 
-router = APIRouter(prefix="/runs", tags=["runs"])
+router = NounRouter("runs")
 
 
 @router.post(
@@ -68,13 +69,7 @@ def start(
     )
 
 
-@router.get(
-    "",
-    operation_id="list_runs",
-    openapi_extra=command("run list", columns=["id", "workload", "outcome", "iterations", "agent", "age: created_at"]),
-    summary="List runs",
-    responses=problems(404),
-)
+@router.lists(404, columns=["id", "workload", "outcome", "iterations", "agent", "age: created_at"])
 def list_runs(
     request: Request,
     database: FromDatabase,
@@ -90,9 +85,7 @@ def list_runs(
     return page(request, found, service.read_listed)
 
 
-@router.get(
-    "/{run}", operation_id="read_run", openapi_extra=command("run show"), summary="Read a run", responses=problems(404)
-)
+@router.reads("/{run}")
 def get_run(run: RunId, database: FromDatabase, tenant: Tenant, rule: FromStaleness) -> RunRead:
     """Get a run with its last decision."""
     return service.get(database, tenant, run, rule)
@@ -116,14 +109,7 @@ def end(
     return service.end(database, tenant, run, patch, lambda workload: compiled.fetch(workload, tenant), rule)
 
 
-@router.delete(
-    "/{run}",
-    status_code=status.HTTP_204_NO_CONTENT,
-    operation_id="delete_run",
-    openapi_extra=command("run delete"),
-    summary="Delete a run",
-    responses=problems(404, 409, _409="It is active, or something active depends on it; the cause is named."),
-)
+@router.deletes("/{run}", 409, _409="It is active, or something active depends on it; the cause is named.")
 def delete(run: RunId, database: FromDatabase, tenant: Tenant) -> None:
     """Delete a run that has ended, with its iterations; the sample made from it is kept."""
     service.delete(database, tenant, run)

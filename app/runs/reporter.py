@@ -220,14 +220,12 @@ class Reporter:
         for item in ready:
             item.commit()
         self._writing = True
-        self._note({item.live.id for item in ready})
-        call = asyncio.get_running_loop().run_in_executor
-        call(self._thread, self._write, ready, self._clock()).add_done_callback(lambda done: self._written(ready, done))
-
-    def _note(self, runs: set[str]) -> None:
-        """Count the runs that were also in one of the last two batches; a batch waits for about so many reports."""
+        # Count the runs that were also in one of the last two batches; a batch waits for about so many reports
+        runs = {item.live.id for item in ready}
         self._returning = len(runs.intersection(set().union(*self._lately)))
         self._lately.append(runs)
+        call = asyncio.get_running_loop().run_in_executor
+        call(self._thread, self._write, ready, self._clock()).add_done_callback(lambda done: self._written(ready, done))
 
     def _go_on(self) -> None:
         if self._pending:

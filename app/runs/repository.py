@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
-from sqlalchemy import Connection, CursorResult, Row, Select, bindparam, delete, select, update
+from sqlalchemy import Connection, Row, Select, bindparam, delete, select
 from sqlalchemy.orm import Session, defer
 
 from app.database.tables import Iteration, Run, Workload
@@ -97,11 +97,7 @@ def append(connection: psycopg.Connection | sqlite3.Connection, entries: Sequenc
     """
     if isinstance(connection, sqlite3.Connection):
         return _append_each(connection.executemany, entries, now)
-    return _append_all(connection, entries, now)
-
-
-def _append_all(connection: psycopg.Connection, entries: Sequence[Entry], now: datetime) -> set[str]:
-    """Like ``append``, in one statement of PostgreSQL."""
+    # Like ``append``, in one statement of PostgreSQL
     drifts = [entry.drift for entry in entries] if any(entry.drift is not None for entry in entries) else []
     outcomes = [entry.outcome for entry in entries] if any(entry.outcome is not None for entry in entries) else []
     columns: dict[str, Iterable[str | None]] = {
@@ -282,23 +278,6 @@ def add(session: Session, run: Run) -> None:
     """Insert a run and flush; raises IntegrityError if the database rejects the row."""
     session.add(run)
     session.flush()
-
-
-def require(session: Session, run: str) -> Run:
-    """A run known to exist, reloaded from the database; raises NoResultFound if it was deleted."""
-    return session.get_one(Run, run, populate_existing=True)
-
-
-def close(session: Session, tenant: str, run: str, state: str, now: datetime) -> bool:
-    """Set a running run's final state and end time; False if it was not running."""
-    query = (
-        update(Run)
-        .where(Run.id == run, Run.tenant == tenant, Run.state == RUNNING)
-        .values(state=state, finished_at=now)
-        .execution_options(synchronize_session=False)
-    )
-    result = session.execute(query)
-    return isinstance(result, CursorResult) and result.rowcount == 1
 
 
 def remove(session: Session, run: str) -> None:

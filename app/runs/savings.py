@@ -20,7 +20,7 @@ from app.kinds.contract.kind import no_savings
 from app.kinds.contract.savings import Estimate, Savings
 from app.kinds.engine import Compiled
 from app.kinds.registry import KINDS
-from app.samples.intake import reports_of_run
+from app.samples.service import reports_of_run
 
 logger = logging.getLogger(__name__)
 

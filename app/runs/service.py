@@ -8,9 +8,11 @@ from typing import Any, Literal
 
 import msgspec
 from pydantic import BaseModel, ConfigDict, Field
+from sqlalchemy import CursorResult, update
 from sqlalchemy.orm import Session
 
 from app.agents import repository as agents
+from app.agents.repository import AGENTS
 from app.audit import service as audit
 from app.database.base import new_id, utc_now
 from app.database.engine import Database
@@ -32,7 +34,7 @@ from app.retention import held
 from app.runs import outcomes, repository, savings
 from app.runs.deciding import StartedRuns, from_start
 from app.runs.outcomes import CompiledOf, Staleness
-from app.runs.repository import Filter, LoadedRun
+from app.runs.repository import RUNNING, Filter, LoadedRun
 from app.samples import service as samples
 from app.workloads import members
 
@@ -213,7 +215,7 @@ def _check_shadow(session: Session, compiled: Compiled, version: int) -> None:
     """Check that the shadow agent exists and fits the workload's present layout; raises Invalid if it doesn't."""
     found = agents.artifact(session, compiled.snapshot.workload_id, version)
     if found is None:
-        newest = agents.latest_version(session, compiled.snapshot.workload_id)
+        newest = AGENTS.newest(session, compiled.snapshot.workload_id)
         accepted = f"1 to {newest}" if newest else "none: no agent is trained yet"
         raise _invalid_shadow(f"no agent {version}; accepted: {accepted}", version)
     try:
@@ -352,7 +354,15 @@ def end(
             workload = load(session, tenant, run, rule).run.workload_id
         compiled = outcomes.compiled_or_reason(compiled_of, workload)
     with database.session() as session:
-        if repository.close(session, tenant, run, patch.state, rule.now()):
+        # Of several requests, the first ends the run
+        query = (
+            update(Run)
+            .where(Run.id == run, Run.tenant == tenant, Run.state == RUNNING)
+            .values(state=patch.state, finished_at=rule.now())
+            .execution_options(synchronize_session=False)
+        )
+        result = session.execute(query)
+        if isinstance(result, CursorResult) and result.rowcount == 1:
             loaded = load(session, tenant, run, rule)
             ended = loaded.run
             reports = samples.add_run(session, ended, drifts.cuts(session, ended), rule.now)
@@ -380,6 +390,6 @@ def delete(database: Database, tenant: str, run: str) -> None:
     with database.session() as session:
         if not repository.present(session, tenant, run):
             raise _no_such_run(run)
-        held.refuse(f"run {run}", held.run(session, repository.require(session, run)))
+        held.refuse(f"run {run}", held.run(session, session.get_one(Run, run, populate_existing=True)))
         repository.remove(session, run)
         audit.add(session, tenant, "run.delete", f"run {run}")

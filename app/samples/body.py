@@ -151,7 +151,8 @@ def returning(work: Callable[[], T]) -> T:
         _forget_frames(error)
         raise
     finally:
-        _trim()
+        if _malloc_trim is not None:
+            _malloc_trim(0)
 
 
 def _forget_frames(error: BaseException) -> None:
@@ -173,11 +174,6 @@ def _glibc_trim() -> Callable[[int], int] | None:
 
 
 _malloc_trim = _glibc_trim()
-
-
-def _trim() -> None:
-    if _malloc_trim is not None:
-        _malloc_trim(0)
 
 
 # The sample codecs of all kinds.

@@ -11,11 +11,20 @@ from typing import Annotated, Any
 
 import anyio
 import anyio.to_thread
-from fastapi import APIRouter, FastAPI, Header, Query, Request, Response, status
+from fastapi import FastAPI, Header, Query, Request, Response, status
 from fastapi.responses import StreamingResponse
 
 from app.errors import FieldError, TooLarge, TooManyRequests, UnsupportedMedia
-from app.http.dependencies import FromDatabase, FromSettings, Tenant, UtcTime, WorkloadName, command, problems
+from app.http.dependencies import (
+    FromDatabase,
+    FromSettings,
+    NounRouter,
+    Tenant,
+    UtcTime,
+    WorkloadName,
+    command,
+    problems,
+)
 from app.http.idempotency import IdempotentUpload, Once
 from app.http.pagination import Page, Paging, page, stream_page
 from app.http.streams import PiecewiseResponse
@@ -26,7 +35,7 @@ from app.samples.body import EXPORTS, FORMATS, Body
 from app.samples.export import JSON, export, preferred_format
 from app.samples.intake import StoredExecution, UploadRead
 
-router = APIRouter(prefix="/workloads/{workload}/samples", tags=["samples"])
+router = NounRouter("samples")
 
 
 class Executions(Page[AnyExecution | StoredExecution]):
@@ -108,7 +117,14 @@ async def upload(
         trace_limit_bytes=settings.trace_limit_bytes,
         skip_bad=skip_bad,
     )
-    _check_length(request, given)
+    limit = given.largest
+    length = request.headers.get("content-length", "0")
+    if length.isdigit() and int(length) > limit:
+        message = f"must be at most {limit}"
+        raise TooLarge(
+            f"the body has {int(length):,} bytes; at most {limit:,} are accepted as {given.media_type}",
+            errors=[FieldError("/header/content-length", message, int(length))],
+        )
     store = functools.partial(service.upload, database, tenant, workload)
     work = functools.partial(store, given) if once.key is None else functools.partial(_once, once, store, given)
     feeding = asyncio.create_task(body.feed())
@@ -172,17 +188,6 @@ def _unsupported_media(header: str, given: str, accepted: str) -> UnsupportedMed
     )
 
 
-def _check_length(request: Request, given: service.Upload) -> None:
-    limit = given.largest
-    length = request.headers.get("content-length", "0")
-    if length.isdigit() and int(length) > limit:
-        message = f"must be at most {limit}"
-        raise TooLarge(
-            f"the body has {int(length):,} bytes; at most {limit:,} are accepted as {given.media_type}",
-            errors=[FieldError("/header/content-length", message, int(length))],
-        )
-
-
 @router.get(
     "",
     operation_id="list_samples",
@@ -232,14 +237,7 @@ def list_executions(
     return answer(request, *service.list_executions(database, tenant, workload, paging, execution, reports=reports))
 
 
-@router.delete(
-    "",
-    status_code=status.HTTP_204_NO_CONTENT,
-    operation_id="delete_samples",
-    openapi_extra=command("samples delete"),
-    summary="Delete samples",
-    responses=problems(404, 409, _409="A job that may read the samples has not ended; it is named."),
-)
+@router.deletes("", 409, _409="A job that may read the samples has not ended; it is named.")
 def delete(
     workload: WorkloadName,
     database: FromDatabase,

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
 from pydantic import BaseModel, Field
-from sqlalchemy import delete, func, insert, or_, select, update
+from sqlalchemy import delete, func, insert, or_, select
 from sqlalchemy.orm import Session, undefer
 
 from app.database.base import utc_now
 from app.database.engine import Database
-from app.database.tables import Execution, Iteration
+from app.database.tables import Execution
 from app.errors import FieldError, Invalid, TooManyRequests
 from app.http.caller import current_quotas
 from app.http.pagination import PageRequest, Slice, paginate
@@ -88,17 +88,6 @@ def _weight(row: Execution) -> int:
     return len(row.data)
 
 
-def data_of(session: Session, identifier: str) -> bytes | None:
-    """Encoded data of an execution; None if it was deleted."""
-    return session.scalar(select(Execution.data).where(Execution.id == identifier))
-
-
-def add_summaries(session: Session, summaries: Mapping[str, Mapping[str, Any]]) -> None:
-    """Store summaries by execution id."""
-    for identifier, summary in summaries.items():
-        session.execute(update(Execution).where(Execution.id == identifier).values(summary=dict(summary)))
-
-
 def stored_data(session: Session, workload_id: str) -> Iterator[tuple[str, bytes]]:
     """Names and encoded data of all executions of a workload, oldest first."""
     statement = select(Execution.name, Execution.data).where(Execution.workload_id == workload_id)
@@ -123,13 +112,6 @@ def remove_of_run(session: Session, workload_id: str, run_id: str) -> None:
     names = or_(Execution.name == run_id, Execution.name.startswith(f"{run_id}{PART}"))
     of_run = Execution.workload_id == workload_id, Execution.source == "run", names
     session.execute(delete(Execution).where(*of_run).execution_options(synchronize_session=False))
-
-
-def reports_of_run(session: Session, run_id: str) -> list[tuple[int, dict[str, Any]]]:
-    """Iterations and reports of a run, in order."""
-    statement = select(Iteration).where(Iteration.run_id == run_id).order_by(Iteration.iteration)
-    rows = session.scalars(statement.execution_options(yield_per=REPORTS_AT_ONCE))
-    return [(row.iteration, row.report) for row in rows]
 
 
 # API schemas of samples.
@@ -286,7 +268,13 @@ class Intake:
             remove(session, [known.id for known in outcome.taken_back])
             add(session, list(outcome.rows.values()))
             check_quota(session, self._target.tenant)
-        self._count(outcome)
+        counts, taken_back = self.counts, outcome.taken_back
+        counts.accepted += len(outcome.rows) - len(taken_back)
+        counts.iterations += sum(r["iterations"] for r in outcome.rows.values()) - sum(k.iterations for k in taken_back)
+        counts.duplicate += outcome.duplicate
+        counts.rejected += len(outcome.rejections)
+        room = LISTED_REJECTIONS - len(counts.rejections)
+        counts.rejections.extend(outcome.rejections[:room])
         if self.counts.rejected > MAXIMUM_REJECTIONS:
             message = f"stopped after {self.counts.rejected:,} refused executions"
             raise Invalid(message, errors=rejection_errors(self._form, self.counts.rejections[:20]))
@@ -301,7 +289,16 @@ class Intake:
                 continue  # the rest of an execution that was refused already
             refused = item if isinstance(item, Refused) else self._store(item, outcome, now)
             if refused is not None:
-                self._refuse(refused, outcome)
+                if _storable(refused.execution):  # no other can turn up again and be taken
+                    self._spoiled.add(refused.execution)
+                pointer, message, value = refused.issue
+                name = printable(refused.execution[:300])
+                outcome.rejections.append(
+                    Rejection(execution=name, line=refused.line, field=pointer, reason=message, value=plain(value))
+                )
+                present = outcome.present(refused.execution)
+                if outcome.rows.pop(refused.execution, None) is None and present is not None and self._ours(present):
+                    outcome.taken_back.append(present)
         return outcome
 
     def _store(self, item: Sample, outcome: _Outcome, now: datetime) -> Refused | None:
@@ -317,25 +314,8 @@ class Intake:
         reason = "its rows must stand in one block" if self._ours(present) else "is stored with other content"
         return Refused(item.execution, item.line, FieldIssue("/execution", reason, item.execution))
 
-    def _refuse(self, refused: Refused, outcome: _Outcome) -> None:
-        if _storable(refused.execution):  # no other can turn up again and be taken
-            self._spoiled.add(refused.execution)
-        outcome.rejections.append(_rejection(refused))
-        present = outcome.present(refused.execution)
-        if outcome.rows.pop(refused.execution, None) is None and present is not None and self._ours(present):
-            outcome.taken_back.append(present)
-
     def _ours(self, present: KnownExecution) -> bool:
         return present.id.startswith(self._token)
-
-    def _count(self, outcome: _Outcome) -> None:
-        counts, taken_back = self.counts, outcome.taken_back
-        counts.accepted += len(outcome.rows) - len(taken_back)
-        counts.iterations += sum(r["iterations"] for r in outcome.rows.values()) - sum(k.iterations for k in taken_back)
-        counts.duplicate += outcome.duplicate
-        counts.rejected += len(outcome.rejections)
-        room = LISTED_REJECTIONS - len(counts.rejections)
-        counts.rejections.extend(outcome.rejections[:room])
 
 
 class _Outcome:
@@ -354,12 +334,6 @@ class _Outcome:
         if fresh is None:
             return self.known.get(name)
         return KnownExecution(fresh["id"], name, fresh["digest"], fresh["iterations"])
-
-
-def _rejection(refused: Refused) -> Rejection:
-    pointer, message, value = refused.issue
-    name = printable(refused.execution[:300])
-    return Rejection(execution=name, line=refused.line, field=pointer, reason=message, value=plain(value))
 
 
 def _remark(execution: str, issue: FieldIssue) -> Remark:

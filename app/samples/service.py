@@ -9,13 +9,14 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from pydantic import BaseModel
+from sqlalchemy import select, update
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import Session
 
 from app.audit import service as audit
 from app.database.base import new_id, utc_now
 from app.database.engine import Database, DeadlinePassed, check_deadline, is_full, is_lost
-from app.database.tables import Execution, Run, Workload
+from app.database.tables import Execution, Iteration, Run, Workload
 from app.errors import (
     DiskFull,
     FieldError,
@@ -28,14 +29,23 @@ from app.errors import (
     as_steward_error,
 )
 from app.http.pagination import PageRequest, Slice
-from app.kinds.contract.inputs import BrokenRow, InvalidInput, Reader, Refused, Sample, stored
+from app.kinds.contract.inputs import BrokenRow, InvalidInput, Reader, stored
 from app.kinds.contract.samples import Format, SampleCodec
 from app.kinds.registry import MissingKind, read_spec
 from app.kinds.registry import layout_of as layout_of_spec
 from app.retention import held
 from app.samples import intake as repository
 from app.samples.body import FORMATS, blocks, check_between, codec_of, decompress, detect_gzip, limit_size, returning
-from app.samples.intake import Intake, StoredExecution, Target, UploadRead, check_quota, rejection_errors, row
+from app.samples.intake import (
+    REPORTS_AT_ONCE,
+    Intake,
+    StoredExecution,
+    Target,
+    UploadRead,
+    check_quota,
+    rejection_errors,
+    row,
+)
 from app.workloads import service as workloads
 
 LONGEST_SHORT_LINE_BYTES = 16_384
@@ -87,24 +97,32 @@ def _upload(database: Database, tenant: str, name: str, given: Upload) -> Upload
     form = _format(workload, codec, given)
     intake = Intake(database, Target(tenant, workload.id), form)
     try:
-        _store(intake, _reader(form, codec, given).read(_body(given, form)))
+        # Store the executions read, including those before an error
+        items = _reader(form, codec, given).read(_body(given, form))
+        try:
+            for item in items:
+                check_deadline()
+                intake.take(item)
+        except (StewardError, InvalidInput):
+            intake.flush()
+            raise
+        intake.flush()
     except (StewardError, InvalidInput, SQLAlchemyError, DeadlinePassed) as error:
         if not intake.counts.accepted:
             raise
-        raise _after(error, intake.counts) from error
-    return _upload_result(form, intake.counts)
-
-
-def _store(intake: Intake, items: Iterable[Sample | Refused]) -> None:
-    """Store the executions read, including those before an error."""
-    try:
-        for item in items:
-            check_deadline()
-            intake.take(item)
-    except (StewardError, InvalidInput):
-        intake.flush()
-        raise
-    intake.flush()
+        # The error of an upload, with the number of stored executions in its message
+        ours = _as_steward_error(error)
+        kept = f"{ours.detail}; the {intake.counts.accepted} executions accepted before it are kept"
+        raise type(ours)(kept, errors=ours.errors, retry_after=ours.retry_after) from error
+    if intake.counts.accepted or intake.counts.duplicate:
+        return intake.counts
+    if not intake.counts.rejected:
+        raise Invalid("the body holds no execution; send at least one with at least one iteration")
+    found = rejection_errors(form, intake.counts.rejections)
+    message = (
+        f"none of the {intake.counts.rejected} executions could be accepted; {found[0].pointer}: {found[0].message}"
+    )
+    raise Invalid(message, errors=found)
 
 
 def _format(workload: Workload, codec: SampleCodec, given: Upload) -> Format:
@@ -146,13 +164,6 @@ def _body(given: Upload, form: Format) -> Iterator[bytes]:
     return blocks(pieces, LONGEST_SHORT_LINE_BYTES if form.lines == "short" else given.json_limit_bytes)
 
 
-def _after(error: StewardError | InvalidInput | SQLAlchemyError | DeadlinePassed, counts: UploadRead) -> StewardError:
-    """The error of an upload, with the number of stored executions in its message."""
-    ours = _as_steward_error(error)
-    kept = f"{ours.detail}; the {counts.accepted} executions accepted before it are kept"
-    return type(ours)(kept, errors=ours.errors, retry_after=ours.retry_after)
-
-
 def _as_steward_error(error: StewardError | InvalidInput | SQLAlchemyError | DeadlinePassed) -> StewardError:
     if isinstance(error, StewardError):
         return error
@@ -168,16 +179,6 @@ def _interruption(error: SQLAlchemyError | DeadlinePassed) -> StewardError:
     if is_lost(error):
         return Unavailable("the database does not answer")
     raise error
-
-
-def _upload_result(form: Format, counts: UploadRead) -> UploadRead:
-    if counts.accepted or counts.duplicate:
-        return counts
-    if not counts.rejected:
-        raise Invalid("the body holds no execution; send at least one with at least one iteration")
-    found = rejection_errors(form, counts.rejections)
-    message = f"none of the {counts.rejected} executions could be accepted; {found[0].pointer}: {found[0].message}"
-    raise Invalid(message, errors=found)
 
 
 def layout_of(workload: Workload) -> Any:
@@ -300,13 +301,14 @@ def _summarise(database: Database, codec: SampleCodec, rows: Sequence[Execution]
     size = 0
     for one in rows:
         with database.reading() as session:
-            data = repository.data_of(session, one.id) or b""
+            data = session.scalar(select(Execution.data).where(Execution.id == one.id)) or b""
         one.summary = dict(codec.summary(data)) if data else {"seconds": 0.0}
         fresh[one.id] = one.summary
         size += len(data)
         if size >= SUMMARISED_BYTES or one is rows[-1]:
             with database.session() as session:
-                repository.add_summaries(session, fresh)
+                for identifier, summary in fresh.items():
+                    session.execute(update(Execution).where(Execution.id == identifier).values(summary=dict(summary)))
             fresh, size = {}, 0
 
 
@@ -314,6 +316,13 @@ def executions(session: Session, workload: Workload) -> list[tuple[str, Any]]:
     """Names and decoded data of all executions of a workload, oldest first."""
     codec = codec_of(workload)
     return [(name, codec.unpack(data)) for name, data in repository.stored_data(session, workload.id)]
+
+
+def reports_of_run(session: Session, run: str) -> list[tuple[int, dict[str, Any]]]:
+    """Iterations and reports of a run, in order."""
+    statement = select(Iteration).where(Iteration.run_id == run).order_by(Iteration.iteration)
+    rows = session.scalars(statement.execution_options(yield_per=REPORTS_AT_ONCE))
+    return [(row.iteration, row.report) for row in rows]
 
 
 def add_run(
@@ -328,7 +337,7 @@ def add_run(
         TooManyRequests: the tenant's quota of executions is exceeded.
     """
     workload = session.get_one(Workload, run.workload_id)
-    numbered = repository.reports_of_run(session, run.id)
+    numbered = reports_of_run(session, run.id)
     reports = [report for _, report in numbered]
     if not cuts and (not reports or repository.stored_executions(session, workload.id, [run.id])):
         return reports

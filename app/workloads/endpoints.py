@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query, Request, Response, status
+from fastapi import Query, Request, Response, status
 
 from app.database.base import utc_now
 from app.http.dependencies import (
     FromDatabase,
     JsonObject,
+    NounRouter,
     Tenant,
     WorkloadName,
     any_of,
@@ -26,7 +27,7 @@ from app.runs.savings import WorkloadSavings
 from app.workloads import service
 from app.workloads.service import WorkloadListed, WorkloadRead
 
-router = APIRouter(prefix="/workloads", tags=["workloads"])
+router = NounRouter("workloads")
 openapi_schemas = components([kind.patch for kind in KINDS.values()])
 
 EXAMPLES: dict[str, Any] = {
@@ -53,27 +54,13 @@ def register(body: JsonObject, database: FromDatabase, tenant: Tenant, once: Ide
     return once.run(lambda record: service.register(database, tenant, spec, record))
 
 
-@router.get(
-    "",
-    operation_id="list_workloads",
-    openapi_extra=command(
-        "workload list", columns=["name", "kind", "spec: spec_version", "champion", "age: created_at", "problem"]
-    ),
-    summary="List workloads",
-    responses=problems(),
-)
+@router.lists(columns=["name", "kind", "spec: spec_version", "champion", "age: created_at", "problem"])
 def list_workloads(request: Request, database: FromDatabase, tenant: Tenant, paging: Paging) -> Page[WorkloadListed]:
     """List workloads by name, page by page."""
     return page(request, service.list_workloads(database, tenant, paging), service.read_listed)
 
 
-@router.get(
-    "/{workload}",
-    operation_id="read_workload",
-    openapi_extra=command("workload show"),
-    summary="Read a workload",
-    responses=problems(404),
-)
+@router.reads("/{workload}")
 def get_workload(workload: WorkloadName, database: FromDatabase, tenant: Tenant) -> WorkloadRead:
     """Get a workload with its current spec."""
     return service.get(database, tenant, workload)
@@ -108,17 +95,10 @@ def get_savings(workload: WorkloadName, database: FromDatabase, tenant: Tenant) 
         return savings.by_month(session, row.id, row.name, utc_now())
 
 
-@router.delete(
+@router.deletes(
     "/{workload}",
-    status_code=status.HTTP_204_NO_CONTENT,
-    operation_id="delete_workload",
-    openapi_extra=command("workload delete"),
-    summary="Delete a workload",
-    responses=problems(
-        404,
-        409,
-        _409="A run is active, a job has not ended, or another workload has it as a member; they are named.",
-    ),
+    409,
+    _409="A run is active, a job has not ended, or another workload has it as a member; they are named.",
 )
 def delete(
     workload: WorkloadName,

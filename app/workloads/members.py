@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session, object_session
 from app.database.engine import touch
 from app.database.tables import Workload
 from app.domain_models import repository as domain_models
-from app.errors import Conflict, FieldError, Invalid
+from app.errors import FieldError, Invalid
 from app.http.pagination import PageRequest, Slice, json_size, paginate
 from app.kinds.contract.engine import Member
 from app.kinds.contract.inputs import BrokenRow, IncompatibleModel
@@ -29,12 +29,6 @@ def find(session: Session, tenant: str, name_or_id: str, *, lock: bool = False) 
         statement = statement.with_for_update()
     found = sorted(session.scalars(statement), key=lambda workload: workload.name != name_or_id)
     return found[0] if found else None
-
-
-def of_kinds(session: Session, tenant: str, kinds: Sequence[str]) -> Sequence[Workload]:
-    """A tenant's workloads of these kinds, ordered by name."""
-    statement = select(Workload).where(Workload.tenant == tenant, Workload.kind.in_(kinds)).order_by(Workload.name)
-    return session.scalars(statement).all()
 
 
 def keep(session: Session, workload_id: str) -> bool:
@@ -102,7 +96,13 @@ def _problem(session: Session, tenant: str, name: str) -> str:
 
 def naming(session: Session, workload: Workload) -> list[Workload]:
     """Workloads that have this one as a member."""
-    others = of_kinds(session, workload.tenant, with_members())
+    # A tenant's workloads of these kinds, ordered by name
+    statement = (
+        select(Workload)
+        .where(Workload.tenant == workload.tenant, Workload.kind.in_(with_members()))
+        .order_by(Workload.name)
+    )
+    others = session.scalars(statement).all()
     return [one for one in others if workload.name in _members(one)]
 
 
@@ -112,13 +112,6 @@ def _members(workload: Workload) -> Sequence[str]:
         return KINDS[workload.kind].members(read_spec(workload.spec))
     except (BrokenRow, MissingKind):
         return ()
-
-
-def refuse_deletion(session: Session, workload: Workload) -> None:
-    """Check that no workload has this one as a member; raises Conflict with their names otherwise."""
-    others = ", ".join(one.name for one in naming(session, workload))
-    if others:
-        raise Conflict(f"workload {workload.name!r} is a member of {others}: change or delete that first")
 
 
 def describe_members(session: Session, tenant: str, spec: Any) -> dict[str, Member]:

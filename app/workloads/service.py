@@ -213,7 +213,9 @@ def delete(database: Database, tenant: str, name: str, *, force: bool = False) -
     """
     with database.session() as session:
         workload = require(session, tenant, name, lock=True)
-        members.refuse_deletion(session, workload)
+        others = ", ".join(one.name for one in members.naming(session, workload))
+        if others:
+            raise Conflict(f"workload {workload.name!r} is a member of {others}: change or delete that first")
         if not force:
             held.refuse(f"workload {workload.name!r}", held.workload(session, workload.id), "or say force=true")
         members.remove(session, workload.id)

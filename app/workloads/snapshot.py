@@ -27,7 +27,7 @@ from app.database.tables import Workload
 from app.domain_models import repository as domain_models
 from app.domain_models.repository import Table
 from app.drift import repository as adaptations
-from app.exogenous import repository as observed
+from app.exogenous.rows import observed_counts
 from app.http.pagination import json_size
 from app.kinds.contract.engine import DEFAULT_ROLE, RolePolicy, Shadow, Snapshot
 from app.kinds.contract.inputs import IncompatibleModel
@@ -134,7 +134,13 @@ class WorkloadCache:
     def _renew(self, identifier: str, entry: _Entry) -> None:
         """Reload a changed workload; if that fails, keep the old snapshot and log the error; database errors pass."""
         try:
-            self._reload(identifier)
+            with self._database.reading() as session:
+                row = session.get(Workload, identifier)
+            if row is None:
+                self._drop(identifier)
+            else:
+                last_used = self._entries[identifier].last_used
+                self._load(row, last_used)
         except SQLAlchemyError:
             raise
         except Exception:
@@ -174,15 +180,6 @@ class WorkloadCache:
             self._drop(identifier)
             total -= entry.size
 
-    def _reload(self, identifier: str) -> None:
-        with self._database.reading() as session:
-            row = session.get(Workload, identifier)
-        if row is None:
-            self._drop(identifier)
-        else:
-            last_used = self._entries[identifier].last_used
-            self._load(row, last_used)
-
     def _load(self, row: Workload, last_used: int) -> _Entry:
         keys, before = ((row.tenant, row.name), (row.tenant, row.id)), self._changes
         entry = _Entry(load(self._database, row), self._clock(), last_used, keys)
@@ -214,12 +211,13 @@ def load(database: Database, workload: Workload) -> Snapshot:
         model = domain_models.table(session, workload.id, own or None)
         readable, problem = _model(spec.kind, model, workload) if model else (None, "")
         forecasters = KINDS[spec.kind].forecasters(readable) if readable is not None else ()
-        counted = observed.counts(session, workload.id, forecasters) if forecasters else {}
+        counted = observed_counts(session, workload.id, forecasters) if forecasters else {}
         told = members.describe_members(session, workload.tenant, spec)
     layout = layout_of(spec)
     policies = {role: _policy(found, layout, workload, problem) for role, found in stored.items() if found is not None}
     champion = policies.get(DEFAULT_ROLE)
     sizes = [len(model.table) if model else 0, *(len(one.artifact) for one in (*stored.values(), tried) if one)]
+    # An agent that an adaptation runs as a shadow
     return Snapshot(
         workload_id=workload.id,
         name=workload.name,
@@ -233,17 +231,12 @@ def load(database: Database, workload: Workload) -> Snapshot:
         revision=workload.revision,
         problem=champion.problem if champion else problem,
         policies=policies,
-        shadow=None if tried is None else _shadow(tried, layout, workload),
+        shadow=None if tried is None else Shadow(*_policy(tried, layout, workload, "")),
         prior=priors.made(workload) if readable is None else None,
         coming=next_hour(forecasters, counted),
         members=told,
         stored_bytes=sum(sizes) + json_size(workload.spec),
     )
-
-
-def _shadow(stored: Artifact, layout: Any, workload: Workload) -> Shadow:
-    """An agent that an adaptation runs as a shadow."""
-    return Shadow(*_policy(stored, layout, workload, ""))
 
 
 def _model(kind: str, stored: Table, workload: Workload) -> tuple[Any, str]:

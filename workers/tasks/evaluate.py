@@ -10,8 +10,8 @@ from typing import Any, NamedTuple, cast
 import msgspec
 from sqlalchemy.orm import Session
 
-from app.agents import repository as agents
 from app.agents.evidence import FIRST_JUDGE, JUDGE, Present
+from app.agents.repository import AGENTS
 from app.agents.schemas import TrainRequest
 from app.database import tables
 from app.evaluations import service as evaluations
@@ -97,7 +97,7 @@ class _Agent(NamedTuple):
 
 
 def _agent(session: Session, row: tables.Workload, version: int) -> _Agent:
-    agent = agents.find(session, row.id, version)
+    agent = AGENTS.find(session, row.id, version)
     if agent is None:
         raise LookupError(f"agent {version} is not there any more")
     curve = tuple((int(steps), float(value)) for steps, value in agent.report.get("curve") or ())

@@ -15,9 +15,9 @@ from app.agents.service import NO_MODEL
 from app.database import tables
 from app.domain_models import repository as domain_models
 from app.drift import repository as drift_rows
-from app.evaluations import repository as evaluations
+from app.evaluations import service as evaluations
 from app.evaluations.schemas import HeldOut
-from app.exogenous import repository as exogenous_rows
+from app.exogenous.rows import rows_in_force
 from app.kinds.registry import KINDS, read_spec
 from app.runs.logs import logged_runs, reported_runs
 from app.samples import service as samples
@@ -65,7 +65,7 @@ def _drifts(session: Session, row: tables.Workload, until: datetime | None) -> D
 
 def exogenous(session: Session, row: tables.Workload, until: datetime | None = None) -> dict[str, ExogenousSeries]:
     """Return the workload's exogenous series by name, without values issued after ``until`` (None: all values)."""
-    by_series = groupby(exogenous_rows.newest(session, row.id, until), key=attrgetter("series"))
+    by_series = groupby(rows_in_force(session, row.id, until), key=attrgetter("series"))
     return {name: _series(list(found)) for name, found in by_series}
 
 

@@ -11,9 +11,9 @@ import numpy as np
 from sqlalchemy.orm import Session
 
 from app.agents import combinations
-from app.agents import repository as agent_rows
 from app.agents import service as agents
 from app.agents.evidence import TRAINED_FOR, trained_for
+from app.agents.repository import AGENTS
 from app.agents.schemas import TrainRequest
 from app.database import tables
 from app.database.tables import Job
@@ -78,7 +78,7 @@ def load(session: Session, row: tables.Workload, request: dict[str, Any]) -> Tra
 def _request(session: Session, workload_id: str, train_request: TrainRequest) -> Request:
     start = None
     if train_request.start_from is not None:
-        agent = agent_rows.find(session, workload_id, train_request.start_from)
+        agent = AGENTS.find(session, workload_id, train_request.start_from)
         if agent is None:
             raise LookupError(f"agent {train_request.start_from} is not there any more")
         start = Start(agent.version, agent.algorithm, agent.artifact)

@@ -101,7 +101,7 @@ def tree(value: Any, indent: str = "") -> Iterator[str]:
     """Lines of a JSON value as an indented tree; empty members are left out."""
     if isinstance(value, dict):
         for name, member in value.items():
-            if not _empty(member):
+            if not (member is None or member in ("", [], {})):
                 yield from _tree_member(f"{indent}{name}:", member, indent)
     elif isinstance(value, list):
         for member in value[:MOST]:
@@ -128,10 +128,6 @@ def _inline(member: Any) -> str:
     if not isinstance(member, list) or len(member) <= MOST:
         return plain(member)
     return f"{plain(member[:MOST])}, … {len(member) - MOST:,} more (--json has all)"
-
-
-def _empty(value: Any) -> bool:
-    return value is None or value in ("", [], {})
 
 
 # Upload and export of sample files, with a progress bar of bytes.

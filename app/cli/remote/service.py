@@ -29,23 +29,19 @@ def authorization_header() -> dict[str, str]:
     return {"Authorization": f"Bearer {key}"} if key else {}
 
 
-def _verification(url: str) -> ssl.SSLContext | bool:
-    """True for https; else a context that trusts nobody, since it takes long to read whom to trust."""
-    return True if url.lower().startswith("https:") else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-
-
 class Service:
     """HTTP client of one service; a context manager, which closes its connections."""
 
     def __init__(self, url: str, headers: Mapping[str, str] | None = None) -> None:
         self.url = re.sub("//[^/]*@", "//", url)  # as messages have it: without a password
         try:
+            # True for https; else a context that trusts nobody, since it takes long to read whom to trust
             self._http = httpx.Client(
                 base_url=url,
                 timeout=READ_SECONDS,
                 trust_env=False,
                 headers={**authorization_header(), **(headers or {})},
-                verify=_verification(url),
+                verify=True if url.lower().startswith("https:") else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT),
             )
         except httpx.InvalidURL as error:
             raise UnreachableError(f"{url!r} is no address of a service: {error}") from error

@@ -112,7 +112,9 @@ def run(options: Options, output: Console | None = None, notes: Console | None =
     try:
         with Service(options.url) as service:
             result = _await_training(service, options, notes)
-            agent = _agent(service, options, result)
+            # The trained agent from the service; None if no window of an online training brought a better one
+            version = result["agent"]
+            agent = None if version is None else service.call("GET", f"{_agents(options)}/{version}")
     except KeyboardInterrupt:
         notes.print("interrupted: the training is cancelled")
         return INTERRUPTED
@@ -156,12 +158,6 @@ def _await_training(service: Service, options: Options, notes: Console) -> Servi
             service.call("POST", f"/jobs/{job['id']}/cancel")
         raise
     return result
-
-
-def _agent(service: Service, options: Options, result: ServiceJson) -> ServiceJson | None:
-    """The trained agent from the service; None if no window of an online training brought a better one."""
-    version = result["agent"]
-    return None if version is None else service.call("GET", f"{_agents(options)}/{version}")
 
 
 def _agents(options: Options) -> str:
@@ -271,18 +267,15 @@ def bracket(rows: list[ServiceJson]) -> Table:
     table.add_column("ended")
     for row in rows:
         ended = row["ended"] or ("chosen" if row["chosen"] else "went to its end")
+        value = row["score"]
         cells = [
             row["algorithm"],
             row["seed"],
             percent(row["share"], 0),
             f"{row['steps']:,}",
-            _score(row["score"]),
+            None if value is None else decimals(value, 5),
             ended,
         ]
         style = "bold green" if row["chosen"] else ""
         table.add_row(*(Text("–" if cell is None else str(cell), style) for cell in cells))
     return table
-
-
-def _score(value: float | None) -> str | None:
-    return None if value is None else decimals(value, 5)

@@ -62,22 +62,19 @@ def exclusive(
     with (folder / NAME).open("a+") as file:
         if not _is_locked(file):
             say(f"waits up to {patience_seconds:g} s for process {holder(folder)}, which serves {folder}, to end")
-            _wait(file, folder, time.monotonic() + patience_seconds)
+            until = time.monotonic() + patience_seconds
+            while not _is_locked(file):
+                if time.monotonic() > until:
+                    raise StartupError(
+                        f"STEWARD_DATA_DIR={str(folder)!r}: process {holder(folder)} serves it already; stop that one, "
+                        "choose another folder (--data), or start one more API beside it: "
+                        "steward serve --workers 0 --port …"
+                    )
+                time.sleep(LOOK_SECONDS)
         file.truncate(0)
         file.write(f"{os.getpid()}\n")
         file.flush()
         yield
-
-
-def _wait(file: IO[str], folder: Path, until: float) -> None:
-    while not _is_locked(file):
-        if time.monotonic() > until:
-            raise StartupError(
-                f"STEWARD_DATA_DIR={str(folder)!r}: process {holder(folder)} serves it already; stop that one, "
-                "choose another folder (--data), or start one more API beside it: "
-                "steward serve --workers 0 --port …"
-            )
-        time.sleep(LOOK_SECONDS)
 
 
 def _is_locked(file: IO[str]) -> bool:
@@ -263,13 +260,24 @@ def _restore(settings: Settings, file: Path, force: bool) -> None:
     if embedded is not _is_of_sqlite(file):
         ours, its = ("SQLite", "PostgreSQL") if embedded else ("PostgreSQL", "SQLite")
         raise BackupError(f"{file} is a backup of {its}, and STEWARD_DATABASE_URL names {ours}")
-    _check_revision(file, backup_sqlite.check(file) if embedded else backup_postgresql.check(file))
+    found = backup_sqlite.check(file) if embedded else backup_postgresql.check(file)
+    from migrations.runner import is_known
+
+    if not is_known(found.revision):
+        raise BackupError(
+            f"{file} was made by another version of Steward (revision {found.revision}), which this one does not "
+            "know: restore it with that version"
+        )
     filled = backup_sqlite.is_filled(Path(url.database or "")) if embedded else backup_postgresql.is_filled(url)
     if filled and not force:
         raise BackupError("the database is not empty; name another, or replace all that it holds with --force")
     if embedded:
         database = Path(url.database or "")
-        _check_unused(database)
+        # Check that no other process has the database file open
+        for process in psutil.process_iter():
+            with contextlib.suppress(psutil.Error):  # it has ended, or is another user's
+                if process.pid != os.getpid() and any(Path(one.path) == database for one in process.open_files()):
+                    raise BackupError(f"process {process.pid} uses {database}; stop it first")
         with growing("restore", [database, database.with_name(f"{database.name}-wal")], file.stat().st_size):
             backup_sqlite.restore(file, database)
     else:
@@ -278,14 +286,6 @@ def _restore(settings: Settings, file: Path, force: bool) -> None:
             raise BackupError(f"{others} connections use the database: stop all API processes and workers first")
         with growing("restore", [], None):
             backup_postgresql.restore(file, url, clean=filled)
-
-
-def _check_unused(database: Path) -> None:
-    """Check that no other process has the database file open; raises BackupError if one has."""
-    for process in psutil.process_iter():
-        with contextlib.suppress(psutil.Error):  # it has ended, or is another user's
-            if process.pid != os.getpid() and any(Path(one.path) == database for one in process.open_files()):
-                raise BackupError(f"process {process.pid} uses {database}; stop it first")
 
 
 def _is_of_sqlite(file: Path) -> bool:
@@ -297,16 +297,6 @@ def _is_of_sqlite(file: Path) -> bool:
     if begin != backup_sqlite.MAGIC and not begin.startswith(backup_postgresql.MAGIC):
         raise BackupError(f"{file} is no backup of Steward's")
     return begin == backup_sqlite.MAGIC
-
-
-def _check_revision(file: Path, found: Contents) -> None:
-    from migrations.runner import is_known
-
-    if not is_known(found.revision):
-        raise BackupError(
-            f"{file} was made by another version of Steward (revision {found.revision}), which this one does not "
-            "know: restore it with that version"
-        )
 
 
 # `steward db prune`: a table of what is due, or a child process that archives and deletes it.

@@ -29,7 +29,6 @@ from app.database import leases as seen
 from app.database.base import utc_now
 from app.database.engine import LEAST_FREE_BYTES, Database
 from app.database.leases import database_time
-from app.database.tables import Key
 from app.jobs import repository as listing
 from app.keys import ring
 from app.settings import Settings
@@ -110,12 +109,6 @@ def size(number: float) -> str:
     return f"{number / GIBIBYTE:.1f} GiB" if number >= GIBIBYTE else f"{number / MEBIBYTE:.1f} MiB"
 
 
-def of_database(database: Database) -> Iterator[Finding]:
-    """Findings about the database, the version of its tables, and its clock."""
-    for name, check in (("database", _server), ("tables", _tables), ("clock", _clock)):
-        yield database_finding(name, database, check)
-
-
 def database_finding(name: str, database: Database, check: Callable[[Session], Finding]) -> Finding:
     """Finding of a check with a database session; a failure if the database doesn't respond."""
     try:
@@ -193,16 +186,12 @@ def disk(settings: Settings) -> Iterator[Finding]:
         place = next(one for one in (folder, *folder.parents) if one.exists())
         if place.stat().st_dev not in seen:
             seen.add(place.stat().st_dev)
-            yield _room(name, place)
-
-
-def _room(name: str, place: Path) -> Finding:
-    total, _, free = shutil.disk_usage(place)
-    status: Status = "ok"
-    if free < LITTLE_FREE_BYTES or free < LITTLE_FREE_SHARE * total:
-        status = "fail" if free < 16 * LEAST_FREE_BYTES else "warn"
-    remedy = "" if status == "ok" else "free some space; steward db prune --dry-run tells what is too old"
-    return Finding(name, status, f"{size(free)} of {size(total)} free at {place}", remedy)
+            total, _, free = shutil.disk_usage(place)
+            status: Status = "ok"
+            if free < LITTLE_FREE_BYTES or free < LITTLE_FREE_SHARE * total:
+                status = "fail" if free < 16 * LEAST_FREE_BYTES else "warn"
+            remedy = "" if status == "ok" else "free some space; steward db prune --dry-run tells what is too old"
+            yield Finding(name, status, f"{size(free)} of {size(total)} free at {place}", remedy)
 
 
 # Broker, workers, jobs, keys, and the API.
@@ -213,13 +202,6 @@ LONG_SECONDS = 300.0
 """Seconds for which a job may be queued without a warning."""
 CLOCK_SET_BACK = timedelta(seconds=60)
 KEYS_END_SOON = timedelta(days=7)
-
-
-def work_of_database(settings: Settings, database: Database) -> Iterator[Finding]:
-    """Findings about workers, jobs and keys, from the database."""
-    yield database_finding("workers", database, partial(workers, settings=settings))
-    yield database_finding("jobs", database, jobs)
-    yield database_finding("keys", database, partial(of_keys, settings=settings))
 
 
 def broker(settings: Settings) -> Finding:
@@ -289,17 +271,13 @@ def of_keys(session: Session, settings: Settings) -> Finding:
         if asked and not settings.oidc_issuer:
             return Finding("keys", "fail", "keys are asked for, and none is valid", "steward key create --scopes admin")
         return Finding("keys", "ok", "none is valid, and none is asked for by keys of its own")
-    soon = _ending(valid, now)
+    ending = [key for key in valid if key.expires_at is not None and key.expires_at < now + KEYS_END_SOON]
+    soon = [f"{key.id} of {key.tenant} ends at {key.expires_at:%Y-%m-%d %H:%M} UTC" for key in ending[:MOST_NAMED]]
     if soon:
         return Finding(
             "keys", "warn", f"{len(valid)} valid; {', '.join(soon)}", "make others before (steward key create)"
         )
     return Finding("keys", "ok", f"{len(valid)} valid")
-
-
-def _ending(valid: list[Key], now: datetime) -> list[str]:
-    soon = [key for key in valid if key.expires_at is not None and key.expires_at < now + KEYS_END_SOON]
-    return [f"{key.id} of {key.tenant} ends at {key.expires_at:%Y-%m-%d %H:%M} UTC" for key in soon[:MOST_NAMED]]
 
 
 def api(settings: Settings) -> Finding:
@@ -315,7 +293,16 @@ def api(settings: Settings) -> Finding:
                 "api", "warn", detail, "it may listen elsewhere (STEWARD_HOST, STEWARD_PORT); else see its log"
             )
         return _free(settings, Finding("api", "ok", f"does not run at {address}"))
-    return _readiness(address, answer.status, answer.body)
+    try:
+        told = json.loads(answer.body)
+        wrong = [f"{name}: {value}" for name, value in told.items() if isinstance(value, str) and value != "ok"]
+    except (ValueError, AttributeError):
+        return Finding(
+            "api", "warn", f"{address} answers with {answer.status}, not as Steward does", "choose another port"
+        )
+    if told.get("ready") is True:
+        return Finding("api", "ok", f"answers at {address}, and is ready")
+    return Finding("api", "warn", f"answers at {address}, and is not ready: {'; '.join(wrong)}", "see the lines above")
 
 
 def _free(settings: Settings, found: Finding) -> Finding:
@@ -342,17 +329,6 @@ def issuer(settings: Settings) -> Finding:
         remedy = "see that STEWARD_OIDC_ISSUER and STEWARD_OIDC_KEYS_URL are right, and that it is reached from here"
         return Finding("issuer", "fail", f"the keys of {where} can't be had: {error}", remedy)
     return Finding("issuer", "ok", f"{where} publishes {count} {'key' if count == 1 else 'keys'}")
-
-
-def _readiness(address: str, status: int, body: bytes) -> Finding:
-    try:
-        told = json.loads(body)
-        wrong = [f"{name}: {value}" for name, value in told.items() if isinstance(value, str) and value != "ok"]
-    except (ValueError, AttributeError):
-        return Finding("api", "warn", f"{address} answers with {status}, not as Steward does", "choose another port")
-    if told.get("ready") is True:
-        return Finding("api", "ok", f"answers at {address}, and is ready")
-    return Finding("api", "warn", f"answers at {address}, and is not ready: {'; '.join(wrong)}", "see the lines above")
 
 
 # Settings that contradict each other or the installation.
@@ -496,8 +472,13 @@ def _database(settings: Settings) -> Iterator[Finding]:
         return
     database = Database(settings.database_url, settings)
     try:
-        yield from of_database(database)
-        yield from work_of_database(settings, database)
+        # Findings about the database, the version of its tables, and its clock
+        for name, check in (("database", _server), ("tables", _tables), ("clock", _clock)):
+            yield database_finding(name, database, check)
+        # Findings about workers, jobs and keys, from the database
+        yield database_finding("workers", database, partial(workers, settings=settings))
+        yield database_finding("jobs", database, jobs)
+        yield database_finding("keys", database, partial(of_keys, settings=settings))
     finally:
         database.dispose()
 

@@ -175,16 +175,6 @@ LONGEST_PAUSE = 30.0
 logger = logging.getLogger(__name__)
 
 
-def worker_environment(settings: Settings) -> dict[str, str]:
-    """This process's environment with the settings that a worker shares with the API."""
-    shared = {
-        "DATA_DIR": str(settings.data_dir),
-        "DATABASE_URL": settings.database_url,
-        "BROKER_URL": settings.broker_url,
-    }
-    return {**os.environ, **{f"STEWARD_{name}": value for name, value in shared.items()}}
-
-
 class WorkerChild:
     """A worker as a child process, which is restarted when it ends unexpectedly.
 
@@ -219,7 +209,13 @@ class WorkerChild:
 
     def _supervise(self) -> None:
         pause = 1.0
-        environment = worker_environment(self._settings)
+        # This process's environment with the settings that a worker shares with the API
+        shared = {
+            "DATA_DIR": str(self._settings.data_dir),
+            "DATABASE_URL": self._settings.database_url,
+            "BROKER_URL": self._settings.broker_url,
+        }
+        environment = {**os.environ, **{f"STEWARD_{name}": value for name, value in shared.items()}}
         while not self._stopping.is_set():
             started = time.monotonic()
             self._process = subprocess.Popen(self._command(), env=environment, start_new_session=True)
@@ -266,21 +262,17 @@ def run(settings: Settings, sockets: list[socket.socket]) -> None:
         server = Server(configuration(settings, database))
         _stop_on_signals(server)
         lease.sweep(database, settings, is_gone)
-        _listen(settings, sockets)
+        # Accept connections from now on; another process may have taken the port since it was bound
+        for one in sockets:
+            try:
+                one.listen()
+            except OSError as error:
+                raise StartupError(refusal(settings.host, settings.port, error)) from error
         server.run(sockets)
     finally:
         if settings.workers:
             worker.stop()
         database.dispose()
-
-
-def _listen(settings: Settings, sockets: list[socket.socket]) -> None:
-    """Accept connections from now on; raises StartupError if another process took the port since it was bound."""
-    for one in sockets:
-        try:
-            one.listen()
-        except OSError as error:
-            raise StartupError(refusal(settings.host, settings.port, error)) from error
 
 
 def _stop_on_signals(server: Server) -> None:
@@ -352,7 +344,15 @@ def serve(settings: Settings) -> None:
         say(f"Steward starts: data in {settings.data_dir}; {_workers(settings)}")
         if not (is_loopback(settings.host) or settings.tls_certificate or settings.trusted_proxies):
             say("steward serve: warning: keys travel unencrypted; set STEWARD_TLS_CERTIFICATE, or name a proxy")
-        _prepare(settings)
+        # Check database and broker, and migrate the tables
+        tune_malloc()
+        startup.check(settings, creates=True)
+        from app.cli.server.data import migrate
+
+        migrate(settings)
+        problem = startup.broker_problem(settings)
+        if problem is not None:  # decisions need none, and jobs wait in the database
+            say(f"steward serve: warning: {problem}")
 
         run(settings, sockets)
 
@@ -376,18 +376,6 @@ def _lock_data_folder(settings: Settings) -> Iterator[None]:
         if holder is not None:
             say(f"one more API beside process {holder}, which serves {settings.data_dir} too")
         yield
-
-
-def _prepare(settings: Settings) -> None:
-    """Check database and broker, and migrate the tables."""
-    tune_malloc()
-    startup.check(settings, creates=True)
-    from app.cli.server.data import migrate
-
-    migrate(settings)
-    problem = startup.broker_problem(settings)
-    if problem is not None:  # decisions need none, and jobs wait in the database
-        say(f"steward serve: warning: {problem}")
 
 
 def tune_malloc() -> None:

@@ -103,7 +103,12 @@ def advance(layout: Layout, state: ClusterState, report: ClusterReport) -> Clust
         Contradiction: the report is older than the last one, submits a job that is present, or names one that is not.
     """
     _check_time(state, report)
-    _check_once(report)
+    # Raise InvalidInput if a report names a job twice in ``ended``, or a node twice in ``nodes``
+    ended, nodes = [one.job for one in report.ended], [one.node for one in report.nodes]
+    issues = [FieldIssue(f"/ended/{at}/job", ONCE, ended[at]) for at in _twice(ended)]
+    issues += [FieldIssue(f"/nodes/{at}/node", ONCE, nodes[at]) for at in _twice(nodes)]
+    if issues:
+        raise InvalidInput(issues)
     check(layout, state, report)
     requests = _requests(layout, report)
     capacity = _capacity(layout, state, report)
@@ -111,7 +116,10 @@ def advance(layout: Layout, state: ClusterState, report: ClusterReport) -> Clust
     _check_few(len(layout.capacity), sum(stay), len(new))
     _check_names(state, stay, [report.submitted[at].job for at in new])
     jobs = table.pass_time(state.jobs, report.at, report.at - state.now, layout.demotion)
-    finished = _finished_positions(state, report, stay)
+    # Positions, in the state before the report, of the jobs that leave with it and did not fail
+    failed = {job.job for job in report.ended if job.state == "failed"}
+    each = enumerate(zip(state.names, stay, strict=True))
+    finished = [at for at, (name, stays) in each if not stays and name not in failed]
     told = records.add_training_time(state.records, state.jobs, report.at - state.now)
     shown = counting.add_finished_jobs(state._replace(records=told), finished)
     jobs, told = table.keep(jobs, stay), records.keep(told, stay)
@@ -136,13 +144,6 @@ def advance(layout: Layout, state: ClusterState, report: ClusterReport) -> Clust
     return counting.count_steps(after, state, steps) if steps else after
 
 
-def _finished_positions(state: ClusterState, report: ClusterReport, stay: Sequence[bool]) -> list[int]:
-    """Return the positions, in the state before the report, of the jobs that leave with it and did not fail."""
-    failed = {job.job for job in report.ended if job.state == "failed"}
-    each = enumerate(zip(state.names, stay, strict=True))
-    return [at for at, (name, stays) in each if not stays and name not in failed]
-
-
 def _check_time(state: ClusterState, report: ClusterReport) -> None:
     """Raise Contradiction if a report is older than the last one, InvalidInput if a job's submission is after the
     report."""
@@ -154,15 +155,6 @@ def _check_time(state: ClusterState, report: ClusterReport) -> None:
         at, moment = late[0]
         accepted = f"must be at most {report.at:g}, the moment of the report"
         raise InvalidInput([FieldIssue(f"/submitted/{at}/at", accepted, moment)])
-
-
-def _check_once(report: ClusterReport) -> None:
-    """Raise InvalidInput if a report names a job twice in ``ended``, or a node twice in ``nodes``."""
-    ended, nodes = [one.job for one in report.ended], [one.node for one in report.nodes]
-    issues = [FieldIssue(f"/ended/{at}/job", ONCE, ended[at]) for at in _twice(ended)]
-    issues += [FieldIssue(f"/nodes/{at}/node", ONCE, nodes[at]) for at in _twice(nodes)]
-    if issues:
-        raise InvalidInput(issues)
 
 
 def _check_few(nodes: int, stay: int, new: int) -> None:

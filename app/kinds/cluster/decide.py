@@ -142,7 +142,16 @@ def decide(layout: Layout, state: ClusterState, advice: Advice) -> tuple[Cluster
     """
     if not state.names:
         return state, []
-    situation = _situation(layout, state, advice)
+    situation = Situation(
+        state.now,
+        state.capacity,
+        state.jobs._replace(maximum=advice.outlook.maximum),
+        advice.outlook,
+        layout.spec.restart_seconds,
+        advice.deadlines,
+        advice.outlook.neighbours,
+        advice.factor,
+    )
     held = place(situation, advice.rule(situation))
     changed = np.flatnonzero((held != state.jobs.allocation).any(axis=1))
     left = _completion_seconds(situation, held, changed)
@@ -182,19 +191,6 @@ def keep_allocations(layout: Layout, state: ClusterState) -> tuple[ClusterState,
     at = np.flatnonzero(lost)
     changes = _changes(layout, state, held, at, np.full((len(at), 2), np.inf)) if len(at) else []
     return state._replace(jobs=table.move(state.jobs, held, layout.spec.restart_seconds)), changes
-
-
-def _situation(layout: Layout, state: ClusterState, advice: Advice) -> Situation:
-    return Situation(
-        state.now,
-        state.capacity,
-        state.jobs._replace(maximum=advice.outlook.maximum),
-        advice.outlook,
-        layout.spec.restart_seconds,
-        advice.deadlines,
-        advice.outlook.neighbours,
-        advice.factor,
-    )
 
 
 def _add_notes(change: Change, at: int, notes: Sequence[Mapping[int, str]], wanted: Floats | None) -> Change:

@@ -108,18 +108,19 @@ def ahead(curves: LearningCurves, which: Integers, seen: CurvePoints, until: Flo
         at = np.flatnonzero(alike & (which == own) if own >= 0 else ~alike)
         part = CurvePoints(seen.iteration[at], seen.value[at])
         found = like_others(curves, own, part, until[at]) if own >= 0 else parametric(part, until[at])
-        half = found.half * _factors(curves)[which[at], ALIKE if own >= 0 else PARAMETRIC, age[at]]
+        # Calibration factors of C classes and, in the last row, NaN for no class, [C + 1, 2, 10]. Factors of another
+        # shape, from an older model, are NaN.
+        count, shape = len(curves.family), (len(FAMILIES), len(AGES))
+        told = curves.factor if curves.factor.shape[1:] == shape else np.full((count, *shape), np.nan)
+        half = (
+            found.half
+            * np.concatenate([told, np.full((1, *shape), np.nan)])[
+                which[at], ALIKE if own >= 0 else PARAMETRIC, age[at]
+            ]
+        )
         for column, values in zip(left, (found.level, found.gain, half), strict=True):
             column[at] = values
     return left
-
-
-def _factors(curves: LearningCurves) -> Floats:
-    """Return calibration factors of C classes and, in the last row, NaN for no class, [C + 1, 2, 10]. Factors of
-    another shape, from an older model, are NaN."""
-    count, shape = len(curves.family), (len(FAMILIES), len(AGES))
-    told = curves.factor if curves.factor.shape[1:] == shape else np.full((count, *shape), np.nan)
-    return np.concatenate([told, np.full((1, *shape), np.nan)])
 
 
 def thinned_indices(count: int) -> Integers:

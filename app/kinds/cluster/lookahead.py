@@ -67,10 +67,21 @@ def costs(ahead: SimulationInputs, first: Integers) -> Floats:
     """Return the weighted sum of completion times in seconds, [C], of C candidate first allocations ``first`` of J
     jobs, [C, J]. A candidate is held until the first reallocation after a job ends; then the rule ``completing``
     allocates."""
-    gpus, left, cost, shares = first, np.ones(first.shape), np.zeros(len(first)), _shares(ahead)
+    fair = np.maximum(ahead.total // np.maximum(np.arange(len(ahead.worth) + 1), 1), 1)[:, None, None]
+    share = np.where(ahead.sizes <= fair, ahead.seconds, np.inf).min(axis=2)
+    share = np.where(np.isfinite(share), share, ahead.seconds.min(axis=1))
+    share = np.where(np.isfinite(share), share, 0.0)
+    gpus, left, cost, shares = (
+        first,
+        np.ones(first.shape),
+        np.zeros(len(first)),
+        _Shares((share[:, :, None] / ahead.seconds) ** ahead.constants.damping, share),
+    )
     there, lost = np.ones(first.shape, np.bool_), np.where(first == ahead.gpus, ahead.restarting, ahead.restart)
     for _ in range(first.shape[1]):
-        whole = _work_seconds(ahead, gpus)
+        # Seconds that the work left at the start takes on ``gpus`` [C, J] GPUs, [C, J]; 1 in place of 0 GPUs
+        at = np.minimum((ahead.sizes < gpus[..., None]).sum(axis=2), ahead.sizes.shape[1] - 1)
+        whole = np.where(gpus > 0, ahead.seconds[np.arange(gpus.shape[1]), at], 1.0)
         until = np.where(there & (gpus > 0), lost + left * whole, np.inf)
         end = until.min(axis=1)
         passed = np.where(np.isfinite(end), np.ceil(end / ahead.interval - ROUNDED) * ahead.interval, UNENDING)[:, None]
@@ -83,21 +94,6 @@ def costs(ahead: SimulationInputs, first: Integers) -> Floats:
         gpus = _allocated_gpus(ahead, shares, left, there, before)
         lost = np.where(gpus == before, lost, ahead.restart)
     return cost
-
-
-def _work_seconds(ahead: SimulationInputs, gpus: Integers) -> Floats:
-    """Return the seconds that the work left at the start takes on ``gpus`` [C, J] GPUs, [C, J]; 1 in place of 0
-    GPUs."""
-    at = np.minimum((ahead.sizes < gpus[..., None]).sum(axis=2), ahead.sizes.shape[1] - 1)
-    return np.where(gpus > 0, ahead.seconds[np.arange(gpus.shape[1]), at], 1.0)
-
-
-def _shares(ahead: SimulationInputs) -> _Shares:
-    fair = np.maximum(ahead.total // np.maximum(np.arange(len(ahead.worth) + 1), 1), 1)[:, None, None]
-    share = np.where(ahead.sizes <= fair, ahead.seconds, np.inf).min(axis=2)
-    share = np.where(np.isfinite(share), share, ahead.seconds.min(axis=1))
-    share = np.where(np.isfinite(share), share, 0.0)
-    return _Shares((share[:, :, None] / ahead.seconds) ** ahead.constants.damping, share)
 
 
 def _allocated_gpus(ahead: SimulationInputs, shares: _Shares, left: Floats, there: Booleans, has: Integers) -> Integers:
@@ -117,18 +113,18 @@ def _allocated_gpus(ahead: SimulationInputs, shares: _Shares, left: Floats, ther
     moved = np.where(runs, np.maximum(1.0 - lost, 0.0)[..., None], 1.0)
     kept = np.where(stays & runs, (1.0 + lost)[..., None], moved)
     ranked = np.where(there, seconds * (1 + STEADY) ** -np.log2(1.0 + has), -1.0)
-    value = (_places(ranked, ahead.constants) * ahead.worth * there)[..., None] * shares.speeds[count] * kept
+    # Weight, [C, J], of each job by its rank in the order of completion, as ``places`` does for one candidate.
+    # ``seconds`` has the time left of each job in C candidates, [C, J].
+    place = np.empty(ranked.shape)
+    numbers = np.broadcast_to(np.arange(1.0, ranked.shape[1] + 1), ranked.shape)
+    np.put_along_axis(place, np.argsort(-ranked, axis=1, kind="stable"), numbers, axis=1)
+    power = 1 / (1 - ahead.constants.scaling)
+    value = (
+        (np.asarray((place**power - (place - 1) ** power) ** (1 / power), np.float64) * ahead.worth * there)[..., None]
+        * shares.speeds[count]
+        * kept
+    )
     return _marginal(ahead, value, _start_sizes(ahead, value, there))
-
-
-def _places(seconds: Floats, constants: Constants) -> Floats:
-    """Return the weight, [C, J], of each job by its rank in the order of completion, as ``places`` does for one
-    candidate. ``seconds`` has the time left of each job in C candidates, [C, J]."""
-    place = np.empty(seconds.shape)
-    numbers = np.broadcast_to(np.arange(1.0, seconds.shape[1] + 1), seconds.shape)
-    np.put_along_axis(place, np.argsort(-seconds, axis=1, kind="stable"), numbers, axis=1)
-    power = 1 / (1 - constants.scaling)
-    return np.asarray((place**power - (place - 1) ** power) ** (1 / power), np.float64)
 
 
 def _start_sizes(ahead: SimulationInputs, value: Floats, there: Booleans) -> Integers:
@@ -360,7 +356,12 @@ def update_convergence(
         large = progress.gain > REVIVED * tolerance.gain * scale
     shrunk = converging.ceiling < UNLIMITED
     revived = shrunk & (further | large)
-    lower = np.maximum(_largest(progress.gpus // 2, progress.sizes), progress.floor)
+    # Largest of ``sizes`` up to each of ``gpus``, of the shape of ``gpus``; ``gpus`` if ``sizes`` is empty
+    gpus = progress.gpus // 2
+    lower = np.maximum(
+        progress.sizes[np.searchsorted(progress.sizes, gpus, side="right") - 1] if len(progress.sizes) else gpus,
+        progress.floor,
+    )
     due = now - converging.since >= tolerance.window_seconds
     halved = small & due & ~converging.restored & ~revived & (lower < np.minimum(progress.gpus, converging.ceiling))
     first = halved & ~shrunk
@@ -370,12 +371,6 @@ def update_convergence(
         expected=np.where(first, progress.level + progress.gain + progress.half, converging.expected),
         restored=converging.restored | revived,
     )
-
-
-def _largest(gpus: Integers, sizes: Integers) -> Integers:
-    """Return the largest of ``sizes`` up to each of ``gpus``, of the shape of ``gpus``; ``gpus`` if ``sizes`` is
-    empty."""
-    return sizes[np.searchsorted(sizes, gpus, side="right") - 1] if len(sizes) else gpus
 
 
 def with_ceilings(rule: Rule, converging: Converging) -> Rule:

@@ -296,7 +296,16 @@ def _predict_remaining(model: ClusterModel, application: int, query: Query) -> L
     if {"loss", "metric"} <= query.keys():
         raise invalid("/query/loss", "must not be given beside metric", query["loss"][0])
     name = "metric" if "metric" in query else "loss"
-    points, until = _points(_single_value(query, name), name), _number(query, "until")
+    # Parse P points "iteration:value", separated by commas, to an array [P, 2] of iterations and values. Raises
+    # InvalidInput if iterations don't ascend, a number is invalid, or there are more than ``MOST_POINTS``.
+    text = _single_value(query, name)
+    pairs = [[_parse_number(part) for part in pair.split(":")] for pair in text.split(",")[: MOST_POINTS + 1]]
+    sound = all(len(pair) == 2 and None not in pair for pair in pairs) and len(pairs) <= MOST_POINTS
+    table = np.array(pairs, np.float64) if sound else np.zeros((0, 2))
+    if not sound or (table[:, 0] < 0).any() or (np.diff(table[:, 0]) <= 0).any():
+        accepted = f"must be iteration:value, up to {MOST_POINTS:,} times with ',' between them, iterations ascending"
+        raise invalid(f"/query/{name}", accepted, text[:SHOWN])
+    points, until = table, _number(query, "until")
     rises = name == "metric"
     which = np.array([model.curve_class(model.applications[application], rises)])
     sign = 1.0 if rises else -1.0
@@ -344,18 +353,6 @@ def _whole_number(query: Query, name: str, most: int) -> int:
     if not (text.isascii() and text.isdecimal() and 1 <= int(text[:10]) <= most and len(text) <= 10):
         raise invalid(f"/query/{name}", f"must be a whole number, 1 to {most:,}", text[:SHOWN])
     return int(text)
-
-
-def _points(text: str, name: str) -> np.ndarray[Any, np.dtype[np.float64]]:
-    """Parse P points "iteration:value", separated by commas, to an array [P, 2] of iterations and values. Raises
-    InvalidInput if iterations don't ascend, a number is invalid, or there are more than ``MOST_POINTS``."""
-    pairs = [[_parse_number(part) for part in pair.split(":")] for pair in text.split(",")[: MOST_POINTS + 1]]
-    sound = all(len(pair) == 2 and None not in pair for pair in pairs) and len(pairs) <= MOST_POINTS
-    table = np.array(pairs, np.float64) if sound else np.zeros((0, 2))
-    if not sound or (table[:, 0] < 0).any() or (np.diff(table[:, 0]) <= 0).any():
-        accepted = f"must be iteration:value, up to {MOST_POINTS:,} times with ',' between them, iterations ascending"
-        raise invalid(f"/query/{name}", accepted, text[:SHOWN])
-    return table
 
 
 def _parse_number(text: str) -> float | None:

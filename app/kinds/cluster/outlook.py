@@ -107,7 +107,10 @@ class Beliefs:
         if application == UNKNOWN:
             return np.asarray(1.0 / gpus, np.float64)
         if application >= self.model.measured:
-            return member_seconds(self._members[application - self.model.measured], gpus)
+            # Member's seconds per iteration on G numbers of GPUs ``gpus`` [G], [G]; infinite on fewer than its least
+            member = self._members[application - self.model.measured]
+            place = np.searchsorted(member.amounts, gpus, side="right") - 1
+            return np.where(place >= 0, member.seconds[np.maximum(place, 0)], np.inf)
         own = batch or self._batch[application]
         return seconds(self._centre, application, Place(gpus, -(-gpus // self._centre.node[0]), own / gpus))
 
@@ -215,13 +218,6 @@ class Beliefs:
     def _requested_per_hour(self) -> Floats:
         """GPUs requested by new jobs per hour, by hour of the day (UTC), [24]."""
         return np.asarray(self.mean_asked @ self.model.arrivals.rate, np.float64)
-
-
-def member_seconds(member: Member, gpus: Integers) -> Floats:
-    """Return a member's seconds per iteration on G numbers of GPUs ``gpus`` [G], [G]; infinite on fewer than its
-    least."""
-    place = np.searchsorted(member.amounts, gpus, side="right") - 1
-    return np.where(place >= 0, member.seconds[np.maximum(place, 0)], np.inf)
 
 
 # Outlook of a live cluster's jobs: speed on numbers of GPUs, and remaining work.

@@ -72,7 +72,15 @@ def samples(reports: Sequence[Report], interval: float) -> dict[str, float]:
         for name in _pop_finished(report, courses):
             course = courses.pop(name)
             if course:
-                found[name] = _in_all(course, _came(*known[name]), interval, float(report["at"]))
+                # Samples that one job trained in all. ``course`` has times and samples per second of its progress,
+                # ``since`` its submission, ``end`` its end; times in seconds.
+                since = _came(*known[name])
+                end = float(report["at"])
+                times = np.array([since, *(at for at, _ in course), end])
+                rates = np.array([*(rate for _, rate in course), course[-1][1]])
+                gaps = np.diff(times)
+                usual = max(interval, float(np.median(gaps[1:])))
+                found[name] = float(rates @ np.where(gaps > LONGER * usual, usual, gaps))
     return found
 
 
@@ -91,16 +99,6 @@ def _pop_finished(report: Report, there: dict[str, list[tuple[float, float]]]) -
 def _came(job: Report, report: Report) -> float:
     """Return the submission time of a job, seconds since the run's start: its own, else its first report's."""
     return float(report["at"] if job.get("at") is None else job["at"])
-
-
-def _in_all(course: Sequence[tuple[float, float]], since: float, interval: float, end: float) -> float:
-    """Return the samples that one job trained in all. ``course`` has times and samples per second of its progress,
-    ``since`` its submission, ``end`` its end; times in seconds."""
-    times = np.array([since, *(at for at, _ in course), end])
-    rates = np.array([*(rate for _, rate in course), course[-1][1]])
-    gaps = np.diff(times)
-    usual = max(interval, float(np.median(gaps[1:])))
-    return float(rates @ np.where(gaps > LONGER * usual, usual, gaps))
 
 
 def _application(job: Report) -> str | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Literal, TypeVar
 
 from pydantic import (
     AfterValidator,
@@ -231,7 +231,17 @@ def apply_patch(spec: ClusterSpec, patch: ClusterPatch) -> ClusterSpec:
             members.
     """
     told = {name: queue.model_dump(exclude_unset=True) for name, queue in patch.queues.items()}
-    issues = _issues(spec, patch, told)
+    # Names that the spec doesn't have are refused, and null weights
+    issues = [
+        *unknown_names("prices", patch.prices, [node.name for node in spec.nodes]),
+        *unknown_names("weights", patch.weights, list(ClusterWeights.model_fields)),
+        *unknown_names("queues", told, [queue.name for queue in spec.queues]),
+        *(
+            FieldIssue(f"/queues/{name}/weight", "must be a number greater than 0", None)
+            for name, queue in told.items()
+            if "weight" in queue and queue["weight"] is None
+        ),
+    ]
     if issues:
         raise InvalidInput(issues)
     fields = spec.model_dump()
@@ -248,18 +258,3 @@ def apply_patch(spec: ClusterSpec, patch: ClusterPatch) -> ClusterSpec:
         if found["loc"][0] == "members":
             raise InvalidInput([FieldIssue("/members", message, list(patch.members or ()))]) from error
         raise InvalidInput([FieldIssue(f"/queues/{first}/ageing_seconds", message, told[first])]) from error
-
-
-def _issues(spec: ClusterSpec, patch: ClusterPatch, told: Mapping[str, Mapping[str, Any]]) -> list[FieldIssue]:
-    """Return issues for names that the spec doesn't have, and for null weights. ``told`` has, by queue, the fields that
-    the patch sets."""
-    return [
-        *unknown_names("prices", patch.prices, [node.name for node in spec.nodes]),
-        *unknown_names("weights", patch.weights, list(ClusterWeights.model_fields)),
-        *unknown_names("queues", told, [queue.name for queue in spec.queues]),
-        *(
-            FieldIssue(f"/queues/{name}/weight", "must be a number greater than 0", None)
-            for name, queue in told.items()
-            if "weight" in queue and queue["weight"] is None
-        ),
-    ]

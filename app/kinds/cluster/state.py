@@ -49,7 +49,10 @@ def count_steps(after: ClusterState, before: ClusterState, steps: Mapping[int, P
     for at, one in steps.items():
         now, own, gpus, batch = one.iteration, told.application[at], one.gpus or int(jobs.gpus[at]), int(told.batch[at])
         if one.seconds is not None and gpus and batch and own:
-            known = _measurements_of(shown, own, told, at)
+            # Application's measurements, new if there are none, with the job's noise scale if none was known
+            known = shown.get(own) or ApplicationMeasurements(int(told.batch_initial[at] or told.batch[at]))
+            if np.isinf(known.noise_scale) and np.isfinite(told.noise_scale[at]):
+                known = known._replace(noise_scale=float(told.noise_scale[at]))
             noise = told.noise_scale[at] if np.isfinite(told.noise_scale[at]) else known.noise_scale
             told.rate[at] = experience.rate(known.initial, float(batch), one.seconds, noise)
             told.done[at] += told.rate[at] * told.uncounted[at]
@@ -61,16 +64,6 @@ def count_steps(after: ClusterState, before: ClusterState, steps: Mapping[int, P
         if now != last:
             told.done_then[at] = told.done[at]
     return after._replace(experience=experience.limit_experience(shown, told.application.tolist()))
-
-
-def _measurements_of(
-    shown: Mapping[str, ApplicationMeasurements], own: str, told: Records, at: int
-) -> ApplicationMeasurements:
-    """Return an application's measurements, new if there are none, with the job's noise scale if none was known."""
-    known = shown.get(own) or ApplicationMeasurements(int(told.batch_initial[at] or told.batch[at]))
-    if np.isinf(known.noise_scale) and np.isfinite(told.noise_scale[at]):
-        known = known._replace(noise_scale=float(told.noise_scale[at]))
-    return known
 
 
 def _step(one: Progressed, told: Records, jobs: Jobs, at: int, known: ApplicationMeasurements) -> MeasuredStep:

@@ -508,16 +508,11 @@ def fifo(situation: Situation) -> TargetAllocation:
 
 def srtf(situation: Situation) -> TargetAllocation:
     """Rule: GPUs requested, by shortest remaining time; jobs that don't fit are skipped."""
-    order = shortest_first(situation)
-    return TargetAllocation(admit_fitting(situation.jobs.requested, order, situation.gpus), order)
-
-
-def shortest_first(situation: Situation) -> Integers:
-    """Return the positions of J jobs by seconds left on the GPUs they requested, shortest first, [J]; unknown times
-    last."""
+    # Positions of J jobs by seconds left on the GPUs they requested, shortest first, [J]; unknown times last
     seconds, asked = situation.outlook.update_seconds(), situation.jobs.requested
     left = seconds[np.arange(len(asked)), np.minimum(asked, seconds.shape[1] - 1)] * situation.outlook.updates()
-    return np.argsort(left, kind="stable")
+    order = np.argsort(left, kind="stable")
+    return TargetAllocation(admit_fitting(situation.jobs.requested, order, situation.gpus), order)
 
 
 # SLAQ: each further GPU goes where the loss falls most (Zhang, Stafman, Or and Freedman, SoCC 2017).

@@ -106,13 +106,6 @@ class Best(NamedTuple):
     accumulated: Integers
 
 
-def tried_gpus(total: int) -> Integers:
-    """Return the numbers of GPUs to tabulate, ascending, [sizes]: all up to 64, then about equal ratios up to
-    ``total``."""
-    beyond = np.rint(np.geomspace(1, max(total, 1), MOST_TRIED)).astype(np.int64)
-    return np.unique(np.concatenate([np.arange(1, min(total, MOST_TRIED) + 1), beyond]))
-
-
 def best(known: JobStatistics, nodes: Integers, gpus: Integers) -> Best:
     """Return the best batch of J jobs on R numbers of ``gpus`` and ``nodes`` ([R] or [J, R]), among batches in equal
     ratios."""
@@ -132,7 +125,9 @@ def course(times: Times, batches: Batches, noise_scale: float, total: int) -> Co
         noise_scale: gradient noise scale, in samples; infinite: unknown, and all samples count the same.
         total: GPUs of the cluster.
     """
-    gpus = tried_gpus(total)
+    # Numbers of GPUs to tabulate, ascending, [sizes]: all up to 64, then about equal ratios up to ``total``
+    beyond = np.rint(np.geomspace(1, max(total, 1), MOST_TRIED)).astype(np.int64)
+    gpus = np.unique(np.concatenate([np.arange(1, min(total, MOST_TRIED) + 1), beyond]))
     tried = _candidates(Limits(*(np.array([part]) for part in batches)), gpus[None, :, None])
     computing, whole = times(gpus[:, None], tried.atomic[0])
     samples = gpus[:, None] * tried.atomic[0] * (tried.accumulated[0] + 1)
@@ -259,7 +254,10 @@ def log_seconds(table: Throughput, application: Integers | int, place: Place) ->
     which ``application`` (positions) and ``place`` broadcast."""
     which, gpus, nodes, local = np.broadcast_arrays(np.asarray(application), *map(np.asarray, place))
     sizes = np.log(table.gpus)
-    column, across = _interval_place(np.log(np.maximum(gpus, 1)), sizes)
+    # Index of the point at or below each value, and the fraction 0 to 1 of the way to the next, as ``values``
+    values = np.log(np.maximum(gpus, 1))
+    below = np.clip(np.searchsorted(sizes, values, side="right") - 1, 0, max(len(sizes) - 2, 0))
+    column, across = (below, _share(values, sizes[below], sizes[np.minimum(below + 1, len(sizes) - 1)]))
     row, along = _rows_between(np.log(np.maximum(local, 1e-9)), np.log(table.local), which)
 
     def at(layout: int) -> Floats:
@@ -298,13 +296,6 @@ def interval(table: Throughput, application: Integers | int, place: Place) -> tu
 def seconds(table: Throughput, application: Integers | int, place: Place) -> Floats:
     """Return the median seconds per step, by the mean of the members' logarithms, of the arguments' broadcast shape."""
     return np.exp(log_seconds(table, application, place).mean(axis=0))
-
-
-def _interval_place(values: Floats, points: Floats) -> tuple[Integers, Floats]:
-    """Return the index of the point at or below each value, and the fraction 0 to 1 of the way to the next, as
-    ``values``."""
-    below = np.clip(np.searchsorted(points, values, side="right") - 1, 0, max(len(points) - 2, 0))
-    return below, _share(values, points[below], points[np.minimum(below + 1, len(points) - 1)])
 
 
 def _rows_between(values: Floats, points: Floats, which: Integers) -> tuple[Integers, Floats]:

@@ -129,21 +129,17 @@ def _replay(compiled: Compiled, history: RunHistory) -> Iterator[ReplayedReport]
     for step in history.steps:
         reported = advance(layout, state, msgspec.convert(step.report, ClusterReport))
         judged = compiled.update_ceilings(reported)
-        held = _allocation_after(compiled, judged, step.decision["changes"])
+        # GPUs of J jobs on N nodes after the ``changes`` of a stored decision, [J, N]
+        changes = step.decision["changes"]
+        held, row = judged.jobs.allocation.copy(), {name: at for at, name in enumerate(judged.names)}
+        for one in changes:
+            held[row[one["job"]]] = 0
+            for node, gpus in one["nodes"].items():
+                held[row[one["job"]], compiled.layout.node_index[node]] = gpus
         yield ReplayedReport(reported, judged, held)
         jobs = table.move(judged.jobs, held, layout.spec.restart_seconds)
         begun = np.asarray(held.any(axis=1) & ~judged.jobs.allocation.any(axis=1))
         state = judged._replace(jobs=jobs, records=records.reset_training_time(judged.records, begun, jobs))
-
-
-def _allocation_after(compiled: Compiled, state: ClusterState, changes: list[Mapping[str, Any]]) -> Integers:
-    """Return the GPUs of J jobs on N nodes after the ``changes`` of a stored decision, [J, N]."""
-    held, row = state.jobs.allocation.copy(), {name: at for at, name in enumerate(state.names)}
-    for one in changes:
-        held[row[one["job"]]] = 0
-        for node, gpus in one["nodes"].items():
-            held[row[one["job"]], compiled.layout.node_index[node]] = gpus
-    return held
 
 
 # Time series of jobs: GPUs held, learning curves, and GPUs given back.

@@ -94,7 +94,13 @@ def award(projector: Projector, state: State, chosen: Integers) -> Integers:
     controlled = state.asked == CONTROL
     if not controlled.any():
         return _start_best_offer(projector, state, chosen)
-    turned = _most_voted(projector.layout, chosen)
+    # Action on servers with most votes, [B]; ties with waiting mean ``WAIT``
+    first = projector.layout.shape[1] * projector.layout.shape[2]
+    wanted = np.maximum(chosen - first, WAIT)
+    votes = (wanted[:, :, None] == np.arange(1 + 2 * len(projector.layout.servers))).sum(axis=1) + 0.0
+    votes[:, WAIT] += 0.5
+    most = votes.argmax(axis=1)
+    turned = np.where(most == WAIT, WAIT, most + projector.layout.dispatches)
     return turned if controlled.all() else np.where(controlled, turned, _start_best_offer(projector, state, chosen))
 
 
@@ -121,29 +127,18 @@ def _net_values(projector: Projector, state: State, variant: Integers, size: Int
     ages = ages_of(state, np.zeros_like(requests)[:, :, None], requests[:, :, None])[:, :, 0]  # [B, U, P]
     users = np.arange(len(quality.weight))[:, None]
     kept = quality.by_delay(users, ages + seconds[:, :, None]).mean(axis=2)
-    value = _value(projector.layout, projector.usual, state)
+    # Value to the objective of one immediately answered request of each user, [B, U]; above 0 if quality or fairness
+    # has a weight
+    wanted, share = (
+        projector.layout.spec.weights,
+        np.maximum(projector.usual / max(float(projector.usual.sum()), 1e-300), LEAST),
+    )
+    value = wanted.quality * projector.layout.quality.weight + wanted.fairness * slope(state.quality) / share
+    value = np.maximum(value, LEAST * (wanted.quality + wanted.fairness))
     most = (quality.accuracy[:, None] * projector.layout.batches / each).max(axis=(1, 2))  # a second, [B]
     charge = CHARGE * projector.layout.spec.weights.quality * most[:, None]
     left: Floats = value * quality.accuracy[variant] * kept * requests - charge * seconds
     return left
-
-
-def _value(layout: Layout, usual: Floats, state: State) -> Floats:
-    """Return the value to the objective of one immediately answered request of each user, [B, U]; above 0 if quality or
-    fairness has a weight."""
-    wanted, share = layout.spec.weights, np.maximum(usual / max(float(usual.sum()), 1e-300), LEAST)
-    value = wanted.quality * layout.quality.weight + wanted.fairness * slope(state.quality) / share
-    return np.maximum(value, LEAST * (wanted.quality + wanted.fairness))
-
-
-def _most_voted(layout: Layout, chosen: Integers) -> Integers:
-    """Return the action on servers with most votes, [B]; ties with waiting mean ``WAIT``."""
-    first = layout.shape[1] * layout.shape[2]
-    wanted = np.maximum(chosen - first, WAIT)
-    votes = (wanted[:, :, None] == np.arange(1 + 2 * len(layout.servers))).sum(axis=1) + 0.0
-    votes[:, WAIT] += 0.5
-    most = votes.argmax(axis=1)
-    return np.where(most == WAIT, WAIT, most + layout.dispatches)
 
 
 class Together:

@@ -216,19 +216,16 @@ class Carried:
         elif part == "servers":
             ledger.turn(self._fleet.index[event["server"]], event["state"])
         elif part == "started":
-            self._start_again(event)
+            self._give_up()
+            user, variant = self._layout.user_index[event["user"]], self._layout.variants.index(event["variant"])
+            self._ledger.start(self._fleet.index[event["server"]], user, variant, event["batch"])
+            self._earliest = nextafter(event["at"], inf)
         else:
             self._give_up()
             ledger.control = event["control"]
             return None
         self._note(part, event)
         return None
-
-    def _start_again(self, event: Event) -> None:
-        self._give_up()
-        user, variant = self._layout.user_index[event["user"]], self._layout.variants.index(event["variant"])
-        self._ledger.start(self._fleet.index[event["server"]], user, variant, event["batch"])
-        self._earliest = nextafter(event["at"], inf)
 
     def _give_up(self) -> None:
         self._ledger.drop()

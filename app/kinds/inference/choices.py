@@ -218,16 +218,12 @@ def _starts(ledger: Ledger) -> Asking[list[Start]]:
         if action == WAIT:
             waited.add(alike)
             continue
-        starts.append(_start(ledger, place, action))
+        _, variants, sizes = ledger.layout.shape
+        user, own = divmod(action - 1, variants * sizes)  # as `Layout.dispatch_of` has it, of one action
+        variant, position = divmod(own, sizes)
+        size = ledger.layout.spec.batches[position]
+        loaded = ledger.servers[place].loaded
+        seconds, waiting = ledger.expected(place, loaded, variant, size), ledger.waiting()[user]
+        starts.append(Start(place, ledger.start(place, user, variant, size), size, loaded, seconds, waiting))
         waited.clear()
     return starts
-
-
-def _start(ledger: Ledger, place: int, action: int) -> Start:
-    _, variants, sizes = ledger.layout.shape
-    user, own = divmod(action - 1, variants * sizes)  # as `Layout.dispatch_of` has it, of one action
-    variant, position = divmod(own, sizes)
-    size = ledger.layout.spec.batches[position]
-    loaded = ledger.servers[place].loaded
-    seconds, waiting = ledger.expected(place, loaded, variant, size), ledger.waiting()[user]
-    return Start(place, ledger.start(place, user, variant, size), size, loaded, seconds, waiting)

@@ -214,15 +214,11 @@ def _kind_fields(compiled: Compiled, ledger: Ledger, decided: DecisionChanges) -
         "servers": dict(zip(layout.servers, ledger.on(), strict=True)),
         "turn_on": [names[place] for place, on in turns if on],
         "turn_off": [names[place] for place, on in turns if not on],
-        "wake_at": _wake_at(ledger),
+        "wake_at": (None if ledger.carried else ledger.next_look()),
         "waiting": dict(zip(layout.users, ledger.waiting(), strict=True)),
         "quality": dict(zip(layout.users, ledger.qualities(), strict=True)),
         "expected": None,
     }
-
-
-def _wake_at(ledger: Ledger) -> float | None:
-    return None if ledger.carried else ledger.next_look()
 
 
 def _start(layout: Layout, fleet: Fleet, start: Start) -> dict[str, Any]:

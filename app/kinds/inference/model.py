@@ -256,7 +256,11 @@ def predict(layout: Layout, model: ServiceModel, query: Query) -> dict[str, Any]
     """
     variant = _position(query, "variant", layout.variants)
     server = _position(query, "server", layout.servers)
-    batch = _batch(query, layout)
+    sizes = [str(size) for size in layout.spec.batches]
+    values = query.get("batch", ())
+    if len(values) != 1 or values[0] not in sizes:
+        raise invalid("/query/batch", f"must be given once, one of {', '.join(sizes)}", [*values] or None)
+    batch = int(values[0])
     place = server, variant, layout.spec.batches.index(batch)
     low, high = model.interval()
     return {
@@ -270,7 +274,13 @@ def predict(layout: Layout, model: ServiceModel, query: Query) -> dict[str, Any]
 
 
 def _arrivals(layout: Layout, model: ServiceModel, values: Sequence[str]) -> Mapping[str, Interval]:
-    at = _seconds(values)
+    try:
+        at = float(values[0]) if len(values) == 1 else np.nan
+    except ValueError:
+        at = np.nan
+    if not 0 <= at <= LATEST_MOMENT:
+        accepted = f"must be given once, as seconds since 0:00 UTC, 0 to {LATEST_MOMENT:g}"
+        raise invalid("/query/at", accepted, [*values])
     told = [forecast(model, user, at, layout.spec.control_seconds) for user in range(len(layout.users))]
     return {name: _interval(*one) for name, one in zip(layout.users, told, strict=True)}
 
@@ -284,22 +294,3 @@ def _position(query: Query, name: str, known: Sequence[str]) -> int:
     if len(values) != 1 or values[0] not in known:
         raise invalid(f"/query/{name}", f"must be given once, one of {', '.join(known)}", [*values] or None)
     return known.index(values[0])
-
-
-def _batch(query: Query, layout: Layout) -> int:
-    sizes = [str(size) for size in layout.spec.batches]
-    values = query.get("batch", ())
-    if len(values) != 1 or values[0] not in sizes:
-        raise invalid("/query/batch", f"must be given once, one of {', '.join(sizes)}", [*values] or None)
-    return int(values[0])
-
-
-def _seconds(values: Sequence[str]) -> float:
-    try:
-        at = float(values[0]) if len(values) == 1 else np.nan
-    except ValueError:
-        at = np.nan
-    if not 0 <= at <= LATEST_MOMENT:
-        accepted = f"must be given once, as seconds since 0:00 UTC, 0 to {LATEST_MOMENT:g}"
-        raise invalid("/query/at", accepted, [*values])
-    return at

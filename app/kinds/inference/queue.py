@@ -40,7 +40,10 @@ class Fleet:
         self.switch: list[float] = layout.switch.tolist()
         self.zero_at: list[float] = layout.quality.zero_at.tolist()
         self.size_at = {size: at for at, size in enumerate(layout.spec.batches)}
-        self.places = _places(len(layout.users), len(layout.servers))
+        users = len(layout.users)
+        classes = len(layout.servers)
+        ends = [*range(0, 6 * users, users), *(5 * users + classes * part for part in (1, 2, 3))]
+        self.places = [slice(first, last) for first, last in pairwise(ends)]
         self.index = {name: at for at, name in enumerate(self.names)}
         ranges = [f"{server.name}-0 to {server.name}-{server.maximum - 1}" for server in layout.spec.servers]
         self.known = f"unknown server; known: {', '.join(ranges)}"
@@ -48,11 +51,6 @@ class Fleet:
     def members(self, position: int) -> range:
         """Return the positions of the servers of the class at ``position``."""
         return range(self.first[position], self.first[position + 1])
-
-
-def _places(users: int, classes: int) -> list[slice]:
-    ends = [*range(0, 6 * users, users), *(5 * users + classes * part for part in (1, 2, 3))]
-    return [slice(first, last) for first, last in pairwise(ends)]
 
 
 # State of a run: waiting requests and servers. Immutable.

@@ -162,7 +162,16 @@ class Ledger:
         server = self.servers.get(place)
         if status == "down":
             if server is not None and server.batch is not None:
-                self._return(server.batch)
+                user = server.batch.user
+                waiting: Sequence[tuple[float, str]] = sorted(
+                    [
+                        *zip(server.batch.at, server.batch.ids, strict=True),
+                        *zip(self._at[user], self._ids[user], strict=True),
+                    ],
+                    key=lambda request: request[0],
+                )
+                self._at[user] = deque(at for at, _ in waiting)
+                self._ids[user] = deque(name for _, name in waiting)
             self._put(place, None)
         elif server is None:
             self._put(place, Server(up=status == "up"))
@@ -284,7 +293,10 @@ class Ledger:
         newest = [now - at[-1] if at else 0.0 for at in self._at]
         idle, busy, starting = self._counts
         of_users = [*map(len, self._at), *oldest, *newest, *self._rate, *self.qualities()]
-        return Row([*of_users, *idle, *busy, *starting, self._next_free()], asked, loaded)
+        if self._soonest is None:
+            ends = (server.batch.until for server in self.servers.values() if server.batch is not None)
+            self._soonest = min(ends, default=0.0)
+        return Row([*of_users, *idle, *busy, *starting, max(self._soonest - self.now, 0.0)], asked, loaded)
 
     def recent(self) -> Transitions:
         """Return the last transitions of the run, as arrays of a batch of one run."""
@@ -295,12 +307,6 @@ class Ledger:
         arrived = np.array([[counts[:PARTS] for counts in self._arrived]])
         arrived[:, :, : PARTS - known] = NONE
         return Transitions(batches, paces, arrived)
-
-    def _next_free(self) -> float:
-        if self._soonest is None:
-            ends = (server.batch.until for server in self.servers.values() if server.batch is not None)
-            self._soonest = min(ends, default=0.0)
-        return max(self._soonest - self.now, 0.0)
 
     def _put(self, place: int, server: Server | None) -> None:
         before, position = self.servers.pop(place, None), self.fleet.of[place]
@@ -323,15 +329,6 @@ class Ledger:
         self._at[user].popleft()
         self.dropped.append(DroppedRequest(user, self._ids[user].popleft(), why))
         self._count(user, 1, 0.0, at)
-
-    def _return(self, batch: Batch) -> None:
-        user = batch.user
-        waiting: Sequence[tuple[float, str]] = sorted(
-            [*zip(batch.at, batch.ids, strict=True), *zip(self._at[user], self._ids[user], strict=True)],
-            key=lambda request: request[0],
-        )
-        self._at[user] = deque(at for at, _ in waiting)
-        self._ids[user] = deque(name for _, name in waiting)
 
 
 def states(fleet: Fleet, rows: Sequence[Row]) -> State:

@@ -231,14 +231,6 @@ NAMES = ("variant", "batch", "seconds")
 Event = Mapping[str, Any]
 
 
-def run_requests(layout: Layout, reports: Sequence[Event]) -> dict[str, list[Any]]:
-    """Return columns ``time`` (seconds) and ``user`` (name), one row per arrived request, by time."""
-    found = [one for report in reports for one in report.get("arrived") or ()]
-    held = [one for one in found if one["user"] in layout.user_index and 0 <= one["at"] <= LATEST]
-    held.sort(key=lambda one: float(one["at"]))
-    return {"time": [one["at"] for one in held[:MOST_REQUESTS]], "user": [one["user"] for one in held[:MOST_REQUESTS]]}
-
-
 def run_batches(layout: Layout, reports: Sequence[Event]) -> dict[str, list[Any]]:
     """Return columns ``variant``, ``batch``, ``server`` (a class) and ``seconds``, one row per measured batch.
 
@@ -332,7 +324,20 @@ class InferenceSamples(RowCodec):
     def of_run(self, run: str, reports: Sequence[Mapping[str, Any]], first: int = 0) -> Sample | None:  # noqa: ARG002
         """Convert the requests and measured batches of a run's reports to a sample; None if there are none."""
         collector = LogCollector(self.layout)
-        collector.add("requests", Rows(run_requests(self.layout, reports), "/arrived/{}".format))
+        # Columns ``time`` (seconds) and ``user`` (name), one row per arrived request, by time
+        found = [one for report in reports for one in report.get("arrived") or ()]
+        held = [one for one in found if one["user"] in self.layout.user_index and 0 <= one["at"] <= LATEST]
+        held.sort(key=lambda one: float(one["at"]))
+        collector.add(
+            "requests",
+            Rows(
+                {
+                    "time": [one["at"] for one in held[:MOST_REQUESTS]],
+                    "user": [one["user"] for one in held[:MOST_REQUESTS]],
+                },
+                "/arrived/{}".format,
+            ),
+        )
         collector.add("batches", Rows(run_batches(self.layout, reports), "/finished/{}".format))
         return collector.sample(run) if collector.count else None
 

@@ -135,11 +135,12 @@ class _KeptFor(NamedTuple):
         """Return the time-weighted mean, [B, M], of a term [B, M] given under recent rates and perhaps usual ones.
 
         While servers start, the first candidate (the present number) applies."""
-        spans = zip(terms, (self.near, self.far) if len(terms) > 1 else (self._whole(),), strict=True)
+        spans = zip(
+            terms,
+            (self.near, self.far) if len(terms) > 1 else ((self.near[0] + self.far[0], self.near[1] + self.far[1]),),
+            strict=True,
+        )
         return np.asarray(sum(start * term[:, :1] + then * term for term, (start, then) in spans) / self.seconds)
-
-    def _whole(self) -> tuple[Floats, Floats]:
-        return self.near[0] + self.far[0], self.near[1] + self.far[1]
 
 
 def _kept_for(projector: Projector, starting: Floats) -> _KeptFor:
@@ -397,8 +398,21 @@ class Lookahead(Dispatcher):
             horizon, changes = horizon * numbers.horizon[row, None], changes * numbers.changes[row]
         user, variant, size = np.unravel_index(start, layout.shape)
         begun = _Start(row, user, each.seconds[row, variant, size], each.size[row, user, size])
+        sizes = np.unique(np.linspace(0, layout.shape[2] - 1, MOST_SIZES_AHEAD).round().astype(np.int64))
+        seconds = each.seconds[:, :, sizes].reshape(len(each.seconds), -1)
+        rate = np.tile(layout.batches[sizes], layout.shape[1]) / seconds
+        known = state.waiting[begun.row]  # [N, U]
+        first = np.where(begun.user[:, None] == np.arange(layout.shape[0]), begun.requests[:, None], 0)
+        waiting = known.astype(np.float64) - first
+        share = (first + _POINTS * np.maximum(waiting - 1, 0)) / np.maximum(known - 1, 1)
+        oldest, newest = state.oldest[begun.row], state.newest[begun.row]
+        servers = _servers(state)[begun.row]
         kept = each.quality[row, user, variant, size] + _lookahead_kept(
-            layout, state, _remainder(layout, state, begun), _ways(layout, each), horizon
+            layout,
+            state,
+            _Remainder(begun.row, waiting, oldest + share * (newest - oldest), begun.seconds / servers),
+            _Ways(np.repeat(layout.quality.accuracy, len(sizes)), seconds, rate),
+            horizon,
         )
         loaded = state.loaded[row]
         changed = (loaded != NOTHING_LOADED) & (loaded != variant)
@@ -452,25 +466,8 @@ def _candidate_mask(layout: Layout, each: ExpectedResults, legal: NDArray[np.boo
     return chosen & legal
 
 
-def _remainder(layout: Layout, state: State, start: _Start) -> _Remainder:
-    known = state.waiting[start.row]  # [N, U]
-    first = np.where(start.user[:, None] == np.arange(layout.shape[0]), start.requests[:, None], 0)
-    waiting = known.astype(np.float64) - first
-    share = (first + _POINTS * np.maximum(waiting - 1, 0)) / np.maximum(known - 1, 1)
-    oldest, newest = state.oldest[start.row], state.newest[start.row]
-    servers = _servers(state)[start.row]
-    return _Remainder(start.row, waiting, oldest + share * (newest - oldest), start.seconds / servers)
-
-
 def _servers(state: State) -> Integers:
     return np.maximum((state.idle + state.busy).sum(axis=1), 1)
-
-
-def _ways(layout: Layout, each: ExpectedResults) -> _Ways:
-    sizes = np.unique(np.linspace(0, layout.shape[2] - 1, MOST_SIZES_AHEAD).round().astype(np.int64))
-    seconds = each.seconds[:, :, sizes].reshape(len(each.seconds), -1)
-    rate = np.tile(layout.batches[sizes], layout.shape[1]) / seconds
-    return _Ways(np.repeat(layout.quality.accuracy, len(sizes)), seconds, rate)
 
 
 def _lookahead_kept(layout: Layout, state: State, left: _Remainder, ways: _Ways, horizon: Floats | float) -> Floats:

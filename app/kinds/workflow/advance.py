@@ -22,7 +22,6 @@ from app.kinds.workflow.queue import (
     NODE_STATES,
     UP,
     WAITING,
-    Inputs,
     Layout,
     Queue,
     QueuedTask,
@@ -75,7 +74,7 @@ class Draft:
             WAITING,
             task.user or "",
             task.workflow or "",
-            _inputs(task.parents),
+            tuple((one, 0.0) if isinstance(one, str) else (one.task, float(one.bytes)) for one in task.parents),
         )
         for name, value in zip(COLUMNS, values, strict=True):
             self.columns[name].append(value)
@@ -162,10 +161,6 @@ def _few_edges(report: QueueReport) -> None:
     if edges > MOST_EDGES:
         message = f"must name at most {MOST_EDGES:,} parents of all tasks together"
         raise InvalidInput([FieldIssue("/queued", message, edges)])
-
-
-def _inputs(parents: Parents) -> Inputs:
-    return tuple((one, 0.0) if isinstance(one, str) else (one.task, float(one.bytes)) for one in parents)
 
 
 def _once(draft: Draft) -> None:
@@ -278,18 +273,15 @@ def _end(draft: Draft, row: int, end: float) -> None:
             draft.history.pop(user, ()),
             PastTask(took, columns["estimate"][row], columns["processors"][row]),
         )
-        _learn(draft.regression._replace(history=table([before])), ended)
+        # Update the regression, of a single user, by a finished task with an estimate
+        regression = draft.regression._replace(history=table([before]))
+        if ended.estimate > 0.0:
+            length, ran = (float(np.log(max(each, SHORTEST))) for each in (ended.estimate, ended.seconds))
+            remember(regression, 0, length, ended.processors, ran)
         draft.history[user] = (*before, ended)[-LAST:]
         if len(draft.history) > MOST_USERS:
             del draft.history[next(iter(draft.history))]  # the user seen longest ago
     draft.ended[columns["names"][row]] = (node, columns["groups"][row])
-
-
-def _learn(regression: Regression, ended: PastTask) -> None:
-    """Update the regression, of a single user, by a finished task with an estimate."""
-    if ended.estimate > 0.0:
-        length, ran = (float(np.log(max(each, SHORTEST))) for each in (ended.estimate, ended.seconds))
-        remember(regression, 0, length, ended.processors, ran)
 
 
 def _apply_withdrawn(draft: Draft) -> None:
@@ -394,12 +386,19 @@ def _next_state(draft: Draft) -> State:
     head = state.head
     if head and not (head[0] in queue.row and queue.node[queue.row[head[0]]] == WAITING):
         head = ()
+    # Those finished tasks that are a parent of a task in the queue, or whose workflow still has tasks there. Values are
+    # node index and workflow, by name.
+    needed = {parent for inputs in queue.inputs for parent, _ in inputs} if queue.linked else set()
+    going = set(queue.groups) - {""}
+    # Status of each node and the time since which it holds, in seconds, by index. Permanent nodes without a report are
+    # up.
+    kept = {node: (UP, 0.0) for node in draft.layout.permanent_nodes if node not in draft.nodes}
     return State(
         now=draft.report.now,
         before=state.now,
         queue=queue,
-        ended=_needed_parents(draft.ended, queue),
-        nodes=_node_status(draft),
+        ended={name: where for name, where in draft.ended.items() if name in needed or where[1] in going},
+        nodes={**kept, **draft.nodes},
         head=head,
         history=draft.history,
         done=state.done + len(draft.report.finished),
@@ -408,21 +407,6 @@ def _next_state(draft: Draft) -> State:
         plan=plan_after_report(state.plan, draft.report.finished, queue.row),
         reserved=state.reserved,
     )
-
-
-def _needed_parents(ended: dict[str, tuple[int, str]], queue: Queue) -> dict[str, tuple[int, str]]:
-    """Return those finished tasks that are a parent of a task in the queue, or whose workflow still has tasks there.
-    Values are node index and workflow, by name."""
-    needed = {parent for inputs in queue.inputs for parent, _ in inputs} if queue.linked else set()
-    going = set(queue.groups) - {""}
-    return {name: where for name, where in ended.items() if name in needed or where[1] in going}
-
-
-def _node_status(draft: Draft) -> dict[int, tuple[int, float]]:
-    """Return the status of each node and the time since which it holds, in seconds, by index. Permanent nodes without a
-    report are up."""
-    kept = {node: (UP, 0.0) for node in draft.layout.permanent_nodes if node not in draft.nodes}
-    return {**kept, **draft.nodes}
 
 
 # Warnings on valid reports: values that seem to be in another unit.

@@ -12,7 +12,7 @@ from app.charts.text import number
 from app.kinds.contract.engine import Snapshot
 from app.kinds.contract.inputs import FieldIssue
 from app.kinds.engine import deciding_policy
-from app.kinds.workflow.plan_search import SearchInput, SearchUnavailableError, UnplannableError, left_of, rented_nodes
+from app.kinds.workflow.plan_search import SearchUnavailableError, UnplannableError, left_of, rented_nodes
 from app.kinds.workflow.plans import WORTHWHILE, QueuePlan, Remaining, SearchResult, Turn
 from app.kinds.workflow.policies import SHIPPED, QueuePolicy, Waiting, artifact
 from app.kinds.workflow.queue import Layout
@@ -30,21 +30,19 @@ from app.policies.artifact import Artifact
 def choose_by(policy: QueuePolicy, situation: QueueSituation, spec: Spec) -> Choice:
     """Score the ready tasks by a policy; backfilling follows the policy's order if it has one, else the spec's."""
     mechanism = MECHANISMS.index(spec.backfilling)
-    scores, overtaking = policy.orders(waiting_of(situation, mechanism))
-    if overtaking is None and spec.backfill_order != "fcfs":
-        overtaking = ranking(spec.backfill_order, situation)
-    return Choice(policy.name, scores, mechanism, overtaking)
-
-
-def waiting_of(situation: QueueSituation, mechanism: int) -> Waiting:
-    """Return the ready tasks as input of a policy; ``mechanism``: index into ``MECHANISMS``."""
+    # Ready tasks as input of a policy; ``mechanism``: index into ``MECHANISMS``
     ready, queue = situation.ready, situation.queue
     nodes = situation.layout.nodes
     machine = max(int(nodes.processors[situation.up].sum()), 1)
     speed = float(nodes.speed[situation.up].mean()) if situation.up else 1.0
     submit, expected, need = queue.submit[ready], situation.expected[ready], queue.processors[ready]
     requested = np.where(np.isnan(queue.estimate[ready]), expected, queue.estimate[ready]) / speed
-    return Waiting(situation.now, submit, expected, requested, situation.shares, need, machine, mechanism)
+    scores, overtaking = policy.orders(
+        Waiting(situation.now, submit, expected, requested, situation.shares, need, machine, mechanism)
+    )
+    if overtaking is None and spec.backfill_order != "fcfs":
+        overtaking = ranking(spec.backfill_order, situation)
+    return Choice(policy.name, scores, mechanism, overtaking)
 
 
 # Deviations of a queue from its plan.
@@ -65,12 +63,6 @@ def plan_obstacle(situation: QueueSituation, plan: QueuePlan) -> str:
     up, waits = set(rented_nodes(situation)), queue.node < 0
     lost = [names[turn.node] for name, turn in plan.turns.items() if turn.node not in up and waits[queue.row[name]]]
     return f"{lost[0]} is gone" if lost else ""
-
-
-def plan_deviation(situation: QueueSituation, plan: QueuePlan) -> str:
-    """Return why the queue differs from its plan enough to make a new one: other nodes, or other times; empty if
-    not."""
-    return _on_nodes(situation, plan) or _in_time(situation, plan)
 
 
 def _on_nodes(situation: QueueSituation, plan: QueuePlan) -> str:
@@ -121,38 +113,35 @@ def make_plan(situation: QueueSituation, search: Search) -> PlanChoice:
     if not (queue.node < 0).any():
         return PlanChoice(plan, describe_plan(plan) if plan else "nothing is left to plan")
     unfit = plan_obstacle(situation, plan) if plan else "the first one"
-    because = unfit or (plan_deviation(situation, plan) if plan else "")
+    # Why the queue differs from its plan enough to make a new one: other nodes, or other times; empty if not
+    because = unfit or ((_on_nodes(situation, plan) or _in_time(situation, plan)) if plan else "")
     if plan is not None and not because:
         return PlanChoice(plan, describe_plan(plan))
     try:
         left = left_of(situation, plan)
-        made = _queue_plan(situation, left, search(left.remaining), because)
+        # Plan of a search's result, with names of tasks, indices of nodes, and times of the reports' clock in seconds
+        found = search(left.remaining)
+        now, nodes = situation.now, left.nodes
+        columns = zip(found.node.tolist(), found.start.tolist(), found.end.tolist(), strict=True)
+        turns = [Turn(nodes[node], now + start, now + end) for node, start, end in columns]
+        ended = sum(name not in situation.queue.row for name in left.names)  # they come first
+        order = [task for task in found.order.tolist() if task >= ended]
+        length = float(found.end.max())
+        made = QueuePlan(
+            turns={left.names[task]: turns[task] for task in order},
+            nodes=tuple(rented_nodes(situation)),
+            created_at=now,
+            length=length,
+            heft=min(found.heft, found.base),
+            took=round(found.took, 3),
+            followed=found.better,
+            because=because,
+        )
     except (SearchUnavailableError, UnplannableError) as problem:
         if plan is None or unfit:
             return PlanChoice(None, f"HEFT answers without a plan: {problem}")
         return PlanChoice(plan, f"{describe_plan(plan)}; now {because}, but {problem}")
     return PlanChoice(made, describe_plan(made))
-
-
-def _queue_plan(situation: QueueSituation, left: SearchInput, found: SearchResult, because: str) -> QueuePlan:
-    """Return the plan of a search's result, with names of tasks, indices of nodes, and times of the reports' clock in
-    seconds."""
-    now, nodes = situation.now, left.nodes
-    columns = zip(found.node.tolist(), found.start.tolist(), found.end.tolist(), strict=True)
-    turns = [Turn(nodes[node], now + start, now + end) for node, start, end in columns]
-    ended = sum(name not in situation.queue.row for name in left.names)  # they come first
-    order = [task for task in found.order.tolist() if task >= ended]
-    length = float(found.end.max())
-    return QueuePlan(
-        turns={left.names[task]: turns[task] for task in order},
-        nodes=tuple(rented_nodes(situation)),
-        created_at=now,
-        length=length,
-        heft=min(found.heft, found.base),
-        took=round(found.took, 3),
-        followed=found.better,
-        because=because,
-    )
 
 
 def describe_plan(plan: QueuePlan) -> str:
@@ -239,7 +228,18 @@ def follow_plan(situation: QueueSituation, plan: QueuePlan) -> DispatchDecision:
     scores = np.array([place[situation.queue.names[row]] for row in situation.ready], np.float64)
     order = situation.ready[np.argsort(scores)].tolist()
     state = situation.state._replace(head=(), plan=plan)
-    renting = _renting(situation, plan, starts, order)
+    # Nodes to order and release by the rental rule, except that nodes with a planned start soon are kept. No node is
+    # ordered for tasks planned to start before it would be up. ``order``: rows of ready tasks.
+    nodes, now, names = situation.layout.nodes, situation.now, situation.queue.names
+    off = [j for j in range(len(nodes.startup)) if j not in situation.state.nodes]
+    startup = float(nodes.startup[off].min()) if off else np.inf
+    late = [row for row in order if plan.turns[names[row]].start - now >= startup]
+    found = rent(situation, starts, [*late, *(row for row, _ in starts)])
+    next_start = {turn.node: turn.start for turn in reversed(plan.turns.values())}
+    soon = {
+        j for j, start in next_start.items() if start - now <= max(float(nodes.billing[j]), float(nodes.startup[j]))
+    }
+    renting = Renting(found.start, [j for j in found.release if j not in soon])
     return DispatchDecision(Choice(PLAN, scores, NONE), order, DispatchResult(starts, [], OPEN), renting, state)
 
 
@@ -261,21 +261,6 @@ def _starts(situation: QueueSituation, plan: QueuePlan) -> list[tuple[int, int]]
             allowed.take(row)
             starts.append((row, node))
     return starts
-
-
-def _renting(situation: QueueSituation, plan: QueuePlan, starts: list[tuple[int, int]], order: list[int]) -> Renting:
-    """Return the nodes to order and release by the rental rule, except that nodes with a planned start soon are kept.
-    No node is ordered for tasks planned to start before it would be up. ``order``: rows of ready tasks."""
-    nodes, now, names = situation.layout.nodes, situation.now, situation.queue.names
-    off = [j for j in range(len(nodes.startup)) if j not in situation.state.nodes]
-    startup = float(nodes.startup[off].min()) if off else np.inf
-    late = [row for row in order if plan.turns[names[row]].start - now >= startup]
-    found = rent(situation, starts, [*late, *(row for row, _ in starts)])
-    next_start = {turn.node: turn.start for turn in reversed(plan.turns.values())}
-    soon = {
-        j for j, start in next_start.items() if start - now <= max(float(nodes.billing[j]), float(nodes.startup[j]))
-    }
-    return Renting(found.start, [j for j in found.release if j not in soon])
 
 
 # From situations to decisions.

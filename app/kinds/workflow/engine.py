@@ -154,12 +154,19 @@ def _written(compiled: Compiled, case: Case, answer: Answer, decided_by: Decided
         source, policy = "agent", PLAN
     elif planned is not None:
         source, policy = "heuristic", f"{decided.choice.strategy}+{compiled.layout.spec.backfilling}"
+    # Numbers of waiting and running tasks after the starts, and of busy processors
+    queue = situation.queue
+    runs = queue.node != WAITING
+    runs[[row for row, _ in decided.started.starts]] = True
+    running = int(runs.sum())
     own = {
         "now": situation.now,
         "placements": placements,
         "nodes": {"start": [names[j] for j in start], "release": [names[j] for j in release]},
         "warnings": [warning._asdict() for warning in case.warnings],
-        **_task_counts(situation, decided),
+        "waiting": len(queue) - running,
+        "running": running,
+        "busy_processors": int(queue.processors[runs].sum()),
         "wake_at": min(decided.started.reserved.starts.values(), default=None),
     }
     return KindDecision(
@@ -174,19 +181,6 @@ def _written(compiled: Compiled, case: Case, answer: Answer, decided_by: Decided
         risk=risk(compiled, decided.state),
         quiet=not len(decided.state.queue),
     )
-
-
-def _task_counts(situation: QueueSituation, decided: DispatchDecision) -> dict[str, int]:
-    """Return the numbers of waiting and running tasks after the starts, and of busy processors."""
-    queue = situation.queue
-    runs = queue.node != WAITING
-    runs[[row for row, _ in decided.started.starts]] = True
-    running = int(runs.sum())
-    return {
-        "waiting": len(queue) - running,
-        "running": running,
-        "busy_processors": int(queue.processors[runs].sum()),
-    }
 
 
 def _placements(situation: QueueSituation, decided: DispatchDecision) -> list[dict[str, Any]]:

@@ -85,26 +85,23 @@ class PlanSearch:
         if self._connection is None:
             if self._clock() < self._paused:
                 raise SearchUnavailableError(self._problem)
-            self._connection = self._start()
+            module = self._module()
+            if not module:
+                raise SearchUnavailableError("no search for plans is installed (it comes with steward[worker])")
+            ours, theirs = Pipe()
+            with closing(theirs):
+                command = [sys.executable, "-m", module, str(theirs.fileno())]
+                self._process = subprocess.Popen(
+                    command, stdin=subprocess.DEVNULL, pass_fds=[theirs.fileno()], start_new_session=True
+                )
+            atexit.register(self.close)
+            self._connection = ours
         if not self._ready:
             if not self._connection.poll(0):
                 raise SearchUnavailableError("the search for plans is starting")
             self._connection.recv_bytes()
             self._ready = True
         return self._connection
-
-    def _start(self) -> Connection[Any, Any]:
-        module = self._module()
-        if not module:
-            raise SearchUnavailableError("no search for plans is installed (it comes with steward[worker])")
-        ours, theirs = Pipe()
-        with closing(theirs):
-            command = [sys.executable, "-m", module, str(theirs.fileno())]
-            self._process = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, pass_fds=[theirs.fileno()], start_new_session=True
-            )
-        atexit.register(self.close)
-        return ours
 
     def _stop(self) -> int | None:
         """Stop the child process; return its exit status, None if there was none."""
@@ -166,6 +163,9 @@ def left_of(situation: QueueSituation, plan: QueuePlan | None) -> SearchInput:
     fixed = [column[j] for j in occupied]
     start, parents, data = _edges(situation, names, rows)
     order, planned = _so_far(names, len(fixed), plan, column)
+    # Seconds from now until each of M nodes accepts tasks, [M]; 0: it does now
+    startup, states = situation.layout.nodes.startup, situation.state.nodes
+    since = [states[j][1] + float(startup[j]) if states.get(j, (UP, 0.0))[0] == STARTING else 0.0 for j in nodes]
     made = Remaining(
         parent_start=start,
         parents=parents,
@@ -176,7 +176,7 @@ def left_of(situation: QueueSituation, plan: QueuePlan | None) -> SearchInput:
         node=np.array([*fixed, *planned], np.int64),
         order=np.array(order, np.int64),
         slots=situation.layout.nodes.processors[nodes],
-        available=_available(situation, nodes),
+        available=np.maximum(np.array(since, np.float64) - situation.now, 0.0),
         pace=1.0 / situation.layout.nodes.bandwidth[nodes],
     )
     return SearchInput(made, names, nodes)
@@ -230,10 +230,3 @@ def _cost(situation: QueueSituation, rows: list[int], ended: int, fixed: list[in
     if len(nowhere):
         raise UnplannableError(f"{queue.names[rows[int(nowhere[0]) - ended]]} fits no rented node")
     return cost
-
-
-def _available(situation: QueueSituation, nodes: list[int]) -> Floats:
-    """Return the seconds from now until each of M nodes accepts tasks, [M]; 0: it does now."""
-    startup, states = situation.layout.nodes.startup, situation.state.nodes
-    since = [states[j][1] + float(startup[j]) if states.get(j, (UP, 0.0))[0] == STARTING else 0.0 for j in nodes]
-    return np.maximum(np.array(since, np.float64) - situation.now, 0.0)

@@ -143,7 +143,9 @@ def reason(situation: QueueSituation, decided: DispatchDecision, code: str, pref
         for part in (_starts(situation, decided), plan, _waits(decided, window), _nodes(situation, decided))
         if part
     )
-    scored = _top_scores(situation, decided)
+    # At most two tasks, the most urgent ones, with their scores
+    score = dict(zip(situation.ready.tolist(), decided.choice.scores.tolist(), strict=True))
+    scored = [{"task": situation.queue.names[row], "score": score[row]} for row in decided.order[:2]]
     own = "waiting" if decided.order else "nothing_ready"
     if decided.started.starts or any(decided.renting):
         own = "started"
@@ -172,12 +174,6 @@ def _plan(decided: DispatchDecision) -> dict[str, Any] | None:
         "because": plan.because,
         "tasks": len(plan.turns),
     }
-
-
-def _top_scores(situation: QueueSituation, decided: DispatchDecision) -> list[dict[str, Any]]:
-    """Return at most two tasks, the most urgent ones, with their scores."""
-    score = dict(zip(situation.ready.tolist(), decided.choice.scores.tolist(), strict=True))
-    return [{"task": situation.queue.names[row], "score": score[row]} for row in decided.order[:2]]
 
 
 def _window(situation: QueueSituation, decided: DispatchDecision) -> dict[str, Any] | None:

@@ -191,15 +191,14 @@ class Predictor:
         seconds = {
             "mean": np.full(len(estimate), self.mean),
             "estimate": estimate,
-            "ratio": self._shares(estimate, users) if self.family == "ratio" else estimate,
+            "ratio": (estimate * np.array([self.ratios.get(user, self.ratio) for user in users]))
+            if self.family == "ratio"
+            else estimate,
             "history": own,
         }[self.family]
         for fallback in (estimate, own, np.full(len(estimate), self.mean), np.full(len(estimate), UNKNOWN_SECONDS)):
             seconds = np.where(np.isnan(seconds), fallback, seconds)
         return np.fmax(np.fmin(seconds, estimate), 1e-3)
-
-    def _shares(self, estimate: Floats, users: Sequence[str]) -> Floats:
-        return estimate * np.array([self.ratios.get(user, self.ratio) for user in users])
 
     def to_bytes(self) -> bytes:
         """Serialise the predictor as JSON."""

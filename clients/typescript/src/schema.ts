@@ -1479,11 +1479,11 @@ export interface components {
             seconds: components["schemas"]["Estimate"];
             /** @description What they would have cost: hours times prices. */
             cost: components["schemas"]["Estimate"];
-            /** @description That cost minus the run's; below 0 where the run cost more. */
+            /** @description That cost minus the run's: below 0 where the run cost more. */
             saved: components["schemas"]["Estimate"];
             /**
              * Meets Targets
-             * @description Probability that they would have met all targets; null without targets.
+             * @description Share of the models by which they would have met all targets; null without targets.
              * @example 0.93
              */
             meets_targets: number | null;
@@ -1891,7 +1891,7 @@ export interface components {
         };
         /**
          * Estimate
-         * @description A value by the domain model, with an interval of probability `level`.
+         * @description A value by the domain model, with an interval.
          */
         Estimate: {
             /**
@@ -1902,7 +1902,7 @@ export interface components {
             value: number;
             /**
              * Low
-             * @description Lower bound; null: the model has no interval.
+             * @description Lower bound of what the share `level` of the models that fit the samples equally well say; null: there is one model only.
              * @example 8.1
              */
             low: number | null;
@@ -3233,6 +3233,11 @@ export interface components {
             best_fixed: components["schemas"]["Estimate"];
             /** @description Cost of the recommendations, had they been applied, minus the runs' own: below 0 where they would have saved; null in mode `control`. */
             advised: components["schemas"]["Estimate"] | null;
+            /**
+             * Advised Runs
+             * @description Number of runs that `advised` sums: long ones are not replayed.
+             */
+            advised_runs: number;
         };
         /**
          * NodeChange
@@ -4491,7 +4496,7 @@ export interface components {
         };
         /**
          * Savings
-         * @description What a run's reported iterations took and cost, beside fixed allocations under the domain model.
+         * @description What a run's reported iterations took and cost, beside other allocations under the domain model.
          */
         Savings: {
             /**
@@ -4506,12 +4511,12 @@ export interface components {
             seconds: number;
             /**
              * Cost
-             * @description What they cost: hours times prices per unit.
+             * @description What they cost: hours times the prices per unit when the run finished.
              */
             cost: number;
             /**
              * Level
-             * @description Probability of all intervals.
+             * @description Share of the models within `low` to `high`.
              * @example 0.9
              */
             level: number;
@@ -4519,7 +4524,7 @@ export interface components {
             largest: components["schemas"]["Comparison"];
             /** @description The best allocation to hold, chosen with hindsight: the cheapest that is expected to meet all targets or, if none is, the fastest. */
             best_fixed: components["schemas"]["Comparison"];
-            /** @description What was recommended, applied throughout: for runs to which nothing was applied (mode `advise`). */
+            /** @description Recommendations, applied throughout, of runs to which nothing was applied (mode `advise`): by the model and the policy when the run finished. Its `saved` is below 0 where they would have saved. */
             advised?: components["schemas"]["Comparison"] | null;
         };
         /**

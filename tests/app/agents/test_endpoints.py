@@ -11,6 +11,7 @@ from app import queue
 from app.agents import combinations
 from app.agents import service as agents
 from app.agents.evidence import JUDGE
+from app.agents.repository import AGENTS
 from app.agents.schemas import PromotionRequest, TrainRequest
 from app.agents.service import TrainingResult
 from app.database.engine import Database
@@ -326,7 +327,7 @@ def test_who_must_be_beaten_by_agents_that_learn_together(
         row = workloads.require(session, TENANT, workload)
         assert agents.rivals(row) == {"decode": first, "prefill": second}
         kept = agents.answering(session, row)
-        own = {version: by_role(agents.require(session, row, version).artifact) for version in (first, second)}
+        own = {version: by_role(AGENTS.require(session, row, version).artifact) for version in (first, second)}
     assert kept is not None
     assert by_role(kept) == {"decode": own[first]["decode"], "prefill": own[second]["prefill"]}
     agents.rollback(backend, TENANT, workload, first, PromotionRequest(role="decode"))

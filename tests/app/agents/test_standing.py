@@ -10,9 +10,9 @@ from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import Session
 
 from app import queue
-from app.agents import repository
 from app.agents import service as agents
 from app.agents.evidence import JUDGE, Present, VerdictValidity, trained_for
+from app.agents.repository import AGENTS
 from app.agents.service import TrainingResult
 from app.database.engine import Database
 from app.database.tables import Agent, DomainModel, Evaluation, Job, Workload
@@ -320,13 +320,13 @@ def test_an_evaluation_that_assessed_nothing_is_queued_again_under_another_spec(
 
 def looks(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The workloads whose champions are read from now on, one by one."""
-    read, find = list[str](), repository.find
+    read, find = list[str](), AGENTS.find
 
     def counted(session: Session, workload_id: str, version: int) -> Agent | None:
         read.append(session.get_one(Workload, workload_id).name)
         return find(session, workload_id, version)
 
-    monkeypatch.setattr(repository, "find", counted)
+    monkeypatch.setattr(AGENTS, "find", counted)
     return read
 
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from app.agents import repository
 from app.agents import service as agents
+from app.agents.repository import AGENTS
 from app.agents.service import TrainingResult
 from app.database.engine import Database
 from app.domain_models import service as domain_models
@@ -50,7 +50,7 @@ def publish_agent(
         workload = workloads.require(session, TENANT, name)
         artifact = save(HeuristicPolicy({"heuristic": heuristic}), layout_of(workload))
         if roles:
-            version = (repository.latest_version(session, workload.id) or 0) + 1
+            version = (AGENTS.newest(session, workload.id) or 0) + 1
             known = [{"heuristic": heuristic, "role": f"{role}-{version}"} for role in roles]
             each = [save(HeuristicPolicy(config), layout_of(workload)) for config in known]
             artifact = save_roles(dict(zip(roles, each, strict=True)))

@@ -10,8 +10,8 @@ from sqlalchemy import func, select
 
 from app.database.engine import Database
 from app.database.tables import ExogenousRow
-from app.exogenous import service
-from app.exogenous.service import MOST_ROWS_AT_ONCE
+from app.exogenous import endpoints
+from app.exogenous.endpoints import MAX_ROWS_PER_REQUEST
 from tests.app.both import on_both
 
 MORNING, NOON = "2026-01-01T06:00:00Z", "2026-01-01T12:00:00Z"
@@ -107,7 +107,11 @@ ROW = {"time": at(1), "mean": 1.0}
     [
         ({"rows": [ROW]}, "/issued_at", "required"),
         ({"issued_at": MORNING, "rows": []}, "/rows", "at least 1"),
-        ({"issued_at": MORNING, "rows": [ROW] * (MOST_ROWS_AT_ONCE + 1)}, "/rows", f"at most {MOST_ROWS_AT_ONCE}"),
+        (
+            {"issued_at": MORNING, "rows": [ROW] * (MAX_ROWS_PER_REQUEST + 1)},
+            "/rows",
+            f"at most {MAX_ROWS_PER_REQUEST}",
+        ),
         ({"issued_at": MORNING, "rows": [ROW, ROW]}, "/rows/1/time", "must be given once"),
         ({"issued_at": "2026-01-01T06:00:00", "rows": [ROW]}, "/issued_at", "timezone"),
         ({"issued_at": 1_767_225_600, "rows": [ROW]}, "/issued_at", "RFC 3339"),
@@ -151,7 +155,7 @@ def test_a_series_has_a_plain_name(client: TestClient, path: str) -> None:
 def test_a_workload_keeps_a_bounded_number_of_rows(
     client: TestClient, path: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(service, "MOST_ROWS", 3)
+    monkeypatch.setattr(endpoints, "MAX_ROWS_PER_WORKLOAD", 3)
     client.put(f"{path}/price", json=issue(MORNING, h1=1, h2=2))
     answer = client.put(f"{path}/rain", json=issue(MORNING, h1=1, h2=2))
     assert (answer.status_code, answer.json()["errors"][0]["pointer"]) == (409, "/rows")
@@ -164,8 +168,8 @@ def test_a_workload_keeps_a_bounded_number_of_rows(
 def test_a_whole_request_of_rows_is_stored(client: TestClient, path: str) -> None:
     rows = [
         {"time": f"2026-01-{1 + n // 1440:02d}T{n // 60 % 24:02d}:{n % 60:02d}:00Z", "mean": n}
-        for n in range(MOST_ROWS_AT_ONCE)
+        for n in range(MAX_ROWS_PER_REQUEST)
     ]
     answer = client.put(f"{path}/price", json={"issued_at": MORNING, "rows": rows})
-    assert (answer.status_code, answer.json()["rows"]) == (200, MOST_ROWS_AT_ONCE)
-    assert means(client, f"{path}/price", limit=500) == [float(n) for n in range(MOST_ROWS_AT_ONCE)]
+    assert (answer.status_code, answer.json()["rows"]) == (200, MAX_ROWS_PER_REQUEST)
+    assert means(client, f"{path}/price", limit=500) == [float(n) for n in range(MAX_ROWS_PER_REQUEST)]

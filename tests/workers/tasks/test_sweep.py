@@ -11,8 +11,8 @@ import pytest
 from sqlalchemy import select
 
 from app import queue
-from app.agents import repository as agents
 from app.agents import service as agent_service
+from app.agents.repository import AGENTS
 from app.agents.schemas import TrainRequest
 from app.database.engine import Database
 from app.database.tables import Agent, Job, Trial, Workload
@@ -264,7 +264,7 @@ def test_nobody_holds_a_training_whose_trials_are_at_work(any_database: Database
     assert leases.claim(any_database, job, "eager", SETTINGS) is None
     assert leases.sweep(any_database, SETTINGS, lambda _: True) == []
     with any_database.reading() as session:
-        assert agents.latest_version(session, waiting.workload_id) is None
+        assert AGENTS.newest(session, waiting.workload_id) is None
 
 
 def test_doubled_and_lost_messages_change_nothing(any_database: Database, post: Post) -> None:

@@ -91,10 +91,29 @@ def _one(path: Path, options: Options, found: list[Json], output: Console, notes
     found.append(entry)
     complaints, status = list[str](), DONE
     try:
-        reading = _read(path, options)
-        entry |= _summary(reading)
+        reading = FORMATS[options.format].read(path, **options.reading)
+        if options.processors is not None:
+            refuse(misfits(reading.trace, pool(options.processors), reading.where))
+        entry |= {
+            "name": reading.name,
+            **summary(reading.trace).model_dump(),
+            "machines": list(reading.machines),
+            "dropped": reading.dropped,
+            "skipped": [asdict(one) for one in reading.skipped],
+            "lacks": list(reading.lacks),
+            "warnings": [_issue(warning) for warning in reading.warnings],
+        }
         if options.export is not None:
-            entry["exported"] = _export(reading, path, options, options.export)
+            form = FORMATS[options.export_format]
+            machine = max(reading.machines, default=None)
+            text = "".join(form.write(reading.trace, reading.name or _stem(path), machine)).encode()
+            options.export.parent.mkdir(parents=True, exist_ok=True)
+            options.export.write_bytes(gzip.compress(text, mtime=0) if options.export.suffix == ".gz" else text)
+            entry["exported"] = {
+                "file": str(options.export),
+                "format": options.export_format,
+                "without": list(form.omits(reading.trace)),
+            }
         if options.workload is not None:
             entry["uploaded"] = _upload(reading, path, options, options.workload)
     except InvalidInput as error:
@@ -118,38 +137,9 @@ def _hint(issue: FieldIssue, options: Options) -> str:
     return "; --skip-bad leaves it out" if skippable else ""
 
 
-def _read(path: Path, options: Options) -> Reading:
-    """Read a file; raise OSError if that is impossible, InvalidInput for issues or tasks larger than ``processors``."""
-    reading = FORMATS[options.format].read(path, **options.reading)
-    if options.processors is not None:
-        refuse(misfits(reading.trace, pool(options.processors), reading.where))
-    return reading
-
-
-def _summary(reading: Reading) -> Json:
-    return {
-        "name": reading.name,
-        **summary(reading.trace).model_dump(),
-        "machines": list(reading.machines),
-        "dropped": reading.dropped,
-        "skipped": [asdict(one) for one in reading.skipped],
-        "lacks": list(reading.lacks),
-        "warnings": [_issue(warning) for warning in reading.warnings],
-    }
-
-
 def _issue(issue: FieldIssue) -> Json:
     value = [plain(one) for one in issue.value] if isinstance(issue.value, list) else plain(issue.value)
     return {"pointer": issue.pointer, "message": issue.message, "value": value}
-
-
-def _export(reading: Reading, path: Path, options: Options, target: Path) -> Json:
-    form = FORMATS[options.export_format]
-    machine = max(reading.machines, default=None)
-    text = "".join(form.write(reading.trace, reading.name or _stem(path), machine)).encode()
-    target.parent.mkdir(parents=True, exist_ok=True)
-    target.write_bytes(gzip.compress(text, mtime=0) if target.suffix == ".gz" else text)
-    return {"file": str(target), "format": options.export_format, "without": list(form.omits(reading.trace))}
 
 
 def _upload(reading: Reading, path: Path, options: Options, workload: str) -> Json:
@@ -217,8 +207,21 @@ def _words(issue: FieldIssue) -> str:
 def words(reading: Reading) -> Iterator[str]:
     """Yield lines of text on number of tasks, sizes, duration and machines."""
     found = summary(reading.trace)
-    yield _tasks(found, reading)
-    yield _time(found, reading)
+    noun = "task" if found.workflows else "job"
+    users = f" of {count_text(found.users, 'user')}" if found.users else ""
+    dropped = reading.dropped + sum(one.count for one in reading.skipped)
+    left_out = f"; {dropped:,} left out" if dropped else ""
+    yield f"{count_text(found.tasks, noun)}{users}{left_out}"
+    trace = reading.trace
+    since = ""
+    if trace.origin and trace.tasks and abs(trace.origin + trace.submit[-1]) < 2e11:
+        first = datetime.fromtimestamp(trace.origin + float(trace.submit[0]), UTC)
+        since = f" from {first:%Y-%m-%d %H:%M:%S} UTC"
+    yield (
+        f"submitted   over {found.span_seconds / 86_400:,.1f} days{since}"
+        if found.span_seconds
+        else "submitted   at once"
+    )
     if found.run_time_seconds is not None:
         yield f"run time    {_spread(found.run_time_seconds, ' s')}"
     if found.processors is not None:
@@ -226,27 +229,6 @@ def words(reading: Reading) -> Iterator[str]:
     if found.edges:
         yield f"edges       {found.edges:,} with {found.edge_bytes / 1e9:,.3f} GB; critical path {_seconds(found)}"
     yield from _load(found, reading)
-
-
-def _tasks(found: TraceRead, reading: Reading) -> str:
-    noun = "task" if found.workflows else "job"
-    users = f" of {count_text(found.users, 'user')}" if found.users else ""
-    dropped = reading.dropped + sum(one.count for one in reading.skipped)
-    left_out = f"; {dropped:,} left out" if dropped else ""
-    return f"{count_text(found.tasks, noun)}{users}{left_out}"
-
-
-def _time(found: TraceRead, reading: Reading) -> str:
-    trace = reading.trace
-    since = ""
-    if trace.origin and trace.tasks and abs(trace.origin + trace.submit[-1]) < 2e11:
-        first = datetime.fromtimestamp(trace.origin + float(trace.submit[0]), UTC)
-        since = f" from {first:%Y-%m-%d %H:%M:%S} UTC"
-    return (
-        f"submitted   over {found.span_seconds / 86_400:,.1f} days{since}"
-        if found.span_seconds
-        else "submitted   at once"
-    )
 
 
 def _spread(spread: Spread, unit: str) -> str:

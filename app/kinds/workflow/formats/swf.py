@@ -348,7 +348,17 @@ def read_swf(
     warnings += doubtful_units(trace, whole.where)
     machine = int(_number(whole.header.get("MaxProcs")) or _number(whole.header.get("MaxNodes")) or 0)
     warnings += _too_large(trace, machine, whole.where)
-    lacks = _lacks(trace, whole, preceding=preceding)
+    tasks = trace.tasks
+    followers = 0 if preceding else int((whole.cells[:, PRECEDING] > 0).sum())
+    lacks = (
+        *share_lacking(
+            int(np.isnan(trace.estimate).sum()), tasks, "job", "an estimate", "their exact run times are planned with"
+        ),
+        *share_lacking(int(np.isnan(trace.memory).sum()), tasks, "job", "memory", "memory does not limit them"),
+        *share_lacking(int((trace.user < 0).sum()), tasks, "job", "a user", "limits per user do not touch them"),
+        *((f"{count_text(followers, 'job')} with a preceding job: not taken as a parent",) if followers else ()),
+        *(() if trace.origin else ("the header has no UnixStartTime: submit times count from an unknown date",)),
+    )
     name = whole.header.get("Computer", "")
     return Reading(
         trace,
@@ -415,7 +425,13 @@ def _trace(table: Table) -> Trace:
     cells, count = table.cells, len(table.line)
     processors = _processors(cells).astype(np.int64)
     memory = np.where(cells[:, MEMORY] > 0, cells[:, MEMORY], cells[:, USED_MEMORY])
-    users, user = _users(cells[:, USER])
+    # Names of users in order of their first job, and the position of each of n jobs' user, [n]; −1: unknown
+    given = cells[:, USER]
+    names, first, index = np.unique(given, return_index=True, return_inverse=True)
+    known = [int(at) for at in np.argsort(first) if names[at] >= 0]
+    place = np.full(len(names), -1)
+    place[known] = np.arange(len(known))
+    users, user = (tuple(f"{names[at]:.0f}" for at in known), place[index])
     return Trace(
         names=tuple(map(str, cells[:, JOB].astype(np.int64).tolist())),
         submit=np.ascontiguousarray(cells[:, SUBMIT]),
@@ -432,15 +448,6 @@ def _trace(table: Table) -> Trace:
         users=users,
         origin=_number(table.header.get("UnixStartTime")) or 0.0,
     )
-
-
-def _users(given: Floats) -> tuple[tuple[str, ...], NDArray[np.int64]]:
-    """Return names of users in order of their first job, and the position of each of n jobs' user, [n]; −1: unknown."""
-    names, first, index = np.unique(given, return_index=True, return_inverse=True)
-    known = [int(at) for at in np.argsort(first) if names[at] >= 0]
-    place = np.full(len(names), -1)
-    place[known] = np.arange(len(known))
-    return tuple(f"{names[at]:.0f}" for at in known), place[index]
 
 
 def _with_parents(trace: Trace, table: Table) -> Trace:
@@ -495,17 +502,3 @@ def _number(text: str | None) -> float | None:
     """Return the positive number at the start of a header's value; None if there is none."""
     match = re.match(r"\d+(\.\d+)?", text or "")
     return float(match[0]) or None if match else None
-
-
-def _lacks(trace: Trace, table: Table, *, preceding: bool) -> tuple[str, ...]:
-    tasks = trace.tasks
-    followers = 0 if preceding else int((table.cells[:, PRECEDING] > 0).sum())
-    return (
-        *share_lacking(
-            int(np.isnan(trace.estimate).sum()), tasks, "job", "an estimate", "their exact run times are planned with"
-        ),
-        *share_lacking(int(np.isnan(trace.memory).sum()), tasks, "job", "memory", "memory does not limit them"),
-        *share_lacking(int((trace.user < 0).sum()), tasks, "job", "a user", "limits per user do not touch them"),
-        *((f"{count_text(followers, 'job')} with a preceding job: not taken as a parent",) if followers else ()),
-        *(() if trace.origin else ("the header has no UnixStartTime: submit times count from an unknown date",)),
-    )

@@ -190,11 +190,6 @@ def read_document(source: Source) -> Document:
         if len(document.issues) >= LISTED:
             break
     refuse(document.issues)
-    _check_version(document)
-    return document
-
-
-def _check_version(document: Document) -> None:
     known = SPLIT if document.executed or not document.flat else FLAT
     if document.version not in (*FLAT, *SPLIT):
         message = f"must be one of {', '.join((*FLAT, *SPLIT))}"
@@ -202,6 +197,7 @@ def _check_version(document: Document) -> None:
     if document.tasks and document.version not in known:
         message = f"must be {' or '.join(known)} where the tasks stand in {document.place}"
         refuse([FieldIssue("/schemaVersion", message, document.version)])
+    return document
 
 
 def _take(document: Document, found: PointerValue) -> None:
@@ -374,7 +370,10 @@ def _edges(document: Document, index: dict[str, int], warnings: list[FieldIssue]
 
 
 def _parents_by_files(document: Document, warnings: list[FieldIssue]) -> list[dict[int, None]]:
-    writers = _writers(document.tasks)
+    writers: dict[str, list[int]] = {}
+    for number, task in enumerate(document.tasks):
+        for file in dict.fromkeys(task.outputs):
+            writers.setdefault(file, []).append(number)
     found = sum(len(writers.get(file, ())) for task in document.tasks for file in task.inputs)
     if found > MOST_SHARED:
         message = f"files join tasks {found:,} times, from who writes to who reads: must be at most {MOST_SHARED:,}"
@@ -389,14 +388,6 @@ def _parents_by_files(document: Document, warnings: list[FieldIssue]) -> list[di
         )
         warnings.append(FieldIssue(document.place, message, None))
     return parents
-
-
-def _writers(tasks: list[Task]) -> dict[str, list[int]]:
-    writers: dict[str, list[int]] = {}
-    for number, task in enumerate(tasks):
-        for file in dict.fromkeys(task.outputs):
-            writers.setdefault(file, []).append(number)
-    return writers
 
 
 def _trace(

@@ -139,6 +139,7 @@ def write_swf(
     """
     yield from _header(trace, name, machine)
     memory = trace.memory / KIBI / trace.processors
+    names = _numbers(trace.users) or [str(user + 1) for user in range(len(trace.users))]
     columns = (
         _numbers(trace.names) or [str(task + 1) for task in range(trace.tasks)],
         _texts(trace.submit),
@@ -147,7 +148,7 @@ def write_swf(
         list(map(str, trace.processors.tolist())),
         _texts(memory),
         _texts(trace.estimate),
-        _users(trace),
+        [names[user] if user >= 0 else UNKNOWN for user in trace.user.tolist()],
         _preceding(trace) or [UNKNOWN] * trace.tasks,
     )
     for job, submit, waited, runtime, processors, kibibytes, estimate, user, preceding in zip(*columns, strict=True):
@@ -200,11 +201,6 @@ def _numbers(names: Sequence[str]) -> list[str] | None:
         name.isascii() and name.isdigit() and (name == "0" or name[0] != "0") and len(name) < 16 for name in names
     )
     return list(names) if good else None
-
-
-def _users(trace: Trace) -> list[str]:
-    names = _numbers(trace.users) or [str(user + 1) for user in range(len(trace.users))]
-    return [names[user] if user >= 0 else UNKNOWN for user in trace.user.tolist()]
 
 
 def _preceding(trace: Trace) -> list[str] | None:

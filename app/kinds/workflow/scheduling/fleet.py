@@ -162,18 +162,15 @@ class Dispatcher:
             ]
         for j in candidates:
             if j >= 0:
-                worth = self._worth(task, j)
+                kind = self.free.kind[j]
+                seconds = self.expected[task] / self.speed[kind]
+                if self.linked:
+                    seconds += self.situation.travel(task, j)
+                money = seconds * self.price[kind]
+                worth = (money, seconds) if self.thrifty else (seconds, money)
                 if worth < value:
                     chosen, value = j, worth
         return chosen
-
-    def _worth(self, task: int, node: int) -> tuple[float, float]:
-        kind = self.free.kind[node]
-        seconds = self.expected[task] / self.speed[kind]
-        if self.linked:
-            seconds += self.situation.travel(task, node)
-        money = seconds * self.price[kind]
-        return (money, seconds) if self.thrifty else (seconds, money)
 
     def _passes(self, task: int, kind: int, window: Window, *, spare: bool) -> bool:
         """Whether a task may start on the node, of type ``kind``, reserved by ``window``; ``spare`` as in
@@ -192,18 +189,15 @@ class Dispatcher:
     def window(self, task: int) -> Window:
         """Return the reservation of a task that fits nowhere now: the node and time where it fits first."""
         situation, found = self.situation, OPEN._replace(task=task)
-        for node in self._rented_nodes():
+        for node in [
+            *self.free.processors,
+            *(j for j, (status, _) in self.situation.state.nodes.items() if status == STARTING),
+        ]:
             at, processors, memory = self._earliest(node, self.need[task], self.memory[task])
             if at < found.until:
                 left = processors - self.need[task], memory - self.memory[task]
                 found = Window(task, node, max(at, situation.now), *left)
         return found
-
-    def _rented_nodes(self) -> list[int]:
-        return [
-            *self.free.processors,
-            *(j for j, (status, _) in self.situation.state.nodes.items() if status == STARTING),
-        ]
 
     def _earliest(self, node: int, need: int, memory: float) -> tuple[float, int, float]:
         """Return the time in seconds at which a node has room, infinite: never, and its free processors and bytes

@@ -21,13 +21,13 @@ class Comparison:
     allocation: ComparisonAllocationType0 | None
     """ The allocation that is held, by resource; null: what was recommended, which changes. """
     seconds: Estimate
-    """ A value by the domain model, with an interval of probability `level`. """
+    """ A value by the domain model, with an interval. """
     cost: Estimate
-    """ A value by the domain model, with an interval of probability `level`. """
+    """ A value by the domain model, with an interval. """
     saved: Estimate
-    """ A value by the domain model, with an interval of probability `level`. """
+    """ A value by the domain model, with an interval. """
     meets_targets: float | None
-    """ Probability that they would have met all targets; null without targets. """
+    """ Share of the models by which they would have met all targets; null without targets. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:

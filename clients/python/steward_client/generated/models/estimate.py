@@ -11,12 +11,13 @@ T = TypeVar("T", bound="Estimate")
 
 @_attrs_define
 class Estimate:
-    """A value by the domain model, with an interval of probability `level`."""
+    """A value by the domain model, with an interval."""
 
     value: float
     """ Expected value. """
     low: float | None
-    """ Lower bound; null: the model has no interval. """
+    """ Lower bound of what the share `level` of the models that fit the samples equally well say; null: there is
+    one model only. """
     high: float | None
     """ Upper bound. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)

@@ -30,12 +30,14 @@ class MonthlySavings:
     cost: float
     """ What they cost. """
     largest: Estimate
-    """ A value by the domain model, with an interval of probability `level`. """
+    """ A value by the domain model, with an interval. """
     best_fixed: Estimate
-    """ A value by the domain model, with an interval of probability `level`. """
+    """ A value by the domain model, with an interval. """
     advised: Estimate | None
     """ Cost of the recommendations, had they been applied, minus the runs' own: below 0 where they would have
     saved; null in mode `control`. """
+    advised_runs: int
+    """ Number of runs that `advised` sums: long ones are not replayed. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
@@ -61,6 +63,8 @@ class MonthlySavings:
         else:
             advised = self.advised
 
+        advised_runs = self.advised_runs
+
         field_dict: dict[str, Any] = {}
         field_dict.update(self.additional_properties)
         field_dict.update(
@@ -73,6 +77,7 @@ class MonthlySavings:
                 "largest": largest,
                 "best_fixed": best_fixed,
                 "advised": advised,
+                "advised_runs": advised_runs,
             }
         )
 
@@ -112,6 +117,8 @@ class MonthlySavings:
 
         advised = _parse_advised(d.pop("advised"))
 
+        advised_runs = d.pop("advised_runs")
+
         monthly_savings = cls(
             month=month,
             mode=mode,
@@ -121,6 +128,7 @@ class MonthlySavings:
             largest=largest,
             best_fixed=best_fixed,
             advised=advised,
+            advised_runs=advised_runs,
         )
 
         monthly_savings.additional_properties = d

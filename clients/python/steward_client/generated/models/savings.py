@@ -17,22 +17,23 @@ T = TypeVar("T", bound="Savings")
 
 @_attrs_define
 class Savings:
-    """What a run's reported iterations took and cost, beside fixed allocations under the domain model."""
+    """What a run's reported iterations took and cost, beside other allocations under the domain model."""
 
     iterations: int
     """ Number of reported iterations that are compared. """
     seconds: float
     """ Seconds that they took. """
     cost: float
-    """ What they cost: hours times prices per unit. """
+    """ What they cost: hours times the prices per unit when the run finished. """
     level: float
-    """ Probability of all intervals. """
+    """ Share of the models within `low` to `high`. """
     largest: Comparison
     """ The reported iterations, had they run at other allocations. """
     best_fixed: Comparison
     """ The reported iterations, had they run at other allocations. """
     advised: Comparison | None | Unset = UNSET
-    """ What was recommended, applied throughout: for runs to which nothing was applied (mode `advise`). """
+    """ Recommendations, applied throughout, of runs to which nothing was applied (mode `advise`): by the model and
+    the policy when the run finished. Its `saved` is below 0 where they would have saved. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
