@@ -25,7 +25,7 @@ def choose_service(client: Service, url: str | None) -> Service:
         TypeError: both are given.
     """
     if client is not None and url is not None:
-        raise TypeError(f"give client= or url=, not both: {client!r}, {url!r}")
+        raise TypeError(f"give client= or url=, not both: {address(client)}, {address(url)}")
     return url if client is None else client
 
 

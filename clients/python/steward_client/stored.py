@@ -252,7 +252,7 @@ class StoredRun(Stored):
     @override
     def _summary(self) -> Summary:
         found = self._found
-        return Summary(found["id"], {name: found[name] for name in ("workload", "outcome", "iterations")}, self.url)
+        return Summary(found["id"], {name: found.get(name) for name in ("workload", "outcome", "iterations")}, self.url)
 
 
 class Agent(Stored):
@@ -267,7 +267,7 @@ class Agent(Stored):
     @override
     def _summary(self) -> Summary:
         found = self._found
-        members = {name: found[name] for name in ("workload", "algorithm", "champion")}
+        members = {name: found.get(name) for name in ("workload", "algorithm", "champion")}
         return Summary(str(found["version"]), members, self.url)
 
 
@@ -291,7 +291,7 @@ class Workload(Stored):
 
     @override
     def _summary(self) -> Summary:
-        return Summary(self._found["name"], {name: self._found[name] for name in ("kind", "champion")}, self.url)
+        return Summary(self._found["name"], {name: self._found.get(name) for name in ("kind", "champion")}, self.url)
 
 
 class Workloads(Mapping[str, Workload]):
@@ -301,9 +301,12 @@ class Workloads(Mapping[str, Workload]):
         self._service = service
 
     def __getitem__(self, name: str) -> Workload:
+        return self._read(name, self._service.reader)
+
+    def _read(self, name: str, reader: Reader) -> Workload:
         path = f"/workloads/{quote(name, safe='')}"
         try:
-            return Workload(self._service, path, self._service.reader.get(path))
+            return Workload(self._service, path, reader.get(path))
         except StewardError as error:
             if error.status != NOT_FOUND:
                 raise
@@ -320,9 +323,9 @@ class Workloads(Mapping[str, Workload]):
         if name.startswith("_"):
             raise AttributeError(name)
         try:
-            return self[name]
-        except KeyError as error:
-            raise AttributeError(str(error.args[0]), name=name, obj=self) from error
+            return self._read(name, self._quick)
+        except (KeyError, ClientError) as error:
+            raise AttributeError(str(error.args[0] if error.args else error), name=name, obj=self) from error
 
     def __dir__(self) -> list[str]:
         own = (name for name in super().__dir__() if not name.startswith("_"))
@@ -333,10 +336,14 @@ class Workloads(Mapping[str, Workload]):
 
     def _names(self) -> list[str]:
         """Names for a completion, as far as the service responds quickly."""
-        quick = Reader(self._service.reader.client, Retry(patience_seconds=COMPLETION_SECONDS, attempts=1))
         with suppress(ClientError):
-            return [found["name"] for found in quick.items("/workloads", MOST_ROWS)]
+            return [found["name"] for found in self._quick.items("/workloads", MOST_ROWS)]
         return []
+
+    @property
+    def _quick(self) -> Reader:
+        """A reader that gives up soon, for what a shell or debugger asks by itself."""
+        return Reader(self._service.reader.client, Retry(patience_seconds=COMPLETION_SECONDS, attempts=1))
 
     def __repr__(self) -> str:
         return f"Workloads({', '.join(map(repr, self._names()))}; url={self._service.url!r})"

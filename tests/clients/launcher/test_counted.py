@@ -17,6 +17,7 @@ from steward_client.launcher.actuators import registry
 from steward_client.launcher.actuators.contract import Launch, Stream
 from steward_client.launcher.actuators.local import LocalProcesses
 from steward_client.launcher.main import main
+from steward_client.launcher.summary import savings_lines
 
 from app.database.engine import Database
 from tests.app.domain_models.published import publish_model
@@ -351,8 +352,6 @@ def test_a_second_start_is_announced_before_it_and_can_be_prevented(
 
 
 def run_learning(url: str, *said: str) -> int:
-    from steward_client.launcher.main import main
-
     return main(["--url", url, *LEARN, *said])
 
 
@@ -428,7 +427,7 @@ def test_a_summary_says_cost_beside_the_largest_allocation_as_far_as_that_was_me
             assert said[1] == "the same, every iteration ran at it"
         elif at_most < 2:
             once = "only 1" if at_most else "no"
-            assert said[1] == f"unknown, {once} iteration ran at it, and there is no model to predict it"
+            assert said[1] == f"unknown, {once} iteration ran at it"
         else:
             assert re.fullmatch(rf"\d+% (less|more) than about .*, estimated from {at_most} iterations at it", said[1])
 
@@ -444,10 +443,39 @@ def test_a_model_says_what_was_saved_beside_allocations_that_a_run_never_had(
         saved = runs(client)[0]["savings"]
         for name, what in (("largest", "largest"), ("best_fixed", "best fixed, known only afterwards")):
             units, value = saved[name]["allocation"]["cpu"], saved[name]["saved"]["value"]
-            found = re.search(rf"against cpu {units:g} \({what}\): (saved|cost more:) (\S+)", told)
+            found = re.search(rf"against cpu {units:g} % \({what}\): (saved|cost)( the same)?", told)
             assert found, told
-            assert found[1] == ("saved" if value >= 0 else "cost more:")
+            assert (found[1], found[2]) == (("cost", " the same") if abs(value) < 1e-12 else ("saved", None)) or (
+                (found[1], value < 0) == ("cost", True)
+            ), told
+        assert "over 5 reported iterations, by the model, against" in told
         assert "recommendations" not in told
+
+
+OVER = "over 7 reported iterations, by the model,"
+
+
+def test_savings_are_said_in_one_direction_with_their_interval_and_without_rounding() -> None:
+    def of(value: float, low: float | None, high: float | None, cost: float = 10.0) -> dict[str, Any]:
+        numbers = dict(zip(("value", "low", "high"), (value, low, high), strict=True))
+        return {"allocation": {"cpu": 100.0}, "cost": {"value": cost}, "saved": numbers, "meets_targets": 0.25}
+
+    one = {
+        "iterations": 7,
+        "cost": 10.0,
+        "level": 0.9,
+        "largest": of(-3.0, -4.0, 1.0),
+        "best_fixed": of(-1e-17, -1e-17, 1e-17) | {"meets_targets": None},
+        "advised": of(-2.0, -3.0, -1.0),
+    }
+    met = "; targets met by 25% of models"
+    assert savings_lines(one, {"cpu": "%"}, "$") == [
+        f"{OVER} against cpu 100 % (largest): cost $3.00 more (30%), 90% of models: -$1.00 to $4.00{met}",
+        "against cpu 100 % (best fixed, known only afterwards): cost the same",
+        f"recommendations, applied, would have saved $2.00, 90% of models: $1.00 to $3.00{met}",
+    ]
+    free = {**one, "cost": 0.0, "largest": of(0.0, 0.0, -0.0, 0.0), "advised": None}
+    assert savings_lines(free, {}, "EUR")[0] == f"{OVER} against cpu 100 (largest): cost the same{met}"
 
 
 def test_advice_changes_nothing_and_says_what_it_would_have_saved(
@@ -467,9 +495,23 @@ def test_advice_changes_nothing_and_says_what_it_would_have_saved(
         assert "recommended cpu" in told
         if known:
             would = found["savings"]["advised"]["saved"]["value"]
-            word = "saved" if would <= 0 else "cost more:"
+            word = "cost the same" if abs(would) < 1e-12 else "saved" if would < 0 else "cost"
             assert f"recommendations, applied, would have {word}" in told, told
+            assert "against cpu 100 % (largest): cost the same" in told, told
         else:
-            assert "what they would have saved is unknown without a fitted model" in told
+            assert "what recommendations would have saved is not known: no model is fitted" in told
+        assert "recommendations: 5" in told
     assert main(["--url", url, "--advise", "--learn", "--", *command]) == 2
     assert "--advise changes nothing, --learn measures by changes" in capfd.readouterr().err
+
+
+def test_advice_is_refused_where_a_command_would_take_it_for_its_allocation(
+    serve: Serve, client: TestClient, folder: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Elsewhere(LocalProcesses):
+        shares_files = False
+
+    monkeypatch.setattr(registry, "create", lambda _name, ranges, _options: Elsewhere(ranges))
+    assert run(serve().url, "--advise", "--", sys.executable, script(folder, ONE_BAR)) == 2
+    assert "doesn't see the launcher's files" in capfd.readouterr().err
+    assert runs(client) == []

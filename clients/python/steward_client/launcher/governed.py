@@ -30,6 +30,7 @@ from .wishes import Misuse, Resource, Wishes, duration_text
 
 WAIT_SECONDS = 2.0
 MOST_CHANGES_SHOWN = 40
+NOTHING_CHANGED = "nothing is changed, the command has the largest allocation throughout"
 NOTICEABLE = 0.01
 """If the start-up takes more than this share of the deadline, the run is replaced by one with the remaining time."""
 
@@ -173,13 +174,17 @@ class Governed:
     def _begin(self) -> None:
         decision = self.run.decision
         if self._takes_over:
-            self._tell(f"controlling from iteration {self.watched.clock.count}")
-            decided = self._decided_allocation()
-            self._apply(f"after {self.watched.clock.count} iterations", decided, decided)
+            when, decided = f"after {self.watched.clock.count} iterations", self._decided_allocation()
+            if self.wishes.advise:
+                self._tell(f"advising from iteration {self.watched.clock.count}: {NOTHING_CHANGED}")
+                self._show(when, decided, decision.reason.text, decision.source)
+            else:
+                self._tell(f"controlling from iteration {self.watched.clock.count}")
+                self._apply(when, decided, decided)
             return
         registry.introduce(self._actuator, self._tell)
         if self.wishes.advise:
-            self._tell("advising: nothing is changed, the command has the largest allocation throughout")
+            self._tell(f"advising: {NOTHING_CHANGED}")
         self._show("first", self._decided_allocation(), decision.reason.text, decision.source)
         try:
             self.watched.start(self._allowed, self._remote)
@@ -227,8 +232,8 @@ class Governed:
         low, high = (None, None) if predicted is None else (predicted.low, predicted.high)
         source = HELD if self.run.unsent else decision.source
         allocation, segments = self._set(), list[Any]()
-        if allocation != {name: one.nearest(self._decided[name]) for name, one in self._resources.items()}:
-            low = high = None  # they are of another allocation
+        if self.wishes.advise and allocation != self._nearest(self._decided):
+            low = high = None  # they are of the recommended allocation
         if self._timetable is not None:
             allocation = self._timetable.allocation_at_end(iteration.seconds, iteration.at)
             segments = self._timetable.segments(iteration.seconds, iteration.at)
@@ -277,8 +282,10 @@ class Governed:
 
     def _set(self) -> dict[str, float]:
         """The allocation in effect, rounded to the workload's levels."""
-        now = {**self._allowed, **self._actuator.current()}
-        return {name: resource.nearest(now[name]) for name, resource in self._resources.items()}
+        return self._nearest({**self._allowed, **self._actuator.current()})
+
+    def _nearest(self, allocation: Allocation) -> dict[str, float]:
+        return {name: resource.nearest(allocation[name]) for name, resource in self._resources.items()}
 
     def _decided_allocation(self) -> Allocation:
         """The decided allocation, if it is within the workload's bounds; otherwise the last one that was."""
@@ -320,8 +327,7 @@ class Governed:
 
     def _apply(self, when: str, before: Allocation, decided: Allocation) -> None:
         decision = self.run.decision
-        if not self.wishes.advise:
-            self.watched.tell(decision.iteration, decided, decision.reason.text)
+        self.watched.tell(decision.iteration, self._set() if self.wishes.advise else decided, decision.reason.text)
         if all(abs(decided[name] - before[name]) <= one.step / 2 for name, one in self._resources.items()):
             return
         if self.wishes.advise or self.watched.apply(decided):

@@ -95,7 +95,6 @@ def _check_start(wishes: Wishes) -> None:
     """Refuse what can't work before a service is started for it, which takes seconds.
 
     Raises:
-        Misuse: the folder of the watched file doesn't exist.
         ActuatorError: no such actuator is installed, or there is no such program on this machine.
     """
     registry.factory(wishes.actuator)
@@ -103,7 +102,7 @@ def _check_start(wishes: Wishes) -> None:
     if wishes.actuator == "local" and shutil.which(program) is None and not Path(program).exists():
         raise ActuatorError(f"{program}: No such file or directory")
     if wishes.watch_file is not None and not wishes.watch_file.parent.is_dir():
-        raise Misuse(f"--watch-file {wishes.watch_file}: there is no folder {wishes.watch_file.parent}")
+        say(f"--watch-file {wishes.watch_file}: there is no folder {wishes.watch_file.parent} yet")
 
 
 def _clean(wishes: Wishes) -> int:
@@ -118,6 +117,11 @@ def _govern(wishes: Wishes, service: Service, spec: Json, folder: Path, going: P
     ranges = {found["name"]: Resource.of_spec(found).range for found in spec["resources"]}
     actuator = going.watched.actuator if going else registry.create(wishes.actuator, ranges, dict(wishes.options))
     try:
+        if wishes.advise and not actuator.shares_files:
+            raise Misuse(
+                f"--advise with actuator {wishes.actuator}: the command doesn't see the launcher's files, and would "
+                "take recommendations for its allocation; an actuator that shares them is accepted, such as local"
+            )
         watched = going.watched if going else Watched(wishes, actuator, folder, say, spec["iterations"])
         with closing(Governed(wishes, service, spec, watched, say, going.rows if going else None)) as governed:
             status = governed.drive()

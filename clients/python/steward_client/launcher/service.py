@@ -15,6 +15,7 @@ import httpx
 
 from steward_client import answers
 from steward_client.answers import Read
+from steward_client.display import shown_url
 from steward_client.errors import ClientError, StewardError, Unreachable
 from steward_client.live import http_client
 from steward_client.retry import Retry
@@ -58,7 +59,7 @@ class Service:
 
     def page(self, path: str) -> str:
         """URL of a page of the dashboard."""
-        return f"{self.url}{path}"
+        return f"{shown_url(httpx.URL(self.url))}{path}"
 
     @property
     def serve(self) -> str:

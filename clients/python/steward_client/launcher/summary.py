@@ -17,6 +17,8 @@ WIDTH, HEIGHT, MARGIN = 64, 4, 11
 FEWEST_MEASURED = 2
 """Fewest iterations at the largest allocation for which their mean is reported."""
 PARTS = ("value", "low", "high")
+NOTHING = 1e-9  # of the costs: rounding
+JUDGED = ("met", "missed", "completed")
 LEAST_PLACES = 12
 """Decimal places at most; what is smaller shows as 0."""
 BLOCKS = " ▁▂▃▄▅▆▇█"
@@ -41,7 +43,11 @@ def lines(governed: Governed) -> list[str]:
     if not governed.cancelled and not watched.status:
         found.append(_outcome(governed))
     if governed.rows:
-        found += [*_cost(governed), _decisions_line(governed.rows), *_prediction_lines(governed.rows)]
+        found += [
+            *_cost(governed),
+            _decisions_line(governed.rows, advise=governed.wishes.advise),
+            *_prediction_lines(governed.rows),
+        ]
     if governed.run.id:
         found.append(f"run: {governed.page}{f' (later: {later})' if (later := governed.page_later) else ''}")
     return found
@@ -67,9 +73,17 @@ def _cost(governed: Governed) -> list[str]:
         parts.append(f"{name} {digits(hours / amount)} {unit}")
         cost += hours * resource["price_per_hour"]
         dearest += resource["maximum"] * resource["price_per_hour"] / HOUR
-    reserved = f"reserved: {', '.join(parts)}; cost {_money(cost, governed.currency)}"
-    if governed.run.savings is not None:
-        return [reserved, *savings_lines(governed.run.savings, governed.currency)]
+    reserved, savings = f"reserved: {', '.join(parts)}; cost {_money(cost, governed.currency)}", governed.run.savings
+    unknown = []
+    if governed.wishes.advise and (savings is None or savings.get("advised") is None):
+        why = "runs of over 1,000 iterations are not replayed, nor what takes too long"
+        if savings is None:
+            finished = governed.run.outcome in JUDGED
+            why = "no model is fitted to the workload yet" if finished else "the run did not finish"
+        unknown = [f"what recommendations would have saved is not known: {why}"]
+    if savings is not None:
+        units = {resource["name"]: resource.get("unit") or "" for resource in resources}
+        return [reserved, *savings_lines(savings, units, governed.currency), *unknown]
     most = ", ".join(f"{one['name']} {one['maximum']:g} {one.get('unit') or ''}".strip() for one in resources)
     there = [row.seconds for row in rows if all(row.allocation[one["name"]] == one["maximum"] for one in resources)]
     against = f"cost vs. the largest allocation ({most}): "
@@ -82,39 +96,45 @@ def _cost(governed: Governed) -> list[str]:
         against += _difference(governed, cost, dearest * (start + mean * len(rows)))
         against += f", estimated from {len(there)} iterations at it"
     else:
-        against += f"unknown, {'only 1' if there else 'no'} iteration ran at it, and there is no model to predict it"
-    if governed.wishes.advise:
-        against += "\nrecommendations: what they would have saved is unknown without a fitted model"
-    return [reserved, *against.splitlines()]
+        against += f"unknown, {'only 1' if there else 'no'} iteration ran at it"
+    return [reserved, against, *unknown]
 
 
-def savings_lines(savings: Mapping[str, Any], currency: str) -> list[str]:
-    """What a run's iterations cost beside allocations that are held, and beside the recommendations, by the model."""
+def savings_lines(savings: Mapping[str, Any], units: Mapping[str, str], currency: str) -> list[str]:
+    """What a run's iterations cost beside allocations that are held, and beside the recommendations, by the model.
 
-    def saved(one: Mapping[str, Any], sign: float = 1.0) -> str:
-        value, low, high = (None if one["saved"][part] is None else sign * one["saved"][part] for part in PARTS)
-        word = "saved" if (value or 0.0) >= 0 else "cost more:"
-        text = f"{word} {_money(abs(value or 0.0), currency)}"
+    ``units``: unit of each resource; ``currency``: of the prices.
+    """
+
+    def text(one: Mapping[str, Any], sign: float = 1.0) -> str:
+        """``sign`` -1: the other course would have saved, not the run."""
+        bounds = [None if one["saved"][part] is None else sign * one["saved"][part] for part in PARTS]
+        value = bounds[0] or 0.0
+        met = "" if one["meets_targets"] is None else f"; targets met by {one['meets_targets']:.0%} of models"
+        if abs(value) <= NOTHING * max(one["cost"]["value"], savings["cost"]):
+            return f"cost the same{met}"
+        less = value > 0
+        said = f"{'saved' if less else 'cost'} {_money(abs(value), currency)}{'' if less else ' more'}"
         if one["cost"]["value"] > 0 and sign > 0:
-            text += f" ({abs(value or 0.0) / one['cost']['value']:.0%})"
-        if low is None or high is None:
-            return text
-        return f"{text}, {savings['level']:.0%} of models: {_signed(min(low, high))} to {_signed(max(low, high))}"
+            said += f" ({abs(value) / one['cost']['value']:.0%})"
+        if None not in bounds:
+            low, high = sorted((one or 0.0) if less else -(one or 0.0) for one in bounds[1:])
+            said += f", {savings['level']:.0%} of models: {_signed(low, currency)} to {_signed(high, currency)}"
+        return f"{said}{met}"
 
     found = []
     for name, what in (("largest", "largest"), ("best_fixed", "best fixed, known only afterwards")):
-        one = savings[name]
-        held = ", ".join(f"{resource} {units:g}" for resource, units in one["allocation"].items())
-        met = f"; targets met by {one['meets_targets']:.0%} of models" if one["meets_targets"] is not None else ""
-        found.append(f"against {held} ({what}): {saved(one)}{met}")
-    if (one := savings.get("advised")) is not None:
-        met = f"; targets met by {one['meets_targets']:.0%} of models" if one["meets_targets"] is not None else ""
-        found.append(f"recommendations, applied, would have {saved(one, -1.0)}{met}")
+        amounts = (savings[name]["allocation"] or {}).items()
+        held = ", ".join(f"{resource} {amount:g} {units.get(resource, '')}".strip() for resource, amount in amounts)
+        found.append(f"against {held} ({what}): {text(savings[name])}")
+    found[0] = f"over {savings['iterations']} reported iterations, by the model, {found[0]}"
+    if (advised := savings.get("advised")) is not None:
+        found.append(f"recommendations, applied, would have {text(advised, -1.0)}")
     return found
 
 
-def _signed(value: float) -> str:
-    return f"-{digits(-value)}" if value < 0 else digits(value)
+def _signed(value: float, currency: str) -> str:
+    return f"-{_money(-value, currency)}" if value < 0 else _money(value, currency)
 
 
 def _difference(governed: Governed, cost: float, largest: float) -> str:
@@ -124,7 +144,9 @@ def _difference(governed: Governed, cost: float, largest: float) -> str:
 
 def digits(value: float) -> str:
     """A number of at least 0 with three significant digits and without an exponent: ``0.0000372``, ``1240``."""
-    places = 2 - math.floor(math.log10(value)) if value > 0 else 0
+    if value < 10**-LEAST_PLACES:
+        return "0"
+    places = 2 - math.floor(math.log10(value))
     return f"{value:.{min(max(places, 0), LEAST_PLACES)}f}"
 
 
@@ -133,7 +155,7 @@ def _money(value: float, currency: str) -> str:
     return f"{digits(value)} {currency}" if currency.isalnum() else f"{currency}{digits(value)}"
 
 
-def _decisions_line(rows: Sequence[Row]) -> str:
+def _decisions_line(rows: Sequence[Row], *, advise: bool) -> str:
     sources = Counter(row.source for row in rows)
     moved = sources.pop(PROFILE, 0)
     measured = f"; {moved} iteration{'s' if moved > 1 else ''} measured before the first" if moved else ""
@@ -142,7 +164,8 @@ def _decisions_line(rows: Sequence[Row]) -> str:
         return f"decisions: none{measured}"
     changes = sum(before.allocation != after.allocation for before, after in pairwise(rows))
     by = ", ".join(f"{source} {count}" for source, count in sources.most_common())
-    return f"decisions: {len(rows)} ({by}), {changes} change{'' if changes == 1 else 's'} of the allocation{measured}"
+    what = "recommendations" if advise else "decisions"
+    return f"{what}: {len(rows)} ({by}), {changes} change{'' if changes == 1 else 's'} of the allocation{measured}"
 
 
 def _prediction_lines(rows: Sequence[Row]) -> list[str]:
