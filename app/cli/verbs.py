@@ -218,7 +218,10 @@ Evaluation = Annotated[str, place(operations()["evaluate show"], "id")]
 
 
 def show_evaluation(id: Evaluation = NEWEST, as_json: AsJson = False, url: Url = SERVICE) -> None:  # noqa: A002 # as elsewhere
-    """Print an evaluation's results."""
+    """Print an evaluation's results.
+
+    It fails if there is no such evaluation, access is refused, or the service can't be reached.
+    """
     from app.cli.remote.evaluate import again
 
     again(url, id, as_json=as_json)

@@ -83,7 +83,13 @@ def respond(database: Database, tenant: str, name: str, response: DriftResponse)
 
 
 def step(database: Database, clock: Clock = database_time) -> int:
-    """Take the due steps of all workloads' adaptations; their number. Several processes may run it at once."""
+    """Begin or advance the adaptation to drift of each workload where a step is due; return the number of steps taken.
+
+    Several processes may call it at once. A step that fails is logged, and tried again by the next call.
+
+    Raises:
+        SQLAlchemyError: the database fails.
+    """
     with database.reading() as session:
         # Ids of workloads that respond to drift, or have an adaptation in progress
         open_ones = select(Adaptation.workload_id).where(Adaptation.going_on.is_(True))

@@ -137,7 +137,13 @@ class KeyGuard:
         admitted[method, route, sent, host] = entry
 
     async def _who(self, scope: Scope, headers: OriginHeaders) -> Entry | Caller:
-        """The caller, by its key or otherwise; anyone if no keys are required."""
+        """The entry of the caller's key, or the caller with another credential; anybody's entry if none is required.
+
+        Raises:
+            Misdirected: the Host header names no accepted host.
+            Unauthorised: the credential is missing or not valid.
+            Unavailable: the identity provider's keys can't be fetched.
+        """
         if not (self._required or self._keys.any):  # no credential is required
             check_host(headers, self._own_hosts)
             return self._anybody

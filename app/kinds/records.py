@@ -121,9 +121,9 @@ class Collector(ABC):
     """Collects the rows of one execution; subclasses add rules across columns, and serialisation.
 
     Attributes:
-        forms: forms of the rows, by name.
-        books: names that the execution introduced, with their positions.
-        counts: number of rows so far, by form.
+        forms: columns and limits of each form that a row can have, by the form's name.
+        books: names that the execution introduced: by book (such as "tasks"), the position of each name.
+        counts: number of rows so far, by the form's name.
     """
 
     def __init__(self, forms: Sequence[Form]) -> None:
@@ -249,11 +249,11 @@ class RowReader:
         self._rows, self._collector, self._name = rows, collector, name
 
     def read(self, blocks: Iterator[bytes]) -> Iterator[Sample | Refused]:
-        """Yield the only execution, after all blocks.
+        """Read all blocks, then yield the one execution that they hold. It is never yielded as ``Refused``.
 
         Raises:
-            InvalidInput: a line can't be parsed or is invalid for the workload (issues point to lines), or there is no
-                row.
+            InvalidInput: a line can't be parsed or is invalid for the workload (issues point to lines), there is no
+                row, or the execution's name is invalid.
         """
         for rows in self._rows(blocks):
             self._collector.take(rows)

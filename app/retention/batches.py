@@ -62,7 +62,10 @@ class RetentionRead(BaseModel):
 
 
 class Ages(NamedTuple):
-    """Time before which rows of each noun are due; None: its rows are never due."""
+    """For each kind of row, the time before which it must have ended to be due for deletion; None: it is never due.
+
+    Iterations and events end with their run or job; for evaluations and artifacts the time of creation counts.
+    """
 
     iterations: datetime | None
     runs: datetime | None

@@ -65,9 +65,13 @@ class TorchBackend(Backend):
     def gradient(
         self, function: Callable[..., tuple[Array, Mapping[str, Array]]], views: Views, *arguments: Any
     ) -> tuple[Mapping[str, Array], Array]:
-        """Evaluate `function(views, *arguments)` → (scalar, arrays); return the arrays, and the scalar's gradient [P].
+        """Evaluate `function(views, *arguments)`, which returns (scalar, arrays); return the arrays and a gradient [P].
 
-        The gradient is 0 for variables that the scalar does not depend on.
+        It is the scalar's gradient by all P numbers of ``views`` (from `cut`) in their order; 0 where the scalar does
+        not depend on them.
+
+        Raises:
+            RuntimeError: the scalar depends on none of the views, or a view was not made by `cut`.
         """
         if self.compiled:
             if function not in self._compiled:

@@ -190,8 +190,10 @@ class Outlook(Protocol):
 
 
 def seconds_by_table(outlook: Outlook, gpus: Integers) -> Floats:
-    """Return seconds to completion of J jobs on ``gpus`` [J, K], [J, K], from ``update_seconds`` × ``updates`` of an
-    outlook. Raises IndexError if a number of GPUs is beyond the outlook's table."""
+    """Return the seconds to completion, [J, K], of each of J jobs on each of its K numbers of GPUs, ``gpus`` [J, K].
+
+    They are ``update_seconds`` × ``updates`` of ``outlook``, infinite where a job can't use so many GPUs. Raises
+    IndexError if a number of GPUs is beyond the outlook's table."""
     with np.errstate(invalid="ignore"):
         left = np.take_along_axis(outlook.update_seconds(), gpus, axis=1) * outlook.updates()[:, None]
     return np.where(np.isnan(left), np.inf, left)

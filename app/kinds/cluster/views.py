@@ -209,7 +209,8 @@ def learning(steps: Sequence[Step]) -> dict[str, Course]:
 
 
 def given_back(steps: Sequence[Step]) -> Course:
-    """Return times in seconds and GPUs released so far by jobs with a new ceiling; empty if none were."""
+    """Return the time of each step, in seconds since the run's start, with the number of GPUs taken until then from
+    jobs because their maximum of GPUs was set or changed; empty if no GPU was taken."""
     total, found = 0.0, Course()
     for step in steps:
         limited = [one for one in step.decision["changes"] if one.get("ceiling") is not None]

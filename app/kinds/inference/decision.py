@@ -64,7 +64,7 @@ class InferenceDecision(DecisionBase):
 
 
 class InferenceStart(RunStart):
-    """Start a live run of a workload of kind ``inference``."""
+    """Request to start a live run of a workload of kind ``inference``."""
 
     carried: bool = Field(
         default=False,

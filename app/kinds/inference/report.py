@@ -230,7 +230,9 @@ class Ledger:
         return alone if loaded in (NOTHING_LOADED, variant) else alone + self.fleet.switch[position]
 
     def expected_of_each(self, place: int, loaded: int, size: int) -> list[float]:
-        """Return the expected seconds of a batch with each of V variants, loading included; empty without a model."""
+        """Return the expected seconds, [V], of a batch of ``size`` requests with each of V variants on the server at
+        position ``place``; empty without a domain model. They include loading the variant, unless it is ``loaded`` or
+        nothing is. Raises KeyError if ``size`` isn't in the spec."""
         if self._seconds is None:
             return []
         position, at = self.fleet.of[place], self.fleet.size_at[size]

@@ -5959,7 +5959,7 @@ export interface components {
         };
         /**
          * InferenceStart
-         * @description Start a live run of a workload of kind ``inference``.
+         * @description Request to start a live run of a workload of kind ``inference``.
          */
         InferenceStart: {
             /**

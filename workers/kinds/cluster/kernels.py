@@ -369,7 +369,7 @@ def decide(rules: Rules, clusters: Clusters) -> Integers:
 
 @kernel
 def elapse(rules: Rules, clusters: Clusters) -> None:
-    """Let an interval pass in each cluster, in place."""
+    """Advance each cluster by ``rules.interval`` seconds, in place: jobs train and end, capacity changes, jobs come."""
     for b in range(len(clusters.now)):
         pass_interval(rules, clusters, b)
 

@@ -214,8 +214,9 @@ class _Programme:
         return np.linspace(-self.half[k], self.half[k], self.grid.effect)
 
     def _remaining_time_grid(self, k: int, x: int) -> Array:
-        """Return the grid [X] of seconds left before iteration ``k``, divided by the factor of the run effect; ones
-        without a target on the run's time.
+        """Return ``x`` grid values, [X], of the seconds left before iteration ``k`` divided by the run effect's factor.
+
+        Without a target on the run's time, the grid is the single value 1.
         """
         return np.geomspace(self.low[k], self.high[k], x) if self.run_scope else np.ones(1)
 

@@ -218,10 +218,16 @@ class WarmStartable(Protocol):
     """A learner that can start from the arrays of an exported policy."""
 
     def start(self, state: State, arrays: Host, config: Mapping[str, Any] | None = None) -> State:
-        """Return ``state`` with the parameters of a published policy's arrays; ``config`` is checked unless None.
+        """Return ``state`` with the parameters of a published policy.
+
+        Args:
+            state: state of this learner.
+            arrays: the policy's arrays by name.
+            config: the policy's config, which must describe the same network as this learner's; None: not compared.
 
         Raises:
-            ValueError: the arrays are of another network; the message says which.
+            ValueError: the arrays or the config are of another network, as the message describes; or the config is
+                None, and the policy is a table.
         """
 
 

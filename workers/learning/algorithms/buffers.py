@@ -300,7 +300,10 @@ def scorer(
 
 
 def critic(wanted: Scorer, network: Network) -> components.SetCritic:
-    """Return a new network that estimates the value of a whole set of candidates."""
+    """Return a new network that estimates one value for a whole set of candidates.
+
+    Its encoder has the layers and context of ``wanted``, and the activation of ``network``.
+    """
     return components.SetCritic(encoder(wanted, network))
 
 

@@ -215,7 +215,10 @@ def leave(play: Play, task: int) -> None:
 
 @kernel
 def describe(play: Play, task: int) -> None:
-    """Compute the regression's inputs for a waiting job."""
+    """Write the inputs of the run-time regression for the waiting job ``task`` to ``play.inputs[task]``, [``INPUTS``].
+
+    Only for a play with predictions; ``play.inputs`` has no rows without them.
+    """
     tasks, history = play.tasks, play.regression.history
     found = run_times.describe(history, tasks.user[task], play.length[task], tasks.processors[task])
     for i in range(INPUTS):

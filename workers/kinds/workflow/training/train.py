@@ -123,19 +123,22 @@ class Compared(NamedTuple):
 class SchedulerTrainer:
     """The ``Trainer`` of schedulers.
 
+    Each trace is split by time: into tasks for the search, for the choice of an agent, and for the verdict on it.
+
     Args:
-        spec: the workload's spec, whose mechanism is trained for.
-        traces: past executions by name; those of batch jobs on one machine.
+        spec: the workload's spec; the agent is trained for its backfilling mechanism.
+        traces: (name, past execution) pairs. Their finished tasks that fit on the largest node are used, as independent
+            jobs on that node; a trace with fewer than 64 of them is not used.
         seed: seed of all draws.
-        budget: number of simulated tasks; None: about a minute's worth.
+        budget: number of tasks to simulate in the search; None: 5 million, about a minute's worth.
         champion: the serving artifact, which a new one must beat; None: there is none, or the shipped agent serves.
-        margin: margin of practical equivalence in the verdict.
-        predictor: predictor of run times that the service plans with; it is refitted to the data before the verdict's
-            part. None: the service uses users' estimates.
-        force: whether to search even where there is nothing to win.
+        margin: margin of practical equivalence in the verdict, as a share of the best rule's loss.
+        predictor: predictor of run times that the service plans with; it is refitted to the tasks before those of the
+            verdict. None: the service uses users' estimates.
+        force: whether to search even if the rules' return can be improved by less than the margin.
 
     Raises:
-        Untrainable: backfilling is conservative, or too few tasks fit on one node.
+        Untrainable: backfilling is conservative, or no trace can be used.
     """
 
     def __init__(

@@ -13,7 +13,7 @@ T = TypeVar("T", bound="InferenceStart")
 
 @_attrs_define
 class InferenceStart:
-    """Start a live run of a workload of kind ``inference``."""
+    """Request to start a live run of a workload of kind ``inference``."""
 
     workload: str
     """ Name of the workload. """
