@@ -30,7 +30,18 @@ def table(name: str, rows: list[Row]) -> str:
     """One benchmark's rows."""
     runs = sorted({", ".join(filter(None, (row["machine"], row.get("commit")))) for row in rows})
     lines = [f"\n## {name}\n", f"{'; '.join(runs)}\n", line(COLUMNS), line(["---"] * len(COLUMNS))]
-    return "\n".join([*lines, *(line(cells(row)) for row in rows)]) + "\n"
+    return "\n".join([*lines, *(line(cells(row)) for row in rows)]) + "\n" + details(rows)
+
+
+def details(rows: list[Row]) -> str:
+    """A second table, of rows that have a ``table`` with the same columns; empty without any."""
+    tables = [row["table"] for row in rows if "table" in row]
+    if not tables:
+        return ""
+    columns = list(tables[0])
+    return (
+        "\n".join(["", line(columns), line(["---"] * len(columns)), *(line(each.values()) for each in tables)]) + "\n"
+    )
 
 
 def cells(row: Row) -> list[str]:
