@@ -283,9 +283,9 @@ async def test_a_change_is_previewed_and_confirmed_once(served: Served) -> None:
         refused = await session.call_tool("fit_model", {"workload": "vit", "confirm": content(refused)["confirm"]})
         assert "scope" in error(refused)
         assert "unknown whether" not in error(refused)
-        foreign = await session.call_tool("end_run", {**mine, "confirm": unused})  # of another process, and never used
-        assert "unknown, used or expired" in error(foreign)
-        assert "This call changed nothing" in error(foreign)
+        strange = await session.call_tool("end_run", {**mine, "confirm": unused})  # of another process, and never used
+        assert "unknown, used or expired" in error(strange)
+        assert "This call changed nothing" in error(strange)
     assert seen["confirm"] != unused
     with served.client(served.key) as client:
         assert client.get(f"/runs/{second['id']}").json()["state"] == "running"
