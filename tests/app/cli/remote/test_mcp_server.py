@@ -675,8 +675,17 @@ def test_a_path_is_never_another_path(value: str) -> None:
 
 @pytest.mark.parametrize("key", ["stw_a\nb", "stw_…", "stw_a b", "stw_\x7f"])
 def test_a_key_that_no_header_can_have_is_refused_at_the_start(key: str) -> None:
-    found = CliRunner().invoke(cli, ["mcp"], env={"STEWARD_API_KEY": key})
-    assert (found.exit_code, found.stdout, found.stderr.count("\n")) == (2, "", 1)
+    found = subprocess.run(  # a server that starts ends its process
+        [sys.executable, "-m", "app.cli", "mcp"],
+        input="",
+        capture_output=True,
+        text=True,
+        env=clean_environment({"STEWARD_API_KEY": key}),
+        cwd=ROOT,
+        timeout=60,
+        check=False,
+    )
+    assert (found.returncode, found.stdout, found.stderr.count("\n")) == (2, "", 1)
     assert found.stderr.startswith("steward: STEWARD_API_KEY: ")
     assert "stw_" not in found.stderr
 

@@ -125,6 +125,14 @@ def test_what_is_no_problem_is_quoted_with_its_status() -> None:
     assert len(found.value.problem["detail"]) == 200
 
 
+def test_an_answer_that_cannot_be_decoded_is_none() -> None:
+    def garbled(_request: httpx.Request) -> httpx.Response:
+        return httpx.Response(200, headers={"content-encoding": "gzip"}, stream=httpx.ByteStream(b"no gzip"))
+
+    with of(garbled) as calls, pytest.raises(UnreachableError, match="no answer from http://there"):
+        calls.call("GET", "/jobs")
+
+
 def test_a_redirect_is_named() -> None:
     moved = httpx.Response(308, headers={"location": "https://me:secret@there/"})
     with of(lambda _request: moved) as calls, pytest.raises(UnreachableError, match='redirects to "https://there/"'):
