@@ -1,5 +1,6 @@
 """Options and exit statuses that several commands share."""
 
+import re
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
@@ -42,6 +43,11 @@ Plot = Annotated[
 ]
 
 
+def without_userinfo(url: str) -> str:
+    """A URL without user and password, as messages have it."""
+    return re.sub(r"^([\w+.-]+://)?.*@", r"\1", url, flags=re.DOTALL)
+
+
 def address(url: str) -> str:
     """Callback of the option for the service's address.
 
@@ -49,7 +55,7 @@ def address(url: str) -> str:
         typer.BadParameter: it doesn't begin with http:// or https://.
     """
     if not url.startswith(("http://", "https://")):
-        raise typer.BadParameter(f"{url!r} is no address of a service: http://HOST:PORT is")
+        raise typer.BadParameter(f"{without_userinfo(url)!r} is no address of a service: http://HOST:PORT is")
     return url
 
 

@@ -360,7 +360,8 @@ def mcp(
 
     Speaks the Model Context Protocol on standard input and output. Tools only read, unless --allow-changes is given.
 
-    Exit status: 0 input ended, 2 usage error or not installed, 130 interrupted.
+    Exit status: 0 input ended, 2 usage error, unusable key or not installed, 3 no address of a service, 130
+    interrupted.
     """
     from app.cli.remote.mcp_server import serve
 

@@ -12,10 +12,14 @@ from typing import Any, Self
 import httpx
 
 from app.cli.failures import Json, RefusedError, UnreachableError
+from app.cli.options import without_userinfo
+from app.startup import StartupError
 
 __all__ = ["Json", "RefusedError", "Service", "UnreachableError", "authorization_header"]
 READ_SECONDS = 60.0
 NOT_FOUND = 404
+QUOTED = 200
+"""Maximum number of characters of a foreign text in a message."""
 PATIENCE_SECONDS = 30.0
 """Seconds for which a followed job's service may be unreachable."""
 
@@ -24,8 +28,13 @@ def authorization_header() -> dict[str, str]:
     """Authorization header with the key in the environment variable `STEWARD_API_KEY`; empty without one.
 
     The key is no command-line option, as other users of the host can read those.
+
+    Raises:
+        StartupError: the key has characters that no header may have; the message doesn't quote it.
     """
     key = os.environ.get("STEWARD_API_KEY", "").strip()
+    if re.search("[^!-~]", key):
+        raise StartupError("STEWARD_API_KEY: has a space, a line break or a character that isn't ASCII; copy it again")
     return {"Authorization": f"Bearer {key}"} if key else {}
 
 
@@ -33,7 +42,7 @@ class Service:
     """HTTP client of one service; a context manager, which closes its connections."""
 
     def __init__(self, url: str, headers: Mapping[str, str] | None = None) -> None:
-        self.url = re.sub("//[^/]*@", "//", url)  # as messages have it: without a password
+        self.url = without_userinfo(url)
         try:
             # True for https; else a context that trusts nobody, since it takes long to read whom to trust
             self._http = httpx.Client(
@@ -44,7 +53,8 @@ class Service:
                 verify=True if url.lower().startswith("https:") else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT),
             )
         except httpx.InvalidURL as error:
-            raise UnreachableError(f"{url!r} is no address of a service: {error}") from error
+            # httpx's own words may quote a part of a password
+            raise UnreachableError(f"{self.url!r} is no address of a service: http://HOST:PORT is") from error
 
     def __enter__(self) -> Self:
         return self
@@ -64,10 +74,13 @@ class Service:
 
         Raises:
             RefusedError: the response is an error.
-            UnreachableError: the service doesn't respond.
+            UnreachableError: the service doesn't respond, or not with JSON, or refers to another address.
         """
         response = self._answer(method, path, **request)
-        answer: Json = response.json()
+        try:
+            answer: Json = response.json()
+        except ValueError as error:
+            raise UnreachableError(f"{self.url} answers no JSON: is it a Steward service?") from error
         return answer
 
     def send(self, method: str, path: str, **request: Any) -> None:
@@ -86,18 +99,24 @@ class Service:
                     response.read()
                     raise RefusedError(_problem(response))
                 yield from response.iter_bytes()
-        except httpx.TransportError as error:
+        except httpx.HTTPError as error:
             raise self._unreachable(error) from error
 
-    def _unreachable(self, error: httpx.TransportError) -> UnreachableError:
+    def _unreachable(self, error: httpx.HTTPError) -> UnreachableError:
         remedy = "start one with `steward serve`, or say where it is (--url, STEWARD_URL)"
-        return UnreachableError(f"no answer from {self.url}: {error}; {remedy}")
+        # The words about a request's form quote its headers, and so the key
+        reason = "the request can't be sent" if isinstance(error, httpx.LocalProtocolError) else str(error)[:QUOTED]
+        return UnreachableError(f"no answer from {self.url}: {reason}; {remedy}")
 
     def _answer(self, method: str, path: str, **request: Any) -> httpx.Response:
         try:
             response = self._http.request(method, path, **request)
-        except httpx.TransportError as error:
+        except httpx.HTTPError as error:
             raise self._unreachable(error) from error
+        if response.is_redirect:
+            target = json.dumps(without_userinfo(response.headers.get("location", ""))[:QUOTED])
+            remedy = "say where the service is (--url, STEWARD_URL)"
+            raise UnreachableError(f"{self.url} redirects to {target} (status {response.status_code}); {remedy}")
         if response.is_error:
             raise RefusedError(_problem(response))
         return response
@@ -148,10 +167,12 @@ class Service:
 
 def _problem(response: httpx.Response) -> Json:
     """The problem document of an error response; made from its text if a proxy sent something else."""
+    status = response.status_code
     try:
-        problem = response.json()
+        found = response.json()
     except ValueError:
-        problem = None
-    return (
-        problem if isinstance(problem, dict) else {"title": f"status {response.status_code}", "detail": response.text}
-    )
+        found = None
+    problem: Json = found if isinstance(found, dict) else {}
+    if "title" not in problem:
+        problem |= {"title": f"status {status}", "detail": response.text[:QUOTED]}
+    return {**problem, "status": status}

@@ -273,6 +273,7 @@ def test_samples_come_out_as_they_went_in(tmp_path: Path) -> None:
         ("workload lst", 2, "steward workload: No such command 'lst'. Did you mean 'list'?; `steward workload --help`"),
         ("run list --limit x", 2, "steward run list: --limit: 'x' is no whole number; `steward run list --help`"),
         ("run list --url localhost:1", 2, "'localhost:1' is no address of a service: http://HOST:PORT is"),
+        ("run list --url me:secret@localhost:1", 2, "--url: 'localhost:1' is no address of a service"),
         ("job create fly resnet18", 2, "what: 'fly' is not one of 'fit', 'train', 'evaluate'"),
         ("job create evaluate nobody", 5, "no workload 'nobody'; `steward workload list` tells"),
         (

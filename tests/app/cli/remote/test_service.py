@@ -98,6 +98,47 @@ def test_what_is_refused_is_said_in_words() -> None:
         calls.call("GET", "/jobs")
 
 
+def test_words_about_headers_are_not_passed_on() -> None:
+    def illegal(_request: httpx.Request) -> httpx.Response:
+        raise httpx.LocalProtocolError("Illegal header value b'Bearer stw_key'")
+
+    with of(illegal) as calls, pytest.raises(UnreachableError, match="the request can't be sent") as found:
+        calls.call("GET", "/jobs")
+    assert "stw_key" not in str(found.value)
+
+
+@pytest.mark.parametrize(
+    "url", ["http://me:secret@host:x", "http://me:secret/more@host:1", "http://secret@[::1", "http://a:secret @host:y"]
+)
+def test_no_message_has_a_password(url: str) -> None:
+    with pytest.raises(UnreachableError, match="is no address of a service: http://HOST:PORT is") as found:
+        Service(url)
+    assert "secret" not in str(found.value)
+    assert "host" in str(found.value) or "::1" in str(found.value)
+
+
+def test_what_is_no_problem_is_quoted_with_its_status() -> None:
+    answer = httpx.Response(404, json={"detail": "d" * 900})
+    with of(lambda _request: answer) as calls, pytest.raises(RefusedError, match="status 404: ") as found:
+        calls.call("GET", "/jobs")
+    assert found.value.status == 404
+    assert len(found.value.problem["detail"]) == 200
+
+
+def test_an_answer_that_cannot_be_decoded_is_none() -> None:
+    def garbled(_request: httpx.Request) -> httpx.Response:
+        return httpx.Response(200, headers={"content-encoding": "gzip"}, stream=httpx.ByteStream(b"no gzip"))
+
+    with of(garbled) as calls, pytest.raises(UnreachableError, match="no answer from http://there"):
+        calls.call("GET", "/jobs")
+
+
+def test_a_redirect_is_named() -> None:
+    moved = httpx.Response(308, headers={"location": "https://me:secret@there/"})
+    with of(lambda _request: moved) as calls, pytest.raises(UnreachableError, match='redirects to "https://there/"'):
+        calls.send("GET", "/jobs")
+
+
 def test_the_bar_shows_texts_as_they_are() -> None:
     console = Console(file=io.StringIO(), width=120, force_terminal=True)
     events = [{"state": "running", "progress": 0.5}, {"state": "succeeded", "progress": 1.0}]
