@@ -342,7 +342,8 @@ class Engine:
             ]
 
     def _fall_back(self, compiled: Compiled, one: Pending, failure: str, now: datetime) -> EncodedDecision | Exception:
-        """Return the heuristic's decision after an agent failed, else one to hold, else the exception of holding."""
+        """Return the heuristic's decision in place of a failed agent's; if it fails too, a decision that keeps the
+        allocation; if that can't be made either, the exception."""
         if compiled.agent is not None:
             spare = DecidedBy("fallback", compiled.heuristic, "fallback", f"{failure};")
             try:

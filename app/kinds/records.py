@@ -350,7 +350,7 @@ One = Callable[[bytes | msgspec.Raw, int], Sample | Refused]
 
 
 class NdjsonReader:
-    """Reads a body of executions in JSON, one per line, each by ``one``."""
+    """Reads a body of executions in JSON, one per line; ``one`` reads each."""
 
     def __init__(self, one: One) -> None:
         self._one = one
@@ -372,7 +372,7 @@ _samples = msgspec.json.Decoder(_Samples)
 
 
 class JsonReader:
-    """Reads a JSON document ``{"samples": […]}`` of executions, each by ``one``.
+    """Reads a JSON document ``{"samples": […]}`` of executions; ``one`` reads each.
 
     It holds the whole body in memory; the caller bounds its size."""
 
@@ -578,7 +578,8 @@ class ReportCodec(SampleCodec, ABC):
         return tabular(name, line, table, {"seconds": self.seconds(table)})
 
     def sample(self, data: bytes | msgspec.Raw, number: int) -> Sample | Refused:
-        """Read an execution from its JSON, or its refusal with the first issue; ``number``: its number in the body."""
+        """Return the execution that JSON ``data`` holds, or its refusal with the first issue; ``number``: place in the
+        body."""
         try:
             body = self.body.decode(data)
         except MALFORMED as error:

@@ -27,16 +27,16 @@ POINTS = 24
 """Most points kept of a curve; when full, every second is dropped."""
 SMALLEST = 1e-12
 RECENT = 3.0
-"""A point's weight halves with each 1/``RECENT`` of the number of points by which it precedes the last."""
+"""A point's weight halves for each 1/``RECENT`` of the curve's points that come after it."""
 OFFSETS = (0.02, 0.05, 0.1, 0.15, 0.25, 0.4, 0.6, 1.0, 2.0)
 POWERS = (0.25, 0.5, 1.0)
 SCALES = (0.05, 0.1, 0.25, 0.5, 1.0)
 FEWEST = 4
 """Fewest points for the parametric family."""
 ASTRAY = 0.5
-"""Standard deviation of a job's final value about its parametric prediction, as a fraction of what it has gained so
-far, when e times as many iterations are to come: learning rates drop, and curves change shape. With it 90 % intervals
-hold for nine tenths of the development curves of ``benchmarks.cluster_convergence``, on average over applications."""
+"""Standard deviation of a job's final value about its parametric prediction, as a fraction of its gain so far, per unit
+of ln(last iteration / present iteration): learning rates drop, and curves change shape. With it 90 % intervals hold for
+nine tenths of the development curves of ``benchmarks.cluster_convergence``, on average over applications."""
 
 
 class LearningCurves(NamedTuple):

@@ -79,8 +79,14 @@ def beside_others(neighbours: Neighbours, capacity: Integers, held: Integers, be
 
 
 class _Board(NamedTuple):
-    """Current placement of P parts on N nodes; ``parts.node`` [P] and the free GPUs ``free`` [N] are updated in
-    place."""
+    """Current placement of P parts on N nodes.
+
+    Attributes:
+            pair: sum of the log slowdowns of both jobs beside each other, by their kinds, [K, K].
+            kinds: kind of each part's job, [P].
+            parts: the parts; ``parts.node`` is updated in place.
+            free: free GPUs of each node, updated in place, [N].
+    """
 
     pair: Floats
     kinds: Integers
@@ -150,7 +156,7 @@ class Deadlines(NamedTuple):
 
     def chance(self, now: float, seconds: Floats) -> Floats:
         """Return the probability, [J, K], that J jobs which take ``seconds`` [J, K] from ``now`` meet their deadlines.
-        It is about 0 for jobs without a deadline. The logarithm of the duration is taken as logistic."""
+        It is about 0 for jobs without a deadline. The natural logarithm of the duration has a logistic distribution."""
         left = np.where(self.at < NEVER, self.at - now, 0.0)[:, None]
         scale = np.maximum(self.spread, LEAST_SPREAD)[:, None] * LOGISTIC
         ratio = np.log(np.maximum(left, TINY)) - np.log(np.clip(seconds, TINY, LONGEST))

@@ -102,11 +102,11 @@ FLOOR = 1e-3
 
 
 def goodput(situation: Situation) -> TargetAllocation:
-    """Rule that maximises the harmonic mean of the jobs' speedups over their fair shares.
+    """Maximise the harmonic mean of the jobs' speedups over their fair shares.
 
-    A job whose nodes would change counts less, by the time its restarts have cost. Sizes are powers of two up to a
-    node, or whole nodes, so that all combinations can be placed. Dynamic programming over jobs finds the optimum among
-    these; Pollux uses a genetic algorithm."""
+    The speedup of a job whose nodes would change is reduced by the share of its time that restarts cost. Sizes are
+    powers of two up to a node, or whole nodes, so that all combinations can be placed. Dynamic programming over jobs
+    finds the optimum among these; Pollux uses a genetic algorithm."""
     sizes = fitting(situation.capacity)
     cost = 1.0 / (speedups(situation, sizes) + FLOOR)
     positions = least(cost, sizes, situation.gpus)
@@ -340,7 +340,8 @@ def in_time(situation: Situation, sizes: Integers, weight: Floats, constants: Co
 
 
 def places(seconds: Floats, scaling: float = USUAL.scaling) -> Floats:
-    """Return the marginal value of a second less of each of J jobs, by the number of jobs it delays, [J].
+    """Return the value of ending each of J jobs a second earlier, which grows with the number of jobs that it delays,
+    [J].
 
     If speed grows as GPUs to the power of ``scaling``, and no jobs arrive, it is (iᶜ − (i − 1)ᶜ)^{1/c} for the job with
     the i-th longest ``seconds`` left [J], with c = 1/(1 − scaling) (Berg, Vesilo and Harchol-Balter, “heSRPT: Parallel
@@ -443,8 +444,8 @@ def _part(situation: Situation, rows: Integers, free: int) -> Situation:
 
 
 def optimus(situation: Situation) -> TargetAllocation:
-    """Rule: minimum GPUs in order of submission, then one more wherever it saves most of the remaining seconds. Jobs
-    with fewer GPUs are placed first."""
+    """Give jobs their minimum of GPUs in order of submission, then single GPUs wherever one more saves most of the
+    remaining seconds. Jobs with fewer GPUs are placed first."""
     jobs, free = situation.jobs, situation.gpus
     gpus = admit_fitting(jobs.minimum, np.arange(len(jobs.minimum)), free)
     free -= int(gpus.sum())
@@ -485,7 +486,7 @@ def give(gpus: Integers, saving: Floats, limit: Integers, free: int) -> None:
 
 
 def equal_share(situation: Situation) -> TargetAllocation:
-    """Rule: equal numbers of GPUs within each job's limits; the remainder goes to the earlier jobs."""
+    """Give jobs equal numbers of GPUs within each job's limits; the remainder goes to the earlier jobs."""
     jobs, free = situation.jobs, situation.gpus
     gpus = admit_fitting(jobs.minimum, np.arange(len(jobs.minimum)), free)
     free -= int(gpus.sum())
@@ -501,13 +502,13 @@ def equal_share(situation: Situation) -> TargetAllocation:
 
 
 def fifo(situation: Situation) -> TargetAllocation:
-    """Rule: GPUs requested, in order of submission; a job that doesn't fit blocks all later ones."""
+    """Give jobs the GPUs they request, in order of submission; a job that doesn't fit blocks all later ones."""
     asked = situation.jobs.requested
     return in_order(np.where(asked.cumsum() <= situation.gpus, asked, 0))
 
 
 def srtf(situation: Situation) -> TargetAllocation:
-    """Rule: GPUs requested, by shortest remaining time; jobs that don't fit are skipped."""
+    """Give jobs the GPUs they request, by shortest remaining time; jobs that don't fit are skipped."""
     # Positions of J jobs by seconds left on the GPUs they requested, shortest first, [J]; unknown times last
     seconds, asked = situation.outlook.update_seconds(), situation.jobs.requested
     left = seconds[np.arange(len(asked)), np.minimum(asked, seconds.shape[1] - 1)] * situation.outlook.updates()
@@ -523,8 +524,8 @@ SECONDS = 60.0
 
 
 def slaq(situation: Situation) -> TargetAllocation:
-    """Rule: minimum GPUs, then one more wherever the predicted fall of the normalised loss grows most. If not all
-    minimums fit, jobs with the largest fall per GPU come first."""
+    """Give jobs their minimum of GPUs, then single GPUs wherever one more adds most to the predicted fall of the
+    normalised loss. If not all minimums fit, jobs with the largest fall per GPU come first."""
     jobs, free = situation.jobs, situation.gpus
     fall = situation.outlook.loss_reduction(np.arange(free + 1), SECONDS)
     first = np.take_along_axis(fall, np.minimum(jobs.minimum, free)[:, None], axis=1)[:, 0]
@@ -538,7 +539,8 @@ def slaq(situation: Situation) -> TargetAllocation:
 
 
 def tiresias(situation: Situation) -> TargetAllocation:
-    """Rule: GPUs requested, by jobs not yet demoted, then by time of demotion; jobs that don't fit are skipped."""
+    """Give jobs the GPUs they request: first jobs not yet demoted, then by time of demotion; jobs that don't fit are
+    skipped."""
     jobs = situation.jobs
     since = np.where(jobs.demoted == NEVER, -np.inf, jobs.demoted)
     order = np.lexsort((np.arange(len(since)), since))

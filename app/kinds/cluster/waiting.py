@@ -17,7 +17,8 @@ MOST = 100
 
 
 class ExpectedStart(NamedTuple):
-    """Predicted seconds until a job starts, and their 90 % interval (None: too few jobs have started)."""
+    """Predicted seconds until a job starts, and both bounds of their 90 % interval (None: too few jobs have started).
+    """
 
     job: str
     seconds: float

@@ -301,7 +301,7 @@ class Kind:
         judge: whether a finished run met its targets, from its compiled workload as of now.
         savings: what a finished run saved beside other allocations, from its compiled workload, its start parameters
             and its reports in order; with a time, also what its recommendations would have saved, applied at that time.
-            None where that can't be told. Runs of a kind without it can't have mode ``advise``.
+            None: it can't be estimated. Runs of a kind without it can't have mode ``advise``.
         state_parameters: query parameters of ``GET /decision`` for a full state; empty: not supported.
         prediction: predictions over the API; None: the models serve decisions only.
         training: options of training requests.

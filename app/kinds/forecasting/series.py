@@ -72,14 +72,16 @@ def unscale(values: ArrayLike, unit: float) -> Floats:
 
 
 def seasons(count: int, seconds: float) -> tuple[int, ...]:
-    """Return day and week in intervals of ``seconds``, each if it has at least two intervals and ``count`` cover three
-    of it."""
+    """Return the lengths of a day and a week in intervals of ``seconds``, without those that have under two intervals
+    or of which ``count`` intervals cover under three."""
     return tuple(round(span / seconds) for span in (DAY, WEEK) if 2 * seconds <= span <= count * seconds / 3)
 
 
 def calendar(times: ArrayLike, known: Sequence[int]) -> Floats:
-    """Return K columns at n ``times`` (seconds), [n, K]: a constant, and harmonics of day and week for the seasons
-    ``known`` (in intervals; without a week or both, fewer)."""
+    """Return a constant and harmonics of day and week at n ``times`` (seconds since 1970), as K columns, [n, K].
+
+    ``known`` has the result of ``seasons``: without a week, or without both, the columns of the missing season are left
+    out."""
     at = np.asarray(times, np.float64)
     columns = [np.ones_like(at)]
     for span, most in zip((DAY, WEEK)[: len(known)], (DAILY, WEEKLY), strict=False):
@@ -90,10 +92,11 @@ def calendar(times: ArrayLike, known: Sequence[int]) -> Floats:
 
 
 def seasonal(values: Floats, origins: Integers, horizon: int, season: int, back: int = 1) -> Floats:
-    """Return the latest known value a whole number of seasons before each of m origins + ``horizon``, and ``back`` − 1
-    seasons further back, [m]. Horizon and season are in intervals.
+    """Return an earlier value at the same time of the season, for the interval ``horizon`` after each of m origins,
+    [m].
 
-    Values before the series are replaced by the mean of its first season."""
+    It is the latest one known at the origin (``back`` 1), or ``back`` − 1 seasons before that; horizon and season are
+    in intervals. Values before the series are replaced by the mean of its first season."""
     away = season * (-(-horizon // season) + back - 1)
     at = origins + horizon - away
     return np.where(at >= 0, values[np.maximum(at, 0)], values[:season].mean())
