@@ -138,8 +138,7 @@ _NAME = {"type": "string", "minLength": 1, "maxLength": MAXIMUM_NAME}
 
 
 def name(name: str, book: str, text: str = "", *, required: bool = False) -> Column:
-    """Return a column of names that an execution introduces, as positions in the book named ``book``; −1: invalid cell.
-    """
+    """Return a column of names that an execution introduces, as positions in the book named ``book``; −1: invalid."""
     return Column(
         name,
         str,

@@ -118,7 +118,8 @@ def _start_best_offer(projector: Projector, state: State, chosen: Integers) -> I
 
 
 def _net_values(projector: Projector, state: State, variant: Integers, size: Integers) -> Floats:
-    """Return value minus charge of each user's offer, [B, U]; without a domain model, the weight of its requests."""
+    """Return the value minus the charge of each user's offer, [B, U]; without a domain model, the user's weight times
+    the number of requests in the offer."""
     quality, requests = projector.layout.quality, np.minimum(projector.layout.batches[size], state.waiting)
     if projector.seconds is None or projector.usual is None:
         return quality.weight * requests

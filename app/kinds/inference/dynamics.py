@@ -175,7 +175,8 @@ def examples(layout: Layout, recent: Transitions) -> Examples:
 
 
 def levels(usual: Floats, arrived: NDArray[np.integer] | Floats) -> Floats:
-    """Return Anscombe levels of J request counts of U users, [B, U, J], relative to the ``usual`` [U]; 0 if unknown."""
+    """Return Anscombe levels of J request counts of U users, [B, U, J]: √(count + 3/8) over that of the ``usual`` count
+    [U], minus 1; 0 if unknown."""
     root = np.sqrt(np.maximum(arrived, 0) + ANSCOMBE) / np.sqrt(usual + ANSCOMBE)[:, None]
     return np.where(arrived == NONE, 0.0, root - 1.0)
 

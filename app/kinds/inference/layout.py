@@ -23,7 +23,8 @@ WAIT = 0
 
 
 class Dispatch(NamedTuple):
-    """Positions of user, variant and batch size that actions start, of one shape; −1 each for one that starts none."""
+    """Positions of the user, variant and batch size that actions start, of one shape; −1 each: an action
+    starts none."""
 
     user: Integers
     variant: Integers

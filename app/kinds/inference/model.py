@@ -119,11 +119,11 @@ EIGHTHS = np.array([-1.5341, -0.8871, -0.4888, -0.1573, 0.1573, 0.4888, 0.8871, 
 
 
 def spread(variation: ArrayLike) -> Floats:
-    """Return a gamma variable of mean 1 at the middles of the eighths of its distribution, [..., 8], by Wilson and
-    Hilferty (1931).
+    """Return the quantiles of a gamma distribution of mean 1 at the middles of its eighths, [..., 8], scaled to mean 1,
+    by Wilson and Hilferty (1931).
 
     Args:
-        variation: squared coefficient of variation, [...]; above ``MOST_VARIATION`` that is used.
+            variation: squared coefficient of variation, [...]; above ``MOST_VARIATION`` that is used.
     """
     ninth = np.minimum(np.asarray(variation, np.float64), MOST_VARIATION)[..., None] / 9
     values = np.maximum(1 - ninth + EIGHTHS * np.sqrt(ninth), 0.0) ** 3
@@ -186,7 +186,8 @@ def correct_rates(usual: Floats, recent: Recent, numbers: Floats) -> Floats:
 
 
 def bounds(mean: Floats, control_seconds: float, numbers: Floats) -> Forecast:
-    """Return a ``mean`` rate (requests per second) with the 90 % interval of a control interval's Poisson count.
+    """Return a ``mean`` rate (requests per second) with the 90 % interval of a control interval's rate, which has
+    Poisson noise and the variation of the forecast.
 
     ``numbers``: forecast coefficients, [17]."""
     sd = np.sqrt(mean / control_seconds + numbers[VARIATION] * mean**2)

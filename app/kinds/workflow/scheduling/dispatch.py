@@ -106,11 +106,12 @@ def decide(
 
 
 def in_line(order: Indices, free: int, count: int, tasks: Tasks, pool: Pool, chosen: Indices) -> tuple[int, int, int]:
-    """Choose tasks in ``order`` up to the first that doesn't fit; users at their limit are skipped. ``free`` processors
-    and ``count`` tasks chosen before; rows are added to ``chosen``, and ``tasks`` and ``pool`` updated.
+    """Choose tasks in ``order`` up to the first that doesn't fit; users at their limit are skipped. ``free`` is the
+    number of free processors, ``count`` that of the tasks in ``chosen`` before. Rows are added to ``chosen``, and
+    ``tasks`` and ``pool`` updated, in place.
 
     Returns:
-        First row that doesn't fit (−1: all fit), number of tasks chosen in all, and free processors left.
+            First row that doesn't fit (−1: all fit), number of tasks chosen in all, and free processors left.
     """
     waiting, processors, user = tasks.waiting, tasks.processors, tasks.user
     room_tasks, room_processors = pool.room_tasks, pool.room_processors
@@ -211,7 +212,7 @@ def overtake(
 
 
 LEAST = 1.0  # seconds: a reservation of no length would hold nothing, and be overtaken for ever
-MOST = 100  # reservations at a time: each that is looked for takes as long as there are reservations
+MOST = 100  # most reservations at a time: the time to find one grows with their number
 
 
 class Profile(NamedTuple):

@@ -233,8 +233,8 @@ def level(situation: QueueSituation) -> Floats:
 
 
 def deadline(situation: QueueSituation) -> Floats:
-    """Return as score the seconds left until a task must start for its own and its descendants' deadlines, [N] for N
-    tasks."""
+    """Return the score of each of N tasks, [N]: the seconds left until it must start for its own and its descendants'
+    deadlines; without any, 10¹² minus its upward rank in seconds."""
     rest, graph = _upward(situation), situation.listed
     due = np.where(np.isnan(situation.queue.deadline), np.inf, situation.queue.deadline)
     for task in reversed(graph.sequence):
