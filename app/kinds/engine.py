@@ -445,7 +445,8 @@ class Engine:
         return msgspec.Raw(msgspec.json.encode(stored))
 
     def restore(self, stored: list[Any]) -> RunMemory:
-        """Return the state from the decoded JSON of ``serialise``; may raise what ``Serving.unpack`` does."""
+        """Return the state from the decoded JSON of ``serialise``; raises any exception that
+        ``Serving.unpack`` raises."""
         own, *remembered = stored
         return RunMemory(self.serving.unpack(own), artifact.restored(remembered[0]) if remembered else artifact.NOTHING)
 

@@ -356,7 +356,8 @@ class NdjsonReader:
         self._one = one
 
     def read(self, blocks: Iterator[bytes]) -> Iterator[Sample | Refused]:
-        """Yield each line's execution or its refusal, in order, without blank lines; raises what ``one`` raises."""
+        """Yield each line's execution or its refusal, in order, without blank lines; raises the exceptions of
+        ``one``."""
         before = 0
         for block in blocks:
             for number, line in filled_lines(block, before):
@@ -570,7 +571,7 @@ class ReportCodec(SampleCodec, ABC):
         return np.frombuffer(data, "<f8").reshape(-1, self.width)
 
     def summary(self, data: bytes) -> Mapping[str, Any]:
-        """Return what lists show of an execution's stored bytes: its duration, ``seconds``."""
+        """Return the summary in lists of an execution's stored bytes: its duration, ``seconds``."""
         return {"seconds": self.seconds(self.unpack(data))}
 
     def pack(self, name: str, line: int, table: Floats) -> Sample:

@@ -171,8 +171,8 @@ class Outlook(Protocol):
     work is a sample, a step or a GPU-second. Values are computed when a rule calls for them."""
 
     def update_seconds(self) -> Floats:
-        """Return seconds per unit of work of J jobs on 0 to G GPUs, [J, G + 1]; infinite where a job can't use so
-        many."""
+        """Return seconds per unit of work of J jobs on 0 to G GPUs, [J, G + 1]; infinite for numbers that a job can't
+        use."""
         ...
 
     def updates(self) -> Floats:
@@ -180,25 +180,25 @@ class Outlook(Protocol):
         ...
 
     def goodput(self, gpus: Integers) -> Floats:
-        """Return units of work per second of J jobs on R numbers of GPUs ``gpus`` [R], [J, R]; 0 where a job can't use
-        so many."""
+        """Return units of work per second, [J, R], of J jobs on each of R numbers of GPUs, ``gpus`` [R]; 0 for numbers
+        that a job can't use."""
         ...
 
     def loss_reduction(self, gpus: Integers, seconds: float) -> Floats:
-        """Return the fall of J jobs' loss within ``seconds``, as a fraction of its whole fall, on R numbers of GPUs,
-        [J, R]. It is 0 where a job can't use so many GPUs."""
+        """Return the fall of J jobs' loss within ``seconds``, as a fraction of its whole fall, on each of R numbers of
+        GPUs, ``gpus`` [R], [J, R]. It is 0 for numbers that a job can't use."""
         ...
 
     def seconds_left(self, gpus: Integers) -> Floats:
-        """Return seconds to completion of J jobs on K numbers of GPUs each, ``gpus`` [J, K], [J, K]; infinite if not
-        usable."""
+        """Return seconds to completion, [J, K], of J jobs on their K numbers of GPUs, ``gpus`` [J, K]; infinite for
+        numbers that a job can't use."""
         ...
 
 
 def seconds_by_table(outlook: Outlook, gpus: Integers) -> Floats:
     """Return the seconds to completion, [J, K], of each of J jobs on each of its K numbers of GPUs, ``gpus`` [J, K].
 
-    They are ``update_seconds`` × ``updates`` of ``outlook``, infinite where a job can't use so many GPUs. Raises
+    They are ``update_seconds`` × ``updates`` of ``outlook``, infinite for numbers that a job can't use. Raises
     IndexError if a number of GPUs is beyond the outlook's table."""
     with np.errstate(invalid="ignore"):
         left = np.take_along_axis(outlook.update_seconds(), gpus, axis=1) * outlook.updates()[:, None]
@@ -399,8 +399,9 @@ def _place_jobs(situation: Situation, wanted: TargetAllocation) -> Integers:
 
 
 def _most_free_first(row: Integers, missing: int, free: list[int]) -> None:
-    """Fill one job's ``row`` [N] in place with ``missing`` GPUs, from the nodes with most GPUs ``free``, also
-    updated."""
+    """Add ``missing`` GPUs to one job's ``row`` [N] from the nodes with most GPUs ``free`` first, and take them from
+    ``free``, both in place. Precondition: the nodes have at least ``missing`` GPUs free in all; otherwise it never
+    returns."""
     while missing:
         most = max(free)
         node = free.index(most)

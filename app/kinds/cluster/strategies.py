@@ -316,8 +316,8 @@ def values(situation: Situation, sizes: Integers, weight: Floats, constants: Con
 
 
 def usual_seconds(situation: Situation, each: Floats) -> Floats:
-    """Return the seconds left of each of J jobs on an equal share, else the least of ``each`` [J, K], [J]; 0:
-    unknown."""
+    """Return the seconds left, [J], of each of J jobs on an equal share of the GPUs; where none is usable, the least of
+    ``each`` [J, K], its seconds left on K numbers of GPUs; 0: unknown."""
     count, shares = len(situation.jobs.requested), fitting(situation.capacity)
     shares = shares[(shares > 0) & (shares <= max(1, situation.gpus // max(1, count)))]
     usual = situation.outlook.seconds_left(np.broadcast_to(shares, (count, len(shares))))
@@ -369,8 +369,8 @@ class Part(NamedTuple):
     rows: Integers
 
     def update_seconds(self) -> Floats:
-        """Return seconds per unit of work of the K jobs on 0 to G GPUs, [K, G + 1]; infinite where a job can't use so
-        many."""
+        """Return seconds per unit of work of the K jobs on 0 to G GPUs, [K, G + 1]; infinite for numbers that a job
+        can't use."""
         return self.whole.update_seconds()[self.rows]
 
     def updates(self) -> Floats:
@@ -378,17 +378,18 @@ class Part(NamedTuple):
         return self.whole.updates()[self.rows]
 
     def goodput(self, gpus: Integers) -> Floats:
-        """Return units of work per second of the K jobs on R numbers of GPUs ``gpus`` [R], [K, R]; 0 where not
-        usable."""
+        """Return units of work per second, [K, R], of the K jobs on each of R numbers of GPUs, ``gpus`` [R]; 0 for
+        numbers that a job can't use."""
         return self.whole.goodput(gpus)[self.rows]
 
     def loss_reduction(self, gpus: Integers, seconds: float) -> Floats:
-        """Return the fall, 0 to 1, of the K jobs' loss within ``seconds`` on R numbers of GPUs ``gpus`` [R], [K, R]."""
+        """Return the fall, 0 to 1, of the K jobs' loss within ``seconds`` on each of R numbers of GPUs, ``gpus`` [R],
+        [K, R]."""
         return self.whole.loss_reduction(gpus, seconds)[self.rows]
 
     def seconds_left(self, gpus: Integers) -> Floats:
-        """Return seconds to completion of the K jobs on R numbers of GPUs each, ``gpus`` [K, R], [K, R]; infinite if
-        not usable."""
+        """Return seconds to completion, [K, R], of the K jobs on their R numbers of GPUs, ``gpus`` [K, R]; infinite for
+        numbers that a job can't use."""
         every = np.zeros((self.jobs, gpus.shape[1]), np.int64)
         every[self.rows] = gpus
         return self.whole.seconds_left(every)[self.rows]
@@ -462,7 +463,7 @@ def give(gpus: Integers, saving: Floats, limit: Integers, free: int) -> None:
 
     Args:
         gpus: GPUs of each of J jobs, [J]; updated in place. Jobs with 0 get none.
-        saving: what one more GPU than 1, 2, … saves each job, in any unit, [J, G − 1].
+        saving: saving of each job by one more GPU than 1, 2, …, in any unit, [J, G − 1].
         limit: most GPUs of each job, [J].
         free: number of GPUs to give.
     """

@@ -107,8 +107,8 @@ class Best(NamedTuple):
 
 
 def best(known: JobStatistics, nodes: Integers, gpus: Integers) -> Best:
-    """Return the best batch of J jobs on R numbers of ``gpus`` and ``nodes`` ([R] or [J, R]), among batches in equal
-    ratios."""
+    """Return, for each of J jobs on each of R numbers of ``gpus`` and ``nodes`` ([R] or [J, R]), the batch of largest
+    goodput among ``TRIED`` sizes in equal ratios from the smallest to the largest allowed."""
     nodes, gpus = np.broadcast_arrays(np.atleast_2d(nodes), np.atleast_2d(gpus))
     nodes, gpus = nodes[:, :, None], gpus[:, :, None]  # [1 or J, R, 1]
     tried = _candidates(known.limits, gpus)
@@ -442,8 +442,8 @@ def fit(measured: dict[ProfilePlace, ProfileTimes]) -> Floats:
 
 
 def _computing(batch: Floats, seconds: Floats) -> Floats:
-    """Return constant and slope of computing ``seconds`` [n] over samples per GPU [n], [2]; half each for a single
-    batch size."""
+    """Return the constant and slope, [2], of ``seconds`` [n] of computing over ``batch`` [n], samples per GPU; for a
+    single batch size, each makes up half of the seconds."""
     if len(np.unique(batch)) == 1:
         half = float(seconds.mean()) / 2
         return np.array([half, half / float(batch[0])])

@@ -214,7 +214,8 @@ class Snapshot:
 
     @property
     def similar(self) -> str:
-        """Text on what the first decisions are predicted from, such as "from 3 similar workloads"; "": nothing."""
+        """Text on the data that the first decisions are predicted from, such as "from 3 similar workloads";
+        "": none."""
         count = len(self.prior["workloads"]) if self.prior else 0
         return f"from {count} similar workload{'s' if count > 1 else ''}" if count else ""
 

@@ -391,7 +391,7 @@ class Sample(NamedTuple):
         data: bytes to store.
         iterations: number of iterations; for a trace, of tasks.
         digest: hexadecimal digest of the content; equal contents have equal digests.
-        summary: what lists show of it, as JSON, such as ``seconds``.
+        summary: its summary in lists of executions, as JSON, such as ``seconds``.
         lacks: sentences about information that the source lacks.
         warnings: issues of suspicious or repaired values.
         skipped: lines left out on request.

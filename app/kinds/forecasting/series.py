@@ -103,8 +103,9 @@ def seasonal(values: Floats, origins: Integers, horizon: int, season: int, back:
 
 
 def seasonal_features(values: Floats, origins: Integers, horizon: int, known: Sequence[int]) -> Floats:
-    """Return seasonal features of each of m origins + ``horizon``, [m, 0, 2 or 3]: the value one season before for each
-    season ``known`` (in intervals), and the mean over ``DAYS`` days at that time."""
+    """Return K seasonal features for the interval ``horizon`` after each of m origins, [m, K]: the value one season
+    before, for each season ``known`` (in intervals), and the mean over ``DAYS`` days at that time; K is 0 without a
+    season."""
     columns = [seasonal(values, origins, horizon, season) for season in known]
     if known:
         days = [seasonal(values, origins, horizon, known[0], back) for back in range(1, DAYS + 1)]

@@ -124,7 +124,7 @@ class _KeptFor(NamedTuple):
     Attributes:
         seconds: whole time in seconds.
         near: seconds under recent rates, while servers start and afterwards, [B, M] each.
-        far: seconds under usual rates, likewise.
+        far: seconds under usual rates, while servers start and afterwards, [B, M] each.
     """
 
     seconds: float
@@ -393,7 +393,7 @@ class Lookahead(Dispatcher):
     def _worth(
         self, projector: Projector, state: State, each: ExpectedResults, row: Integers, start: Integers
     ) -> Floats:
-        """Return the values of N starts ``start`` [N] in the runs ``row`` [N], [N]."""
+        """Return the values, [N], of N starts, ``start`` [N], in the runs at positions ``row`` [N]."""
         layout, weights, numbers = projector.layout, projector.layout.spec.weights, projector.numbers
         horizon: Floats | float = self.horizon
         changes: Floats | float = CHANGES

@@ -214,7 +214,7 @@ class Predictor:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
-        """Deserialise what ``to_bytes`` returned. Raises IncompatibleModel if ``data`` is no such predictor."""
+        """Deserialise bytes that ``to_bytes`` returned. Raises IncompatibleModel if ``data`` is no such predictor."""
         try:
             known = read_json(data)
             mean = float("nan") if known["mean"] is None else float(known["mean"])

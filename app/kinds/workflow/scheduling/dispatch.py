@@ -178,7 +178,8 @@ def overtake(
     chosen: Indices,
 ) -> int:
     """Choose tasks that may overtake ``head``, in the order ``fill``; return the number of tasks chosen in all.
-    Arguments are those of ``decide`` and ``in_line``; ``chosen``, ``tasks`` and ``pool`` are updated."""
+    Arguments are those of ``decide`` and ``in_line``; ``chosen``, ``tasks`` and the users' limits in ``pool`` are
+    updated."""
     waiting, processors, user, expected = tasks.waiting, tasks.processors, tasks.user, tasks.expected
     room_tasks, room_processors = pool.room_tasks, pool.room_processors
     first, window, spare = head.task, head.until - now, head.spare if mechanism == EASY else 0
