@@ -82,10 +82,10 @@ class _Board(NamedTuple):
     """Current placement of P parts on N nodes.
 
     Attributes:
-            pair: sum of the log slowdowns of both jobs beside each other, by their kinds, [K, K].
-            kinds: kind of each part's job, [P].
-            parts: the parts; ``parts.node`` is updated in place.
-            free: free GPUs of each node, updated in place, [N].
+        pair: sum of the log slowdowns of both jobs beside each other, by their kinds, [K, K].
+        kinds: kind of each part's job, [P].
+        parts: the parts; ``parts.node`` is updated in place.
+        free: free GPUs of each node, updated in place, [N].
     """
 
     pair: Floats

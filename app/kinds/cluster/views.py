@@ -77,9 +77,9 @@ class ReplayedReport(NamedTuple):
     """A run after a report.
 
     Attributes:
-            reported: state after the report.
-            judged: the same state with updated ceilings of GPUs.
-            allocation: allocation decided then, GPUs of J jobs on N nodes, [J, N].
+        reported: state after the report.
+        judged: the same state with updated ceilings of GPUs.
+        allocation: allocation decided then, GPUs of J jobs on N nodes, [J, N].
     """
 
     reported: ClusterState

@@ -85,8 +85,8 @@ def repeated_place(text: bytes, members: int = -1) -> str | None:
     Never raises. Above ``LONGEST_WALKED`` bytes the pointer is the member's name alone.
 
     Args:
-            text: a JSON document.
-            members: number of members that a decoder read, to skip the check quickly; −1: unknown.
+        text: a JSON document.
+        members: number of members that a decoder read, to skip the check quickly; −1: unknown.
     """
     if not more_names(text, members):
         return None

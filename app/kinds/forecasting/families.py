@@ -92,10 +92,10 @@ class Weights(NamedTuple):
     update, new.
 
     Attributes:
-            weight_ih, weight_hh: gates' weights of the inputs, [3N, F], and of the previous units, [3N, N].
-            bias_ih, bias_hh: gates' constants, [3N] each.
-            weight: output weights of units and last inputs, [H, N + F].
-            bias: constant of each output, [H].
+        weight_ih, weight_hh: gates' weights of the inputs, [3N, F], and of the previous units, [3N, N].
+        bias_ih, bias_hh: gates' constants, [3N] each.
+        weight: output weights of units and last inputs, [H, N + F].
+        bias: constant of each output, [H].
     """
 
     weight_ih: Floats

@@ -93,9 +93,9 @@ class FirstComeFirstServed(Dispatcher):
     """Dispatcher that serves the request that waited longest, with one variant, in batches up to one size.
 
     Args:
-            variant: position of the variant; None: the least accurate, assumed to be the fastest.
-            batch: position of the largest batch size used; −1: the largest of all.
-            name: name of the rule in decisions.
+        variant: position of the variant; None: the least accurate, assumed to be the fastest.
+        batch: position of the largest batch size used; −1: the largest of all.
+        name: name of the rule in decisions.
     """
 
     def __init__(self, variant: int | None = None, batch: int = -1, name: str = "first_come_first_served") -> None:
@@ -165,7 +165,7 @@ class Fixed(Scaler):
     """Scaler that keeps a constant number of servers of each class on.
 
     Args:
-            servers: number of servers of each class.
+        servers: number of servers of each class.
     """
 
     def __init__(self, servers: tuple[int, ...]) -> None:
@@ -181,8 +181,8 @@ class Utilisation(Scaler):
     those of the cheapest classes per request first.
 
     Args:
-            target: wanted share of the time, 0 to 1, that servers are busy.
-            variant: position of the variant whose seconds count, at its best batch; None: the most accurate.
+        target: wanted share of the time, 0 to 1, that servers are busy.
+        variant: position of the variant whose seconds count, at its best batch; None: the most accurate.
     """
 
     def __init__(self, target: float = BUSY_SHARE, variant: int | None = None) -> None:

@@ -123,7 +123,7 @@ def spread(variation: ArrayLike) -> Floats:
     by Wilson and Hilferty (1931).
 
     Args:
-            variation: squared coefficient of variation, [...]; above ``MOST_VARIATION`` that is used.
+        variation: squared coefficient of variation, [...]; above ``MOST_VARIATION`` that is used.
     """
     ninth = np.minimum(np.asarray(variation, np.float64), MOST_VARIATION)[..., None] / 9
     values = np.maximum(1 - ninth + EIGHTHS * np.sqrt(ninth), 0.0) ** 3

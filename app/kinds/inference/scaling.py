@@ -259,10 +259,10 @@ def waits(load: Floats, servers: Floats | Integers, seconds: Floats, control_sec
     """Return the seconds of waiting at the middle of each quarter of the requests, by how long they wait, [..., 4].
 
     Args:
-            load: requests per second over capacity, [...].
-            servers: number of servers that share the load.
-            seconds: seconds per batch, [...].
-            control_seconds: seconds until the number of servers is chosen again.
+        load: requests per second over capacity, [...].
+        servers: number of servers that share the load.
+        seconds: seconds per batch, [...].
+        control_seconds: seconds until the number of servers is chosen again.
     """
     below = np.minimum(load, 0.99)
     waiting = below ** (np.sqrt(2.0 * (servers + 1)) - 1)  # share of requests that wait
@@ -371,7 +371,7 @@ class Lookahead(Dispatcher):
     """Dispatcher that starts the batch of highest value, with that of the requests that wait and arrive afterwards.
 
     Args:
-            horizon: time for which arrivals count, as a share of the users' mean ``zero_at``.
+        horizon: time for which arrivals count, as a share of the users' mean ``zero_at``.
     """
 
     name = "lookahead"

@@ -184,7 +184,7 @@ def load(data: bytes) -> Scheduler:
     """Deserialise bytes that ``save`` returned.
 
     Raises:
-            IncompatibleArtifact: ``data`` is no artifact, or has another kind, format, or parts that don't fit.
+        IncompatibleArtifact: ``data`` is no artifact, or has another kind, format, or parts that don't fit.
     """
     version, header, arrays = parts(data)
     if version != str(FORMAT) or header.get("kind") != KIND or str(header.get("policy")) not in SCHEDULERS:

@@ -67,10 +67,10 @@ def describe(history: Seconds, user: Numbers, length: Numbers, size: Numbers) ->
     and the scaled logarithms of estimate and processors.
 
     Args:
-            history: history of ``Regression``.
-            user: index of the user; −1: unknown.
-            length: natural logarithm of the estimate in seconds, at least of ``SHORTEST``.
-            size: number of processors.
+        history: history of ``Regression``.
+        user: index of the user; −1: unknown.
+        length: natural logarithm of the estimate in seconds, at least of ``SHORTEST``.
+        size: number of processors.
     """
     weight, known = 1.0, (history[user, 0, SIZE] > 0.0) * 1.0
     every, equal, both = 1e-9 + 0.0 * length, SHRINKAGE + 0.0 * length, SHRINKAGE + 0.0 * length

@@ -111,7 +111,7 @@ def in_line(order: Indices, free: int, count: int, tasks: Tasks, pool: Pool, cho
     ``tasks`` and ``pool`` updated, in place.
 
     Returns:
-            First row that doesn't fit (−1: all fit), number of tasks chosen in all, and free processors left.
+        First row that doesn't fit (−1: all fit), number of tasks chosen in all, and free processors left.
     """
     waiting, processors, user = tasks.waiting, tasks.processors, tasks.user
     room_tasks, room_processors = pool.room_tasks, pool.room_processors
