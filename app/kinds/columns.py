@@ -199,7 +199,7 @@ def numbers(cells: Sequence[Any]) -> Floats:
         if not any(isinstance(cell, str) and "_" in cell for cell in cells):
             return np.array(cells, np.float64)
     except ValueError:
-        pass  # one at a time, to know which
+        pass  # the cells are converted one by one, as some are invalid
     return np.array([_number(cell) for cell in cells], np.float64)
 
 

@@ -195,8 +195,9 @@ def _shapes(place: Floats) -> Floats:
 
 
 def _lines(shapes: Floats, values: Floats, weight: Floats) -> tuple[Floats, Floats, Floats]:
-    """Fit weighted lines over shapes; return offset, slope (at most 0) and weighted mean square error, [J, S] each.
-    ``shapes`` is [J, S, P]; ``values`` and ``weight`` broadcast to it."""
+    """Fit P ``values`` of each of J jobs as offset + slope · shape for each of S shapes, by weighted least squares.
+    Return offset, slope (at most 0) and weighted mean square error, [J, S] each. ``shapes`` has the shapes' values at
+    the points, [J, S, P]; ``values`` and ``weight`` broadcast to it."""
     total = np.maximum(weight.sum(axis=-1), SMALLEST)
     middle, centre = (weight * shapes).sum(axis=-1) / total, (weight * values).sum(axis=-1) / total
     across, above = shapes - middle[..., None], values - centre[..., None]

@@ -146,8 +146,8 @@ class Deadlines(NamedTuple):
 
     Attributes:
         at: time, seconds since the cluster's start; ``NEVER``: no deadline, [J].
-        spread: standard deviation of the logarithm of actual over expected duration, [J].
-        worth: value of meeting it, relative to the speed of all jobs, [J].
+        spread: standard deviation of the natural logarithm of actual over expected duration, [J].
+        worth: value of meeting a deadline, relative to the speed of all jobs, [J].
     """
 
     at: Floats
@@ -185,8 +185,8 @@ class Outlook(Protocol):
         ...
 
     def loss_reduction(self, gpus: Integers, seconds: float) -> Floats:
-        """Return the fall of J jobs' loss within ``seconds``, as a fraction of its whole fall, on each of R numbers of
-        GPUs, ``gpus`` [R], [J, R]. It is 0 for numbers that a job can't use."""
+        """Return the fall, [J, R], of J jobs' loss within ``seconds``, as a fraction of its whole fall, on each of R
+        numbers of GPUs, ``gpus`` [R]. It is 0 for numbers that a job can't use."""
         ...
 
     def seconds_left(self, gpus: Integers) -> Floats:
@@ -299,7 +299,7 @@ class FreeGpus:
         none."""
         for count in range(size, len(self._nodes)):
             nodes = self._nodes[count]
-            while nodes and self.of[nodes[0]] != count:  # it has had so many, and has others now
+            while nodes and self.of[nodes[0]] != count:  # an outdated entry
                 heappop(nodes)
             if nodes:
                 return nodes[0]
@@ -374,8 +374,8 @@ def place(situation: Situation, wanted: TargetAllocation) -> Integers:
 
 def _place_jobs(situation: Situation, wanted: TargetAllocation) -> Integers:
     """Return the GPUs of each of J jobs on each of N nodes, [J, N], regardless of interference. Jobs whose number of
-    GPUs is unchanged keep their nodes while these have capacity. Others are packed, or take from the node with most
-    free GPUs first, in ``wanted.order``.
+    GPUs is unchanged keep their nodes while these have capacity. Others are packed if ``wanted.packed``; if not, or if
+    they can't be, they take GPUs from the nodes with most free GPUs first, in ``wanted.order``.
 
     Raises:
         ValueError: the allocation exceeds the GPUs of all nodes.

@@ -383,8 +383,8 @@ class Part(NamedTuple):
         return self.whole.goodput(gpus)[self.rows]
 
     def loss_reduction(self, gpus: Integers, seconds: float) -> Floats:
-        """Return the fall, 0 to 1, of the K jobs' loss within ``seconds`` on each of R numbers of GPUs, ``gpus`` [R],
-        [K, R]."""
+        """Return the fall, 0 to 1, [K, R], of the K jobs' loss within ``seconds`` on each of R numbers of GPUs,
+        ``gpus`` [R]."""
         return self.whole.loss_reduction(gpus, seconds)[self.rows]
 
     def seconds_left(self, gpus: Integers) -> Floats:

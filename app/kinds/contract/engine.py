@@ -184,7 +184,7 @@ class Snapshot:
         policies: champions by role.
         shadow: agent consulted in all runs without a shadow of their own.
         prior: data of similar workloads, from which its first decisions are predicted without a domain model
-            (``app.kinds.contract.kind.Prior``); None: predictions use the kind's constants.
+            (``app.kinds.contract.kind.Prior``); None: there are none, and the kind assumes an average workload.
         coming: forecast counts for the next hour by name of series; only series with recent counts.
         members: member workloads by name.
         rule: name of the rule that decides in place of agents and the default rule; empty: none.

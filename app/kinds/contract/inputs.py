@@ -95,7 +95,7 @@ def repeated_place(text: bytes, members: int = -1) -> str | None:
     except _NamedAgainError as error:
         return _duplicate_member(text) if len(text) <= LONGEST_WALKED else _pointer([error.name])
     except (ValueError, RecursionError):
-        return None  # left to its reader
+        return None  # whoever decodes ``text`` reports that it is invalid
     return None
 
 

@@ -125,7 +125,7 @@ class Views(Protocol):
     def hindsight(self, compiled: Any, history: RunHistory) -> Hindsight:
         """Return other policies' decisions for a run's reports; it may be slower than the other parts of a page.
 
-        By default, a text that the kind doesn't keep what this needs."""
+        By default it returns a text: the kind doesn't store the data that this needs."""
         return Hindsight([], NOT_KEPT)
 
     def workload(self, compiled: Any, learnt: Learnt) -> Sequence[Figure]:

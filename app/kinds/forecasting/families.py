@@ -83,7 +83,7 @@ def _before(values: Floats, origins: Integers, count: int) -> Floats:
 # Gated recurrent network over the last intervals (Cho et al., 2014), alone or on the residuals of an ARIMA model.
 
 
-WINDOW = 48  # intervals that it reads before each forecast
+WINDOW = 48  # intervals that the network reads up to each origin
 AT_ONCE = 2_000
 
 

@@ -14,9 +14,9 @@ from numpy.typing import ArrayLike, NDArray
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 DAY, WEEK = 86_400.0, 604_800.0
-DAILY, WEEKLY = 4, 3  # harmonics of the calendar
-DAYS = 7  # that are averaged over
-MEDIAN = 20.0  # counts, in units of a series of many
+DAILY, WEEKLY = 4, 3  # most harmonics of day and week in the calendar
+DAYS = 7  # days over which a seasonal feature averages
+MEDIAN = 20.0  # median count in units of a series with large counts
 
 
 class Series(NamedTuple):

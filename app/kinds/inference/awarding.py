@@ -85,7 +85,7 @@ def layouts(layout: Layout) -> Mapping[str, Layout | Client]:
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
-CHARGE = 0.3  # of the quality that a server could give in the same time, were every request answered at once
+CHARGE = 0.3  # share of the quality that a server would achieve in the same time if requests never waited
 LEAST = 0.05  # least share of a user in all requests, and least value relative to a mean user's request
 
 

@@ -107,7 +107,8 @@ class Dynamics:
         return Prediction(self.paces(layout, recent) * seconds, self.counts(recent.arrived) / width(layout))
 
     def paces(self, layout: Layout, recent: Transitions) -> Floats:
-        """Return the ratio of mean seconds per batch to those of the domain model, after adaptation, [B, C, V, K]."""
+        """Return the adapted ratio of mean seconds per batch to the domain model's, by run, server class, variant and
+        batch size, [B, C, V, K]."""
         kinds, batch = kinds_of_batches(layout), len(recent.batch)
         pace = adapted(self.start, self.rates, examples(layout, recent), self.steps)
         log = predicted(pace, np.broadcast_to(kinds, (batch, *kinds.shape)))

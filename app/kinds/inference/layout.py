@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 Integers = NDArray[np.int64]
 LARGEST_AGE = 2.0  # in units of the age at which an answer is worth nothing
-PIECES = 16  # in which quality falls from all to nothing, where it is tabulated
+PIECES = 16  # linear pieces in which the fall of quality is tabulated
 WAIT = 0
 """Action that starts nothing, or leaves the servers as they are."""
 

@@ -48,7 +48,7 @@ def choose_by(policy: QueuePolicy, situation: QueueSituation, spec: Spec) -> Cho
 # Deviations of a queue from its plan.
 
 
-FAR = 0.05  # of a plan's length: tasks that end so much later or earlier than planned make a new plan worth its while
+FAR = 0.05  # deviation of a task from its planned times, as a share of the plan's length, that causes a new plan
 SHOWN = 3
 
 

@@ -118,7 +118,7 @@ class QueueSituation:
         child_of = np.repeat(np.arange(len(edges)), np.diff(start))
         if (parents >= child_of).any():
             return graph(start, parents)
-        edge = np.argsort(parents, kind="stable")  # every task stands behind its parents: nothing is to be sorted
+        edge = np.argsort(parents, kind="stable")  # every task comes after its parents: the order is topological
         child_start = np.concatenate([[0], np.cumsum(np.bincount(parents, minlength=len(edges)))]).astype(np.int64)
         return Graph(start, parents, child_start, child_of[edge], edge, np.arange(len(edges)))
 
