@@ -282,9 +282,9 @@ def _first(value: Floats, sizes: Integers) -> Floats:
 
 
 def _initial_positions(situation: Situation, sizes: Integers, first: Floats, level: Integers) -> Integers:
-    """Return the initial position in ``sizes`` of each of J jobs, [J]. It is that of its minimum in order of urgency, 0
-    for the least urgent level, −1 if the job is excluded. Ties in urgency go to the larger ``first`` [J]. Jobs larger
-    than the cluster don't block others."""
+    """Return the initial position in ``sizes`` of each of J jobs, [J]. It is 0 for the least urgent level, and that of
+    the job's minimum for others, in order of urgency until one doesn't fit; then −1: the job gets nothing. Ties in
+    urgency go to the larger ``first`` [J]. Jobs larger than the cluster don't block others."""
     early = (level < level.max(initial=0)) | (level == LATE)
     at = np.where(early & (situation.jobs.minimum <= situation.gpus), (sizes > 0).argmax(axis=1), 0)
     order = np.lexsort((-first, level))
@@ -328,8 +328,8 @@ def usual_seconds(situation: Situation, each: Floats) -> Floats:
 
 def in_time(situation: Situation, sizes: Integers, weight: Floats, constants: Constants) -> Floats | None:
     """Return the value of each of K ``sizes`` to each of J jobs for meeting deadlines, [J, K]; None: no job has a
-    deadline. It is the probability of being in time, times ``worth``, times the usual speed of all jobs together;
-    ``weight``: [J]."""
+    deadline. It is the probability of being in time, times the deadline's ``worth``, times the value of all jobs at
+    usual speed and mean ``weight`` [J]."""
     due, jobs = situation.deadlines, situation.jobs
     if due is None:
         return None

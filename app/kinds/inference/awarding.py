@@ -157,7 +157,7 @@ class Together:
         self.name = "per_user: " + ", ".join(dict.fromkeys((one or rule).name for _, one in self._members))
 
     def act(self, situation: Situation) -> Choice:
-        """Choose the action of each of B runs, [B], to which the users' offers and votes lead.
+        """Combine the offers and votes of the users' agents to one action for each of B runs, [B], by ``award``.
 
         Raises:
             IllegalAction: an agent chose a masked action.

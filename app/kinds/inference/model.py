@@ -177,9 +177,10 @@ class Recent(NamedTuple):
 
 
 def correct_rates(usual: Floats, recent: Recent, numbers: Floats) -> Floats:
-    """Return the profile's rates ``usual``, corrected by recent deviation and change: requests per second, at least 0.
+    """Return the profile's rates ``usual`` plus a share of the recent deviation from the profile, of the profile's
+    change since, and of the recent change: requests per second, at least 0.
 
-    ``numbers``: forecast coefficients, [..., 17]."""
+    ``numbers``: forecast coefficients, [..., 17], of which ``WEIGHT``, ``LAG`` and ``TREND`` are the three shares."""
     weight, lag, trend = (numbers[..., column] for column in (WEIGHT, LAG, TREND))
     level = usual + weight * (recent.rate - usual) + lag * (usual - recent.usual)
     return np.asarray(np.maximum(level + trend * (recent.rate - recent.slow), 0.0))

@@ -457,7 +457,7 @@ class _Ways(NamedTuple):
 
 
 def _candidate_mask(layout: Layout, each: ExpectedResults, legal: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Return a mask of the starts to compare, [B, U·V·K]: all legal ones, or those of most quality per second."""
+    """Return a mask of the starts to compare, [B, U·V·K]: all legal ones; of many, those of most quality a second."""
     users, variants, batches = layout.shape
     most = max(WORK // (variants * min(batches, MOST_SIZES_AHEAD) * users * len(POINTS)), 8)
     if layout.dispatches <= most:
