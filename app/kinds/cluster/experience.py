@@ -192,8 +192,8 @@ def rate(initial: float, batch: float, seconds: float, noise_scale: float) -> fl
 
 
 def limit_experience(experience: dict[str, ApplicationMeasurements], there: Iterable[str]) -> Experience:
-    """Cut ``experience`` in place to ``MOST_APPLICATIONS``, and return it. Applications that no present job has
-    (``there``: names of those that one has) are removed first, and older before newer ones."""
+    """Cut ``experience`` in place to ``MOST_APPLICATIONS``, and return it. Applications whose names are not in
+    ``there``, those of the present jobs, are removed first, and older before newer ones."""
     spare = len(experience) - MOST_APPLICATIONS
     if spare <= 0:
         return experience
