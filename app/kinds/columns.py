@@ -91,7 +91,8 @@ def number(
 
 
 def time(name: str, *, required: bool = False) -> Column:
-    """Return a column of ascending times: seconds or RFC 3339 in UTC, as whole microseconds; −1: invalid cell."""
+    """Return a column of ascending times, given in seconds or as RFC 3339 in UTC, as whole microseconds; −1: invalid
+    cell."""
     text = "Seconds since 1970 or another origin, or RFC 3339 in UTC."
     return Column(
         name,
@@ -137,7 +138,7 @@ _NAME = {"type": "string", "minLength": 1, "maxLength": MAXIMUM_NAME}
 
 
 def name(name: str, book: str, text: str = "", *, required: bool = False) -> Column:
-    """Return a column of names that the execution introduces, as positions in its ``book``; −1: invalid cell."""
+    """Return a column of names that an execution introduces, as positions in the book named ``book``; −1: invalid."""
     return Column(
         name,
         str,
@@ -150,9 +151,9 @@ def name(name: str, book: str, text: str = "", *, required: bool = False) -> Col
 
 
 def names(name: str, book: str, most: int, text: str = "", *, required: bool = False) -> Column:
-    """Return a column with up to ``most`` names in each cell, which the execution introduces.
+    """Return a column with up to ``most`` names per cell, which an execution introduces.
 
-    Its values are positions in ``book``, [n, most] for n rows; −1: unused place, −2: invalid."""
+    Its values are positions in the book named ``book``, [n, most] for n rows; −1: unused place, −2: invalid."""
 
     def values(cells: Sequence[Any], books: Books) -> Values:
         found = np.full((len(cells), most), -1)
@@ -198,7 +199,7 @@ def numbers(cells: Sequence[Any]) -> Floats:
         if not any(isinstance(cell, str) and "_" in cell for cell in cells):
             return np.array(cells, np.float64)
     except ValueError:
-        pass  # one at a time, to know which
+        pass  # the cells are converted one by one, as some are invalid
     return np.array([_number(cell) for cell in cells], np.float64)
 
 
@@ -301,8 +302,8 @@ def all_columns(forms: Sequence[Form]) -> dict[str, Column]:
 
 
 def struct(name: str, columns: Iterable[Column], required: Collection[str] = ()) -> type[msgspec.Struct]:
-    """Create a msgspec type of a JSON object with these columns, None if left out unless in ``required``; it forbids
-    unknown fields."""
+    """Return a msgspec type of a JSON object with a field per column, which rejects unknown fields. A field may be left
+    out (None) unless ``required`` names it."""
     needed: list[Any] = [(column.name, column.json) for column in columns if column.name in required]
     others = [(column.name, column.json | None, None) for column in columns if column.name not in required]
     return msgspec.defstruct(name, needed + others, forbid_unknown_fields=True)
@@ -335,7 +336,7 @@ class _Echo:
 
 
 def csv_writer() -> Callable[[Iterable[object]], str]:
-    """Return a function that formats cells as one line of CSV with line end; text is escaped, quoted where needed."""
+    """Return a function that formats cells as a line of CSV with a line end, and applies ``escape_formula`` to text."""
     write: Any = csv.writer(_Echo()).writerow  # ends lines by \r\n, so that it quotes both
     return lambda cells: write(
         [escape_formula(one) if isinstance(one, str) and not one.isalnum() else one for one in cells]

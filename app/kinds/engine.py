@@ -342,7 +342,8 @@ class Engine:
             ]
 
     def _fall_back(self, compiled: Compiled, one: Pending, failure: str, now: datetime) -> EncodedDecision | Exception:
-        """Return the heuristic's decision after an agent failed, else one to hold, else the exception of holding."""
+        """Return the heuristic's decision in place of a failed agent's; if it fails too, a decision that keeps the
+        allocation; if that can't be made either, the exception."""
         if compiled.agent is not None:
             spare = DecidedBy("fallback", compiled.heuristic, "fallback", f"{failure};")
             try:
@@ -444,7 +445,8 @@ class Engine:
         return msgspec.Raw(msgspec.json.encode(stored))
 
     def restore(self, stored: list[Any]) -> RunMemory:
-        """Return the state from the decoded JSON of ``serialise``; may raise what ``Serving.unpack`` does."""
+        """Return the state from the decoded JSON of ``serialise``; raises any exception that
+        ``Serving.unpack`` raises."""
         own, *remembered = stored
         return RunMemory(self.serving.unpack(own), artifact.restored(remembered[0]) if remembered else artifact.NOTHING)
 

@@ -350,13 +350,14 @@ One = Callable[[bytes | msgspec.Raw, int], Sample | Refused]
 
 
 class NdjsonReader:
-    """Reads a body of executions in JSON, one per line, each by ``one``."""
+    """Reads a body of executions in JSON, one per line; ``one`` reads each."""
 
     def __init__(self, one: One) -> None:
         self._one = one
 
     def read(self, blocks: Iterator[bytes]) -> Iterator[Sample | Refused]:
-        """Yield each line's execution or its refusal, in order, without blank lines; raises what ``one`` raises."""
+        """Yield each line's execution or its refusal, in order, without blank lines; raises the exceptions of
+        ``one``."""
         before = 0
         for block in blocks:
             for number, line in filled_lines(block, before):
@@ -372,7 +373,7 @@ _samples = msgspec.json.Decoder(_Samples)
 
 
 class JsonReader:
-    """Reads a JSON document ``{"samples": […]}`` of executions, each by ``one``.
+    """Reads a JSON document ``{"samples": […]}`` of executions; ``one`` reads each.
 
     It holds the whole body in memory; the caller bounds its size."""
 
@@ -570,7 +571,7 @@ class ReportCodec(SampleCodec, ABC):
         return np.frombuffer(data, "<f8").reshape(-1, self.width)
 
     def summary(self, data: bytes) -> Mapping[str, Any]:
-        """Return what lists show of an execution's stored bytes: its duration, ``seconds``."""
+        """Return the summary in lists of an execution's stored bytes: its duration, ``seconds``."""
         return {"seconds": self.seconds(self.unpack(data))}
 
     def pack(self, name: str, line: int, table: Floats) -> Sample:
@@ -578,7 +579,8 @@ class ReportCodec(SampleCodec, ABC):
         return tabular(name, line, table, {"seconds": self.seconds(table)})
 
     def sample(self, data: bytes | msgspec.Raw, number: int) -> Sample | Refused:
-        """Read an execution from its JSON, or its refusal with the first issue; ``number``: its number in the body."""
+        """Return the execution that JSON ``data`` holds, or its refusal with the first issue; ``number``: place in the
+        body."""
         try:
             body = self.body.decode(data)
         except MALFORMED as error:

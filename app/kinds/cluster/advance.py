@@ -1,4 +1,4 @@
-"""The state of a cluster run after a report: validates the report, passes time, applies ends, node changes and
+"""The state of a cluster run after a report: the report's validation, passage of time, ended jobs, node changes and
 arrivals."""
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ def check(layout: Layout, state: ClusterState, report: ClusterReport) -> None:
 
 
 def _since(state: ClusterState, report: ClusterReport) -> dict[str, float]:
-    """Map each job's name to its submission time, seconds since the run's start; without jobs submitted now without a
-    time."""
+    """Map the name of each present or newly submitted job to its submission time, seconds since the run's start. New
+    jobs whose report states no time are left out."""
     said = {job.job: job.at for job in report.submitted if job.at is not None}
     return said | dict(zip(state.names, state.jobs.submitted.tolist(), strict=True))
 

@@ -75,8 +75,8 @@ class ApplicationMeasurements(NamedTuple):
 
     @property
     def parameters(self) -> Floats | None:
-        """Fitted parameters of the throughput model (α and β of three costs, and γ), [7]; None without a measured
-        step."""
+        """Parameters of the throughput model fitted to the measured steps, as ``JobStatistics.seconds``, [7]; None
+        without a measured step."""
         if not self.places:
             return None
         return _fit_parameters(tuple((*one[:3], _step(one.seconds), _step(one.computing)) for one in self.places))
@@ -192,8 +192,8 @@ def rate(initial: float, batch: float, seconds: float, noise_scale: float) -> fl
 
 
 def limit_experience(experience: dict[str, ApplicationMeasurements], there: Iterable[str]) -> Experience:
-    """Cut ``experience`` in place to ``MOST_APPLICATIONS``, and return it. Applications not in ``there``, the names
-    present, are removed first, and older before newer ones."""
+    """Cut ``experience`` in place to ``MOST_APPLICATIONS``, and return it. Applications whose names are not in
+    ``there``, those of the present jobs, are removed first, and older before newer ones."""
     spare = len(experience) - MOST_APPLICATIONS
     if spare <= 0:
         return experience

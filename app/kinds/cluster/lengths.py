@@ -27,16 +27,16 @@ POINTS = 24
 """Most points kept of a curve; when full, every second is dropped."""
 SMALLEST = 1e-12
 RECENT = 3.0
-"""A point's weight halves with each 1/``RECENT`` of the number of points by which it precedes the last."""
+"""A point's weight halves for each 1/``RECENT`` of the curve's points that come after it."""
 OFFSETS = (0.02, 0.05, 0.1, 0.15, 0.25, 0.4, 0.6, 1.0, 2.0)
 POWERS = (0.25, 0.5, 1.0)
 SCALES = (0.05, 0.1, 0.25, 0.5, 1.0)
 FEWEST = 4
 """Fewest points for the parametric family."""
 ASTRAY = 0.5
-"""Standard deviation of a job's final value about its parametric prediction, as a fraction of what it has gained so
-far, when e times as many iterations are to come: learning rates drop, and curves change shape. With it 90 % intervals
-hold for nine tenths of the development curves of ``benchmarks.cluster_convergence``, on average over applications."""
+"""Standard deviation of a job's final value about its parametric prediction, as a fraction of its gain so far, per unit
+of ln(last iteration / present iteration): learning rates drop, and curves change shape. With it 90 % intervals hold for
+nine tenths of the development curves of ``benchmarks.cluster_convergence``, on average over applications."""
 
 
 class LearningCurves(NamedTuple):
@@ -195,8 +195,9 @@ def _shapes(place: Floats) -> Floats:
 
 
 def _lines(shapes: Floats, values: Floats, weight: Floats) -> tuple[Floats, Floats, Floats]:
-    """Fit weighted lines over shapes; return offset, slope (at most 0) and weighted mean square error, [J, S] each.
-    ``shapes`` is [J, S, P]; ``values`` and ``weight`` broadcast to it."""
+    """Fit P ``values`` of each of J jobs as offset + slope · shape for each of S shapes, by weighted least squares.
+    Return offset, slope (at most 0) and weighted mean square error, [J, S] each. ``shapes`` has the shapes' values at
+    the points, [J, S, P]; ``values`` and ``weight`` broadcast to it."""
     total = np.maximum(weight.sum(axis=-1), SMALLEST)
     middle, centre = (weight * shapes).sum(axis=-1) / total, (weight * values).sum(axis=-1) / total
     across, above = shapes - middle[..., None], values - centre[..., None]

@@ -130,8 +130,8 @@ class ClusterModel:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
-        """Deserialise what ``to_bytes`` returned. Raises IncompatibleModel if ``data`` is no such model, or has another
-        format version."""
+        """Deserialise bytes that ``to_bytes`` returned. Raises IncompatibleModel if ``data`` is no such model, or has
+        another format version."""
         try:
             header, arrays = read_tensors(data)
             version = header.get("format")

@@ -271,8 +271,8 @@ class BelievedOutlook:
         self._batch = np.where(records.batch > 0, records.batch, np.nan).astype(np.float64)
 
     def update_seconds(self) -> Floats:
-        """Return seconds per unit of work of J jobs on 0 to G GPUs, [J, G + 1]; infinite where a job can't use so
-        many."""
+        """Return seconds per unit of work of J jobs on 0 to G GPUs, [J, G + 1]; infinite for numbers that a job can't
+        use."""
         every = np.broadcast_to(np.arange(self._gpus + 1), (len(self._application), self._gpus + 1))
         return self._seconds(every)
 
@@ -281,8 +281,8 @@ class BelievedOutlook:
         return self._remaining_work
 
     def goodput(self, gpus: Integers) -> Floats:
-        """Return units of work per second of J jobs on R numbers of GPUs ``gpus`` [R], [J, R]; 0 where a job can't use
-        so many."""
+        """Return units of work per second, [J, R], of J jobs on each of R numbers of GPUs, ``gpus`` [R]; 0 for numbers
+        that a job can't use."""
         every = np.broadcast_to(gpus, (len(self._application), len(gpus)))
         return np.asarray(1.0 / self._seconds(every), np.float64)
 
@@ -303,8 +303,8 @@ class BelievedOutlook:
         return np.asarray(1.0 / (done[:, None] + 1.0) - 1.0 / (after + 1.0), np.float64)
 
     def seconds_left(self, gpus: Integers) -> Floats:
-        """Return seconds to completion of J jobs on K numbers of GPUs each, ``gpus`` [J, K], [J, K]; infinite if not
-        usable."""
+        """Return seconds to completion, [J, K], of J jobs on their K numbers of GPUs, ``gpus`` [J, K]; infinite for
+        numbers that a job can't use."""
         return np.asarray(self._seconds(gpus) * self._remaining_work[:, None], np.float64)
 
     def worth(self, power: float) -> Floats:
@@ -489,8 +489,8 @@ class BelievedOutlook:
         return np.where(np.isfinite(done), usual * np.clip(1.0 - done, 0.0, 1.0), rest)
 
     def _seconds(self, gpus: Integers) -> Floats:
-        """Return seconds per unit of work of J jobs on ``gpus`` [J, K], [J, K]; infinite where a job can't use so
-        many."""
+        """Return seconds per unit of work, [J, K], of J jobs on their K numbers of GPUs, ``gpus`` [J, K]; infinite for
+        numbers that a job can't use."""
         several = np.clip(gpus, 1, self._gpus)
         seconds = self._beliefs.step_seconds(self._application, self._batch, several)
         with np.errstate(divide="ignore"):

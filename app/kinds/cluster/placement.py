@@ -79,8 +79,14 @@ def beside_others(neighbours: Neighbours, capacity: Integers, held: Integers, be
 
 
 class _Board(NamedTuple):
-    """Current placement of P parts on N nodes; ``parts.node`` [P] and the free GPUs ``free`` [N] are updated in
-    place."""
+    """Current placement of P parts on N nodes.
+
+    Attributes:
+        pair: sum of the log slowdowns of both jobs beside each other, by their kinds, [K, K].
+        kinds: kind of each part's job, [P].
+        parts: the parts; ``parts.node`` is updated in place.
+        free: free GPUs of each node, updated in place, [N].
+    """
 
     pair: Floats
     kinds: Integers
@@ -140,8 +146,8 @@ class Deadlines(NamedTuple):
 
     Attributes:
         at: time, seconds since the cluster's start; ``NEVER``: no deadline, [J].
-        spread: standard deviation of the logarithm of actual over expected duration, [J].
-        worth: value of meeting it, relative to the speed of all jobs, [J].
+        spread: standard deviation of the natural logarithm of actual over expected duration, [J].
+        worth: value of meeting a deadline, relative to the speed of all jobs, [J].
     """
 
     at: Floats
@@ -150,7 +156,7 @@ class Deadlines(NamedTuple):
 
     def chance(self, now: float, seconds: Floats) -> Floats:
         """Return the probability, [J, K], that J jobs which take ``seconds`` [J, K] from ``now`` meet their deadlines.
-        It is about 0 for jobs without a deadline. The logarithm of the duration is taken as logistic."""
+        It is about 0 for jobs without a deadline. The natural logarithm of the duration has a logistic distribution."""
         left = np.where(self.at < NEVER, self.at - now, 0.0)[:, None]
         scale = np.maximum(self.spread, LEAST_SPREAD)[:, None] * LOGISTIC
         ratio = np.log(np.maximum(left, TINY)) - np.log(np.clip(seconds, TINY, LONGEST))
@@ -165,8 +171,8 @@ class Outlook(Protocol):
     work is a sample, a step or a GPU-second. Values are computed when a rule calls for them."""
 
     def update_seconds(self) -> Floats:
-        """Return seconds per unit of work of J jobs on 0 to G GPUs, [J, G + 1]; infinite where a job can't use so
-        many."""
+        """Return seconds per unit of work of J jobs on 0 to G GPUs, [J, G + 1]; infinite for numbers that a job can't
+        use."""
         ...
 
     def updates(self) -> Floats:
@@ -174,25 +180,25 @@ class Outlook(Protocol):
         ...
 
     def goodput(self, gpus: Integers) -> Floats:
-        """Return units of work per second of J jobs on R numbers of GPUs ``gpus`` [R], [J, R]; 0 where a job can't use
-        so many."""
+        """Return units of work per second, [J, R], of J jobs on each of R numbers of GPUs, ``gpus`` [R]; 0 for numbers
+        that a job can't use."""
         ...
 
     def loss_reduction(self, gpus: Integers, seconds: float) -> Floats:
-        """Return the fall of J jobs' loss within ``seconds``, as a fraction of its whole fall, on R numbers of GPUs,
-        [J, R]. It is 0 where a job can't use so many GPUs."""
+        """Return the fall, [J, R], of J jobs' loss within ``seconds``, as a fraction of its whole fall, on each of R
+        numbers of GPUs, ``gpus`` [R]. It is 0 for numbers that a job can't use."""
         ...
 
     def seconds_left(self, gpus: Integers) -> Floats:
-        """Return seconds to completion of J jobs on K numbers of GPUs each, ``gpus`` [J, K], [J, K]; infinite if not
-        usable."""
+        """Return seconds to completion, [J, K], of J jobs on their K numbers of GPUs, ``gpus`` [J, K]; infinite for
+        numbers that a job can't use."""
         ...
 
 
 def seconds_by_table(outlook: Outlook, gpus: Integers) -> Floats:
     """Return the seconds to completion, [J, K], of each of J jobs on each of its K numbers of GPUs, ``gpus`` [J, K].
 
-    They are ``update_seconds`` × ``updates`` of ``outlook``, infinite where a job can't use so many GPUs. Raises
+    They are ``update_seconds`` × ``updates`` of ``outlook``, infinite for numbers that a job can't use. Raises
     IndexError if a number of GPUs is beyond the outlook's table."""
     with np.errstate(invalid="ignore"):
         left = np.take_along_axis(outlook.update_seconds(), gpus, axis=1) * outlook.updates()[:, None]
@@ -293,7 +299,7 @@ class FreeGpus:
         none."""
         for count in range(size, len(self._nodes)):
             nodes = self._nodes[count]
-            while nodes and self.of[nodes[0]] != count:  # it has had so many, and has others now
+            while nodes and self.of[nodes[0]] != count:  # an outdated entry
                 heappop(nodes)
             if nodes:
                 return nodes[0]
@@ -368,8 +374,8 @@ def place(situation: Situation, wanted: TargetAllocation) -> Integers:
 
 def _place_jobs(situation: Situation, wanted: TargetAllocation) -> Integers:
     """Return the GPUs of each of J jobs on each of N nodes, [J, N], regardless of interference. Jobs whose number of
-    GPUs is unchanged keep their nodes while these have capacity. Others are packed, or take from the node with most
-    free GPUs first, in ``wanted.order``.
+    GPUs is unchanged keep their nodes while these have capacity. Others are packed if ``wanted.packed``; if not, or if
+    they can't be, they take GPUs from the nodes with most free GPUs first, in ``wanted.order``.
 
     Raises:
         ValueError: the allocation exceeds the GPUs of all nodes.
@@ -393,8 +399,9 @@ def _place_jobs(situation: Situation, wanted: TargetAllocation) -> Integers:
 
 
 def _most_free_first(row: Integers, missing: int, free: list[int]) -> None:
-    """Fill one job's ``row`` [N] in place with ``missing`` GPUs, from the nodes with most GPUs ``free``, also
-    updated."""
+    """Add ``missing`` GPUs to one job's ``row`` [N] from the nodes with most GPUs ``free`` first, and take them from
+    ``free``, both in place. Precondition: the nodes have at least ``missing`` GPUs free in all; otherwise it never
+    returns."""
     while missing:
         most = max(free)
         node = free.index(most)

@@ -122,20 +122,20 @@ class AllAtOnce:
 
 
 class Network(AllAtOnce, NetworkPolicy):
-    """Neural network that weighs each job by its observation."""
+    """Neural network that chooses the factor on each job's weight from its observation."""
 
 
 class Table(AllAtOnce, TablePolicy):
-    """Table of action values that weighs each job by its observation."""
+    """Table of action values that chooses the factor on each job's weight from its observation."""
 
 
 FAMILIES: Families = {"network": Network, "table": Table}
 
 
 def factors(policy: Published, observation: Floats) -> Floats:
-    """Return the factor on the weight of each of J jobs by ``policy``, for ``observation`` [J, F], [J]. It is the
-    geometric mean of ``FACTORS`` under the softmax of the action values: the most likely action alone would alternate
-    between decisions, with a restart each time. Without action values it is the chosen action's factor."""
+    """Return the factor on the weight of each of J jobs, [J], by ``policy`` from their ``observation`` [J, F]. It is
+    the geometric mean of ``FACTORS`` under the softmax of the action values: the most likely action alone would
+    alternate between decisions, with a restart each time. Without action values it is the chosen action's factor."""
     view = View(observation.astype(np.float32), np.ones((len(observation), len(FACTORS)), np.bool_))
     choice = policy.act(PolicySituation(None, None, view))
     if choice.values is None:

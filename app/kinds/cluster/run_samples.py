@@ -136,7 +136,7 @@ def steps(reports: Sequence[Report], members: Sequence[str] = ()) -> list[Row]:
             computing = computing / parts
         told = {"gpus": gpus, "seconds": seconds, "beside": [*beside], "application": application, "batch": batch}
         each = (("nodes", one.get("nodes"), gpus), ("computing", computing, seconds))
-        rows.append(told | {name: value for name, value, most in each if value and value <= most})  # else it is wrong
+        rows.append(told | {name: value for name, value, most in each if value and value <= most})  # others are wrong
     return rows
 
 

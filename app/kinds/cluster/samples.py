@@ -349,8 +349,9 @@ class ClusterSamples(RowCodec):
     execution: ClassVar[type[ExecutionBase]] = ClusterExecution
 
     def unpack(self, data: bytes) -> Content:
-        """Deserialise steps, curves and arrivals; raise as ``unpack`` does if ``data`` is damaged. Steps on fewer
-        nodes than their GPUs need, which older versions accepted, get the smallest possible number of nodes."""
+        """Deserialise steps, curves and arrivals; raise SafetensorError, ValueError or KeyError if ``data`` is damaged.
+        Steps on fewer nodes than their GPUs need, which older versions accepted, get the smallest possible number of
+        nodes."""
         found = unpack(data)
         steps = found.steps.copy()
         steps[:, NODES] = np.maximum(steps[:, NODES], np.ceil(steps[:, GPUS] / self.layout.capacity.max()))

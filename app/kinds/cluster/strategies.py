@@ -102,11 +102,11 @@ FLOOR = 1e-3
 
 
 def goodput(situation: Situation) -> TargetAllocation:
-    """Rule that maximises the harmonic mean of the jobs' speedups over their fair shares.
+    """Maximise the harmonic mean of the jobs' speedups over their fair shares.
 
-    A job whose nodes would change counts less, by the time its restarts have cost. Sizes are powers of two up to a
-    node, or whole nodes, so that all combinations can be placed. Dynamic programming over jobs finds the optimum among
-    these; Pollux uses a genetic algorithm."""
+    The speedup of a job whose nodes would change is reduced by the share of its time that restarts cost. Sizes are
+    powers of two up to a node, or whole nodes, so that all combinations can be placed. Dynamic programming over jobs
+    finds the optimum among these; Pollux uses a genetic algorithm."""
     sizes = fitting(situation.capacity)
     cost = 1.0 / (speedups(situation, sizes) + FLOOR)
     positions = least(cost, sizes, situation.gpus)
@@ -282,9 +282,9 @@ def _first(value: Floats, sizes: Integers) -> Floats:
 
 
 def _initial_positions(situation: Situation, sizes: Integers, first: Floats, level: Integers) -> Integers:
-    """Return the initial position in ``sizes`` of each of J jobs, [J]. It is that of its minimum in order of urgency, 0
-    for the least urgent level, −1 if the job is excluded. Ties in urgency go to the larger ``first`` [J]. Jobs larger
-    than the cluster don't block others."""
+    """Return the initial position in ``sizes`` of each of J jobs, [J]. It is 0 for the least urgent level, and that of
+    the job's minimum for others, in order of urgency until one doesn't fit; then −1: the job gets nothing. Ties in
+    urgency go to the larger ``first`` [J]. Jobs larger than the cluster don't block others."""
     early = (level < level.max(initial=0)) | (level == LATE)
     at = np.where(early & (situation.jobs.minimum <= situation.gpus), (sizes > 0).argmax(axis=1), 0)
     order = np.lexsort((-first, level))
@@ -316,8 +316,8 @@ def values(situation: Situation, sizes: Integers, weight: Floats, constants: Con
 
 
 def usual_seconds(situation: Situation, each: Floats) -> Floats:
-    """Return the seconds left of each of J jobs on an equal share, else the least of ``each`` [J, K], [J]; 0:
-    unknown."""
+    """Return the seconds left, [J], of each of J jobs on an equal share of the GPUs; where none is usable, the least of
+    ``each`` [J, K], its seconds left on K numbers of GPUs; 0: unknown."""
     count, shares = len(situation.jobs.requested), fitting(situation.capacity)
     shares = shares[(shares > 0) & (shares <= max(1, situation.gpus // max(1, count)))]
     usual = situation.outlook.seconds_left(np.broadcast_to(shares, (count, len(shares))))
@@ -328,8 +328,8 @@ def usual_seconds(situation: Situation, each: Floats) -> Floats:
 
 def in_time(situation: Situation, sizes: Integers, weight: Floats, constants: Constants) -> Floats | None:
     """Return the value of each of K ``sizes`` to each of J jobs for meeting deadlines, [J, K]; None: no job has a
-    deadline. It is the probability of being in time, times ``worth``, times the usual speed of all jobs together;
-    ``weight``: [J]."""
+    deadline. It is the probability of being in time, times the deadline's ``worth``, times the value of all jobs at
+    usual speed and mean ``weight`` [J]."""
     due, jobs = situation.deadlines, situation.jobs
     if due is None:
         return None
@@ -340,7 +340,8 @@ def in_time(situation: Situation, sizes: Integers, weight: Floats, constants: Co
 
 
 def places(seconds: Floats, scaling: float = USUAL.scaling) -> Floats:
-    """Return the marginal value of a second less of each of J jobs, by the number of jobs it delays, [J].
+    """Return the value of ending each of J jobs a second earlier, which grows with the number of jobs that it delays,
+    [J].
 
     If speed grows as GPUs to the power of ``scaling``, and no jobs arrive, it is (iᶜ − (i − 1)ᶜ)^{1/c} for the job with
     the i-th longest ``seconds`` left [J], with c = 1/(1 − scaling) (Berg, Vesilo and Harchol-Balter, “heSRPT: Parallel
@@ -368,8 +369,8 @@ class Part(NamedTuple):
     rows: Integers
 
     def update_seconds(self) -> Floats:
-        """Return seconds per unit of work of the K jobs on 0 to G GPUs, [K, G + 1]; infinite where a job can't use so
-        many."""
+        """Return seconds per unit of work of the K jobs on 0 to G GPUs, [K, G + 1]; infinite for numbers that a job
+        can't use."""
         return self.whole.update_seconds()[self.rows]
 
     def updates(self) -> Floats:
@@ -377,17 +378,18 @@ class Part(NamedTuple):
         return self.whole.updates()[self.rows]
 
     def goodput(self, gpus: Integers) -> Floats:
-        """Return units of work per second of the K jobs on R numbers of GPUs ``gpus`` [R], [K, R]; 0 where not
-        usable."""
+        """Return units of work per second, [K, R], of the K jobs on each of R numbers of GPUs, ``gpus`` [R]; 0 for
+        numbers that a job can't use."""
         return self.whole.goodput(gpus)[self.rows]
 
     def loss_reduction(self, gpus: Integers, seconds: float) -> Floats:
-        """Return the fall, 0 to 1, of the K jobs' loss within ``seconds`` on R numbers of GPUs ``gpus`` [R], [K, R]."""
+        """Return the fall, 0 to 1, [K, R], of the K jobs' loss within ``seconds`` on each of R numbers of GPUs,
+        ``gpus`` [R]."""
         return self.whole.loss_reduction(gpus, seconds)[self.rows]
 
     def seconds_left(self, gpus: Integers) -> Floats:
-        """Return seconds to completion of the K jobs on R numbers of GPUs each, ``gpus`` [K, R], [K, R]; infinite if
-        not usable."""
+        """Return seconds to completion, [K, R], of the K jobs on their R numbers of GPUs, ``gpus`` [K, R]; infinite for
+        numbers that a job can't use."""
         every = np.zeros((self.jobs, gpus.shape[1]), np.int64)
         every[self.rows] = gpus
         return self.whole.seconds_left(every)[self.rows]
@@ -443,8 +445,8 @@ def _part(situation: Situation, rows: Integers, free: int) -> Situation:
 
 
 def optimus(situation: Situation) -> TargetAllocation:
-    """Rule: minimum GPUs in order of submission, then one more wherever it saves most of the remaining seconds. Jobs
-    with fewer GPUs are placed first."""
+    """Give jobs their minimum of GPUs in order of submission, then single GPUs wherever one more saves most of the
+    remaining seconds. Jobs with fewer GPUs are placed first."""
     jobs, free = situation.jobs, situation.gpus
     gpus = admit_fitting(jobs.minimum, np.arange(len(jobs.minimum)), free)
     free -= int(gpus.sum())
@@ -461,7 +463,7 @@ def give(gpus: Integers, saving: Floats, limit: Integers, free: int) -> None:
 
     Args:
         gpus: GPUs of each of J jobs, [J]; updated in place. Jobs with 0 get none.
-        saving: what one more GPU than 1, 2, … saves each job, in any unit, [J, G − 1].
+        saving: saving of each job by one more GPU than 1, 2, …, in any unit, [J, G − 1].
         limit: most GPUs of each job, [J].
         free: number of GPUs to give.
     """
@@ -485,7 +487,7 @@ def give(gpus: Integers, saving: Floats, limit: Integers, free: int) -> None:
 
 
 def equal_share(situation: Situation) -> TargetAllocation:
-    """Rule: equal numbers of GPUs within each job's limits; the remainder goes to the earlier jobs."""
+    """Give jobs equal numbers of GPUs within each job's limits; the remainder goes to the earlier jobs."""
     jobs, free = situation.jobs, situation.gpus
     gpus = admit_fitting(jobs.minimum, np.arange(len(jobs.minimum)), free)
     free -= int(gpus.sum())
@@ -501,13 +503,13 @@ def equal_share(situation: Situation) -> TargetAllocation:
 
 
 def fifo(situation: Situation) -> TargetAllocation:
-    """Rule: GPUs requested, in order of submission; a job that doesn't fit blocks all later ones."""
+    """Give jobs the GPUs they request, in order of submission; a job that doesn't fit blocks all later ones."""
     asked = situation.jobs.requested
     return in_order(np.where(asked.cumsum() <= situation.gpus, asked, 0))
 
 
 def srtf(situation: Situation) -> TargetAllocation:
-    """Rule: GPUs requested, by shortest remaining time; jobs that don't fit are skipped."""
+    """Give jobs the GPUs they request, by shortest remaining time; jobs that don't fit are skipped."""
     # Positions of J jobs by seconds left on the GPUs they requested, shortest first, [J]; unknown times last
     seconds, asked = situation.outlook.update_seconds(), situation.jobs.requested
     left = seconds[np.arange(len(asked)), np.minimum(asked, seconds.shape[1] - 1)] * situation.outlook.updates()
@@ -523,8 +525,8 @@ SECONDS = 60.0
 
 
 def slaq(situation: Situation) -> TargetAllocation:
-    """Rule: minimum GPUs, then one more wherever the predicted fall of the normalised loss grows most. If not all
-    minimums fit, jobs with the largest fall per GPU come first."""
+    """Give jobs their minimum of GPUs, then single GPUs wherever one more adds most to the predicted fall of the
+    normalised loss. If not all minimums fit, jobs with the largest fall per GPU come first."""
     jobs, free = situation.jobs, situation.gpus
     fall = situation.outlook.loss_reduction(np.arange(free + 1), SECONDS)
     first = np.take_along_axis(fall, np.minimum(jobs.minimum, free)[:, None], axis=1)[:, 0]
@@ -538,7 +540,8 @@ def slaq(situation: Situation) -> TargetAllocation:
 
 
 def tiresias(situation: Situation) -> TargetAllocation:
-    """Rule: GPUs requested, by jobs not yet demoted, then by time of demotion; jobs that don't fit are skipped."""
+    """Give jobs the GPUs they request: first jobs not yet demoted, then by time of demotion; jobs that don't fit are
+    skipped."""
     jobs = situation.jobs
     since = np.where(jobs.demoted == NEVER, -np.inf, jobs.demoted)
     order = np.lexsort((np.arange(len(since)), since))

@@ -107,8 +107,8 @@ class Best(NamedTuple):
 
 
 def best(known: JobStatistics, nodes: Integers, gpus: Integers) -> Best:
-    """Return the best batch of J jobs on R numbers of ``gpus`` and ``nodes`` ([R] or [J, R]), among batches in equal
-    ratios."""
+    """Return, for each of J jobs on each of R numbers of ``gpus`` and ``nodes`` ([R] or [J, R]), the batch of largest
+    goodput among ``TRIED`` sizes in equal ratios from the smallest to the largest allowed."""
     nodes, gpus = np.broadcast_arrays(np.atleast_2d(nodes), np.atleast_2d(gpus))
     nodes, gpus = nodes[:, :, None], gpus[:, :, None]  # [1 or J, R, 1]
     tried = _candidates(known.limits, gpus)
@@ -250,8 +250,8 @@ def layout_nodes(gpus: Integers, node: Integers) -> Integers:
 
 
 def log_seconds(table: Throughput, application: Integers | int, place: Place) -> Floats:
-    """Return the natural logarithm of seconds per step by each of M members, [M, …]. The rest of the shape is that to
-    which ``application`` (positions) and ``place`` broadcast."""
+    """Return the natural logarithm of seconds per step by each of M members, [M, …], where … is the shape to which
+    ``application`` (positions) and ``place`` broadcast."""
     which, gpus, nodes, local = np.broadcast_arrays(np.asarray(application), *map(np.asarray, place))
     sizes = np.log(table.gpus)
     # Index of the point at or below each value, and the fraction 0 to 1 of the way to the next, as ``values``
@@ -276,8 +276,8 @@ def log_seconds(table: Throughput, application: Integers | int, place: Place) ->
 
 
 def log_extrapolation(table: Throughput, application: Integers | int, local: NDArray[np.number]) -> Floats:
-    """Return the natural logarithm of ``local``, samples per GPU, over the most measured, of its shape; 0 up to the
-    most."""
+    """Return the natural logarithm of the ratio of ``local`` to the most samples per GPU measured, of the shape of
+    ``local``; 0 up to the most."""
     most = table.local[np.asarray(application), -1]
     return np.asarray(np.log(np.maximum(local, most)) - np.log(most), np.float64)
 
@@ -299,7 +299,8 @@ def seconds(table: Throughput, application: Integers | int, place: Place) -> Flo
 
 
 def _rows_between(values: Floats, points: Floats, which: Integers) -> tuple[Integers, Floats]:
-    """Do as ``_interval_place``, with separate ``points`` [A, K] for the application ``which`` of each value."""
+    """Return, of the shape of ``values``, the index of the point at or below each value, and the fraction 0 to 1 of the
+    way to the next. ``points`` has K points of each application, [A, K]; ``which`` is the application of each value."""
     own = points[which]  # […, K]
     below = np.clip((own <= values[..., None]).sum(axis=-1) - 1, 0, points.shape[1] - 2)
     low = np.take_along_axis(own, below[..., None], axis=-1)[..., 0]
@@ -419,8 +420,9 @@ def _informed_parameters(place: ProfilePlace) -> tuple[bool, bool, bool]:
 
 def fit(measured: dict[ProfilePlace, ProfileTimes]) -> Floats:
     """Fit the throughput parameters, [7], to at least one measured step; costs never observed are almost 0, as in
-    Pollux. The model is Pollux's, the search is not: for given γ, T_net = (T^γ − T_acc^γ)^{1/γ} is linear in the GPUs,
-    so each of several γ is tried with lines of least squared relative error."""
+    Pollux. The model is Pollux's, the search is not: for given γ, the seconds of synchronisation T_net = (T^γ −
+    T_acc^γ)^{1/γ}, with T of the step and T_acc of computing, are linear in the GPUs, so each of several γ is tried
+    with lines of least squared relative error."""
     places, times = np.array([*measured], np.float64), np.array([*measured.values()], np.float64)
     nodes, gpus, batch = places.T
     computing = _computing(batch, times[:, 1])
@@ -440,8 +442,8 @@ def fit(measured: dict[ProfilePlace, ProfileTimes]) -> Floats:
 
 
 def _computing(batch: Floats, seconds: Floats) -> Floats:
-    """Return constant and slope of computing ``seconds`` [n] over samples per GPU [n], [2]; half each for a single
-    batch size."""
+    """Return the constant and slope, [2], of ``seconds`` [n] of computing over ``batch`` [n], samples per GPU; for a
+    single batch size, each makes up half of the seconds."""
     if len(np.unique(batch)) == 1:
         half = float(seconds.mean()) / 2
         return np.array([half, half / float(batch[0])])

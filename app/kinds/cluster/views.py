@@ -74,8 +74,13 @@ TOO_MANY = f"It is told of runs with up to {MOST_ASKED} jobs at a time."
 
 
 class ReplayedReport(NamedTuple):
-    """A run's state after a report, the same with ceilings (``judged``), and the allocation decided: GPUs by job and
-    node."""
+    """A run after a report.
+
+    Attributes:
+        reported: state after the report.
+        judged: the same state with updated ceilings of GPUs.
+        allocation: allocation decided then, GPUs of J jobs on N nodes, [J, N].
+    """
 
     reported: ClusterState
     judged: ClusterState

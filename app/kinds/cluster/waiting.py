@@ -17,7 +17,7 @@ MOST = 100
 
 
 class ExpectedStart(NamedTuple):
-    """Predicted seconds until a job starts, and their 90 % interval (None: too few jobs have started)."""
+    """Predicted seconds until a job starts, and bounds of their 90 % interval (None: too few jobs have started)."""
 
     job: str
     seconds: float

@@ -80,8 +80,8 @@ class Residuals(NamedTuple):
 
 
 def count_residual(stream: str, count: float, expected: float, variation: float, tolerated: float) -> Residual:
-    """Return evidence of drift from a count with a varying rate: negative binomial, close to Poisson for little
-    variation.
+    """Return evidence of drift from a number of events, which has a negative binomial distribution (near Poisson if
+    ``variation`` is small).
 
     Args:
         stream: name of the stream.
@@ -183,8 +183,8 @@ class Snapshot:
         problem: reason why the champion or the model can't be used; empty: none.
         policies: champions by role.
         shadow: agent consulted in all runs without a shadow of their own.
-        prior: what its first decisions are predicted from, without a domain model (``app.kinds.contract.kind.Prior``);
-            None: what workloads are like in general.
+        prior: data of similar workloads, from which its first decisions are predicted without a domain model
+            (``app.kinds.contract.kind.Prior``); None: there are none, and the kind assumes an average workload.
         coming: forecast counts for the next hour by name of series; only series with recent counts.
         members: member workloads by name.
         rule: name of the rule that decides in place of agents and the default rule; empty: none.
@@ -214,7 +214,8 @@ class Snapshot:
 
     @property
     def similar(self) -> str:
-        """Text on what the first decisions are predicted from, such as "from 3 similar workloads"; "": nothing."""
+        """Text on the data that the first decisions are predicted from, such as "from 3 similar workloads";
+        "": none."""
         count = len(self.prior["workloads"]) if self.prior else 0
         return f"from {count} similar workload{'s' if count > 1 else ''}" if count else ""
 

@@ -80,7 +80,7 @@ def _is_deep(text: bytes) -> bool:
 
 
 def repeated_place(text: bytes, members: int = -1) -> str | None:
-    """JSON pointer to the first duplicate member of an object; None if there is none, or the text isn't valid JSON.
+    """Return the JSON pointer to the first duplicate member of an object; None: there is none, or ``text`` isn't JSON.
 
     Never raises. Above ``LONGEST_WALKED`` bytes the pointer is the member's name alone.
 
@@ -95,7 +95,7 @@ def repeated_place(text: bytes, members: int = -1) -> str | None:
     except _NamedAgainError as error:
         return _duplicate_member(text) if len(text) <= LONGEST_WALKED else _pointer([error.name])
     except (ValueError, RecursionError):
-        return None  # left to its reader
+        return None  # whoever decodes ``text`` reports that it is invalid
     return None
 
 
@@ -212,8 +212,8 @@ class FieldIssue(NamedTuple):
 class InvalidInput(ValueError):
     """Input that a kind rejects.
 
-    ``errors`` are the issues of its invalid fields, of which the message lists ``MOST_ERRORS``; ``detail`` replaces the
-    message ("": doesn't)."""
+    ``errors`` are the issues of its invalid fields. The message is ``detail`` or, if that is empty, lists the first
+    ``MOST_ERRORS`` issues."""
 
     def __init__(self, errors: Sequence[FieldIssue], detail: str = "") -> None:
         self.errors = list(errors)
@@ -260,9 +260,9 @@ def number_at(pointer: str, text: str) -> int:
 
 
 def pairs(query: Mapping[str, Sequence[str]], name: str) -> dict[str, float]:
-    """Parse the values ``key:number`` of a query parameter to numbers by key; a value may hold several, with commas.
+    """Return the numbers by key of a query parameter whose values are ``key:number``, or several with commas between.
 
-    Numbers may be infinite or NaN; no parameter ``name`` gives an empty dict.
+    Numbers may be infinite or NaN; without a parameter ``name`` the dict is empty.
 
     Raises:
         InvalidInput: a pair can't be parsed, or a key is given twice.
@@ -332,7 +332,7 @@ def first_issue(data: bytes, error: Exception) -> FieldIssue:
     """Return the issue of JSON ``data`` for which a decoder raised ``error``: too deep nesting, malformed JSON, a field
     with NaN or an infinity, or else the decoder's message.
 
-    Above ``LONGEST_WALKED`` bytes it is too deep nesting or the decoder's message."""
+    Above ``LONGEST_WALKED`` bytes only too deep nesting is recognised."""
     place = deep_place(data)
     if place is not None:
         return FieldIssue(place, TOO_DEEP, None)
@@ -391,7 +391,7 @@ class Sample(NamedTuple):
         data: bytes to store.
         iterations: number of iterations; for a trace, of tasks.
         digest: hexadecimal digest of the content; equal contents have equal digests.
-        summary: what lists show of it, as JSON, such as ``seconds``.
+        summary: its summary in lists of executions, as JSON, such as ``seconds``.
         lacks: sentences about information that the source lacks.
         warnings: issues of suspicious or repaired values.
         skipped: lines left out on request.

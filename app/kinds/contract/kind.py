@@ -229,8 +229,8 @@ class Earlier(NamedTuple):
 
 
 Prior = Mapping[str, Any]
-"""What a workload's first decisions are predicted from, as JSON: ``workloads`` has the names of the ``Earlier`` ones
-that were used, at least one; the other members are the kind's own."""
+"""Data, as JSON, from which a workload's first decisions are predicted: ``workloads`` has the names of the ``Earlier``
+ones that were used, at least one; the other members are the kind's own."""
 MOST_EARLIER = 32
 """Most earlier workloads of which a prior is made."""
 
@@ -289,7 +289,7 @@ class Kind:
         roles: names of a spec's roles, with a policy each. Without the default role, a training makes policies for all.
         forecasters: the domain model's forecasters, one per series.
         members: names of the tenant's workloads that are jobs of one with this spec, in the order of the spec's field
-            ``members``. They must exist as long as it does; decisions find them in their ``Snapshot``.
+            ``members``. They must exist as long as the workload; decisions find them in their ``Snapshot``.
         member: a workload as a job of another, from its layout and domain model (None before the first); None: not
             possible.
         prior: makes the prior of a workload without a domain model from its layout and the tenant's earlier workloads,
@@ -301,7 +301,7 @@ class Kind:
         judge: whether a finished run met its targets, from its compiled workload as of now.
         savings: what a finished run saved beside other allocations, from its compiled workload, its start parameters
             and its reports in order; with a time, also what its recommendations would have saved, applied at that time.
-            None where that can't be told. Runs of a kind without it can't have mode ``advise``.
+            None: it can't be estimated. Runs of a kind without it can't have mode ``advise``.
         state_parameters: query parameters of ``GET /decision`` for a full state; empty: not supported.
         prediction: predictions over the API; None: the models serve decisions only.
         training: options of training requests.

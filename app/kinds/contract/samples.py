@@ -125,7 +125,7 @@ class SampleCodec(ABC):
 
     @abstractmethod
     def summary(self, data: bytes) -> Mapping[str, Any]:
-        """Return what lists show of an execution from its stored bytes, as JSON, equal to ``Sample.summary``."""
+        """Return the summary of an execution in lists, as JSON, from its stored bytes; it equals ``Sample.summary``."""
 
     @abstractmethod
     def of_run(self, run: str, reports: Sequence[Mapping[str, Any]], first: int = 0) -> Sample | None:

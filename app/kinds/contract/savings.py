@@ -1,4 +1,5 @@
-"""What a run saved beside other courses of the same iterations, for kinds whose model converts between allocations."""
+"""Savings of a run against other allocations in the same iterations, for kinds whose model converts between
+allocations."""
 
 from __future__ import annotations
 

@@ -94,7 +94,7 @@ class Alternative(NamedTuple):
 
 
 class Hindsight(NamedTuple):
-    """What other policies would have decided in a run; ``explanation``: what they show, or why there are no figures."""
+    """Decisions of other policies for a run, as charts; ``explanation`` says what they show, or why there are none."""
 
     figures: Sequence[Figure]
     explanation: str
@@ -118,13 +118,14 @@ class Views(Protocol):
         ...
 
     def alternatives(self, compiled: Any, history: RunHistory) -> Sequence[Alternative]:
-        """Return what other policies would decide now; empty (the default) if that takes long to compute."""
+        """Return other policies' decisions for the run's present state; empty (the default) if they take long to
+        compute."""
         return []
 
     def hindsight(self, compiled: Any, history: RunHistory) -> Hindsight:
-        """Return what other policies would have decided in a run; slower than the other parts of a page.
+        """Return other policies' decisions for a run's reports; it may be slower than the other parts of a page.
 
-        By default, a text that the kind doesn't keep what this needs."""
+        By default it returns a text: the kind doesn't store the data that this needs."""
         return Hindsight([], NOT_KEPT)
 
     def workload(self, compiled: Any, learnt: Learnt) -> Sequence[Figure]:

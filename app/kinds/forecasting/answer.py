@@ -78,7 +78,10 @@ Written = tuple[Literal["forecasts-1"], tuple[Forecaster, ...]]
 
 
 def forecast_bounds(medians: Floats, errors: Floats, unit: float) -> ExpectedCounts:
-    """Return forecast counts [..., H] by log-scale ``medians`` [..., H] and ``errors`` [H, 4] as in ``Forecaster``."""
+    """Return forecast counts, [..., H] each, from log-scale ``medians`` [..., H] and ``errors`` [H, 4] of a
+    ``Forecaster``.
+
+    ``unit`` is the unit of the log scale, as in ``Series``."""
     told = unscale(medians, unit)
     low, high = unscale(medians + errors[:, 0], unit), unscale(medians + errors[:, 1], unit)
     mean = errors[:, 2] * told + errors[:, 3]

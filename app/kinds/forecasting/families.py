@@ -48,7 +48,7 @@ class Arima(Struct, frozen=True, eq=False, tag=True):
 
     def innovations(self, rest: Floats) -> Floats:
         """Return one-step-ahead prediction errors, [n], of the log-scale deviations ``rest`` [n] from the profile;
-        deviations before them count as 0."""
+        earlier deviations and errors count as 0."""
         ma = self.ma.tolist()
         told = np.convolve(rest, np.append(0.0, self.ar))[: len(rest)]
         found: list[float] = [0.0] * len(ma)
@@ -83,17 +83,17 @@ def _before(values: Floats, origins: Integers, count: int) -> Floats:
 # Gated recurrent network over the last intervals (Cho et al., 2014), alone or on the residuals of an ARIMA model.
 
 
-WINDOW = 48  # intervals that it reads before each forecast
+WINDOW = 48  # intervals that the network reads up to each origin
 AT_ONCE = 2_000
 
 
 class Weights(NamedTuple):
-    """Parameters named as in torch: F inputs, N units, H horizons; gates in the order reset, update, new.
+    """Parameters of a network with F inputs, N units and H horizons, named as in torch; gates in the order reset,
+    update, new.
 
     Attributes:
-        weight_ih: [3N, F].
-        weight_hh: [3N, N].
-        bias_ih, bias_hh: [3N].
+        weight_ih, weight_hh: gates' weights of the inputs, [3N, F], and of the previous units, [3N, N].
+        bias_ih, bias_hh: gates' constants, [3N] each.
         weight: output weights of units and last inputs, [H, N + F].
         bias: constant of each output, [H].
     """
@@ -169,7 +169,8 @@ def network_inputs(gru: Gru, series: Series, origins: Integers) -> Inputs:
 
 
 def _windows(inputs: Floats, at: Integers) -> Floats:
-    """Return the ``inputs`` [n, F] at the intervals of m windows, ``at`` [m, W], [m, W, F]; 0 before the first."""
+    """Return the ``inputs`` [n, F] at the W intervals ``at`` [m, W] of each of m windows, as [m, W, F]; 0 for intervals
+    before the first."""
     return np.where((at >= 0)[..., None], inputs[np.maximum(at, 0)], 0.0)
 
 
@@ -204,7 +205,7 @@ class Trees(NamedTuple):
     value: Floats
 
     def predict(self, features: Floats) -> Floats:
-        """Return the predictions for m rows of F ``features`` [m, F], [m]."""
+        """Return the prediction, [m], for each of m rows of F ``features``, [m, F]."""
         rows, trees = np.arange(len(features))[:, None], np.arange(len(self.left))
         node = np.zeros((len(features), len(self.left)), np.int64)
         while (inner := self.left[trees, node] != LEAF).any():

@@ -14,9 +14,9 @@ from numpy.typing import ArrayLike, NDArray
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 DAY, WEEK = 86_400.0, 604_800.0
-DAILY, WEEKLY = 4, 3  # harmonics of the calendar
-DAYS = 7  # that are averaged over
-MEDIAN = 20.0  # counts, in units of a series of many
+DAILY, WEEKLY = 4, 3  # most harmonics of day and week in the calendar
+DAYS = 7  # days over which a seasonal feature averages
+MEDIAN = 20.0  # median count in units of a series with large counts
 
 
 class Series(NamedTuple):
@@ -72,14 +72,16 @@ def unscale(values: ArrayLike, unit: float) -> Floats:
 
 
 def seasons(count: int, seconds: float) -> tuple[int, ...]:
-    """Return day and week in intervals of ``seconds``, each if it has at least two intervals and ``count`` cover three
-    of it."""
+    """Return the lengths of a day and a week in intervals of ``seconds``, without those that have under two intervals
+    or of which ``count`` intervals cover under three."""
     return tuple(round(span / seconds) for span in (DAY, WEEK) if 2 * seconds <= span <= count * seconds / 3)
 
 
 def calendar(times: ArrayLike, known: Sequence[int]) -> Floats:
-    """Return K columns at n ``times`` (seconds), [n, K]: a constant, and harmonics of day and week for the seasons
-    ``known`` (in intervals; without a week or both, fewer)."""
+    """Return a constant and harmonics of day and week at n ``times`` (seconds since 1970), as K columns, [n, K].
+
+    ``known`` has the result of ``seasons``: without a week, or without both, the columns of the missing season are left
+    out."""
     at = np.asarray(times, np.float64)
     columns = [np.ones_like(at)]
     for span, most in zip((DAY, WEEK)[: len(known)], (DAILY, WEEKLY), strict=False):
@@ -90,18 +92,20 @@ def calendar(times: ArrayLike, known: Sequence[int]) -> Floats:
 
 
 def seasonal(values: Floats, origins: Integers, horizon: int, season: int, back: int = 1) -> Floats:
-    """Return the latest known value a whole number of seasons before each of m origins + ``horizon``, and ``back`` − 1
-    seasons further back, [m]. Horizon and season are in intervals.
+    """Return an earlier value at the same time of the season, for the interval ``horizon`` after each of m origins,
+    [m].
 
-    Values before the series are replaced by the mean of its first season."""
+    It is the latest one known at the origin (``back`` 1), or ``back`` − 1 seasons before that; horizon and season are
+    in intervals. Values before the series are replaced by the mean of its first season."""
     away = season * (-(-horizon // season) + back - 1)
     at = origins + horizon - away
     return np.where(at >= 0, values[np.maximum(at, 0)], values[:season].mean())
 
 
 def seasonal_features(values: Floats, origins: Integers, horizon: int, known: Sequence[int]) -> Floats:
-    """Return seasonal features of each of m origins + ``horizon``, [m, 0, 2 or 3]: the value one season before for each
-    season ``known`` (in intervals), and the mean over ``DAYS`` days at that time."""
+    """Return K seasonal features for the interval ``horizon`` after each of m origins, [m, K]: the value one season
+    before, for each season ``known`` (in intervals), and the mean over ``DAYS`` days at that time; K is 0 without a
+    season."""
     columns = [seasonal(values, origins, horizon, season) for season in known]
     if known:
         days = [seasonal(values, origins, horizon, known[0], back) for back in range(1, DAYS + 1)]

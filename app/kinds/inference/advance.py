@@ -19,8 +19,8 @@ CARRIED = "only in runs that were started as carried: the service decides what t
 
 
 class Places(NamedTuple):
-    """Positions, for each event of a report in order, of the user of ``arrived``, and of the server of ``finished`` and
-    ``servers`` in the fleet."""
+    """Positions of what a report's events name, in the events' order: of the users of ``arrived`` in the layout, and of
+    the servers of ``finished`` and ``servers`` in the fleet."""
 
     users: list[int]
     finished: list[int]
@@ -118,7 +118,8 @@ def _start_batch(ledger: Ledger, number: int, start: Started) -> None:
 
 
 def _check_order(before: float, report: InferenceReport) -> None:
-    """Raise if times decrease: Contradiction against the last report, InvalidInput within this one."""
+    """Raise Contradiction if the report is older than ``before``, the last report's time in seconds since the run's
+    start, and InvalidInput if an event's time decreases within its list or is later than the report."""
     if report.at < before:
         raise Contradiction(
             [FieldIssue("/at", f"must be at least {before:g}, the moment of the last report", report.at)]

@@ -85,7 +85,7 @@ def layouts(layout: Layout) -> Mapping[str, Layout | Client]:
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
-CHARGE = 0.3  # of the quality that a server could give in the same time, were every request answered at once
+CHARGE = 0.3  # share of the quality that a server would achieve in the same time if requests never waited
 LEAST = 0.05  # least share of a user in all requests, and least value relative to a mean user's request
 
 
@@ -118,7 +118,8 @@ def _start_best_offer(projector: Projector, state: State, chosen: Integers) -> I
 
 
 def _net_values(projector: Projector, state: State, variant: Integers, size: Integers) -> Floats:
-    """Return value minus charge of each user's offer, [B, U]; without a domain model, the weight of its requests."""
+    """Return the value minus the charge of each user's offer, [B, U]; without a domain model, the user's weight times
+    the number of requests in the offer."""
     quality, requests = projector.layout.quality, np.minimum(projector.layout.batches[size], state.waiting)
     if projector.seconds is None or projector.usual is None:
         return quality.weight * requests
@@ -156,7 +157,7 @@ class Together:
         self.name = "per_user: " + ", ".join(dict.fromkeys((one or rule).name for _, one in self._members))
 
     def act(self, situation: Situation) -> Choice:
-        """Choose the action of each of B runs, [B], to which the users' offers and votes lead.
+        """Combine the offers and votes of the users' agents to one action for each of B runs, [B], by ``award``.
 
         Raises:
             IllegalAction: an agent chose a masked action.

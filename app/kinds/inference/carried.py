@@ -240,7 +240,8 @@ class Carried:
         return StartNow(server, user, variant, size, batch.ids)
 
     def _pass(self, at: float) -> float:
-        """Advance to the time of an event, moved after the last start and no earlier event; return it in seconds."""
+        """Advance to the time ``at`` of an event, seconds since the run's start, and return it. A time up to the last
+        start's is moved just after that, and one before the last event to it."""
         at = max(at, self._earliest, self._ledger.now)
         self._ledger.pass_time(at)
         return at

@@ -80,7 +80,8 @@ class Chooser:
 
 
 class Glance:
-    """Maker of views for policies that need nothing else: as ``dynamics.view_of`` does, but faster, masks cached."""
+    """Computes the same views as ``dynamics.view_of``, but faster and with cached masks, for policies that use nothing
+    else of a situation."""
 
     def __init__(self, layout: Layout, fleet: Fleet) -> None:
         self._layout, self._fleet = layout, fleet

@@ -18,7 +18,7 @@ from app.kinds.inference.model import VARIATION, ServiceModel, usual_rate
 from app.kinds.inference.report import InferenceReport, Ledger
 
 TOLERATED = 1.1
-WANDERING, USUAL, LONG = 0.02, 0.5, 30  # the last two by three days of a public load: no notice on an ordinary day
+WANDERING, USUAL, LONG = 0.02, 0.5, 30  # the last two give no notice on ordinary days, by three days of a public load
 REACHED = "response_quality"
 SECONDS_OF, ARRIVALS_OF = "seconds.", "arrivals."
 LEAST_SPREAD = 0.05  # of the log of a batch's seconds: clocks and networks add noise

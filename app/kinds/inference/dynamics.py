@@ -107,7 +107,8 @@ class Dynamics:
         return Prediction(self.paces(layout, recent) * seconds, self.counts(recent.arrived) / width(layout))
 
     def paces(self, layout: Layout, recent: Transitions) -> Floats:
-        """Return the ratio of mean seconds per batch to those of the domain model, after adaptation, [B, C, V, K]."""
+        """Return the adapted ratio of mean seconds per batch to the domain model's, by run, server class, variant and
+        batch size, [B, C, V, K]."""
         kinds, batch = kinds_of_batches(layout), len(recent.batch)
         pace = adapted(self.start, self.rates, examples(layout, recent), self.steps)
         log = predicted(pace, np.broadcast_to(kinds, (batch, *kinds.shape)))
@@ -175,7 +176,8 @@ def examples(layout: Layout, recent: Transitions) -> Examples:
 
 
 def levels(usual: Floats, arrived: NDArray[np.integer] | Floats) -> Floats:
-    """Return Anscombe levels of J request counts of U users, [B, U, J], relative to the ``usual`` [U]; 0 if unknown."""
+    """Return Anscombe levels of J request counts of U users, [B, U, J]: √(count + 3/8) over that of the ``usual`` count
+    [U], minus 1; 0 if unknown."""
     root = np.sqrt(np.maximum(arrived, 0) + ANSCOMBE) / np.sqrt(usual + ANSCOMBE)[:, None]
     return np.where(arrived == NONE, 0.0, root - 1.0)
 

@@ -26,8 +26,8 @@ from app.policies.base import Arrays
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
-BUSY_SHARE = 0.7  # of the time, that autoscalers aim at
-PRIOR, FASTEST = 1 / 9, 20.0  # of a batch, as where paces vary three times as much as batches do; and a limit of paces
+BUSY_SHARE = 0.7  # share of the time that servers should be busy
+PRIOR, FASTEST = 1 / 9, 20.0  # weight in batches: paces of runs vary three times as much as those of batches; bound
 
 
 class Composed:
@@ -61,8 +61,8 @@ class Composed:
 def scale_by_pace(projector: Projector) -> Projector:
     """Return ``projector`` with expected seconds [B, C, V, K], scaled by the mean pace of each run's last batches.
 
-    The pace is the posterior mean of its normal logarithm, with a prior worth ``PRIOR`` batches. Without expected
-    seconds or transitions, ``projector`` is returned unchanged."""
+    The pace is the exponential of the posterior mean of its natural logarithm, whose prior has mean 0 and counts as
+    ``PRIOR`` batches. Without expected seconds or transitions, ``projector`` is returned unchanged."""
     recent, seconds = projector.recent, projector.seconds
     if recent is None or seconds is None:
         return projector
@@ -75,7 +75,8 @@ def scale_by_pace(projector: Projector) -> Projector:
 def scaling_action(
     layout: Layout, state: State, scaler: Scaler, projector: Projector, legal: NDArray[np.bool_]
 ) -> Integers:
-    """Return the action [B] that moves the first class off its wanted number of servers by one; ``WAIT``: none is.
+    """Return the action, [B], that turns one server on or off, of the first class whose number of servers differs from
+    the number that ``scaler`` wants; ``WAIT`` if none differs, or no such action is legal.
 
     ``legal`` [B, N] masks the N actions."""
     wanted = np.clip(scaler.target_servers(projector, state), layout.minimum, layout.maximum)
@@ -89,7 +90,7 @@ def scaling_action(
 
 
 class FirstComeFirstServed(Dispatcher):
-    """Dispatcher: the request that waited longest, with one variant, in batches up to one size.
+    """Dispatcher that serves the request that waited longest, with one variant, in batches up to one size.
 
     Args:
         variant: position of the variant; None: the least accurate, assumed to be the fastest.
@@ -113,7 +114,7 @@ class FirstComeFirstServed(Dispatcher):
 
 
 class ShortestDelay(Dispatcher):
-    """Dispatcher: answers the longest waiting request soonest, with the fastest variant in the smallest batch."""
+    """Dispatcher that serves the request that waited longest, with the fastest variant and batch size."""
 
     name = "shortest_delay"
 
@@ -125,8 +126,8 @@ class ShortestDelay(Dispatcher):
 
 
 class LargestBatch(Dispatcher):
-    """Dispatcher: for the longest waiting request, the largest batch and most accurate variant that answer it in time
-    for full quality, or else the start that answers soonest."""
+    """Dispatcher that serves the request that waited longest, with the largest batch and then the most accurate variant
+    that answer it in time for full quality, or else with those that answer soonest."""
 
     name = "largest_batch"
 
@@ -140,7 +141,7 @@ class LargestBatch(Dispatcher):
 
 
 class QualityRate(Dispatcher):
-    """Dispatcher: most response quality per server second, Σ weight · quality over the batch's seconds."""
+    """Dispatcher that starts the batch of most response quality per second: Σ weight · quality over its seconds."""
 
     name = "quality_rate"
 
@@ -151,7 +152,7 @@ class QualityRate(Dispatcher):
 
 
 class AllOn(Scaler):
-    """Scaler: every server is always on."""
+    """Scaler that keeps every server on."""
 
     name = "all_on"
 
@@ -161,7 +162,7 @@ class AllOn(Scaler):
 
 
 class Fixed(Scaler):
-    """Scaler: a constant number of servers of each class.
+    """Scaler that keeps a constant number of servers of each class on.
 
     Args:
         servers: number of servers of each class.
@@ -176,7 +177,8 @@ class Fixed(Scaler):
 
 
 class Utilisation(Scaler):
-    """Scaler: ⌈busy servers by arrivals / target⌉, as the Kubernetes horizontal autoscaler, cheapest classes first.
+    """Scaler that keeps ⌈servers that arrivals keep busy / target⌉ servers on, as the Kubernetes horizontal autoscaler,
+    those of the cheapest classes per request first.
 
     Args:
         target: wanted share of the time, 0 to 1, that servers are busy.
@@ -202,7 +204,8 @@ class Utilisation(Scaler):
 
 
 def statics(layout: Layout) -> Mapping[str, Composed]:
-    """Return first come, first served with each variant and batch size, on all servers, by name "variant_size"."""
+    """Return rules that serve first come, first served, on all servers, each with one variant and batches up to one
+    size, by name "variant_size"."""
     found = {}
     for variant, name in enumerate(layout.variants):
         for batch, size in enumerate(layout.batches):
@@ -213,7 +216,8 @@ def statics(layout: Layout) -> Mapping[str, Composed]:
 
 WITHOUT_MODEL = Composed(FirstComeFirstServed(), AllOn())
 OFFERING = Composed(QualityRate(), ExpectedReturn())
-"""Offers of users without an agent. Lookahead does worse here, as it needs all users' requests."""
+"""Policy that makes the offers of users without an agent. Lookahead does worse here, as it needs all users' requests.
+"""
 BASELINES = (
     Composed(Lookahead(), ExpectedReturn(), adapts=True),
     Composed(Lookahead(), AllOn(), adapts=True),
@@ -277,7 +281,7 @@ class AdaptivePlanner:
         return cls(config, Dynamics.build(arrays, int(config["steps"])))
 
     def act(self, situation: Situation) -> Choice:
-        """Choose an action for each run by planning with the adapted model; ValueError without a domain model."""
+        """Choose an action for each run by planning with the adapted model; raise ValueError without a domain model."""
         projector, state, view, _ = situation
         if projector.seconds is None:
             raise ValueError("without a domain model there is nothing to adapt")

@@ -17,13 +17,14 @@ if TYPE_CHECKING:
 
 Integers = NDArray[np.int64]
 LARGEST_AGE = 2.0  # in units of the age at which an answer is worth nothing
-PIECES = 16  # in which quality falls from all to nothing, where it is tabulated
+PIECES = 16  # linear pieces in which the fall of quality is tabulated
 WAIT = 0
 """Action that starts nothing, or leaves the servers as they are."""
 
 
 class Dispatch(NamedTuple):
-    """Positions of user, variant and batch size that actions start, of one shape; −1 each for one that starts none."""
+    """Positions of the user, variant and batch size that actions start, of one shape; −1 each: an action
+    starts none."""
 
     user: Integers
     variant: Integers

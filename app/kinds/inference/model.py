@@ -119,8 +119,8 @@ EIGHTHS = np.array([-1.5341, -0.8871, -0.4888, -0.1573, 0.1573, 0.4888, 0.8871, 
 
 
 def spread(variation: ArrayLike) -> Floats:
-    """Return a gamma variable of mean 1 at the middles of the eighths of its distribution, [..., 8], by Wilson and
-    Hilferty (1931).
+    """Return the quantiles of a gamma distribution of mean 1 at the middles of its eighths, [..., 8], scaled to mean 1,
+    by Wilson and Hilferty (1931).
 
     Args:
         variation: squared coefficient of variation, [...]; above ``MOST_VARIATION`` that is used.
@@ -177,16 +177,18 @@ class Recent(NamedTuple):
 
 
 def correct_rates(usual: Floats, recent: Recent, numbers: Floats) -> Floats:
-    """Return the profile's rates ``usual``, corrected by recent deviation and change: requests per second, at least 0.
+    """Return the profile's rates ``usual`` plus a share of the recent deviation from the profile, of the profile's
+    change since, and of the recent change: requests per second, at least 0.
 
-    ``numbers``: forecast coefficients, [..., 17]."""
+    ``numbers``: forecast coefficients, [..., 17], of which ``WEIGHT``, ``LAG`` and ``TREND`` are the three shares."""
     weight, lag, trend = (numbers[..., column] for column in (WEIGHT, LAG, TREND))
     level = usual + weight * (recent.rate - usual) + lag * (usual - recent.usual)
     return np.asarray(np.maximum(level + trend * (recent.rate - recent.slow), 0.0))
 
 
 def bounds(mean: Floats, control_seconds: float, numbers: Floats) -> Forecast:
-    """Return a ``mean`` rate (requests per second) with the 90 % interval of a control interval's Poisson count.
+    """Return a ``mean`` rate (requests per second) with the 90 % interval of a control interval's rate, which has
+    Poisson noise and the variation of the forecast.
 
     ``numbers``: forecast coefficients, [17]."""
     sd = np.sqrt(mean / control_seconds + numbers[VARIATION] * mean**2)

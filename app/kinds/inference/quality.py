@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 STEEPNESS = 4.0  # of the exponential: at a quarter of the way 35 % is left
-FEW = 8  # answers, from which on arrays are as quick as numbers one by one
-REMAINS = np.exp(-STEEPNESS)  # of it at the end, which is taken off
+FEW = 8  # number of answers from which arrays are as fast as single numbers
+REMAINS = np.exp(-STEEPNESS)  # value of the exponential at the end, subtracted so that quality ends at 0
 
 
 class QualityTable:
@@ -107,7 +107,7 @@ def jain(quality: ArrayLike) -> Floats:
 
 def slope(quality: ArrayLike) -> Floats:
     """Return the gradient of Jain's index over the last axis with respect to the qualities, of the same shape;
-    qualities below 0.001 count as that."""
+    qualities below 0.001 are replaced by 0.001."""
     x = np.maximum(np.asarray(quality, np.float64), 1e-3)
     total, squares = x.sum(axis=-1, keepdims=True), (x**2).sum(axis=-1, keepdims=True)
     derivative: Floats = 2 * total / (x.shape[-1] * squares) * (1 - total * x / squares)

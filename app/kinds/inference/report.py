@@ -286,8 +286,8 @@ class Ledger:
         return min([*moments, self.control] if self.scalable else moments, default=None)
 
     def observe(self, place: int) -> Row:
-        """Return what a policy observes at a decision for the idle server at ``place``, or for ``CONTROL`` on the
-        number of servers."""
+        """Return the observation at a decision for the idle server at ``place``, or for ``CONTROL`` on the number of
+        servers."""
         now, control = self.now, place == CONTROL
         asked = CONTROL if control else self.fleet.of[place]
         loaded = NOTHING_LOADED if control else self.servers[place].loaded
@@ -320,7 +320,8 @@ class Ledger:
         self._soonest = None
 
     def _count(self, user: int, requests: int, quality: float, at: float) -> None:
-        """Add answered or dropped requests, with the sum of their qualities, at a time ``at`` not after ``now``."""
+        """Add answered or dropped requests, with the sum of their qualities, at ``at``, seconds since the run's start
+        that are not after ``now``."""
         weight = self.layout.spec.users[user].weight
         self.worth, self.judged = self.worth + weight * quality, self.judged + weight * requests
         known = exp((at - self.now) / self.layout.spec.episode_seconds)

@@ -196,7 +196,8 @@ def requests_of(data: bytes) -> Iterator[Requests]:
 
 
 def summary(data: bytes) -> dict[str, Any]:
-    """Return what lists show of stored bytes, as JSON, with users by position; one pass in bounded memory.
+    """Return the summary in lists of an execution's stored bytes, as JSON, with users by position; takes one pass in
+    bounded memory.
 
     Fields: ``seconds``, ``requests`` and ``batches`` (None: the execution has none)."""
     batches = batches_of(data)
@@ -312,7 +313,7 @@ class InferenceSamples(RowCodec):
         return unpack(data)
 
     def summary(self, data: bytes) -> Mapping[str, Any]:
-        """Return what lists show of stored bytes, as JSON, with users by position."""
+        """Return the summary in lists of an execution's stored bytes, as JSON, with users by position."""
         return summary(data)
 
     def summary_fields(self, summary: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -18,12 +18,12 @@ from app.kinds.inference.quality import jain
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
-QUARTERS = (np.arange(4) + 0.5) / 4  # of the requests, by how long they wait
+QUARTERS = (np.arange(4) + 0.5) / 4  # middles of the quarters of requests, by how long they wait
 LEAST_RATE = 1e-6
-MOST_SIZES = 4  # of batches, that are compared
-MOST_GOING_ON = 0.9  # of a difference from the usual rate, after a control interval
-STARTS = 3.0  # that a server is kept for at least, once it was worth one
-BUSIEST, RELIEVED = 0.95, 0.65  # of the time that servers are busy, and the load of equal waits without relief
+MOST_SIZES = 4  # most batch sizes that are compared
+MOST_GOING_ON = 0.9  # most of a rate's difference from the usual that persists after a control interval
+STARTS = 3.0  # a number of servers is kept for at least so many startup times
+BUSIEST, RELIEVED = 0.95, 0.65  # highest load with relief, and the load of equally long waits without relief
 
 
 class Dispatcher(Protocol):
@@ -49,8 +49,8 @@ class Scaler(Protocol):
 
 
 class ExpectedReturn(Scaler):
-    """Scaler: the number of servers of highest expected return, among the present one and 1, 2, 4, … more or fewer of
-    one class."""
+    """Scaler that wants the number of servers of highest expected return, among the present one and 1, 2, 4, … more or
+    fewer of one class."""
 
     name = "expected_return"
 
@@ -124,7 +124,7 @@ class _KeptFor(NamedTuple):
     Attributes:
         seconds: whole time in seconds.
         near: seconds under recent rates, while servers start and afterwards, [B, M] each.
-        far: seconds under usual rates, likewise.
+        far: seconds under usual rates, while servers start and afterwards, [B, M] each.
     """
 
     seconds: float
@@ -216,8 +216,11 @@ def expected_quality(
 
 
 def _modes(layout: Layout, seconds: Floats, servers: Integers, arriving: Arriving) -> list[tuple[Floats, Floats]]:
-    """Return, for both parts of each service mode (variant and size, paired with one that relieves it), share times
-    accuracy, [B, M, modes, Q], and delays in seconds, [B, M, modes, Q, P]."""
+    """Return share × accuracy, [B, M, modes, Q], and delays in seconds, [B, M, modes, Q, P], of both parts of each
+    mode.
+
+    A mode serves a share of the requests with one variant and batch size, and the others with a variant in its largest
+    batch, which relieves it (``relief``)."""
     sizes = np.unique(np.linspace(0, layout.shape[2] - 1, MOST_SIZES).round().astype(np.int64))
     rates = (layout.batches / seconds)[..., sizes].reshape(*seconds.shape[:-2], -1)  # of a server, [..., C, V·K]
     count = np.maximum(servers.sum(axis=2), 1)[..., None]
@@ -253,7 +256,7 @@ def relief(usual: Floats, other: Floats) -> tuple[Floats, Floats]:
 
 
 def waits(load: Floats, servers: Floats | Integers, seconds: Floats, control_seconds: float) -> Floats:
-    """Return the seconds of waiting at the middle of each quarter of the requests, [..., 4].
+    """Return the seconds of waiting at the middle of each quarter of the requests, by how long they wait, [..., 4].
 
     Args:
         load: requests per second over capacity, [...].
@@ -283,7 +286,7 @@ def _quality_after(layout: Layout, rate: Floats, delay: Floats) -> Floats:
 # Ages of requests are known at both ends of a queue, and interpolated linearly in between.
 
 
-POINTS = (np.arange(4) + 0.5) / 4  # where along a batch, or a queue, qualities are taken
+POINTS = (np.arange(4) + 0.5) / 4  # fractions of a batch's or queue's length at which qualities are computed
 
 
 class ExpectedResults(NamedTuple):
@@ -358,14 +361,14 @@ def best(projector: Projector, score: Floats, legal: NDArray[np.bool_]) -> Integ
 
 HORIZON = 0.05  # short, as the choice is repeated before much of it has arrived
 MOST_SIZES_AHEAD = 4  # most batch sizes among the ways to serve the remaining requests
-CHANGES = 2.0  # a variant that is loaded in place of another is mostly followed by that again
-DECIMALS = 6  # of equals the first is taken, wherever the last digits were lost
-_POINTS = POINTS[:, None, None]  # foremost: arrays of many starts are gone through in long rows
+CHANGES = 2.0  # loads counted per change of variant: the one that was loaded before is mostly loaded again
+DECIMALS = 6  # values are rounded, so that rounding errors don't decide between equal starts
+_POINTS = POINTS[:, None, None]  # the first axis, so that the inner loops over many starts are long
 WORK = 1 << 16  # approximate number of quality look-ups per decision; limits the starts compared
 
 
 class Lookahead(Dispatcher):
-    """Dispatcher: the start of highest value, including the requests that wait and arrive afterwards.
+    """Dispatcher that starts the batch of highest value, with that of the requests that wait and arrive afterwards.
 
     Args:
         horizon: time for which arrivals count, as a share of the users' mean ``zero_at``.
@@ -390,7 +393,7 @@ class Lookahead(Dispatcher):
     def _worth(
         self, projector: Projector, state: State, each: ExpectedResults, row: Integers, start: Integers
     ) -> Floats:
-        """Return the values of N starts ``start`` [N] in the runs ``row`` [N], [N]."""
+        """Return the values, [N], of N starts, ``start`` [N], in the runs at positions ``row`` [N]."""
         layout, weights, numbers = projector.layout, projector.layout.spec.weights, projector.numbers
         horizon: Floats | float = self.horizon
         changes: Floats | float = CHANGES
@@ -454,7 +457,7 @@ class _Ways(NamedTuple):
 
 
 def _candidate_mask(layout: Layout, each: ExpectedResults, legal: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Return a mask of the starts to compare, [B, U·V·K]: all legal ones, or those of most quality per second."""
+    """Return a mask of the starts to compare, [B, U·V·K]: all legal ones; of many, those of most quality a second."""
     users, variants, batches = layout.shape
     most = max(WORK // (variants * min(batches, MOST_SIZES_AHEAD) * users * len(POINTS)), 8)
     if layout.dispatches <= most:

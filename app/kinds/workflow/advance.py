@@ -412,7 +412,7 @@ def _next_state(draft: Draft) -> State:
 # Warnings on valid reports: values that seem to be in another unit.
 
 
-FEWEST = 5  # values that say something of a unit
+FEWEST = 5  # fewest values from which a wrong unit is inferred
 DAY = 86_400.0
 
 

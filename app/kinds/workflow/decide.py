@@ -48,7 +48,7 @@ def choose_by(policy: QueuePolicy, situation: QueueSituation, spec: Spec) -> Cho
 # Deviations of a queue from its plan.
 
 
-FAR = 0.05  # of a plan's length: tasks that end so much later or earlier than planned make a new plan worth its while
+FAR = 0.05  # deviation of a task from its planned times, as a share of the plan's length, that causes a new plan
 SHOWN = 3
 
 
@@ -221,8 +221,8 @@ PLAN = "plan"
 
 
 def follow_plan(situation: QueueSituation, plan: QueuePlan) -> DispatchDecision:
-    """Return the decision by ``plan``, which must contain all waiting tasks; nodes are ordered for tasks that await a
-    startup. Raises KeyError if a ready task is not in the plan."""
+    """Return the decision by ``plan``, which must contain all waiting tasks. Nodes are ordered for ready tasks whose
+    planned start is not before a node ordered now would be up. Raises KeyError if a ready task is not in the plan."""
     starts, turns = _starts(situation, plan), list(plan.turns)
     place = {name: k for k, name in enumerate(turns)}
     scores = np.array([place[situation.queue.names[row]] for row in situation.ready], np.float64)
@@ -274,7 +274,7 @@ class Answer(NamedTuple):
 
 
 class Case(NamedTuple):
-    """A run after its report, warnings on the report, and a list that holds its plan once one was sought."""
+    """A run after its report, warnings on the report, and a list of the plan found for it, empty before a search."""
 
     situation: QueueSituation
     warnings: Sequence[FieldIssue]

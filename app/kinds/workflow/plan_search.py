@@ -27,7 +27,7 @@ from app.kinds.workflow.scheduling.situation import QueueSituation
 
 
 GROUP, NAME = "steward.plan_searches", "workflow"
-LIMIT_SECONDS = 5.0  # for an answer; one takes less than a fifth of a second of an idle processor
+LIMIT_SECONDS = 5.0  # longest wait for a result, which takes less than a fifth of a second of an idle processor
 CLOSING_SECONDS = 0.5
 PAUSE_SECONDS = 60.0  # between an end of the child and the next start
 
@@ -127,7 +127,7 @@ class PlanSearch:
 # Remaining tasks of a queue as input of the search.
 
 
-MOST_TASKS, MOST_EDGES, MOST_PLACES = 2_000, 20_000, 200_000  # beyond, a tenth of a second betters little
+MOST_TASKS, MOST_EDGES, MOST_PLACES = 2_000, 20_000, 200_000  # beyond, a search of 0.1 s improves little
 
 
 class UnplannableError(Exception):

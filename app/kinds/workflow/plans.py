@@ -165,7 +165,7 @@ def pack(plan: QueuePlan | None) -> list[Any] | None:
 
 
 def unpack(stored: list[Any] | None) -> QueuePlan | None:
-    """Return the plan from what ``pack`` returned, after JSON; None if there is no plan."""
+    """Return the plan from the lists that ``pack`` returned, after JSON; None if there is no plan."""
     if stored is None:
         return None
     turns, nodes, made, length, heft, took, followed, because, departed = stored

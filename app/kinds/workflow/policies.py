@@ -181,7 +181,7 @@ def save(policy: Scheduler) -> bytes:
 
 
 def load(data: bytes) -> Scheduler:
-    """Deserialise what ``save`` returned.
+    """Deserialise bytes that ``save`` returned.
 
     Raises:
         IncompatibleArtifact: ``data`` is no artifact, or has another kind, format, or parts that don't fit.

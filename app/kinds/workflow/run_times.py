@@ -14,10 +14,10 @@ from app.kinds.contract.inputs import IncompatibleModel
 from app.kinds.tensors import read_json
 from app.kinds.workflow.trace import Seconds
 
-LAST = 6  # tasks of each user that are remembered
-DECAY = 0.8  # weight of a task against the next one
-SHRINKAGE = 0.3  # of tasks like this one towards all of its user's, in tasks
-PRIOR_VARIANCE = 0.1  # of each weight, against that of the logarithm of a share
+LAST = 6  # number of each user's past tasks that are stored
+DECAY = 0.8  # weight of a past task over that of the next newer one
+SHRINKAGE = 0.3  # number of tasks as which the mean over all of a user's tasks counts in that over similar ones
+PRIOR_VARIANCE = 0.1  # prior variance of each weight over the noise variance of the logarithm of a share
 SHORTEST = 10.0  # seconds; as in a bounded slowdown
 SHARE, LENGTH, SIZE, RAN = range(4)
 INPUTS = 9
@@ -60,6 +60,11 @@ def blank(users: int) -> Regression:
 
 def describe(history: Seconds, user: Numbers, length: Numbers, size: Numbers) -> tuple[Numbers, ...]:
     """Return the inputs of the regression, ``INPUTS`` numbers or arrays [N] for N tasks.
+
+    They are, with shares as logarithms of run time over estimate: whether the user has a past task, and whether not;
+    weighted means of the shares of the user's past tasks, of those with the same estimate, and of those that also have
+    the same number of processors; the last and the second last run time over this estimate, logarithms of at most 0;
+    and the scaled logarithms of estimate and processors.
 
     Args:
         history: history of ``Regression``.
@@ -209,7 +214,7 @@ class Predictor:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
-        """Deserialise what ``to_bytes`` returned. Raises IncompatibleModel if ``data`` is no such predictor."""
+        """Deserialise bytes that ``to_bytes`` returned. Raises IncompatibleModel if ``data`` is no such predictor."""
         try:
             known = read_json(data)
             mean = float("nan") if known["mean"] is None else float(known["mean"])

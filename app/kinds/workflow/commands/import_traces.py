@@ -31,7 +31,8 @@ SUFFIXES = (".gz", ".swf", ".json", ".txt")
 
 
 class Format(NamedTuple):
-    """A trace format: functions to read and write it, and to list what it can't represent; and its media type."""
+    """A trace format: functions that read it, write it, and list the parts of a trace that it omits; and its media
+    type."""
 
     read: Callable[..., Reading]
     write: Callable[[Trace, str, int | None], Iterator[str]]

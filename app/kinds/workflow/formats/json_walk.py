@@ -87,7 +87,7 @@ class _Text:
         self._text = ""
         self._at = 0
         self._ended = False
-        self._lines, self._columns = 0, 0  # that are behind
+        self._lines, self._columns = 0, 0  # of the text dropped so far
 
     def peek(self) -> str:
         """Return the next character that isn't white space, and move there; empty at the end; raise InvalidInput as

@@ -364,8 +364,8 @@ def lines(source: Source) -> Iterator[bytes]:
 
 
 def blocks(source: Source) -> Iterator[bytes]:
-    """Yield blocks of whole lines, about ``PIECE`` bytes each, without the last line end; raise what ``lines``
-    raises."""
+    """Yield blocks of whole lines, about ``PIECE`` bytes each, without the last line end. Raises InvalidInput if gzip
+    data is damaged, and OSError if the file can't be read."""
     held: list[bytes] = []
     size = 0
     for line in lines(source):
@@ -379,7 +379,8 @@ def blocks(source: Source) -> Iterator[bytes]:
 
 
 def pieces(source: Source) -> Iterator[bytes]:
-    """Yield the bytes of a file, ``PIECE`` at a time, or the content as given; raise what ``lines`` raises."""
+    """Yield the bytes of a file, ``PIECE`` at a time, or the content as given. Raises InvalidInput if gzip data is
+    damaged, and OSError if the file can't be read."""
     if not isinstance(source, (str, PathLike)):
         yield from lines(source)
         return

@@ -44,7 +44,8 @@ Count = Annotated[float, Field(gt=0, le=1e7, allow_inf_nan=False)]
 
 
 class _Part(BaseModel):
-    """The needed fields of an object; others are ignored. Numbers must not be text."""
+    """Base of models of a document's objects, with the fields that are read; other fields are ignored, and text in
+    place of a number is an error."""
 
     model_config = ConfigDict(strict=True, extra="ignore")
 

@@ -106,8 +106,9 @@ def decide(
 
 
 def in_line(order: Indices, free: int, count: int, tasks: Tasks, pool: Pool, chosen: Indices) -> tuple[int, int, int]:
-    """Choose tasks in ``order`` up to the first that doesn't fit; users at their limit are skipped. ``free`` processors
-    and ``count`` tasks chosen before; rows are added to ``chosen``, and ``tasks`` and ``pool`` updated.
+    """Choose tasks in ``order`` up to the first that doesn't fit; users at their limit are skipped. ``free`` is the
+    number of free processors, ``count`` that of the tasks in ``chosen`` before. Rows are added to ``chosen``, and
+    ``tasks`` and ``pool`` updated, in place.
 
     Returns:
         First row that doesn't fit (−1: all fit), number of tasks chosen in all, and free processors left.
@@ -177,7 +178,8 @@ def overtake(
     chosen: Indices,
 ) -> int:
     """Choose tasks that may overtake ``head``, in the order ``fill``; return the number of tasks chosen in all.
-    Arguments are those of ``decide`` and ``in_line``; ``chosen``, ``tasks`` and ``pool`` are updated."""
+    Arguments are those of ``decide`` and ``in_line``; ``chosen``, ``tasks`` and the users' limits in ``pool`` are
+    updated."""
     waiting, processors, user, expected = tasks.waiting, tasks.processors, tasks.user, tasks.expected
     room_tasks, room_processors = pool.room_tasks, pool.room_processors
     first, window, spare = head.task, head.until - now, head.spare if mechanism == EASY else 0
@@ -211,7 +213,7 @@ def overtake(
 
 
 LEAST = 1.0  # seconds: a reservation of no length would hold nothing, and be overtaken for ever
-MOST = 100  # reservations at a time: each that is looked for takes as long as there are reservations
+MOST = 100  # most reservations at a time: the time to find one grows with their number
 
 
 class Profile(NamedTuple):

@@ -14,7 +14,7 @@ from app.kinds.workflow.scheduling.dispatch import EASY, NONE
 from app.kinds.workflow.scheduling.placement import Calendar, earliest, grown, occupy
 from app.kinds.workflow.scheduling.situation import QueueSituation
 
-MOST_LOOKS = 1_500  # tasks times nodes that it looks at: on many nodes it reserves for fewer tasks
+MOST_LOOKS = 1_500  # most reserved tasks × nodes: with many nodes, fewer tasks get reservations
 
 
 class Window(NamedTuple):
@@ -145,8 +145,9 @@ class Dispatcher:
         self.until: dict[int, list[tuple[float, int, float]]] = {}
 
     def node_for(self, task: int, window: Window = OPEN, *, spare: bool = False) -> int:
-        """Return the node on which a task can start now without delaying ``window``; −1: none. ``spare``: whether it
-        may delay the window's end within the processors and memory that the window leaves free."""
+        """Return the node on which a task can start now without delaying ``window``; −1: none. ``spare``: whether the
+        task may also run beyond ``window.until`` on the window's node, within the processors and memory that stay free
+        there."""
         need, memory, chosen, value = self.need[task], self.memory[task], -1, (float("inf"), float("inf"))
         candidates = [
             self.free.best(kind, need, memory, -1 if self._passes(task, kind, window, spare=spare) else window.node)
@@ -373,7 +374,7 @@ def _calendar(situation: QueueSituation, nodes: Sequence[int]) -> Calendar:
 # waiting task fits it; permanent nodes stay.
 
 
-PATIENCE_SECONDS = 60.0  # until the next report, before two have come
+PATIENCE_SECONDS = 60.0  # assumed time until the next report, before two reports show their distance
 
 
 class Renting(NamedTuple):

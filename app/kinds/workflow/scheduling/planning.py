@@ -119,8 +119,8 @@ def heft(given: Problem) -> Rule:
 
 
 def cpop(given: Problem) -> Rule:
-    """Return the rule of critical path on a processor, which places all of that path on its fastest node. CPOP;
-    Topcuoglu, Hariri and Wu 2002."""
+    """Return the rule of critical path on a processor (CPOP; Topcuoglu, Hariri and Wu 2002), which places all tasks of
+    that path on the node that is fastest for them."""
     priority = upward(given.graph, given.average, given.along) + downward(given.graph, given.average, given.along)
     on = critical(given.graph, priority)
     bias = np.zeros(given.work.cost.shape)

@@ -118,7 +118,7 @@ class QueueSituation:
         child_of = np.repeat(np.arange(len(edges)), np.diff(start))
         if (parents >= child_of).any():
             return graph(start, parents)
-        edge = np.argsort(parents, kind="stable")  # every task stands behind its parents: nothing is to be sorted
+        edge = np.argsort(parents, kind="stable")  # every task comes after its parents: the order is topological
         child_start = np.concatenate([[0], np.cumsum(np.bincount(parents, minlength=len(edges)))]).astype(np.int64)
         return Graph(start, parents, child_start, child_of[edge], edge, np.arange(len(edges)))
 
@@ -233,8 +233,8 @@ def level(situation: QueueSituation) -> Floats:
 
 
 def deadline(situation: QueueSituation) -> Floats:
-    """Return as score the seconds left until a task must start for its own and its descendants' deadlines, [N] for N
-    tasks."""
+    """Return the score of each of N tasks, [N]: the seconds left until it must start for its own and its descendants'
+    deadlines; without any, 10¹² minus its upward rank in seconds."""
     rest, graph = _upward(situation), situation.listed
     due = np.where(np.isnan(situation.queue.deadline), np.inf, situation.queue.deadline)
     for task in reversed(graph.sequence):
