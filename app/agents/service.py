@@ -42,7 +42,7 @@ from app.workloads import service as workloads
 
 LONGEST_REASON = 1024
 HOUR = 3600.0
-NO_MODEL = 0  # version of the model of what was trained on samples alone
+NO_MODEL = 0  # model version of agents that were trained on samples, without a domain model
 
 
 def request_training(
@@ -333,7 +333,12 @@ class Change(NamedTuple):
 
 
 def install(session: Session, workload: Workload, change: Change, role: str = DEFAULT_ROLE) -> None:
-    """Change a role's champion and record the promotion, in the caller's transaction, which has locked the workload."""
+    """Change a role's champion and record the promotion, in the caller's transaction, which has locked the workload.
+
+    Raises:
+        NotFound: there is no agent of the new version.
+        KeyError: heuristics are to replace the champion of a role that has none.
+    """
     agent = None if change.version is None else AGENTS.require(session, workload, change.version)
     if agent is None:
         del workload.champions[role]
@@ -387,9 +392,7 @@ def _promotion(workload: Workload, role: str, previous: int | None, reason: str)
 
 
 class TrainingResult(NamedTuple):
-    """Result of a training that ``publish`` stores: versions, report, artifact (safetensors), and whether to promote
-    it.
-    """
+    """A trained agent that ``publish`` stores; ``artifact``: its policy (safetensors); ``reason``: the verdict."""
 
     spec_version: int
     model_version: int
@@ -408,7 +411,8 @@ def publish(session: Session, workload_id: str, trained: TrainingResult) -> int:
     default role, of every role for which it has a policy.
 
     Raises:
-        Invalid: it is to be promoted, and the workload has no such role.
+        Invalid: it is to be promoted to a role that the workload lacks.
+        NoResultFound: there is no such workload.
     """
     workload = session.get_one(Workload, workload_id, with_for_update=True)
     version = AGENTS.following(session, workload)
@@ -439,7 +443,7 @@ def publish(session: Session, workload_id: str, trained: TrainingResult) -> int:
 
 
 def rivals(workload: Workload) -> dict[str, int | None]:
-    """Present champion of each role for which a training makes an agent; None: heuristics serve it."""
+    """Version of the present champion of each role for which a training makes an agent; None: a heuristic."""
     known = roles(workload)
     return {role: workload.champion(role) for role in ([DEFAULT_ROLE] if DEFAULT_ROLE in known else known)}
 

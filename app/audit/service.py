@@ -79,7 +79,7 @@ def to_response(row: AuditEntry) -> AuditRead:
 
 
 def list_entries(database: Database, tenant: str | None, request: PageRequest, action: str | None) -> Slice[AuditEntry]:
-    """One page of audit entries, newest first, of a tenant and an action (or its prefix); None: of all."""
+    """One page of audit entries, newest first; ``tenant`` and ``action`` (or a prefix of it) filter them, None: all."""
     statement = select(AuditEntry)
     if tenant is not None:
         statement = statement.where(AuditEntry.tenant == tenant)

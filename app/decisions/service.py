@@ -162,8 +162,7 @@ class Shadows:
 
 @cache
 def _lacking(kind: str) -> dict[str, Any]:
-    """A kind's fields of decisions in the order of its schema, with the values that they have where one that is stored
-    lacks them."""
+    """Values of a kind's decision fields that a stored decision lacks, in the schema's order: defaults, else None."""
     fields = KINDS[kind].decision.model_fields.items()
     return {
         name: None if field.is_required() else field.get_default(call_default_factory=True)

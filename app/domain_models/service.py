@@ -169,6 +169,7 @@ def publish(session: Session, workload_id: str, spec_version: int, report: dict[
     """Store a fitted model as the workload's newest version, in the caller's transaction; returns its version.
 
     ``spec_version``: version of the spec for which it was fitted; ``table``: the exported table (safetensors).
+    Raises NoResultFound if there is no such workload.
     """
     workload = session.get_one(Workload, workload_id, with_for_update=True)
     version = MODELS.following(session, workload)

@@ -104,7 +104,7 @@ class DriftRead(BaseModel):
 
 FEWEST_BLOCKS = 2
 LARGEST = 1e3
-"""Largest factor of a drift, or its inverse, for example of requests that have stopped."""
+"""Largest factor of a drift; its inverse is the smallest, for example of requests that have stopped."""
 
 
 class Context(NamedTuple):
@@ -223,7 +223,7 @@ def _fit(on: Context, noticed: list[RunNotice]) -> None:
 
 
 def _drifts(on: Context, version: int | None, factors: dict[str, float]) -> Chain:
-    """Drift factors before the model with which the notices compare, and those since."""
+    """Drift factors in force when model ``version`` was fitted, then, in one more element, those noticed since."""
     model = None if version is None else MODELS.find(on.session, on.workload.id, version)
     history = repository.history(on.session, on.workload.id)
     before = () if model is None else repository.in_force(history, model.created_at)

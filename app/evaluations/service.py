@@ -227,7 +227,7 @@ class EvaluationResult(NamedTuple):
 
 
 def publish(session: Session, workload_id: str, evaluated: EvaluationResult) -> str:
-    """Store an evaluation in the caller's transaction, and return its id."""
+    """Store an evaluation in the caller's transaction; returns its id. Raises NoResultFound without such a workload."""
     workload = session.get_one(Workload, workload_id)
     evaluation = Evaluation(
         tenant=workload.tenant,

@@ -224,7 +224,7 @@ def delete(database: Database, tenant: str, job_id: str) -> None:
 
 
 def events(database: Database, tenant: str, job_id: str, after: int) -> tuple[Sequence[JobEvent], bool]:
-    """Up to 200 events after sequence number ``after``, and whether they are the last; raises NotFound."""
+    """Up to 200 events after number ``after``, and whether they are the last; raises NotFound without such a job."""
     with database.reading() as session:
         state = require(session, tenant, job_id).state
         found = repository.events(session, job_id, after, EVENTS_AT_ONCE)

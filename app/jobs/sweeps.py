@@ -55,8 +55,10 @@ class TrialStatus:
 
 @dataclass(frozen=True)
 class TrialProgress:
-    """Progress of a running trial: share of its budget used (0 to 1), the training's total in such budgets, seconds per
-    budget (None: unknown), and further members of the event.
+    """Progress of a running trial.
+
+    ``share``: share of its budget that it has used, 0 to 1. ``whole``: the trials' total budget, in budgets of one.
+    ``budget_seconds``: seconds that one budget takes, None: unknown. ``live``: further members of the event.
     """
 
     share: float
@@ -69,7 +71,7 @@ class TrialProgress:
 
 @dataclass(frozen=True)
 class Outcome:
-    """Result of a trial's rung: used share of its budget (0 to 1), its best policy, and that policy's mean return."""
+    """Result of a trial's rung: used share of its budget (0 to 1), and its best policy's mean return (``score``)."""
 
     share: float
     score: float
@@ -176,7 +178,7 @@ def resume_trials(
 
 
 def hold(session: Session, held: Lease, clock: Clock = database_time) -> None:
-    """Lock a training's row before its trials', and renew its lease; raises LeaseLost if it isn't held any more."""
+    """Lock a training's row before rows of its trials, and renew its lease; raises LeaseLost if that isn't held."""
     _hold(session, held, clock(session))
 
 

@@ -33,9 +33,9 @@ from app.runs.repository import RUNNING, Entry, OutrunError
 
 LARGEST_CACHE = 64 << 20  # bytes
 LARGEST_STARTED = 16 << 20
-SLIGHT = 1_024  # bytes that a run may weigh more or less than is reckoned with
-OVERHEAD = 8_000  # bytes of a run beside its state: what its test for drifts keeps, above all
-BYTES_OF_JSON = 6  # that an object takes, for each that it is written in
+SLIGHT = 1_024  # bytes: smaller changes of a cached run's weight are ignored
+OVERHEAD = 8_000  # bytes of a run beside its state, mostly of its drift test
+BYTES_OF_JSON = 6  # bytes of memory that an object takes per byte of its JSON
 
 
 class Live(msgspec.Struct, eq=False):
@@ -247,7 +247,7 @@ def decide_items(items: Sequence[Item], now: datetime) -> list[Item]:
 
 
 def _group(items: Sequence[Item], now: datetime) -> Sequence[Item]:
-    """Decide the undecided items of one workload; the items that succeeded."""
+    """Decide the undecided items of one workload, and return the items that succeeded."""
     waiting = [item for item in items if item.answer is UNDECIDED]
     failed = set[int]()
     if waiting:

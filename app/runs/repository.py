@@ -130,7 +130,7 @@ def _element(value: str | None) -> str:
 
 
 def _append_each(executed: Callable[..., Any], entries: Sequence[Entry], now: datetime) -> set[str]:
-    """Like ``append``, row by row in SQLite; ``executed`` runs a statement for many rows."""
+    """Like ``append``, row by row in SQLite; ``executed`` runs a statement for many rows. Raises OutrunError."""
     moves: dict[tuple[str, str], list[tuple[Any, ...]]] = {}  # by the other columns that are set, mostly none
     for e in entries:
         drift = () if e.drift is None else (str(e.drift[0], "utf-8"), e.drift[1])

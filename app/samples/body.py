@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 # A body is decompressed, limited and split into blocks of lines with only one piece in memory.
 
 
-PIECE = 1 << 18  # most bytes unpacked at once
-FEED_BYTES = 1 << 12  # most packed bytes given at once: the rest of them is copied for each piece and member
+PIECE = 1 << 18  # most bytes decompressed at once
+FEED_BYTES = 1 << 12  # most compressed bytes passed at once: zlib copies the unread rest for each piece and member
 GZIP = 16 + zlib.MAX_WBITS
 GZIP_MAGIC = b"\x1f\x8b"
 

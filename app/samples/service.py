@@ -260,7 +260,7 @@ def readable(
 def export_executions(
     database: Database, tenant: str, name: str, request: PageRequest, execution: str | None
 ) -> Slice[Execution]:
-    """Like ``readable``, with data and without codec; raises NotFound."""
+    """One page of a workload's executions, or the named one, with data; raises NotFound without such a workload."""
     with database.reading() as session:
         workload = workloads.require(session, tenant, name)
         return repository.list_executions(session, workload.id, request, execution, data=True)

@@ -173,11 +173,12 @@ def list_workloads(database: Database, tenant: str, request: PageRequest) -> Sli
 
 
 def change(database: Database, tenant: str, name: str, patch: Mapping[str, Any]) -> WorkloadRead:
-    """Apply a patch of the fields that may change; decisions follow at once.
+    """Apply a patch of the fields that may change; the next decisions of this process use it.
 
     Raises:
         ValidationError: it doesn't match the kind's schema of patches.
         InvalidInput: it names something that the spec doesn't have.
+        MissingKind, BrokenRow: the stored spec can't be read.
         Invalid: a member doesn't exist, or can't be a member.
         NotFound: there is no such workload.
     """

@@ -34,7 +34,7 @@ class Options:
 
 
 def run(options: Options, output: Console | None = None, notes: Console | None = None) -> int:
-    """Request an evaluation, write its HTML report, and print it to `output`, progress and errors to `notes`.
+    """Request an evaluation, write its HTML report, and print its tables to `output`, progress and errors to `notes`.
 
     Returns 0 done, 1 refused or failed, 3 unreachable, 4 below ``require``, 5 not found, 6 not authorised, 130
     interrupted. Consoles None: standard streams. Raises OSError if the report can't be written.

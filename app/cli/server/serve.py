@@ -87,6 +87,7 @@ def bind(settings: Settings) -> list[socket.socket]:
 
     Raises:
         StartupError: the port is in use or forbidden, or the host has no such address.
+        OSError: the host's name can't be resolved.
     """
     found: dict[str, socket.AddressFamily] = {}
     for version, _, _, _, address in socket.getaddrinfo(settings.host, settings.port, type=socket.SOCK_STREAM):
