@@ -189,10 +189,10 @@ FEW = (12.706205, 4.302653, 3.182446, 2.776445, 2.570582, 2.446912, 2.364624, 2.
 
 
 def shadow(session: Session, workload: Workload, version: int) -> ShadowRead:
-    """Decisions of an agent over the newest 1,000 runs in which it was the shadow; raises DeadlinePassed.
+    """Decisions of an agent over the newest 1,000 runs in which it was the shadow.
 
     The agreement is the share (0 to 1) of its decisions without failure that equal those served. The gain is the mean
-    expected gain in return per run.
+    expected gain in return per run. Raises DeadlinePassed if the request's time limit is exceeded.
     """
     newest = (
         select(Run.id)

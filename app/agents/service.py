@@ -52,9 +52,10 @@ def request_training(
 
     Raises:
         Conflict: the workload has no samples or no domain model yet.
-        Invalid: fields of the request contradict each other, `start_from` names no agent, or workers of this host lack
-            an extra.
+        Invalid: fields of the request contradict each other, `start_from` names no agent, workers of this host lack an
+            extra, or the training would take more hours than the tenant's quota.
         NotFound: there is no such workload, or no domain model of that version.
+        TooManyRequests: the tenant's quota of open jobs is reached.
     """
     with database.session() as session:
         combinations.check(request)
@@ -210,7 +211,7 @@ def policy(database: Database, tenant: str, name: str, version: int, role: str |
 
 
 def _of_role(data: bytes, version: int, role: str) -> bytes:
-    """The part of an artifact that serves a role; all of a single policy; raises NotFound if the role is missing."""
+    """The part of an artifact for a role; all of an artifact without roles. Raises NotFound if the role is missing."""
     parts = by_role(data)
     if parts and role not in parts:
         raise NotFound(f"agent {version} has no policy of role {role!r}; it has {', '.join(parts)}")
@@ -221,7 +222,7 @@ def promote(database: Database, tenant: str, name: str, version: int, request: P
     """Make a version the champion of a role; promoting the present champion has no effect.
 
     Raises:
-        Conflict: evidence that the workload requires is missing; the message says which.
+        Conflict: evidence that the request requires is missing; the message says which.
         Invalid: the workload has no such role.
         NotFound: there is no such workload or version.
     """

@@ -46,9 +46,7 @@ LONGEST_TARGET = 255
 
 
 def add(session: Session, tenant: str, action: str, target: str, detail: dict[str, Any] | None = None) -> None:
-    """Record a change in the current transaction, with the request's caller as its actor, or `steward` outside
-    requests.
-    """
+    """Record a change in the current transaction; its actor is the request's caller, or `steward` outside requests."""
     caller = current_caller.get()
     session.add(
         AuditEntry(

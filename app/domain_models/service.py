@@ -63,6 +63,7 @@ def request_fit(database: Database, tenant: str, name: str, request: FitRequest,
     Raises:
         Conflict: the workload has no samples.
         NotFound: there is no such workload.
+        TooManyRequests: the tenant's quota of open jobs is reached.
     """
     with database.session() as session:
         workload = workloads.require(session, tenant, name, lock=True)

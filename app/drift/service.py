@@ -86,9 +86,7 @@ def step(database: Database, clock: Clock = database_time) -> int:
     """Begin or advance the adaptation to drift of each workload where a step is due; return the number of steps taken.
 
     Several processes may call it at once. A step that fails is logged, and tried again by the next call.
-
-    Raises:
-        SQLAlchemyError: the database fails.
+    Raises SQLAlchemyError if the database fails.
     """
     with database.reading() as session:
         # Ids of workloads that respond to drift, or have an adaptation in progress

@@ -242,9 +242,7 @@ LABELS = ("method", "route", "status")
 
 
 class _Seconds:
-    """Histogram of request durations; ``buckets[i]`` counts those up to ``BUCKETS[i]`` seconds, the last one longer
-    ones.
-    """
+    """Histogram of request durations; ``buckets[i]`` counts those up to ``BUCKETS[i]`` seconds, the last the rest."""
 
     def __init__(self) -> None:
         self.sum = 0.0

@@ -188,9 +188,7 @@ def progress(
     """Record progress (0 to 1), and a checkpoint unless None, and renew the lease; True if the job should be cancelled.
 
     ``eta_seconds``: estimated remaining time, None: unknown. ``data``: further members of the event.
-
-    Raises:
-        LeaseLost: the lease is not held any more.
+    Raises LeaseLost if the lease is not held any more.
     """
     kept = {} if checkpoint is None else {"checkpoint": checkpoint}
     with database.session() as session:
@@ -288,8 +286,7 @@ def rest(
     checkpoint: bytes,
     clock: Clock = database_time,
 ) -> None:
-    """Let a job wait until a time, in the transaction that publishes its results so far; a job to be cancelled ends
-    here.
+    """Let a job wait until a time, in the transaction that publishes its results so far, or cancel it if requested.
 
     ``fraction`` is its progress, 0 to 1; ``data`` are further members of the event.
 

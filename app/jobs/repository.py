@@ -59,7 +59,7 @@ def waiting() -> dict[str, Any]:
 
 
 def requeued_columns(announced: datetime | None) -> dict[str, Any]:
-    """Column values of a job that returns to the queue; `announced`: when it is sent to the broker, or None."""
+    """Column values of a job that returns to the queue; `announced`: when it is sent to the broker, None: not now."""
     return {
         "state": "queued",
         "owner": None,

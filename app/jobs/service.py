@@ -85,9 +85,7 @@ def create(
     """Insert a job in the caller's transaction; workers are woken up after its commit.
 
     A `priority` in the request becomes the job's, so that lists needn't read requests.
-
-    Raises:
-        TooManyRequests: the tenant's quota of open jobs is reached.
+    Raises TooManyRequests if the tenant's quota of open jobs is reached.
     """
     most = current_quotas().jobs
     if most and repository.open_jobs(session, tenant) >= most:

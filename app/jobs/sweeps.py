@@ -90,9 +90,7 @@ def open_trials(
     """Open trials that run up to the share ``until`` (0 to 1) of their budgets, while their training waits.
 
     False, and nothing is opened, if the training should be cancelled.
-
-    Raises:
-        LeaseLost: the training's lease is not held any more.
+    Raises LeaseLost if the training's lease is not held any more.
     """
     with database.session() as session:
         now = clock(session)
@@ -158,9 +156,7 @@ def resume_trials(
     """Resume trials up to the share ``until`` (0 to 1) of their budgets, and end others; the training waits for them.
 
     ``survivors``: job ids. ``stopped``: reasons by job id. False if the training should be cancelled instead.
-
-    Raises:
-        LeaseLost: the training's lease is not held any more.
+    Raises LeaseLost if the training's lease is not held any more.
     """
     with database.session() as session:
         now = clock(session)
@@ -212,9 +208,7 @@ def report_progress(
     """Record a trial's progress, and an event of its training; True if the trial should be cancelled.
 
     ``checkpoint``: state from which to resume, None: the stored one stays.
-
-    Raises:
-        LeaseLost: the trial's lease is not held any more.
+    Raises LeaseLost if the trial's lease is not held any more.
     """
     kept = {} if checkpoint is None else {"checkpoint": checkpoint}
     with database.session() as session:
@@ -243,9 +237,7 @@ def rest(database: Database, held: Lease, outcome: Outcome, checkpoint: bytes, c
     """Pause a trial until it is compared; the last one wakes its training. False if it should be cancelled instead.
 
     ``outcome``: result of the rung; ``checkpoint``: state from which to resume.
-
-    Raises:
-        LeaseLost: the trial's lease is not held any more, or its training was deleted.
+    Raises LeaseLost if the trial's lease is not held any more, or its training was deleted.
     """
     with database.session() as session:
         parent = repository.hold_parent(session, held.job_id)

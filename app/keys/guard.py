@@ -60,11 +60,8 @@ class KeyGuard:
     def cached_caller(self, scope: Scope, route: str | None) -> Caller | None:
         """The caller, if its credential was admitted on this route and host before; None: call ``admit``.
 
-        On the hot path. The look-up's duration reveals nothing about keys: only values with equal hashes (64 bits, with
-        a random key) are compared.
-
-        Raises:
-            TooManyRequests: the caller exceeds its rate limit.
+        The look-up's duration reveals nothing about keys: only values with equal hashes (64 bits, with a random key)
+        are compared. Raises TooManyRequests if the caller exceeds its rate limit.
         """
         if route is None:
             return None

@@ -282,7 +282,7 @@ class KeyRing:
         await asyncio.shield(looking)
 
     async def look_again(self) -> None:
-        """Refresh the cache with keys created until now, at most ten times per second."""
+        """Refresh the cache with keys created until now, at most ten times per second; raises as ``look``."""
         moment = self._clock()
         while self._checked < moment:
             await asyncio.sleep(max(0.0, self._checked + UNKNOWN_SECONDS - self._clock()))

@@ -299,9 +299,7 @@ def decide_aside(item: Item, now: datetime) -> None:
     """Read and decide one expensive report, in a worker thread.
 
     If the run's state changes meanwhile, the decision is discarded when it is to be written.
-
-    Raises:
-        InvalidInput, Contradiction: the report doesn't fit the run.
+    Raises InvalidInput or Contradiction if the report doesn't fit the run.
     """
     engine, pending = KINDS[item.live.kind].engine, item.pending
     report = engine.read(item.compiled, pending.state, pending.iteration, pending.report)
@@ -319,8 +317,7 @@ SERIALISATION = frozenset({"40001", "40P01"})  # SQLSTATEs of transactions that 
 
 
 def written(writer: Writer, ready: Sequence[Item], now: datetime) -> dict[str, Exception | None]:
-    """Write the decided items; returns None for each run written, or the exception of a report that can't be, by run
-    id.
+    """Write the decided items; returns, by run id, None for a run written or the exception of one that can't be.
 
     Runs missing from the result were advanced by another process. Raises DBAPIError for other errors.
     """
@@ -354,7 +351,7 @@ def _entries(ready: Sequence[Item]) -> tuple[list[Entry], dict[str, Exception | 
 
 
 def _outcome(writer: Writer, entries: Sequence[Entry], now: datetime) -> dict[str, Exception | None]:
-    """Write all rows in one transaction; if one may be invalid, each in its own."""
+    """Write all rows in one transaction, or each in its own if one may be invalid; result and errors as ``written``."""
     try:
         return dict.fromkeys(_commit(writer, entries, now))
     except DBAPIError as error:

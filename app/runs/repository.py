@@ -91,9 +91,7 @@ def append(connection: psycopg.Connection | sqlite3.Connection, entries: Sequenc
     """Write reports, at most one per run, and advance their runs; returns the ids of the runs written.
 
     On PostgreSQL, runs that have been advanced meanwhile are left out of the result.
-
-    Raises:
-        OutrunError: on SQLite, if any run has been advanced meanwhile.
+    On SQLite, raises OutrunError if any run has been advanced meanwhile.
     """
     if isinstance(connection, sqlite3.Connection):
         return _append_each(connection.executemany, entries, now)
@@ -195,7 +193,6 @@ class LoadedRun(NamedTuple):
 
 
 def _loaded_query(rule: Staleness) -> Select[*tuple[Any, ...]]:
-    """Query for the columns of ``LoadedRun``."""
     live = silence(rule)
     columns = (Run, Workload.name, Workload.kind, Iteration, live.outcome, live.silent_seconds, live.expected)
     return select(*columns).join(Workload, Workload.id == Run.workload_id).outerjoin(Iteration, _AT_END)

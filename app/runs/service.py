@@ -340,10 +340,9 @@ def end(
 ) -> RunRead:
     """End a run with its outcome, and store its iterations as a sample of its workload, in one transaction.
 
-    What a finished run saved is computed and stored afterwards.
-
-    Repeating it changes nothing: the first reason stays. ``patch``: final state and reason; ``compiled_of``: returns
-    the compiled workload that judges the run; ``rule``: when a live run is stale.
+    What a finished run saved is stored afterwards. Repeating it changes nothing: the first reason stays.
+    ``patch``: final state and reason; ``compiled_of``: returns the compiled workload that judges the run; ``rule``:
+    when a live run is stale.
 
     Raises:
         NotFound: there is no such run.

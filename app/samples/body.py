@@ -100,9 +100,7 @@ def blocks(pieces: Iterable[bytes], longest_bytes: int) -> Iterator[bytes]:
     """Split a byte stream at line ends into blocks of whole lines, without the last newline of each block.
 
     Lines before an error are passed on, however the stream is divided into pieces.
-
-    Raises:
-        Invalid: a line is longer than ``longest_bytes``.
+    Raises Invalid if a line is longer than ``longest_bytes``.
     """
     rest: list[bytes] = []  # joined once: a long line may come in many pieces
     held = before = 0
@@ -142,8 +140,8 @@ T = TypeVar("T")
 def returning(work: Callable[[], T]) -> T:
     """Run ``work``, then return freed memory to the system; passes on its result or exception.
 
-    An exception references frames, and these all data read: the frames are cleared, because the exception may be stored
-    for long. glibc's allocator retains small freed blocks, and is made to release them.
+    An exception, which may be stored for long, references frames that reference all data read: they are cleared.
+    glibc's allocator retains small freed blocks, and is made to release them.
     """
     try:
         return work()

@@ -132,11 +132,7 @@ def require(session: Session, tenant: str, name_or_id: str, *, lock: bool = Fals
 
 
 def to_response(workload: Workload) -> WorkloadRead:
-    """API representation of a workload.
-
-    Raises:
-        MissingKind, BrokenRow: its spec can't be read.
-    """
+    """API representation of a workload; raises MissingKind or BrokenRow if its spec can't be read."""
     return WorkloadRead(spec=read_spec(workload.spec), **_beside_spec(workload))
 
 

@@ -104,9 +104,7 @@ def show(found: Json, output: Console, *, as_json: bool = False) -> None:
 
 
 def returns(report: Json, width: int) -> Table:
-    """Table of the mean return of each policy by level, with agents' passed levels and classes; ``width`` in
-    characters.
-    """
+    """Table of policies' mean returns by level, with agents' passed levels and classes; ``width`` in characters."""
     levels = [level for level in report["levels"] if level["level"] in LEVELS]
     table = Table(
         title=Text(f"Mean return on {report['workload']}"), title_justify="left", box=None, padding=(0, 1, 0, 0)

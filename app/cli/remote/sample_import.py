@@ -229,10 +229,7 @@ def _hand_over(
 ) -> None:
     """Register the workload, upload the files, and fit a model, each unless the service has done so already.
 
-    So a repeated command continues an interrupted one.
-
-    Raises:
-        RefusedError, UnreachableError: a request fails.
+    So a repeated command continues an interrupted one. Raises RefusedError or UnreachableError if a request fails.
     """
     path = f"/workloads/{spec.name}"
     output.print(Text(_register_workload(service, spec, path)), soft_wrap=True)

@@ -47,7 +47,7 @@ class Finding(NamedTuple):
 
     Attributes:
         check: name of the check.
-        status: `fail`: Steward can't work; `warn`: it can't work fully, or not for long.
+        status: `ok`: no problem; `warn`: Steward can't work fully, or not for long; `fail`: it can't work.
         detail: the finding in words.
         remedy: what to do; empty if all is well.
     """

@@ -47,7 +47,7 @@ def is_loopback(host: str) -> bool:
 
 
 def check_address(settings: Settings) -> Settings:
-    """The settings; with an address beyond loopback, keys are required from now on.
+    """The settings, changed to require keys if the address is beyond loopback.
 
     Raises:
         StartupError: the address is beyond loopback, and there are neither keys nor an identity provider.
