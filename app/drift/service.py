@@ -98,7 +98,7 @@ def step(database: Database, clock: Clock = database_time) -> int:
 
 
 def _take_step(database: Database, workload_id: str, clock: Clock) -> bool:
-    """Take one workload's step; errors are logged, and the step is tried again; database errors pass."""
+    """Take one workload's step if one is due; True if it was. Errors are logged; SQLAlchemyError is raised."""
     try:
         return _step(database, workload_id, clock)
     except SQLAlchemyError:

@@ -115,7 +115,7 @@ class Exchange:
                 raise self._refusal
 
     async def body(self) -> bytes:
-        """The whole body.
+        """The whole body of the request.
 
         Raises:
             TooLarge: it exceeds the limit.

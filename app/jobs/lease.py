@@ -362,7 +362,7 @@ def _bring_back(
     """Requeue a job, or end it after too many attempts, if the conditions hold; True if it was queued."""
     repository.hold_parent(session, job.id)
     values, event = _recovery(job, max_attempts, now)
-    as_read = Job.cancel_requested.is_(job.cancel_requested)  # a queued job of which that is requested is never taken
+    as_read = Job.cancel_requested.is_(job.cancel_requested)  # no queued job to be cancelled is ever leased
     if not repository.change(session, job.id, [*conditions, as_read], **values):
         return False
     repository.add_event(session, job.tenant, job.id, event, now)

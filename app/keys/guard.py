@@ -17,13 +17,13 @@ from app.keys.ring import OLDEST_SECONDS, Admitted, Entry, KeyRing, Rates
 from app.keys.service import RunTokens
 from app.settings import Settings
 
-if TYPE_CHECKING:  # it takes what verifies signatures, which few services need
+if TYPE_CHECKING:  # it imports packages that verify signatures, which few services need
     from app.keys.provider import Provider
 
 HOST = b"host"
 NAMES = frozenset({AUTHORIZATION, HOST, b"origin", b"sec-fetch-site"})
 LONGEST_CREDENTIAL = 8192
-LONGEST_KEPT = 2 * secrets.LONGEST  # bytes of headers that are remembered: any key, as it is usually sent, and a host
+LONGEST_KEPT = 2 * secrets.LONGEST  # most bytes of both headers in a cached entry: enough for any key and a host
 LARGEST_CACHE = 10_000
 REALM = 'realm="Steward"'
 

@@ -128,7 +128,7 @@ def _element(value: str | None) -> str:
 
 
 def _append_each(executed: Callable[..., Any], entries: Sequence[Entry], now: datetime) -> set[str]:
-    """Like ``append``, row by row in SQLite; ``executed`` runs a statement for many rows. Raises OutrunError."""
+    """Like ``append``, row by row in SQLite; ``executed`` runs a statement for many rows. OutrunError as there."""
     moves: dict[tuple[str, str], list[tuple[Any, ...]]] = {}  # by the other columns that are set, mostly none
     for e in entries:
         drift = () if e.drift is None else (str(e.drift[0], "utf-8"), e.drift[1])
@@ -153,7 +153,7 @@ def append_current(connection: Connection, entries: Sequence[Entry], now: dateti
     return current
 
 
-_WITHOUT_STATE = defer(Run.state_vector)  # of a long queue it is large
+_WITHOUT_STATE = defer(Run.state_vector)  # which is large for a run with a long queue
 _AT_END = (Iteration.run_id == Run.id) & (Iteration.iteration == Run.next_iteration - 1)
 
 

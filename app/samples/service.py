@@ -149,7 +149,7 @@ def _reader(form: Format, codec: SampleCodec, given: Upload) -> Reader:
 
 
 def _body(given: Upload, form: Format) -> Iterator[bytes]:
-    """The body as its format needs it: decompressed, limited, in blocks of lines or pieces."""
+    """The body as its format needs it: decompressed, limited in size, in blocks of lines or in pieces."""
     chunks: Iterable[bytes] = limit_size(given.chunks, given.largest)
     zipped = given.gzip
     if not zipped:
