@@ -77,8 +77,8 @@ def _on_postgresql(element: month_of, compiler: SQLCompiler, **options: Any) -> 
 def settle(database: Database, run: str, compiled: Compiled | str, now: datetime) -> Savings | None:
     """Compute and store what a finished run saved; None if that can't be computed. Never raises: the run has ended.
 
-    Repeating it computes only what is not stored. ``compiled``: the compiled workload, or why it can't be read;
-    ``now``: when a run of mode ``advise`` is replayed.
+    Stored savings are left unchanged. ``compiled``: the compiled workload, or why it can't be read; ``now``: time at
+    which a run of mode ``advise`` is replayed.
     """
     if isinstance(compiled, str) or (kind := KINDS[compiled.snapshot.spec.kind]).savings is no_savings:
         return None

@@ -178,7 +178,7 @@ _malloc_trim = _glibc_trim()
 
 
 def _formats() -> Iterator[tuple[str, Format]]:
-    """Each media type with the format of the first kind that reads it; its schema covers all kinds that do."""
+    """Each media type with the format of the first kind that reads it, and the schemas of all kinds that do."""
     every = [form for kind in KINDS.values() for form in kind.samples.formats.items()]
     for media in dict.fromkeys(media for media, _ in every):
         forms = [form for name, form in every if name == media]

@@ -325,7 +325,7 @@ def add_run(
 
     With ``cuts`` each part becomes a sample of its own, stored with the time of its cut, because conditions changed;
     parts replace earlier samples of the run. A run without usable reports gives no sample; repeating it has no effect.
-    Raises TooManyRequests if the tenant's quota of executions is exceeded.
+    Without ``cuts``, raises TooManyRequests if the tenant's quota of executions is exceeded.
     """
     workload = session.get_one(Workload, run.workload_id)
     numbered = reports_of_run(session, run.id)
