@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Literal
 from app.kinds.contract.inputs import MOST_ERRORS, Contradiction, InvalidInput
 
 Limit = Literal["requests", "reports", "streams", "uploads", "jobs", "executions"]
-"""Limits of a tenant: of its rate, of work at once, and of what is stored."""
+"""Limits of a tenant: of its request rate, of concurrent work, and of stored executions."""
 
 
 @dataclass(frozen=True)

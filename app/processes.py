@@ -47,7 +47,7 @@ def child_command(module: str, *arguments: str) -> list[str]:
 def die_with_parent(parent: int) -> None:
     """Kill this process when process `parent` ends; exits at once if it has ended already.
 
-    By the kernel on Linux (`PR_SET_PDEATHSIG`), elsewhere by a thread.
+    On Linux the kernel kills it (`PR_SET_PDEATHSIG`), elsewhere a thread that looks every 0.5 s.
     """
     if sys.platform == "linux":
         ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)

@@ -39,7 +39,7 @@ def _check_name(name: str) -> str:
 
 
 class _InstalledNames:
-    """Pydantic annotation: validates a name against ``names()`` and lists them as the schema's `enum`."""
+    """Pydantic annotation: rejects a name that ``names()`` lacks (ValueError); the names are the schema's `enum`."""
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> core_schema.CoreSchema:
         return core_schema.no_info_after_validator_function(_check_name, handler(source))

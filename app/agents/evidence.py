@@ -34,7 +34,7 @@ from app.kinds.registry import KINDS, MissingKind, read_spec
 LARGEST_SEARCH = 100
 """Number of newest evaluations of a workload that are searched for verdicts."""
 JUDGE = 2
-"""Version of the judge of trainings and evaluations; it is raised when verdicts of earlier versions no longer hold."""
+"""Version of the rules by which trainings and evaluations judge agents; raised when earlier verdicts no longer hold."""
 FIRST_JUDGE = 1
 """Version assumed for reports that name no judge."""
 TRAINED_FOR, REEVALUATION = "trained_for", "reevaluation"
@@ -54,7 +54,10 @@ class VerdictValidity(NamedTuple):
 
 
 def trained_for(spec: Any) -> dict[str, list[float]]:
-    """The terms of a spec (targets, prices, weights) by name, each as [value, low, high], for an agent's report."""
+    """The terms of a spec (targets, prices, weights) by name, for an agent's report.
+
+    Each is [value, low, high]: its value, and the bounds of values at which the agent's evaluation holds.
+    """
     return {name: [term.value, term.low, term.high] for name, term in KINDS[spec.kind].terms(spec).items()}
 
 
@@ -89,8 +92,7 @@ class Present:
 
     @cached_property
     def _judged(self) -> frozenset[int]:
-        """Versions of the agents that the present judge has evaluated."""
-        # Versions of the agents that this version of the judge, or a newer one, has evaluated and not called outdated
+        """Versions of agents that this version of the judge, or a newer one, evaluated and did not call outdated."""
         workload_id = self.workload.id
         newest = select(Evaluation.verdicts).where(Evaluation.workload_id == workload_id)
         rows = self.session.scalars(newest.order_by(Evaluation.created_at.desc()).limit(LARGEST_SEARCH))
@@ -113,8 +115,7 @@ class Present:
 
     @cached_property
     def _going_on(self) -> frozenset[str]:
-        """Ids of the open evaluation jobs of the workload."""
-        # Ids of a workload's evaluation jobs that are queued or running
+        """Ids of the workload's evaluation jobs that are queued, running or waiting."""
         going_on = Job.workload_id == self.workload.id, Job.type == "evaluate", Job.state.in_(OPEN)
         return frozenset(self.session.scalars(select(Job.id).where(*going_on)))
 
@@ -141,8 +142,9 @@ class Present:
         return f"agent {version}" + ("" if found is None else f", since {moment(found.created_at)}: {found.reason}")
 
     def instead(self, agent: Agent) -> str:
-        """What serves decisions in place of an agent, and how its training return compares, in words; empty for a
-        champion.
+        """In words: what serves decisions in an agent's place, and how its training return compares with the agent's.
+
+        Empty for a champion.
         """
         if any(agent.version == one.version for one in self.workload.champions.values()):
             return ""
@@ -187,7 +189,11 @@ FEW = (12.706205, 4.302653, 3.182446, 2.776445, 2.570582, 2.446912, 2.364624, 2.
 
 
 def shadow(session: Session, workload: Workload, version: int) -> ShadowRead:
-    """Decisions, agreement and gain of an agent over the newest 1,000 runs in which it was the shadow."""
+    """Decisions of an agent over the newest 1,000 runs in which it was the shadow.
+
+    The agreement is the share (0 to 1) of its decisions without failure that equal those served. The gain is the mean
+    expected gain in return per run. Raises DeadlinePassed if the request's time limit is exceeded.
+    """
     newest = (
         select(Run.id)
         .where(Run.workload_id == workload.id, Run.shadow_version == version)

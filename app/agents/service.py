@@ -42,7 +42,7 @@ from app.workloads import service as workloads
 
 LONGEST_REASON = 1024
 HOUR = 3600.0
-NO_MODEL = 0  # version of the model of what was trained on samples alone
+NO_MODEL = 0  # model version of agents that were trained on samples, without a domain model
 
 
 def request_training(
@@ -52,9 +52,10 @@ def request_training(
 
     Raises:
         Conflict: the workload has no samples or no domain model yet.
-        Invalid: fields of the request contradict each other, `start_from` names no agent, or workers of this host lack
-            an extra.
+        Invalid: fields of the request contradict each other, `start_from` names no agent, workers of this host lack an
+            extra, or the training would take more hours than the tenant's quota.
         NotFound: there is no such workload, or no domain model of that version.
+        TooManyRequests: the tenant's quota of open jobs is reached.
     """
     with database.session() as session:
         combinations.check(request)
@@ -210,7 +211,7 @@ def policy(database: Database, tenant: str, name: str, version: int, role: str |
 
 
 def _of_role(data: bytes, version: int, role: str) -> bytes:
-    """The part of an artifact that serves a role; all of a single policy; raises NotFound if the role is missing."""
+    """The part of an artifact for a role; all of an artifact without roles. Raises NotFound if the role is missing."""
     parts = by_role(data)
     if parts and role not in parts:
         raise NotFound(f"agent {version} has no policy of role {role!r}; it has {', '.join(parts)}")
@@ -221,7 +222,7 @@ def promote(database: Database, tenant: str, name: str, version: int, request: P
     """Make a version the champion of a role; promoting the present champion has no effect.
 
     Raises:
-        Conflict: evidence that the workload requires is missing; the message says which.
+        Conflict: evidence that the request requires is missing; the message says which.
         Invalid: the workload has no such role.
         NotFound: there is no such workload or version.
     """
@@ -333,7 +334,12 @@ class Change(NamedTuple):
 
 
 def install(session: Session, workload: Workload, change: Change, role: str = DEFAULT_ROLE) -> None:
-    """Change a role's champion and record the promotion, in the caller's transaction, which has locked the workload."""
+    """Change a role's champion and record the promotion, in the caller's transaction, which has locked the workload.
+
+    Raises:
+        NotFound: there is no agent of the new version.
+        KeyError: heuristics are to replace the champion of a role that has none.
+    """
     agent = None if change.version is None else AGENTS.require(session, workload, change.version)
     if agent is None:
         del workload.champions[role]
@@ -387,9 +393,7 @@ def _promotion(workload: Workload, role: str, previous: int | None, reason: str)
 
 
 class TrainingResult(NamedTuple):
-    """Result of a training that ``publish`` stores: versions, report, artifact (safetensors), and whether to promote
-    it.
-    """
+    """A trained agent that ``publish`` stores; ``artifact``: its policy (safetensors); ``reason``: the verdict."""
 
     spec_version: int
     model_version: int
@@ -408,7 +412,8 @@ def publish(session: Session, workload_id: str, trained: TrainingResult) -> int:
     default role, of every role for which it has a policy.
 
     Raises:
-        Invalid: it is to be promoted, and the workload has no such role.
+        Invalid: it is to be promoted to a role that the workload lacks.
+        NoResultFound: there is no such workload.
     """
     workload = session.get_one(Workload, workload_id, with_for_update=True)
     version = AGENTS.following(session, workload)
@@ -439,7 +444,7 @@ def publish(session: Session, workload_id: str, trained: TrainingResult) -> int:
 
 
 def rivals(workload: Workload) -> dict[str, int | None]:
-    """Present champion of each role for which a training makes an agent; None: heuristics serve it."""
+    """Version of the present champion of each role for which a training makes an agent; None: a heuristic."""
     known = roles(workload)
     return {role: workload.champion(role) for role in ([DEFAULT_ROLE] if DEFAULT_ROLE in known else known)}
 

@@ -46,9 +46,7 @@ LONGEST_TARGET = 255
 
 
 def add(session: Session, tenant: str, action: str, target: str, detail: dict[str, Any] | None = None) -> None:
-    """Record a change in the current transaction, with the request's caller as its actor, or `steward` outside
-    requests.
-    """
+    """Record a change in the current transaction; its actor is the request's caller, or `steward` outside requests."""
     caller = current_caller.get()
     session.add(
         AuditEntry(
@@ -79,7 +77,7 @@ def to_response(row: AuditEntry) -> AuditRead:
 
 
 def list_entries(database: Database, tenant: str | None, request: PageRequest, action: str | None) -> Slice[AuditEntry]:
-    """One page of audit entries, newest first, of a tenant and an action (or its prefix); None: of all."""
+    """One page of audit entries, newest first; ``tenant`` and ``action`` (or a prefix of it) filter them, None: all."""
     statement = select(AuditEntry)
     if tenant is not None:
         statement = statement.where(AuditEntry.tenant == tenant)

@@ -156,7 +156,7 @@ def responses(title: str, resource: str, metric: str, fitted: Mapping[str, Seque
 
 
 def doubt(title: str, resource: str, points: Sequence[Sample], best: float | None, told: str) -> Figure:
-    """Chart of a model's relative spread (share of 1) at amounts of a resource.
+    """Chart of the relative spread of a model's predictions (share of 1) over amounts of a resource.
 
     ``best``: amount to sample next, marked by a rule; None: no rule. ``told``: sentences that explain the marks.
     """
@@ -321,7 +321,7 @@ def ranking(title: str, axis: str, ranked: Sequence[Ranked], told: str, number: 
 
 
 def parts_of_bar(title: str, axis: str, bounds: Mapping[str, float], mark: Ranked | None, told: str) -> Figure:
-    """One horizontal bar from the first of ``bounds`` to the last; each later one ends a part that has its name.
+    """One horizontal bar from the first of ``bounds`` to the last; each further bound ends a part of the same name.
 
     Args:
         title: heading.
@@ -372,8 +372,8 @@ def learning(
 ) -> Figure:
     """Learning curves: training return over environment steps.
 
-    ``marks``: reference returns by name, as rules; ``plans``: names of those that are plans. ``told``: sentences that
-    explain the marks.
+    ``marks``: reference returns by name, drawn as horizontal lines, dashed unless ``plans`` has the name. ``told``:
+    sentences that explain the marks.
     """
     names = list(dict.fromkeys(one.name for one in learnt))
     x = span("steps", "environment steps", axis={"format": "~s"})

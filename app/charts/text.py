@@ -36,9 +36,9 @@ def currency() -> str:
 
 
 def number(value: float, digits: int = 3, *, signed: bool = False) -> str:
-    """A number with ``digits`` significant digits: “0.00372”, “12.4”, “1,912”; “0” below 1e-12, “inf”, “nan”.
+    """A number with ``digits`` significant digits: “0.00372”, “12.4”, “1,912”, “0”, “inf”, “nan”.
 
-    ``signed``: positive numbers have a “+”.
+    Sizes below 1e-12 are “0”, others below 1e-6 “< 0.000001” or “> -0.000001”. ``signed``: positive numbers have a “+”.
     """
     size = abs(value)
     if not math.isfinite(value):
@@ -77,7 +77,7 @@ def confidence(share: float) -> str:
 
 
 def interval(mean: float, low: float, high: float, *, signed: bool = False) -> str:
-    """A mean with its bounds, “1.23 [1.11, 1.35]”, two digits of the width; ``signed``: “+” if positive."""
+    """A mean with its bounds to two digits of their distance: “1.23 [1.11, 1.35]”; ``signed``: “+” if positive."""
     parts, spread = (mean, low, high), high - low
     if spread < ROUNDING:
         texts = [number(part, 4, signed=signed) for part in parts]

@@ -114,7 +114,7 @@ def counts(title: str, axis: str, found: Mapping[str, Course], width: float, tol
 def shares(
     title: str, axis: str, moments: Sequence[tuple[float, Mapping[str, float]]], whole: float | None, told: str
 ) -> Figure:
-    """Stacked areas of amounts by name, each from one moment (seconds) to the next.
+    """Stacked areas of amounts by name; each moment is (seconds, amount by name), and its amounts hold until the next.
 
     ``axis`` labels the amounts; ``whole``: amount marked by a rule, None: no rule; ``told``: sentences that explain the
     marks.
@@ -218,7 +218,7 @@ def _tips(field: str, title: str) -> list[Any]:
 
 
 FAR, ROOM = 2.0, 1.5
-"""Multiples of the largest value: where a band counts as too high, and where the chart is cut in that case."""
+"""Multiples of the largest value: a band above the first is too high, and the chart then ends at the second."""
 
 
 class Expected(NamedTuple):
@@ -304,7 +304,7 @@ def allocated(title: str, axis: str, series: Sequence[Series], told: str) -> Fig
 
 
 class Beside(NamedTuple):
-    """Additions to a comparison: prediction intervals, a target, a disturbed interval of iterations, or None."""
+    """Additions to a comparison: prediction intervals, a target, and first and last iteration of a disturbance."""
 
     band: Sequence[Expected] = ()
     target: float | None = None

@@ -15,10 +15,7 @@ def run_child(module: str, *arguments: str, stdin: bytes | None = None) -> int:
     """Run a module in a child process and return its exit status; 130 if interrupted by Ctrl-C.
 
     ``stdin``: bytes of its standard input, None: this process's. The child has its own session: Ctrl-C reaches only
-    this process, with which the child ends.
-
-    Raises:
-        StartupError: packages that the module needs are not installed.
+    this process, with which the child ends. Raises StartupError if packages that the module needs are not installed.
     """
     check_learning(module)
     command = child_command(module, *arguments)
@@ -35,7 +32,5 @@ def draw_forecast(forecast: dict[str, Any], file: Path) -> int:
 
 
 def draw_agent(agent: dict[str, Any], file: Path) -> int:
-    """Draw an agent's report (the API's JSON) to a file and return the exit status; errors are printed to standard
-    error.
-    """
+    """Draw an agent's report (the API's JSON) to a file and return the exit status; errors go to standard error."""
     return run_child("workers.evaluation.report.agent", "--", str(file), stdin=json.dumps(agent).encode())

@@ -32,12 +32,12 @@ class Commands(TyperGroup):
     _complete = False
 
     def make_context(self, *given: Any, **named: Any) -> Any:
-        """Parse the options before the command's name."""
+        """Parse the options before the command's name; an expected error is printed and raised as typer.Exit."""
         with _report_errors():
             return super().make_context(*given, **named)
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the chosen command."""
+        """Run the chosen command; an expected error is printed and raised as typer.Exit."""
         with _report_errors():
             return super().invoke(ctx)
 

@@ -16,7 +16,7 @@ LISTS = {
     for noun in NOUNS.values()
     if noun.command
 }
-"""Command that lists a noun's items, by what errors call one of them."""
+"""Command that lists a noun's items, by the name of one item in error messages."""
 UNAUTHORISED = 401
 REMEDIES = {
     UNAUTHORISED: "set STEWARD_API_KEY to a key; `steward key create` makes one where the database is",

@@ -21,7 +21,7 @@ def group(cli: typer.Typer) -> typer.Typer:
 
 
 def add_import(cli: typer.Typer, name: str, what: str, spec_help: str, text: str) -> None:
-    """Add ``steward import NAME``; ``what`` locates its ``sample_import.Import`` as ``module:name``."""
+    """Add ``steward import NAME``, described by ``text``; ``what``: its ``sample_import.Import`` as ``module:name``."""
 
     def command(
         files: Files,

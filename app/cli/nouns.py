@@ -25,7 +25,7 @@ MOST = 100
 
 
 def names_of(collection: str, argument: str, fixed: Sequence[str] = ()) -> Callable[..., list[str]]:
-    """Completion function of an argument by the items of a list.
+    """A function for Typer that completes an argument by the names of a list's items.
 
     ``collection``: path of the list, with earlier arguments in braces. ``argument``: name of the completed argument.
     ``fixed``: further completions, the only ones if the service doesn't respond.

@@ -1,7 +1,7 @@
 """Operations of the API that have commands, read from the packaged OpenAPI document.
 
 An operation's extension ``x-cli`` names its commands (`app.http.dependencies.command`); path, query and body follow
-from the document. Independent of kinds.
+from the document. The module knows no kinds.
 """
 
 from __future__ import annotations

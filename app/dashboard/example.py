@@ -19,7 +19,9 @@ def example_names() -> list[tuple[str, str]]:
 
 
 def load(database: Database, tenant: str, settings: Settings, kind: str) -> str:
-    """Register a kind's example, upload its samples and request a fit; returns its workload's name. Repeatable.
+    """Register a kind's example, upload its samples and request a fit; returns its workload's name.
+
+    Repeating it changes nothing.
 
     Raises:
         NotFound: there is no such kind.

@@ -21,7 +21,7 @@ SHOWN_EVENTS = 40
 MOST_MARKS = 3
 PLANS = ("optimum", "plan")
 PLAN = "plan of the domain model"
-"""Label of the plan; it may lose to a rule in training, because the simulator there disturbs what it was made for."""
+"""Label of the plan's return. A heuristic may exceed it: trainings disturb the simulator that the plan was made for."""
 CALLED = {"episode_return": "training_return"}
 SHOWN_ABOVE = {"state", "progress", "eta_seconds", "yardsticks"}
 

@@ -35,9 +35,10 @@ class Outcomes(NamedTuple):
 
 
 def level(read: Sequence[EvaluationRead], agent: AgentRead) -> str:
-    """An agent's class by the newest evaluation that holds, of those ``read``, newest first; empty if there is none.
+    """An agent's class by the newest valid evaluation in ``read`` (newest first), `none` if it reached no class.
 
-    Evaluations that assessed nothing, and all of an outdated agent, are left out.
+    Empty if there is none, or the agent is outdated. Evaluations by an earlier judge, and those that found the agent
+    outdated, are not valid.
     """
     every = (verdict for one in read for verdict in one.verdicts if verdict.agent == agent.version)
     found = (str(verdict.level or "none") for verdict in every if verdict.current and not verdict.outdated)
@@ -118,7 +119,7 @@ TUNED, LAW = "tuned_rule", "each run's law"  # of reports that don't name the tu
 
 
 def headroom_figure(agent: AgentRead) -> Figure | None:
-    """What any policy could gain over the served rule, and where the agent is; None if that was not measured."""
+    """Bar of the returns of the served rule, better rules and hindsight, with the agent's; None if not measured."""
     report = figures(agent)
     room, own, rules = (report.get(name) for name in ("headroom", "return", "heuristics"))
     if not isinstance(room, Mapping) or not isinstance(own, Mapping) or not isinstance(rules, Mapping):
@@ -148,7 +149,11 @@ JUDGED = 50
 
 
 class AgentPage(NamedTuple):
-    """Content of an agent's page; ``holds``: whether its report's figures still hold."""
+    """Content of an agent's page.
+
+    ``why``: its verdict; ``holds``: whether its report's figures still hold; ``does``, ``now``: charts of its decisions
+    and of those that the present policy makes.
+    """
 
     workload: WorkloadListed
     agent: AgentRead

@@ -147,7 +147,7 @@ class Summary(NamedTuple):
     Attributes:
         problem: why it can't be read; empty if it can.
         champions: version of the champion by role.
-        met: number of its ended runs that met their targets.
+        met: how many of its newest judged runs met their targets.
     """
 
     name: str
@@ -184,7 +184,7 @@ class Overview(NamedTuple):
 
 
 def overview(database: Database, tenant: str, rule: Staleness) -> Overview:
-    """Content of the home page, with at most ``ROWS`` workloads."""
+    """Content of the home page, with at most 50 workloads; ``rule``: when a live run is stale."""
     found = workloads.list_workloads(database, tenant, PageRequest(ROWS))
     latest = runs.list_runs(database, tenant, PageRequest(10), rule).rows
     with database.reading() as session:

@@ -190,7 +190,10 @@ def drifted_runs(session: Session, tenant: str, since: datetime) -> list[Drifted
 
 
 def failed_jobs(session: Session, tenant: str, since: datetime, limit: int) -> tuple[list[tuple[Job, str]], int]:
-    """The newest failed jobs without a later success of their type, with workloads' names, and their number."""
+    """The newest failed jobs since ``since`` without a later success of their type, with workloads' names.
+
+    The second value is the number of all such jobs; the list has at most ``limit``.
+    """
     later = aliased(Job)
     mended = (later.workload_id == Job.workload_id, later.type == Job.type, later.created_at > Job.created_at)
     done = exists().where(*mended, later.state == "succeeded")

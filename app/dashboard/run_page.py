@@ -80,7 +80,7 @@ def page(database: Database, tenant: str, run: str, compiled_of: CompiledOf, rul
 
 
 def saved(found: Savings) -> list[Fact]:
-    """What a finished run saved against fixed allocations, and what its recommendations would have saved."""
+    """Facts: cost that a finished run saved against fixed allocations, or that its recommendations would have saved."""
 
     def text(value: Estimate, sign: float = 1.0) -> str:
         if value.low is None or value.high is None:

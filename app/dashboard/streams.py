@@ -21,8 +21,9 @@ Look = Callable[[], tuple[Hashable, bool]]
 
 
 def changes(request: Request, settings: Settings, caller: Caller, find: Look) -> StreamingResponse:
-    """Event stream: ``changed`` at its beginning, since the page is older than it, and when the first value of ``find``
-    changes; ``ended`` once its second is True.
+    """Server-sent events of a page, which may be out of date when it connects.
+
+    ``changed`` is sent first, and whenever the first value of ``find()`` changes; ``ended`` once its second is True.
     """
     stream = _stream(request, settings, caller, find)
     return PiecewiseResponse(stream, "text/event-stream", events=True, stored=False)

@@ -41,6 +41,7 @@ class AgentLine(NamedTuple):
     Attributes:
         status: its present or former championship.
         invalid_reason: why its verdict does not hold; empty if it holds.
+        mean: mean return in its report; None if its figures don't hold.
         level: its class by the newest valid evaluation.
         reason: its verdict at the end of its training.
     """

@@ -58,7 +58,7 @@ def check(file: Path) -> Contents:
     """Read a dump to its end and return its content.
 
     Raises:
-        BackupError: it is no dump of Steward's, or is damaged.
+        BackupError: it is no dump of Steward's, or is damaged, or `pg_restore` is missing.
     """
     program = _program("pg_restore")
     seconds = READING_SECONDS + file.stat().st_size // READING_BYTES

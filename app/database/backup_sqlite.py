@@ -133,7 +133,7 @@ def is_filled(database: Path) -> bool:
 
 
 def _seal(file: Path) -> None:
-    """Append the digest after the file's last page."""
+    """Append the SHA-256 of the file's pages after the last page."""
     digest = _digest(file, file.stat().st_size)
     with file.open("ab") as handle:
         handle.write(SEAL + digest)

@@ -25,10 +25,9 @@ from app.settings import Settings
 
 
 class Writer:
-    """Transactions on a connection that is kept between batches, since taking one from the pool costs as much as a
-    write.
+    """Transactions on one connection, kept between batches, as taking one from the pool costs as much as a write.
 
-    ``close`` releases the connection, after a short pause or an error. For one thread at a time.
+    An error or ``close`` releases the connection; the next transaction takes another. For one thread at a time.
 
     Args:
         engine: source of connections; with ``AUTOCOMMIT`` it commits each statement.
@@ -53,7 +52,10 @@ class Writer:
 
     @contextmanager
     def batch(self) -> Iterator[Any]:
-        """Like ``transaction``, with the driver's own connection, which is faster; raises SQLAlchemy's DBAPIError."""
+        """Like ``transaction``, with the driver's own connection, which is faster.
+
+        On PostgreSQL each statement commits itself. Raises SQLAlchemy's DBAPIError for errors of the driver.
+        """
         try:
             driver: Any = self._connected().connection.driver_connection
             embedded = isinstance(driver, sqlite3.Connection)  # PostgreSQL commits each statement by itself
@@ -144,7 +146,7 @@ def after_commit(session: Session, call: Callable[[], None]) -> None:
 
 
 def touch(session: Session, workload_id: str) -> None:
-    """Call the database's ``watchers`` after the commit, as decisions of a workload may have changed."""
+    """Pass a workload's id to the database's ``watchers`` after the commit, as its decisions may have changed."""
     session.info.setdefault(TOUCHED, set()).add(workload_id)
 
 
@@ -183,7 +185,7 @@ def check_deadline() -> None:
 
 
 class Database:
-    """A SQLite file or a PostgreSQL database, by URL.
+    """A SQLite file or a PostgreSQL database, by URL; raises ArgumentError if that is malformed.
 
     `session()` commits at its end and rolls back on an exception. `reading()` never commits; on SQLite it takes no
     write lock.

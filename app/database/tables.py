@@ -66,8 +66,8 @@ class Run(IdMixin, TenantMixin, CreatedMixin, Base):
     drifts: Mapped[int] = mapped_column(default=0)
     """Number of drift notices."""
     savings: Mapped[dict[str, Any] | None]
-    """What it saved beside other allocations (`app.kinds.contract.savings.Savings`), stored once it has finished; NULL
-    if its kind or its data can't tell."""
+    """What it saved against other allocations (`app.kinds.contract.savings.Savings`), stored once it has finished; NULL
+    if its kind doesn't compute it, or not from its data."""
 
 
 RULED = Run.start["policy"].as_string().is_not(None)
@@ -110,7 +110,7 @@ class Workload(IdMixin, TenantMixin, CreatedMixin, Base):
     retention: Mapped[dict[str, Any] | None]
     """Retention times (schema in `app.retention.batches`); NULL: those of the settings."""
     prior: Mapped[dict[str, Any] | None]
-    """What it has from the tenant's earlier workloads (schema in `app.workloads.priors`); NULL: not made yet."""
+    """Prior knowledge from the tenant's earlier workloads (schema in `app.workloads.priors`); NULL: not made yet."""
     deleted_agent: Mapped[int | None]
     deleted_model: Mapped[int | None]
     """The newest deleted versions of agents and models; their numbers are not reused."""

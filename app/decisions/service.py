@@ -103,7 +103,7 @@ class CompiledWorkloads:
         return by_rule(found, rule) if rule else found
 
     def current(self, workload: str, tenant: str) -> Compiled:
-        """The compiled workload as now in the database; blocking, for worker threads; raises NotFound."""
+        """The compiled workload as now in the database; blocking, for worker threads. NotFound if there is none."""
         return compile_snapshot(self._snapshots.current(workload, tenant))
 
     async def poll(self, seconds: float) -> None:
@@ -162,8 +162,7 @@ class Shadows:
 
 @cache
 def _lacking(kind: str) -> dict[str, Any]:
-    """A kind's fields of decisions in the order of its schema, with the values that they have where one that is stored
-    lacks them."""
+    """Values of a kind's decision fields that a stored decision lacks, in the schema's order: defaults, else None."""
     fields = KINDS[kind].decision.model_fields.items()
     return {
         name: None if field.is_required() else field.get_default(call_default_factory=True)

@@ -63,6 +63,7 @@ def request_fit(database: Database, tenant: str, name: str, request: FitRequest,
     Raises:
         Conflict: the workload has no samples.
         NotFound: there is no such workload.
+        TooManyRequests: the tenant's quota of open jobs is reached.
     """
     with database.session() as session:
         workload = workloads.require(session, tenant, name, lock=True)
@@ -169,6 +170,7 @@ def publish(session: Session, workload_id: str, spec_version: int, report: dict[
     """Store a fitted model as the workload's newest version, in the caller's transaction; returns its version.
 
     ``spec_version``: version of the spec for which it was fitted; ``table``: the exported table (safetensors).
+    Raises NoResultFound if there is no such workload.
     """
     workload = session.get_one(Workload, workload_id, with_for_update=True)
     version = MODELS.following(session, workload)

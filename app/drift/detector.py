@@ -45,13 +45,13 @@ class Notice(msgspec.Struct, frozen=True):
 
     Attributes:
         stream: name of the drifted quantity.
-        direction: of the drift.
+        direction: whether measurements are above (up) or below (down) the predictions.
         factor: ratio of measured to expected values since the drift began.
-        iteration: of the report that detected it.
+        iteration: iteration of the report that detected it.
         since: estimated iteration at which it began.
         at: time of the report, RFC 3339.
         statistic: value of the test statistic, at least ``threshold``.
-        model: version of the domain model whose predictions were left; None: none.
+        model: version of the domain model that the measurements contradict; None: none.
         text: description for people.
     """
 
@@ -136,7 +136,10 @@ def observe_residuals(kept: Drift, residuals: Residuals, report: Report, reports
 
 
 def _advance_stream(before: Stream, residual: Residual, iteration: int) -> tuple[Stream, float]:
-    """A stream after a residual, and the mean of its statistics; called for every report."""
+    """A stream after a residual, and the mean of its statistics; called for every report.
+
+    Each statistic R becomes (R + 1) · min(e, 4), with the e-value e of its factor.
+    """
     (a, b, c, d), (w, x, y, z) = before.statistics, residual.evidence
     a = (a + 1.0) * (exp(w) if w < _LARGEST_LOG else LARGEST)
     b = (b + 1.0) * (exp(x) if x < _LARGEST_LOG else LARGEST)

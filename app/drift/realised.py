@@ -21,8 +21,8 @@ MOST_BLOCKS = 24
 class Block(msgspec.Struct, array_like=True, frozen=True, gc=False):
     """Sums of an outcome over successive reports of a run while one agent decided.
 
-    ``agent``: its version, None: a heuristic. ``first``: first iteration, -1 in blocks of earlier releases. The mean is
-    ``total / number``, sums of the outcome and its weight.
+    ``agent``: its version, None: a heuristic. ``first``: first iteration, -1 in blocks of earlier releases.
+    ``total`` and ``number`` are sums of the outcome and of its number of summands; the mean is their ratio.
     """
 
     agent: int | None

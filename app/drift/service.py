@@ -86,9 +86,7 @@ def step(database: Database, clock: Clock = database_time) -> int:
     """Begin or advance the adaptation to drift of each workload where a step is due; return the number of steps taken.
 
     Several processes may call it at once. A step that fails is logged, and tried again by the next call.
-
-    Raises:
-        SQLAlchemyError: the database fails.
+    Raises SQLAlchemyError if the database fails.
     """
     with database.reading() as session:
         # Ids of workloads that respond to drift, or have an adaptation in progress
@@ -100,7 +98,7 @@ def step(database: Database, clock: Clock = database_time) -> int:
 
 
 def _take_step(database: Database, workload_id: str, clock: Clock) -> bool:
-    """Take one workload's step; errors are logged, and the step is tried again; database errors pass."""
+    """Take one workload's step if one is due; True if it was. Errors are logged; SQLAlchemyError is raised."""
     try:
         return _step(database, workload_id, clock)
     except SQLAlchemyError:

@@ -104,7 +104,7 @@ class DriftRead(BaseModel):
 
 FEWEST_BLOCKS = 2
 LARGEST = 1e3
-"""Largest factor of a drift, or its inverse, for example of requests that have stopped."""
+"""Largest factor of a drift; its inverse is the smallest, for example of requests that have stopped."""
 
 
 class Context(NamedTuple):
@@ -223,7 +223,7 @@ def _fit(on: Context, noticed: list[RunNotice]) -> None:
 
 
 def _drifts(on: Context, version: int | None, factors: dict[str, float]) -> Chain:
-    """Drift factors before the model with which the notices compare, and those since."""
+    """Drift factors in force when model ``version`` was fitted, then, in one more element, those noticed since."""
     model = None if version is None else MODELS.find(on.session, on.workload.id, version)
     history = repository.history(on.session, on.workload.id)
     before = () if model is None else repository.in_force(history, model.created_at)
@@ -295,7 +295,7 @@ def after_training(on: Context) -> None:
 
 
 def after_shadow(on: Context) -> None:
-    """After enough shadow decisions: promote the agent, or reject it if any failed or lost."""
+    """After enough shadow decisions: promote the agent, or reject it if one failed or they are shown to be worse."""
     version, needed = int(on.adaptation.agent_version or 0), on.response.shadow_decisions
     if agents.rivals(on.workload) != on.answering:
         on.end("superseded", "another agent was promoted meanwhile")
@@ -328,7 +328,7 @@ def after_shadow(on: Context) -> None:
 
 
 def _why_lost(on: Context, found: Sequence[Sequence[Mapping[str, Any]]]) -> str:
-    """Why the shadow's decisions may have been worse than those served, in words; empty if not shown or unknown."""
+    """Why the shadow's decisions would have been worse than those served, in words; empty if that isn't shown."""
     gains = [
         sum(one["gain"] for one in steps) for steps in found if steps and all(s["gain"] is not None for s in steps)
     ]
@@ -380,7 +380,7 @@ def _reported_outcome(on: Context, outcome: str) -> dict[str, Any] | None:
 
 
 def _disappoints(figures: dict[str, Any], comparison: Comparison | None, margin: float) -> str:
-    """Why the agent underperforms, in words; empty if it doesn't."""
+    """Why the agent's outcome is worse by more than ``margin``, in the outcome's unit, in words; empty if it isn't."""
     outcome, realised, promised = figures["outcome"], figures["realised"], figures["promised"]
     high = None if comparison is None else comparison.difference.high
     if comparison is not None and high is not None and high < -margin:

@@ -49,6 +49,7 @@ def request_evaluation(
         NotFound: there is no such workload.
         Conflict: the workload has no agent, or not the requested champion, or no model.
         Invalid: there is no such agent, model or execution.
+        TooManyRequests: the tenant's quota of open jobs is reached.
     """
     with database.session() as session:
         workload = workloads.require(session, tenant, request.workload, lock=True)
@@ -157,7 +158,7 @@ def _verdict(stored: Verdict) -> Verdict:
 
 
 def to_response(evaluation: Evaluation, workload: str) -> EvaluationRead:
-    """API representation of an evaluation without figures; ``workload``: its workload's name; raises BrokenRow."""
+    """API representation of an evaluation of ``workload``, without figures; raises BrokenRow if its row is invalid."""
     with stored(f"evaluation {evaluation.id}"):
         return EvaluationRead(**_fields(evaluation, workload))
 
@@ -227,7 +228,7 @@ class EvaluationResult(NamedTuple):
 
 
 def publish(session: Session, workload_id: str, evaluated: EvaluationResult) -> str:
-    """Store an evaluation in the caller's transaction, and return its id."""
+    """Store an evaluation in the caller's transaction; returns its id. Raises NoResultFound without such a workload."""
     workload = session.get_one(Workload, workload_id)
     evaluation = Evaluation(
         tenant=workload.tenant,

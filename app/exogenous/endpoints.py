@@ -1,6 +1,6 @@
 """Routes of exogenous series: storing an issue, listing, reading, deleting.
 
-What a row means is said in ``app.exogenous.rows``. What crosses the API comes first, then the routes with their SQL.
+``app.exogenous.rows`` defines what a row means. API schemas come first, then the routes with their SQL.
 """
 
 from __future__ import annotations

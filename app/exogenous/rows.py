@@ -35,7 +35,7 @@ def rows_in_force(session: Session, workload_id: str, known_at: datetime | None 
 
 
 def observed_counts(session: Session, workload_id: str, forecasters: Sequence[Forecaster]) -> Observed:
-    """What was observed since the forecasters were fitted, as ``{series: {time in Unix seconds: value}}``.
+    """Values observed since the (one or more) forecasters were fitted: ``{series: {time in Unix seconds: value}}``.
 
     Only rows count that were issued after their interval was over; of several, the one issued last.
     """

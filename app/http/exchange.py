@@ -35,7 +35,7 @@ from app.telemetry.logs import Trace
 logger = logging.getLogger(__name__)
 
 GRACE_SECONDS = 0.5
-"""From a request's time limit, after which it writes nothing, to its timeout response."""
+"""Seconds from a request's time limit, after which it commits nothing, to its timeout response."""
 LINED = (JSON, MEDIA_TYPE.encode())
 """Media types whose bodies end with a line feed, for terminals."""
 BODILESS = (HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED)
@@ -88,7 +88,7 @@ class Exchange:
         self._receive, self._send = receive, send
 
     def commit(self) -> None:
-        """Double the time limit: the work is being committed, and the response must not say otherwise."""
+        """Extend the timeout by the time limit; a timeout response then says that the work may have been committed."""
         self._committing = True
         self.deadline.reschedule((self.deadline.when() or 0.0) + self.limits.seconds)
 
@@ -115,7 +115,7 @@ class Exchange:
                 raise self._refusal
 
     async def body(self) -> bytes:
-        """The whole body.
+        """The whole body of the request.
 
         Raises:
             TooLarge: it exceeds the limit.

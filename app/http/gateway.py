@@ -53,7 +53,7 @@ class Gateway:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request by its hot route or by the inner application, within its limits of size and time."""
-        if scope["type"] != "http":  # its beginning and end: no socket is served
+        if scope["type"] != "http":  # events of the start and the end; no WebSocket is served
             await self.inner(scope, receive, send)
             return
         limit = self.upload if limits.is_upload(scope) else self.json

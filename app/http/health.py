@@ -112,7 +112,7 @@ class ServiceCollector(Collector):
 
 
 class SavedCost(Collector):
-    """Prometheus collector of what a tenant's runs saved lately."""
+    """Prometheus collector of the cost that a tenant's runs saved, of runs that finished within the last hour."""
 
     def __init__(self, database: Database, tenant: str) -> None:
         self.database, self.tenant = database, tenant
@@ -147,8 +147,8 @@ Excluded = Annotated[
 class ReadinessChecks:
     """Readiness checks, each run at most once at a time and at most every 250 ms.
 
-    So unauthenticated requests can't overload database or broker, and at most one thread waits for one that doesn't
-    respond. Bound to one event loop.
+    So unauthenticated requests can't overload database or broker, and at most one thread per check waits for a
+    dependency that doesn't respond. Bound to one event loop.
     """
 
     def __init__(self, database: Database, settings: Settings) -> None:
@@ -242,9 +242,7 @@ LABELS = ("method", "route", "status")
 
 
 class _Seconds:
-    """Histogram of request durations; ``buckets[i]`` counts those up to ``BUCKETS[i]`` seconds, the last one longer
-    ones.
-    """
+    """Histogram of request durations; ``buckets[i]`` counts those up to ``BUCKETS[i]`` seconds, the last the rest."""
 
     def __init__(self) -> None:
         self.sum = 0.0

@@ -151,9 +151,7 @@ COMMON: Headers = (
 
 
 def add_security_headers(headers: Headers) -> Headers:
-    """A response's headers with the common security headers; a page's own content security policy replaces the common
-    one.
-    """
+    """A response's headers with the common security headers; an own content security policy replaces the common one."""
     own = any(name == POLICY for name, _ in headers)
     return [*headers, *COMMON] if own else [*headers, *COMMON, (POLICY, NOTHING.encode())]
 

@@ -115,7 +115,7 @@ def invalid(found: Sequence[Any]) -> errors.Invalid:
 
 
 def _follows(item: Mapping[str, Any]) -> bool:
-    """Whether a list counts as too short only because its invalid items aren't counted."""
+    """Whether a Pydantic error calls a list too short only because it doesn't count the list's invalid items."""
     given = item.get("input")
     return item["type"] == "too_short" and isinstance(given, list) and len(given) >= item["ctx"]["min_length"]
 

@@ -108,7 +108,7 @@ def _invalid(pointer: str, value: object) -> Invalid:
 
 
 async def storable(request: Request) -> None:
-    """Dependency of every route: checks path, query and body, an upload's body later; raises Invalid."""
+    """Dependency of every route: runs ``check_address`` and, except for uploads, ``check_json`` and ``check_names``."""
     check_address(request.path_params, request.scope["query_string"])
     if not is_upload(request.scope):
         await check_body(await request.body(), check_json, check_names)

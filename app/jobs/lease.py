@@ -188,9 +188,7 @@ def progress(
     """Record progress (0 to 1), and a checkpoint unless None, and renew the lease; True if the job should be cancelled.
 
     ``eta_seconds``: estimated remaining time, None: unknown. ``data``: further members of the event.
-
-    Raises:
-        LeaseLost: the lease is not held any more.
+    Raises LeaseLost if the lease is not held any more.
     """
     kept = {} if checkpoint is None else {"checkpoint": checkpoint}
     with database.session() as session:
@@ -288,8 +286,7 @@ def rest(
     checkpoint: bytes,
     clock: Clock = database_time,
 ) -> None:
-    """Let a job wait until a time, in the transaction that publishes its results so far; a job to be cancelled ends
-    here.
+    """Let a job wait until a time, in the transaction that publishes its results so far, or cancel it if requested.
 
     ``fraction`` is its progress, 0 to 1; ``data`` are further members of the event.
 
@@ -365,7 +362,7 @@ def _bring_back(
     """Requeue a job, or end it after too many attempts, if the conditions hold; True if it was queued."""
     repository.hold_parent(session, job.id)
     values, event = _recovery(job, max_attempts, now)
-    as_read = Job.cancel_requested.is_(job.cancel_requested)  # a queued job of which that is requested is never taken
+    as_read = Job.cancel_requested.is_(job.cancel_requested)  # no queued job to be cancelled is ever leased
     if not repository.change(session, job.id, [*conditions, as_read], **values):
         return False
     repository.add_event(session, job.tenant, job.id, event, now)

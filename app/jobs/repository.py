@@ -59,7 +59,7 @@ def waiting() -> dict[str, Any]:
 
 
 def requeued_columns(announced: datetime | None) -> dict[str, Any]:
-    """Column values of a job that returns to the queue; `announced`: when it is sent to the broker, or None."""
+    """Column values of a job that returns to the queue; `announced`: when it is sent to the broker, None: not now."""
     return {
         "state": "queued",
         "owner": None,
@@ -125,8 +125,9 @@ def resting_until(now: datetime) -> list[ColumnElement[bool]]:
 
 
 def open_jobs(session: Session, tenant: str) -> int:
-    """Number of a tenant's queued, running and waiting jobs without trials; a lock prevents new ones in this
-    transaction.
+    """Number of a tenant's queued, running and waiting jobs without trials.
+
+    A lock makes other callers of the same tenant wait until this transaction ends.
     """
     if session.get_bind().dialect.name == "postgresql":  # SQLite has one writer at a time
         session.execute(select(func.pg_advisory_xact_lock(func.hashtext(f"jobs of {tenant}"))))
@@ -149,8 +150,11 @@ def hold_parent(session: Session, job_id: str) -> str | None:
 
 
 def settle(session: Session, job_id: str, now: datetime) -> None:
-    """Cancel the open trials of a job that has ended; if it was a trial, wake its training once no trial is running."""
-    # Cancel a training's open trials, running ones at their next chunk, and delete the stored policies of all
+    """Update the other jobs of a training of which a job has ended.
+
+    If it was the training, its open trials are cancelled, running ones at their next chunk, and the policies of all
+    are deleted. If it was a trial, its training is woken once no trial is queued or running.
+    """
     family = select(Trial.job_id).where(Trial.parent_id == job_id)
     open_ones = session.execute(select(Job.id, Job.tenant).where(Job.id.in_(family), Job.state.in_(OPEN))).all()
     for trial in open_ones:

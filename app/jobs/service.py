@@ -85,9 +85,7 @@ def create(
     """Insert a job in the caller's transaction; workers are woken up after its commit.
 
     A `priority` in the request becomes the job's, so that lists needn't read requests.
-
-    Raises:
-        TooManyRequests: the tenant's quota of open jobs is reached.
+    Raises TooManyRequests if the tenant's quota of open jobs is reached.
     """
     most = current_quotas().jobs
     if most and repository.open_jobs(session, tenant) >= most:
@@ -224,7 +222,7 @@ def delete(database: Database, tenant: str, job_id: str) -> None:
 
 
 def events(database: Database, tenant: str, job_id: str, after: int) -> tuple[Sequence[JobEvent], bool]:
-    """Up to 200 events after sequence number ``after``, and whether they are the last; raises NotFound."""
+    """Up to 200 events after number ``after``, and whether they are the last; raises NotFound without such a job."""
     with database.reading() as session:
         state = require(session, tenant, job_id).state
         found = repository.events(session, job_id, after, EVENTS_AT_ONCE)

@@ -55,8 +55,10 @@ class TrialStatus:
 
 @dataclass(frozen=True)
 class TrialProgress:
-    """Progress of a running trial: share of its budget used (0 to 1), the training's total in such budgets, seconds per
-    budget (None: unknown), and further members of the event.
+    """Progress of a running trial.
+
+    ``share``: share of its budget that it has used, 0 to 1. ``whole``: the trials' total budget, in budgets of one.
+    ``budget_seconds``: seconds that one budget takes, None: unknown. ``live``: further members of the event.
     """
 
     share: float
@@ -69,7 +71,7 @@ class TrialProgress:
 
 @dataclass(frozen=True)
 class Outcome:
-    """Result of a trial's rung: used share of its budget (0 to 1), its best policy, and that policy's mean return."""
+    """Result of a trial's rung: used share of its budget (0 to 1), and its best policy's mean return (``score``)."""
 
     share: float
     score: float
@@ -88,9 +90,7 @@ def open_trials(
     """Open trials that run up to the share ``until`` (0 to 1) of their budgets, while their training waits.
 
     False, and nothing is opened, if the training should be cancelled.
-
-    Raises:
-        LeaseLost: the training's lease is not held any more.
+    Raises LeaseLost if the training's lease is not held any more.
     """
     with database.session() as session:
         now = clock(session)
@@ -156,9 +156,7 @@ def resume_trials(
     """Resume trials up to the share ``until`` (0 to 1) of their budgets, and end others; the training waits for them.
 
     ``survivors``: job ids. ``stopped``: reasons by job id. False if the training should be cancelled instead.
-
-    Raises:
-        LeaseLost: the training's lease is not held any more.
+    Raises LeaseLost if the training's lease is not held any more.
     """
     with database.session() as session:
         now = clock(session)
@@ -176,7 +174,7 @@ def resume_trials(
 
 
 def hold(session: Session, held: Lease, clock: Clock = database_time) -> None:
-    """Lock a training's row before its trials', and renew its lease; raises LeaseLost if it isn't held any more."""
+    """Lock a training's row before rows of its trials, and renew its lease; raises LeaseLost if that isn't held."""
     _hold(session, held, clock(session))
 
 
@@ -210,9 +208,7 @@ def report_progress(
     """Record a trial's progress, and an event of its training; True if the trial should be cancelled.
 
     ``checkpoint``: state from which to resume, None: the stored one stays.
-
-    Raises:
-        LeaseLost: the trial's lease is not held any more.
+    Raises LeaseLost if the trial's lease is not held any more.
     """
     kept = {} if checkpoint is None else {"checkpoint": checkpoint}
     with database.session() as session:
@@ -241,9 +237,7 @@ def rest(database: Database, held: Lease, outcome: Outcome, checkpoint: bytes, c
     """Pause a trial until it is compared; the last one wakes its training. False if it should be cancelled instead.
 
     ``outcome``: result of the rung; ``checkpoint``: state from which to resume.
-
-    Raises:
-        LeaseLost: the trial's lease is not held any more, or its training was deleted.
+    Raises LeaseLost if the trial's lease is not held any more, or its training was deleted.
     """
     with database.session() as session:
         parent = repository.hold_parent(session, held.job_id)

@@ -17,13 +17,13 @@ from app.keys.ring import OLDEST_SECONDS, Admitted, Entry, KeyRing, Rates
 from app.keys.service import RunTokens
 from app.settings import Settings
 
-if TYPE_CHECKING:  # it takes what verifies signatures, which few services need
+if TYPE_CHECKING:  # it imports packages that verify signatures, which few services need
     from app.keys.provider import Provider
 
 HOST = b"host"
 NAMES = frozenset({AUTHORIZATION, HOST, b"origin", b"sec-fetch-site"})
 LONGEST_CREDENTIAL = 8192
-LONGEST_KEPT = 2 * secrets.LONGEST  # bytes of headers that are remembered: any key, as it is usually sent, and a host
+LONGEST_KEPT = 2 * secrets.LONGEST  # most bytes of both headers in a cached entry: enough for any key and a host
 LARGEST_CACHE = 10_000
 REALM = 'realm="Steward"'
 
@@ -60,11 +60,8 @@ class KeyGuard:
     def cached_caller(self, scope: Scope, route: str | None) -> Caller | None:
         """The caller, if its credential was admitted on this route and host before; None: call ``admit``.
 
-        On the hot path. The look-up's duration reveals nothing about keys: only values with equal hashes (64 bits, with
-        a random key) are compared.
-
-        Raises:
-            TooManyRequests: the caller exceeds its rate limit.
+        The look-up's duration reveals nothing about keys: only values with equal hashes (64 bits, with a random key)
+        are compared. Raises TooManyRequests if the caller exceeds its rate limit.
         """
         if route is None:
             return None

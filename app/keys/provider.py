@@ -40,7 +40,7 @@ TRUSTED_SECONDS = 60.0
 LARGEST_CACHE = 10_000
 
 UNUSABLE = (httpx.HTTPError, ValueError, KeyError, TypeError, AttributeError, jwt.PyJWTError)
-"""Exceptions of fetching the issuer's keys."""
+"""Exceptions that ``fetch_signing_keys`` raises."""
 
 logger = logging.getLogger(__name__)
 
@@ -159,7 +159,7 @@ def fetch_signing_keys(settings: Settings) -> dict[str, tuple[str, Any]]:
     """The issuer's signing keys, fetched over HTTP: type and key by id.
 
     Raises:
-        UNUSABLE: one of these exceptions, if they can't be fetched or are malformed.
+        HTTPError, or another of ``UNUSABLE`` such as ValueError: they can't be fetched, or are malformed.
     """
     with httpx.Client(timeout=FETCH_SECONDS, trust_env=False) as http:
         address = settings.oidc_keys_url

@@ -260,7 +260,7 @@ class KeyRing:
         return self._entries.get(key)
 
     def holds(self, key: str | None) -> bool:
-        """Whether a key is still valid; True for None, another credential."""
+        """Whether a key is still valid; True for None, which stands for another credential."""
         entry = None if key is None else self._entries.get(key)
         return key is None or (entry is not None and not entry.has_expired)
 
@@ -282,7 +282,7 @@ class KeyRing:
         await asyncio.shield(looking)
 
     async def look_again(self) -> None:
-        """Refresh the cache with keys created until now, at most ten times per second."""
+        """Refresh the cache with keys created until now, at most ten times per second; raises as ``look``."""
         moment = self._clock()
         while self._checked < moment:
             await asyncio.sleep(max(0.0, self._checked + UNKNOWN_SECONDS - self._clock()))
@@ -310,7 +310,7 @@ class KeyRing:
             rows = valid(session)
         self._entries = {row.id: self._entry(row) for row in rows}
         self.any = found.created > 0
-        self.admitted = {}  # after what it follows from
+        self.admitted = {}  # last, because it depends on the entries
         self._fingerprint = found
 
     def _entry(self, row: Key) -> Entry:

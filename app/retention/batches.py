@@ -243,7 +243,7 @@ def _ended_runs(reading: Reading, workload: Workload, before: Any) -> Iterator[S
 
 
 def _runs(reading: Reading, workload: Workload, ages: Ages) -> Iterator[Batch]:
-    """Batches of due runs, each after those of its iterations."""
+    """Batches of due runs, each after the batches of their iterations."""
     if ages.runs is None:
         return
     for page in _ended_runs(reading, workload, ages.runs):
@@ -307,7 +307,7 @@ def _delete_pieces(workload: Workload, pieces: Sequence[Piece], session: Session
 
 
 def _batches_jobs(reading: Reading, workload: Workload, ages: Ages) -> Iterator[Batch]:
-    """Batches of due jobs with their trials, each after those of its events."""
+    """Batches of due jobs with their trials, each after the batches of their events."""
     if ages.jobs is None:
         return
     with reading() as session:

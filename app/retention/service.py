@@ -175,7 +175,6 @@ class Pruning:
             raise HeldElsewhere("another process deletes what is due")
 
     def _forget_keys(self) -> None:
-        """Delete expired idempotency keys."""
         with self._database.session() as session:
             before = self._clock(session) - timedelta(seconds=self._settings.idempotency_seconds)
             idempotency.purge(session, before)

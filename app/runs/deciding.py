@@ -33,9 +33,9 @@ from app.runs.repository import RUNNING, Entry, OutrunError
 
 LARGEST_CACHE = 64 << 20  # bytes
 LARGEST_STARTED = 16 << 20
-SLIGHT = 1_024  # bytes that a run may weigh more or less than is reckoned with
-OVERHEAD = 8_000  # bytes of a run beside its state: what its test for drifts keeps, above all
-BYTES_OF_JSON = 6  # that an object takes, for each that it is written in
+SLIGHT = 1_024  # bytes: smaller changes of a cached run's weight are ignored
+OVERHEAD = 8_000  # bytes of a run beside its state, mostly of its drift test
+BYTES_OF_JSON = 6  # bytes of memory that an object takes per byte of its JSON
 
 
 class Live(msgspec.Struct, eq=False):
@@ -247,7 +247,7 @@ def decide_items(items: Sequence[Item], now: datetime) -> list[Item]:
 
 
 def _group(items: Sequence[Item], now: datetime) -> Sequence[Item]:
-    """Decide the undecided items of one workload; the items that succeeded."""
+    """Decide the undecided items of one workload, and return the items that succeeded."""
     waiting = [item for item in items if item.answer is UNDECIDED]
     failed = set[int]()
     if waiting:
@@ -299,9 +299,7 @@ def decide_aside(item: Item, now: datetime) -> None:
     """Read and decide one expensive report, in a worker thread.
 
     If the run's state changes meanwhile, the decision is discarded when it is to be written.
-
-    Raises:
-        InvalidInput, Contradiction: the report doesn't fit the run.
+    Raises InvalidInput or Contradiction if the report doesn't fit the run.
     """
     engine, pending = KINDS[item.live.kind].engine, item.pending
     report = engine.read(item.compiled, pending.state, pending.iteration, pending.report)
@@ -319,8 +317,7 @@ SERIALISATION = frozenset({"40001", "40P01"})  # SQLSTATEs of transactions that 
 
 
 def written(writer: Writer, ready: Sequence[Item], now: datetime) -> dict[str, Exception | None]:
-    """Write the decided items; returns None for each run written, or the exception of a report that can't be, by run
-    id.
+    """Write the decided items; returns, by run id, None for a run written or the exception of one that can't be.
 
     Runs missing from the result were advanced by another process. Raises DBAPIError for other errors.
     """
@@ -354,7 +351,7 @@ def _entries(ready: Sequence[Item]) -> tuple[list[Entry], dict[str, Exception | 
 
 
 def _outcome(writer: Writer, entries: Sequence[Entry], now: datetime) -> dict[str, Exception | None]:
-    """Write all rows in one transaction; if one may be invalid, each in its own."""
+    """Write all rows in one transaction, or each in its own if one may be invalid; result and errors as ``written``."""
     try:
         return dict.fromkeys(_commit(writer, entries, now))
     except DBAPIError as error:

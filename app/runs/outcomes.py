@@ -158,7 +158,7 @@ def reason(run: Run, outcome: str, silent: float, expected: float | None) -> str
 
 
 def stale_reason(silent: float, expected: float | None) -> str:
-    """Why a run is stale, in words; ``silent``: seconds without a report, ``expected``: per iteration or None."""
+    """Why a run is stale, in words; ``silent``: seconds without report, ``expected``: seconds per iteration."""
     said = f"no report for {_span(silent)}"
     if expected is None:
         return f"{said}; how long its iterations take is not known"

@@ -232,7 +232,7 @@ class Reporter:
             self._gathering.note_arrival()
 
     def _take(self) -> list[Item]:
-        """Remove and return the next reports to write, at most one per run; reports of advanced runs are sent back."""
+        """Remove and return the next reports to write, at most one per run; reports of advanced runs get CHANGED."""
         taken: dict[str, Item] = {}
         left: list[Item] = []
         for item in self._pending:
@@ -296,10 +296,7 @@ def _decode_report(live: Live, body: bytes) -> _DecodedReport:
 
     Repeated member names are detected by counting: the encoding names each member once, so a body with more names than
     the encoding is parsed to find the repetition. Quotes within strings and empty objects, which may be defaults, are
-    not counted.
-
-    Raises:
-        ValidationError, Invalid, InvalidInput: ``body`` is no report of the run's kind.
+    not counted. Raises ValidationError, Invalid or InvalidInput if ``body`` is no report of the run's kind.
     """
     report = KINDS[live.kind].engine.decode(body)
     encoded = msgspec.json.encode(report, order="deterministic")

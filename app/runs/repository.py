@@ -91,9 +91,7 @@ def append(connection: psycopg.Connection | sqlite3.Connection, entries: Sequenc
     """Write reports, at most one per run, and advance their runs; returns the ids of the runs written.
 
     On PostgreSQL, runs that have been advanced meanwhile are left out of the result.
-
-    Raises:
-        OutrunError: on SQLite, if any run has been advanced meanwhile.
+    On SQLite, raises OutrunError if any run has been advanced meanwhile.
     """
     if isinstance(connection, sqlite3.Connection):
         return _append_each(connection.executemany, entries, now)
@@ -130,7 +128,7 @@ def _element(value: str | None) -> str:
 
 
 def _append_each(executed: Callable[..., Any], entries: Sequence[Entry], now: datetime) -> set[str]:
-    """Like ``append``, row by row in SQLite; ``executed`` runs a statement for many rows."""
+    """Like ``append``, row by row in SQLite; ``executed`` runs a statement for many rows. OutrunError as there."""
     moves: dict[tuple[str, str], list[tuple[Any, ...]]] = {}  # by the other columns that are set, mostly none
     for e in entries:
         drift = () if e.drift is None else (str(e.drift[0], "utf-8"), e.drift[1])
@@ -155,7 +153,7 @@ def append_current(connection: Connection, entries: Sequence[Entry], now: dateti
     return current
 
 
-_WITHOUT_STATE = defer(Run.state_vector)  # of a long queue it is large
+_WITHOUT_STATE = defer(Run.state_vector)  # which is large for a run with a long queue
 _AT_END = (Iteration.run_id == Run.id) & (Iteration.iteration == Run.next_iteration - 1)
 
 
@@ -195,7 +193,6 @@ class LoadedRun(NamedTuple):
 
 
 def _loaded_query(rule: Staleness) -> Select[*tuple[Any, ...]]:
-    """Query for the columns of ``LoadedRun``."""
     live = silence(rule)
     columns = (Run, Workload.name, Workload.kind, Iteration, live.outcome, live.silent_seconds, live.expected)
     return select(*columns).join(Workload, Workload.id == Run.workload_id).outerjoin(Iteration, _AT_END)

@@ -1,4 +1,4 @@
-"""What finished runs saved beside other allocations: computed once when a run ends, summed by month."""
+"""Cost that finished runs saved against other allocations: computed once when a run ends, summed by month."""
 
 from __future__ import annotations
 
@@ -75,11 +75,10 @@ def _on_postgresql(element: month_of, compiler: SQLCompiler, **options: Any) -> 
 
 
 def settle(database: Database, run: str, compiled: Compiled | str, now: datetime) -> Savings | None:
-    """Compute and store what a finished run saved; None if its kind or its data can't tell. Never raises: the run has
-    ended.
+    """Compute and store what a finished run saved; None if that can't be computed. Never raises: the run has ended.
 
-    Repeating it computes only what is not stored. ``compiled``: the compiled workload, or why it can't be read;
-    ``now``: when a run of mode ``advise`` is replayed.
+    Stored savings are left unchanged. ``compiled``: the compiled workload, or why it can't be read; ``now``: time at
+    which a run of mode ``advise`` is replayed.
     """
     if isinstance(compiled, str) or (kind := KINDS[compiled.snapshot.spec.kind]).savings is no_savings:
         return None
@@ -130,8 +129,7 @@ def by_month(session: Session, workload_id: str, workload: str, now: datetime) -
 
 
 def saved_since(session: Session, tenant: str, since: datetime) -> dict[str, float]:
-    """Cost saved by a tenant's runs that finished after ``since`` and applied their decisions, by what it is compared
-    with."""
+    """Cost saved by a tenant's runs that finished since ``since`` and applied their decisions, by name in ``FIXED``."""
     query = select(*(func.coalesce(func.sum(_number(name, "saved", "value")), 0.0) for name in FIXED))
     row = session.execute(query.where(Run.finished_at >= since, SAVED, Run.tenant == tenant, ~ADVISED)).one()
     return dict(zip(FIXED, row, strict=True))

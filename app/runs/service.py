@@ -273,7 +273,7 @@ def read_listed(loaded: LoadedRun) -> RunListed:
 
 
 def load(session: Session, tenant: str, run: str, rule: Staleness) -> LoadedRun:
-    """A run with its last iteration and present outcome (stale by ``rule``); raises NotFound without it."""
+    """A run with its last iteration and present outcome (stale by ``rule``); raises NotFound without such a run."""
     loaded = repository.load(session, tenant, run, rule)
     if loaded is None:
         raise _no_such_run(run)
@@ -309,7 +309,7 @@ def _beside_decision(loaded: LoadedRun) -> dict[str, Any]:
 
 
 def iterations(database: Database, tenant: str, run: str, request: PageRequest) -> tuple[Slice[Iteration], str]:
-    """One page of a run's reported iterations, in order, and the kind of its workload; raises NotFound."""
+    """One page of a run's reported iterations, in order, and its workload's kind; raises NotFound without the run."""
     with database.reading() as session:
         kind = repository.kind(session, tenant, run)
         if kind is None:
@@ -338,11 +338,11 @@ def end(
     compiled_of: CompiledOf,
     rule: Staleness,
 ) -> RunRead:
-    """End a run with its outcome, and store its iterations as a sample of its workload, in one transaction; then, of a
-    finished run, what it saved.
+    """End a run with its outcome, and store its iterations as a sample of its workload, in one transaction.
 
-    Repeating it changes nothing: the first reason stays. ``patch``: final state and reason; ``compiled_of``: returns
-    the compiled workload that judges the run; ``rule``: when a live run is stale.
+    What a finished run saved is stored afterwards. Repeating it changes nothing: the first reason stays.
+    ``patch``: final state and reason; ``compiled_of``: returns the compiled workload that judges the run; ``rule``:
+    when a live run is stale.
 
     Raises:
         NotFound: there is no such run.

@@ -95,7 +95,7 @@ class Aside:
 
 
 MOST = 1_024
-LONGEST_SECONDS = 0.5  # that the oldest waits while others join it: for more than one batch, which a slow disk may hold
+LONGEST_SECONDS = 0.5  # wait of the oldest up to which others join it: longer than a batch, which a slow disk may hold
 
 
 class Waiting:

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 # A body is decompressed, limited and split into blocks of lines with only one piece in memory.
 
 
-PIECE = 1 << 18  # most bytes unpacked at once
-FEED_BYTES = 1 << 12  # most packed bytes given at once: the rest of them is copied for each piece and member
+PIECE = 1 << 18  # most bytes decompressed at once
+FEED_BYTES = 1 << 12  # most compressed bytes passed at once: zlib copies the unread rest for each piece and member
 GZIP = 16 + zlib.MAX_WBITS
 GZIP_MAGIC = b"\x1f\x8b"
 
@@ -100,9 +100,7 @@ def blocks(pieces: Iterable[bytes], longest_bytes: int) -> Iterator[bytes]:
     """Split a byte stream at line ends into blocks of whole lines, without the last newline of each block.
 
     Lines before an error are passed on, however the stream is divided into pieces.
-
-    Raises:
-        Invalid: a line is longer than ``longest_bytes``.
+    Raises Invalid if a line is longer than ``longest_bytes``.
     """
     rest: list[bytes] = []  # joined once: a long line may come in many pieces
     held = before = 0
@@ -142,8 +140,8 @@ T = TypeVar("T")
 def returning(work: Callable[[], T]) -> T:
     """Run ``work``, then return freed memory to the system; passes on its result or exception.
 
-    An exception references frames, and these all data read: the frames are cleared, because the exception may be stored
-    for long. glibc's allocator retains small freed blocks, and is made to release them.
+    An exception, which may be stored for long, references frames that reference all data read: they are cleared.
+    glibc's allocator retains small freed blocks, and is made to release them.
     """
     try:
         return work()
@@ -180,7 +178,7 @@ _malloc_trim = _glibc_trim()
 
 
 def _formats() -> Iterator[tuple[str, Format]]:
-    """Each media type with the format of the first kind that reads it; its schema covers all kinds that do."""
+    """Each media type with the format of the first kind that reads it, and the schemas of all kinds that do."""
     every = [form for kind in KINDS.values() for form in kind.samples.formats.items()]
     for media in dict.fromkeys(media for media, _ in every):
         forms = [form for name, form in every if name == media]

@@ -53,7 +53,7 @@ def remove(session: Session, identifiers: Sequence[str]) -> None:
 
 
 def count_of_tenant(session: Session, tenant: str) -> int:
-    """Number of a tenant's executions; a lock prevents concurrent counts in this transaction."""
+    """Number of a tenant's executions; a lock makes other callers wait until this transaction ends."""
     if session.get_bind().dialect.name == "postgresql":  # SQLite has one writer at a time
         session.execute(select(func.pg_advisory_xact_lock(func.hashtext(f"executions of {tenant}"))))
     return session.scalar(select(func.count(Execution.id)).where(Execution.tenant == tenant)) or 0

@@ -138,11 +138,7 @@ def _format(workload: Workload, codec: SampleCodec, given: Upload) -> Format:
 
 
 def _reader(form: Format, codec: SampleCodec, given: Upload) -> Reader:
-    """The reader of a body.
-
-    Raises:
-        Invalid: ``skip_bad`` is set and the format doesn't support it.
-    """
+    """The reader of a body; raises Invalid if ``skip_bad`` is set and the format doesn't support it."""
     if not given.skip_bad:
         return form.reader(codec, given.name)
     if form.skipping is None:
@@ -153,7 +149,7 @@ def _reader(form: Format, codec: SampleCodec, given: Upload) -> Reader:
 
 
 def _body(given: Upload, form: Format) -> Iterator[bytes]:
-    """The body as its format needs it: decompressed, limited, in blocks of lines or pieces."""
+    """The body as its format needs it: decompressed, limited in size, in blocks of lines or in pieces."""
     chunks: Iterable[bytes] = limit_size(given.chunks, given.largest)
     zipped = given.gzip
     if not zipped:
@@ -195,13 +191,10 @@ def list_executions(
     *,
     reports: bool = False,
 ) -> tuple[Slice[Execution], Callable[[Execution], BaseModel]]:
-    """One page of a workload's executions, oldest first, or the named one, and the function that makes API
-    representations.
+    """One page of a workload's executions, oldest first, or the named one, and a function to API representations.
 
     ``reports`` includes their data, if the kind supports that. Unreadable ones are represented as stored.
-
-    Raises:
-        NotFound: there is no such workload or execution.
+    Raises NotFound if there is no such workload or execution.
     """
     with database.reading() as session:
         workload = workloads.require(session, tenant, name)
@@ -260,7 +253,7 @@ def readable(
 def export_executions(
     database: Database, tenant: str, name: str, request: PageRequest, execution: str | None
 ) -> Slice[Execution]:
-    """Like ``readable``, with data and without codec; raises NotFound."""
+    """One page of a workload's executions, or the named one, with data; raises NotFound without such a workload."""
     with database.reading() as session:
         workload = workloads.require(session, tenant, name)
         return repository.list_executions(session, workload.id, request, execution, data=True)
@@ -332,9 +325,7 @@ def add_run(
 
     With ``cuts`` each part becomes a sample of its own, stored with the time of its cut, because conditions changed;
     parts replace earlier samples of the run. A run without usable reports gives no sample; repeating it has no effect.
-
-    Raises:
-        TooManyRequests: the tenant's quota of executions is exceeded.
+    Without ``cuts``, raises TooManyRequests if the tenant's quota of executions is exceeded.
     """
     workload = session.get_one(Workload, run.workload_id)
     numbered = reports_of_run(session, run.id)

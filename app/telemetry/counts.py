@@ -6,7 +6,7 @@ import collections
 
 from prometheus_client import CollectorRegistry, Counter, disable_created_metrics
 
-disable_created_metrics()  # type: ignore[no-untyped-call]  # a registry is as old as the answer that it is made for
+disable_created_metrics()  # type: ignore[no-untyped-call]  # a registry is made for each response: its age says nothing
 
 
 class TenantCounter:

@@ -103,7 +103,7 @@ def escape(text: str) -> str:
 
 
 class TextFormatter(logging.Formatter):
-    """One line per record; tracebacks are indented, so that they can't imitate records."""
+    """Formats a record as one line; tracebacks are indented, so that they can't imitate records."""
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - the standard library's name
         """The record's line, escaped."""
@@ -123,7 +123,7 @@ def _indent(text: str) -> str:
 
 
 class JsonFormatter(logging.Formatter):
-    """A record as a JSON object: time, level, logger, message, process, ids, and further fields."""
+    """Formats a record as a JSON object: time, level, logger, message, process, ids, and further fields."""
 
     def format(self, record: logging.LogRecord) -> str:
         """The record's line, in ASCII."""

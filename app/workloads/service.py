@@ -132,11 +132,7 @@ def require(session: Session, tenant: str, name_or_id: str, *, lock: bool = Fals
 
 
 def to_response(workload: Workload) -> WorkloadRead:
-    """API representation of a workload.
-
-    Raises:
-        MissingKind, BrokenRow: its spec can't be read.
-    """
+    """API representation of a workload; raises MissingKind or BrokenRow if its spec can't be read."""
     return WorkloadRead(spec=read_spec(workload.spec), **_beside_spec(workload))
 
 
@@ -173,11 +169,12 @@ def list_workloads(database: Database, tenant: str, request: PageRequest) -> Sli
 
 
 def change(database: Database, tenant: str, name: str, patch: Mapping[str, Any]) -> WorkloadRead:
-    """Apply a patch of the fields that may change; decisions follow at once.
+    """Apply a patch of the fields that may change; the next decisions of this process use it.
 
     Raises:
         ValidationError: it doesn't match the kind's schema of patches.
         InvalidInput: it names something that the spec doesn't have.
+        MissingKind, BrokenRow: the stored spec can't be read.
         Invalid: a member doesn't exist, or can't be a member.
         NotFound: there is no such workload.
     """

@@ -249,7 +249,7 @@ def _model(kind: str, stored: Table, workload: Workload) -> tuple[Any, str]:
 
 
 def _policy(stored: Artifact, layout: Any, workload: Workload, problem: str) -> RolePolicy:
-    """A champion's policy, loaded and checked; None with the problem if it, or the model, can't be used."""
+    """An agent's policy, loaded and checked; None and the reason, if it or its model can't be used."""
     if problem:
         return RolePolicy(stored.version, None, problem)
     try:

@@ -34,7 +34,7 @@ class Versions(Generic[Row]):
         self._noun, self._make, self._reasons = NOUNS[package], make, reasons
 
     def find(self, session: Session, workload_id: str, version: int) -> Row | None:
-        """One version; None if there is none."""
+        """One version in a workload; None if there is none."""
         table = self._table
         return session.scalar(select(table).where(table.workload_id == workload_id, table.version == version))
 
@@ -48,7 +48,7 @@ class Versions(Generic[Row]):
         return max(self.newest(session, workload.id) or 0, deleted or 0) + 1
 
     def require(self, session: Session, workload: Workload, version: int) -> Row:
-        """One version; raises NotFound if there is none."""
+        """One version in a workload; raises NotFound if there is none."""
         found = self.find(session, workload.id, version)
         if found is None:
             newest, path = self.newest(session, workload.id), self._noun.path.format(workload=workload.name)

@@ -34,7 +34,7 @@ class Options:
 
 
 def run(options: Options, output: Console | None = None, notes: Console | None = None) -> int:
-    """Request an evaluation, write its HTML report, and print it to `output`, progress and errors to `notes`.
+    """Request an evaluation, write its HTML report, and print its tables to `output`, progress and errors to `notes`.
 
     Returns 0 done, 1 refused or failed, 3 unreachable, 4 below ``require``, 5 not found, 6 not authorised, 130
     interrupted. Consoles None: standard streams. Raises OSError if the report can't be written.
@@ -104,9 +104,7 @@ def show(found: Json, output: Console, *, as_json: bool = False) -> None:
 
 
 def returns(report: Json, width: int) -> Table:
-    """Table of the mean return of each policy by level, with agents' passed levels and classes; ``width`` in
-    characters.
-    """
+    """Table of policies' mean returns by level, with agents' passed levels and classes; ``width`` in characters."""
     levels = [level for level in report["levels"] if level["level"] in LEVELS]
     table = Table(
         title=Text(f"Mean return on {report['workload']}"), title_justify="left", box=None, padding=(0, 1, 0, 0)

@@ -12,9 +12,7 @@ NOTHING = "–"
 
 
 def outcomes_table(rows: Sequence[Json]) -> Table:
-    """Table of a training's verdict: mean outcomes of the agent, the best heuristic and the champion; a row per
-    outcome.
-    """
+    """Table of a training's verdict: a row per outcome with means of the agent, best heuristic and champion."""
     names = list(rows[0]["policies"])
     table = _table(["mean per episode", *names])
     for row in rows:

@@ -82,7 +82,7 @@ def lasting(seconds: float) -> str:
 
 
 def _member(item: Any, place: Sequence[str]) -> Any:
-    """The nested member at a path; of a list, that of each item."""
+    """The nested member at a path of names, None if it is missing; for a list, a list of its items' members."""
     for index, name in enumerate(place):
         if isinstance(item, list):
             return [found for one in item if (found := _member(one, place[index:])) is not None]

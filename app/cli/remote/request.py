@@ -21,7 +21,7 @@ def path_of(service: Service, template: str, values: Json) -> str:
     """An operation's path with its arguments; resolved names replace those in ``values``.
 
     Raises:
-        RefusedError: there is no newest item or no champion.
+        RefusedError, UnreachableError: a look-up fails, or there is no newest item or no champion.
     """
     path = ""
     for part in template.split("/")[1:]:
@@ -37,7 +37,7 @@ def meant(service: Service, collection: str, name: str, value: str) -> str:
     """The item of a list that an argument's ``value`` means; `newest` and `champion` are looked up in the service.
 
     Raises:
-        RefusedError: there is no newest item or no champion.
+        RefusedError, UnreachableError: a look-up fails, or there is no newest item or no champion.
     """
     if name in NAMED or value not in (NEWEST, CHAMPION) or (value == CHAMPION and "/agents" not in collection):
         return value
@@ -102,7 +102,7 @@ def _document(file: Path) -> Json:
 
 
 def _put(content: Json, field: str) -> None:
-    """Add ``allocation.gpus=4`` to ``content`` as ``{"allocation": {"gpus": 4}}``; raises typer.BadParameter."""
+    """Add ``allocation.gpus=4`` to ``content`` as ``{"allocation": {"gpus": 4}}``; raises BadParameter."""
     place, equals, value = field.partition("=")
     *outer, last = place.split(".")
     if not equals or not all((*outer, last)):

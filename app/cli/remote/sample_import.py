@@ -99,7 +99,7 @@ def since(start: float) -> str:
 
 
 def lasting(seconds: float) -> str:
-    """A duration given in seconds, in the unit that reads best, seconds to days."""
+    """A duration given in seconds, in days from 2 days on, hours from 2 h, minutes from 2 min, else seconds."""
     scales = ((172_800, 86_400, "days"), (7_200, 3_600, "hours"), (120, 60, "minutes"))
     divisor, unit = next(((size, unit) for least, size, unit in scales if seconds >= least), (1, "seconds"))
     return f"{number(seconds / divisor)} {unit}"
@@ -183,7 +183,7 @@ def _spec(what: Import, path: Path, notes: Console) -> Any | None:
 
 
 def _invalid_value(error: Any) -> object:
-    """The invalid value of a Pydantic error, if it helps; None otherwise."""
+    """The invalid value of a Pydantic error; None for objects, lists and malformed JSON."""
     value = error["input"]
     return value if isinstance(value, str | int | float) and error["type"] != "json_invalid" else None
 
@@ -229,10 +229,7 @@ def _hand_over(
 ) -> None:
     """Register the workload, upload the files, and fit a model, each unless the service has done so already.
 
-    So a repeated command continues an interrupted one.
-
-    Raises:
-        RefusedError, UnreachableError: a request fails.
+    So a repeated command continues an interrupted one. Raises RefusedError or UnreachableError if a request fails.
     """
     path = f"/workloads/{spec.name}"
     output.print(Text(_register_workload(service, spec, path)), soft_wrap=True)

@@ -39,7 +39,7 @@ def authorization_header() -> dict[str, str]:
 
 
 class Service:
-    """HTTP client of one service; a context manager, which closes its connections."""
+    """HTTP client of one service, and context manager that closes it; raises UnreachableError if ``url`` is no URL."""
 
     def __init__(self, url: str, headers: Mapping[str, str] | None = None) -> None:
         self.url = without_userinfo(url)

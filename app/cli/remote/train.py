@@ -209,12 +209,12 @@ def show(agent: ServiceJson, output: Console) -> None:
 
 HEADROOM_WIDTH = 40
 HEADROOM_PARTS = (("gain", "█"), ("left", "▒"), ("beyond", "░"))
-"""Parts of the bar with their marks: tuning, knowing what could be known, and, without the part before, all noise."""
-LAW = "each run's law"  # what reports of earlier versions mean by the knowable part
+"""Parts of the bar and their characters: return that tuning, knowledge of the run, and hindsight of all chance add."""
+LAW = "each run's law"  # the knowledge of a run where a report of an earlier version doesn't name it
 
 
 def headroom(room: ServiceJson) -> str:
-    """What there was to gain, as a bar and in words, and the share of it that the agent won."""
+    """The return that could be gained over the served heuristic, as a bar and in words, and the share the agent won."""
     sizes = {name: max(room[name]["mean"], 0.0) for name, _ in HEADROOM_PARTS if room[name] is not None}
     whole = sizes["gain"] + max(sizes["left"], sizes.get("beyond", 0.0))
     sizes["beyond"] = whole - sizes["gain"] - sizes["left"]
@@ -230,7 +230,7 @@ def _share(won: ServiceJson) -> str:
 
 
 def _unguarded_return(report: ServiceJson) -> str:
-    """Return of the best trained network on its own; empty if there is none."""
+    """In words: return of the best trained network without the guard that replaces it; empty if there is none."""
     found = report.get("learned")
     if found is None:
         return ""

@@ -106,11 +106,7 @@ def holder(folder: Path) -> str | None:
 
 
 def migrate(settings: Settings) -> None:
-    """Migrate the database to this version, in a child process.
-
-    Raises:
-        StartupError: the migration fails.
-    """
+    """Migrate the database to this version, in a child process; raises StartupError if the migration fails."""
     linux = sys.platform == "linux"
     start: type[BaseProcess] = multiprocessing.context.ForkProcess if linux else multiprocessing.context.SpawnProcess
     context = multiprocessing.get_context()

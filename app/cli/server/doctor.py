@@ -47,7 +47,7 @@ class Finding(NamedTuple):
 
     Attributes:
         check: name of the check.
-        status: `fail`: Steward can't work; `warn`: it can't work fully, or not for long.
+        status: `ok`: no problem; `warn`: Steward can't work fully, or not for long; `fail`: it can't work.
         detail: the finding in words.
         remedy: what to do; empty if all is well.
     """
@@ -168,7 +168,7 @@ def _clock(session: Session) -> Finding:
 
 
 def apart(theirs: datetime, before: datetime, after: datetime, *, embedded: bool) -> Finding:
-    """Difference of the database's clock ``theirs`` from this host's, which was read ``before`` and ``after`` it."""
+    """Finding on the database's clock ``theirs``, compared with this host's, read ``before`` and ``after`` it."""
     if embedded:
         return Finding("clock", "ok", "the database's is this machine's")
     seconds = (theirs - before - (after - before) / 2).total_seconds()
@@ -404,7 +404,7 @@ def certificate(chain: Path, key: Path, now: datetime) -> Iterator[Finding]:
 
 
 def _storage(settings: Settings) -> Iterator[Finding]:
-    """Storage that several hosts can't share, and a missing package for archives."""
+    """Findings on storage that several hosts can't share, and on a missing package for archives."""
     embedded = settings.database_url.startswith("sqlite")
     if embedded and not settings.files_as_broker:
         yield Finding(
@@ -431,7 +431,7 @@ def _storage(settings: Settings) -> Iterator[Finding]:
 
 
 def _times(settings: Settings) -> Iterator[Finding]:
-    """Durations that must be longer than others."""
+    """Findings on durations (seconds) in the settings that are shorter than they must be, relative to others."""
     for longer, shorter, factor, why in (
         ("lease_seconds", "heartbeat_seconds", 2, "jobs are taken from workers that live"),
         ("worker_seen_seconds", "heartbeat_seconds", 2, "workers that live count as gone"),

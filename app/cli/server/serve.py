@@ -47,7 +47,7 @@ def is_loopback(host: str) -> bool:
 
 
 def check_address(settings: Settings) -> Settings:
-    """The settings; with an address beyond loopback, keys are required from now on.
+    """The settings, changed to require keys if the address is beyond loopback.
 
     Raises:
         StartupError: the address is beyond loopback, and there are neither keys nor an identity provider.
@@ -87,6 +87,7 @@ def bind(settings: Settings) -> list[socket.socket]:
 
     Raises:
         StartupError: the port is in use or forbidden, or the host has no such address.
+        OSError: the host's name can't be resolved.
     """
     found: dict[str, socket.AddressFamily] = {}
     for version, _, _, _, address in socket.getaddrinfo(settings.host, settings.port, type=socket.SOCK_STREAM):
