@@ -217,7 +217,6 @@ def load(database: Database, workload: Workload) -> Snapshot:
     policies = {role: _policy(found, layout, workload, problem) for role, found in stored.items() if found is not None}
     champion = policies.get(DEFAULT_ROLE)
     sizes = [len(model.table) if model else 0, *(len(one.artifact) for one in (*stored.values(), tried) if one)]
-    # An agent that an adaptation runs as a shadow
     return Snapshot(
         workload_id=workload.id,
         name=workload.name,
