@@ -179,7 +179,7 @@ _FINGERPRINT = select(_COUNT.scalar_subquery(), _COUNT.where(Key.revoked_at.is_n
 
 
 def fingerprint(session: Session) -> Fingerprint:
-    """The fingerprint of all tenants' keys."""
+    """The numbers of keys and of revoked keys of all tenants, which tell whether a cache of keys is outdated."""
     return Fingerprint(*session.execute(_FINGERPRINT).one())
 
 

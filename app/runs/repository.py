@@ -242,7 +242,8 @@ def list_runs(
 
 
 def _light(found: Slice[Run], load: Callable[[Sequence[str]], dict[str, LoadedRun]]) -> Slice[LoadedRun]:
-    """The first of these runs, with their last iterations, that fit on a page by their bytes."""
+    """The first of the runs ``found``, up to ``HEAVIEST_PAGE`` bytes of JSON but at least one, with their last
+    iterations, and the cursor of the next page. Runs that ``load`` (ids to runs by id) doesn't return are left out."""
     rows, weight = list[LoadedRun](), 0
     for first in range(0, len(found.rows), AT_ONCE):
         some = [run.id for run in found.rows[first : first + AT_ONCE]]

@@ -114,7 +114,8 @@ class Judgement:
 
     @property
     def champion_advantage(self) -> dict[str, float] | None:
-        """Mean paired return of champion minus the baseline used without it, with `low` and `high`, or None."""
+        """Mean paired return of champion minus the baseline that would be in use without it: `mean`, and `low` and
+        `high` of its confidence interval; None without a champion."""
         if self.champion is None:
             return None
         return self._interval(self.champion - self.baselines[self.answering or self.best])

@@ -229,7 +229,13 @@ NOT_REQUESTED = "not asked for"
 
 
 class HeldOutChoice(NamedTuple):
-    """Names of the held-out executions (or other units ``of``), and how many of them no candidate has learned from."""
+    """The parts of the samples that an evaluation holds out.
+
+    Attributes:
+        names: names of the held-out executions or users.
+        unseen: how many of ``names`` no candidate has learned from.
+        of: what ``names`` are, in the plural: "executions" or "users".
+    """
 
     names: tuple[str, ...]
     unseen: int

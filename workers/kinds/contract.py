@@ -160,8 +160,8 @@ class Online(Protocol):
         """Pack the conditions that runs met in a window of time as bytes, from which simulators reproduce them.
 
         Args:
-            workload: with its domain model.
-            runs: of each run its reports within the window, at least one; may be empty.
+            workload: the workload with its domain model.
+            runs: the runs of the window, each with its reports within the window, at least one; there may be no runs.
 
         Raises:
             TooLittleData: the window is too short or empty to learn from; the message names what is missing.

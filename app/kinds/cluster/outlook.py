@@ -101,8 +101,8 @@ class Beliefs:
         return self._rows[key]
 
     def _seconds(self, application: int, batch: float) -> Floats:
-        """Return seconds per step on 1 to G GPUs, all GPUs of the model's cluster, [G]; ``batch`` 0: the usual
-        batch."""
+        """Return an application's seconds per step on 1, 2, …, G GPUs, [G], where G is the number of GPUs of the
+        model's cluster. ``batch`` is in samples per step over all GPUs; 0: the application's usual batch."""
         gpus = np.arange(1, self._most + 1)
         if application == UNKNOWN:
             return np.asarray(1.0 / gpus, np.float64)

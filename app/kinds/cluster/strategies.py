@@ -445,8 +445,9 @@ def _part(situation: Situation, rows: Integers, free: int) -> Situation:
 
 
 def optimus(situation: Situation) -> TargetAllocation:
-    """Give jobs their minimum of GPUs in order of submission, then single GPUs wherever one more saves most of the
-    remaining seconds. Jobs with fewer GPUs are placed first."""
+    """Give jobs their minimum of GPUs in order of submission; a job whose minimum doesn't fit gets none. Then give the
+    free GPUs one by one, each to the job whose remaining time it shortens by the most seconds, until none would
+    shorten any. Jobs with fewer GPUs are placed first."""
     jobs, free = situation.jobs, situation.gpus
     gpus = admit_fitting(jobs.minimum, np.arange(len(jobs.minimum)), free)
     free -= int(gpus.sum())

@@ -276,7 +276,7 @@ class Kind:
         spec: body of ``POST /workloads`` with ``name`` and ``kind``. At most one kind's ``kind`` has a default.
         patch: body of ``PATCH /workloads/{workload}``.
         decision: model of decisions, a ``DecisionBase``.
-        execution: model of an execution in lists.
+        execution: model of a stored execution as the API lists it, an ``ExecutionBase``.
         samples: codec of executions, constructed from a layout.
         engine: decides on reports, the bodies of ``PUT /runs/{run}/iterations/{n}``.
         layout: derives spaces, names and scales from a spec, which it keeps as ``spec``.
@@ -297,9 +297,10 @@ class Kind:
             workload opts out. Decisions find it in their ``Snapshot``.
         artifact: deserialises a policy; raises ``IncompatibleArtifact``.
         check: raises ``IncompatibleArtifact`` if a policy doesn't fit a layout.
-        terms: a spec's targets, weights and prices that agents are trained for; beyond their bounds, one is outdated.
+        terms: a spec's targets, weights and prices, by name, with bounds. An agent is outdated if a present value is
+            outside of the bounds that applied when the agent was trained.
         judge: whether a finished run met its targets, from its compiled workload as of now.
-        savings: what a finished run saved beside other allocations, from its compiled workload, its start parameters
+        savings: what a finished run saved against other allocations, from its compiled workload, its start parameters
             and its reports in order; with a time, also what its recommendations would have saved, applied at that time.
             None: it can't be estimated. Runs of a kind without it can't have mode ``advise``.
         state_parameters: query parameters of ``GET /decision`` for a full state; empty: not supported.

@@ -100,7 +100,8 @@ class IterativeServing(Serving):
         return decide.begin(compiled, state)
 
     def takes_long(self, compiled: Compiled, state: RunState, report: IterationReport) -> bool:
-        """Return whether contingencies may be offered, or over ``FEW_ANNOUNCED`` iterations are announced."""
+        """Return whether a thread should decide on the report, as it takes milliseconds: decisions may offer
+        contingencies, or more than ``FEW_ANNOUNCED`` upcoming iterations are announced."""
         announced = report.upcoming if isinstance(report.upcoming, list) else state.upcoming
         return len(announced) > FEW_ANNOUNCED or are_offered(compiled.projector)
 

@@ -110,7 +110,8 @@ class StrategyPolicy:
         return cls(config)
 
     def orders(self, waiting: Waiting) -> Orders:
-        """Return the rule's scores of the tasks; backfilling keeps the workload's order."""
+        """Return the rule's scores of the tasks for the order of starting; ``overtaking`` is None, so that tasks are
+        backfilled in the workload's order."""
         rule = RULES.index(self.name)
         return Orders(scores(rule, waiting.now, waiting.submit, waiting.expected, waiting.processors), None)
 

@@ -141,7 +141,20 @@ class Branching(IterativeSimulator):
 
 
 def label(simulator: Branching, policy: ImprovedRulePolicy, count: int, random: np.random.Generator) -> Labelled:
-    """Play all runs to the end by the policy; return ``count`` of them per iteration, with trials of all actions."""
+    """Play all runs to their end by the policy, and try every action at states that they visit.
+
+    Before each iteration after the first, ``count`` runs are drawn without replacement. A copy of each takes each of
+    the N actions once, and follows the policy from then on.
+
+    Args:
+        simulator: runs that wait for the decision on their second iteration.
+        policy: the policy to follow.
+        count: number of runs drawn per iteration, at most ``simulator.batch``.
+        random: source of the draws.
+
+    Returns:
+        The states of the drawn runs, S = count · (iterations − 1), in the order of iterations.
+    """
     noop, last, found = simulator.layout.noop, simulator.layout.iterations, []
     for iteration in range(1, last):
         situation = simulator.situation

@@ -69,7 +69,7 @@ class Optimum:
 
     @property
     def exact(self) -> bool:
-        """Whether the grid is the finest, as an optimum needs."""
+        """Whether ``grid`` is none of ``COARSER``; only then ``policy`` counts as the optimum, otherwise as a plan."""
         return self.grid not in COARSER
 
 
@@ -400,7 +400,11 @@ def hindsight(world: IterativeWorld) -> Hindsight:
 def hindsight_bound(world: IterativeWorld) -> float:
     """Return an upper bound of the return in the single episode of an undisturbed ``world``, whose noise is known.
 
-    It is the Lagrangian dual, far quicker than ``hindsight``'s path; it raises the errors of ``hindsight``.
+    The bound is the value of the Lagrangian dual, which takes far less time than the search of ``hindsight``.
+
+    Raises:
+        ValueError: several metrics have a target on their sum over the run, or iterations times allocations times
+            actions exceed 20 million.
     """
     _check_size(world.layout)
     return -_tightest(_Path(world)).bound

@@ -113,7 +113,11 @@ def _part(known: TaskRecords, first: int, last: int) -> TaskRecords:
 
 
 def _fit_predictor(parts: Sequence[TaskRecords], family: str = "estimate") -> Predictor:
-    """Fit a predictor: mean run time, ratio to estimates, and ratios of users with at least five tasks."""
+    """Fit a predictor of ``family`` (one of ``FAMILIES``) to all parts together.
+
+    Fitted are the mean run time in seconds, the mean ratio of run time to estimate (1 without any estimate), and that
+    ratio of each user with at least five tasks that have an estimate.
+    """
     runtime, estimate = (np.concatenate([getattr(part, name) for part in parts]) for name in ("runtime", "estimate"))
     users = np.array([user for part in parts for user in part.users])
     both = estimate > 0

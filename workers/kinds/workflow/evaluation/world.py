@@ -126,13 +126,13 @@ class WorkflowWorld(DisturbedWorld):
 
     Args:
         layout: the workload's layout.
-        traces: traces to draw episodes from; all tasks fit.
-        held_out: held-out traces.
-        schedulers: the N numbered schedulers.
-        tasks: most tasks of a piece of a batch log.
+        traces: traces to draw episodes from; each of their tasks must fit on a node.
+        held_out: held-out traces, with the same condition.
+        schedulers: the N schedulers; an action is an index into them.
+        tasks: largest number of tasks in an episode that is cut from a batch log; a workflow is played whole.
         batch: number of episodes B.
         seed: until ``reseed`` all B episodes are the same one, drawn from this seed.
-        memory: cache shared with other worlds of the workload; None: an own one.
+        memory: cache shared with other worlds of the workload; None: the world creates its own.
     """
 
     advice: slice | None = None
