@@ -1,6 +1,6 @@
 """New workloads of a tenant that has others: ``python -m benchmarks earlier_workloads`` (some 10 minutes).
 
-Each of twelve tenants has 1, 3 or 10 earlier workloads of its own, each fitted to eight executions, and registers
+Each of ten tenants has 1, 3 or 10 earlier workloads of its own, each fitted to eight executions, and registers
 another one, of which no execution is known: planted worlds of held_out, of seeds on which nothing was chosen. Its runs
 are decided with the shipped prior alone, and with the tenant's; how much there is to win is measured against the
 threshold rule and a model of eight executions. The earlier ones are of the same kind of world, or of another, whose
@@ -34,21 +34,21 @@ from benchmarks.held_out.world import Profile, World
 from workers.evaluation.statistics import mean_interval
 from workers.kinds.iterative.grid import Executions
 
-SEEDS, EPISODES = range(7_200, 7_212), 50
+SEEDS, EPISODES = range(7_200, 7_210), 50
 COUNTS = (1, 3, 10)
 DEADLINES = {"tight-deadline": 0.75, "generous-deadline": 1.5}  # over the deadline that the prior expects
 PARTS = (
     "deadline",
     "tight-deadline",
-    OFF,
-    "two-resources",
-    "hardly-scaling",
-    "waiting",
-    "deadline-from-tight-deadline",
     "tight-deadline-from-generous-deadline",
+    "deadline-from-tight-deadline",
+    "hardly-scaling",
     "deadline-from-hardly-scaling",
     "hardly-scaling-from-deadline",
+    "two-resources",
     "deadline-from-misspecified",
+    OFF,
+    "waiting",
 )
 SHARE, BEHIND = 0.4, 0.005  # of the headroom; of the return
 Row = dict[str, Any]

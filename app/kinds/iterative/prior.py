@@ -8,6 +8,7 @@ from __future__ import annotations
 import itertools
 import json
 import logging
+import operator
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import replace
@@ -210,8 +211,7 @@ def own_prior(layout: Layout, earlier: Iterable[Earlier]) -> Prior | None:
         except UNUSABLE:
             logger.warning("workload %s: no prior can be made of its domain model", one.spec.name, exc_info=True)
             continue
-        if not found:
-            continue
+        found.sort(key=operator.itemgetter(2))  # so that few of them are spread over all
         names += [one.spec.name] * len(found)
         weights += [weight / len(found)] * len(found)
         members += found
@@ -255,12 +255,12 @@ def _overlap(one: Resource, other: Resource) -> float:
 def _fitted_laws(layout: Layout, theirs: Layout, table: ModelTable) -> list[list[Any]]:
     """Return the laws that are closest to the members of an earlier workload's domain model, as in a prior of
     ``layout``: to the mean seconds of runs on allocations of ``theirs`` that have something of each resource, within
-    the samples' ranges; members without finite ones are left out."""
+    the samples' ranges; members without finite ones are left out. Raises ``IncompatibleModel`` if there are none."""
     scale, at, lattice = _scale(layout), theirs.seconds, shares(len(layout.resources))
     units, ranged = theirs.allocations, table.seen_low < table.seen_high
     seen = (units >= table.seen_low - SMALLEST) & (units <= table.seen_high + SMALLEST)
-    rows = np.flatnonzero(((units > 0) & (seen | ~ranged)).all(axis=1))
-    rows = np.sort(np.random.default_rng(0).permutation(rows)[:POINTS])
+    told = np.flatnonzero(((units > 0) & (seen | ~ranged)).all(axis=1))
+    rows = np.sort(np.random.default_rng(0).permutation(told)[:POINTS])
     logs = table.log_mean[None, at] if table.members is None else table.log_mean[at] + table.members[:EACH, at]
     by_bin = logs[:, rows, 0].astype(np.float64)  # [K, A, I]
     lengths = np.bincount(table.iteration_bin, minlength=by_bin.shape[2]) / theirs.iterations
@@ -268,7 +268,7 @@ def _fitted_laws(layout: Layout, theirs: Layout, table: ModelTable) -> list[list
         curves = np.log(np.exp(by_bin) @ lengths) + table.noise_sd[at] ** 2 / 2 - targets_per_iteration(theirs)[at]
     curves = curves[np.isfinite(curves).all(axis=1)]
     if not (len(rows) and len(curves)):
-        return []
+        raise IncompatibleModel("it has no finite seconds where something of each resource is taken")
     units = units[rows][:, [theirs.resources.index(name) for name in layout.resources]]
     laws = np.stack([law(units / scale.centre, lattice) for law in LAWS.values()], axis=1)  # [A, laws, J]
     best = (curves[:, :, None, None] - laws).var(axis=1).reshape(len(curves), -1).argmin(axis=1)
