@@ -397,3 +397,12 @@ def test_the_most_similar_are_used_not_the_newest() -> None:
     own = own_prior(_layout(name="new"), [*many, _fitted("old", "amdahl", [0.9]), _fitted("new-old", "amdahl", [0.8])])
     assert own is not None
     assert own["workloads"][0] == "new-old"
+
+
+def test_few_members_of_many_are_spread_over_all() -> None:
+    one = _fitted("a", "amdahl", [0.7])
+    table = one.model()
+    apart = np.array([0.0, 0.1, 1.0, 0.2, 0.9, 0.3, 0.8, 0.7], np.float32)[:, None, None, None, None]
+    many = replace(table, members=apart + np.zeros((1, *table.log_mean.shape), np.float32))
+    over = [over for _, _, over in _found(_layout(), Earlier(one.spec, lambda: many))]
+    np.testing.assert_allclose(np.array(over) - 0.05, [0.1, 0.3, 0.9], atol=2e-3)
