@@ -28,6 +28,7 @@ from app.kinds.registry import KINDS
 from app.runs import service as runs
 from app.runs.outcomes import Staleness
 from app.samples.body import codec_of
+from app.workloads import priors
 from app.workloads import service as workloads
 from app.workloads.service import WorkloadListed
 
@@ -58,7 +59,8 @@ class AgentLine(NamedTuple):
 
 
 class WorkloadPage(NamedTuple):
-    """Content of a workload's page; if its spec can't be read, ``described`` is None and ``problems`` says why."""
+    """Content of a workload's page; if its spec can't be read, ``described`` is None and ``problems`` says why.
+    ``similar``: names of the workloads that its first decisions are predicted from, and whether each still is one."""
 
     workload: WorkloadListed
     described: Description | None
@@ -68,6 +70,7 @@ class WorkloadPage(NamedTuple):
     response: Sequence[Figure]
     forecasts: Sequence[Figure]
     policy: Sequence[Figure]
+    similar: Sequence[tuple[str, bool]]
     ranking: Figure | None
     agents: Sequence[AgentLine]
     answering: str
@@ -93,9 +96,8 @@ def page(database: Database, tenant: str, name: str, compiled_of: CompiledOf, ru
     versions = agents.list_agents(database, tenant, row.name, PageRequest(AGENTS)).rows
     judged, _ = evaluations.list_evaluations(database, tenant, PageRequest(JOBS), row.name)
     found = [evaluations.to_response(one, row.name) for one in judged.rows]
-    charts, answers, problems = (
-        _charts(database, row, compiled_of) if read.problem is None else ([], [], [read.problem])
-    )
+    compiled = None if read.problem is not None else lists.compiled_or_none(compiled_of, row.name)
+    charts, answers, problems = _charts(database, row, compiled) if read.problem is None else ([], [], [read.problem])
     going = runs.list_runs(database, tenant, PageRequest(RUNS), rule, row.name)
     return WorkloadPage(
         read,
@@ -106,6 +108,7 @@ def page(database: Database, tenant: str, name: str, compiled_of: CompiledOf, ru
         charts,
         _forecasts(database, tenant, row.name, counts.model) if read.problem is None else [],
         answers,
+        _similar(database, tenant, compiled),
         ranking_figure(versions[0]) if versions else None,
         [agent_line(one, level(found, one)) for one in versions],
         next((one.instead for one in versions if one.instead), ""),
@@ -148,8 +151,15 @@ def _forecast(found: Forecast, name: str) -> Figure:
     return forecast(f"What is expected to come: {name}", f"each {every}", came, coming, caption.replace("_", " "))
 
 
-def _charts(database: Database, row: Workload, compiled_of: CompiledOf) -> tuple[list[Any], list[Any], list[str]]:
-    views, compiled = lists.views(row.kind), lists.compiled_or_none(compiled_of, row.name)
+def _similar(database: Database, tenant: str, compiled: Any) -> list[tuple[str, bool]]:
+    names = compiled.snapshot.prior["workloads"] if compiled is not None and compiled.snapshot.prior else ()
+    with database.reading() as session:
+        lenders = priors.lenders(session, tenant, names) if names else ()
+    return [(name, name in lenders) for name in names]
+
+
+def _charts(database: Database, row: Workload, compiled: Any) -> tuple[list[Any], list[Any], list[str]]:
+    views = lists.views(row.kind)
     if views is None or compiled is None:
         return [], [], []
     learnt = _learnt(database, row, compiled)

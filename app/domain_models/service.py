@@ -184,6 +184,7 @@ def publish(session: Session, workload_id: str, spec_version: int, report: dict[
             table=table,
         )
     )
+    workload.prior = None
     workloads.mark_changed(session, workload)
     session.flush()
     return version

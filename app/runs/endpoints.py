@@ -51,13 +51,19 @@ router = NounRouter("runs")
     responses=problems(404, 413, 415),
 )
 def start(
-    request: Request, body: JsonObject, database: FromDatabase, caller: FromCaller, once: IdempotentPost
+    request: Request,
+    body: JsonObject,
+    database: FromDatabase,
+    caller: FromCaller,
+    once: IdempotentPost,
+    rule: FromStaleness,
 ) -> Response:
     """Start a live run of a workload; the first decision is the initial allocation."""
     named = WorkloadOnly.model_validate(body)
     state = request.app.state
     compiled = state.compiled_workloads.current(named.workload, caller.tenant)  # other processes may have changed it
-    if compiled.snapshot.model is None and priors.renew(database, caller.tenant, named.workload):
+    if compiled.snapshot.model is None and priors.takes(compiled.snapshot.spec):
+        priors.renew(database, caller.tenant, named.workload, rule)  # or another process has, since
         compiled = state.compiled_workloads.current(named.workload, caller.tenant)
 
     def token(answer: dict[str, Any]) -> dict[str, Any]:

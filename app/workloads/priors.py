@@ -1,8 +1,8 @@
 """Priors: what a workload's first decisions, before its first domain model, have from the tenant's earlier workloads.
 
 A prior is made when a workload is registered, and made anew when a run starts, unless another one is running: runs keep
-the prior that they began with, whichever workloads are fitted or deleted meanwhile. It is stored with the workload, so
-that all processes decide alike.
+the prior that they began with, whichever workloads are fitted or deleted meanwhile. A stale run counts as abandoned. It
+is stored with the workload, so that all processes decide alike, until the workload has a domain model.
 """
 
 from __future__ import annotations
@@ -13,20 +13,26 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
-from sqlalchemy import Row, exists, func, select
+from sqlalchemy import exists, func, select
 from sqlalchemy.orm import Session
 
 from app.database.engine import Database
 from app.database.tables import DomainModel, Run, Workload
-from app.domain_models import repository as domain_models
-from app.kinds.contract.inputs import BrokenRow
+from app.kinds.contract.inputs import BrokenRow, IncompatibleModel
 from app.kinds.contract.kind import Earlier, Prior, no_prior
 from app.kinds.registry import KINDS, MissingKind, layout_of, read_spec
+from app.runs.outcomes import Staleness, silence
 from app.workloads import members
 
+ALGORITHM = 2
+"""Raised when a kind makes priors otherwise, so that stored ones are made anew."""
 CONSIDERED = 256
-"""Most earlier workloads whose specs are read, newest first."""
+"""Most earlier workloads that are looked at, the newest."""
+LARGEST_TABLE, LARGEST_TABLES = 4 << 20, 16 << 20
+"""Most bytes of the domain model of one earlier workload, and of all that are read for a prior."""
 
+Version = tuple[str, int, int]
+"""A workload's id, and the versions of its spec and of its newest domain model."""
 logger = logging.getLogger(__name__)
 
 
@@ -35,65 +41,81 @@ def made(workload: Workload) -> Prior | None:
     return (workload.prior or {}).get("made")
 
 
+def takes(spec: Any) -> bool:
+    """Whether a prior is made for a spec: its kind makes them, and it doesn't opt out."""
+    return KINDS[spec.kind].prior is not no_prior and bool(spec.use_earlier_workloads)
+
+
 def make(
     database: Database, tenant: str, spec: Any, known: Mapping[str, Any] | None = None
 ) -> Mapping[str, Any] | None:
     """Make the prior of a spec from the tenant's other workloads with a domain model, for ``Workload.prior``.
 
-    It has ``made``, the kind's prior (None: nothing is similar), and ``of``, a hash of the workloads that were
-    considered: if it is still the one in ``known``, ``known`` is returned. None: the kind makes no priors.
+    It has ``made``, the kind's prior (None: nothing is similar), and ``of``, a hash of the spec and the workloads that
+    were considered: if it is still the one in ``known``, or making fails, ``known`` is returned. None: no prior.
     """
-    kind = KINDS[spec.kind]
-    if kind.prior is no_prior:
+    if not takes(spec):
         return None
     with database.reading() as session:
-        rows = _fitted(session, tenant, spec)
-    considered = msgspec.json.encode([[row.id, row.spec_version, row.version] for row in rows])
+        versions = _fitted(session, tenant, spec)
+    considered = msgspec.json.encode([ALGORITHM, spec.model_dump(mode="json"), versions], order="sorted")
     digest = hashlib.blake2b(considered, digest_size=16).hexdigest()
     if known is not None and known["of"] == digest:
         return known
     try:
-        found = kind.prior(layout_of(spec), _earlier(database, rows))
+        found = KINDS[spec.kind].prior(layout_of(spec), _earlier(database, versions))
     except Exception:  # without one decisions are as good as in a tenant's first workload
         logger.exception("workload %s: no prior can be made of earlier workloads", spec.name)
-        found = None
+        return known
     return {"of": digest, "made": found}
 
 
-def _fitted(session: Session, tenant: str, spec: Any) -> Sequence[Row[Any]]:
-    """The tenant's other workloads of the spec's kind with their newest models' versions, newest workloads first."""
-    newest = select(DomainModel.workload_id, func.max(DomainModel.version).label("version"))
-    models = newest.where(DomainModel.tenant == tenant).group_by(DomainModel.workload_id).subquery()
-    columns = select(Workload.id, Workload.spec, Workload.spec_version, models.c.version)
+def _fitted(session: Session, tenant: str, spec: Any) -> list[Version]:
+    """Those of the tenant's newest other workloads of the spec's kind that have a domain model, newest first."""
+    model = select(func.max(DomainModel.version)).where(DomainModel.workload_id == Workload.id).scalar_subquery()
     statement = (
-        columns.join(models, models.c.workload_id == Workload.id)
+        select(Workload.id, Workload.spec_version, model)
         .where(Workload.tenant == tenant, Workload.kind == spec.kind, Workload.name != spec.name)
         .order_by(Workload.created_at.desc(), Workload.id)
+        .limit(CONSIDERED)
     )
-    return session.execute(statement.limit(CONSIDERED)).all()
+    return [(name, version, newest) for name, version, newest in session.execute(statement) if newest is not None]
 
 
-def _earlier(database: Database, rows: Sequence[Row[Any]]) -> Iterator[Earlier]:
-    """Earlier workloads of which each is read when it is used; unreadable ones are left out."""
-    for row in rows:
+def _earlier(database: Database, versions: Sequence[Version]) -> Iterator[Earlier]:
+    """Earlier workloads of which each domain model is read when it is used; unreadable specs are left out."""
+    left = LARGEST_TABLES
+    with database.reading() as session:
+        rows = session.execute(select(Workload.id, Workload.spec).where(Workload.id.in_([one[0] for one in versions])))
+        specs = {row.id: row.spec for row in rows}
+    for workload, _, version in versions:
         try:
-            spec = read_spec(row.spec)
-        except (BrokenRow, MissingKind):
+            spec = read_spec(specs[workload])
+        except (BrokenRow, KeyError, MissingKind):
             continue
 
-        def model(workload: str = row.id, version: int = row.version, kind: str = spec.kind) -> Any:
+        def model(workload: str = workload, version: int = version, kind: str = spec.kind) -> Any:
+            nonlocal left
+            this = (DomainModel.workload_id == workload, DomainModel.version == version)
             with database.reading() as session:
-                stored = domain_models.table(session, workload, version)
-            return KINDS[kind].model(stored.table if stored else b"")
+                small = func.length(DomainModel.table) <= min(LARGEST_TABLE, left)
+                table = session.scalar(select(DomainModel.table).where(*this, small))
+            if table is None:
+                raise IncompatibleModel("it was deleted, or is too large for priors")
+            left -= len(table)
+            return KINDS[kind].model(table)
 
         yield Earlier(spec, model)
 
 
-def renew(database: Database, tenant: str, name: str) -> bool:
-    """Make a workload's prior anew if it has no domain model and no run is running; return whether it changed."""
+def renew(database: Database, tenant: str, name: str, rule: Staleness) -> bool:
+    """Make a workload's prior anew if it has no domain model and no run is running; return whether it changed.
+
+    ``rule``: when a run is stale, and doesn't count.
+    """
     with database.reading() as session:
         workload = members.find(session, tenant, name)
-        if workload is None or _is_in_use(session, workload.id):
+        if workload is None or _is_in_use(session, workload, rule):
             return False
         spec, known = read_spec(workload.spec), workload.prior
     found = make(database, tenant, spec, known)
@@ -101,7 +123,7 @@ def renew(database: Database, tenant: str, name: str) -> bool:
         return False
     with database.session() as session:
         workload = members.find(session, tenant, name, lock=True)
-        if workload is None or _is_in_use(session, workload.id):
+        if workload is None or _is_in_use(session, workload, rule):
             return False
         if made(workload) != (found or {}).get("made"):
             workload.revision += 1
@@ -109,8 +131,20 @@ def renew(database: Database, tenant: str, name: str) -> bool:
         return True
 
 
-def _is_in_use(session: Session, workload_id: str) -> bool:
+def _is_in_use(session: Session, workload: Workload, rule: Staleness) -> bool:
     """Whether the workload has a domain model, and so needs no prior, or a run that keeps its prior."""
-    fitted = exists().where(DomainModel.workload_id == workload_id)
-    running = exists().where(Run.workload_id == workload_id, Run.state == "running")
+    fitted = exists().where(DomainModel.workload_id == workload.id)
+    running = exists().where(
+        Run.tenant == workload.tenant,
+        Run.state == "running",
+        Run.workload_id == workload.id,
+        ~silence(rule).stale,
+    )
     return bool(session.scalar(select(fitted | running)))
+
+
+def lenders(session: Session, tenant: str, names: Sequence[str]) -> set[str]:
+    """Those of the names that are workloads of which a prior can be made now: they have a model, and don't opt out."""
+    fitted = exists().where(DomainModel.workload_id == Workload.id)
+    statement = select(Workload.name, Workload.spec).where(Workload.tenant == tenant, Workload.name.in_(names), fitted)
+    return {name for name, spec in session.execute(statement) if spec.get("use_earlier_workloads", True)}

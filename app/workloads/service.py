@@ -69,9 +69,11 @@ def register(database: Database, tenant: str, spec: Any, record: Record = no_rec
         Conflict: another spec has that name, or it is another workload's id.
         Invalid: a member doesn't exist, or can't be a member.
     """
-    with database.reading() as session:
-        is_new = members.find(session, tenant, spec.name) is None
-    prior = priors.make(database, tenant, spec) if is_new else None  # before the database is locked
+    prior = None
+    if priors.takes(spec):
+        with database.reading() as session:
+            is_new = members.find(session, tenant, spec.name) is None
+        prior = priors.make(database, tenant, spec) if is_new else None  # before the database is locked
     try:
         with database.session() as session:
             return _register(session, tenant, spec, prior, record)

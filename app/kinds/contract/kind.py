@@ -293,8 +293,8 @@ class Kind:
         member: a workload as a job of another, from its layout and domain model (None before the first); None: not
             possible.
         prior: makes the prior of a workload without a domain model from its layout and the tenant's earlier workloads,
-            newest first, of which it uses at most ``MOST_EARLIER`` similar ones; None if none is similar, or the
-            workload opts out. Decisions find it in their ``Snapshot``.
+            newest first, of which it uses the ``MOST_EARLIER`` most similar ones at most; None if none is similar.
+            Specs have ``use_earlier_workloads``, to opt out. Decisions find it in their ``Snapshot``.
         artifact: deserialises a policy; raises ``IncompatibleArtifact``.
         check: raises ``IncompatibleArtifact`` if a policy doesn't fit a layout.
         terms: a spec's targets, weights and prices, by name, with bounds. An agent is outdated if a present value is

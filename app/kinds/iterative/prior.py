@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import itertools
 import json
+import logging
+import operator
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import replace
@@ -147,12 +149,16 @@ def prior_table(layout: Layout, own: Prior | None = None) -> ModelTable:
     scale, noise_sd = _scale(layout), np.array([NOISE_SD[metric.scope] for metric in metrics])
     parts = np.random.default_rng(0).dirichlet(np.ones(len(layout.resources)), len(population()))
     members = [(name, share * part, -np.log(SPARE)) for (name, share), part in zip(population(), parts, strict=True)]
+    if own:
+        members = members[:: -(-len(members) // BESIDE)]
     for name, share, over in own["members"] if own else ():
         if name in LAWS:  # it is stored: laws may have changed
             members.append((name, np.array(share), over - noise_sd[layout.seconds] ** 2 / 2))
-    curves = np.stack([scale.curve(name, share, scale.grid) + over for name, share, over in members])
+    over = np.full((len(members), len(metrics), 1), -np.log(SPARE))
+    over[:, layout.seconds, 0] = [spare for _, _, spare in members]  # earlier workloads tell no other metric's
+    curves = np.stack([scale.curve(name, share, scale.grid) for name, share, _ in members])[:, None] + over
     rises = np.array([i != layout.seconds and metric.goal == "at_least" for i, metric in enumerate(metrics)])
-    apart = np.where(rises, -1.0, 1.0)[None, :, None] * curves[:, None]  # [K, M, A]
+    apart = np.where(rises, -1.0, 1.0)[None, :, None] * curves  # [K, M, A]
     level = targets_per_iteration(layout)
     mean = (level[:, None] + apart.mean(axis=0)).astype(np.float32)
     effect_sd = np.where(aimed_at, EFFECT_SD, UNINFORMED_EFFECT_SD)
@@ -178,11 +184,14 @@ def prior_table(layout: Layout, own: Prior | None = None) -> ModelTable:
 # Scaling and the time to spare are theirs; to take their noise, too, gained nothing.
 
 
-WORTH = 1.0  # earlier workloads that the population is worth
-MOST_OWN = 16  # members
+MOST_OWN, BESIDE = 8, 8  # members: of earlier workloads, and of the population beside them
+WORTH = 1.0  # sum of the weights of earlier workloads that have half of their most members
 EACH = 8  # members of an earlier workload's domain model that are looked at
 POINTS = 64  # allocations at which a law is fitted to one
 LEAST_OVERLAP = 0.25  # of the ranges of allocations, in logarithms
+UNUSABLE = (ArithmeticError, IncompatibleModel, LookupError, TypeError, ValueError)  # of one domain model
+
+logger = logging.getLogger(__name__)
 
 
 def own_prior(layout: Layout, earlier: Iterable[Earlier]) -> Prior | None:
@@ -194,12 +203,15 @@ def own_prior(layout: Layout, earlier: Iterable[Earlier]) -> Prior | None:
     if not is_supported(layout):
         return None
     names, weights, members = list[str](), list[float](), list[list[Any]]()  # of each member of each workload
-    similar = ((one, weight) for one in earlier if (weight := similarity(layout.spec, one.spec)) > 0)
-    for one, weight in itertools.islice(similar, MOST_EARLIER):
+    similar = [(one, weight) for one in earlier if (weight := similarity(layout.spec, one.spec)) > 0]
+    similar.sort(key=lambda pair: -pair[1])
+    for one, weight in similar[:MOST_EARLIER]:
         try:
             found = _fitted_laws(layout, Layout(one.spec), one.model())
-        except IncompatibleModel:
+        except UNUSABLE:
+            logger.warning("workload %s: no prior can be made of its domain model", one.spec.name, exc_info=True)
             continue
+        found.sort(key=operator.itemgetter(2))  # so that few of them are spread over all
         names += [one.spec.name] * len(found)
         weights += [weight / len(found)] * len(found)
         members += found
@@ -215,8 +227,8 @@ def own_prior(layout: Layout, earlier: Iterable[Earlier]) -> Prior | None:
 def similarity(spec: Spec, other: Spec) -> float:
     """Return the weight, 0 to 1, of workload ``other`` in the prior of ``spec``; 0: not similar, or one opts out.
 
-    Similar ones have the same resources, all metrics with a target, and ranges of allocations that overlap; the overlap
-    counts, and the words that the names have in common.
+    Similar ones have the same resources, all metrics with a target, and ranges of allocations that overlap; the least
+    overlap counts, and the words that the names have in common.
     """
     resources = {(r.name, r.unit): r for r in other.resources}
     metrics = {(m.name, m.unit, m.goal, m.scope) for m in other.metrics if m.target is not None}
@@ -225,28 +237,39 @@ def similarity(spec: Spec, other: Spec) -> float:
     opted_out = not (spec.use_earlier_workloads and other.use_earlier_workloads)
     if not same or opted_out or spec.features or other.features:
         return 0.0
-    overlap = float(np.mean([_overlap(r, resources[r.name, r.unit]) for r in spec.resources]))
+    overlap = min(_overlap(r, resources[r.name, r.unit]) for r in spec.resources)
     words, others = (set(re.split(r"[^a-z]+", one.name)) - {""} for one in (spec, other))
     common = len(words & others) / max(1, len(words | others))
     return overlap * (1 + common) / 2 if overlap >= LEAST_OVERLAP else 0.0
 
 
 def _overlap(one: Resource, other: Resource) -> float:
-    """Return the length of what two ranges have in common over that of both together, in logarithms."""
+    """Return the length of what two ranges have in common over that of both together, in logarithms; 0 if only the
+    ``other`` one is a single amount, which tells nothing of scaling."""
+    if other.minimum == other.maximum and one.minimum != one.maximum:
+        return 0.0
     low, high = zip(*(np.log([max(r.minimum, r.step / 2), r.maximum + r.step / 2]) for r in (one, other)), strict=True)
     return max(0.0, float((min(high) - max(low)) / (max(high) - min(low))))
 
 
 def _fitted_laws(layout: Layout, theirs: Layout, table: ModelTable) -> list[list[Any]]:
     """Return the laws that are closest to the members of an earlier workload's domain model, as in a prior of
-    ``layout``: to the mean seconds of runs on allocations of ``theirs``."""
+    ``layout``: to the mean seconds of runs on allocations of ``theirs`` that have something of each resource, within
+    the samples' ranges; members without finite ones are left out. Raises ``IncompatibleModel`` if there are none."""
     scale, at, lattice = _scale(layout), theirs.seconds, shares(len(layout.resources))
-    rows = np.sort(np.random.default_rng(0).permutation(len(theirs.allocations))[:POINTS])
+    units, ranged = theirs.allocations, table.seen_low < table.seen_high
+    seen = (units >= table.seen_low - SMALLEST) & (units <= table.seen_high + SMALLEST)
+    told = np.flatnonzero(((units > 0) & (seen | ~ranged)).all(axis=1))
+    rows = np.sort(np.random.default_rng(0).permutation(told)[:POINTS])
     logs = table.log_mean[None, at] if table.members is None else table.log_mean[at] + table.members[:EACH, at]
     by_bin = logs[:, rows, 0].astype(np.float64)  # [K, A, I]
     lengths = np.bincount(table.iteration_bin, minlength=by_bin.shape[2]) / theirs.iterations
-    curves = np.log(np.exp(by_bin) @ lengths) + table.noise_sd[at] ** 2 / 2 - targets_per_iteration(theirs)[at]
-    units = _scale(theirs).grid[rows][:, [theirs.resources.index(name) for name in layout.resources]]
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        curves = np.log(np.exp(by_bin) @ lengths) + table.noise_sd[at] ** 2 / 2 - targets_per_iteration(theirs)[at]
+    curves = curves[np.isfinite(curves).all(axis=1)]
+    if not (len(rows) and len(curves)):
+        raise IncompatibleModel("it has no finite seconds where something of each resource is taken")
+    units = units[rows][:, [theirs.resources.index(name) for name in layout.resources]]
     laws = np.stack([law(units / scale.centre, lattice) for law in LAWS.values()], axis=1)  # [A, laws, J]
     best = (curves[:, :, None, None] - laws).var(axis=1).reshape(len(curves), -1).argmin(axis=1)
     found = list[list[Any]]()

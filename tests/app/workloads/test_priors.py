@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -10,13 +11,15 @@ from anyio.from_thread import BlockingPortal
 from fastapi.testclient import TestClient
 from sqlalchemy import update
 
+from app.database.base import utc_now
 from app.database.engine import Database
-from app.database.tables import DomainModel
+from app.database.tables import DomainModel, Run, Workload
 from app.domain_models import service as domain_models
 from app.kinds.iterative.model import ModelTable
 from app.kinds.iterative.prior import population, prior_table
-from app.kinds.registry import layout_of, parse_spec
+from app.kinds.registry import KINDS, layout_of, parse_spec
 from app.main import create_app
+from app.runs.outcomes import Staleness
 from app.settings import Settings
 from app.workloads import members, priors, service
 from tests.app.both import on_both
@@ -66,6 +69,11 @@ def stored(database: Database, name: str, tenant: str = OURS) -> Any:
     """The stored prior of a workload."""
     with database.reading() as session:
         return priors.made(service.require(session, tenant, name))
+
+
+def renew(database: Database, name: str, tenant: str = OURS) -> bool:
+    """Renew a prior, as when a run starts."""
+    return priors.renew(database, tenant, name, Staleness(20.0, 300.0))
 
 
 def start(client: TestClient, name: str = "new") -> dict[str, Any]:
@@ -125,7 +133,7 @@ def test_a_deleted_workload_is_left_out_as_is_one_of_its_name(any_database: Data
     assert registered(any_database, "new") == ["kept"]
     service.delete(any_database, OURS, "kept")
     assert similar(any_database, "new") == ["kept"]
-    assert priors.renew(any_database, OURS, "new")  # as when a run starts
+    assert renew(any_database, "new")
     assert similar(any_database, "new") == []
     assert stored(any_database, "new") is None
 
@@ -192,7 +200,7 @@ def test_a_second_version_of_a_model_changes_the_next_runs_prior(client: TestCli
     fitted(backend, "one")
     registered(backend, "new")
     before = stored(backend, "new")
-    assert not priors.renew(backend, OURS, "new")
+    assert not renew(backend, "new")
     fit(backend, "one", member=-1)
     start(client)
     assert similar(backend, "new") == ["one"]
@@ -205,8 +213,9 @@ def test_its_own_model_takes_the_place_of_the_prior(client: TestClient, backend:
     registered(backend, "new")
     fit(backend, "new")
     fitted(backend, "two")
+    assert similar(backend, "new") == []
     assert start(client)["decision"]["reason"]["code"] == "initial"
-    assert similar(backend, "new") == ["one"]
+    assert similar(backend, "new") == []
     assert "similar workload" not in client.get("/ui/workloads/new").text
 
 
@@ -236,11 +245,146 @@ def test_the_work_is_bounded(database: Database, monkeypatch: pytest.MonkeyPatch
     assert registered(database, "new") == ["wc", "wb"]
 
 
-def test_a_failure_leaves_what_workloads_are_like(
+def refuse(*_: Any) -> Any:
+    """Fail as nothing that is about one model does."""
+    raise RuntimeError("no memory")
+
+
+@on_both
+def test_a_failure_keeps_what_is_stored_and_is_made_good(
     client: TestClient, backend: Database, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     fitted(backend, "one")
-    monkeypatch.setattr("app.kinds.iterative.prior._fitted_laws", lambda *_: 1 / 0)
-    assert registered(backend, "new") == []
-    assert start(client)["decision"]["reason"]["text"].endswith("so as workloads are in general")
-    assert "workload new: no prior can be made" in caplog.text
+    registered(backend, "older")
+    before = stored(backend, "older")
+    fitted(backend, "two", member=1)
+    with monkeypatch.context() as failing:
+        failing.setattr("app.kinds.iterative.prior._fitted_laws", refuse)
+        assert registered(backend, "new") == []
+        run = start(client)
+        assert run["decision"]["reason"]["text"].endswith("so as workloads are in general")
+        assert not renew(backend, "older")
+        assert stored(backend, "older") == before is not None
+        assert "workload new: no prior can be made" in caplog.text
+    assert client.patch(f"/runs/{run['id']}", json={"state": "cancelled"}).status_code == 200
+    assert start(client)["decision"]["reason"]["text"].endswith("so predicted from 2 similar workloads")
+    assert renew(backend, "older")
+    assert similar(backend, "older") == ["two", "one"]
+
+
+def test_one_odd_model_is_skipped(backend: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    fitted(backend, "odd")
+    fitted(backend, "sound", member=1)
+    with backend.session() as session:
+        odd = service.require(session, OURS, "odd")
+        table = table_of(parse_spec(odd.spec), 0)
+        bad = replace(table, log_mean=table.log_mean * float("nan")).to_bytes()
+        domain_models.publish(session, odd.id, odd.spec_version, {"family": "none"}, bad)
+    assert registered(backend, "new") == ["sound"]
+
+
+@on_both
+def test_a_target_that_is_added_makes_another_prior(client: TestClient, backend: Database) -> None:
+    both = [*SPEC["metrics"], {"name": "loss"}]
+    fitted(backend, "one")
+    fitted(backend, "two", spec={**SPEC, "metrics": [both[0], {"name": "loss", "target": 1.0}]}, member=1)
+    assert registered(backend, "new", metrics=both) == ["two", "one"]
+    assert client.patch("/workloads/new", json={"targets": {"loss": 2.0}}).status_code == 200
+    start(client)
+    assert similar(backend, "new") == ["two"]
+    assert registered(backend, "late", metrics=[{**both[0], "target": None}]) == []
+    assert client.patch("/workloads/late", json={"targets": {"iteration_seconds": 60}}).status_code == 200
+    assert start(client, "late")["decision"]["reason"]["text"].endswith("predicted from 2 similar workloads")
+
+
+def test_another_algorithm_makes_another_prior(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    fitted(database, "one")
+    registered(database, "new")
+    assert not renew(database, "new")
+    monkeypatch.setattr(priors, "ALGORITHM", priors.ALGORITHM + 1)
+    assert renew(database, "new")
+
+
+def test_models_that_are_too_large_are_not_read(backend: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    fitted(backend, "one")
+    fitted(backend, "two", member=1)
+    fitted(backend, "large", spec={**SPEC, "resources": [{**GPUS, "maximum": 64}]})
+    assert sorted(registered(backend, "all")) == ["large", "one", "two"]
+    with backend.reading() as session:
+        sizes = {w.name: len(m.table) for w, m in session.query(Workload, DomainModel).join(DomainModel)}
+    monkeypatch.setattr(priors, "LARGEST_TABLE", sizes["one"])
+    assert registered(backend, "each") == ["two", "one"]
+    monkeypatch.setattr(priors, "LARGEST_TABLES", 2 * sizes["one"] - 1)
+    assert registered(backend, "sum") == ["two"]
+
+
+def test_nothing_is_read_for_what_has_no_prior_and_specs_only_if_something_changed(
+    backend: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fitted(backend, "one")
+    registered(backend, "new")
+    monkeypatch.setattr(priors, "read_spec", lambda _: 1 / 0)  # of the earlier ones
+    with backend.reading() as session:
+        known = service.require(session, OURS, "new").prior
+    spec = parse_spec({**SPEC, "name": "new"})
+    assert priors.make(backend, OURS, spec, known) is known
+    monkeypatch.setattr(priors, "_fitted", lambda *_: 1 / 0)
+    assert priors.make(backend, OURS, parse_spec({**SPEC, "name": "new", "use_earlier_workloads": False})) is None
+    assert priors.make(backend, OURS, parse_spec(dict(KINDS["workflow"].example.spec))) is None
+
+
+@on_both
+def test_an_abandoned_run_does_not_keep_the_prior_as_it_was(client: TestClient, backend: Database) -> None:
+    fitted(backend, "one")
+    registered(backend, "new")
+    registered(backend, "other")
+    run = start(client)
+    start(client, "other")
+    fitted(backend, "two", member=1)
+    start(client)
+    assert similar(backend, "new") == ["one"]
+    with backend.session() as session:
+        old = utc_now() - timedelta(days=2)
+        workload = service.require(session, OURS, "new")
+        session.execute(update(Run).where(Run.workload_id == workload.id).values(created_at=old))
+    assert client.get(f"/runs/{run['id']}").json()["outcome"] == "stale"
+    start(client)
+    assert similar(backend, "new") == ["two", "one"]
+    start(client, "other")
+    assert similar(backend, "other") == ["one"]
+
+
+@on_both
+def test_a_run_starts_with_the_prior_that_another_process_has_made(
+    client: TestClient, backend: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fitted(backend, "one")
+    registered(backend, "new")
+    fitted(backend, "two", member=1)
+    really = priors.renew
+
+    def as_another(*given: Any) -> bool:
+        really(*given)  # another process, between our look at the workload and our own attempt
+        return really(*given)
+
+    monkeypatch.setattr(priors, "renew", as_another)
+    assert start(client)["decision"]["reason"]["text"].endswith("predicted from 2 similar workloads")
+
+
+@on_both
+def test_the_page_links_what_is_still_there_and_is_silent_where_nothing_is_predicted(
+    client: TestClient, backend: Database
+) -> None:
+    for name in ("gone", "closed", "kept"):
+        fitted(backend, name)
+    registered(backend, "new")
+    for name in ("gone", "closed"):
+        service.delete(backend, OURS, name)
+    fitted(backend, "closed", spec={**SPEC, "use_earlier_workloads": False})  # the name is used again
+    page = client.get("/ui/workloads/new").text
+    assert "predicted from 3 similar workloads: " in page
+    assert '<a href="/ui/workloads/kept">kept</a>' in page
+    assert '<a href="/ui/workloads/gone">' not in page
+    assert '<a href="/ui/workloads/closed">closed</a>, ' not in page
+    assert client.patch("/workloads/new", json={"targets": {"iteration_seconds": None}}).status_code == 200
+    assert "similar workload" not in client.get("/ui/workloads/new").text

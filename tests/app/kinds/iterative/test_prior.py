@@ -7,14 +7,17 @@ import msgspec
 import numpy as np
 import pytest
 
+from app.kinds.contract.inputs import IncompatibleModel
 from app.kinds.contract.kind import MOST_EARLIER, Earlier
 from app.kinds.iterative.heuristics import MODEL_PREDICTIVE, best_allocation, default_heuristic
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.model import ModelTable
 from app.kinds.iterative.prior import (
+    BESIDE,
     LAWS,
     MIDDLE,
     MOST_OWN,
+    NOISE_SD,
     SPARE,
     own_prior,
     population,
@@ -184,7 +187,7 @@ def _fitted(name: str, law: str, share: list[float], **changed: Any) -> Earlier:
     """An earlier workload whose seconds follow one law, and meet its deadline at the middle with little to spare."""
     layout = _layout(name=name, **changed)
     table = prior_table(layout, {"workloads": ["x"], "members": [[law, share, 0.05]]})
-    return Earlier(layout.spec, lambda: replace(table.member(len(population())), prior=False))
+    return Earlier(layout.spec, lambda: replace(table.member(BESIDE), prior=False))
 
 
 def test_a_prior_of_earlier_workloads_scales_as_they_do_beside_the_population() -> None:
@@ -196,9 +199,10 @@ def test_a_prior_of_earlier_workloads_scales_as_they_do_beside_the_population() 
     assert sorted({(law, *share) for law, share, _ in own["members"]}) == [("amdahl", 0.7), ("amdahl", 0.8)]
     assert msgspec.json.decode(msgspec.json.encode(own)) == own
     seconds = _seconds(layout, prior_table(layout, own))
-    np.testing.assert_allclose(seconds[: len(population())], _seconds(layout, prior_table(layout)), rtol=1e-5)
+    assert BESIDE < len(seconds) <= 16
+    np.testing.assert_allclose(seconds[:BESIDE], _seconds(layout, prior_table(layout))[::2], rtol=1e-5)
     mine = np.exp(earlier[0].model().log_mean[layout.seconds, :, 0, 0]) * layout.iterations
-    np.testing.assert_allclose(seconds[len(population())], mine, rtol=1e-3)
+    np.testing.assert_allclose(seconds[BESIDE], mine, rtol=1e-3)
     tight = _fitted("c", "amdahl", [0.7], metrics=[{**DEADLINE, "target": 300.0}])  # of which half the time is asked
     slower = replace(tight.model(), log_mean=tight.model().log_mean + np.float32(np.log(2)))
     found = own_prior(layout, [Earlier(tight.spec, lambda: slower)])
@@ -209,7 +213,7 @@ def test_a_prior_of_earlier_workloads_scales_as_they_do_beside_the_population() 
 def test_a_law_that_is_not_known_any_more_is_left_out() -> None:
     layout = _layout()
     own = {"workloads": ["a"], "members": [["forgotten", [0.5], 0.0], ["amdahl", [0.5], 0.0]]}
-    assert len(_seconds(layout, prior_table(layout, own))) == len(population()) + 1
+    assert len(_seconds(layout, prior_table(layout, own))) == BESIDE + 1
 
 
 def test_laws_are_read_in_another_range_and_order_of_resources() -> None:
@@ -254,6 +258,151 @@ def test_at_most_so_many_earlier_workloads_are_read() -> None:
     own = own_prior(_layout(), (Earlier(_layout(name=f"w{n}").spec, count) for n in range(100)))
     assert own is not None
     assert read == MOST_EARLIER
-    assert 8 < len(own["workloads"]) == len(own["members"]) <= MOST_OWN  # those that contribute
+    assert 4 < len(own["workloads"]) == len(own["members"]) <= MOST_OWN  # those that contribute
     assert own_prior(_layout(), []) is None
     assert own_prior(_layout(features=[{"name": "batch", "minimum": 1, "maximum": 2}]), [one]) is None
+
+
+def _found(layout: Layout, *earlier: Earlier) -> list[Any]:
+    """Members of the prior that is made of earlier workloads."""
+    own = own_prior(layout, earlier)
+    assert own is not None
+    found: list[Any] = own["members"]
+    return found
+
+
+@pytest.mark.parametrize("minimum", [0, 1])
+def test_an_allocation_of_nothing_tells_no_law(minimum: int) -> None:
+    few = [{**GPUS, "minimum": minimum, "maximum": 8, "max_steps": 8}]
+    one = _fitted("a", "amdahl", [0.7], resources=few)
+    table = one.model()
+    table.log_mean[:, 0] += np.float32(20.0 * (minimum == 0))  # as a model extrapolates to nothing
+    found = _found(_layout(resources=few), Earlier(one.spec, lambda: replace(table, seen_low=np.array([minimum]))))
+    assert {(law, *share) for law, share, _ in found} == {("amdahl", 0.7)}
+    np.testing.assert_allclose([over for _, _, over in found], 0.05, atol=0.01)
+
+
+def test_laws_are_those_of_the_measured_range_if_there_is_one() -> None:
+    one = _fitted("a", "amdahl", [0.7])
+    table = one.model()
+    table.log_mean[:, 32:] += np.float32(1.0)  # beyond 32 GPUs nothing was measured
+    measured = replace(table, seen_low=np.array([2.0]), seen_high=np.array([32.0]))
+    assert {tuple(share) for _, share, _ in _found(_layout(), Earlier(one.spec, lambda: measured))} == {(0.7,)}
+    at_one = replace(one.model(), seen_low=np.array([4.0]), seen_high=np.array([4.0]))
+    assert {tuple(share) for _, share, _ in _found(_layout(), Earlier(one.spec, lambda: at_one))} == {(0.7,)}
+
+
+@pytest.mark.parametrize("goal", ["at_most", "at_least"])
+def test_time_to_spare_and_noise_of_the_seconds_are_theirs_alone(goal: str) -> None:
+    other = {"name": "other", "target": 50.0, "goal": goal, "scope": "iteration"}
+    layout = _layout(metrics=[other, DEADLINE])
+    own = {"workloads": ["a", "b"], "members": [["amdahl", [0.5], 0.7], ["power", [0.5], -0.4]]}
+    table = prior_table(layout, own)
+    assert table.members is not None
+    logs = (table.log_mean + table.members)[BESIDE:, ..., 0, 0]
+    middle = np.abs(np.log(layout.allocations[:, 0] / 64**MIDDLE)).argmin()
+    shipped = prior_table(layout)
+    assert shipped.members is not None
+    usual = (shipped.log_mean + shipped.members)[:, 0, middle, 0, 0] - np.log(50)
+    spare = np.log(SPARE) * (1 if goal == "at_least" else -1)
+    np.testing.assert_allclose(logs[:, 0, middle] - np.log(50), spare, atol=0.02)
+    np.testing.assert_allclose(usual, spare, atol=0.03)
+    seconds = np.array([0.7, -0.4]) - NOISE_SD["run"] ** 2 / 2
+    np.testing.assert_allclose(logs[:, layout.seconds, middle] - np.log(600 / 20), seconds, atol=0.02)
+
+
+def test_a_prior_in_iterations_that_have_a_target_each() -> None:
+    each = {**DEADLINE, "scope": "iteration", "target": 30.0}
+    one, layout = _fitted("a", "power", [0.6], metrics=[each]), _layout(metrics=[each])
+    found = _found(layout, one)
+    assert {(law, *share) for law, share, _ in found} == {("power", 0.6)}
+    np.testing.assert_allclose([over for _, _, over in found], 0.05, atol=1e-3)
+    table = prior_table(layout, {"workloads": ["a"], "members": found})
+    assert table.members is not None
+    logs = (table.log_mean + table.members)[BESIDE, layout.seconds, :, 0, 0]
+    np.testing.assert_allclose(logs, one.model().log_mean[layout.seconds, :, 0, 0], atol=1e-3)
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.9])
+def test_bins_of_iterations_count_by_their_length_and_noise_as_it_was_fitted(noise: float) -> None:
+    one = _fitted("a", "amdahl", [0.7])
+    table = one.model()
+    bins = np.array([0] * 15 + [1] * 5, np.int32)
+    factors = np.array([0.4, 2.8])  # of which 15 and 5 of twenty iterations make 1
+    parts = replace(
+        table,
+        log_mean=(table.log_mean + np.log(factors)).astype(np.float32),
+        iteration_bin=bins,
+        noise_sd=np.full(len(table.noise_sd), noise),
+    )
+    found = _found(_layout(), Earlier(one.spec, lambda: parts))
+    assert {(law, *share) for law, share, _ in found} == {("amdahl", 0.7)}
+    expected = 0.05 - NOISE_SD["run"] ** 2 / 2 + noise**2 / 2
+    np.testing.assert_allclose([over for _, _, over in found], expected, atol=2e-3)
+
+
+def _strange(kind: str, table: ModelTable) -> ModelTable:
+    if kind == "unreadable":
+        raise IncompatibleModel("its table can't be read")
+    if kind == "of another grid":
+        return replace(table, log_mean=table.log_mean[:, :3])
+    return replace(table, log_mean=np.full_like(table.log_mean, {"not a number": np.nan, "infinite": np.inf}[kind]))
+
+
+@pytest.mark.parametrize("kind", ["unreadable", "of another grid", "not a number", "infinite"])
+def test_an_odd_model_is_left_out_and_the_others_count(kind: str) -> None:
+    odd, sound = _fitted("odd", "amdahl", [0.2]), _fitted("sound", "amdahl", [0.7])
+    broken = Earlier(odd.spec, lambda: _strange(kind, odd.model()))
+    own = own_prior(_layout(), [broken, sound, broken])
+    assert own is not None
+    assert own["workloads"] == ["sound"]
+    assert np.isfinite([over for _, _, over in own["members"]]).all()
+    assert own_prior(_layout(), [broken]) is None
+
+
+def test_members_that_are_not_finite_are_left_out() -> None:
+    one = _fitted("a", "amdahl", [0.7])
+    table = one.model()
+    apart = np.zeros((2, *table.log_mean.shape), np.float32)
+    apart[1] = np.nan
+    found = _found(_layout(), Earlier(one.spec, lambda: replace(table, members=apart)))
+    assert {tuple(share) for _, share, _ in found} == {(0.7,)}
+    assert np.isfinite([over for _, _, over in found]).all()
+
+
+def test_a_failure_to_read_is_not_taken_for_an_odd_model() -> None:
+    def lost() -> Any:
+        raise RuntimeError("connection lost")
+
+    with pytest.raises(RuntimeError, match="connection lost"):
+        own_prior(_layout(), [Earlier(_layout(name="a").spec, lost)])
+
+
+def test_the_resource_whose_ranges_have_least_in_common_counts() -> None:
+    both = _layout(resources=[GPUS, CORES]).spec
+    far = _layout(resources=[{**GPUS, "minimum": 60}, CORES]).spec
+    fixed = _layout(resources=[{**GPUS, "minimum": 8, "maximum": 8, "max_steps": 1}, CORES]).spec
+    assert similarity(both, both) == 1
+    assert similarity(both, far) == 0
+    assert similarity(both, fixed) == 0
+    assert similarity(fixed, fixed) == 1  # where it is fixed in both, its law doesn't matter
+    alone = _layout(resources=[{**GPUS, "minimum": 8, "maximum": 8, "max_steps": 1}]).spec
+    near = _layout(resources=[{**GPUS, "minimum": 8, "maximum": 9, "max_steps": 1}]).spec
+    assert similarity(near, alone) == 0
+
+
+def test_the_most_similar_are_used_not_the_newest() -> None:
+    newer = [_fitted(f"w{n}", "amdahl", [0.2], resources=[{**GPUS, "minimum": 8}]) for n in range(3)]
+    many = [newer[n % 3] for n in range(MOST_EARLIER)]
+    own = own_prior(_layout(name="new"), [*many, _fitted("old", "amdahl", [0.9]), _fitted("new-old", "amdahl", [0.8])])
+    assert own is not None
+    assert own["workloads"][0] == "new-old"
+
+
+def test_few_members_of_many_are_spread_over_all() -> None:
+    one = _fitted("a", "amdahl", [0.7])
+    table = one.model()
+    apart = np.array([0.0, 0.1, 1.0, 0.2, 0.9, 0.3, 0.8, 0.7], np.float32)[:, None, None, None, None]
+    many = replace(table, members=apart + np.zeros((1, *table.log_mean.shape), np.float32))
+    over = [over for _, _, over in _found(_layout(), Earlier(one.spec, lambda: many))]
+    np.testing.assert_allclose(np.array(over) - 0.05, [0.1, 0.3, 0.9], atol=2e-3)
