@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from app.kinds.contract.policy import Situation
-from app.kinds.iterative.declared import NEUTRAL, numbers, shipped
-from app.kinds.iterative.heuristics import HEURISTICS, HeuristicPolicy, TunedNumbers, TunedPolicy, adjusted
+from app.kinds.iterative.heuristics import HEURISTICS, HeuristicPolicy, TunedNumbers, TunedPolicy
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.model import ModelTable
 from app.kinds.iterative.policies import load, save
@@ -26,7 +25,7 @@ from workers.kinds.iterative.optimum import NoOptimum, plan
 from workers.kinds.iterative.problem import IterativeProblem
 from workers.kinds.iterative.simulator import IterativeSimulator
 from workers.kinds.iterative.training import IterativeTraining, training
-from workers.kinds.iterative.tuning import artifact_of, headroom, tune
+from workers.kinds.iterative.tuning import NEUTRAL, artifact_of, headroom, tune
 from workers.learning.training.driver import PlannedPolicy, TrainedAgent
 from workers.learning.training.request import Request, Untrainable
 
@@ -106,9 +105,10 @@ def test_targets_to_be_reached_are_raised_and_others_left() -> None:
         {"name": "rate", "target": 3.0, "scope": "iteration", "goal": "track"},
     ]
     spec = planted_spec(iterations=10, metrics=metrics)
+    policy = TunedPolicy({"numbers": TunedNumbers(target=0.5)._asdict()})
     situation = next(situations(spec, planted_table(spec)))
-    changed = adjusted(situation, TunedNumbers(target=0.5))
-    ratio = changed.state.targets[0] / situation.state.targets[0]
+    changed = policy._changed(situation.projector, situation.state)
+    ratio = changed.targets[0] / situation.state.targets[0]
     assert dict(zip(Layout(spec).metrics, ratio.tolist(), strict=True)) == {
         "iteration_seconds": 0.5,
         "accuracy": 2.0,
@@ -146,11 +146,9 @@ def test_tuning_gains_where_the_pace_shifts() -> None:
     table = planted_table(SHIFTING, effect=0.1, noise=0.1)
     found = tune(SHIFTING, table, 1, 2 * BUDGET)
     assert found is not None
-    evaluator = Evaluator(SHIFTING, table, 99, 512)
-    points = NEUTRAL, numbers(shipped(), SHIFTING)
-    neutral, served = (evaluator.score_artifact(load(artifact_of(Layout(SHIFTING), point))) for point in points)
-    tuned = evaluator.score_artifact(load(found.artifact))
-    assert min(tuned.returns.mean(), served.returns.mean()) > neutral.returns.mean()
+    evaluator, neutral = Evaluator(SHIFTING, table, 99, 512), artifact_of(Layout(SHIFTING), NEUTRAL)
+    tuned, served = (evaluator.score_artifact(load(artifact)) for artifact in (found.artifact, neutral))
+    assert tuned.returns.mean() > served.returns.mean()
     other = evaluator.score(HEURISTICS["model_predictive"])
     assert np.isclose(served.returns, other.returns, atol=1e-5).mean() > 0.95  # some choices are close
 
