@@ -255,7 +255,7 @@ def has_probability(state: State) -> NDArray[np.bool_]:
 # What a declared shift of pace changes in model-predictive control.
 
 
-EARLIER, STEADIER = 0.33, 2.4
+EARLIER, STEADIER = 0.33, 4.0
 """By mean log factor of the pace: how much earlier targets are aimed at, and how much the least gain of a change grows,
 both as natural logarithms. Of 0 to 0.8 and 0 to 6 these had nearly the best mean return on 304 workloads, drawn as in
 ``benchmarks.drawn_workloads`` from seeds below 5,000; larger ones lost more where they lost. A wider belief of the run
