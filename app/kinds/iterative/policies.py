@@ -295,8 +295,8 @@ def hysteresis(situation: Situation, artifact: Artifact | None) -> Array:
     """Return the least gain in expected return of a change over staying, [B]: the agent's; without one, ``MODEL_NOISE``
     or, where a shift of pace is declared, more."""
     projector, state = situation.projector, situation.state
-    if artifact:
-        return np.full(len(state.iteration), artifact.experience.hysteresis)
+    if artifact or not projector.slowdown:
+        return np.full(len(state.iteration), artifact.experience.hysteresis if artifact else MODEL_NOISE)
     least: Array = MODEL_NOISE * np.exp(STEADIER * slowdown(projector, state))
     return least
 

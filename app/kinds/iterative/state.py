@@ -267,8 +267,7 @@ def slowdown(projector: Projector, state: State) -> Array:
 
     It is 0 for runs with a required probability, whose rule is as without a declared shift."""
     slower = np.full(len(state.iteration), projector.slowdown, projector.dtype)
-    if projector.slowdown:
-        slower[has_probability(state).any(axis=1)] = 0
+    slower[has_probability(state).any(axis=1)] = 0
     return slower
 
 

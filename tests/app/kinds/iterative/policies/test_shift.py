@@ -10,18 +10,26 @@ from typing import Any
 import numpy as np
 import pytest
 
-from app.kinds.contract.policy import Situation
+from app.kinds.contract.policy import Choice, Situation
 from app.kinds.engine import Choices
 from app.kinds.iterative import decide as decider
 from app.kinds.iterative import policies
 from app.kinds.iterative.compiled import Compiled
 from app.kinds.iterative.contingencies import _Iteration, offers
-from app.kinds.iterative.heuristics import MODEL_PREDICTIVE, TunedPolicy, continuation, first_allocation
+from app.kinds.iterative.heuristics import (
+    MODEL_PREDICTIVE,
+    Heuristic,
+    HeuristicPolicy,
+    TunedPolicy,
+    continuation,
+    first_allocation,
+)
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.model import ModelTable
 from app.kinds.iterative.observation import outlook, reachable, view
 from app.kinds.iterative.policies import MODEL_NOISE, Verdict, decide, experience_of
 from app.kinds.iterative.projector import Projector
+from app.kinds.iterative.reasons import Reason
 from app.kinds.iterative.spec import Spec
 from app.kinds.iterative.state import EARLIER, STEADIER, State, advance, aimed, begin
 from app.policies.artifact import Artifact
@@ -117,7 +125,7 @@ def test_the_guard_asks_for_more_gain_but_for_runs_with_a_probability(monkeypatc
     held[:] = 0
     held[:, noop + 1] = gains
     planted = _Planted({"heuristic": MODEL_PREDICTIVE}, held)
-    found = decide(situation, None, policies.Heuristic(MODEL_PREDICTIVE, planted.act))
+    found = decide(situation, None, Heuristic(MODEL_PREDICTIVE, planted.act))
     assert found.verdict.tolist() == [Verdict.WITHIN_NOISE, Verdict.FOLLOWED] * 2
     assert found.action.tolist() == [noop, noop + 1] * 2
     made = experience_of(situation.projector.layout, 0.5)
@@ -125,7 +133,7 @@ def test_the_guard_asks_for_more_gain_but_for_runs_with_a_probability(monkeypatc
     assert policies.hysteresis(situation, agent).tolist() == [0.5] * 4
 
 
-class _Planted(policies.HeuristicPolicy):
+class _Planted(HeuristicPolicy):
     def __init__(self, config: dict[str, Any], values: Any) -> None:
         super().__init__(config)
         object.__setattr__(self, "values", values)
@@ -133,7 +141,7 @@ class _Planted(policies.HeuristicPolicy):
     values: Any
 
     def act(self, situation: Situation) -> Any:
-        return policies.Choice(self.values.argmax(axis=1), self.values)
+        return Choice(self.values.argmax(axis=1), self.values)
 
 
 def test_reasons_state_the_least_gain_of_each_run() -> None:
@@ -142,14 +150,14 @@ def test_reasons_state_the_least_gain_of_each_run() -> None:
     for situation in (runs(SHIFTING), runs(PLAIN)):
         values = np.zeros_like(situation.view.outlook)
         values[:, on.layout.noop + 1] = MODEL_NOISE / 2
-        chosen = policies.Heuristic(MODEL_PREDICTIVE, _Planted({"heuristic": MODEL_PREDICTIVE}, values).act)
+        chosen = Heuristic(MODEL_PREDICTIVE, _Planted({"heuristic": MODEL_PREDICTIVE}, values).act)
         steps = decider.Steps(
             situation.state.levels,
             decide(situation, None, chosen),
             policies.hysteresis(situation, None),
             np.full(4, -1),
         )
-        own = decider.Reason("on_track", "as projected")
+        own = Reason("on_track", "as projected")
         texts.append([decider._within_noise(on, situation.state, steps, i, own).text for i in range(4)])
     assert texts[0][1::2] == texts[1][1::2]
     assert len({texts[0][0], texts[0][1]}) == len({texts[0][0], texts[1][0]}) == 2
