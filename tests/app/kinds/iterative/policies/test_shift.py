@@ -17,6 +17,7 @@ from app.kinds.iterative import policies
 from app.kinds.iterative.compiled import Compiled
 from app.kinds.iterative.contingencies import _Iteration, offers
 from app.kinds.iterative.heuristics import (
+    HEURISTICS,
     MODEL_PREDICTIVE,
     Heuristic,
     HeuristicPolicy,
@@ -31,7 +32,7 @@ from app.kinds.iterative.policies import MODEL_NOISE, Verdict, decide, experienc
 from app.kinds.iterative.projector import Projector
 from app.kinds.iterative.reasons import Reason
 from app.kinds.iterative.spec import Spec
-from app.kinds.iterative.state import EARLIER, STEADIER, State, advance, aimed, begin
+from app.kinds.iterative.state import EARLIER, STEADIER, advance, aimed, begin
 from app.policies.artifact import Artifact
 from tests.app.kinds.iterative.decisions.deciding import compiled
 from tests.planted import planted_spec, planted_table
@@ -43,10 +44,12 @@ SHIFTING = planted_spec(disturbances=SHIFT)
 MIXED = np.array([[np.nan], [0.9], [np.nan], [0.9]])
 
 
-def runs(spec: Spec, table: ModelTable | None = None, probabilities: Any = MIXED, reports: int = 3) -> Situation:
-    """Four runs at 20 executors after some reports, of which each is a little slower than the one before."""
+def runs(
+    spec: Spec, table: ModelTable | None = None, probabilities: Any = MIXED, reports: int = 3, level: int = 16
+) -> Situation:
+    """Four runs, by default at 20 executors, after some reports; each is a little slower than the one before."""
     projector = Projector(Layout(spec), table or planted_table(spec))
-    state = begin(projector, np.full((len(probabilities), 1), 16), probabilities=probabilities)
+    state = begin(projector, np.full((len(probabilities), 1), level), probabilities=probabilities)
     for _ in range(reports):
         seconds = 7 + np.arange(len(probabilities), dtype=float)[:, None]
         state = advance(projector, state, state.levels, seconds, np.zeros((len(probabilities), 0)))
@@ -194,15 +197,24 @@ def test_contingencies_value_what_follows_as_the_rule_does() -> None:
     assert (worth[1] < worth[0]).all()
 
 
-def test_the_continuation_is_best_for_the_earlier_targets() -> None:
-    """Of runs whose iterations differ: the allocation after the next iteration is one that is best held."""
+def test_runs_whose_iterations_differ_have_the_same_targets() -> None:
+    """The next iteration's action and the allocation that follows are those of the rule for the earlier targets."""
     table = planted_table(SHIFTING)
     logs = np.repeat(table.log_mean, 2, axis=3) + np.log([1.5, 0.5])
     bins = (np.arange(30) % 2).astype(np.int32)
     table = replace(table, log_mean=logs.astype(np.float32), iteration_bin=bins)
-    situation = runs(SHIFTING, table)
-    state: State = aimed(situation.projector, situation.state)
-    rows = continuation(situation)
-    options = reachable(situation.projector, state, situation.view.mask)
-    best = situation.view.outlook.argmax(axis=1)
-    assert rows[::2].tolist() == options.allocation[best, np.arange(4)][::2].tolist()
+    rule, plain, differ = HEURISTICS[MODEL_PREDICTIVE], Layout(PLAIN), np.zeros(2, int)
+    for level in range(0, 33, 4):
+        situation = runs(SHIFTING, table, level=level)
+        earlier = aimed(situation.projector, situation.state)
+        undeclared = Projector(plain, table)
+        same = Situation(undeclared, earlier, view(undeclared, earlier))
+        found, wanted = rule.act(situation), rule.act(same)
+        assert found.values is not None
+        assert wanted.values is not None
+        np.testing.assert_allclose(found.values, wanted.values, rtol=1e-6)
+        assert continuation(situation).tolist() == continuation(same).tolist()
+        late = Situation(undeclared, situation.state, view(undeclared, situation.state))
+        others = rule.act(late).values, continuation(late)
+        differ += [not np.array_equal(*pair) for pair in zip(others, (wanted.values, continuation(same)), strict=True)]
+    assert (differ > 0).all()
