@@ -36,10 +36,10 @@ from app.kinds.cluster.samples import ClusterSamples
 from app.kinds.cluster.spec import ClusterSpec
 from app.kinds.contract.policy import Choice, Policy, Situation
 from app.kinds.iterative import policies
-from app.kinds.iterative.declared import MODEL_NOISE
 from app.kinds.iterative.heuristics import HEURISTICS
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.model import ModelTable
+from app.kinds.iterative.policies import MODEL_NOISE
 from app.kinds.iterative.projector import Projector
 from app.kinds.records import JSON
 from app.kinds.workflow.policies import PriorityPolicy, save

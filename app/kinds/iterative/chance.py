@@ -12,18 +12,12 @@ from numpy.typing import NDArray
 from app.kinds.iterative.announced import Remaining, announced_iterations, remaining
 from app.kinds.iterative.observation import Options, outlook
 from app.kinds.iterative.projector import Projector
-from app.kinds.iterative.state import State, log_factor, member_weights, noise_scale
+from app.kinds.iterative.state import State, has_probability, log_factor, member_weights, noise_scale
 
 Array = NDArray[Any]
 Indices = NDArray[np.integer]
 RESERVE = 0.25
 BEYOND = {"at_most": 1e30, "at_least": 1e-30}  # targets that are always met
-
-
-def has_probability(state: State) -> NDArray[np.bool_]:
-    """Return a mask [B, M] of the targets, of B runs and M metrics, that have a required probability."""
-    missing: NDArray[np.bool_] = np.isnan(state.probabilities + state.targets)
-    return ~missing
 
 
 def chances(

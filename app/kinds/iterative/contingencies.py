@@ -15,12 +15,11 @@ from numpy.typing import NDArray
 from app.charts.text import percent, seconds
 from app.kinds.contract.inputs import InvalidInput, invalid
 from app.kinds.iterative.announced import announced_iterations
-from app.kinds.iterative.chance import has_probability
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.observation import miss, reference_cost, view
 from app.kinds.iterative.projector import Projector
 from app.kinds.iterative.reasons import following, next_iteration
-from app.kinds.iterative.state import State, advance, allocation_cost, member_weights
+from app.kinds.iterative.state import State, advance, allocation_cost, has_probability, member_weights
 
 Floats = NDArray[np.floating]
 Levels = NDArray[np.integer]

@@ -17,7 +17,7 @@ from app.kinds.contract.policy import Situation
 from app.kinds.engine import Choices, DecidedBy, KindDecision
 from app.kinds.iterative import policies as guard
 from app.kinds.iterative import reasons
-from app.kinds.iterative.chance import has_probability, meets_targets
+from app.kinds.iterative.chance import meets_targets
 from app.kinds.iterative.compiled import NONE, Compiled, add_notices
 from app.kinds.iterative.contingencies import are_offered, offers
 from app.kinds.iterative.heuristics import MODEL_PREDICTIVE, continuation, first_allocation
@@ -27,7 +27,7 @@ from app.kinds.iterative.policies import GuardedChoice, Verdict
 from app.kinds.iterative.prediction import risks
 from app.kinds.iterative.reasons import DecisionContext, Forecast, Reason, forecast
 from app.kinds.iterative.spec import SECONDS
-from app.kinds.iterative.state import RunState, State, pack
+from app.kinds.iterative.state import RunState, State, has_probability, pack
 from app.policies.artifact import Artifact, Memory
 
 Levels = NDArray[np.integer]
@@ -65,13 +65,13 @@ class Steps(NamedTuple):
     Attributes:
         levels: allocation to take, in grid steps above the minimum, [B, R].
         decided: the guard's result.
-        required: least gain in expected return for which the guard accepts a change.
+        required: least gain in expected return for which the guard accepts a change, [B].
         then: row of the allocation grid after the next iteration, [B]; −1: ``levels`` are held.
     """
 
     levels: Levels
     decided: GuardedChoice
-    required: float
+    required: NDArray[np.floating]
     then: NDArray[np.integer]
 
 
@@ -123,7 +123,7 @@ def write(compiled: Compiled, batch: Batch, choices: Choices, decided_by: Decide
         passing = ~answers | (np.array(rules) == MODEL_PREDICTIVE)
         then = np.where(passing, then, -1)
     levels = step(compiled.layout, state.levels, decided.action)
-    steps = Steps(levels, decided, guard.hysteresis(agent, compiled.projector), then)
+    steps = Steps(levels, decided, guard.hysteresis(batch.situation, agent), then)
     policies = [agent.policy.name] * len(rules) if agent else rules
     responder = _Responder(
         decided_by.source, decided_by.code, policies, rules, [compiled.preface(decided_by, one) for one in rules]
@@ -274,7 +274,7 @@ def _within_noise(compiled: Compiled, state: State, steps: Steps, i: int, own: R
     intended = compiled.layout.index(step(compiled.layout, state.levels[i : i + 1], chosen))
     taken, held = (np.nan, np.nan) if values is None else values[i, [chosen[0], compiled.layout.noop]].tolist()
     gain = taken - held if math.isfinite(taken) and math.isfinite(held) else math.nan
-    return reasons.within_noise(own, compiled.allocation_text(int(intended[0])).words, gain, steps.required)
+    return reasons.within_noise(own, compiled.allocation_text(int(intended[0])).words, gain, float(steps.required[i]))
 
 
 def decision_contexts(

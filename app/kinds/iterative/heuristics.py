@@ -12,13 +12,12 @@ from numpy.typing import NDArray
 
 from app.kinds.contract.policy import Choice, Situation
 from app.kinds.iterative.announced import announced_iterations, remaining
-from app.kinds.iterative.chance import assured_outlook, chances, has_probability
-from app.kinds.iterative.declared import NEUTRAL
+from app.kinds.iterative.chance import assured_outlook, chances
 from app.kinds.iterative.moves import action_towards
 from app.kinds.iterative.observation import everywhere, outlook, reachable, reference_cost
 from app.kinds.iterative.projector import Projector
 from app.kinds.iterative.spec import SECONDS
-from app.kinds.iterative.state import State, begin, log_factor, member_weights
+from app.kinds.iterative.state import State, aimed, begin, has_probability, log_factor, member_weights
 from app.policies.base import RETURN_SCALE, Arrays, IncompatibleArtifact, check_layers
 from app.policies.functions import linear, tanh
 
@@ -56,7 +55,7 @@ def best_allocation(projector: Projector, state: State) -> NDArray[np.int16]:
 
     It may be out of reach in one step, and meets required probabilities if any does. With an ensemble only the measured
     range is searched."""
-    batch, grid = len(state.iteration), projector.grid_levels
+    batch, grid, state = len(state.iteration), projector.grid_levels, aimed(projector, state)
     share = max(1, LARGEST_PLAN // len(grid))
     best = [_best(projector, _rows(state, slice(n, n + share))) for n in range(0, max(batch, 1), share)]
     return grid[np.concatenate(best)].astype(np.int16)
@@ -132,23 +131,12 @@ def _pid(situation: Situation) -> Choice:
     return _towards(situation, situation.state.levels + np.rint(signal[:, None] * levels / 2).astype(int))
 
 
-def _served(situation: Situation) -> Choice:
-    """Choose as model-predictive control does, with its numbers for the spec's disturbances."""
-    return model_predictive(foreseen(situation))
+def _aimed(situation: Situation) -> Situation:
+    """Return the situation with the targets for which its view values actions."""
+    return situation._replace(state=aimed(situation.projector, situation.state))
 
 
-def foreseen(situation: Situation) -> Situation:
-    """Return the situation as model-predictive control sees it for the spec's disturbances; itself without any.
-
-    Nothing changes for runs with a required probability of their own."""
-    point = situation.projector.numbers
-    if point is None:
-        return situation
-    required = has_probability(situation.state).any(axis=1, keepdims=True)
-    return adjusted(situation, TunedNumbers.at(np.where(required, NEUTRAL, point) if required.any() else point))
-
-
-def model_predictive(situation: Situation) -> Choice:
+def _model_predictive(situation: Situation) -> Choice:
     """Choose the best action if held; for runs whose iterations differ, the best for the next iteration alone."""
     best, differ = best_held(situation), has_phases(situation.projector, situation.state)
     if not differ.any():
@@ -184,7 +172,7 @@ def continuation(situation: Situation) -> NDArray[np.integer]:
     differ = has_phases(projector, state)
     if not differ.any():
         return np.full(len(differ), -1)
-    situation = foreseen(situation)
+    situation = _aimed(situation)
     options = reachable(projector, state, situation.view.mask)
     rows = options.allocation[best_held(situation).action, np.arange(len(differ))]
     return np.where(differ, rows, -1)
@@ -307,7 +295,7 @@ HEURISTICS: dict[str, Heuristic] = {
         Heuristic("static_best", _static_best),
         Heuristic("threshold", _threshold),
         Heuristic("pid", _pid),
-        Heuristic(MODEL_PREDICTIVE, _served),
+        Heuristic(MODEL_PREDICTIVE, lambda given: _model_predictive(_aimed(given))),
     )
 }
 
@@ -411,13 +399,6 @@ class TunedNumbers(NamedTuple):
     follow: float = 0.0
     ignored: float = 0.0
 
-    @classmethod
-    def at(cls, point: NDArray[np.floating]) -> Self:
-        """Return the numbers at a ``point`` [5] of ``declared.NUMBERS``, less the hysteresis, which is the guard's;
-        arrays [B, 1] at points [B, 5]."""
-        target, risk, _, follow, ignored = point if point.ndim == 1 else point.T[..., None]
-        return cls(np.exp(target), np.exp(risk), follow, np.maximum(ignored, 0.0))
-
 
 class TunedPolicy(RulePolicy):
     """Model-predictive control for a changed belief and changed targets; ``config["numbers"]`` are ``TunedNumbers``."""
@@ -442,32 +423,24 @@ class TunedPolicy(RulePolicy):
 
     def act(self, situation: Situation) -> Choice:
         """Choose as model-predictive control does, and the expected return of each action by the changed belief."""
-        return model_predictive(adjusted(situation, TunedNumbers(**self.config["numbers"])))
+        projector, view = situation.projector, situation.view
+        state = self._changed(projector, situation.state)
+        expected = outlook(projector, state, reachable(projector, state, view.mask)).T
+        changed = view._replace(outlook=np.where(view.mask, expected, -np.inf))
+        return _model_predictive(situation._replace(state=state, view=changed))
 
-
-def adjusted(situation: Situation, numbers: TunedNumbers) -> Situation:
-    """Return the situation with the belief and the targets changed by ``numbers``, floats or arrays [B, 1].
-
-    Its outlook is the expected return of each action by these; its observation is unchanged."""
-    projector, view = situation.projector, situation.view
-    state = _changed(projector, situation.state, numbers)
-    expected = outlook(projector, state, reachable(projector, state, view.mask)).T
-    changed = view._replace(outlook=np.where(view.mask, expected, -np.inf))
-    return situation._replace(state=state, view=changed)
-
-
-def _changed(projector: Projector, state: State, numbers: TunedNumbers) -> State:
-    """Return the states of B runs with the targets and the belief for which actions are chosen."""
-    dtype = state.targets.dtype.type
-    factors = [_TARGET_SIGNS[metric.goal] for metric in projector.layout.spec.metrics]
-    trend = np.sign(state.trend) * np.maximum(np.abs(state.trend) - np.asarray(numbers.ignored, dtype), 0)
-    shift = (numbers.follow * np.sqrt(projector.noise_variance) * trend).astype(state.effect.dtype)
-    return state._replace(
-        targets=state.targets * np.power(numbers.target, factors).astype(dtype),
-        variance=state.variance * np.asarray(numbers.risk, dtype),
-        effect=state.effect + shift,
-        effects=state.effects + np.tile(shift, state.log_weights.shape[1]),
-    )
+    def _changed(self, projector: Projector, state: State) -> State:
+        """Return the states of B runs with the targets and the belief for which actions are chosen."""
+        numbers, dtype = TunedNumbers(**self.config["numbers"]), state.targets.dtype.type
+        factors = [_TARGET_SIGNS[metric.goal] for metric in projector.layout.spec.metrics]
+        trend = np.sign(state.trend) * np.maximum(np.abs(state.trend) - dtype(numbers.ignored), 0)
+        shift = (numbers.follow * np.sqrt(projector.noise_variance) * trend).astype(state.effect.dtype)
+        return state._replace(
+            targets=state.targets * np.power(numbers.target, factors).astype(dtype),
+            variance=state.variance * dtype(numbers.risk),
+            effect=state.effect + shift,
+            effects=state.effects + np.tile(shift, state.log_weights.shape[1]),
+        )
 
 
 _TARGET_SIGNS = {"at_most": 1, "at_least": -1, "track": 0}

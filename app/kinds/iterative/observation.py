@@ -14,7 +14,7 @@ from app.kinds.iterative.layout import AHEAD, Layout
 from app.kinds.iterative.moves import GridPosition, Moves
 from app.kinds.iterative.projection import LOG_LIMIT, over_columns
 from app.kinds.iterative.projector import Projector
-from app.kinds.iterative.state import State, by_member, log_factor, member_point, member_weights, noise_scale
+from app.kinds.iterative.state import State, aimed, by_member, log_factor, member_point, member_weights, noise_scale
 from app.policies.base import RETURN_SCALE
 
 # Preferences: quantities derived from targets, weights and prices, constant while these are.
@@ -98,7 +98,8 @@ class View(NamedTuple):
     Attributes:
         observation: numbers of order 1, [B, D].
         mask: legal actions, [B, N].
-        outlook: expected return-to-go of each action if its allocation is then held, [B, N]; −∞ if illegal.
+        outlook: expected return-to-go of each action if its allocation is then held, for the targets of
+            ``state.aimed``, [B, N]; −∞ if illegal.
     """
 
     observation: Array
@@ -126,10 +127,12 @@ def view(projector: Projector, state: State, given: Preferences | None = None) -
     projection = _projection(ahead, state, _after_actions(moves, position, told))
     rate = moves.rate(state.levels, given.money * given.weights[1])
     options = Options(position.here, moves.pause, moves.change, rate)
+    aims = aimed(projector, state)
+    valued = given if aims is state else given._replace(inverse_targets=1 / aims.targets.T)
     if ahead.believed is None:
-        expected = _charge(ahead, state, given, projection, options, barrier)
+        expected = _charge(ahead, state, valued, projection, options, barrier)
     else:
-        expected = _outlook_by_member(projector, ahead.believed, state, given, options, told, position) + barrier
+        expected = _outlook_by_member(projector, ahead.believed, state, valued, options, told, position) + barrier
     coming = ahead.coming(position.point, state.iteration)
     if told is not None:
         coming = told.coming(coming, ahead.average_length(position.point))

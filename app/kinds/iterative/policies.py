@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from enum import IntEnum
@@ -14,8 +13,6 @@ from numpy.typing import NDArray
 
 from app.kinds.contract.kind import Term, Terms, around, changed_terms
 from app.kinds.contract.policy import Choice, Situation
-from app.kinds.iterative.chance import has_probability
-from app.kinds.iterative.declared import MODEL_NOISE
 from app.kinds.iterative.heuristics import (
     MODEL_PREDICTIVE,
     Heuristic,
@@ -30,7 +27,7 @@ from app.kinds.iterative.model import ModelTable
 from app.kinds.iterative.observation import Options, reachable, reference_cost
 from app.kinds.iterative.projector import Projector
 from app.kinds.iterative.spec import Spec
-from app.kinds.iterative.state import State
+from app.kinds.iterative.state import STEADIER, State, has_probability, slowdown
 from app.policies import artifact
 from app.policies.artifact import SHARED, Artifact, Families
 from app.policies.base import Arrays, IncompatibleArtifact, Published
@@ -230,6 +227,7 @@ def check(made: Artifact, layout: Layout) -> None:
 
 
 UNEXPLAINED = 4.0  # standard deviations of the log run effect that the samples can't explain
+MODEL_NOISE = 1e-3  # of return: a heuristic's predicted gain below it is within the noise of the model
 
 
 class Verdict(IntEnum):
@@ -285,7 +283,7 @@ def decide(situation: Situation, artifact: Artifact | None, rule: Heuristic | No
     stays = over
     if values is not None:
         values = np.fmax(values, -np.inf)  # no number is worth nothing
-        still = unconvincing(situation, action, values, hysteresis(artifact, situation.projector)) & ~strange
+        still = _unconvincing(situation, action, values, hysteresis(situation, artifact)) & ~strange
         verdict[still] = Verdict.WITHIN_NOISE
         stays = over | still
     verdict[over] = Verdict.FINISHED
@@ -293,11 +291,14 @@ def decide(situation: Situation, artifact: Artifact | None, rule: Heuristic | No
     return GuardedChoice(_legal(situation, action), choice.action, verdict, values, outside, choice.memory)
 
 
-def hysteresis(artifact: Artifact | None, projector: Projector) -> float:
-    """Return the least gain in expected return of a change over staying: the agent's; without one, the rule's."""
-    if artifact:
-        return float(artifact.experience.hysteresis)
-    return MODEL_NOISE if projector.numbers is None else math.exp(projector.numbers[2])
+def hysteresis(situation: Situation, artifact: Artifact | None) -> Array:
+    """Return the least gain in expected return of a change over staying, [B]: the agent's; without one, ``MODEL_NOISE``
+    or, where a shift of pace is declared, more."""
+    projector, state = situation.projector, situation.state
+    if artifact or not projector.slowdown:
+        return np.full(len(state.iteration), artifact.experience.hysteresis if artifact else MODEL_NOISE)
+    least: Array = MODEL_NOISE * np.exp(STEADIER * slowdown(projector, state))
+    return least
 
 
 def outside_conditions(situation: Situation, experience: Experience) -> dict[str, NDArray[np.bool_]]:
@@ -331,10 +332,10 @@ def _made_for(metrics: tuple[str, ...], experience: Experience) -> tuple[NDArray
     return low, high
 
 
-def unconvincing(
-    situation: Situation, action: NDArray[np.integer], values: NDArray[np.floating], required: float | Array
+def _unconvincing(
+    situation: Situation, action: NDArray[np.integer], values: NDArray[np.floating], required: Array
 ) -> NDArray[np.bool_]:
-    """Return a mask [B] of actions that change the allocation for an expected gain of at most ``required`` (or [B])."""
+    """Return a mask [B] of actions that change the allocation for an expected gain of at most ``required`` [B]."""
     noop = situation.projector.layout.noop
     convincing = values[np.arange(len(action)), action] > values[:, noop] + required
     result: NDArray[np.bool_] = (action != noop) & ~convincing

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from functools import cached_property
 
 import numpy as np
 
-from app.kinds.iterative.declared import Floats, served
 from app.kinds.iterative.model import Point
 from app.kinds.iterative.moves import Moves
 from app.kinds.iterative.projection import Array, Indices, ProjectionTables, average_features
+from app.kinds.iterative.spec import SECONDS
 
 
 class Projector(ProjectionTables):
@@ -33,9 +34,18 @@ class Projector(ProjectionTables):
         return self if table is self.table else Projector(self.layout, table, self.dtype)
 
     @cached_property
-    def numbers(self) -> Floats | None:
-        """Numbers with which model-predictive control answers, [5]; None: as without disturbances."""
-        return served(self.layout, self.table)
+    def slowdown(self) -> float:
+        """Mean natural logarithm of the factor by which the spec declares that runs become slower; else 0.
+
+        It is also 0 where no rule was chosen for it: before samples, with factors below 1 or a required probability,
+        and for targets that aren't upper limits of the duration."""
+        metrics = [metric for metric in self.layout.spec.metrics if metric.target is not None]
+        shift = self.layout.spec.disturbances.pace_shift
+        if shift is None or shift.factor[0] < 1 or not self.table.fitted:
+            return 0.0
+        if any((one.name, one.goal, one.probability) != (SECONDS, "at_most", None) for one in metrics):
+            return 0.0
+        return shift.probability * math.log(shift.factor[0] * shift.factor[1]) / 2
 
     @cached_property
     def members(self) -> int:

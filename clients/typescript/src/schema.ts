@@ -1715,7 +1715,8 @@ export interface components {
          * @description Disturbances to expect in runs beyond what past executions show; agents are trained and evaluated with them.
          *
          *     The iteration at which one begins is drawn uniformly over the run. As in a live run, it shows only in what is
-         *     measured, and in a reported allocation that is less than the decided one.
+         *     measured, and in a reported allocation that is less than the decided one. A ``pace_shift`` to slower paces also
+         *     changes decisions at once: without an agent, targets are aimed at earlier, and allocations change less often.
          */
         Disturbances: {
             lost_capacity?: components["schemas"]["LostCapacity"] | null;

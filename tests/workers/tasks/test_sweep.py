@@ -20,13 +20,12 @@ from app.domain_models import service as domain_models
 from app.jobs import lease as leases
 from app.jobs import repository as listing
 from app.jobs import service, sweeps
-from app.kinds.iterative.declared import NEUTRAL
 from app.kinds.iterative.layout import Layout
 from app.settings import Settings
 from tests.planted import planted_spec, planted_table
 from workers.evaluation.headroom import TUNED
 from workers.kinds.iterative.training import IterativeTraining
-from workers.kinds.iterative.tuning import artifact_of
+from workers.kinds.iterative.tuning import NEUTRAL, artifact_of
 from workers.learning.execution import ExecutionError
 from workers.learning.training.driver import PlannedPolicy
 from workers.learning.training.request import Bracket, Decision

@@ -1,4 +1,4 @@
-"""What ``steward pretrain`` fits to measured workloads, or tunes on drawn ones, and ships with kind ``iterative``.
+"""What ``steward pretrain`` fits to measured workloads, and ships with kind ``iterative``.
 
 Letters in shapes: n rows, J shares of the work that a resource shortens.
 """
@@ -113,20 +113,11 @@ def members(weights: Floats) -> list[tuple[str, float]]:
 
 
 def main() -> int:
-    """Fit the population of the command line's file, or tune the rule without one; return the exit status."""
+    """Fit the population of the command line's file, and return the exit status."""
     parser = argparse.ArgumentParser(prog="steward pretrain")
-    parser.add_argument("curves", type=Path, nargs="?")
+    parser.add_argument("curves", type=Path)
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--seed", type=int, default=1)
     given = parser.parse_args()
-    if given.curves is None:
-        from workers.kinds.iterative.declared import fitted as tuned  # imports estimators, which takes seconds
-
-        made = tuned(given.seed)
-        given.out.write_text(json.dumps(made, indent=1) + "\n")
-        state = "converged" if made["converged"] else "not converged"
-        sys.stderr.write(f"{given.out}: {made['generations']} generations on {made['workloads']} workloads, {state}\n")
-        return 0
     try:
         curves = read_curves(given.curves)
     except ValueError as error:

@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from app.kinds.iterative.declared import NEUTRAL, served
 from app.kinds.iterative.heuristics import TunedNumbers, TunedPolicy, default_heuristic
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.model import ModelTable
-from app.kinds.iterative.policies import experience_of, load, save
+from app.kinds.iterative.policies import MODEL_NOISE, experience_of, load, save
 from app.kinds.iterative.projector import Projector
 from app.kinds.iterative.spec import Disturbances, Spec
+from app.kinds.iterative.state import EARLIER, STEADIER
 from workers.evaluation.arena import play
 from workers.evaluation.headroom import FIRST, MOST, POPULATION, TUNED, Headroom, Search, cross_entropy
 from workers.evaluation.statistics import MARGIN, Level
@@ -28,7 +28,15 @@ from workers.kinds.iterative.optimum import hindsight_bound
 from workers.kinds.iterative.problem import IterativeProblem
 
 EPISODES, VALIDATION_EPISODES = 128, 512
-SPREAD = np.array([0.05, 0.7, 1.0, 0.5, 0.3])  # of the numbers in the first generation
+CENTRE = np.array([0.0, 0.0, math.log(MODEL_NOISE), 0.0, 0.3])  # logs of target, risk and hysteresis; follow, ignored
+SPREAD = np.array([0.05, 0.7, 1.0, 0.5, 0.3])
+NEUTRAL = np.array([0.0, 0.0, math.log(MODEL_NOISE), 0.0, 0.0])
+"""Model-predictive control as served where no shift of pace is declared."""
+
+
+def served(projector: Projector) -> NDArray[np.float64]:
+    """Return the point [5] of the search at which the rule decides as model-predictive control does when it answers."""
+    return NEUTRAL + projector.slowdown * np.array([-EARLIER, 0.0, STEADIER, 0.0, 0.0])
 
 
 def steps(layout: Layout, generations: int) -> int:
@@ -37,11 +45,11 @@ def steps(layout: Layout, generations: int) -> int:
 
 
 def artifact_of(layout: Layout, point: NDArray[np.float64]) -> bytes:
-    """Serialise the rule at a ``point`` [5] of ``declared.NUMBERS``; the hysteresis is the guard's."""
-    numbers = {name: float(value) for name, value in TunedNumbers.at(point)._asdict().items()}
-    return save(
-        TunedPolicy({"algorithm": TUNED, "numbers": numbers}), layout, experience_of(layout, math.exp(point[2]))
-    )
+    """Serialise the rule at a ``point`` [5] of the search; the hysteresis is the guard's."""
+    target, risk, least, follow, ignored = point.tolist()
+    numbers = TunedNumbers(math.exp(target), math.exp(risk), follow, max(ignored, 0.0))
+    policy = TunedPolicy({"algorithm": TUNED, "numbers": numbers._asdict()})
+    return save(policy, layout, experience_of(layout, math.exp(least)))
 
 
 @dataclass(frozen=True)
@@ -75,8 +83,8 @@ def tune(spec: Spec, table: ModelTable, seed: int, budget: int) -> Tuned | None:
     layout = Layout(spec)
     if steps(layout, FIRST) > budget:
         return None
-    search, last, *each = np.random.SeedSequence([seed, 0]).generate_state(2 + MOST).tolist()
-    random, validation = np.random.default_rng(search), Evaluator(spec, table, last, VALIDATION_EPISODES)
+    first, last, *each = np.random.SeedSequence([seed, 0]).generate_state(2 + MOST).tolist()
+    random, validation = np.random.default_rng(first), Evaluator(spec, table, last, VALIDATION_EPISODES)
 
     def validated(point: NDArray[np.float64]) -> float:
         return float(validation.score_artifact(load(artifact_of(layout, point))).returns.mean())
@@ -86,10 +94,10 @@ def tune(spec: Spec, table: ModelTable, seed: int, budget: int) -> Tuned | None:
         played = [episodes.score_artifact(load(artifact_of(layout, point))).returns.mean() for point in points]
         return np.array(played, np.float64)
 
-    start = served(layout, table)
-    start = NEUTRAL if start is None else start
     affordable = min(MOST, budget // steps(layout, 1))
-    found = cross_entropy(Search(start, start, SPREAD, play_all, validated, affordable), random)
+    start = served(Projector(layout, table))
+    search = Search(start, CENTRE + start - NEUTRAL, SPREAD, play_all, validated, affordable)
+    found = cross_entropy(search, random)
     return Tuned(artifact_of(layout, found.point), found.point.tolist(), found.generations, found.converged)
 
 

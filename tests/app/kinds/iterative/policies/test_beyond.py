@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from app.kinds.contract.policy import Situation
-from app.kinds.iterative.declared import MODEL_NOISE
 from app.kinds.iterative.heuristics import default_heuristic
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.observation import view
 from app.kinds.iterative.policies import (
+    MODEL_NOISE,
     UNEXPLAINED,
     Experience,
     Verdict,

@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 
 from app.kinds.contract.policy import Choice, Situation
-from app.kinds.iterative.declared import MODEL_NOISE
 from app.kinds.iterative.heuristics import HEURISTICS, HeuristicPolicy
 from app.kinds.iterative.layout import Layout
-from app.kinds.iterative.policies import experience_of, load, save
+from app.kinds.iterative.policies import MODEL_NOISE, experience_of, load, save
 from tests.planted import planted_spec, planted_table
 from workers.evaluation.arena import play
 from workers.evaluation.statistics import Level

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 import torch
 
-from app.kinds.iterative.declared import NEUTRAL
 from app.kinds.iterative.heuristics import ImprovedRulePolicy, corrections
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.model import ModelTable
@@ -23,7 +22,7 @@ from workers.kinds.iterative.judge import Evaluator
 from workers.kinds.iterative.optimum import NoOptimum
 from workers.kinds.iterative.simulator import TRAINING, IterativeSimulator
 from workers.kinds.iterative.training import IterativeTraining
-from workers.kinds.iterative.tuning import artifact_of
+from workers.kinds.iterative.tuning import NEUTRAL, artifact_of
 from workers.learning.training.driver import PlannedPolicy
 
 POINTS = NEUTRAL, np.array([-0.05, 0.8, np.log(4e-3), 0.6, 0.2])

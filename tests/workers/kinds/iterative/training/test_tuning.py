@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from app.kinds.contract.policy import Situation
-from app.kinds.iterative.declared import NEUTRAL, numbers, shipped
-from app.kinds.iterative.heuristics import HEURISTICS, HeuristicPolicy, TunedNumbers, TunedPolicy, adjusted
+from app.kinds.iterative.heuristics import HEURISTICS, HeuristicPolicy, TunedNumbers, TunedPolicy
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.model import ModelTable
 from app.kinds.iterative.policies import load, save
+from app.kinds.iterative.projector import Projector
 from app.kinds.iterative.spec import Spec
 from app.policies.base import IncompatibleArtifact
 from tests.planted import planted_spec, planted_table
@@ -26,7 +26,7 @@ from workers.kinds.iterative.optimum import NoOptimum, plan
 from workers.kinds.iterative.problem import IterativeProblem
 from workers.kinds.iterative.simulator import IterativeSimulator
 from workers.kinds.iterative.training import IterativeTraining, training
-from workers.kinds.iterative.tuning import artifact_of, headroom, tune
+from workers.kinds.iterative.tuning import NEUTRAL, artifact_of, headroom, served, tune
 from workers.learning.training.driver import PlannedPolicy, TrainedAgent
 from workers.learning.training.request import Request, Untrainable
 
@@ -106,9 +106,10 @@ def test_targets_to_be_reached_are_raised_and_others_left() -> None:
         {"name": "rate", "target": 3.0, "scope": "iteration", "goal": "track"},
     ]
     spec = planted_spec(iterations=10, metrics=metrics)
+    policy = TunedPolicy({"numbers": TunedNumbers(target=0.5)._asdict()})
     situation = next(situations(spec, planted_table(spec)))
-    changed = adjusted(situation, TunedNumbers(target=0.5))
-    ratio = changed.state.targets[0] / situation.state.targets[0]
+    changed = policy._changed(situation.projector, situation.state)
+    ratio = changed.targets[0] / situation.state.targets[0]
     assert dict(zip(Layout(spec).metrics, ratio.tolist(), strict=True)) == {
         "iteration_seconds": 0.5,
         "accuracy": 2.0,
@@ -146,13 +147,12 @@ def test_tuning_gains_where_the_pace_shifts() -> None:
     table = planted_table(SHIFTING, effect=0.1, noise=0.1)
     found = tune(SHIFTING, table, 1, 2 * BUDGET)
     assert found is not None
-    evaluator = Evaluator(SHIFTING, table, 99, 512)
-    points = NEUTRAL, numbers(shipped(), SHIFTING)
-    neutral, served = (evaluator.score_artifact(load(artifact_of(Layout(SHIFTING), point))) for point in points)
-    tuned = evaluator.score_artifact(load(found.artifact))
-    assert min(tuned.returns.mean(), served.returns.mean()) > neutral.returns.mean()
+    evaluator, layout = Evaluator(SHIFTING, table, 99, 512), Layout(SHIFTING)
+    artifacts = found.artifact, artifact_of(layout, served(Projector(layout, table))), artifact_of(layout, NEUTRAL)
+    tuned, answers, neutral = (evaluator.score_artifact(load(artifact)).returns for artifact in artifacts)
+    assert min(tuned.mean(), answers.mean()) > neutral.mean()
     other = evaluator.score(HEURISTICS["model_predictive"])
-    assert np.isclose(served.returns, other.returns, atol=1e-5).mean() > 0.95  # some choices are close
+    assert np.isclose(answers, other.returns, atol=1e-5).mean() > 0.95  # some choices are close
 
 
 def test_to_know_the_law_is_worth_something_where_runs_follow_two(monkeypatch: pytest.MonkeyPatch) -> None:

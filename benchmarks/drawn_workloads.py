@@ -6,7 +6,7 @@ Letters in shapes: A allocations, R resources, I iterations.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,16 +40,15 @@ class Generated(NamedTuple):
     table: ModelTable
 
 
-def generate(seed: int, *, disturbed: bool) -> Generated:
-    """Draw a workload; ``disturbed``: whether its runs are disturbed, as the spec declares."""
+def generate(seed: int) -> Generated:
+    """Draw a workload without disturbances."""
     random = np.random.default_rng([seed, 11])
-    disturbances = draw_disturbances(random)
     spec = _spec(random, f"drawn-{seed}")
     seconds, even = _law(random, spec)
     spec = _aimed(random, spec, seconds, even=even)
     truth = _truth(random, spec, seconds)
     table = fit_domain_model(spec, _executions(random, spec, truth), seed, reported=False).table.thinned(MEMBERS)
-    return Generated(spec.model_copy(update={"disturbances": disturbances} if disturbed else {}), truth, table)
+    return Generated(spec, truth, table)
 
 
 def _between(random: Random, low: float, high: float) -> float:
@@ -57,16 +56,12 @@ def _between(random: Random, low: float, high: float) -> float:
     return float(np.exp(random.uniform(np.log(low), np.log(high))))
 
 
-def draw_disturbances(random: Random, least: float = 0.15, most: float = 0.8, scale: float = 1.0) -> Disturbances:
-    """Draw disturbances that happen in a share ``least`` to ``most`` of the runs: a pace that shifts by a factor of
-    1.05 to 2.2, lost capacity of 5 to 90 %, or both; ``scale`` multiplies their (log) sizes."""
-    probability, what = random.uniform(least, most), random.integers(3)
-    left = 1 - scale * (1 - np.sort(random.uniform(0.1, 0.95, 2)))
-    factor = np.exp(scale * np.sort(random.uniform(np.log(1.05), np.log(2.2), 2)))
-    lost = {"probability": probability, "left": tuple(left.tolist())}
-    shift = {"probability": probability, "factor": tuple(factor.tolist())}
-    parts: dict[str, Any] = {"pace_shift": shift} if what else {}
-    return Disturbances.model_validate(parts | ({"lost_capacity": lost} if what != 1 else {}))
+def draw_shift(seed: int) -> Disturbances:
+    """Draw a shift of pace by a factor of 1.05 to 2.2, in 15 to 80 % of the runs."""
+    random = np.random.default_rng([seed, 12])
+    factor = np.exp(np.sort(random.uniform(np.log(1.05), np.log(2.2), 2)))
+    shift = {"probability": random.uniform(0.15, 0.8), "factor": tuple(factor.tolist())}
+    return Disturbances.model_validate({"pace_shift": shift})
 
 
 def _spec(random: Random, name: str) -> Spec:
