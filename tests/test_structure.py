@@ -112,10 +112,12 @@ LEARNING = [f"workers.{name}" for name in ("estimators", "evaluation", "inputs",
 
 @pytest.fixture(scope="module")
 def imports() -> grimp.ImportGraph:
-    """Imports of both packages, without those of kinds' commands, which share with the command line."""
+    """Imports of both packages, without what kinds' commands share with the command line."""
     graph = grimp.build_graph(*PACKAGES, cache_dir=None)
     for module in [one for one in graph.modules if re.match(r"app\.kinds\.\w+\.commands\.", one)]:
-        graph.remove_module(module)
+        for imported in graph.find_modules_directly_imported_by(module):
+            if imported.startswith("app.cli"):
+                graph.remove_import(importer=module, imported=imported)
     return graph
 
 

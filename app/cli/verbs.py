@@ -41,8 +41,8 @@ def register(cli: typer.Typer) -> None:
     groups["samples"].command("create")(upload)
     groups["samples"].command()(export)
     groups["job"].command("create", epilog=STATUSES)(queue)
-    for made in groups.values():
-        cli.add_typer(made)
+    for name in ("run", *(name for name in groups if name != "run")):  # the most used first
+        cli.add_typer(groups[name])
     for command in (forecast, train, mcp):
         cli.command()(command)
 

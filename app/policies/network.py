@@ -111,12 +111,9 @@ class NetworkPolicy:
         observation = observation.astype(np.float32, copy=False)
         q = self._outputs(observation, memory)
         if self.config["dueling"]:
-            # ``functions.dueling`` of ``outputs`` [B, N + 1], N advantages and the value last: Q [B, N]; in half the
-            # time
+            # ``functions.dueling`` of outputs [B, N + 1], N advantages and the value last: Q [B, N]; in half the time
             advantage, legal = q[:, :-1], mask.astype(np.float32)
-            level = q[:, -1] - np.vecdot(advantage, legal) / np.vecdot(legal, legal)
-            found: NDArray[np.float32] = advantage + level[:, None]
-            q = found
+            q = advantage + (q[:, -1] - np.vecdot(advantage, legal) / np.vecdot(legal, legal))[:, None]
         return np.where(mask, q, NEVER)
 
     def _outputs(self, observation: NDArray[np.float32], memory: NDArray[np.float32] | None) -> NDArray[np.float32]:

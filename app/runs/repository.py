@@ -95,7 +95,7 @@ def append(connection: psycopg.Connection | sqlite3.Connection, entries: Sequenc
     """
     if isinstance(connection, sqlite3.Connection):
         return _append_each(connection.executemany, entries, now)
-    # Like ``append``, in one statement of PostgreSQL
+    # In one statement of PostgreSQL
     drifts = [entry.drift for entry in entries] if any(entry.drift is not None for entry in entries) else []
     outcomes = [entry.outcome for entry in entries] if any(entry.outcome is not None for entry in entries) else []
     columns: dict[str, Iterable[str | None]] = {

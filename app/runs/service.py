@@ -340,8 +340,8 @@ def end(
 ) -> RunRead:
     """End a run with its outcome, and store its iterations as a sample of its workload, in one transaction.
 
-    What a finished run saved is stored afterwards. Repeating it changes nothing: the first reason stays.
-    ``patch``: final state and reason; ``compiled_of``: returns the compiled workload that judges the run; ``rule``:
+    What a finished run saved is stored afterwards. Repeating it changes nothing, as the first reason stays, but adds
+    savings that are not stored yet. ``patch``: final state and reason; ``compiled_of``: returns the compiled workload that judges the run; ``rule``:
     when a live run is stale.
 
     Raises:

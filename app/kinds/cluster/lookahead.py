@@ -114,7 +114,7 @@ def _allocated_gpus(ahead: SimulationInputs, shares: _Shares, left: Floats, ther
     kept = np.where(stays & runs, (1.0 + lost)[..., None], moved)
     ranked = np.where(there, seconds * (1 + STEADY) ** -np.log2(1.0 + has), -1.0)
     # Weight, [C, J], of each job by its rank in the order of completion, as ``places`` does for one candidate.
-    # ``seconds`` has the time left of each job in C candidates, [C, J].
+    # ``ranked`` has the time left of each job in C candidates, longer for those that have many GPUs, [C, J].
     place = np.empty(ranked.shape)
     numbers = np.broadcast_to(np.arange(1.0, ranked.shape[1] + 1), ranked.shape)
     np.put_along_axis(place, np.argsort(-ranked, axis=1, kind="stable"), numbers, axis=1)

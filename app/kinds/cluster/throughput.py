@@ -254,7 +254,7 @@ def log_seconds(table: Throughput, application: Integers | int, place: Place) ->
     ``application`` (positions) and ``place`` broadcast."""
     which, gpus, nodes, local = np.broadcast_arrays(np.asarray(application), *map(np.asarray, place))
     sizes = np.log(table.gpus)
-    # Index of the point at or below each value, and the fraction 0 to 1 of the way to the next, as ``values``
+    # Index of the point at or below each value, and the fraction 0 to 1 of the way to the next, shaped as ``values``
     values = np.log(np.maximum(gpus, 1))
     below = np.clip(np.searchsorted(sizes, values, side="right") - 1, 0, max(len(sizes) - 2, 0))
     column, across = (below, _share(values, sizes[below], sizes[np.minimum(below + 1, len(sizes) - 1)]))
