@@ -341,8 +341,8 @@ def end(
     """End a run with its outcome, and store its iterations as a sample of its workload, in one transaction.
 
     What a finished run saved is stored afterwards. Repeating it changes nothing, as the first reason stays, but adds
-    savings that are not stored yet. ``patch``: final state and reason; ``compiled_of``: returns the compiled workload that judges the run; ``rule``:
-    when a live run is stale.
+    savings that are not stored yet. ``patch``: final state and reason; ``compiled_of``: returns the compiled workload
+    that judges the run; ``rule``: when a live run is stale.
 
     Raises:
         NotFound: there is no such run.

@@ -71,15 +71,15 @@ def make(
 
 
 def _fitted(session: Session, tenant: str, spec: Any) -> list[Version]:
-    """Those of the tenant's newest other workloads of the spec's kind that have a domain model, newest first."""
+    """The tenant's newest other workloads of the spec's kind that have a domain model, newest first."""
     model = select(func.max(DomainModel.version)).where(DomainModel.workload_id == Workload.id).scalar_subquery()
     statement = (
         select(Workload.id, Workload.spec_version, model)
-        .where(Workload.tenant == tenant, Workload.kind == spec.kind, Workload.name != spec.name)
+        .where(Workload.tenant == tenant, Workload.kind == spec.kind, Workload.name != spec.name, model.is_not(None))
         .order_by(Workload.created_at.desc(), Workload.id)
         .limit(CONSIDERED)
     )
-    return [(name, version, newest) for name, version, newest in session.execute(statement) if newest is not None]
+    return [(name, version, newest) for name, version, newest in session.execute(statement)]
 
 
 def _earlier(database: Database, versions: Sequence[Version]) -> Iterator[Earlier]:

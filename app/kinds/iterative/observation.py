@@ -127,16 +127,21 @@ def view(projector: Projector, state: State, given: Preferences | None = None) -
     projection = _projection(ahead, state, _after_actions(moves, position, told))
     rate = moves.rate(state.levels, given.money * given.weights[1])
     options = Options(position.here, moves.pause, moves.change, rate)
-    aims = aimed(projector, state)
-    valued = given if aims is state else given._replace(inverse_targets=1 / aims.targets.T)
-    if ahead.believed is None:
-        expected = _charge(ahead, state, valued, projection, options, barrier)
-    else:
-        expected = _outlook_by_member(projector, ahead.believed, state, valued, options, told, position) + barrier
+
+    def expect(valued: Preferences, total: Array) -> Array:
+        if ahead.believed is None:
+            return _charge(ahead, state, valued, projection, options, total)
+        return _outlook_by_member(projector, ahead.believed, state, valued, options, told, position) + total
+
+    aims, outlook = aimed(projector, state), None
+    if aims is not state:
+        outlook = expect(given._replace(inverse_targets=1 / aims.targets.T), barrier.copy())
+    expected = expect(given, barrier)  # what agents observe is for the run's own targets
     coming = ahead.coming(position.point, state.iteration)
     if told is not None:
         coming = told.coming(coming, ahead.average_length(position.point))
-    return View(_observation(projector, state, given, projection, coming, expected).T, legal.T, expected.T)
+    observation = _observation(projector, state, given, projection, coming, expected)
+    return View(observation.T, legal.T, (expected if outlook is None else outlook).T)
 
 
 def observe(projector: Projector, state: State) -> Array:

@@ -12,6 +12,8 @@ from app.kinds.iterative.moves import Moves
 from app.kinds.iterative.projection import Array, Indices, ProjectionTables, average_features
 from app.kinds.iterative.spec import SECONDS
 
+LARGEST_SLOWDOWN = 0.63  # that of the workloads on which the rule's constants were chosen
+
 
 class Projector(ProjectionTables):
     """Expectations of the domain model for the remaining run, for any allocation and for each action."""
@@ -38,14 +40,16 @@ class Projector(ProjectionTables):
         """Mean natural logarithm of the factor by which the spec declares that runs become slower; else 0.
 
         It is also 0 where no rule was chosen for it: before samples, with factors below 1 or a required probability,
-        and for targets that aren't upper limits of the duration."""
+        without targets, and for targets that aren't upper limits of the duration. It is at most ``LARGEST_SLOWDOWN``.
+        """
         metrics = [metric for metric in self.layout.spec.metrics if metric.target is not None]
         shift = self.layout.spec.disturbances.pace_shift
-        if shift is None or shift.factor[0] < 1 or not self.table.fitted:
+        if shift is None or shift.factor[0] < 1 or not self.table.fitted or not metrics:
             return 0.0
         if any((one.name, one.goal, one.probability) != (SECONDS, "at_most", None) for one in metrics):
             return 0.0
-        return shift.probability * math.log(shift.factor[0] * shift.factor[1]) / 2
+        mean = shift.probability * (math.log(shift.factor[0]) + math.log(shift.factor[1])) / 2
+        return min(mean, LARGEST_SLOWDOWN)
 
     @cached_property
     def members(self) -> int:

@@ -265,9 +265,9 @@ effect added 0.1 % of the return, within the standard error."""
 def slowdown(projector: Projector, state: State) -> Array:
     """Return the mean natural logarithm of the factor by which each of B runs becomes slower as declared, [B].
 
-    It is 0 for runs with a required probability, whose rule is as without a declared shift."""
+    It is 0 for runs with a required probability or without targets, whose rule is as without a declared shift."""
     slower = np.full(len(state.iteration), projector.slowdown, projector.dtype)
-    slower[has_probability(state).any(axis=1)] = 0
+    slower[has_probability(state).any(axis=1) | np.isnan(state.targets).all(axis=1)] = 0
     return slower
 
 

@@ -78,8 +78,9 @@ def _cost(governed: Governed) -> list[str]:
     if governed.wishes.advise and (savings is None or savings.get("advised") is None):
         why = "runs of over 1,000 iterations are not replayed, nor what takes too long"
         if savings is None:
-            finished = governed.run.outcome in JUDGED
-            why = "no model is fitted to the workload yet" if finished else "the run did not finish"
+            why = "no model is fitted to the workload, or there is too much to compare"
+            if governed.run.outcome not in JUDGED:
+                why = "the run did not finish, or the service did not get its end"
         unknown = [f"what recommendations would have saved is not known: {why}"]
     if savings is not None:
         units = {resource["name"]: resource.get("unit") or "" for resource in resources}

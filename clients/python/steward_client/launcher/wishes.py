@@ -107,6 +107,18 @@ class Wishes:
     profile_iterations: int = 24
     budget: int | None = None
 
+    def check_advice(self, *, shares_files: bool) -> None:
+        """Refuse advice to a command that doesn't see the launcher's files; ``shares_files``: whether it does.
+
+        Raises:
+            Misuse: the command would take recommendations for its allocation.
+        """
+        if self.advise and not shares_files:
+            raise Misuse(
+                f"--advise with actuator {self.actuator}: the command doesn't see the launcher's files, and would "
+                "take recommendations for its allocation; an actuator that shares them is accepted, such as local"
+            )
+
     @property
     def run_name(self) -> str:
         """Name of the launch's containers, pods and jobs."""

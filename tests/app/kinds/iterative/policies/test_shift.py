@@ -29,7 +29,7 @@ from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.model import ModelTable
 from app.kinds.iterative.observation import outlook, reachable, view
 from app.kinds.iterative.policies import MODEL_NOISE, Verdict, decide, experience_of
-from app.kinds.iterative.projector import Projector
+from app.kinds.iterative.projector import LARGEST_SLOWDOWN, Projector
 from app.kinds.iterative.reasons import Reason
 from app.kinds.iterative.spec import Spec
 from app.kinds.iterative.state import EARLIER, STEADIER, advance, aimed, begin
@@ -65,6 +65,8 @@ def runs(
         ({"disturbances": {"lost_capacity": {"probability": 0.5}}}, 0.0),
         ({"disturbances": {"pace_shift": {"probability": 0.6, "factor": [0.9, 2.0]}}}, 0.0),
         ({"disturbances": {"pace_shift": {"probability": 0.6, "factor": [1.0, 1.0]}}}, 0.0),
+        ({"disturbances": {"pace_shift": {"probability": 1.0, "factor": [2.0, 8.0]}}}, LARGEST_SLOWDOWN),
+        ({"disturbances": {"pace_shift": {"probability": 1.0, "factor": [1e90, 1e100]}}}, LARGEST_SLOWDOWN),
     ],
 )
 def test_only_a_declared_shift_to_slower_paces_counts(changes: dict[str, Any], slower: float) -> None:
@@ -86,6 +88,7 @@ RATE = {"name": "rate", "target": 1.0, "scope": "iteration"}
         ([SECONDS | {"goal": "at_least"}], False),
         ([SECONDS | {"goal": "track"}], False),
         ([SECONDS, RATE], False),
+        ([{"name": "iteration_seconds"}], False),
     ],
 )
 def test_it_counts_only_for_upper_limits_of_the_duration(metrics: list[dict[str, Any]], counts: bool) -> None:
@@ -219,3 +222,10 @@ def test_runs_whose_iterations_differ_have_the_same_targets() -> None:
         assert values is not None
         differ += not np.array_equal(values, wanted.values), (continuation(late) != continuation(same)).any()
     assert (differ > 0).all()
+
+
+def test_agents_observe_the_runs_own_targets() -> None:
+    """An agent may have been trained before the rule allowed for shifts: its observations mean what they meant."""
+    plain, shifting = runs(PLAIN), runs(SHIFTING)
+    assert (plain.view.observation == shifting.view.observation).all()
+    assert not np.allclose(plain.view.outlook, shifting.view.outlook)
