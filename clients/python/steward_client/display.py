@@ -40,7 +40,7 @@ def address(client: Service) -> str:
 
 def shown_url(url: httpx.URL) -> str:
     """A URL to be shown: without user, password and trailing slash."""
-    return str(url.copy_with(username="", password="")).rstrip("/")
+    return str(url.copy_with(username="", password="")).rstrip("/")  # nosec B106 - none
 
 
 class Summary(NamedTuple):
