@@ -40,7 +40,6 @@ def test_a_command_line_is_read() -> None:
             "arguments: --epochs 3; options of the command go after --",
         ),
         ("--iteration 3 -- ls", "--iteration (did you mean --iterations?); options of the command go after --"),
-        ("--watch-file nowhere/log.csv -- ls", "--watch-file nowhere/log.csv: there is no folder nowhere"),
         ("--workload w --learn -- ls", "not allowed with"),
     ],
 )
