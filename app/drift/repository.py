@@ -12,19 +12,12 @@ from sqlalchemy.orm import Session
 
 from app.agents.algorithms import ONLINE
 from app.database.tables import ADVISED, DRIFTED, RULED, Adaptation, Iteration, Job, Run
+from app.jobs.repository import OPEN
 from app.kinds.contract.engine import Chain
 from app.samples.intake import Cut
 
 MOST_RUNS = 100
 """Number of newest runs of a workload that are examined."""
-OPEN_JOB = ("queued", "running", "waiting")
-
-
-def going_on(session: Session, workload_id: str) -> Adaptation | None:
-    """The workload's adaptation in progress; None if there is none."""
-    return session.scalar(
-        select(Adaptation).where(Adaptation.workload_id == workload_id, Adaptation.going_on.is_(True))
-    )
 
 
 def shadow(session: Session, workload_id: str) -> int | None:
@@ -102,7 +95,7 @@ def runs(session: Session, workload_id: str, *, drifted: bool = False, ruled: bo
 
 def trained_on_line(session: Session, workload_id: str) -> bool:
     """Whether an online training of the workload is open, which publishes agents itself."""
-    jobs = select(Job.request).where(Job.workload_id == workload_id, Job.type == "train", Job.state.in_(OPEN_JOB))
+    jobs = select(Job.request).where(Job.workload_id == workload_id, Job.type == "train", Job.state.in_(OPEN))
     return any(request.get("algorithm") == ONLINE for request in session.scalars(jobs))
 
 

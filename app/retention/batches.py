@@ -97,7 +97,7 @@ def ended_jobs(session: Session, workload_id: str, before: datetime) -> list[Col
     needed = held.needed_jobs(session, workload_id)
     return [
         Job.workload_id == workload_id,
-        Job.state.not_in(held.OPEN_JOB),
+        Job.state.not_in(repository.OPEN),
         Job.finished_at < before,
         Job.id.not_in(needed),
     ]
@@ -337,7 +337,7 @@ def _trial_columns(trial: Trial) -> dict[str, Any]:
 
 def _delete_jobs(workload: Workload, ids: Sequence[str], session: Session) -> int:
     needed = held.needed_jobs(session, workload.id)
-    free = select(Job.id).where(Job.id.in_(ids), Job.id.not_in(needed), Job.state.not_in(held.OPEN_JOB))
+    free = select(Job.id).where(Job.id.in_(ids), Job.id.not_in(needed), Job.state.not_in(repository.OPEN))
     going = session.scalars(free).all()
     repository.remove(session, going)
     return len(going)

@@ -14,8 +14,8 @@ from sqlalchemy.orm import Session
 
 from app.database.tables import Adaptation, Agent, Champion, DomainModel, Job, Promotion, Run, Trial, Workload
 from app.errors import Conflict
+from app.jobs.repository import OPEN
 
-OPEN_JOB = ("queued", "running", "waiting")
 RUNNING = "running"
 MOST_NAMED = 5
 
@@ -45,11 +45,11 @@ def refuse(what: str, reasons: Sequence[str], remedy: str = "") -> None:
 def open_jobs(session: Session, workload_id: str) -> list[OpenJob]:
     """A workload's jobs that have not ended, without trials."""
     statement = select(Job.id, Job.type, Job.request).where(Job.workload_id == workload_id, Job.type != "trial")
-    rows = session.execute(statement.where(Job.state.in_(OPEN_JOB)).order_by(Job.created_at, Job.id))
+    rows = session.execute(statement.where(Job.state.in_(OPEN)).order_by(Job.created_at, Job.id))
     return [OpenJob(row.id, row.type, row.request) for row in rows]
 
 
-def _going_on(session: Session, workload_id: str) -> Adaptation | None:
+def going_on(session: Session, workload_id: str) -> Adaptation | None:
     """The workload's adaptation in progress; None if there is none."""
     return session.scalar(
         select(Adaptation).where(Adaptation.workload_id == workload_id, Adaptation.going_on.is_(True))
@@ -75,21 +75,21 @@ def run(session: Session, found: Run) -> list[str]:
     """Reasons against deleting a run; empty if nothing needs it."""
     if found.state == RUNNING:
         return ["it goes on; finish or fail it first"]
-    going_on = _going_on(session, found.workload_id)
-    if going_on is not None and (found.id == going_on.run_id or found.id in going_on.marks):
-        return [f"adaptation {going_on.id}, which goes on, is judged by it"]
+    adaptation = going_on(session, found.workload_id)
+    if adaptation is not None and (found.id == adaptation.run_id or found.id in adaptation.marks):
+        return [f"adaptation {adaptation.id}, which goes on, is judged by it"]
     return []
 
 
 def job(session: Session, found: Job) -> list[str]:
     """Reasons against deleting a job; empty if nothing needs it."""
-    if found.state in OPEN_JOB:
+    if found.state in OPEN:
         return ["it has not ended; cancel it first"]
-    going_on = _going_on(session, found.workload_id)
-    if going_on is not None and going_on.job_id == found.id:
-        return [f"adaptation {going_on.id}, which goes on, is to read its result"]
+    adaptation = going_on(session, found.workload_id)
+    if adaptation is not None and adaptation.job_id == found.id:
+        return [f"adaptation {adaptation.id}, which goes on, is to read its result"]
     parent = select(Job.id).join(Trial, Trial.parent_id == Job.id).where(Trial.job_id == found.id)
-    training = session.scalar(parent.where(Job.state.in_(OPEN_JOB)))
+    training = session.scalar(parent.where(Job.state.in_(OPEN)))
     return [] if training is None else [f"job {training} (train) is to compare it"]
 
 
@@ -120,10 +120,10 @@ def _agents(session: Session, workload_id: str) -> Iterator[tuple[int | None, st
         yield one.request.get("start_from"), f"{one} goes on from it"
         for version in one.request.get("agents") or ():
             yield version, f"{one} judges it"
-    going_on = _going_on(session, workload_id)
-    if going_on is not None:
-        yield going_on.agent_version, f"adaptation {going_on.id}, which goes on, tries it"
-        yield going_on.predecessor, f"adaptation {going_on.id}, which goes on, may take it back"
+    adaptation = going_on(session, workload_id)
+    if adaptation is not None:
+        yield adaptation.agent_version, f"adaptation {adaptation.id}, which goes on, tries it"
+        yield adaptation.predecessor, f"adaptation {adaptation.id}, which goes on, may take it back"
 
 
 def models(session: Session, workload_id: str) -> Reasons:
@@ -143,9 +143,9 @@ def _models(session: Session, workload_id: str) -> Iterator[tuple[int | None, st
         yield agent.model_version, f"agent {agent.version} was trained on it"
     for one in open_jobs(session, workload_id):
         yield one.request.get("model"), f"{one} goes by it"
-    going_on = _going_on(session, workload_id)
-    if going_on is not None:
-        yield going_on.model_version, f"adaptation {going_on.id}, which goes on, goes by it"
+    adaptation = going_on(session, workload_id)
+    if adaptation is not None:
+        yield adaptation.model_version, f"adaptation {adaptation.id}, which goes on, goes by it"
 
 
 def _by_version(reasons: Iterator[tuple[int | None, str]]) -> Reasons:
@@ -166,13 +166,13 @@ def forget_version(row: Workload, *, agent: int = 0, model: int = 0) -> None:
 
 def needed_runs(session: Session, workload_id: str) -> list[str]:
     """Ids of ended runs that an adaptation in progress needs."""
-    going_on = _going_on(session, workload_id)
-    return [] if going_on is None else [going_on.run_id, *going_on.marks]
+    adaptation = going_on(session, workload_id)
+    return [] if adaptation is None else [adaptation.run_id, *adaptation.marks]
 
 
 def needed_jobs(session: Session, workload_id: str) -> list[str]:
     """Ids of ended jobs that an adaptation in progress or an open training needs."""
-    going_on = _going_on(session, workload_id)
-    parent = select(Job.id).where(Job.workload_id == workload_id, Job.state.in_(OPEN_JOB))
+    adaptation = going_on(session, workload_id)
+    parent = select(Job.id).where(Job.workload_id == workload_id, Job.state.in_(OPEN))
     trials = session.scalars(select(Trial.job_id).where(Trial.parent_id.in_(parent))).all()
-    return [*trials, *([going_on.job_id] if going_on is not None and going_on.job_id is not None else [])]
+    return [*trials, *([adaptation.job_id] if adaptation is not None and adaptation.job_id is not None else [])]

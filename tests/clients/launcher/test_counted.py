@@ -147,7 +147,8 @@ LINES = "for n in range({first}, {last} + 1):\n    work()\n    print({line})\n"
 
 
 def lines(first: int, last: int, line: str) -> str:
-    return HEAD + LINES.format(first=first, last=last, line=line)
+    """Iterations so long that a busy machine does not read two of their lines at once."""
+    return HEAD.replace("size = 0.03", "size = 0.2") + LINES.format(first=first, last=last, line=line)
 
 
 @pytest.mark.parametrize(
@@ -206,8 +207,7 @@ def test_each_iteration_is_counted_once(
     items = iterations(client, one["id"])
     assert len(items) == reported  # one whose beginning nobody saw is not reported
     seconds = [item["report"]["metrics"]["iteration_seconds"] for item in items]
-    # None takes no time, however it is drawn; but a busy machine may read two lines at once
-    assert sum(each < 2e-6 for each in seconds) <= 1, seconds
+    assert min(seconds) > 2e-6, seconds  # none took no time, however they were drawn
 
 
 def test_a_name_that_is_used_again_has_two_runs_and_the_address_of_each_comes_first(
@@ -444,11 +444,8 @@ def test_a_model_says_what_was_saved_beside_allocations_that_a_run_never_had(
         saved = runs(client)[0]["savings"]
         for name, what in (("largest", "largest"), ("best_fixed", "best fixed, known only afterwards")):
             units, value = saved[name]["allocation"]["cpu"], saved[name]["saved"]["value"]
-            found = re.search(rf"against cpu {units:g} % \({what}\): (saved|cost)( the same)?", told)
-            assert found, told
-            assert (found[1], found[2]) == (("cost", " the same") if abs(value) < 1e-12 else ("saved", None)) or (
-                (found[1], value < 0) == ("cost", True)
-            ), told
+            said = "cost the same" if abs(value) < 1e-12 else "saved " if value > 0 else "cost "
+            assert f"against cpu {units:g} % ({what}): {said}" in told, told
         assert "over 5 reported iterations, by the model, against" in told
         assert "recommendations" not in told
 
