@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 from steward_client.launcher.iterations.files import OwnFile, Tail, parse_marks
 from steward_client.launcher.iterations.mark import Clock, Iteration, Mark
 from steward_client.launcher.iterations.output import Lines, Matcher, Spread
+from steward_client.launcher.limits.guarded import copy_output
 
 
 def measured(marks: list[Mark], ended: float) -> list[tuple[int, float | None]]:
@@ -57,6 +59,26 @@ def test_lines_that_are_read_at_once_share_the_time_since_the_last() -> None:
     bunch = spread.spread([Mark(13.0, 1), Mark(13.0, 2), Mark(13.0, 3), Mark(13.0, 3), Mark(13.0, 4)])
     assert [(mark.at, mark.number) for mark in bunch] == [(11.0, 2), (12.0, 3), (13.0, 4)]
     assert spread.spread([Mark(14.0, 4)]) == []
+    late = spread.spread([Mark(16.0, 5), Mark(16.001, 6)])  # a line's beginning was read just before the rest
+    assert [mark.at for mark in late] == [pytest.approx(15.0005), pytest.approx(16.001)]
+    assert [mark.at for mark in spread.spread([Mark(17.0, 7), Mark(17.1, 8)])] == [17.0, 17.1]
+
+
+def test_a_line_and_its_end_and_what_has_waited_are_read_as_one_piece() -> None:
+    reader, writer = os.pipe()
+    os.write(writer, b"3/5 loss=0.1\n4/5 loss=0.1")
+    pieces = list[bytes]()
+
+    def take(piece: bytes) -> None:
+        pieces.append(piece)
+        if len(pieces) == 1:  # as long as this takes, the command goes on writing
+            for text in (b"\n", b"5/5 ", b"\n"):
+                os.write(writer, text)
+            os.close(writer)
+
+    with open(reader, "rb") as stream:
+        copy_output(stream, take)
+    assert pieces == [b"3/5 loss=0.1\n4/5 loss=0.1", b"\n5/5 \n"]
 
 
 def test_one_form_is_kept_to() -> None:

@@ -167,11 +167,12 @@ class Watched:
         spread = Spread(time.monotonic())
 
         def take(stream: Stream, piece: bytes) -> None:
+            at = time.monotonic()  # a terminal may take its time
             try:
                 _write(DESCRIPTORS[stream], piece)
             except OSError:  # the output's reader has ended: end the command by SIGPIPE
                 self._broken = True
-            lines[stream].feed(piece)  # what is said of a line stands below it
+            lines[stream].feed(piece, at)  # what is said of a line stands below it
             for mark in spread.spread(found[stream]):
                 self._marks.put(mark)
             found[stream].clear()

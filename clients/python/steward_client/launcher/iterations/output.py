@@ -30,6 +30,8 @@ BREAKS = re.compile(rb"(\r?\n|\r)")
 LONGEST = 65_536
 READ_CHARACTERS = 2_000
 """Number of characters of a line that are examined."""
+AT_ONCE_SECONDS = 0.005
+"""Pieces of output that follow one another so closely were waiting to be read."""
 COUNTERS = ("epoch", "iteration", "iter", "round", "generation", "step")
 
 
@@ -47,9 +49,14 @@ class Lines:
         self._take, self._partial, self._at = take, b"", 0.0
         self._drawn = self._below = False
 
-    def feed(self, piece: bytes) -> None:
-        """Add a piece of output, and pass on the lines that it completes."""
-        now, before = time.monotonic(), self._partial
+    def feed(self, piece: bytes, at: float | None = None) -> None:
+        """Add a piece of output, and pass on the lines that it completes.
+
+        Args:
+            piece: the output.
+            at: its time in seconds of ``time.monotonic``; None: now.
+        """
+        now, before = time.monotonic() if at is None else at, self._partial
         *lines, self._partial = BREAKS.split(before + piece)
         for line, end in zip(lines[::2], lines[1::2], strict=True):
             self._hand_over(line, self._at if line == before else now, end[-1:])
@@ -90,7 +97,7 @@ class Spread:
                     fresh.pop()
                 fresh.append(mark)
             self._last = mark
-        if len(fresh) < 2 or fresh[0].at < fresh[-1].at:  # those of an earlier piece have a time of their own
+        if len(fresh) < 2 or fresh[-1].at - fresh[0].at > AT_ONCE_SECONDS:  # an earlier piece has a time of its own
             return fresh
         step = (fresh[-1].at - before.at) / len(fresh)
         return [replace(mark, at=before.at + step * count) for count, mark in enumerate(fresh, 1)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import signal
 import socket
 import subprocess
@@ -20,6 +21,7 @@ from .groups import Group
 BOOT = "import sys; sys.path.append(sys.argv[1]); from launcher.limits.guard import main; main()"
 HOME = Path(__file__).parent.parent.parent
 START_SECONDS = 30.0
+PIECE_BYTES, REST_OF_A_LINE_MS = 65_536, 5
 LOST = 128 + signal.SIGKILL
 Pieces = Callable[[bytes], object]
 
@@ -66,7 +68,7 @@ class Guarded:
             )
         self._threads = [self._thread(self._listen)]
         for stream, take in zip((self._process.stdout, self._process.stderr), outputs or (), strict=False):
-            self._threads.append(self._thread(_copy, stream, take))
+            self._threads.append(self._thread(copy_output, stream, take))
         self._started.wait(START_SECONDS)
         if self._error or not self._started.is_set():
             self.close()
@@ -123,6 +125,15 @@ class Guarded:
             group.close()
 
 
-def _copy(stream: IO[bytes], take: Pieces) -> None:
-    while piece := os.read(stream.fileno(), 65_536):
+def copy_output(stream: IO[bytes], take: Pieces) -> None:
+    """Pass output on in pieces: what is written at once, such as a line and its end, or read late, is one piece."""
+    waiting = select.poll()
+    waiting.register(stream, select.POLLIN)
+    while piece := os.read(stream.fileno(), PIECE_BYTES):
+        patience = 0 if piece.endswith(b"\n") else REST_OF_A_LINE_MS
+        while len(piece) < PIECE_BYTES and waiting.poll(patience):
+            more, patience = os.read(stream.fileno(), PIECE_BYTES - len(piece)), 0
+            if not more:
+                break
+            piece += more
         take(piece)
