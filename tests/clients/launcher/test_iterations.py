@@ -76,7 +76,7 @@ def test_a_line_and_its_end_and_what_has_waited_are_read_as_one_piece() -> None:
                 os.write(writer, text)
             os.close(writer)
 
-    with open(reader, "rb") as stream:
+    with os.fdopen(reader, "rb") as stream:
         copy_output(stream, take)
     assert pieces == [b"3/5 loss=0.1\n4/5 loss=0.1", b"\n5/5 \n"]
 
