@@ -1,1 +1,1 @@
-"""The audit log: who promoted, changed or deleted which object, and who created or revoked keys."""
+"""The audit log: who created, changed, promoted, ended or deleted which object."""

@@ -16,7 +16,7 @@ from app.database.engine import Database, after_commit
 from app.database.leases import Clock, database_time
 from app.database.tables import Job, JobEvent
 from app.errors import Conflict, NotFound, TooManyRequests
-from app.http.caller import current_quotas
+from app.http.caller import current_caller, current_quotas
 from app.http.pagination import PageRequest, Slice
 from app.jobs import repository
 from app.jobs.repository import TASKS, WAITING, cancelled_columns
@@ -107,6 +107,8 @@ def create(
     session.add(job)
     session.flush()
     repository.add_event(session, tenant, job.id, _event("queued", 0.0), now)
+    if current_caller.get() is not None:  # jobs that the service starts by itself are in its log
+        audit.add(session, tenant, "job.create", f"job {job.id}", {"type": job_type})
     job_id = job.id
     after_commit(session, lambda: queue.enqueue(TASKS[job_type], job_id))
     return job

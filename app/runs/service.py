@@ -371,6 +371,7 @@ def end(
                 judged = EndedRun(ended.start, _last(loaded), ended.state_vector, reports)
                 ended.outcome, reason = outcomes.judge_run(judged, compiled)
                 ended.outcome_reason = f"{reason}; {patch.reason}" if patch.reason else reason
+            audit.add(session, tenant, "run.end", f"run {run}", {"state": patch.state})
             session.flush()
         found = _to_response(load(session, tenant, run, rule))
         if found.state != patch.state:

@@ -19,6 +19,7 @@ from app.main import create_app
 from app.settings import Settings
 from tests.app.domain_models.published import publish_agent, publish_model
 from tests.app.keys.conftest import Headers, make_key
+from tests.app.samples.bodies import csv_of, upload_csv
 from tests.batched import SPEC
 
 HOME = f"/workloads/{SPEC['name']}"
@@ -73,6 +74,30 @@ def test_every_change_says_who_made_it(client: TestClient, any_database: Databas
     ]
     assert len(entries(client, admin, action="workload.change")) == 1
     assert entries(client, admin, action="work") == []
+
+
+def test_started_jobs_and_ended_runs_are_recorded_once(
+    client: TestClient, any_database: Database, admin: Headers
+) -> None:
+    client.post("/workloads", json=SPEC, headers=admin)
+    upload_csv(client, SPEC["name"], csv_of({"a": 3}), **admin)
+    ended = list[str]()
+    for state in ("finished", "cancelled"):
+        run = client.post("/runs", json={"workload": SPEC["name"]}, headers=admin).json()["id"]
+        for _ in range(2):  # the second changes nothing
+            assert client.patch(f"/runs/{run}", json={"state": state}, headers=admin).is_success
+        ended.append(run)
+    jobs = [client.post(f"{HOME}/models", headers=admin).json()["id"] for _ in range(2)]
+    refused = client.post(f"{HOME}/agents", json={"algorithm": "none such"}, headers=admin)
+    assert refused.status_code == 422
+    found = [(one["action"], one["target"], one["detail"]) for one in entries(client, admin)]
+    assert [one for one in found if one[0] == "job.create"] == [
+        ("job.create", f"job {one}", {"type": "fit"}) for one in reversed(jobs)
+    ]
+    assert [one for one in found if one[0] == "run.end"] == [
+        ("run.end", f"run {ended[1]}", {"state": "cancelled"}),
+        ("run.end", f"run {ended[0]}", {"state": "finished"}),
+    ]
 
 
 def test_what_came_to_nothing_is_not_told_of(any_database: Database) -> None:

@@ -179,8 +179,10 @@ class SchedulerTrainer:
         """
         found: tuple[list[Source], list[Source], list[Source]] = ([], [], [])
         usable: list[Trace] = []
+        most = 0
         for _, trace in traces:
             known = (trace.runtime >= 0) & (trace.processors <= self.machine)
+            most = max(most, int(known.sum()))
             if known.sum() < FEWEST_TASKS:
                 continue
             usable.append(select_tasks(trace, known))
@@ -192,8 +194,7 @@ class SchedulerTrainer:
         if not found[0]:
             raise Untrainable(
                 f"a scheduler is learned from at least {FEWEST_TASKS} finished tasks of one trace that fit on a node "
-                f"of {self.machine} processors; the longest of {len(traces)} traces has "
-                f"{max((trace.tasks for _, trace in traces), default=0)}"
+                f"of {self.machine} processors; the longest of {len(traces)} traces has {most}"
             )
         return found
 
