@@ -162,7 +162,8 @@ class Shadows:
 
 @cache
 def _lacking(kind: str) -> dict[str, Any]:
-    """Values of a kind's decision fields that a stored decision lacks, in the schema's order: defaults, else None."""
+    """Fallback values by name for all decision fields of a kind but ``ADDED``, in the schema's order: the field's
+    default; None for a required field."""
     fields = KINDS[kind].decision.model_fields.items()
     return {
         name: None if field.is_required() else field.get_default(call_default_factory=True)

@@ -62,7 +62,7 @@ def queue(session: Session, workload: Workload, request: EvaluationRequest) -> J
     """Queue an evaluation in the caller's transaction, which has locked the workload's row.
 
     Raises:
-        Conflict, Invalid: as ``request_evaluation``.
+        Conflict, Invalid, TooManyRequests: as ``request_evaluation``.
     """
     # Versions of the requested agents, without duplicates, in order
     newest = AGENTS.newest(session, workload.id)

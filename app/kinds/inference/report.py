@@ -211,7 +211,7 @@ class Ledger:
 
     def start(self, place: int, user: int, variant: int, size: int) -> Batch:
         """Start a batch of the user's oldest requests, at most ``size``, with ``variant`` on the idle server at
-        ``place``; raises KeyError if that is off, or ``size`` isn't in the spec."""
+        ``place``; raises KeyError if that is off or, with a domain model, if ``size`` isn't in the spec."""
         seconds = self.expected(place, self.servers[place].loaded, variant, size)
         count = min(size, len(self._at[user]))
         at = tuple([self._at[user].popleft() for _ in range(count)])

@@ -244,7 +244,8 @@ def initial_table(layout: Layout) -> ModelTable:
 
 
 def targets_per_iteration(layout: Layout) -> Floats:
-    """Return the natural logarithm of each of M metrics' target per iteration, [M]; 0 without a target."""
+    """Return the natural logarithm of each of M metrics' target per iteration, [M]; a missing target counts as 1, which
+    gives 0, or minus the log of the number of iterations for a metric of scope ``run``."""
     per_run = np.array([m.scope == "run" for m in layout.spec.metrics])
     targets = np.nan_to_num(layout.targets, nan=1.0)
     return np.log(np.where(per_run, targets / layout.iterations, targets))

@@ -25,7 +25,12 @@ class Channel(Protocol):
     id: str
 
     def start(self) -> None:
-        """Connect and get the first allocation; repeating it has no effect."""
+        """Connect and get the first allocation; repeating it has no effect.
+
+        Raises:
+            StewardError: the service refuses the run.
+            Unreachable: the service doesn't respond in time.
+        """
 
     def expect(self, count: int) -> None:
         """Announce the run's number of iterations, including those already reported."""

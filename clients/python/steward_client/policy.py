@@ -144,7 +144,10 @@ class CarriedRun(Live[InferenceDecision]):
         Raises:
             JournalError: the journal belongs to another workload, or its run has ended or is reported by another
                 process.
-            StewardError, Unreachable: the run can't be started.
+            OSError: the journal can't be written.
+            ImportError: the package ``steward`` isn't installed.
+            IncompatibleArtifact, ValidationError, InvalidInput: the policy's artifacts, spec or role can't be used.
+            StewardError, Unreachable: the run can't be started or continued.
         """
         if self._carried is not None:
             return self

@@ -30,7 +30,7 @@ class HiddenJobs(NamedTuple):
         ideal: seconds that the job would take alone on the whole cluster, [B, L].
         believed: index of its application in the model that rules assume, [B, L].
         begins: time of day at which the episode begins, seconds since 0:00 UTC, [B].
-        data: size of the job's data; NaN: unknown, [B, L].
+        data: size of the job's data, in one unit per application; NaN: unknown, [B, L].
         curve: index of its learning curve; −1: none, [B, L].
     """
 
@@ -300,7 +300,7 @@ class ComingJobs(NamedTuple):
         time: seconds since the episode began.
         queue, application: indices of the job's queue and application.
         requested_gpus: requested GPUs.
-        data: size of the job's data; NaN: unknown.
+        data: size of the job's data, in one unit per application; NaN: unknown.
         seconds: training time on the requested GPUs.
     """
 

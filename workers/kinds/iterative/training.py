@@ -195,7 +195,12 @@ def training(
         request: algorithm, budget, seed and options of the training.
         checkpoint: state of an interrupted training to resume; None: begin anew.
         champion: the serving artifact, which a new agent must beat; None: there is none.
-        clock: current time in seconds.
+        clock: function that returns monotonic seconds.
+
+    Raises:
+        Untrainable: the algorithm is unknown.
+        ExecutionError, BackendError: the executor or device cannot run it.
+        CheckpointError: the checkpoint can't be read.
     """
     problem = IterativeTraining(spec, table, request.seed, improves=request.plans)
     return Training(Competition(problem, request, champion, clock), checkpoint)

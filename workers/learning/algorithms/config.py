@@ -242,10 +242,11 @@ class DQN(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="dqn"):
 class QTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="q_table"):
     """Config of tabular Q-learning on a discretised observation.
 
-    `entries` of the observation are cut into at most `bins` equal intervals each, between the extremes of the first
-    `warm_up` observations; empty `entries`: the `at_most` ones of largest variance. The learning rate of a cell falls
-    with its visits, from 1 to `rate`, which itself falls linearly over the training, to 1e-4. `gamma` is the discount
-    factor per step; `centred` acts as in `DQN`.
+    `entries` (indices; empty: the `at_most` ones of largest standard deviation) of the observation are cut into equal
+    intervals by the first `warm_up` observations: an entry of more than `bins` distinct values into `bins` between its
+    extremes, another by the narrowest gap between its values, into at most 64 (`bins` if the table would exceed 2¹⁹
+    cells). The learning rate of a cell falls with its visits, from 1 to `rate`, which itself falls linearly over the
+    training, to 1e-4. `gamma` is the discount factor per step; `centred` acts as in `DQN`.
     """
 
     entries: tuple[Annotated[int, msgspec.Meta(ge=0)], ...] = ()

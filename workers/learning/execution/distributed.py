@@ -408,10 +408,21 @@ def make_worker(config: Config, simulator: SimulatorSpec, post: Post) -> tuple[W
 
 
 class Distributed(Learner):
-    """Learner in this process with a number ``actors`` of actors elsewhere; other arguments as for `Learner`.
+    """Learner in this process, with actors elsewhere that contribute gradients or buffer entries.
 
-    `deliveries` counts the actors' deliveries that were consumed. Raises ExecutionError if the algorithm cannot be run
-    with actors, and what `Learner` raises.
+    Args:
+        config, plan, seed, clock: as for `Learner`.
+        simulator: description of the simulators that this process and the actors make, one each.
+        actors: number of actors.
+
+    Attributes:
+        deliveries: number of the actors' deliveries that were consumed.
+
+    Raises:
+        ExecutionError: the algorithm cannot be run with actors.
+        UnknownAlgorithm: no installed algorithm has a config of this type.
+        PluginError, ValueError: the simulator cannot be made.
+        BuildError, ValueError, BackendError: as for `Learner`.
     """
 
     name: ClassVar[str]

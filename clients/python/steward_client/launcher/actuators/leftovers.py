@@ -55,12 +55,14 @@ def launcher() -> str:
 def remove(actuator: object, name: str, say: Callable[[str], None], *, every: bool = False) -> None:
     """Remove what ended launchers of this host left under a run's name, and report each removal by ``say``.
 
-    Errors of the actuator are reported by ``say``, never raised. Actuators without leftovers are ignored.
+    What launchers of other hosts, or unknown ones, have left stays, which ``say`` reports too. Errors of the actuator
+    are reported by ``say``, never raised. Actuators without leftovers are ignored.
 
     Args:
         actuator: looks for and removes the leftovers.
         name: name of the run.
-        every: remove also those of launchers on other hosts, which may still be running.
+        say: function that reports a line of text.
+        every: remove all of the run's name, also of launchers that still run, on this host or others.
     """
     if not isinstance(actuator, Leaving):
         return
