@@ -61,9 +61,10 @@ def _compared(what: str, name: str, ours: Sequence[Played], later: int) -> list[
     others = [fixed(name, seed, seed + later) for seed in SEEDS]
     kept = np.concatenate([met(one) for one in ours])
     share = share_interval(kept, np.repeat(np.arange(len(ours)), EPISODES))
+    counted = f"{int(kept.sum())} of {len(kept)} runs"
     rows: list[Row] = [
         {
-            "name": f"{what}: deadlines met, {int(kept.sum())} of {len(kept)} runs, 95 % {share.low:.0%} to {share.high:.0%}",
+            "name": f"{what}: deadlines met, {counted}, 95 % {share.low:.0%} to {share.high:.0%}",
             "value": round(share.mean, 4),
             "unit": "share",
             "peer": "best fixed in hindsight",

@@ -49,8 +49,9 @@ ARROWS = (
     Arrow(6, (665, 230), (665, 140)),
 )
 TITLE = (
-    "A launcher reports each iteration to the API (1) and gets a decision (2); the API stores reports in the database (3) "
-    "and queues jobs (4); workers take them (5) and store models and agents in the database (6), by which the API decides"
+    "A launcher reports each iteration to the API (1) and gets a decision (2); the API stores reports in the database "
+    "(3) and queues jobs (4); workers take them (5) and store models and agents in the database (6), by which the API "
+    "decides"
 )
 
 

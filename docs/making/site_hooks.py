@@ -22,8 +22,7 @@ ALWAYS = [HOME, ROOT / "CHANGELOG.md", ROOT / "CONTRIBUTING.md"]
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
     """Have the navigation list the pages of the command line, one for each group of commands."""
-    assert config.nav is not None
-    (listed,) = (entry["Reference"] for entry in config.nav if "Reference" in entry)
+    (listed,) = (entry["Reference"] for entry in config.nav or [] if "Reference" in entry)
     (place,) = (entry for entry in listed if isinstance(entry, dict) and "Command line" in entry)
     named = [{f"steward {name}": cli_reference.page(name)} for name in cli_reference.groups()]
     place["Command line"] = [{"All commands": cli_reference.MAIN}, *named]

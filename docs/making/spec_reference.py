@@ -14,12 +14,8 @@ MOST = 1e100
 """What every number is less than."""
 LISTED = 110
 """Longest line of an example."""
-TITLES = {
-    "IterativeSpec": "iterative",
-    "InferenceSpec": "inference",
-    "ClusterSpec": "cluster",
-    "WorkflowSpec": "workflow",
-}
+SPECS = {f"{kind.capitalize()}Spec": kind for kind in ("iterative", "inference", "cluster", "workflow")}
+"""The kind of each schema of a spec, in the order of the page."""
 MEANING = {
     "IterativeSpec.resources": "what is allocated",
     "IterativeSpec.metrics": "what each iteration measures; `iteration_seconds` is added where it is missing",
@@ -79,7 +75,7 @@ def reference(schema: Schema) -> str:
     """Each kind's fields, those of its parts, and an example with every field, as Markdown."""
     operation = schema["paths"]["/workloads"]["post"]["requestBody"]["content"]["application/json"]
     parts = []
-    for name, kind in TITLES.items():
+    for name, kind in SPECS.items():
         example = operation["examples"][kind]
         parts.append(f"## Kind `{kind}`\n\n{example['summary']}, as an example with every field:\n")
         filled = KINDS[kind].spec.model_validate(example["value"]).model_dump(mode="json")
@@ -106,7 +102,7 @@ def meaning(schemas: Schema, name: str, field: str) -> str:
 def _fields(schemas: Schema, name: str, whole: bool) -> str:
     shape = schemas[name]
     rows = [
-        f"| `{field}` | {_type(schemas, one)} | {_default(name, field, shape)} | {_line(meaning(schemas, name, field))} |"
+        f"| `{field}` | {_type(schemas, one)} | {_default(field, shape)} | {_line(meaning(schemas, name, field))} |"
         for field, one in shape["properties"].items()
     ]
     said = _line(shape.get("description", "").partition("\n\n")[0].replace("``", "`"))
@@ -126,7 +122,7 @@ def _type(schemas: Schema, one: Schema) -> str:
     if one["type"] == "array":
         return "list of " + _type(schemas, one["items"]) if "items" in one else "two numbers"
     names = {"boolean": "true or false"}
-    return names.get(one["type"], one["type"]) + _bounds(one)
+    return str(names.get(one["type"], one["type"])) + _bounds(one)
 
 
 def _bounds(one: Schema) -> str:
@@ -136,7 +132,7 @@ def _bounds(one: Schema) -> str:
     return f" ({', '.join(said)})" if said else ""
 
 
-def _default(name: str, field: str, shape: Schema) -> str:
+def _default(field: str, shape: Schema) -> str:
     if field in shape.get("required", ()):
         return "required"
     value = shape["properties"][field].get("default")
