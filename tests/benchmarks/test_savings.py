@@ -4,9 +4,13 @@ import numpy as np
 import pytest
 
 from benchmarks import savings, without_learning
-from benchmarks.held_out.play import play
+from benchmarks.held_out.play import Played, play
 from benchmarks.held_out.rules import Static
 from benchmarks.without_learning import CPU, EPISODES, world
+
+
+def always(name: str, seed: int, level: float) -> Played:
+    return play(world(name, seed), lambda _: Static(np.array([level])), EPISODES, seed)
 
 
 @pytest.mark.parametrize("name", without_learning.PARTS)
@@ -17,7 +21,7 @@ def test_the_best_fixed_allocation_is_the_cheapest_of_those_that_miss_least(name
         (level,) = set(best.allocations.flat)
         assert savings.met(best).mean() == savings.met(largest).mean() == 1
         assert best.money.mean() < largest.money.mean()
-        below = play(world(name, seed), lambda _, level=level: Static(np.array([level - 4.0])), EPISODES, seed)
+        below = always(name, seed, level - CPU.step)
         assert savings.met(below).mean() < 1 or below.money.mean() > best.money.mean()
 
 
