@@ -25,7 +25,7 @@ from app import queue
 from app.charts.text import use_currency
 from app.dashboard import api_docs
 from app.dashboard import endpoints as dashboard
-from app.dashboard.rendering import error_page
+from app.dashboard.rendering import ENVIRONMENT, error_page
 from app.database.engine import Database
 from app.decisions.service import CompiledWorkloads, StateDecisions
 from app.http import health, problems
@@ -162,6 +162,7 @@ def create_app(settings: Settings | None = None, database: Database | None = Non
     database = database or Database(settings.database_url, settings)
     queue.use(settings)
     use_currency(settings.currency)
+    ENVIRONMENT.globals["documentation"] = settings.documentation_url
     app = Application(
         title="Steward",
         version="0.1.0",

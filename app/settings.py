@@ -135,6 +135,7 @@ class Settings(BaseSettings):
         max_length=8,
         description="Currency of all prices, shown with every cost: a sign (`€`) or a code (`EUR`).",
     )
+    documentation_url: str = Field("", pattern=r"^(https?://\S+)?$", description="Linked from the dashboard, if set.")
 
     retention_iterations_days: Days | None = Field(
         None, description="Days after which iterations of ended runs are deleted."

@@ -33,6 +33,7 @@ BENCHMARKS = (
     "few_samples",
     "earlier_workloads",
     "without_learning",
+    "savings",
     "contingencies",
     "iterative_agents",
     "planted_judgings",

@@ -14,7 +14,7 @@ import os
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
 from typing import Any
 
@@ -149,11 +149,11 @@ class _Next:
         return Advice(np.concatenate([one.allocation for one in taken]))
 
 
-def _commands(name: str) -> tuple[list[Played], list[Played], list[Played], list[Played]]:
-    """Return what runs came to without ``--learn``, with it, and the next ones of both."""
+def commands(name: str, seeds: Iterable[int]) -> tuple[list[Played], list[Played], list[Played], list[Played]]:
+    """Return what runs in worlds of ``seeds`` came to without ``--learn``, with it, and the next ones of both."""
     course = [one[CPU.name] for one in islice(filling([CPU]), MEASURED // LENGTH) for _ in range(LENGTH)]
     found: tuple[list[Played], ...] = ([], [], [], [])
-    for seed in SEEDS:
+    for seed in seeds:
         planted_world, engines = world(name, seed), list[_Taking]()
 
         def learn(reports: list[Report], engines: list[_Taking] = engines, at: World = planted_world) -> list[_Taking]:
@@ -170,7 +170,7 @@ def _commands(name: str) -> tuple[list[Played], list[Played], list[Played], list
 
 
 def _rows(name: str) -> list[Row]:
-    without, learning, next_without, learned = _commands(name)
+    without, learning, next_without, learned = commands(name, SEEDS)
     pairs = {"the run that measures included": (without, learning), "the next run": (next_without, learned)}
     return [row for what, (ours, peer) in pairs.items() for row in _compared(f"{name} iterations, {what}", ours, peer)]
 

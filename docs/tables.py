@@ -1,5 +1,7 @@
-"""Writes the tables of documents that follow from code: settings, and access. A test tells when one is stale."""
+"""Writes what follows from code in documents: settings, access, specs. A test tells when one is stale."""
 
+import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -8,6 +10,8 @@ from app.keys.access import TABLE, need
 from app.settings import Settings
 
 ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "docs/making"))
+from spec_reference import reference  # noqa: E402 (scripts of the documentation are no package)
 
 
 def settings_table() -> str:
@@ -32,9 +36,15 @@ def access_table() -> str:
     return "\n".join(lines)
 
 
+def specs() -> str:
+    """Fields of each kind's spec, with an example."""
+    return reference(json.loads((ROOT / "openapi.json").read_text()))
+
+
 TABLES: dict[str, tuple[str, Callable[[], str]]] = {
     "docs/reference/settings.md": ("settings", settings_table),
-    "docs/how-to/security.md": ("access", access_table),
+    "docs/reference/access.md": ("access", access_table),
+    "docs/reference/spec.md": ("spec", specs),
 }
 """By document: the name that its markers give the table, and what it is."""
 

@@ -110,7 +110,7 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     made.filters |= {one.__name__: one for one in (moment, when, duration, cell, plain)}
-    made.globals |= {"asset": address, "themes": THEMES, "MOST_PARTS": MOST_PARTS}
+    made.globals |= {"asset": address, "themes": THEMES, "MOST_PARTS": MOST_PARTS, "documentation": ""}
     return made
 
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 from importlib.resources import files as resources
 from pathlib import Path
-from typing import Any
 
+import cli_reference
 import fastapi_offline
-import typer
 from http_reference import page as schema_page
 from http_reference import reference
 from mkdocs.config.defaults import MkDocsConfig
@@ -16,13 +15,18 @@ from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 from repository_links import HOME, ROOT, beyond, moved, of_site, source
-from typer.cli import get_docs_for_click
-from typer.core import TyperGroup
-
-from app.cli.main import cli
 
 WIDGETS = ("swagger-ui.css", "swagger-ui-bundle.js")
 ALWAYS = [HOME, ROOT / "CHANGELOG.md", ROOT / "CONTRIBUTING.md"]
+
+
+def on_config(config: MkDocsConfig) -> MkDocsConfig:
+    """Have the navigation list the pages of the command line, one for each group of commands."""
+    (listed,) = (entry["Reference"] for entry in config.nav or [] if "Reference" in entry)
+    (place,) = (entry for entry in listed if isinstance(entry, dict) and "Command line" in entry)
+    named = [{f"steward {name}": cli_reference.page(name)} for name in cli_reference.groups()]
+    place["Command line"] = [{"All commands": cli_reference.MAIN}, *named]
+    return config
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
@@ -31,7 +35,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     for name, text in {
         "reference/http.md": reference(schema),
         "reference/schema.html": schema_page(schema),
-        "reference/cli.md": _commands(),
+        **cli_reference.pages(),
     }.items():
         files.append(File.generated(config, name, content=text))
     for name in WIDGETS:
@@ -55,20 +59,3 @@ def _outside(files: Files) -> list[Path]:
         return list(dict.fromkeys([*beyond([*pages, *ALWAYS]), *ALWAYS, ROOT / "openapi.json"]))
     except ValueError as error:
         raise PluginError(str(error)) from error
-
-
-def _commands() -> str:
-    command = typer.main.get_command(cli)
-    context = typer.Context(command, info_name="steward")
-    _tell_whole(command, context)
-    return get_docs_for_click(obj=command, ctx=context, name="steward", title="Command line")
-
-
-def _tell_whole(command: Any, context: typer.Context) -> None:
-    """Have lists of commands show the first paragraph of each one's help as a whole; a terminal's are cut off."""
-    if not isinstance(command, TyperGroup):
-        return
-    for name in command.list_commands(context):
-        one: Any = command.get_command(context, name)
-        one.short_help = " ".join((one.help or "").partition("\n\n")[0].split())
-        _tell_whole(one, context)
