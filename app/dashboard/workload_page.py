@@ -148,7 +148,7 @@ def _forecast(found: Forecast, name: str) -> Figure:
         f"Counted in each {every}; expected from the end of what is known on, with a band that holds "
         f"{percent(found.level, 0)} of what comes. By {', '.join(sorted({row.family for row in rows}))}."
     )
-    return forecast(f"What is expected to come: {name}", f"each {every}", came, coming, caption.replace("_", " "))
+    return forecast(f"Arrival forecast: {name}", f"each {every}", came, coming, caption.replace("_", " "))
 
 
 def _similar(database: Database, tenant: str, compiled: Any) -> list[tuple[str, bool]]:

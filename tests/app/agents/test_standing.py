@@ -206,8 +206,8 @@ def test_what_answers_is_said_beside_who_was_not_promoted_and_how_that_compares(
         "return differs by +0.00100 (95 % interval -0.00200 to +0.00400; margin 0.00450)"
     )
     assert client.get(f"{one}/1").json()["instead"] == told
-    assert f"Answers now: {told}" in page(client, f"{NAMES[0]}/agents/1")
-    assert f"Answers now: {told}" in page(client, NAMES[0])
+    assert f"Current policy: {told}" in page(client, f"{NAMES[0]}/agents/1")
+    assert f"Current policy: {told}" in page(client, NAMES[0])
     client.post(f"{other}/2/promote", json={"reason": "it is better by far"})
     instead = client.get(f"{other}/1").json()["instead"]
     assert instead.startswith("agent 2, since 20")
