@@ -90,9 +90,7 @@ def _words(name: object) -> str:
 
 
 def verdict_line(agent: AgentRead) -> str:
-    """An agent's verdict in one sentence: against the policy in use when it was trained, if its figures still hold."""
-    if agent.standing != "current":
-        return f"{invalid_reason(agent)[:1].upper()}{invalid_reason(agent)[1:]}."
+    """An agent's verdict in one sentence, against the policy in use when it was trained; empty if it holds no more."""
     report = figures(agent)
     gained, incumbent = report.get("gain"), report.get("incumbent")
     if not isinstance(gained, Mapping) or "low" not in gained or incumbent is None:
