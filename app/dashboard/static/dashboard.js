@@ -52,6 +52,7 @@ async function level(figure) {
 const AXES = { iteration: "iteration", at: "time", start: "time" }; // fields of x by the axis that they share
 const STEPS = [1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 14400, 21600, 43200, 86400];
 const LEAST_DRAG = 6; // pixels
+const NEAR = 12; // pixels from a point to be meant
 const zooms = {}; // [low, high] by axis, for this page
 const tip = document.createElement("div");
 tip.id = "tip";
@@ -127,17 +128,22 @@ function items(view) {
   return found;
 }
 
-// The nearest data to a place; of curves those at its x, the nearest curve first. Steps hold until the next point.
+// The nearest data to a place: a point that is on no curve, if near; of curves those at its x, the nearest curve first.
+// Steps hold until the next point.
 function nearest(view, x, y) {
   const width = view.width();
   const found = items(view).filter((one) => one.right >= -1 && one.x <= width + 1);
   const boxes = found.filter((one) => one.type === "rect");
+  const lines = found.filter((one) => one.type === "line");
   const away = (low, high, at) => Math.max(low - at, 0, at - high);
   const distance = (one) => Math.hypot(away(one.x, one.right, x), away(one.y, one.bottom, y));
-  const points = found.filter((one) => one.type === "symbol" && distance(one) < 10);
-  if (points.length) return [points.reduce((a, b) => (distance(b) < distance(a) ? b : a))];
+  const nearer = (a, b) => (distance(b) < distance(a) ? b : a);
+  const telling = ({ item }) => JSON.stringify(item.tooltip);
+  const ofCurve = (point) => lines.some((one) => Math.abs(one.x - point.x) < 0.5 && telling(one) === telling(point));
+  const points = found.filter((one) => one.type === "symbol" && distance(one) < NEAR && !ofCurve(one));
+  const point = points.length ? [points.reduce(nearer)] : [];
   const curves = new Map();
-  for (const one of found.filter((each) => each.type === "line")) {
+  for (const one of lines) {
     const held = one.item.interpolate === "step-after";
     if (held && one.x > x + 0.5) continue;
     const key = one.item.stroke;
@@ -146,9 +152,9 @@ function nearest(view, x, y) {
   }
   const near = Math.min(...[...curves.values()].map((one) => Math.abs(one.x - x)));
   const shown = [...curves.values()].filter((one) => one.item.interpolate === "step-after" || Math.abs(one.x - x) <= near + 1);
-  if (shown.length) return shown.sort((a, b) => Math.abs(a.y - y) - Math.abs(b.y - y));
+  if (shown.length) return [...point, ...shown.sort((a, b) => Math.abs(a.y - y) - Math.abs(b.y - y))];
   const rest = boxes.length ? boxes : found;
-  return rest.length ? [rest.reduce((a, b) => (distance(b) < distance(a) ? b : a))] : [];
+  return point.length ? point : rest.length ? [rest.reduce(nearer)] : [];
 }
 
 function duration(seconds) {
@@ -217,7 +223,7 @@ function cursor(figure, x, found) {
   line.style.height = `${view.height()}px`;
   const dot = figure.querySelector(".dot");
   const at = found.find((one) => one.type === "line" || one.type === "symbol");
-  dot.hidden = !at || at.x < 0 || at.x > view.width();
+  dot.hidden = line.hidden || !at || at.x < 0 || at.x > view.width();
   if (!dot.hidden) {
     dot.style.left = `${left + (at.item.interpolate === "step-after" ? x : at.x)}px`;
     dot.style.top = `${top + at.y}px`;
