@@ -88,6 +88,19 @@ def span(field: str, title: str | None = "iteration", **more: Any) -> Json:
     return quantity(field, title, zero=False, scale={"nice": False, **more.pop("scale", {})}, axis=axis, **more)
 
 
+def tips(**titles: str) -> list[Json]:
+    """A Vega-Lite tooltip of fields by name with their titles, which hold units; numbers have four digits."""
+    return [
+        {"field": field, "title": title}
+        | ({"type": "nominal"} if field in TEXTS else {"type": "quantitative", "format": ",.4~r"})
+        for field, title in titles.items()
+    ]
+
+
+TEXTS = {"name", "lane", "part", "at", "range", "expected", "change", "reason", "lasted", "interval", "for"}
+"""Fields of tooltips that are texts."""
+
+
 # Response of a metric to a resource: measurements and a model's predictions.
 
 
@@ -115,16 +128,17 @@ def response(
     ``resource`` and ``metric`` label the axes; ``told``: sentences that explain the marks.
     """
     x = quantity("amount", resource, zero=False, axis={"grid": False})
-    curve = [one._asdict() for one in fitted]
+    curve: list[Json] = [one._asdict() for one in fitted]
     band = {"x": x, "y": quantity("low", metric), "y2": {"field": "high"}}
-    tips = [
-        {"field": "amount", "type": "quantitative", "title": resource, "format": ".4~g"},
-        {"field": "median", "type": "quantitative", "title": metric, "format": ".4~g"},
-    ]
+    for row, one in zip(curve, fitted, strict=True):
+        row["range"] = f"{text.number(one.low)} to {text.number(one.high)}"
+    points = [one._asdict() for one in samples]
+    sampled = {"x": x, "y": quantity("value", metric), "tooltip": tips(amount=resource, value=f"sample, {metric}")}
+    shown = tips(amount=resource, median=f"predicted {metric}", range="interval")
     spec = layer_charts(
         layer("area", "expected", curve, band),
-        layer("point", "sample", [one._asdict() for one in samples], {"x": x, "y": quantity("value", metric)}),
-        layer("line", "fitted", curve, {"x": x, "y": quantity("median", metric), "tooltip": tips}),
+        layer("point", "sample", points, sampled),
+        layer("line", "fitted", curve, {"x": x, "y": quantity("median", metric), "tooltip": shown}),
         height=240,
     )
     rows = [["expected", *one] for one in fitted] or [["measured", *one, None, None] for one in samples]
@@ -139,15 +153,11 @@ def responses(title: str, resource: str, metric: str, fitted: Mapping[str, Seque
     curves = [{"name": name, **one._asdict()} for name, curve in fitted.items() for one in curve]
     x = quantity("amount", resource, zero=False, axis={"grid": False, "tickMinStep": 1})
     colour = {"color": colour_channel("name", list(fitted))}
-    tips = [
-        {"field": "name", "type": "nominal", "title": "of"},
-        {"field": "amount", "type": "quantitative", "title": resource, "format": ".4~g"},
-        {"field": "median", "type": "quantitative", "title": metric, "format": ".4~g"},
-    ]
+    shown = tips(name="of", amount=resource, median=metric)
     spec = layer_charts(
         layer("area", "bands", curves, {"x": x, "y": quantity("low", metric), "y2": {"field": "high"}, **colour}),
         layer(
-            "line", "series", curves, {"x": x, "y": quantity("median", metric), **colour, "tooltip": tips}, point=True
+            "line", "series", curves, {"x": x, "y": quantity("median", metric), **colour, "tooltip": shown}, point=True
         ),
         height=240,
     )
@@ -163,7 +173,18 @@ def doubt(title: str, resource: str, points: Sequence[Sample], best: float | Non
     x = quantity("amount", resource, zero=False, axis={"grid": False})
     rows = [one._asdict() for one in points]
     spec = layer_charts(
-        layer("area", "expected", rows, {"x": x, "y": quantity("value", "spread", axis={"format": "%"})}),
+        layer(
+            "area",
+            "expected",
+            rows,
+            {"x": x, "y": quantity("value", "spread", axis={"format": "%"})}
+            | {
+                "tooltip": [
+                    *tips(amount=resource),
+                    {"field": "value", "type": "quantitative", "format": ".1%", "title": "spread"},
+                ]
+            },
+        ),
         {} if best is None else layer("rule", "reference", [{"amount": best}], {"x": x}),
         height=110,
     )
@@ -227,6 +248,8 @@ def roles(*, dark: bool) -> dict[str, dict[str, Any]]:
         "stress": {"color": "#fab005", "fill": "#fab005", "opacity": 0.15, "strokeOpacity": 0},
         "ground": {"color": line, "fill": line, "opacity": 0.6},
         "cell": {},
+        "change": {"color": other, "fill": paper, "stroke": other, "strokeWidth": 2, "size": 70},
+        "label": {"color": paper, "fill": paper, "fontSize": 9},
         "note": {"color": note, "fill": note, "fontSize": 10},
     }
 
@@ -247,7 +270,7 @@ def steps_map(title: str, resource: str, cells: Sequence[Cell], told: str) -> Fi
 
     ``resource`` labels the amounts; ``told``: sentences that explain the marks.
     """
-    moving = [cell._asdict() for cell in cells if cell.change]
+    moving = [{**cell._asdict(), "by": cell.change} for cell in cells if cell.change]
     every = [cell._asdict() for cell in cells]
     most = max((abs(cell.change) for cell in cells), default=1.0) or 1.0
     x = {"field": "iteration", "type": "ordinal", "title": "iteration", "axis": {"labelOverlap": True, "labelAngle": 0}}
@@ -258,13 +281,14 @@ def steps_map(title: str, resource: str, cells: Sequence[Cell], told: str) -> Fi
         "title": "change",
         "scale": {"domain": [-most, most], "domainMid": 0},
     }
-    tips = [
-        {"field": name, "type": "quantitative", "title": title, "format": ".4~g"}
-        for name, title in (("iteration", "iteration"), ("amount", resource), ("change", "change"))
-    ]
     spec = layer_charts(
         layer("rect", "ground", every, {"x": x, "y": y}),
-        layer("rect", "cell", moving, {"x": x, "y": y, "color": colour, "tooltip": tips}),
+        layer(
+            "rect",
+            "cell",
+            moving,
+            {"x": x, "y": y, "color": colour, "tooltip": tips(iteration="at iteration", amount=resource, by="change")},
+        ),
         height=220,
     )
     return Figure(title, told, spec, ["iteration", resource, "change"], [list(cell) for cell in cells if cell.change])
@@ -303,11 +327,32 @@ def ranking(title: str, axis: str, ranked: Sequence[Ranked], told: str, number: 
     ``axis`` labels the values; ``told``: sentences that explain the marks; ``number``: D3 format of the values.
     """
     rows = [{**one._asdict(), "label": f"{one.name}\u2002{_bar_label(one.value, number)}"} for one in ranked]
+    for row in rows:
+        low, high = row["low"], row["high"]
+        row["interval"] = text.NOTHING if low is None else f"{_bar_label(low, number)} to {_bar_label(high, number)}"
+        row["shown"] = _bar_label(row["value"], number)
+    shown = [
+        {"field": "name", "title": "name"},
+        {"field": "shown", "title": axis},
+        {"field": "interval", "title": "interval"},
+    ]
     y = category("label", None, [row["label"] for row in rows], axis={"labelLimit": 240})
     x = quantity("value", axis, axis={"format": number, "tickCount": 5})
     spec = layer_charts(
-        layer("bar", "bar", [row for row in rows if row["chosen"]], {"x": x, "y": y}, height={"band": 0.6}),
-        layer("bar", "other", [row for row in rows if not row["chosen"]], {"x": x, "y": y}, height={"band": 0.6}),
+        layer(
+            "bar",
+            "bar",
+            [row for row in rows if row["chosen"]],
+            {"x": x, "y": y, "tooltip": shown},
+            height={"band": 0.6},
+        ),
+        layer(
+            "bar",
+            "other",
+            [row for row in rows if not row["chosen"]],
+            {"x": x, "y": y, "tooltip": shown},
+            height={"band": 0.6},
+        ),
         layer(
             "rule",
             "interval",
@@ -337,7 +382,18 @@ def parts_of_bar(title: str, axis: str, bounds: Mapping[str, float], mark: Ranke
     colour = colour_channel("part", [row["part"] for row in rows])
     marked = [] if mark is None else [{"part": mark.name, "low": mark.value}]
     spec = layer_charts(
-        layer("bar", "bar", rows, {"x": x, "x2": {"field": "high"}, "color": colour}, **wide),
+        layer(
+            "bar",
+            "bar",
+            rows,
+            {
+                "x": x,
+                "x2": {"field": "high"},
+                "color": colour,
+                "tooltip": tips(part="part", low=f"{axis} from", high="to"),
+            },
+            **wide,
+        ),
         layer("tick", "interval", marked, {"x": x, "tooltip": {"field": "part"}}, thickness=3),
         height=2 * ROW,
     )
@@ -388,7 +444,13 @@ def learning(
     rows = [one._asdict() for one in learnt]
     text = {"y": y, "x": {"value": 4}, "text": {"field": "name"}}
     spec = layer_charts(
-        layer("line", role, rows, {"x": x, "y": y, **colour}, point={"size": 20}),
+        layer(
+            "line",
+            role,
+            rows,
+            {"x": x, "y": y, **colour, "tooltip": tips(name="of", value="training return")},
+            point={"size": 20},
+        ),
         layer("rule", "other", [rule for rule in rules if rule["name"] not in plans], {"y": y}, strokeDash=DASHES),
         layer("rule", "reference", [rule for rule in rules if rule["name"] in plans], {"y": y}),
         layer("text", "note", rules, text, align="left", dy=-6),

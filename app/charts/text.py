@@ -8,7 +8,9 @@ and times are in UTC.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from datetime import UTC, datetime
+from typing import Literal
 
 NOTHING = "–"
 SHARE = "share"
@@ -133,3 +135,29 @@ def duration(value: float | None) -> str:
 def moment(at: datetime | None) -> str:
     """A time ``at`` in UTC to the second: “2026-01-31 18:05:00 UTC”; empty for None."""
     return "" if at is None else at.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
+Comparison = Literal["better", "tied", "worse", "unclear"]
+
+
+def compared(difference: Mapping[str, float], margin: float) -> Comparison:
+    """How a policy compares with another by its mean difference of return, whose interval is `low` to `high`.
+
+    `tied`: the interval is within ``margin`` of 0 on either side; `better`, `worse`: it is beyond; else `unclear`.
+    """
+    low, high = difference["low"], difference["high"]
+    if low > margin:
+        return "better"
+    if high < -margin:
+        return "worse"
+    return "tied" if low >= -margin and high <= margin else "unclear"
+
+
+def verdict(result: Comparison, policy: str) -> str:
+    """The result of a comparison with a policy as a sentence without its subject."""
+    return {
+        "better": f"Better than {policy}.",
+        "tied": f"Tied with {policy}: nothing to gain here.",
+        "worse": f"Worse than {policy}.",
+        "unclear": f"No significant difference from {policy}: more episodes are needed to tell.",
+    }[result]

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from itertools import pairwise
 from typing import Any, NamedTuple
 
+from app.charts import text
 from app.charts.figures import (
     LIGHT_COLOURS,
     Figure,
@@ -17,6 +18,7 @@ from app.charts.figures import (
     layer_charts,
     quantity,
     span,
+    tips,
 )
 
 # Charts over time in seconds: curves, counts, shares, and Gantt charts.
@@ -26,7 +28,9 @@ Course = Sequence[tuple[float, float]]
 LANE = 14  # pixels
 MOST_NAMES = len(LIGHT_COLOURS)
 """Number of names with a colour of their own; further names share one."""
-OTHERS = "others"
+OTHERS = "Other"
+WIDTH, LETTER = 600, 5.5
+"""Assumed width of a Gantt chart, and of a letter of its labels, in pixels."""
 
 
 class Bar(NamedTuple):
@@ -74,7 +78,7 @@ def courses(title: str, axis: str, series: Mapping[str, Course], told: str, *, s
     ends = [at for course in series.values() for at, _ in course]
     values = [float(value) for course in series.values() for _, value in course]
     y = quantity("value", axis, axis=count_axis(values) if all(value.is_integer() for value in values) else {})
-    encoding = {"x": time(ends), "y": y, "tooltip": _tips("value", axis)}
+    encoding = {"x": time(ends), "y": y, "tooltip": tips(name="of", value=axis)}
     if len(series) > 1:
         encoding["color"] = colour_channel("name", list(series))
     mark: Json = {"interpolate": "step-after"} if steps else {}
@@ -105,7 +109,7 @@ def counts(title: str, axis: str, found: Mapping[str, Course], width: float, tol
         "y": quantity("low", axis, axis=count_axis(row["high"] for row in rows)),
         "y2": {"field": "high"},
         "color": colour_channel("name", list(found)),
-        "tooltip": _tips("count", axis),
+        "tooltip": tips(name="of", count=axis),
     }
     spec = layer_charts(layer("rect", "block", rows, encoding))
     return Figure(title, told, spec, ["of", "seconds", axis], [[r["name"], r["at"], r["count"]] for r in rows])
@@ -132,7 +136,8 @@ def shares(
             high = low + had.get(name, 0.0)
             if high > low and until > at:
                 group = name if name in shown else OTHERS
-                rows.append({"name": name, "group": group, "at": at, "until": until, "low": low, "high": high})
+                times = {"at": at, "until": until, "for": text.duration(until - at)}
+                rows.append({"name": name, "group": group, **times, "low": low, "high": high, "amount": high - low})
             low = high
     encoding = {
         "x": time([at for at, _ in moments]),
@@ -140,7 +145,7 @@ def shares(
         "y": quantity("low", axis),
         "y2": {"field": "high"},
         "color": colour_channel("group", legend),
-        "tooltip": [{"field": "name", "type": "nominal", "title": "of"}, *_tips("high", "up to")[1:]],
+        "tooltip": [*tips(name="job", amount=axis), {"field": "for", "type": "nominal", "title": "unchanged for"}],
     }
     limit = {} if whole is None else layer("rule", "target", [{"whole": whole}], {"y": quantity("whole", axis)})
     spec = layer_charts(layer("rect", "block", rows, encoding), limit)
@@ -169,11 +174,14 @@ def gantt(title: str, bars: Sequence[Bar], told: str) -> Figure:
 
     ``told``: sentences that explain the marks.
     """
-    rows, labels = [], dict[int, str]()
+    rows: list[Json] = []
+    whole = max((bar.end for bar in bars), default=0.0) - min((bar.start for bar in bars), default=0.0)
     for row, bar in _rows(bars):
-        labels.setdefault(row, bar.lane)
-        rows.append(bar._asdict() | {"row": row, "below": row + 1})
-    height = LANE * (max(labels, default=0) + 1)
+        lasted = text.duration(bar.end - bar.start) + (" so far" if bar.open else "")
+        rows.append(bar._asdict() | {"row": row, "below": row + 1, "middle": row + 0.5, "lasted": lasted})
+    height = LANE * (max((row["row"] for row in rows), default=0) + 1)
+    room = WIDTH / LETTER / (whole or 1.0)
+    named = [row for row in rows if (row["end"] - row["start"]) * room > len(row["name"]) + 1]
     y = quantity("row", None, scale={"nice": False, "reverse": True}, axis=None)
     lanes = list(dict.fromkeys(bar.lane for bar in bars))
     encoding = {
@@ -182,15 +190,16 @@ def gantt(title: str, bars: Sequence[Bar], told: str) -> Figure:
         "y": y,
         "y2": {"field": "below"},
         "color": colour_channel("lane", lanes),
-        "opacity": {"condition": {"test": "datum.open", "value": 0.55}, "value": 1},
-        "tooltip": [
-            {"field": "name", "type": "nominal", "title": "task"},
-            *_tips("start", "start"),
-            *_tips("end", "end")[1:],
-        ],
+        "opacity": {"condition": {"test": "datum.open", "value": 0.75}, "value": 1},
+        "tooltip": [*tips(name="task", lane="on", start="start (s)"), *tips(lasted="ran for")],
     }
+    label = {"x": encoding["x"], "y": {**y, "field": "middle"}, "text": {"field": "name"}}
     told += f" All ran on {lanes[0]}." if len(lanes) == 1 else ""
-    spec = layer_charts(layer("rect", "block", rows, encoding), height=max(80, min(height, 420)))
+    spec = layer_charts(
+        layer("rect", "block", rows, encoding),
+        layer("text", "label", named, label, align="left", dx=3, tooltip=None),
+        height=max(80, min(height, 420)),
+    )
     table = [[bar.name, bar.lane, bar.start, None if bar.open else bar.end] for bar in bars]
     return Figure(title, told, spec, ["task", "on", "start", "end"], table)
 
@@ -209,12 +218,9 @@ def _rows(bars: Sequence[Bar]) -> list[tuple[int, Bar]]:
     return found
 
 
-def _tips(field: str, title: str) -> list[Any]:
-    name = {"field": "lane" if field in ("start", "end") else "name", "type": "nominal", "title": "of"}
-    return [name, {"field": field, "type": "quantitative", "title": title, "format": ".4~g"}]
+DASHES = [6, 4]
 
-
-# Charts over iterations: measured and predicted values, allocations, progress towards a target.
+# Charts over iterations: measured and predicted values, allocations, projections to a target.
 
 
 FAR, ROOM = 2.0, 1.5
@@ -248,7 +254,8 @@ def measured(name: str, points: Sequence[Point], band: Sequence[Expected], targe
 
     ``told``: sentences that explain the marks.
     """
-    marks = [point._asdict() for point in points]
+    expected = {one.iteration: one for one in band}
+    marks = [{**point._asdict(), "expected": _range(expected.get(point.iteration))} for point in points]
     # Upper limit of the chart if the band is more than twice as high as all measurements, else None
     most = max([*(one.value for one in points), *([] if target is None else [target])], default=0.0)
     top = ROOM * most if most > 0 and max((one.high for one in band), default=0.0) > FAR * most else None
@@ -262,11 +269,14 @@ def measured(name: str, points: Sequence[Point], band: Sequence[Expected], targe
             clip=top is not None,
         ),
         layer(
-            "line", "measured", marks, {"x": x, "y": y, "tooltip": _timeline_tips("value", name)}, point={"size": 18}
+            "line",
+            "measured",
+            marks,
+            {"x": x, "y": y, "tooltip": tips(iteration="iteration", value=name, expected="expected")},
+            point={"size": 18},
         ),
         rule(target, name),
     )
-    expected = {one.iteration: one for one in band}
     told += "" if top is None else " Where the band leaves the picture, the table tells how far."
     return Figure(
         name, told, spec, ["iteration", "measured", "expected from", "to"], [_row(one, expected) for one in points]
@@ -278,11 +288,8 @@ def _row(point: Point, expected: dict[int, Expected]) -> list[object]:
     return [*point, None if band is None else band.low, None if band is None else band.high]
 
 
-def _timeline_tips(field: str, title: str) -> list[Json]:
-    return [
-        {"field": "iteration", "type": "quantitative", "title": "iteration"},
-        {"field": field, "type": "quantitative", "title": title, "format": ".4~g"},
-    ]
+def _range(band: Expected | None) -> str:
+    return text.NOTHING if band is None else f"{text.number(band.low)} to {text.number(band.high)}"
 
 
 def rule(value: float | None, title: str | None) -> Json:
@@ -290,12 +297,83 @@ def rule(value: float | None, title: str | None) -> Json:
     return {} if value is None else layer("rule", "target", [{"target": value}], {"y": quantity("target", title)})
 
 
-def progress(title: str, axis: str, series: Sequence[Series], target: float | None, told: str) -> Figure:
-    """Line chart of cumulative values by iteration, with their target (None: no target).
+class Ahead(NamedTuple):
+    """Projected cumulative value after an iteration: its median, and the bounds of its interval."""
 
-    ``axis`` labels the values; ``told``: sentences that explain the marks.
+    iteration: int
+    median: float
+    low: float
+    high: float
+
+
+class Change(NamedTuple):
+    """A change of the allocation before an iteration: the cumulative value then, the change and its reason in words."""
+
+    iteration: int
+    value: float
+    change: str
+    reason: str
+
+
+def projected(
+    title: str,
+    axis: tuple[str, float],
+    points: Sequence[Point],
+    ahead: Sequence[Ahead],
+    changes: Sequence[Change],
+    target: float | None,
+    told: str,
+) -> Figure:
+    """Chart of a cumulative value by iteration: measured, then projected with a band, with its target and the changes
+    of the allocation.
+
+    Args:
+        title: heading.
+        axis: label of the values, and the size of its unit in that of the values.
+        points: measured values.
+        ahead: projection from the last measured value on; empty: none.
+        changes: changes of the allocation to mark.
+        target: target of the value at the end; None: none.
+        told: sentences that explain the marks.
     """
-    return _lines(title, axis, series, told, rule(target, axis))
+    label, size = axis
+    past = [{"iteration": one.iteration, "value": one.value / size} for one in points]
+    future = [{"iteration": one.iteration, **{k: v / size for k, v in one._asdict().items() if k != "iteration"}}
+              for one in ahead]  # fmt: skip
+    for row in future:
+        row["range"] = f"{text.number(row['low'])} to {text.number(row['high'])}"
+    marks = [{**one._asdict(), "value": one.value / size} for one in changes]
+    x, y = span("iteration"), quantity("value", label)
+    spec = layer_charts(
+        layer("area", "awaited", future, {"x": x, "y": quantity("low", label), "y2": {"field": "high"}}),
+        layer("line", "measured", past, {"x": x, "y": y, "tooltip": tips(iteration="iteration", value=label)}),
+        layer(
+            "line",
+            "decided",
+            future,
+            {"x": x, "y": quantity("median", label)}
+            | {"tooltip": tips(iteration="iteration", median=f"projected {label}", range="interval")},
+            strokeDash=DASHES,
+        ),
+        rule(None if target is None else target / size, label),
+        layer(
+            "point",
+            "change",
+            marks,
+            {"x": x, "y": y, "tooltip": tips(iteration="iteration", change="allocation", reason="reason")},
+        ),
+        height=260,
+    )
+    rows: list[Sequence[Any]] = [["measured", row["iteration"], row["value"], None, None, ""] for row in past]
+    rows += [["projected", row["iteration"], row["median"], row["low"], row["high"], ""] for row in future]
+    rows += [["change", one["iteration"], one["value"], None, None, one["change"]] for one in marks]
+    return Figure(title, told, spec, ["what", "iteration", label, "from", "to", "allocation"], rows)
+
+
+def scaled(unit: str, most: float) -> tuple[str, float]:
+    """Unit in which values of up to ``most`` are drawn, and its size: seconds become minutes or hours if many."""
+    sizes = (("h", 3_600.0), ("min", 60.0)) if unit == "s" else ()
+    return next(((name, size) for name, size in sizes if most >= 5 * size), (unit, 1.0))
 
 
 def allocated(title: str, axis: str, series: Sequence[Series], told: str) -> Figure:
@@ -335,7 +413,7 @@ def comparison_chart(
 def _lines(title: str, axis: str, series: Sequence[Series], told: str, over: Json, **mark: str) -> Figure:
     names = [one.name for one in series]
     rows = [{"name": one.name, "iteration": at, "value": value} for one in series for at, value in one.points]
-    encoding = {"x": span("iteration"), "y": quantity("value", axis), "tooltip": _timeline_tips("value", axis)}
+    encoding = {"x": span("iteration"), "y": quantity("value", axis), "tooltip": tips(name="of", value=axis)}
     if len(names) > 1:
         encoding["color"] = colour_channel("name", names)
     role = "series" if len(names) > 1 else "decided" if mark else "measured"
@@ -369,7 +447,10 @@ def forecast(title: str, axis: str, came: Sequence[Came], coming: Sequence[Comin
     ``axis`` labels the counts; ``told``: sentences that explain the marks.
     """
     before = [{"at": _moment(one.at), "count": one.number} for one in came]
-    after = [{**one._asdict(), "at": _moment(one.at)} for one in coming]
+    after = [
+        {**one._asdict(), "at": _moment(one.at), "range": f"{text.number(one.low)} to {text.number(one.high)}"}
+        for one in coming
+    ]
     x = {"field": "at", "type": "temporal", "title": "UTC", "axis": AXIS, "scale": {"type": "utc"}}
     ticks = count_axis([*(one.number for one in came), *(one.high for one in coming)])
     spec = layer_charts(
@@ -377,18 +458,22 @@ def forecast(title: str, axis: str, came: Sequence[Came], coming: Sequence[Comin
             "line",
             "measured",
             before,
-            {"x": x, "y": quantity("count", axis, axis=ticks), "tooltip": _ahead_tips("count", "came")},
+            {"x": x, "y": quantity("count", axis, axis=ticks), "tooltip": tips(at="from", count=f"{axis} observed")},
         ),
         layer("area", "awaited", after, {"x": x, "y": quantity("low", axis, axis=ticks), "y2": {"field": "high"}}),
         layer(
             "line",
             "decided",
             after,
-            {"x": x, "y": quantity("mean", axis, axis=ticks), "tooltip": _ahead_tips("mean", "expected")},
+            {
+                "x": x,
+                "y": quantity("mean", axis, axis=ticks),
+                "tooltip": tips(at="from", mean=f"{axis} expected", range="interval"),
+            },
             point={"size": 18},
         ),
     )
-    rows = [["came", row["at"], row["count"], None, None] for row in before[-TABLE:]]
+    rows = [["observed", row["at"], row["count"], None, None] for row in before[-TABLE:]]
     rows += [["expected", row["at"], row["mean"], row["low"], row["high"]] for row in after]
     return Figure(title, told, spec, ["what", "from (UTC)", axis, "from", "to"], rows)
 
@@ -401,10 +486,3 @@ TABLE = 24
 
 def _moment(at: float) -> str:
     return f"{datetime.fromtimestamp(at, UTC):%Y-%m-%dT%H:%M:%S}Z"
-
-
-def _ahead_tips(field: str, title: str) -> list[Json]:
-    return [
-        {"field": "at", "type": "nominal", "title": "from"},
-        {"field": field, "type": "quantitative", "title": title, "format": ".4~g"},
-    ]

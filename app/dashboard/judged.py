@@ -12,7 +12,7 @@ from app.agents.evidence import JUDGE, OUTDATED, RETRAIN, judge_of
 from app.agents.repository import AGENTS
 from app.agents.schemas import AgentRead
 from app.charts.figures import Figure, Ranked, parts_of_bar, ranking
-from app.charts.text import amount, moment, number, percent
+from app.charts.text import amount, compared, moment, number, percent, verdict
 from app.dashboard import lists
 from app.dashboard.lists import CompiledOf
 from app.dashboard.rendering import cell
@@ -72,13 +72,13 @@ def facts(agent: AgentRead, judged: str) -> list[Fact]:
         found.append(Fact("return", cell(own["mean"]), _interval(own)))
     if isinstance(gained, Mapping):
         found.append(
-            Fact(f"over {_words(report.get('incumbent'))}", number(gained["mean"], signed=True), _interval(gained))
+            Fact(f"gain over {_words(report.get('incumbent'))}", number(gained["mean"], signed=True), _interval(gained))
         )
     if gap is not None:
-        found.append(Fact("below the optimum", percent(gap)))
-    unjudged = invalid_reason(agent) or "no evaluation has judged it"
-    found.append(Fact("class", judged or "–", "" if judged else unjudged))
-    return [*found, Fact("model", str(agent.model_version or "–"), "the domain model of its training")]
+        found.append(Fact("gap to the optimum", percent(gap)))
+    unjudged = invalid_reason(agent) or "not evaluated yet"
+    found.append(Fact("robustness level", judged or "–", "" if judged else unjudged))
+    return [*found, Fact("model", str(agent.model_version or "–"), "used in training")]
 
 
 def _interval(found: Mapping[str, Any]) -> str:
@@ -86,7 +86,19 @@ def _interval(found: Mapping[str, Any]) -> str:
 
 
 def _words(name: object) -> str:
-    return str(name or "what answered").replace("_", " ")
+    return str(name or "current policy").replace("_", " ")
+
+
+def verdict_line(agent: AgentRead) -> str:
+    """An agent's verdict in one sentence, against the policy in use when it was trained; empty if it holds no more."""
+    report = figures(agent)
+    gained, incumbent = report.get("gain"), report.get("incumbent")
+    if not isinstance(gained, Mapping) or "low" not in gained or incumbent is None:
+        return ""
+    rules = report.get("heuristics") or {}
+    best = rules.get(report.get("best_heuristic"), gained)
+    policy = f"the built-in policy ({_words(incumbent)})" if incumbent in rules else f"the {_words(incumbent)}"
+    return verdict(compared(gained, float(report.get("equivalence_margin", 0.0)) * abs(best["mean"])), policy)
 
 
 def outcomes(report: Mapping[str, Any]) -> Outcomes | None:
@@ -111,8 +123,8 @@ def ranking_figure(agent: AgentRead) -> Figure | None:
     if isinstance(optimum, Mapping):
         found.append(_ranked_entry("optimum", optimum))
     found.sort(key=lambda one: -one.value)
-    caption = "Mean return in the simulator, nearer to 0 is better; lines: 95 % intervals. Coloured: the agent."
-    return ranking(f"Agent {agent.version} beside what it is compared with", "return", found, caption)
+    caption = "Mean return in the simulator, closer to 0 is better; lines: 95 % intervals. Coloured: the agent."
+    return ranking(f"Agent {agent.version} vs. baselines", "return", found, caption)
 
 
 TUNED, LAW = "tuned_rule", "each run's law"  # of reports that don't name the tuned rule, nor what is knowable
@@ -134,7 +146,7 @@ def headroom_figure(agent: AgentRead) -> Figure | None:
     played = room["agent"]["mean"] if "agent" in room else tuned + ahead
     mark = Ranked(f"agent {agent.version}", played, chosen=True)
     caption = f"{room['text'][0].upper()}{room['text'][1:]}. The line across the bar is the agent."
-    return parts_of_bar("What there is to gain", "return", bounds, mark, caption)
+    return parts_of_bar("Headroom", "return", bounds, mark, caption)
 
 
 def _ranked_entry(name: str, value: Mapping[str, float], *, chosen: bool = False) -> Ranked:
@@ -151,13 +163,14 @@ JUDGED = 50
 class AgentPage(NamedTuple):
     """Content of an agent's page.
 
-    ``why``: its verdict; ``holds``: whether its report's figures still hold; ``does``, ``now``: charts of its decisions
-    and of those that the present policy makes.
+    ``verdict``: its verdict in one sentence; ``why``: that of its training at length; ``holds``: whether its report's
+    figures still hold; ``does``, ``now``: charts of its decisions and of those that the present policy makes.
     """
 
     workload: WorkloadListed
     agent: AgentRead
     status: str
+    verdict: str
     why: str
     facts: Sequence[Fact]
     outcomes: Outcomes | None
@@ -185,18 +198,19 @@ def page(database: Database, tenant: str, name: str, version: int, compiled_of: 
     views, compiled = lists.views(row.kind), lists.compiled_or_none(compiled_of, row.name)
     now, does, problems = list[Any](), list[Any](), list[str]()
     if views is not None and compiled is not None:
-        now, no_now = lists.view_or_problem("what answers", lambda: views.policy(compiled))
+        now, no_now = lists.view_or_problem("the current policy", lambda: views.policy(compiled))
         problems += [no_now] if no_now else []
     if views is not None and now and stored is not None and not agent.champion:
         data = stored.artifact
         does, no_does = lists.view_or_problem(
-            "what it does", lambda: views.policy(_answering(row.kind, compiled, version, data))
+            "recommended changes", lambda: views.policy(_answering(row.kind, compiled, version, data))
         )
         problems += [no_does] if no_does else []
     return AgentPage(
         workload,
         agent,
         status(agent),
+        verdict_line(agent),
         str(agent.report.get("reason", "")),
         list(facts(agent, level(read, agent))),
         outcomes(agent.report),

@@ -88,7 +88,8 @@ def run_with_reports(session: Session, loaded: LoadedRun) -> RunHistory:
     chosen, every = numbers(run.next_iteration, MOST_STEPS if kind is None else kind.most)
     found = repository.iterations(session, run.id, chosen)
     steps = [Step(row.iteration, row.report, row.decision, row.reported_at) for row in found]
-    return RunHistory(run.start, run.decision, state(loaded.kind, run.state_vector), run.next_iteration, steps, every)
+    now, live = state(loaded.kind, run.state_vector), run.state == "running"
+    return RunHistory(run.start, run.decision, now, run.next_iteration, steps, every, live)
 
 
 def state(kind: str, stored: Any) -> Any:

@@ -14,7 +14,7 @@ from app.dashboard import lists, repository
 from app.dashboard.lists import CompiledOf
 from app.database.engine import Database
 from app.kinds.contract.savings import Estimate, Savings
-from app.kinds.contract.views import Alternative, Fact, Hindsight
+from app.kinds.contract.views import Alternative, Fact, Hindsight, Table
 from app.kinds.registry import KINDS, read_decision, read_or_raw
 from app.runs.outcomes import Staleness
 from app.runs.repository import LoadedRun
@@ -48,6 +48,7 @@ class RunPage(NamedTuple):
     kind: str
     facts: Sequence[Fact]
     figures: Sequence[Figure]
+    tables: Sequence[Table]
     alternatives: Sequence[Alternative]
     decisions: Sequence[DecisionLine]
     older: int | None
@@ -66,6 +67,7 @@ def page(database: Database, tenant: str, run: str, compiled_of: CompiledOf, rul
         lines, older = decisions(session, loaded, None)
     facts: list[Any] = [Fact("reports", f"{loaded.run.next_iteration:,}")]
     figures: list[Any] = []
+    tables: list[Any] = []
     others: list[Any] = []
     problems: list[str] = []
     compiled = lists.compiled_or_none(compiled_of, loaded.workload)
@@ -73,10 +75,11 @@ def page(database: Database, tenant: str, run: str, compiled_of: CompiledOf, rul
         facts, no_facts = lists.view_or_problem("how it stands", lambda: views.facts(compiled, given))
         figures, no_figures = lists.view_or_problem("its charts", lambda: views.run(compiled, given))
         others, no_others = lists.view_or_problem("other policies", lambda: views.alternatives(compiled, given))
-        problems = [problem for problem in (no_facts, no_figures, no_others) if problem]
+        tables, no_tables = lists.view_or_problem("its tables", lambda: views.tables(compiled, given))
+        problems = [problem for problem in (no_facts, no_figures, no_tables, no_others) if problem]
     run_read = read_listed(loaded)
     facts = [*facts, *(saved(run_read.savings) if run_read.savings is not None else ())]
-    return RunPage(run_read, loaded.kind, facts, figures, others, lines, older, problems)
+    return RunPage(run_read, loaded.kind, facts, figures, tables, others, lines, older, problems)
 
 
 def saved(found: Savings) -> list[Fact]:
@@ -109,7 +112,7 @@ def hindsight(database: Database, tenant: str, run: str, compiled_of: CompiledOf
         given = lists.run_with_reports(session, loaded)
     views, compiled = lists.views(loaded.kind), lists.compiled_or_none(compiled_of, loaded.workload)
     if views is None or compiled is None:
-        return Hindsight([], "It can't be told: the workload can't be read, or its kind shows nothing of runs.")
+        return Hindsight([], "Not available: the workload can't be read, or its kind has no charts of runs.")
     found, problem = lists.view_or_problem("other policies", lambda: [views.hindsight(compiled, given)])
     return Hindsight([], problem) if problem else found[0]
 

@@ -12,7 +12,7 @@ from app.charts.figures import Figure
 from app.charts.text import duration, percent
 from app.charts.timeline import Came, Coming, forecast
 from app.dashboard import lists, repository
-from app.dashboard.judged import figures, invalid_reason, level, ranking_figure, status
+from app.dashboard.judged import figures, invalid_reason, level, ranking_figure, status, verdict_line
 from app.dashboard.lists import CompiledOf, JobTable, job_table, of_jobs, of_runs
 from app.database.engine import Database
 from app.database.tables import Workload
@@ -43,7 +43,8 @@ class AgentLine(NamedTuple):
         status: its present or former championship.
         invalid_reason: why its verdict does not hold; empty if it holds.
         mean: mean return in its report; None if its figures don't hold.
-        level: its class by the newest valid evaluation.
+        level: its robustness level by the newest valid evaluation.
+        verdict: its verdict in one sentence; empty if it holds no more.
         reason: its verdict at the end of its training.
     """
 
@@ -54,6 +55,7 @@ class AgentLine(NamedTuple):
     invalid_reason: str
     mean: float | None
     level: str
+    verdict: str
     reason: str
     created_at: datetime
 
@@ -148,7 +150,7 @@ def _forecast(found: Forecast, name: str) -> Figure:
         f"Counted in each {every}; expected from the end of what is known on, with a band that holds "
         f"{percent(found.level, 0)} of what comes. By {', '.join(sorted({row.family for row in rows}))}."
     )
-    return forecast(f"What is expected to come: {name}", f"each {every}", came, coming, caption.replace("_", " "))
+    return forecast(f"Arrival forecast: {name}", f"each {every}", came, coming, caption.replace("_", " "))
 
 
 def _similar(database: Database, tenant: str, compiled: Any) -> list[tuple[str, bool]]:
@@ -182,4 +184,4 @@ def agent_line(agent: AgentRead, judged: str) -> AgentLine:
     """An agent in a list; ``judged`` is its class."""
     mean = figures(agent).get("return", {}).get("mean")
     made = agent.version, agent.algorithm, agent.champion, status(agent), invalid_reason(agent)
-    return AgentLine(*made, mean, judged, str(agent.report.get("reason", "")), agent.created_at)
+    return AgentLine(*made, mean, judged, verdict_line(agent), str(agent.report.get("reason", "")), agent.created_at)

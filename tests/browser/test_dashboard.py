@@ -7,12 +7,22 @@ from contextlib import contextmanager
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, ConsoleMessage, Page, expect
+from playwright.sync_api import Browser, ConsoleMessage, Locator, Page, expect
 
 from tests.browser.conftest import Site
 
 pytestmark = pytest.mark.xdist_group("browser")
 WIDER = "document.documentElement.scrollWidth > document.documentElement.clientWidth"
+UNDER = """() => [...document.querySelectorAll("#live .cursor")].map((line) => {
+  const ticks = [...line.closest("figure").querySelectorAll(".role-axis-label text")].slice(0, 99)
+    .map((one) => [Number(one.textContent), one.getBoundingClientRect()])
+    .filter(([value, box], at, all) => Math.abs(box.top - all[0][1].top) < 2);
+  const middle = ([, box]) => box.left + box.width / 2;
+  const [first, second] = [ticks[1], ticks[2]]; // the first one is moved into the picture
+  const each = (middle(second) - middle(first)) / (second[0] - first[0]);
+  return Math.round(first[0] + (line.getBoundingClientRect().left - middle(first)) / each);
+})"""
+"""The iterations on which the cursors of all charts stand, by the labels of their axes."""
 PATIENCE = 60_000  # milliseconds, on a slow machine
 expect.set_options(timeout=PATIENCE)
 
@@ -84,7 +94,111 @@ def test_a_run_is_seen_to_go_on(browser: Browser, site: Site) -> None:
         drawn(page)
         assert page.locator("#live .plot svg").count() == 3
         page.locator("#hindsight").scroll_into_view_if_needed()
-        expect(page.get_by_text("gpus by other policies", exact=True)).to_be_visible()
+        expect(page.get_by_text("gpus by policy", exact=True)).to_be_visible()
+
+
+def at(page: Page, plot: int, across: float, down: float = 0.5) -> tuple[float, float]:
+    """A place in one of a page's plots, by shares of its width and height."""
+    found = page.locator("#live .plot").nth(plot)
+    found.scroll_into_view_if_needed()
+    box = found.bounding_box()
+    assert box is not None
+    return box["x"] + across * box["width"], box["y"] + down * box["height"]
+
+
+def end_of(line: Locator) -> float:
+    """Where a curve ends, in pixels of its plot."""
+    return float((line.get_attribute("d") or "").rpartition("L")[2].split(",")[0])
+
+
+def settled(page: Page, run: str) -> None:
+    """Open a run's page, and wait until what its first event swaps is drawn."""
+    with page.expect_response(lambda answer: "part=true" in answer.url):
+        page.goto(f"/ui/runs/{run}")
+    drawn(page)
+    page.wait_for_timeout(500)
+    drawn(page)
+
+
+def test_a_chart_answers_wherever_the_pointer_is_and_its_neighbours_follow(browser: Browser, site: Site) -> None:
+    with opened(browser, site) as page:
+        settled(page, site.run)
+        tip = page.locator("#tip")
+        for plot, across in enumerate((0.2, 0.5, 0.5)):  # elapsed, measured, allocated: far from any mark
+            page.mouse.move(*at(page, plot, across, 0.8))
+            expect(tip).to_be_visible()
+            expect(tip).to_contain_text("iteration 1")  # 10 to 19
+            expect(page.locator(".cursor:visible")).to_have_count(3)
+            there = page.locator("#tip strong").inner_text().split(" · ")[0].removeprefix("iteration ")
+            assert page.evaluate(UNDER) == [int(there)] * 3
+        expect(tip).to_contain_text("gpus")
+        page.mouse.move(*at(page, 1, 0.5))
+        expect(tip).to_contain_text("iteration seconds (s)")
+        page.mouse.move(5, 5)
+        expect(tip).to_be_hidden()
+        expect(page.locator(".cursor:visible")).to_have_count(0)
+
+
+def test_a_change_of_the_allocation_tells_its_reason(browser: Browser, site: Site) -> None:
+    with opened(browser, site) as page:
+        run = site.api.post("/runs", json={"workload": site.workload}).raise_for_status().json()["id"]
+        for number, gpus in enumerate((2, 2, 2, 6, 6, 6)):
+            body = {"allocation": {"gpus": gpus}, "metrics": {"iteration_seconds": 30.0}}
+            site.api.put(f"/runs/{run}/iterations/{number}", json=body).raise_for_status()
+        settled(page, run)
+        mark = page.locator("#live .plot").first.locator("g.mark-symbol path").last
+        box = mark.bounding_box()
+        assert box is not None
+        page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+        expect(page.locator("#tip")).to_contain_text("2 → 6 gpus")
+        expect(page.locator("#tip")).to_contain_text("reason")
+
+
+def test_a_drag_zooms_all_charts_of_an_axis_and_a_double_click_resets_them(browser: Browser, site: Site) -> None:
+    with opened(browser, site) as page:
+        settled(page, site.run)
+        line = page.locator("#live .plot").nth(1).locator("g.mark-line path").first  # drawn beyond the plot when zoomed
+        whole = end_of(line)
+        page.mouse.move(*at(page, 0, 0.1))
+        page.mouse.down()
+        page.mouse.move(*at(page, 0, 0.2), steps=4)
+        expect(page.locator(".drag:visible")).to_have_count(1)
+        page.mouse.up()
+        expect(page.locator("[data-zoomed=true]")).to_have_count(3)
+        assert end_of(line) > 2 * whole
+        page.locator("[data-theme-switch]").click()  # drawn anew, it stays
+        expect(page.locator("[data-whole]:visible")).to_have_count(3)
+        page.mouse.dblclick(*at(page, 1, 0.5))
+        expect(page.locator("[data-zoomed=true]")).to_have_count(0)
+        assert end_of(line) == pytest.approx(whole, abs=9)
+        page.mouse.move(*at(page, 2, 0.4))
+        page.mouse.down()
+        page.mouse.move(*at(page, 2, 0.8), steps=4)
+        page.mouse.up()
+        page.get_by_role("button", name="Reset zoom").first.click()
+        expect(page.locator("[data-whole]:visible")).to_have_count(0)
+
+
+def test_a_finger_sees_what_a_pointer_sees(browser: Browser, site: Site) -> None:
+    context = browser.new_context(base_url=site.url, viewport={"width": 320, "height": 700}, has_touch=True)
+    page = context.new_page()
+    settled(page, site.run)
+    page.touchscreen.tap(*at(page, 1, 0.6))
+    expect(page.locator("#tip")).to_contain_text("iteration seconds (s)")
+    box = page.locator("#tip").bounding_box()
+    assert box is not None
+    assert 0 <= box["x"] <= box["x"] + box["width"] <= 320
+    assert not page.evaluate(WIDER)
+    context.close()
+
+
+def test_every_chart_of_every_kind_answers(browser: Browser, site: Site) -> None:
+    with opened(browser, site) as page:
+        for run in site.others:
+            settled(page, run)
+            for plot in range(page.locator("#live .plot").count()):
+                page.mouse.move(*at(page, plot, 0.6, 0.4))
+                expect(page.locator("#tip")).to_be_visible()
 
 
 def test_the_keyboard_and_the_switch_of_themes_will_do(browser: Browser, site: Site) -> None:

@@ -413,6 +413,10 @@ class TestViews:
             assert bool(figures) == bool(reports)
             self.check(figures)
             assert all(one.policy and one.allocation for one in kind.views.alternatives(on, shown))
+            for table in kind.views.tables(on, shown):
+                assert table.rows
+                assert {len(row) for row in table.rows} == {len(table.columns)}
+            assert kind.views.tables(on, shown._replace(live=False)) == []
             before = kind.views.hindsight(on, shown)
             assert before.explanation.endswith(".")
             self.check(before.figures)

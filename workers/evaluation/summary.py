@@ -429,11 +429,11 @@ def _class(verdicts: Mapping[Level, Verdict]) -> Level | None:
 def _verdict_text(name: str, reached: Level | None, verdicts: Mapping[Level, Verdict]) -> str:
     stopped = next((level for level in CLASSES if not verdicts[level].passed), None)
     if reached is None:
-        return f"{name} is of no class: {verdicts[Level.FIXED].reason}."
+        return f"{name} reaches no robustness level: {verdicts[Level.FIXED].reason}."
     if stopped is None:
-        return f"{name} is of class {reached.label}, the highest: {verdicts[reached].reason}."
+        return f"{name} reaches robustness level {reached.label}, the highest: {verdicts[reached].reason}."
     title = TITLES[stopped][0]
     return (
-        f"{name} is of class {reached.label} ({TITLES[reached][0]}): {verdicts[reached].reason}. "
-        f"It goes no further than that because of {stopped.label} ({title}): {verdicts[stopped].reason}."
+        f"{name} reaches robustness level {reached.label} ({TITLES[reached][0]}): {verdicts[reached].reason}. "
+        f"Level {stopped.label} ({title}) is not reached: {verdicts[stopped].reason}."
     )

@@ -2,7 +2,7 @@
 const themes = JSON.parse(document.getElementById("themes").textContent);
 const charts = document.querySelector("script[data-charts]").dataset.charts;
 const preferred = window.matchMedia("(prefers-color-scheme: dark)");
-const views = new WeakMap(); // of charts that may become higher
+const charted = new WeakMap(); // by figure: its view, the axis that it shares, its ticks, whether it may become higher
 let vega;
 
 function theme() {
@@ -19,28 +19,297 @@ async function draw(figure) {
   vega ??= import(charts);
   await vega;
   const plot = figure.querySelector(".plot");
-  const spec = JSON.parse(figure.querySelector("script").textContent);
+  const given = JSON.parse(figure.querySelector("script").textContent);
+  const axis = sharedAxis(given);
+  const spec = axis ? zoomable(given, axis) : given;
   const options = {
     ast: true, // expressions are interpreted: nothing is compiled from text
     actions: false,
     defaultStyle: false,
     renderer: "svg",
     config: fitted(themes[theme()], plot.clientWidth),
-    tooltip: { disableDefaultStyle: true },
+    tooltip: () => {}, // shown by this file, from wherever the pointer is
   };
   const room = plot.clientWidth;
   const { view } = await window.vegaEmbed(plot, { width: "container", autosize: { type: "fit-x", contains: "padding" }, ...spec }, options);
   plot.querySelector("svg")?.setAttribute("aria-hidden", "true"); // the plot's own label and the table tell it
+  for (const name of ["cursor", "dot", "drag"]) {
+    plot.append(Object.assign(document.createElement("div"), { className: name, hidden: true }));
+  }
+  charted.set(figure, { view, axis, ticks: spec.usermeta?.ticks, grows: typeof spec.height === "number" });
+  figure.querySelector("[data-whole]").hidden = !(axis && zooms[axis]);
   figure.dataset.drawn = String(room);
-  if (typeof spec.height === "number") views.set(figure, view);
 }
 
 async function level(figure) {
   const plot = figure.querySelector(".plot");
   const missing = plot.clientHeight - (plot.querySelector("svg")?.clientHeight ?? 0);
-  const view = views.get(figure);
-  if (view && missing > 4) await view.height(view.height() + Math.min(missing, 200)).runAsync();
+  const { view, grows } = charted.get(figure) ?? {};
+  if (grows && missing > 4) await view.height(view.height() + Math.min(missing, 200)).runAsync();
 }
+
+// Reading a chart: the nearest data under a pointer, one cursor for all charts that share an axis, and zoom.
+const AXES = { iteration: "iteration", at: "time", start: "time" }; // fields of x by the axis that they share
+const STEPS = [1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 14400, 21600, 43200, 86400];
+const LEAST_DRAG = 6; // pixels
+const NEAR = 12; // pixels from a point to be meant
+const zooms = {}; // [low, high] by axis, for this page
+const tip = document.createElement("div");
+tip.id = "tip";
+tip.hidden = true;
+document.body.append(tip);
+
+function layers(spec) {
+  return spec.layer ?? [spec];
+}
+
+function sharedAxis(spec) {
+  const x = layers(spec).map((one) => one.encoding.x).find((one) => one?.type === "quantitative" && one.field in AXES);
+  return x && AXES[x.field];
+}
+
+function zoomable(spec, axis) {
+  const [low, high] = zooms[axis] ?? [null, null];
+  const params = [{ name: "low", value: low }, { name: "high", value: high }, { name: "ticks", value: null }];
+  const layer = layers(spec).map((one) => {
+    const { x } = one.encoding;
+    if (x?.type !== "quantitative") return one;
+    const scale = { ...x.scale, domainMin: { expr: "low" }, domainMax: { expr: "high" } };
+    const values = x.axis?.values;
+    if (values) params[2].value = low === null ? values : ticks(low, high);
+    const shown = values ? { ...x.axis, values: { expr: "ticks" } } : x.axis;
+    const mark = { ...one.mark, clip: { expr: "low !== null" } };
+    return { ...one, mark, encoding: { ...one.encoding, x: { ...x, scale, axis: shown } } };
+  });
+  return { ...spec, layer, params, usermeta: { ticks: params[2].value } };
+}
+
+function ticks(low, high) {
+  const step = STEPS.find((one) => (high - low) / one <= 8) ?? 86400 * Math.ceil((high - low) / 86400 / 8);
+  const fine = high - low < 4 ? (high - low) / 4 : step;
+  const found = [];
+  for (let at = Math.ceil(low / fine) * fine; at <= high; at += fine) found.push(at);
+  return found;
+}
+
+async function zoom(axis, range) {
+  if (range) zooms[axis] = range;
+  else delete zooms[axis];
+  for (const [figure, chart] of chartsOf(axis)) {
+    const { view, ticks: whole } = chart;
+    view.signal("low", range?.[0] ?? null).signal("high", range?.[1] ?? null);
+    if (whole) view.signal("ticks", range ? ticks(...range) : whole);
+    await view.runAsync();
+    figure.dataset.zoomed = String(Boolean(range));
+    figure.querySelector("[data-whole]").hidden = !range;
+  }
+}
+
+function chartsOf(axis) {
+  const figures = [...document.querySelectorAll("[data-drawn]")].map((figure) => [figure, charted.get(figure)]);
+  return figures.filter(([, chart]) => chart?.axis === axis);
+}
+
+// Every mark with a tooltip, in pixels of the plot.
+function items(view) {
+  const found = [];
+  const visit = (mark, left, top) => {
+    for (const item of mark.items ?? []) {
+      if (mark.marktype === "group") {
+        for (const inner of item.items ?? []) visit(inner, left + (item.x ?? 0), top + (item.y ?? 0));
+      } else if (item.tooltip && item.x !== undefined && mark.role === "mark") {
+        const [x, y] = [left + item.x, top + (item.y ?? 0)];
+        found.push({ item, type: mark.marktype, x, y, right: x + (item.width ?? 0), bottom: y + (item.height ?? 0) });
+      }
+    }
+  };
+  const [root] = view.scenegraph().root.items;
+  for (const mark of root.items) visit(mark, 0, 0);
+  return found;
+}
+
+// The nearest data to a place: a point that is on no curve, if near; of curves those at its x, the nearest curve first.
+// Steps hold until the next point.
+function nearest(view, x, y) {
+  const width = view.width();
+  const found = items(view).filter((one) => one.right >= -1 && one.x <= width + 1);
+  const boxes = found.filter((one) => one.type === "rect");
+  const lines = found.filter((one) => one.type === "line");
+  const away = (low, high, at) => Math.max(low - at, 0, at - high);
+  const distance = (one) => Math.hypot(away(one.x, one.right, x), away(one.y, one.bottom, y));
+  const nearer = (a, b) => (distance(b) < distance(a) ? b : a);
+  const telling = ({ item }) => JSON.stringify(item.tooltip);
+  const ofCurve = (point) => lines.some((one) => Math.abs(one.x - point.x) < 0.5 && telling(one) === telling(point));
+  const points = found.filter((one) => one.type === "symbol" && distance(one) < NEAR && !ofCurve(one));
+  const point = points.length ? [points.reduce(nearer)] : [];
+  const curves = new Map();
+  for (const one of lines) {
+    const held = one.item.interpolate === "step-after";
+    if (held && one.x > x + 0.5) continue;
+    const key = one.item.stroke;
+    const best = curves.get(key);
+    if (!best || Math.abs(one.x - x) <= Math.abs(best.x - x)) curves.set(key, one);
+  }
+  const near = Math.min(...[...curves.values()].map((one) => Math.abs(one.x - x)));
+  const shown = [...curves.values()].filter((one) => one.item.interpolate === "step-after" || Math.abs(one.x - x) <= near + 1);
+  if (shown.length) return [...point, ...shown.sort((a, b) => Math.abs(a.y - y) - Math.abs(b.y - y))];
+  const rest = boxes.length ? boxes : found;
+  return point.length ? point : rest.length ? [rest.reduce(nearer)] : [];
+}
+
+function duration(seconds) {
+  const units = [[86400, "d"], [3600, "h"], [60, "min"], [1, "s"]];
+  let rest = Math.round(Math.abs(seconds) * (Math.abs(seconds) < 10 ? 100 : 1)) / (Math.abs(seconds) < 10 ? 100 : 1);
+  if (rest < 60) return `${seconds < 0 ? "-" : ""}${rest} s`;
+  const words = [];
+  for (const [size, unit] of units) {
+    if (rest >= size && words.length < 2) words.push(`${Math.floor(rest / size)} ${unit}`);
+    rest %= size;
+  }
+  return (seconds < 0 ? "-" : "") + words.join(" ");
+}
+
+function place(axis, value) {
+  return axis === "time" ? `at ${duration(value)}` : `iteration ${Math.round(value)}`;
+}
+
+// Where the pointer is, and the values there; of several curves, what their values are stands in the heading.
+function describe(found, axis, value) {
+  const heading = axis ? [place(axis, value)] : [];
+  const table = document.createElement("table");
+  const tell = (name, text) => {
+    const row = table.insertRow();
+    row.insertCell().textContent = name;
+    row.insertCell().textContent = text;
+  };
+  for (const { item } of found.slice(0, 9)) {
+    const { of, ...values } = item.tooltip;
+    const told = Object.entries(values).filter(([name]) => !(axis && name === "iteration")); // the heading says it
+    if (of !== undefined && told.length === 1) {
+      if (!heading.includes(told[0][0])) heading.push(told[0][0]);
+      tell(of, told[0][1]);
+    } else {
+      if (of !== undefined) tell("", of);
+      for (const [name, text] of told) tell(name, text);
+    }
+  }
+  const first = Object.assign(document.createElement("strong"), { textContent: heading.join(" · ") });
+  tip.replaceChildren(...(heading.length ? [first] : []), table);
+}
+
+function showTip(event) {
+  tip.hidden = false;
+  const { width, height } = tip.getBoundingClientRect();
+  const right = event.clientX + 16 + width > document.documentElement.clientWidth;
+  const left = right ? Math.max(event.clientX - 16 - width, 4) : event.clientX + 16;
+  tip.style.left = `${left}px`;
+  tip.style.top = `${Math.max(Math.min(event.clientY + 12, innerHeight - height - 4), 4)}px`;
+}
+
+// Where the plot begins within its picture: behind padding and axes.
+function origin(view) {
+  const padding = view.padding();
+  const [left, top] = view.origin();
+  return [left + (padding.left ?? padding), top + (padding.top ?? padding)];
+}
+
+function cursor(figure, x, found) {
+  const { view } = charted.get(figure);
+  const line = figure.querySelector(".cursor");
+  const [left, top] = origin(view);
+  line.hidden = x < 0 || x > view.width();
+  line.style.left = `${left + x}px`;
+  line.style.top = `${top}px`;
+  line.style.height = `${view.height()}px`;
+  const dot = figure.querySelector(".dot");
+  const at = found.find((one) => one.type === "line" || one.type === "symbol");
+  dot.hidden = line.hidden || !at || at.x < 0 || at.x > view.width();
+  if (!dot.hidden) {
+    dot.style.left = `${left + (at.item.interpolate === "step-after" ? x : at.x)}px`;
+    dot.style.top = `${top + at.y}px`;
+  }
+}
+
+function put(figure, event) {
+  const chart = charted.get(figure);
+  const { view, axis } = chart;
+  const box = figure.querySelector(".plot svg").getBoundingClientRect();
+  const y = event.clientY - box.top - origin(view)[1];
+  const x = inPlot(figure, event);
+  const found = nearest(view, x, y);
+  if (!found.length) return clear();
+  const value = axis ? read(view, found, x, axis) : 0;
+  describe(found, axis, value);
+  showTip(event);
+  if (!axis) return cursor(figure, found[0].type === "symbol" || found[0].type === "line" ? found[0].x : -1, found);
+  for (const [other, { view: its }] of chartsOf(axis)) {
+    const its_x = its.scale("x")(value);
+    cursor(other, its_x, other === figure ? found : nearest(its, its_x, 0));
+  }
+}
+
+// Iterations are whole: the cursor stands on one. Time is where the pointer is.
+function read(view, found, x, axis) {
+  const value = view.scale("x").invert(x);
+  return axis === "iteration" ? Math.round(view.scale("x").invert(found[0].x)) : value;
+}
+
+function clear() {
+  tip.hidden = true;
+  for (const mark of document.querySelectorAll(".cursor, .dot, .drag")) mark.hidden = true;
+}
+
+let drag = null; // { figure, from }: where a zoom begins
+
+function inPlot(figure, event) {
+  const { view } = charted.get(figure);
+  const box = figure.querySelector(".plot svg").getBoundingClientRect();
+  return Math.min(Math.max(event.clientX - box.left - origin(view)[0], 0), view.width());
+}
+
+function figureOf(event) {
+  const figure = event.target.closest?.(".plot")?.closest("[data-drawn]");
+  return figure && charted.has(figure) ? figure : null;
+}
+
+document.addEventListener("pointermove", (event) => {
+  const figure = drag?.figure ?? figureOf(event);
+  if (!figure) return clear();
+  put(figure, event);
+  if (!drag) return;
+  const [a, b] = [drag.from, inPlot(figure, event)].sort((one, other) => one - other);
+  const [left, top] = origin(charted.get(figure).view);
+  const band = figure.querySelector(".drag");
+  band.hidden = b - a < LEAST_DRAG;
+  Object.assign(band.style, { left: `${left + a}px`, top: `${top}px`, width: `${b - a}px`, height: `${charted.get(figure).view.height()}px` });
+});
+
+document.addEventListener("pointerdown", (event) => {
+  const figure = figureOf(event);
+  if (!figure) return clear();
+  put(figure, event); // a tap shows what is there
+  if (event.button === 0 && charted.get(figure).axis) drag = { figure, from: inPlot(figure, event) };
+});
+
+document.addEventListener("pointerup", async (event) => {
+  if (!drag) return;
+  const { figure, from } = drag;
+  drag = null;
+  figure.querySelector(".drag").hidden = true;
+  const { view, axis } = charted.get(figure);
+  const [a, b] = [from, inPlot(figure, event)].sort((one, other) => one - other);
+  if (b - a >= LEAST_DRAG) await zoom(axis, [a, b].map((x) => view.scale("x").invert(x)));
+});
+
+document.addEventListener("pointercancel", () => {
+  drag = null;
+  clear();
+});
+
+document.addEventListener("dblclick", (event) => {
+  const figure = figureOf(event);
+  if (figure && charted.get(figure).axis) zoom(charted.get(figure).axis, null);
+});
 
 async function drawAll(root) {
   for (const figure of root.querySelectorAll("[data-chart]")) {
@@ -84,6 +353,8 @@ document.addEventListener("click", async (event) => {
     use(theme() === "dark" ? "light" : "dark");
     await drawAll(document);
   }
+  const whole = event.target.closest("[data-whole]");
+  if (whole) await zoom(charted.get(whole.closest("figure")).axis, null);
   const copy = event.target.closest("[data-copy]");
   if (copy) {
     await navigator.clipboard.writeText(copy.dataset.copy);
@@ -99,6 +370,7 @@ document.addEventListener("htmx:beforeSwap", () => {
 });
 document.addEventListener("htmx:afterSwap", (event) => {
   for (const id of open) document.getElementById(id)?.setAttribute("open", "");
+  clear();
   drawAll(event.detail.elt.parentElement ?? document);
 });
 document.addEventListener("htmx:afterRequest", (event) => {

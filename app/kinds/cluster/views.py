@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import msgspec
@@ -11,7 +12,7 @@ import numpy as np
 from typing_extensions import override
 
 from app.charts.figures import DECIDED, Figure, Fitted, beside_decided, responses
-from app.charts.text import number
+from app.charts.text import NOTHING, duration, number, percent
 from app.charts.timeline import courses, shares
 from app.kinds.cluster import jobs as table
 from app.kinds.cluster import records
@@ -24,6 +25,7 @@ from app.kinds.cluster.outlook import BelievedOutlook
 from app.kinds.cluster.placement import slowdowns
 from app.kinds.cluster.report import ClusterReport
 from app.kinds.cluster.throughput import Place, interval
+from app.kinds.cluster.waiting import predict_starts
 from app.kinds.contract.run_outcome import EndedRun, Judgement, in_time
 from app.kinds.contract.views import (
     ASKED_THEN,
@@ -34,9 +36,11 @@ from app.kinds.contract.views import (
     Learnt,
     RunHistory,
     Step,
+    Table,
     Views,
     errors,
     evenly,
+    job_table,
     too_long,
 )
 
@@ -70,7 +74,7 @@ POINTS = 20
 """Most decisions that are compared."""
 MOST_ASKED = 200
 """Most jobs at a time for which other rules are run: a page waits for the result."""
-TOO_MANY = f"It is told of runs with up to {MOST_ASKED} jobs at a time."
+TOO_MANY = f"Available for runs with up to {MOST_ASKED} jobs at a time."
 
 
 class ReplayedReport(NamedTuple):
@@ -96,18 +100,18 @@ def hindsight(compiled: Compiled, history: RunHistory) -> Hindsight:
         return Hindsight([], too_long(len(history.steps)))
     stood = [one for one in _replay(compiled, history) if one.judged.names]
     if not stood or max(len(one.judged.names) for one in stood) > MOST_ASKED:
-        return Hindsight([], TOO_MANY if stood else "No job has been there yet.")
+        return Hindsight([], TOO_MANY if stood else "No jobs yet.")
     asked = evenly(stood, POINTS)
     decided, others = [one.allocation for one in asked], _allocations_by_rule(compiled, asked)
-    told = f"Of {len(asked):,} decisions of {history.iterations:,}, where jobs were there."
+    told = f"{len(asked):,} of {history.iterations:,} decisions, with jobs present."
     same = {name: float(np.mean(list(map(_agreement, decided, every)))) for name, every in others.items()}
     run = {
         name: float(np.mean([held.any(axis=1).sum() for held in every]))
         for name, every in {DECIDED: decided, **others}.items()
     }
     figures = [
-        beside_decided("Jobs that would have had as many GPUs", "share of jobs", same, told),
-        beside_decided("Jobs that would have run at a time", "jobs, on average", run, told),
+        beside_decided("Jobs with the same number of GPUs", "share of jobs", same, told),
+        beside_decided("Running jobs by policy", "running jobs, mean", run, told),
     ]
     return Hindsight(figures, ASKED_THEN)
 
@@ -153,7 +157,7 @@ def _replay(compiled: Compiled, history: RunHistory) -> Iterator[ReplayedReport]
 Json = Mapping[str, Any]
 Course = list[tuple[float, float]]
 MOST_JOBS = 8
-REST = "not told apart"
+REST = "Other"
 
 
 def part(history: RunHistory) -> str:
@@ -213,7 +217,7 @@ def learning(steps: Sequence[Step]) -> dict[str, Course]:
     return found
 
 
-def given_back(steps: Sequence[Step]) -> Course:
+def released(steps: Sequence[Step]) -> Course:
     """Return the time of each step, in seconds since the run's start, with the number of GPUs taken until then from
     jobs because their maximum of GPUs was set or changed; empty if no GPU was taken."""
     total, found = 0.0, Course()
@@ -224,14 +228,79 @@ def given_back(steps: Sequence[Step]) -> Course:
     return found if total else []
 
 
-# Pages: allocations, waiting jobs, learning curves, released GPUs.
+# Table of the present jobs.
+
+
+COLUMNS = ("Job", "State", "Queue", "GPUs", "Progress", "ETA", "Why pending")
+
+
+def jobs_table(compiled: Compiled, state: ClusterState) -> Table:
+    """Return the table of a state's jobs: running ones by their end, pending ones by queue and submission."""
+    jobs, gpus, outlook = state.jobs, state.jobs.gpus, compiled.outlook(state)
+    left = np.where(outlook.times_known & (gpus > 0), outlook.seconds_left(gpus[:, None])[:, 0], np.inf)
+    if outlook.neighbours is not None:
+        left = left * slowdowns(outlook.neighbours, jobs.allocation)
+    left = left + jobs.restarting
+    _, starts = predict_starts(state, outlook, compiled.layout.spec.interval_seconds)
+    expected = {one.job: one.seconds for one in starts}
+    waits = np.flatnonzero(gpus == 0)
+    waits = waits[np.lexsort((jobs.submitted[waits], jobs.queue[waits]))]
+    runs = np.flatnonzero(gpus > 0)
+    runs = runs[np.argsort(left[runs], kind="stable")]
+
+    def row(at: int, why: str) -> list[str]:
+        name, wanted = state.names[at], f"{jobs.requested[at]:,}"
+        eta = duration(left[at]) if np.isfinite(left[at]) else NOTHING
+        if why:
+            eta = f"starts in {duration(expected[name])}" if name in expected else NOTHING
+        held = f"{gpus[at]:,} of {wanted}" if gpus[at] else f"requests {wanted}"
+        queue = compiled.layout.queues[jobs.queue[at]]
+        return [name, "pending" if why else "running", queue, held, _progress(state, at), eta, why]
+
+    why = reasons_pending(compiled.layout, state, waits.tolist())
+    return job_table(
+        "Jobs",
+        COLUMNS,
+        [partial(row, at, "") for at in runs.tolist()],
+        [partial(row, at, one) for at, one in zip(waits.tolist(), why, strict=True)],
+    )
+
+
+def _progress(state: ClusterState, at: int) -> str:
+    done, whole = float(state.records.iteration[at]), float(state.records.iterations[at])
+    if np.isfinite(whole) and whole > 0:
+        return f"{number(done)} of {number(whole)} ({percent(min(done / whole, 1.0), 0)})"
+    return f"iteration {number(done)}" if done > 0 else NOTHING
+
+
+def reasons_pending(layout: Layout, state: ClusterState, waits: Sequence[int]) -> list[str]:
+    """Return why each of the pending jobs at positions ``waits``, in the order of their turn, has no GPUs."""
+    there, whole, found = int(state.capacity.sum()), int(layout.capacity.sum()), list[str]()
+    free, first = there - int(state.jobs.gpus.sum()), ""
+    for at in waits:
+        least, name = int(state.jobs.minimum[at]), state.names[at]
+        needs = f"needs {least:,} GPU{'' if least == 1 else 's'}"
+        if least > whole:
+            found.append(f"can never start: {needs}, the cluster has {whole:,}")
+            continue
+        if least > there:
+            found.append(f"{needs}, {there:,} of {whole:,} are present")
+            continue
+        parts = [f"{needs}, {free:,} free"] if least > free else []
+        parts += [f"behind {first}"] if first else []
+        found.append("; ".join(parts) or "waits for the next decision")
+        first = first or name
+    return found
+
+
+# Pages: allocations, pending jobs, learning curves, released GPUs.
 
 
 def _free(compiled: Compiled, history: RunHistory, free: int) -> Fact:
     """Return the fact on free GPUs: their number, of those present, and of GPUs reported lost."""
     whole = int(compiled.layout.capacity.sum())
     there = whole if history.state is None else int(history.state.capacity.sum())
-    lost = f"{whole - there:,} more are reported lost" if there < whole else ""
+    lost = f"{whole - there:,} more reported lost" if there < whole else ""
     return Fact("free", f"{free:,} of {there:,} GPUs", lost)
 
 
@@ -245,14 +314,14 @@ class ClusterViews(Views):
         decision: Json = history.steps[-1].decision if history.steps else history.first
         found = [
             Fact("reports", f"{history.iterations:,}"),
-            Fact("time", f"{number(decision['at'])} s"),
-            Fact("jobs", f"{decision['running']} run, {decision['waiting']} wait"),
+            Fact("time", duration(decision["at"])),
+            Fact("jobs", f"{decision['running']:,} running, {decision['waiting']:,} pending"),
             _free(compiled, history, decision["free"]),
             Fact("rule", str(decision["rule"]).replace("_", " ")),
         ]
-        given = given_back(history.steps) if history.every == 1 else []
+        given = released(history.steps) if history.every == 1 else []
         if given:
-            found.append(Fact("GPUs given back", f"{given[-1][1]:,.0f}", "by jobs that have little left to gain"))
+            found.append(Fact("released GPUs", f"{given[-1][1]:,.0f}", "by converging jobs"))
         return found
 
     @override
@@ -261,26 +330,32 @@ class ClusterViews(Views):
             return []
         whole = float(compiled.layout.capacity.sum())
         which = part(history)
-        told = f"GPUs of each job, one on top of the other.{which} Dashed: all there are."
-        found = [shares("Who had how many GPUs", "GPUs", gpus_by_job(history, whole), whole, told)]
+        told = f"Stacked.{which} Dashed: all GPUs."
+        found = [shares("GPU allocation by job", "GPUs", gpus_by_job(history, whole), whole, told)]
         waiting = [(step.report["at"], float(step.decision["waiting"])) for step in history.steps]
-        found.append(courses("Jobs that wait", "jobs", {"waiting": waiting}, f"After decisions.{which}", steps=True))
+        found.append(courses("Pending jobs", "jobs", {"pending": waiting}, f"After each decision.{which}", steps=True))
         curves = learning(history.steps)
         if curves:
-            found.append(courses("What jobs have learnt", "loss or metric", curves, f"As reported, by job.{which}"))
-        given = given_back(history.steps)
+            found.append(courses("Loss", "loss or metric", curves, f"As reported, by job.{which}"))
+        given = released(history.steps)
         if given:
-            told = f"By jobs that have little left to gain, summed; others have had them since.{which}"
-            found.append(courses("What convergence gave back", "GPUs", {"given": given}, told, steps=True))
+            told = f"Cumulative, by converging jobs.{which}"
+            found.append(courses("Released GPUs", "GPUs", {"released": given}, told, steps=True))
         return found
+
+    @override
+    def tables(self, compiled: Compiled, history: RunHistory) -> Sequence[Table]:
+        """Return the table of the jobs after the last decision; none of a run that has ended."""
+        state: ClusterState | None = history.state
+        return [jobs_table(compiled, state)] if history.live and state is not None and state.names else []
 
     @override
     def workload(self, compiled: Compiled, learnt: Learnt) -> Sequence[Figure]:
         """Return charts of predicted speed by number of GPUs, and of the domain model's errors."""
         model: ClusterModel | None = compiled.snapshot.model
         curves = {} if model is None else speeds(compiled.layout, model)
-        told = "As many samples a GPU as usual, GPUs on as few nodes as can be. Band: 90 % of cases."
-        figure = responses("How quickly applications run", "GPUs", "samples a second", curves, told)
+        told = "At the usual batch per GPU, on as few nodes as possible. Band: 90 % of cases."
+        figure = responses("Throughput by application", "GPUs", "samples/s", curves, told)
         return [*([figure] if curves else []), *errors(learnt.report or {})]
 
     @override
@@ -295,7 +370,7 @@ class ClusterViews(Views):
         for name, rule in compiled.layout.rules.items():
             other, changes = decide(compiled.layout, state, compiled.advice(rule, outlook, state, state))
             gpus = zip(other.names, other.jobs.gpus.tolist(), strict=True)
-            words = ", ".join(f"{job}: {held}" for job, held in gpus if held) or "none has any"
+            words = ", ".join(f"{job}: {held}" for job, held in gpus if held) or "none"
             found.append(Alternative(name.replace("_", " "), words, not changes))
         return found
 

@@ -3,32 +3,30 @@
 A kind's attribute ``views`` holds a ``Views``; None: only pages common to all kinds. Nothing here writes, and a part
 that raises is left out of its page."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from app.charts.figures import Figure, Ranked, ranking
 
 T = TypeVar("T")
+Row = Callable[[], Sequence[str]]
 MOST_STEPS = 300
 """Most points of a line that a screen can resolve."""
 NOT_KEPT = (
-    "Of runs of this kind it can't be told over the run: what a decision was made from is kept until the next one "
-    "only. While a run goes on, its page tells what others would do now, where that is known at once; evaluations "
-    "play the same sequences under every policy."
+    "Not available for runs of this kind: the state before each decision is not stored. While a run is active, its "
+    "page shows alternatives to the last decision; evaluations compare policies on the same sequences."
 )
-
-
 ASKED_THEN = (
-    "Each was asked where the run really stood, by what is known now; what would have become of the run, had it "
-    "answered all along, is not told by that."
+    "Each policy decides from the run's actual state at that time, with the current model. The chart does not show "
+    "how the run would have continued under another policy."
 )
-NOTHING_YET = "Nothing is reported yet."
+NOTHING_YET = "No reports yet."
 
 
 def too_long(reports: int) -> str:
     """Return the text that hindsight isn't available for runs of more than ``reports`` reports."""
-    return f"It is told of runs of up to {reports:,} reports: beyond, it is not known any more where the run stood."
+    return f"Available for runs of up to {reports:,} reports: of longer runs not every state is known."
 
 
 def evenly(found: Sequence[T], most: int) -> Sequence[T]:
@@ -55,6 +53,7 @@ class RunHistory(NamedTuple):
         iterations: number of reports.
         steps: the reports in order: all, or some at equal distances.
         every: distance of the steps in iterations; 1: none is left out.
+        live: whether the run goes on.
     """
 
     start: Mapping[str, Any]
@@ -63,6 +62,7 @@ class RunHistory(NamedTuple):
     iterations: int
     steps: Sequence[Step]
     every: int
+    live: bool = True
 
 
 class Learnt(NamedTuple):
@@ -83,6 +83,38 @@ class Fact(NamedTuple):
     name: str
     value: str
     hint: str = ""
+
+
+class Table(NamedTuple):
+    """A table of present things, such as jobs.
+
+    Attributes:
+        title, caption: heading, and a sentence that explains it.
+        columns: names of the columns.
+        rows: texts of the first rows; the first column names the row.
+        more: number of rows left out.
+    """
+
+    title: str
+    caption: str
+    columns: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    more: int = 0
+
+
+MOST_ROWS = 50
+"""Most rows of a table on a page."""
+
+
+def job_table(title: str, columns: Sequence[str], running: Sequence[Row], pending: Sequence[Row]) -> Table:
+    """Return a table of running, then pending jobs; of more than ``MOST_ROWS``, each group has at least half of these.
+
+    A row is a function that returns its texts, which is called only if the row is shown."""
+    half = MOST_ROWS // 2
+    first = running[: max(MOST_ROWS - len(pending), half)]
+    shown = [*first, *pending[: MOST_ROWS - min(len(first), MOST_ROWS)]]
+    told = f"{len(running):,} running, {len(pending):,} pending."
+    return Table(title, told, columns, [row() for row in shown], len(running) + len(pending) - len(shown))
 
 
 class Alternative(NamedTuple):
@@ -117,6 +149,10 @@ class Views(Protocol):
         """Return charts of the course of a run."""
         ...
 
+    def tables(self, compiled: Any, history: RunHistory) -> Sequence[Table]:
+        """Return tables of the present state of a run, such as its jobs; none by default."""
+        return []
+
     def alternatives(self, compiled: Any, history: RunHistory) -> Sequence[Alternative]:
         """Return other policies' decisions for the run's present state; empty (the default) if they take long to
         compute."""
@@ -144,7 +180,7 @@ class Views(Protocol):
 # Errors of candidate domain models on held-out executions, from a model's report.
 
 
-HELD_OUT = "Mean absolute error on executions that were held out, as a share; the coloured one was chosen."
+HELD_OUT = "Mean absolute percentage error on held-out executions. Coloured: the chosen model."
 
 
 def errors(report: Mapping[str, Any]) -> Iterator[Figure]:
@@ -161,4 +197,4 @@ def errors(report: Mapping[str, Any]) -> Iterator[Figure]:
             )
             for one in found
         ]
-        yield ranking("Error of what was fitted, beside alternatives", "error", ranked, HELD_OUT, ".1~%")
+        yield ranking("Cross-validation error by model", "error", ranked, HELD_OUT, ".1~%")

@@ -4,38 +4,167 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from itertools import pairwise
+from typing import Any, NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
 from typing_extensions import override
 
 from app.charts.figures import Figure, Fitted, responses
-from app.charts.text import number
+from app.charts.text import duration, money, number, percent, seconds
 from app.charts.timeline import counts, courses
 from app.kinds.contract.run_outcome import EndedRun, Judgement
-from app.kinds.contract.views import Fact, Learnt, RunHistory, Views, errors
+from app.kinds.contract.views import Fact, Learnt, RunHistory, Step, Views, errors
 from app.kinds.inference.layout import Layout
 from app.kinds.inference.model import ServiceModel
 from app.kinds.inference.policies import Compiled
 
 Json = Mapping[str, Any]
 Course = list[tuple[float, float]]
+Floats = NDArray[np.float64]
 BINS = 40
+
+
+class Batch(NamedTuple):
+    """A batch on a server: start in seconds since the run's start, and arrival times of its requests."""
+
+    start: float
+    arrived: Sequence[float]
+
+
+class Service:
+    """What a run's reports and decisions tell of its requests and servers, replayed; times are seconds since its start.
+
+    Attributes:
+        answered: end, response time and user of each answered request.
+        busy: start and end of each finished batch.
+        held: time of each report with the number of servers that are on by class.
+        dropped: number of dropped requests.
+    """
+
+    def __init__(self, steps: Sequence[Step]) -> None:
+        self.answered: list[tuple[float, float, str]] = []
+        self.busy: list[tuple[float, float]] = []
+        self.held: list[tuple[float, Mapping[str, int]]] = []
+        self.dropped = self._arrivals = 0
+        self._waiting: dict[str, dict[str, float]] = {}
+        self._on: dict[str, tuple[str, Batch]] = {}
+        for step in steps:
+            self._take(step.report, step.decision)
+
+    def _take(self, report: Json, decision: Json) -> None:
+        events = [(one["at"], order, one) for order, name in enumerate(EVENTS) for one in report.get(name, ())]
+        for at, order, one in sorted(events, key=lambda event: event[:2]):
+            (self._end, self._arrive, self._start_oldest)[order](at, one)
+        for drop in decision.get("drop", ()):
+            self.dropped += len(drop["requests"])
+            for name in drop["requests"]:
+                self._waiting.get(drop["user"], {}).pop(name, None)
+        for one in decision.get("start", ()):
+            self._start(report["at"], one["server"], one["user"], one["requests"])
+        self.held.append((report["at"], decision["servers"]))
+
+    def _arrive(self, at: float, one: Json) -> None:
+        name = one.get("id") or f"#{self._arrivals}"
+        self._arrivals += 1
+        self._waiting.setdefault(one["user"], {})[name] = at
+
+    def _start_oldest(self, at: float, one: Json) -> None:
+        names = list(self._waiting.get(one["user"], {}))[: one["batch"]]
+        self._start(at, one["server"], one["user"], names)
+
+    def _start(self, at: float, server: str, user: str, names: Sequence[str]) -> None:
+        waiting = self._waiting.get(user, {})
+        self._on[server] = user, Batch(at, [waiting.pop(name) for name in names if name in waiting])
+
+    def _end(self, at: float, one: Json) -> None:
+        if one["server"] in self._on:
+            user, batch = self._on.pop(one["server"])
+            self.busy.append((batch.start, at))
+            self.answered += [(at, at - arrived, user) for arrived in batch.arrived]
+
+    def cost(self, prices: Mapping[str, float]) -> float:
+        """Return the cost of the servers that were on, at ``prices`` per server-hour by class."""
+        spans = pairwise(self.held)
+        return sum(
+            (end - at) / 3600 * sum(count * prices.get(name, 0.0) for name, count in on.items())
+            for (at, on), (end, _) in spans
+        )
+
+    def utilisation(self, first: float, width: float) -> Course:
+        """Return (start of the bin, share of the servers' time that was busy) for bins of ``width`` seconds."""
+        last = self.held[-1][0]
+        edges = np.arange(first, last, width)
+        running = [(at, at_end) for (at, _), (at_end, _) in pairwise(self.held)]
+        on = _overlap(edges, width, running, [sum(counts.values()) for _, counts in self.held])
+        still = [(batch.start, last) for _, batch in self._on.values()]
+        busy = _overlap(edges, width, [*self.busy, *still], [1.0] * (len(self.busy) + len(still)))
+        return [(float(at), min(float(used / had), 1.0)) for at, used, had in zip(edges, busy, on, strict=True) if had]
+
+    def percentiles(self, first: float, width: float) -> dict[str, Course]:
+        """Return (start of the bin, response time in seconds) by percentile, for bins of ``width`` seconds."""
+        bins: dict[int, list[float]] = {}
+        for at, lasted, _ in self.answered:
+            bins.setdefault(max(int((at - first) / width), 0), []).append(lasted)
+        return {
+            f"p{share}": [(first + place * width, _percentile(found, share)) for place, found in sorted(bins.items())]
+            for share in PERCENTILES
+        }
+
+
+EVENTS = ("finished", "arrived", "started")
+"""Events of a report, in the order in which those of equal time apply."""
+PERCENTILES = (50, 95, 99)
+
+
+def _percentile(values: Sequence[float], share: float) -> float:
+    return float(np.percentile(values, share))
+
+
+def _overlap(edges: Floats, width: float, spans: Sequence[tuple[float, float]], weights: Sequence[float]) -> Floats:
+    """Return the weighted seconds of ``spans`` within each bin that begins at ``edges``, [bins]."""
+    total = np.zeros(len(edges))
+    for (start, end), weight in zip(spans, weights, strict=False):
+        total += weight * np.clip(np.minimum(end, edges + width) - np.maximum(start, edges), 0, None)
+    return total
 
 
 class InferenceViews(Views):
     """Pages of runs and workloads of kind ``inference``."""
 
+    most = 1_000
+
     @override
-    def facts(self, compiled: Any, history: RunHistory) -> Sequence[Fact]:
+    def facts(self, compiled: Compiled, history: RunHistory) -> Sequence[Fact]:
         decision: Json = history.steps[-1].decision if history.steps else history.first
         servers = ", ".join(f"{count} {name}" for name, count in decision["servers"].items())
         found = [
             Fact("reports", f"{history.iterations:,}"),
-            Fact("time", f"{number(decision['at'])} s"),
+            Fact("time", duration(decision["at"])),
             Fact("servers", servers),
             Fact("waiting", f"{sum(decision['waiting'].values()):,}", "requests"),
         ]
+        found += self._served(compiled, history) if history.every == 1 and history.steps else []
         return [*found, *(Fact(f"quality of {user}", f"{value:.2f}") for user, value in decision["quality"].items())]
+
+    def _served(self, compiled: Compiled, history: RunHistory) -> list[Fact]:
+        """Return facts on response times, throughput, utilisation, drops and cost since the first report."""
+        service, first = Service(history.steps), history.steps[0].report["at"]
+        last = history.steps[-1].report["at"]
+        times = [found for _, found, _ in service.answered]
+        found = []
+        if times:
+            shown = " / ".join(seconds(_percentile(times, share)) for share in PERCENTILES)
+            found.append(Fact("response time", shown, "p50 / p95 / p99"))
+        if last > first:
+            found.append(Fact("throughput", f"{number(len(times) / (last - first))} requests/s", "answered"))
+            used = service.utilisation(first, last - first)
+            found += [Fact("utilisation", percent(used[0][1], 0), "of the servers on")] if used else []
+        handled = len(times) + service.dropped
+        found.append(Fact("dropped", f"{service.dropped:,}", percent(service.dropped / handled) if handled else ""))
+        prices = {one.name: one.price_per_hour for one in compiled.snapshot.layout.spec.servers}
+        return [*found, Fact("cost so far", money(service.cost(prices)))]
 
     @override
     def run(self, compiled: Any, history: RunHistory) -> Sequence[Figure]:
@@ -51,37 +180,57 @@ class InferenceViews(Views):
             for _ in batch["requests"]
         ]
         dropped = [
-            (step.report["at"], "given up")
+            (step.report["at"], "dropped")
             for step in history.steps
             for drop in step.decision.get("drop", ())
             for _ in drop["requests"]
         ]
-        bar = f"Each bar is {number(width)} s."
+        bar = f"Requests per second, in bars of {seconds(width)}."
         if history.every > 1:
-            bar += f" Every {history.every:,}th report is looked at, and counted so many times."
+            bar += f" Estimated from every {history.every:,}th report."
+        each, rate = history.every / width, "requests/s"
+        whole = []
+        if history.every == 1:
+            service, bins = Service(history.steps), f"By intervals of {seconds(width)}."
+            unit, size = ("ms", 1e-3) if max((t for _, t, _ in service.answered), default=1.0) < 1 else ("s", 1.0)
+            times = {
+                name: [(at, value / size) for at, value in course]
+                for name, course in service.percentiles(first, width).items()
+            }
+            used = [(at, 100 * share) for at, share in service.utilisation(first, width)]
+            whole = [
+                courses("Response time", f"response time ({unit})", times, f"From arrival to answer. {bins}"),
+                courses(
+                    "Utilisation",
+                    "utilisation (%)",
+                    {"busy": used} if used else {},
+                    f"Busy share of the servers that are on. {bins}",
+                    steps=True,
+                ),
+            ]
         found = [
+            *whole[:1],
+            counts("Arrivals", rate, _count_bins(came, first, width, each), width, f"By user. {bar}"),
             counts(
-                "Requests that came, by user", "requests", _count_bins(came, first, width, history.every), width, bar
-            ),
-            counts(
-                "Which variant answers",
-                "requests",
-                _count_bins([*answered, *dropped], first, width, history.every),
+                "Requests by variant",
+                rate,
+                _count_bins([*answered, *dropped], first, width, each),
                 width,
-                bar,
+                f"Started, and dropped if any. {bar}",
             ),
             courses(
-                "Requests that wait",
+                "Pending requests",
                 "requests",
                 _values_by_user(history, "waiting"),
-                "After decisions, by user.",
+                "After each decision, by user.",
                 steps=True,
             ),
+            *whole[1:],
             courses(
                 "Quality",
                 "mean quality",
                 _values_by_user(history, "quality"),
-                "Of each user’s answers lately; 1 is best.",
+                "Of each user’s recent answers; 1 is best.",
             ),
         ]
         return [figure for figure in found if figure.rows]
@@ -92,9 +241,9 @@ class InferenceViews(Views):
         model: ServiceModel | None = compiled.snapshot.model
         if model is None:
             return []
-        told = "Seconds of one batch, with the band that holds in 90 % of cases."
+        told = "Seconds per batch by variant; band: 90 % of cases."
         found = [
-            responses(f"How long batches take on {name}", "requests in a batch", "seconds", curves, told)
+            responses(f"Batch latency on {name}", "batch size (requests)", "batch latency (s)", curves, told)
             for name, curves in _seconds(compiled.layout, model)
         ]
         return [*found, *errors(learnt.report or {})]
@@ -104,10 +253,10 @@ class InferenceViews(Views):
         """Return a line for each batch that starts, and for each group of dropped requests."""
         starts = [
             f"{one['server']}: {len(one['requests'])} of {one['user']} with {one['variant']}"
-            + ("" if one.get("expected_seconds") is None else f", {number(one['expected_seconds'])} s expected")
+            + ("" if one.get("expected_seconds") is None else f", {seconds(one['expected_seconds'])} expected")
             for one in decision["start"]
         ]
-        return starts + [f"{len(one['requests'])} of {one['user']} given up: {one['why']}" for one in decision["drop"]]
+        return starts + [f"{len(one['requests'])} of {one['user']} dropped: {one['why']}" for one in decision["drop"]]
 
 
 def _seconds(layout: Layout, model: ServiceModel) -> Iterator[tuple[str, dict[str, list[Fitted]]]]:
@@ -126,7 +275,7 @@ def _seconds(layout: Layout, model: ServiceModel) -> Iterator[tuple[str, dict[st
             yield name, curves
 
 
-def _count_bins(events: Iterable[tuple[float, str]], first: float, width: float, each: int) -> dict[str, Course]:
+def _count_bins(events: Iterable[tuple[float, str]], first: float, width: float, each: float) -> dict[str, Course]:
     """Return (start of the bin, count of events) by name, for bins of ``width`` seconds; each event counts ``each``."""
     found = Counter((name, max(int((at - first) / width), 0)) for at, name in events)
     courses: dict[str, Course] = {}

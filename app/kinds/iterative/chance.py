@@ -4,6 +4,8 @@ Three things about a run's end are uncertain: which ensemble member it follows, 
 Within a member, the logarithm of the remaining sum follows Student's t distribution: spreads are estimated from few
 executions, and noise has heavier tails than the normal distribution."""
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -102,19 +104,67 @@ def _at_the_end(left: Remaining, state: State, metric: int, pause: Array) -> Arr
     projector = left.ahead
     count = np.maximum(projector.layout.iterations - state.iteration, 1)
     room = state.targets[:, metric] - state.elapsed[:, metric] - pause
-    rest = np.maximum(left.rest(metric), 1e-12)
-    spread = left.variance(metric) / rest**2
+    median, variance = _log_sum(projector, state, metric, (left.rest(metric), left.variance(metric)), count)
+    below = student_cdf((np.log(np.maximum(room, 1e-12)) - median) / np.sqrt(variance))
+    np.copyto(below, 1, where=state.iteration >= projector.layout.iterations)
+    np.copyto(below, 0, where=room < 0)
+    return below
+
+
+def _log_sum(
+    projector: Projector, state: State, metric: int, moments: tuple[Array, Array], count: Array
+) -> tuple[Array, Array]:
+    """Return median and variance of the logarithm of a metric's sum over ``count`` [B] iterations, [K, B] each, from
+    the ``moments`` of that sum for a run effect of 1: mean and variance by noise, [K, B] each."""
+    rest = np.maximum(moments[0], 1e-12)
+    spread = moments[1] / rest**2
     half = (state.variance[:, metric] + spread) / 2
     if projector.table.noise_weight:
         own = noise_scale(projector, state)[:, metric]
         half = (state.variance[:, metric] + spread * np.minimum(own, 1)) / 2  # as in the mean
         spread = spread * own
     variance = spread + (state.variance[:, metric] + projector.drift_variance[metric] * (count / 3))
-    median = np.log(rest) + log_factor(projector, state, metric) - half
-    below = student_cdf((np.log(np.maximum(room, 1e-12)) - median) / np.sqrt(variance))
-    np.copyto(below, 1, where=state.iteration >= projector.layout.iterations)
-    np.copyto(below, 0, where=room < 0)
-    return below
+    return np.log(rest) + log_factor(projector, state, metric) - half, variance
+
+
+HALVINGS, WIDEST = 40, 12.0
+"""Steps of the search for a quantile, and how many standard deviations around the median it spans."""
+
+
+def sums_ahead(
+    projector: Projector, state: State, allocation: int, metric: int, until: Sequence[int], shares: Sequence[float]
+) -> Array:
+    """Return the quantiles of a metric's sum over the run after coming iterations, [Q, J], in its unit.
+
+    They are of the distribution whose share below the target is the probability in ``chances``. Announced features are
+    not considered.
+
+    Args:
+        projector: the workload's domain model.
+        state: state of one run (B = 1).
+        allocation: row of the allocation grid that is held.
+        metric: position of a metric with a target for the whole run.
+        until: numbers J of iterations, above ``state.iteration``, before which the sums end.
+        shares: the quantiles' Q probabilities.
+    """
+    left, apart = remaining(projector, state, np.array([[allocation]]), None)
+    weights = np.ones((1, 1)) if apart is state else member_weights(state)
+    logs = []
+    for end in until:
+        after = replace(left, iteration=np.full_like(left.iteration, end))
+        moments = left.rest(metric) - after.rest(metric), np.maximum(left.variance(metric) - after.variance(metric), 0)
+        count = np.full(len(left.iteration), end) - left.iteration
+        median, variance = _log_sum(left.ahead, apart, metric, moments, count)
+        logs.append((median[0], np.sqrt(variance[0])))
+    median, sd = (np.stack(part) for part in zip(*logs, strict=True))  # [J, K]
+    low = np.tile((median - WIDEST * sd).min(axis=1), (len(shares), 1))
+    high = np.tile((median + WIDEST * sd).max(axis=1), (len(shares), 1))
+    for _ in range(HALVINGS):
+        middle = (low + high) / 2
+        below = (student_cdf((middle[:, :, None] - median) / sd) * weights).sum(axis=2) < np.array(shares)[:, None]
+        low, high = np.where(below, middle, low), np.where(below, high, middle)
+    sums: Array = state.elapsed[0, metric] + np.exp(high)
+    return sums
 
 
 def _next(left: Remaining, state: State, metric: int, pause: Array) -> Array:

@@ -11,7 +11,17 @@ from typing_extensions import override
 
 from app.charts.figures import Cell, Figure, Fitted, Sample, doubt, response, steps_map
 from app.charts.text import amount, money, percent, seconds
-from app.charts.timeline import Expected, Point, Series, allocated, measured, progress
+from app.charts.timeline import (
+    Ahead,
+    Change,
+    Expected,
+    Point,
+    Series,
+    allocated,
+    measured,
+    projected,
+    scaled,
+)
 from app.kinds.contract.policy import Situation
 from app.kinds.contract.views import (
     ASKED_THEN,
@@ -28,6 +38,7 @@ from app.kinds.contract.views import (
     too_long,
 )
 from app.kinds.iterative import policies
+from app.kinds.iterative.chance import sums_ahead
 from app.kinds.iterative.compiled import Compiled
 from app.kinds.iterative.contingencies import Segment, advance_in_segments
 from app.kinds.iterative.heuristics import HEURISTICS
@@ -36,7 +47,7 @@ from app.kinds.iterative.model import ModelTable
 from app.kinds.iterative.moves import step
 from app.kinds.iterative.observation import view
 from app.kinds.iterative.policies import decide
-from app.kinds.iterative.prediction import metrics_so_far, state_of, target
+from app.kinds.iterative.prediction import is_deadline, metrics_so_far, state_of, target
 from app.kinds.iterative.projector import Projector
 from app.kinds.iterative.query import beginning
 from app.kinds.iterative.spec import Metric
@@ -130,11 +141,11 @@ def _fitted_points(projector: Projector, one: Slice, metric: int) -> list[Fitted
 def _caption(projector: Projector) -> str:
     table, names = projector.table, projector.layout.features
     if not table.fitted:
-        return "Points: samples. No domain model is fitted yet."
+        return "Points: samples. No model is fitted yet."
     at = ", ".join(f"{name} {value:g}" for name, value in zip(names, _middle_features(table, 1)[0], strict=True))
-    carried = f", as they would be at {at}" if at else ""
+    carried = f", adjusted to {at}" if at else ""
     level = f"{100 * table.level:.0f} % of cases"
-    return f"Points: samples{carried}. Line and band: what is expected of a new run ({level})."
+    return f"Points: samples{carried}. Line and band: prediction for a new run ({level})."
 
 
 def _points(projector: Projector, resource: int, metric: int, samples: Floats | None) -> list[Sample]:
@@ -162,9 +173,9 @@ def _doubt(projector: Projector, one: Slice) -> Figure:
     offsets = projector.offsets(one.rows, projector.point(usual), at)[:, :, projector.layout.seconds]
     spread = np.expm1(np.minimum(offsets.std(axis=1), 5.0))
     best, name = float(one.amounts[int(spread.argmax())]), projector.layout.resources[one.resource]
-    told = f"How far models differ that the samples can’t tell apart. A sample at {best:g} {name} would teach most."
+    told = f"Spread of predictions between models that fit the samples. Most informative next sample: {best:g} {name}."
     points = [Sample(*map(float, pair)) for pair in zip(one.amounts, spread, strict=True)]
-    return doubt(f"What is not known yet, by {name}", name, points, best, told)
+    return doubt(f"Model uncertainty by {name}", name, points, best, told)
 
 
 # Hindsight: what the heuristics would have decided at the reports of a run.
@@ -172,7 +183,7 @@ def _doubt(projector: Projector, one: Slice) -> Figure:
 
 POINTS = 60
 """Most decisions that are compared."""
-ANNOUNCED = "It can't be told of runs that announce what comes: what was announced then is not followed up."
+ANNOUNCED = "Not available for runs with announced iterations: what was announced at each report is not stored."
 
 
 def hindsight(compiled: Compiled, history: RunHistory) -> Hindsight:
@@ -200,8 +211,8 @@ def _figures(compiled: Compiled, history: RunHistory, asked: Sequence[Step]) -> 
             amounts = resource.minimum + resource.step * levels[:, position]
             points = [Point(p.iteration, float(amount)) for p, amount in zip(decided, amounts, strict=True)]
             series.append(Series(name.replace("_", " "), points))
-        told = f"Of {len(asked):,} decisions of {len(history.steps):,}, for the iterations after them."
-        yield allocated(f"{resource.name} by other policies", resource.unit or resource.name, series, told)
+        told = f"{len(asked):,} of {len(history.steps):,} decisions, each for the iteration after it."
+        yield allocated(f"{resource.name} by policy", resource.unit or resource.name, series, told)
 
 
 def _states(compiled: Compiled, history: RunHistory, chosen: set[int]) -> State:
@@ -249,8 +260,8 @@ def policy_figures(compiled: Compiled) -> Iterator[Figure]:
         ]
         who = compiled.agent.policy.name if compiled.agent else compiled.heuristic
         told = (
-            f"What {who.replace('_', ' ')} changes, by iteration and present allocation, in a run that is right on its "
-            "way to its targets. Blank: it stays."
+            f"Recommended change by {who.replace('_', ' ')}, by iteration and current allocation, for a run exactly on "
+            "schedule. Blank: no change."
         )
         yield steps_map(f"Policy map, {resource.name}", resource.name, cells, told)
 
@@ -270,7 +281,7 @@ def _policy_states(compiled: Compiled, levels: NDArray[np.int16], at: NDArray[np
 # Run page: metrics with predictions, allocations, and progress to targets.
 
 
-BAND = "Line: measured. Band: what was expected before each iteration ({:.0f} % of cases)."
+BAND = "Line: measured. Band: predicted before each iteration ({:.0f} % of cases)."
 TARGET = " Dashed: the target."
 
 
@@ -284,14 +295,14 @@ def facts(compiled: Compiled, history: RunHistory) -> list[Fact]:
     decision, state = last(history), state_of(compiled, history.state)
     found = [
         Fact("iteration", f"{history.iterations:,} of {compiled.layout.iterations:,}"),
-        Fact("allocated", _amounts(decision["allocation"])),
+        Fact("allocation", _amounts(decision["allocation"])),
     ]
     if state is not None:
         found.append(Fact("cost so far", money(float(state.cost[0]))))
     if history.state is not None and decision.get("contingencies"):
         first = decision["contingencies"][0]
-        after = f"not over after {seconds(first['after_seconds'])}"
-        found.append(Fact("if it takes longer", _amounts(first["allocation"]), after))
+        after = f"if the iteration takes over {seconds(first['after_seconds'])}"
+        found.append(Fact("contingency", _amounts(first["allocation"]), after))
     done = state is not None and int(state.iteration[0]) >= compiled.layout.iterations
     over = metrics_so_far(compiled.layout, state, history.start) if state is not None and done else {}
     aimed_at = [metric for metric in compiled.layout.spec.metrics if target(history.start, metric)]
@@ -315,23 +326,21 @@ def _chance(decision: Any, metric: Metric, history: RunHistory, came_to: float |
 
 
 def run_figures(compiled: Compiled, history: RunHistory) -> Iterator[Figure]:
-    """Yield charts of each metric, each allocation, and progress to targets for the whole run."""
+    """Yield charts of the progress to targets for the whole run, of each metric, and of each allocation."""
     if not history.steps:
         return
-    note = "" if history.every == 1 else f" Every {history.every}th iteration is drawn."
+    note = "" if history.every == 1 else f" Every {history.every}th iteration is shown."
     spec = compiled.layout.spec
+    for metric in spec.metrics:
+        wanted = target(history.start, metric)
+        if metric.scope == "run" and wanted is not None:
+            yield _progress(compiled, history, metric, wanted)
     for metric in spec.metrics:
         yield _metric(compiled, history, metric, note)
     for resource in spec.resources:
         points = [Point(s.iteration, s.report["allocation"][resource.name]) for s in history.steps]
         unit = resource.unit or resource.name
-        yield allocated(
-            f"Allocation of {resource.name}", unit, [Series(resource.name, points)], f"What was allocated.{note}"
-        )
-    for metric in spec.metrics:
-        wanted = target(history.start, metric)
-        if metric.scope == "run" and wanted is not None:
-            yield _progress(compiled, history, metric, wanted)
+        yield allocated(f"Allocation of {resource.name}", unit, [Series(resource.name, points)], f"By iteration.{note}")
 
 
 def _metric(compiled: Compiled, history: RunHistory, metric: Metric, note: str) -> Figure:
@@ -350,8 +359,14 @@ def _bands(history: RunHistory, name: str) -> Iterator[Expected]:
             yield Expected(decision["iteration"], found["low"], found["high"])
 
 
+AHEAD = 40
+"""Most iterations of the projection that are drawn."""
+
+
 def _progress(compiled: Compiled, history: RunHistory, metric: Metric, wanted: float) -> Figure:
-    """Draw a metric's sum over the run; iterations that are left out are filled evenly."""
+    """Draw a metric's sum over the run, its projection to the last iteration, and the changes of the allocation.
+
+    Iterations that are left out are filled evenly."""
     values = np.array([one.report["metrics"][metric.name] for one in history.steps])
     at = np.array([one.iteration for one in history.steps])
     sums = np.cumsum(values * np.diff(at, prepend=-1))
@@ -359,9 +374,65 @@ def _progress(compiled: Compiled, history: RunHistory, metric: Metric, wanted: f
     if state is not None and history.every > 1 and sums[-1] > 0:
         sums *= float(state.elapsed[0, compiled.layout.metrics.index(metric.name)]) / sums[-1]
     points = [Point(int(i), float(total)) for i, total in zip(at, sums, strict=True)]
-    name = metric.name.replace("_", " ")
-    title = f"{name}, summed over the run"
-    return progress(title, metric.unit or name, [Series(name, points)], wanted, f"Line: summed so far.{TARGET}")
+    ahead = list(_ahead(compiled, history, metric, state))
+    name, deadline = metric.name.replace("_", " "), is_deadline(metric)
+    title = "Elapsed time vs. deadline" if deadline else f"{name}: total vs. target"
+    unit, size = scaled(metric.unit, max([wanted, *sums.tolist(), *(one.median for one in ahead)]))
+    axis = f"{'elapsed' if deadline else f'total {name}'} ({unit})" if unit else f"total {name}"
+    told = _progress_caption(compiled, history, metric, wanted, ahead)
+    return projected(title, (axis, size), points, ahead, list(_changes(history, points)), wanted, told)
+
+
+def _ahead(compiled: Compiled, history: RunHistory, metric: Metric, state: State | None) -> Iterator[Ahead]:
+    """Yield the projection of a metric's sum over a live run, from the last report to the last iteration, with the
+    decided allocation held; nothing without a fitted model."""
+    layout, projector = compiled.layout, compiled.projector
+    first = 0 if state is None else int(state.iteration[0])
+    if state is None or not history.live or first >= layout.iterations or not projector.table.informed:
+        return
+    here = layout.metrics.index(metric.name)
+    if here not in projector.targeted:
+        return
+    levels = np.array([layout.encode_allocation(last(history)["allocation"])])
+    row, pause = int(layout.index(levels)[0]), 0.0
+    if here == layout.seconds:  # a decided change takes its time
+        pause = float(compiled.pause(levels - state.levels, state.iteration > 0)[0])
+    until = np.unique(np.linspace(first + 1, layout.iterations, min(AHEAD, layout.iterations - first)).astype(int))
+    tail = (1 - projector.table.level) / 2
+    low, median, high = pause + sums_ahead(projector, state, row, here, until.tolist(), [tail, 0.5, 1 - tail])
+    total = float(state.elapsed[0, here])
+    yield Ahead(first - 1, total, total, total)
+    yield from (Ahead(int(n) - 1, *map(float, row)) for n, *row in zip(until, median, low, high, strict=True))
+
+
+def _changes(history: RunHistory, points: Sequence[Point]) -> Iterator[Change]:
+    """Yield the changes of the allocation between drawn reports, with the reason of the decision before each."""
+    for before, after, point in zip(history.steps, history.steps[1:], points, strict=False):
+        was, now = before.report["allocation"], after.report["allocation"]
+        words = [f"{was.get(name, 0):g} → {now[name]:g} {name}" for name in now if was.get(name) != now[name]]
+        if words:
+            reason = before.decision.get("reason") or {}
+            yield Change(point.iteration, point.value, ", ".join(words), str(reason.get("text", "")))
+
+
+def _progress_caption(
+    compiled: Compiled, history: RunHistory, metric: Metric, wanted: float, ahead: Sequence[Ahead]
+) -> str:
+    state, goal = state_of(compiled, history.state), "deadline" if is_deadline(metric) else "target"
+    limit = f"the {goal} of {amount(wanted, metric.unit)}"
+    parts = []
+    if state is not None and int(state.iteration[0]) >= compiled.layout.iterations:
+        total = metrics_so_far(compiled.layout, state, history.start)[metric.name]
+        verdict = "met" if metric.is_met(total, wanted) else "missed"
+        parts.append(f"{limit[0].upper()}{limit[1:]} was {verdict}: {amount(total, metric.unit)}.")
+    elif ahead:
+        chance = last(history).get("chances", {}).get(metric.name)
+        sure = "" if chance is None else f"{percent(min(max(chance, 0.01), 0.99), 0)} likely to meet {limit}. "
+        share = percent(compiled.projector.table.level, 0)
+        held = _amounts(last(history)["allocation"])
+        low, median, high = (amount(value, metric.unit) for value in (ahead[-1].low, ahead[-1].median, ahead[-1].high))
+        parts.append(f"{sure}Projection, {held} held: {median} at the end ({low} to {high} in {share} of cases).")
+    return " ".join([*parts, f"Dashed red: {goal}. Circles: the allocation changed."])
 
 
 def alternatives(compiled: Compiled, history: RunHistory) -> list[Alternative]:

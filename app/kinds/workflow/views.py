@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from functools import partial
 from operator import eq
 from typing import Any
 
@@ -12,7 +14,7 @@ import numpy as np
 from typing_extensions import override
 
 from app.charts.figures import DECIDED, Figure, beside_decided
-from app.charts.text import number
+from app.charts.text import NOTHING, duration, moment, percent
 from app.charts.timeline import Bar, courses, gantt
 from app.kinds.contract.run_outcome import EndedRun, Judgement, in_time
 from app.kinds.contract.views import (
@@ -23,13 +25,15 @@ from app.kinds.contract.views import (
     Hindsight,
     RunHistory,
     Step,
+    Table,
     Views,
     evenly,
+    job_table,
     too_long,
 )
 from app.kinds.workflow.advance import advance
 from app.kinds.workflow.decide import Compiled
-from app.kinds.workflow.queue import WAITING, QueueReport, State, begin
+from app.kinds.workflow.queue import FAILED, STARTING, UP, WAITING, Layout, QueueReport, State, begin
 from app.kinds.workflow.scheduling.decide import by_strategy, decide
 
 # Hindsight: what other strategies would have started at the reports of a run.
@@ -43,10 +47,10 @@ ASKED = ("fcfs", "sjf", "saf", "wfp3", "unicep", "f1", "heft", "cpop")
 KNOWN = ("easy", "conservative")
 """Mechanisms that need the queue only; others depend on earlier commitments, which are not stored."""
 PROMISED = (
-    "It can't be told with backfilling {}: what the task that waits first was promised at each decision is not kept. "
-    f"It is told with {' and '.join(KNOWN)}."
+    "Not available with backfilling {}: the reservations at each decision are not stored. "
+    f"Available with {' and '.join(KNOWN)}."
 )
-TOO_MANY = f"It is told of queues of up to {MOST_TASKS} tasks."
+TOO_MANY = f"Available for queues of up to {MOST_TASKS} tasks."
 
 
 def hindsight(compiled: Compiled, history: RunHistory) -> Hindsight:
@@ -65,16 +69,16 @@ def hindsight(compiled: Compiled, history: RunHistory) -> Hindsight:
         return Hindsight([], TOO_MANY)
     stood = [(decision, state) for decision, state in stood if (state.queue.node == WAITING).any()]
     if not stood:
-        return Hindsight([], "No task has waited yet.")
+        return Hindsight([], "No task has been pending yet.")
     asked = evenly(stood, POINTS)
     decided = [{(one["task"], one["node"]) for one in decision.get("placements", ())} for decision, _ in asked]
     others = {name: [_starts(compiled, state, name) for _, state in asked] for name in ASKED}
     same = {name: sum(map(eq, decided, every)) / len(asked) for name, every in others.items()}
     starts = {name: sum(map(len, every)) / len(asked) for name, every in {DECIDED: decided, **others}.items()}
-    told = f"Of {len(asked):,} decisions of {history.iterations:,}, where tasks waited."
+    told = f"{len(asked):,} of {history.iterations:,} decisions, with pending tasks."
     figures = [
-        beside_decided("Decisions that would have been the same", "share of decisions", same, told),
-        beside_decided("Tasks that would have started", "tasks a decision", starts, told),
+        beside_decided("Identical decisions by policy", "share of decisions", same, told),
+        beside_decided("Started tasks by policy", "tasks per decision", starts, told),
     ]
     return Hindsight(figures, ASKED_THEN)
 
@@ -161,6 +165,90 @@ class _Queue:
         return sum(self.processors.get(task, 1) for task in self.running)
 
 
+# Table of the present tasks.
+
+
+COLUMNS = ("Task", "State", "User", "Processors", "Progress", "ETA", "Why pending")
+
+
+def tasks_table(compiled: Compiled, state: State) -> Table:
+    """Return the table of a state's tasks: running ones by node, pending ones by submission."""
+    queue, layout, predictor = state.queue, compiled.layout, compiled.predictor
+    known = queue.estimate if predictor is None else predictor.expected(queue.estimate, queue.users, state.history)
+    speed = np.where(queue.node == WAITING, layout.nodes.speed.max(), layout.nodes.speed[queue.node])
+    lasts = known / speed
+
+    def row(at: int, why: str) -> list[str]:
+        user = queue.users[at] or queue.groups[at] or NOTHING
+        if queue.node[at] == WAITING:
+            start = state.reserved.starts.get(queue.names[at])
+            eta = NOTHING if start is None else f"starts in {duration(start - state.now)}"
+            return [queue.names[at], "pending", user, f"requests {queue.processors[at]:,}", NOTHING, eta, why]
+        ran = state.now - queue.start[at]
+        share = ran / lasts[at] if lasts[at] > 0 else np.nan
+        done = f"ran for {duration(ran)}" + (f" ({percent(min(share, 0.99), 0)})" if np.isfinite(share) else "")
+        eta = duration(max(lasts[at] - ran, 0)) if np.isfinite(share) else NOTHING
+        held = f"{queue.processors[at]:,} on {layout.names[queue.node[at]]}"
+        return [queue.names[at], "running", user, held, done if np.isfinite(ran) else NOTHING, eta, ""]
+
+    runs = np.flatnonzero(queue.node != WAITING)
+    runs = runs[np.argsort(queue.node[runs], kind="stable")]
+    waits = np.flatnonzero(queue.node == WAITING)
+    waits = waits[np.argsort(queue.submit[waits], kind="stable")]
+    why = reasons_pending(compiled.layout, state, waits.tolist())
+    return job_table(
+        "Tasks",
+        COLUMNS,
+        [partial(row, at, "") for at in runs.tolist()],
+        [partial(row, at, one) for at, one in zip(waits.tolist(), why, strict=True)],
+    )
+
+
+def reasons_pending(layout: Layout, state: State, waits: Sequence[int]) -> list[str]:
+    """Return why each of the tasks at rows ``waits`` of the queue, in the order of submission, does not run."""
+    queue, nodes = state.queue, layout.nodes
+    used = np.bincount(queue.node[queue.node != WAITING], queue.processors[queue.node != WAITING], len(layout.names))
+    up = np.array([state.nodes.get(at, (UP, 0.0))[0] == UP for at in range(len(layout.names))])
+    on = up & (nodes.permanent | np.isin(np.arange(len(up)), [*state.nodes]))
+    free = int(np.where(on, nodes.processors - used, 0).max(initial=0))
+    usable = np.array([state.nodes.get(at, (UP, 0.0))[0] != FAILED for at in range(len(layout.names))])
+    starting = [layout.names[at] for at, (status, _) in sorted(state.nodes.items()) if status == STARTING]
+    found, first = list[str](), ""
+    for at in waits:
+        name, least = queue.names[at], int(queue.processors[at])
+        needs = f"needs {least:,} processor{'' if least == 1 else 's'}"
+        parents = [parent for parent, _ in queue.inputs[at] if parent in queue.row]
+        if parents:
+            more = f" and {len(parents) - 1:,} more" if len(parents) > 1 else ""
+            found.append(f"depends on {parents[0]}{more}")
+            continue
+        fits = (nodes.processors >= least) & (nodes.memory >= queue.memory[at])
+        if not (fits & usable).any():
+            failed = "" if not fits.any() else ": every node that it fits has failed"
+            most = int(nodes.processors[usable].max(initial=0))
+            found.append(f"can't start{failed}" if failed else f"can never start: {needs}, a node has {most:,}")
+            continue
+        start, head = state.reserved.starts.get(name), state.head
+        if start is None and head and head[0] == name and np.isfinite(head[1]):
+            start = head[1]
+        parts = [f"{needs}, at most {free:,} free on a node"] if least > free else []
+        parts += [f"reserved for {clock(start)}"] if start is not None else []
+        parts += [f"{starting[0]} is starting"] if starting and least > free else []
+        parts += [f"behind {first}"] if first and start is None else []
+        found.append("; ".join(parts) or "waits for the next decision")
+        first = first or name
+    return found
+
+
+def clock(seconds: float) -> str:
+    """Format a time of the reports' clock: UTC if it counts from 1970, else the seconds since its start."""
+    return moment(datetime.fromtimestamp(seconds, UTC)) if seconds > EPOCH else f"{duration(seconds)} of the run"
+
+
+EPOCH = 1e9
+"""Seconds of a clock that counts from 1970, at least."""
+
+
 class WorkflowViews(Views):
     """Pages of runs and workloads of kind ``workflow``."""
 
@@ -172,17 +260,17 @@ class WorkflowViews(Views):
         reason = decision.get("reason", {})
         found = [Fact("reports", f"{history.iterations:,}")]
         if decision.get("now") is not None:
-            found.append(Fact("time", f"{number(decision['now'])} s"))
+            found.append(Fact("time", duration(decision["now"]) if decision["now"] < EPOCH else clock(decision["now"])))
         if decision.get("waiting") is not None:
-            found.append(Fact("tasks", f"{decision['running']:,} run, {decision['waiting']:,} wait"))
+            found.append(Fact("tasks", f"{decision['running']:,} running, {decision['waiting']:,} pending"))
         found.append(Fact("order", str(reason.get("strategy", "")), f"backfilling: {reason.get('backfilling', '')}"))
         window = reason.get("window")
         if window:
-            until = "not known when" if window.get("until") is None else f"until {number(window['until'])} s"
-            found.append(Fact("gate", f"{window['task']} waits {until}", window.get("node") or ""))
+            until = "start unknown" if window.get("until") is None else f"until {clock(window['until'])}"
+            found.append(Fact("reservation", f"{window['task']}, {until}", window.get("node") or ""))
         plan = reason.get("plan")
         if plan:
-            found.append(Fact("plan", f"{number(plan['seconds'])} s", f"by HEFT {number(plan['heft_seconds'])} s"))
+            found.append(Fact("plan", duration(plan["seconds"]), f"HEFT: {duration(plan['heft_seconds'])}"))
         return found
 
     @override
@@ -194,21 +282,26 @@ class WorkflowViews(Views):
         if counted:
             used = [(step.report["now"], step.decision["busy_processors"]) for step in counted]
             waits = [(step.report["now"], step.decision["waiting"]) for step in counted]
-        some = (
-            ""
-            if history.every == 1
-            else f" Of the whole run, the tasks that every {history.every:,}th report tells of."
-        )
-        part = "" if history.every == 1 else f" Over the whole run: every {history.every:,}th report."
+        some = "" if history.every == 1 else f" Tasks in every {history.every:,}th report."
+        part = "" if history.every == 1 else f" Every {history.every:,}th report."
         most = sum(node.maximum * node.processors for node in compiled.layout.spec.nodes)
-        told = f"Each bar is a task on its node; pale ones still run.{some}"
+        told = f"Tasks by node; pale bars: still running.{some}"
         there = None if history.state is None else history.state.queue.row
         bars = queue.all_bars(history.steps[-1].report["now"], there)
         return [
-            *([gantt("When each task ran, and where", bars, told)] if bars else []),
-            courses("Busy processors", "processors", {"busy": used}, f"Of {most:,} at most.{part}", steps=True),
-            courses("Tasks that wait", "tasks", {"waiting": waits}, f"After decisions.{part}", steps=True),
+            *([gantt("Gantt chart", bars, told)] if bars else []),
+            courses("Busy processors", "processors", {"busy": used}, f"Of at most {most:,}.{part}", steps=True),
+            courses("Pending tasks", "tasks", {"pending": waits}, f"After each decision.{part}", steps=True),
         ]
+
+    @override
+    def tables(self, compiled: Compiled, history: RunHistory) -> Sequence[Table]:
+        """Return the table of the tasks after the last report; none of a run that has ended."""
+        return (
+            [tasks_table(compiled, history.state)]
+            if history.live and history.state and len(history.state.queue)
+            else []
+        )
 
     @override
     def alternatives(self, compiled: Compiled, history: RunHistory) -> Sequence[Alternative]:
@@ -228,7 +321,7 @@ class WorkflowViews(Views):
         for name in ASKED:
             decided = decide(situation, by_strategy(name, spec.backfilling, spec.backfill_order))
             names = [(situation.queue.names[row], compiled.layout.names[node]) for row, node in decided.started.starts]
-            words = ", ".join(f"{task} on {node}" for task, node in names) or "nothing starts"
+            words = ", ".join(f"{task} on {node}" for task, node in names) or "none"
             found.append(Alternative(name, words, set(names) == taken))
         return found
 
@@ -238,13 +331,13 @@ class WorkflowViews(Views):
 
     @override
     def details(self, decision: Json) -> Sequence[str]:
-        """Return one line for each task that starts, and for each node ordered or released."""
+        """Return one line for each task that starts, and for each node requested or released."""
         nodes = decision["nodes"]
         starts = [f"{one['task']} starts on {one['node']}" for one in decision["placements"]]
         return [
             *starts,
-            *(f"{one} ordered" for one in nodes["start"]),
-            *(f"{one} given back" for one in nodes["release"]),
+            *(f"{one} requested" for one in nodes["start"]),
+            *(f"{one} released" for one in nodes["release"]),
         ]
 
 

@@ -156,7 +156,7 @@ def test_verdicts_of_an_earlier_judge_are_no_present_state(client: TestClient, t
     name = NAMES[0]
     evaluation = publish_evaluation(two, name, agent=1)
     publish_evaluation(two, name, agent=1, outdated=True)  # which judged nothing
-    figures = ("over hold", "Agent 1 beside what it is compared with", "class L2")
+    figures = ("over hold", "Agent 1 vs. baselines", "robustness level L2")
     assert [text in page(client, f"{name}/agents/1") for text in figures] == [True] * 3
     with two.session() as session:
         row = session.get_one(Evaluation, evaluation)
@@ -166,7 +166,7 @@ def test_verdicts_of_an_earlier_judge_are_no_present_state(client: TestClient, t
     assert standings(client, name) == ["re_evaluate"] * 2
     agent = page(client, f"{name}/agents/1")
     assert "Re-evaluate: an earlier version of the judge made its verdict" in agent
-    assert "class re-evaluate –" in agent
+    assert "robustness level re-evaluate –" in agent
     assert "by an earlier judge" in agent
     workload = page(client, name)
     assert "re-evaluate" in workload
@@ -176,10 +176,10 @@ def test_verdicts_of_an_earlier_judge_are_no_present_state(client: TestClient, t
     publish_evaluation(two, name, agent=2)
     assert standings(client, name) == ["re_evaluate", "current"]
     judged = page(client, f"{name}/agents/2")
-    assert "class L2" in judged
+    assert "robustness level L2" in judged
     assert "over hold" not in judged  # that is of the judge before, as all figures of its report are
-    assert "beside what it is compared with" not in judged
-    assert "beside what it is compared with" not in page(client, name)
+    assert "vs. baselines" not in judged
+    assert "vs. baselines" not in page(client, name)
     assert "– L2 verdict of second" in page(client, name)
     assert standings(client, NAMES[1]) == ["re_evaluate"] * 2
 
@@ -191,7 +191,7 @@ def test_an_outdated_agent_is_said_to_be_so_wherever_it_is_shown(client: TestCli
     client.patch(f"/workloads/{name}", json={"weights": {"cost": 9.0}})
     agent = page(client, f"{name}/agents/1")
     assert "Outdated: retrain (the weight of cost is 9, and it was trained for 0.1)" in agent
-    assert "class outdated: retrain –" in agent
+    assert "robustness level outdated: retrain –" in agent
     assert page(client, name).count("outdated: retrain") == 2
     assert "outdated" not in page(client, NAMES[1])
 
@@ -206,8 +206,8 @@ def test_what_answers_is_said_beside_who_was_not_promoted_and_how_that_compares(
         "return differs by +0.00100 (95 % interval -0.00200 to +0.00400; margin 0.00450)"
     )
     assert client.get(f"{one}/1").json()["instead"] == told
-    assert f"Answers now: {told}" in page(client, f"{NAMES[0]}/agents/1")
-    assert f"Answers now: {told}" in page(client, NAMES[0])
+    assert f"Current policy: {told}" in page(client, f"{NAMES[0]}/agents/1")
+    assert f"Current policy: {told}" in page(client, NAMES[0])
     client.post(f"{other}/2/promote", json={"reason": "it is better by far"})
     instead = client.get(f"{other}/1").json()["instead"]
     assert instead.startswith("agent 2, since 20")

@@ -97,7 +97,7 @@ def test_names_are_told_apart_as_far_as_there_are_colours() -> None:
     has = {f"job-{n}": 1.0 for n in range(MOST_NAMES + 3)}
     drawn = shares("Had", "GPUs", [(0.0, has), (1.0, has)], None, "Blocks.")
     domain = drawn.spec["layer"][0]["encoding"]["color"]["scale"]["domain"]
-    assert (len(domain), domain[-1]) == (MOST_NAMES, "others")
+    assert (len(domain), domain[-1]) == (MOST_NAMES, "Other")
 
 
 def luminance(colour: str) -> float:

@@ -63,7 +63,8 @@ def test_an_agent_is_told_beside_what_answers(client: TestClient, workload: str,
     found = shown(client, f"/ui/workloads/{workload}/agents/1")
     assert {"Agent 1", "dqn", "seed 3", "+0.25", "0.2 to 0.3", "1.2 %", "L2", "Promote"} <= set(found.texts)
     assert {"Mean per episode", "static best", "0.3 %", "25.0 %"} <= set(found.texts)
-    assert {"What it would do", "What answers now"} <= set(found.texts)
+    assert {"Recommended change by state", "Current policy"} <= set(found.texts)
+    assert "Better than the built-in policy (static best)." in found.texts
     assert {f"/evaluations/{evaluation}/report", f"/workloads/{workload}/agents/1"} <= set(found.links)
     compared, does, now = found.charts
     assert compared["layer"][0]["data"]["values"][0]["name"] == "agent 1"
@@ -97,8 +98,8 @@ def test_a_champion_is_told_of_by_itself(client: TestClient, workload: str, back
     publish_model(backend, workload)
     publish_agent(backend, workload, promote=True)
     found = shown(client, f"/ui/workloads/{workload}/agents/1")
-    assert {"champion", "What it does", "Roll back", "no evaluation has judged it"} <= set(found.texts)
-    assert "What it would do" not in found.texts
+    assert {"champion", "Policy", "Roll back", "not evaluated yet"} <= set(found.texts)
+    assert "Recommended change by state" not in found.texts
     assert f"/ui/workloads/{workload}/agents/1" in shown(client, f"/ui/workloads/{workload}").links
     assert client.get(f"/ui/workloads/{workload}/agents/2").status_code == 404
 
@@ -141,7 +142,7 @@ def test_an_agent_is_what_its_promotions_made_of_it_whatever_its_verdict_was(
     (present,) = [text for text in page(f"{one}/1") if text.startswith("Champion since 20")]
     assert present.endswith(" UTC")
     (verdict,) = [text for text in page(f"{one}/1") if text.startswith("Verdict when its training ended, 20")]
-    assert verdict.endswith(" UTC:")
+    assert verdict.endswith(" UTC")
     assert page(f"{one}/1")[page(f"{one}/1").index(verdict) + 1] == "not better"
     client.post(f"{one}/2/promote")
     assert [read(f"{one}/{version}") for version in (1, 2)] == [former, now]

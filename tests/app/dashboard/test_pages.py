@@ -112,7 +112,7 @@ def test_a_run_shows_what_was_measured_expected_and_decided(client: TestClient, 
     reason = client.get(f"/runs/{run}").json()["decision"]["reason"]["text"]
     assert reason in found.texts
     assert {"3 of 90", "hold", "threshold"} <= set(found.texts)
-    measured, allocated, _ = found.charts
+    _, measured, allocated = found.charts
     (line,) = [layer for layer in measured["layer"] if layer["mark"]["style"] == "measured"]
     assert [row["value"] for row in line["data"]["values"]] == [31.5, 31.5, 31.5]
     (band,) = [layer for layer in measured["layer"] if layer["mark"]["style"] == "expected"]
@@ -156,6 +156,41 @@ def test_ended_runs_are_judged_by_what_they_took(client: TestClient, workload: s
         assert {"1/2", "met", "missed"} <= set(shown(client, path).texts)
 
 
+def drawn_as(chart: dict[str, Any], style: str) -> list[dict[str, Any]]:
+    """The rows of a chart's layers of a style."""
+    layers = [layer for layer in chart["layer"] if layer["mark"]["style"] == style]
+    return [row for layer in layers for row in layer["data"]["values"]]
+
+
+def test_a_deadline_is_held_against_the_projection_until_the_run_ends(
+    client: TestClient, workload: str, backend: Database
+) -> None:
+    publish_model(backend, workload)
+    runs = [client.post("/runs", json={"workload": workload}).json()["id"] for _ in range(2)]
+    for number in range(6):
+        allocation = {"gpus": 4 if number < 3 else 6}
+        for run in runs:
+            client.put(f"/runs/{run}/iterations/{number}", json=REPORT | {"allocation": allocation})
+    client.patch(f"/runs/{runs[1]}", json={"state": "finished"})
+    live, over = (shown(client, f"/ui/runs/{run}") for run in runs)
+    chart = live.charts[0]
+    minutes = [row["value"] for row in drawn_as(chart, "measured")]
+    assert minutes == pytest.approx([31.5 * (number + 1) / 60 for number in range(6)])
+    ahead = drawn_as(chart, "decided")
+    assert [ahead[0]["iteration"], ahead[-1]["iteration"]] == [5, 89]
+    assert [ahead[0][part] for part in ("low", "median", "high")] == [minutes[-1]] * 3
+    assert all(row["low"] < row["median"] < row["high"] for row in ahead[1:])
+    assert [row["median"] for row in ahead] == sorted(row["median"] for row in ahead)
+    (change,) = drawn_as(chart, "change")
+    assert (change["iteration"], change["change"], bool(change["reason"])) == (2, "4 → 6 gpus", True)
+    assert drawn_as(chart, "target") == [{"target": 30.0}]
+    decision = client.get(f"/runs/{runs[0]}").json()["decision"]
+    sure = f"{100 * min(max(decision['chances']['iteration_seconds'], 0.01), 0.99):.0f} % likely to meet the deadline"
+    assert [text for text in live.texts if text.startswith(sure)]
+    assert drawn_as(over.charts[0], "decided") == []
+    assert len(drawn_as(over.charts[0], "change")) == 1
+
+
 def test_long_runs_of_queues_are_seen_from_their_beginning(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(type(KINDS["workflow"].views), "most", 6)
     client.post("/workloads", json=POOL)
@@ -175,7 +210,7 @@ def test_long_runs_of_queues_are_seen_from_their_beginning(client: TestClient, m
     rows = waiting["layer"][0]["data"]["values"]
     assert [rows[0]["at"], rows[1]["at"], rows[-1]["at"]] == [0.0, 2.0, 11.0]
     assert rows[-1]["value"] == client.get(f"/runs/{run}").json()["decision"]["waiting"]
-    assert any("Over the whole run: every 2th report." in text for text in found.texts)
+    assert any("Every 2th report." in text for text in found.texts)
 
 
 def test_what_other_policies_would_have_done_is_told_of_the_whole_run(client: TestClient, workload: str) -> None:

@@ -55,10 +55,10 @@ def test_a_fitted_model_is_drawn_at_once(other: TestClient, behind: TestClient, 
     report = {"allocation": {"gpus": 4}, "metrics": {"iteration_seconds": 31.5}, "features": {"batch": 128}}
     other.put(f"/runs/{run}/iterations/0", json=report)
     other.patch(f"/runs/{run}", json={"state": "finished"})
-    assert not [text for text in drawn(behind, first).texts if "No domain model is fitted" in text]
-    assert [text for text in drawn(behind, second).texts if "No domain model is fitted" in text]
+    assert not [text for text in drawn(behind, first).texts if "No model is fitted" in text]
+    assert [text for text in drawn(behind, second).texts if "No model is fitted" in text]
     publish_model(backend, second)
-    assert not [text for text in drawn(behind, second).texts if "No domain model is fitted" in text]
+    assert not [text for text in drawn(behind, second).texts if "No model is fitted" in text]
 
 
 def test_a_promoted_agents_map_is_drawn_at_once(other: TestClient, behind: TestClient, backend: Database) -> None:
@@ -74,7 +74,7 @@ def test_a_promoted_agents_map_is_drawn_at_once(other: TestClient, behind: TestC
         other.post(f"/workloads/{first}/agents/{version}/promote")
         maps[version] = policy_map(drawn(behind, first))
         agent = shown(behind, f"/ui/workloads/{first}/agents/{version}")
-        assert "What it does" in agent.texts
+        assert "Policy" in agent.texts
         assert agent.charts[-1] == maps[version]
     assert maps[1] != maps[2]
     assert policy_map(drawn(behind, second)) == rule

@@ -53,7 +53,7 @@ def revealed(page: Page) -> None:
     """Have loaded what pages load when somebody looks there."""
     for part in page.locator("[hx-trigger=revealed]").all():
         part.scroll_into_view_if_needed()
-        expect(part).not_to_contain_text("It is being computed.")
+        expect(part).not_to_contain_text("Loading …")
     expect(page.locator("[data-chart]:not([data-drawn])")).to_have_count(0, timeout=60_000)
 
 

@@ -192,7 +192,7 @@ def test_nothing_that_is_beaten_is_called_an_optimum(planted: Evaluation, proble
 
 def test_a_bad_policy_is_of_no_class(planted: Evaluation) -> None:
     assert planted.class_of("pid agent") == "none"
-    assert "of no class" in candidate(planted, "pid agent")["verdict"]
+    assert "reaches no robustness level" in candidate(planted, "pid agent")["verdict"]
 
 
 def test_the_document_is_plain_and_whole(planted: Evaluation, problem: IterativeProblem) -> None:

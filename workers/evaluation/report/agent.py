@@ -15,15 +15,19 @@ from typing import Any, NamedTuple
 from workers.evaluation.report import charts, tables
 from workers.evaluation.report import page as pictures
 from workers.evaluation.report import plots as plot
-from workers.evaluation.report.markup import Markup, document, element, join_parts, section
+from workers.evaluation.report.markup import Markup, contents, document, element, join_parts, section
 from workers.evaluation.report.page import VERDICT
 
 Json = dict[str, Any]
+SECTIONS = (
+    *("Verdict", "Impact", "Agent vs. baselines", "Terms of the return", "Candidates", "Learning curve"),
+    *("Effort and settings", "How to read this"),
+)
 Plots = Sequence[tuple[str, str, Any]]
 SEQUENCE = pictures.ScheduleSection(
     "One sequence", "One sequence of jobs of those that it was judged on, the middle one by length and load."
 )
-COMPARISON, CURVE, NONE = "Beside all others", "Learning curve", Markup("")
+COMPARISON, CURVE, NONE = "Agent vs. baselines", "Learning curve", Markup("")
 DONE, REFUSED = 0, 1
 
 
@@ -44,19 +48,19 @@ class RenderedReport(NamedTuple):
         """Return the HTML document of these plots and the texts of ``report``, an agent's report."""
         top = title(self.workload, report)
         body = [
-            element("h1", top),
-            element("p", tables.under(report)),
             section("Verdict", tables.verdict(report)),
-            section("What users count", tables.agent_tables_outcomes(report)),
+            section("Impact", tables.agent_tables_outcomes(report)),
             section(COMPARISON, tables.score_rows(report), tables.gains(report), self.plots.get(COMPARISON, NONE)),
             section("Terms of the return", tables.terms(report)),
-            section("Who competed", tables.contenders(report)),
+            section("Candidates", tables.contenders(report)),
             section(CURVE, self.plots.get(CURVE, NONE)),
             *pictures.sections(report.get("pictures"), SEQUENCE, self.pictures),
             section("Effort and settings", tables.rest(report)),
             section("How to read this", element("p", VERDICT)),
         ]
-        return document(top, join_parts(body))
+        back = element("a", f"Workload {self.workload}", href=f"/ui/workloads/{self.workload}")
+        head = [element("p", back), element("h1", top), element("p", tables.under(report)), contents(SECTIONS, body)]
+        return document(top, join_parts([*head, *body]))
 
 
 def render_plots(workload: str, report: Json) -> RenderedReport:
@@ -115,7 +119,7 @@ def main(arguments: Sequence[str]) -> int:
 
 def _now(agent: Json) -> list[str]:
     """Return lines on whether the agent is in use now, whatever its training's verdict; none if nothing is known."""
-    answers = f"Answers now: {agent['instead']}" if agent.get("instead") else ""
+    answers = f"Current policy: {agent['instead']}" if agent.get("instead") else ""
     return [line for line in (agent.get("standing_reason"), answers) if line]
 
 

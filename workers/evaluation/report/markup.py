@@ -29,8 +29,8 @@ def join_parts(parts: Iterable[str]) -> Markup:
 
 
 def element(name: str, /, *children: str, **attributes: str) -> Markup:
-    """Return an HTML element with escaped children and attributes; names lose trailing underscores (``class_``)."""
-    given = "".join(f' {key.rstrip("_")}="{escape(value)}"' for key, value in attributes.items())
+    """Return an HTML element with escaped children and attributes, such as ``class_`` and ``aria_label``."""
+    given = "".join(f' {key.rstrip("_").replace("_", "-")}="{escape(value)}"' for key, value in attributes.items())
     if name in EMPTY:
         return Markup(f"<{name}{given}>")
     return Markup(f"<{name}{given}>{join_parts(children)}</{name}>")
@@ -49,9 +49,21 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]], *, marked: Iterabl
 
 
 def section(title: str, *children: str) -> Markup:
-    """Return an HTML section under the heading ``title``; empty where all children are empty."""
+    """Return an HTML section under the heading ``title``, to which ``contents`` links; empty without children."""
     shown = [child for child in children if child]
-    return element("section", element("h2", title), *shown) if shown else Markup("")
+    return element("section", element("h2", title, id=anchor(title)), *shown) if shown else Markup("")
+
+
+def anchor(title: str) -> str:
+    """Return the ID of the section under a heading."""
+    return "-".join("".join(one if one.isalnum() else " " for one in title.lower()).split())
+
+
+def contents(titles: Iterable[str], body: Sequence[str]) -> Markup:
+    """Return links to the sections under ``titles`` that are in ``body``."""
+    there = "".join(body)
+    links = [element("a", title, href=f"#{anchor(title)}") for title in titles if f'id="{anchor(title)}"' in there]
+    return element("nav", element("ul", *(element("li", link) for link in links)), aria_label="Contents")
 
 
 # A self-contained page with its style.
@@ -75,6 +87,9 @@ tr.own th, tr.own td { background: var(--own); }
 .class { display: inline-block; background: var(--mark); color: var(--ground); border-radius: 4px; padding: 0 .5rem; }
 .passed { color: var(--good); font-weight: 700; }
 .failed { color: var(--bad); font-weight: 700; } .unknown { color: var(--none); }
+nav ul { display: flex; flex-wrap: wrap; gap: .2rem 1rem; margin: 1rem 0; padding: 0; list-style: none; }
+a { color: var(--mark); } .overview td { white-space: nowrap; }
+.verdict { font-size: 1.1rem; color: var(--text); margin: .6rem 0; }
 details { margin: .5rem 0; } summary { cursor: pointer; }
 """
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"

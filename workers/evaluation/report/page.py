@@ -5,10 +5,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from app.charts import text
 from workers.evaluation.report import charts, plots, tables
 from workers.evaluation.report import plots as plot
 from workers.evaluation.report.charts import Palette, figure
-from workers.evaluation.report.markup import Markup, count, document, element, join_names, join_parts, number, section
+from workers.evaluation.report.markup import (
+    NOTHING,
+    Markup,
+    contents,
+    count,
+    document,
+    element,
+    join_names,
+    join_parts,
+    number,
+    section,
+    table,
+)
+from workers.evaluation.statistics import MARGIN
 
 # The ``pictures`` of a report hold a kind's ``schedules`` with ``points``, or its ``plots`` with a ``title`` and a
 # description (``told``).
@@ -53,8 +67,8 @@ def sections(found: Json | None, scheduled: ScheduleSection, shown: Sequence[Mar
 LEVELS = """\
 Each level switches on one more source of randomness and keeps those before it. An agent advances while its return is,
 with the stated confidence, at least that of the best heuristic on the same episodes but for a margin of practical
-equivalence, a share of that heuristic's return (“equivalence margin”); its class is the highest level that it reached
-without a break. A level that can't be judged ends the way up, and says why."""
+equivalence, a share of that heuristic's return (“equivalence margin”); its robustness level is the highest that it
+reached without a break. A level that can't be judged ends the way up, and says why."""
 
 FIGURES = """\
 Intervals are Student's t of the seeds, each with its episodes (of the contenders, where several take turns); those of
@@ -65,15 +79,15 @@ et al., 2021, Deep reinforcement learning at the edge of the statistical precipi
 choices and 1 for the best heuristic."""
 
 GAP = """\
-The train-to-test gap is what an agent earns on seeds that no test uses, less what it earns at a level. “Guarded” is the
-share of decisions that the guard answered with a heuristic instead of the agent."""
+The generalisation gap is an agent's return on training seeds minus its return at a level. The fallback rate is the
+share of decisions in which the guard replaced the agent's action by a heuristic's."""
 
 ALIASING = """\
 Observations with conflicting labels are states that the agent sees as one though the right action differs; “return
 lost” is what any choice of one action for each of them must cost."""
 
 OFF_POLICY = """\
-On runs that really happened, replay puts an agent into each logged run, with that run's own residuals on the domain
+In the off-policy evaluation, replay puts an agent into each logged run, with that run's own residuals on the domain
 model's predictions; the doubly robust estimate corrects the model by importance sampling (Thomas and Brunskill, 2016),
 and rests on as many runs as “effective runs” says (Kish, 1965)."""
 
@@ -101,27 +115,103 @@ def page(report: Json) -> str:
     names = join_names(candidate["name"] for candidate in candidates)
     title = f"Evaluation of {names} on {report['workload']}"
     body = [
-        element("h1", title),
-        element("p", _under(report)),
         section("Summary", *_summary(report, palette)),
         section("Levels", tables.levels(report["levels"])),
         section(
-            "Beside every baseline",
+            "Agents vs. baselines",
             *(_level(level, report.get("outcomes") or [], palette) for level in report["levels"]),
         ),
-        section("Train-to-test gap", tables.gaps(candidates)),
+        section("Generalisation gap", tables.gaps(candidates)),
         section("Learning curves", _figure(charts.curves(candidates, palette), "Return of the training's episodes")),
         section("Performance profiles", *_profiles(report, palette)),
         section("Terms of the reward", *_terms(report, palette)),
-        section("What the agents do", *_heat_maps(candidates)),
+        section("Agent behaviour", *_heat_maps(candidates)),
         *sections(report.get("pictures"), FIXED, figures(report.get("pictures"))),
-        section("On runs that really happened", *_off_policy(report.get("off_policy"))),
+        section("Off-policy evaluation", *_off_policy(report.get("off_policy"))),
         section("Aliasing of the observations", *_aliasing(candidates)),
         section("The tuner of static settings", *_tuner(report.get("tuner"))),
         section("Settings", tables.settings(report), *_held_out(report.get("held_out"))),
         section("How to read this", *(element("p", paragraph) for paragraph in READING)),
     ]
-    return document(title, join_parts(body))
+    back = f"/ui/workloads/{report['workload']}"
+    top = [
+        element("p", element("a", f"Workload {report['workload']}", href=back)),
+        element("h1", title),
+        *overview(report),
+        element("p", _under(report)),
+        contents(SECTIONS, body),
+    ]
+    return document(title, join_parts([*top, *body]))
+
+
+SECTIONS = (
+    *("Summary", "Levels", "Agents vs. baselines", "Generalisation gap", "Learning curves", "Performance profiles"),
+    *("Terms of the reward", "Agent behaviour", "Off-policy evaluation", "Aliasing of the observations"),
+    *("The tuner of static settings", "Settings", "How to read this"),
+)
+FIXED_RULES = ("static_best", "hold", "initial")
+"""Heuristics that never change the allocation within a run."""
+
+
+def overview(report: Json) -> list[Markup]:
+    """Return one sentence per candidate, and a table of mean outcomes: candidates, the built-in policy, the next best
+    rule, and the best fixed allocation, at the level on other seeds (else the highest that was played)."""
+    played = {level["level"]: level for level in report["levels"] if level["available"] and level["best_heuristic"]}
+    level = played.get("L1") or next(reversed(played.values()), None)
+    sentences = [element("p", _sentence(one, level, report), class_="verdict") for one in report["candidates"]]
+    counted = report.get("outcomes") or []
+    if level is None:
+        return sentences
+    shown = _compared_policies(report, level)
+    rows = [
+        [
+            join_parts([element("span", label), " ", element("small", name)]) if label != name else label,
+            *(_mean(level["policies"][name].get("outcomes") or {}, one) for one in counted),
+            number(level["policies"][name]["return"]["mean"]),
+        ]
+        for label, name in shown
+    ]
+    own = [index for index, (label, name) in enumerate(shown) if label == name]
+    told = element("p", element("small", f"Means at level {level['level']} ({level['title']})."))
+    shown_table = table(["policy", *(one["name"] for one in counted), "return"], rows, marked=own)
+    return [*sentences, element("div", shown_table, class_="overview"), told]
+
+
+def _compared_policies(report: Json, level: Json) -> list[tuple[str, str]]:
+    """Return label and name of the policies of the overview, each once."""
+    there: Json = {name: one for name, one in level["policies"].items() if one.get("return") is not None}
+    roles = {one["name"]: one["role"] for one in report["policies"]}
+
+    def best(names: Sequence[str]) -> list[str]:
+        return sorted(names, key=lambda name: -there[name]["return"]["mean"])[:1]
+
+    built_in = str(level["best_heuristic"])
+    rules = [name for name in there if roles.get(name) == "heuristic" and name != built_in]
+    fixed = [name for name in there if name in FIXED_RULES or roles.get(name) == "tuner"]
+    labels = [(one["name"], one["name"]) for one in report["candidates"] if one["name"] in there]
+    labels += [("best built-in policy", built_in)]
+    labels += [("next best rule", name) for name in best([name for name in rules if name not in FIXED_RULES])]
+    labels += [("best fixed allocation", name) for name in best(fixed) if name != built_in]
+    return labels
+
+
+def _mean(found: Json, outcome: Json) -> str:
+    known = found.get(outcome["name"])
+    return NOTHING if known is None else text.amount(known["mean"], outcome["unit"])
+
+
+def _sentence(candidate: Json, level: Json | None, report: Json) -> str:
+    name = f"{candidate['name'][:1].upper()}{candidate['name'][1:]}"
+    if candidate.get("outdated"):
+        return f"{name} is outdated and was not evaluated: retrain it."
+    difference = None if level is None else level["policies"].get(candidate["name"], {}).get("advantage")
+    if level is None or difference is None:
+        return f"{name} was not evaluated: no level could be played."
+    best = level["best_heuristic"]
+    margin = report["settings"].get("equivalence_margin", MARGIN) * abs(level["policies"][best]["return"]["mean"])
+    told = text.verdict(text.compared(difference, margin), f"the built-in policy ({best.replace('_', ' ')})")
+    reached = "none" if candidate["class"] == "none" else candidate["class"]
+    return f"{name}: {told[0].lower()}{told[1:]} Robustness level: {reached}."
 
 
 def _under(report: Json) -> str:
@@ -149,7 +239,7 @@ def _summary(report: Json, palette: Palette) -> list[Markup]:
 def _card(candidate: Json, policies: Sequence[Json]) -> Markup:
     title = next((str(p.get("title") or "") for p in policies if p["name"] == candidate["name"]), "")
     title = f"{candidate['name']} ({title})" if title not in ("", candidate["name"]) else candidate["name"]
-    badge = element("span", "no class" if candidate["class"] == "none" else candidate["class"], class_="class")
+    badge = element("span", "no level" if candidate["class"] == "none" else candidate["class"], class_="class")
     ends = [x for x in candidate["levels"] if tables.level_status(x, candidate["class"]) in ("failed", "unknown")]
     why = [element("p", element("strong", f"Stopped at {x['level']}: "), x["reason"]) for x in ends[:1]]
     reasons = [element("li", element("strong", f"{x['level']}: "), str(x["reason"])) for x in candidate["levels"]]
@@ -241,9 +331,9 @@ def _tuner(tuner: Json | None) -> list[Markup]:
         for name, value in tuner["settings"].items()
     )
     effort = f"{tuner['trials']} trials in {number(tuner.get('seconds'))} s"
-    text = f"After {effort}: {chosen}; return {number(tuner['return'])}."
+    found = f"After {effort}: {chosen}; return {number(tuner['return'])}."
     return [
-        element("p", text),
+        element("p", found),
         _figure(charts.tuning(tuner.get("history") or ()), "Best return found so far, by trial"),
     ]
 

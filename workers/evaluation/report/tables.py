@@ -47,7 +47,7 @@ def level_status(level: Json, own_class: str) -> str:
 
 def ladder(candidates: Sequence[Json]) -> Markup:
     """Return a table of the levels that each candidate of an evaluation passed, and its class."""
-    head = ["agent", *CLASSES, "class"]
+    head = ["agent", *CLASSES, "robustness level"]
     rows = []
     for candidate in candidates:
         by_level = {level["level"]: level for level in candidate["levels"]}
@@ -122,7 +122,15 @@ def scores(level: Json, roles: dict[str, str]) -> Markup:
         for name, found in policies
     ]
     own = [index for index, (name, _) in enumerate(policies) if roles.get(name) == "candidate"]
-    head = ["policy", "return", "IQM", "over best heuristic", "probability of improvement", "normalised", "guarded"]
+    head = [
+        "policy",
+        "return",
+        "IQM",
+        "over best heuristic",
+        "probability of improvement",
+        "normalised",
+        "fallback rate",
+    ]
     return table(head, rows, marked=own)
 
 
@@ -140,7 +148,9 @@ def gaps(candidates: Sequence[Json]) -> Markup:
                     percent(level.get("gap_to_optimum")),
                 ]
             )
-    return table(["agent, level", "gap of the return", "gap of the advantage", "left to the exact optimum"], rows)
+    return table(
+        ["agent, level", "generalisation gap of the return", "of the advantage", "gap to the exact optimum"], rows
+    )
 
 
 def aliasing(candidates: Sequence[Json]) -> Markup:
@@ -201,8 +211,8 @@ def off_policy(found: Json) -> Markup:
                 percent(scored["agreement"]),
             ]
         )
-    head = ["agent", "runs", "return that was had", "return in replay", "over what was had", "doubly robust"]
-    return table([*head, "effective runs", "decides alike"], rows)
+    head = ["agent", "runs", "logged return", "return in replay", "gain in replay", "doubly robust"]
+    return table([*head, "effective runs", "agreement"], rows)
 
 
 def settings(report: Json) -> Markup:
@@ -307,7 +317,7 @@ def gains(report: Json) -> Markup:
     gained |= {_incumbent(report): report["gain"]} if report.get("gain") else {}
     rows = [[f"over {who}", interval(gain, signed=True)] for who, gain in gained.items()]
     if report.get("gap_to_optimum") is not None:
-        rows.append(["left to the exact optimum", percent(report["gap_to_optimum"])])
+        rows.append(["gap to the exact optimum", percent(report["gap_to_optimum"])])
     elif report.get("optimum_reason"):
         rows.append(["the exact optimum", str(report["optimum_reason"])])
     return table(["difference", "mean, paired"], rows) if rows else Markup("")

@@ -112,7 +112,7 @@ def test_what_holds_now_stands_before_the_verdict_of_the_past(monkeypatch: pytes
     assert lines[answers - 1] == "outdated: retrain (the price of gpus is 4)"
     assert lines[answers + 1].startswith("verdict when its training ended")
     page = file.read_text()
-    assert page.index("Answers now: the heuristic hold, as good") < page.index("When its training ended:")
+    assert page.index("Current policy: the heuristic hold, as good") < page.index("When its training ended:")
 
 
 @pytest.mark.parametrize(

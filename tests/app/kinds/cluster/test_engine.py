@@ -108,7 +108,7 @@ def test_a_page_says_what_is_free_of_the_gpus_that_are_left() -> None:
     assert decision["reason"]["text"] == "1 started; 1 job runs, 0 wait, by soonest"
     shown = RunHistory({}, decision, answered.state.state, 1, [], 1)
     free = next(fact for fact in ClusterViews().facts(on, shown) if fact.name == "free")
-    assert (free.value, free.hint) == ("3 of 4 GPUs", "4 more are reported lost")
+    assert (free.value, free.hint) == ("3 of 4 GPUs", "4 more reported lost")
 
 
 class Failing:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from app.kinds.cluster.views import REST, given_back, gpus_by_job
+from app.kinds.cluster.views import REST, gpus_by_job, released
 from app.kinds.contract.views import RunHistory, Step
 
 
@@ -26,5 +26,5 @@ def test_some_reports_of_many_tell_what_is_in_use_and_of_whom_that_is_known() ->
 
 def test_what_convergence_gave_back_is_known_by_the_limit() -> None:
     steps = [step(0, 0, ("a", 4, 1), ceiling=1), step(1, 0, ("b", 4, 2)), step(2, 0, ("c", 2, 1), ceiling=1)]
-    assert given_back(steps) == [(0.0, 3.0), (1.0, 3.0), (2.0, 4.0)]
-    assert given_back(steps[1:2]) == []
+    assert released(steps) == [(0.0, 3.0), (1.0, 3.0), (2.0, 4.0)]
+    assert released(steps[1:2]) == []

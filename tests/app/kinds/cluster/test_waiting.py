@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 from app.kinds.cluster.spec import ClusterSpec
+from app.kinds.cluster.views import jobs_table
+from app.kinds.contract.views import MOST_ROWS
 from tests.app.kinds.cluster.test_experience import Live, came, on
 
 TWO = ClusterSpec.model_validate(
@@ -63,3 +65,30 @@ def test_intervals_hold_from_nineteen_starts_on() -> None:
         assert all((start["seconds_low"] is None) == (len(run.state.off_starts) < 19) for start in answer["starts"])
     assert len(within) > 40
     assert 0.75 <= np.mean(within) < 1
+
+
+def test_each_pending_job_says_why_it_has_no_gpus() -> None:
+    run = Live(TWO)
+    whole = {"minimum": 3, "maximum": 3, "iterations": 10}
+    run.report(at=0, submitted=[came("a", "x", 3, batch=8, **whole), came("b", "x", 3, batch=8, **whole)])
+    run.report(at=60, progressed=[{**on("a", 1.0), "iteration": 2}, {**on("b", 1.0), "iteration": 1}])
+    lost = [{"node": "n-0", "gpus": 3}]
+    wide = came("wide", None, 8, minimum=8, maximum=8)
+    run.report(at=120, submitted=[wide, *(came(name, "x", 3, batch=8, **whole) for name in "cd")], nodes=lost)
+    found = jobs_table(run.on, run.state)
+    assert found.caption == "2 running, 3 pending."
+    rows = {row[0]: dict(zip(found.columns, row, strict=True)) for row in found.rows}
+    assert [*rows] == ["a", "b", "wide", "c", "d"]
+    assert (rows["a"]["State"], rows["a"]["GPUs"], rows["a"]["Progress"]) == ("running", "3 of 3", "2 of 10 (20 %)")
+    assert rows["a"]["ETA"] not in ("", "–")
+    assert rows["wide"]["Why pending"] == "needs 8 GPUs, 7 of 8 are present"
+    assert rows["c"]["Why pending"] == "needs 3 GPUs, 1 free"
+    assert rows["d"]["Why pending"] == "needs 3 GPUs, 1 free; behind c"
+    assert rows["c"]["ETA"] == "–"  # behind one that can't start
+    names = [f"j{n}" for n in range(70)]
+    run.report(at=180, submitted=[came(name, None, 8, minimum=8, maximum=8) for name in names])
+    many = jobs_table(run.on, run.state)
+    assert (len(many.rows), many.more) == (MOST_ROWS, 75 - MOST_ROWS)
+    assert many.rows[0][0] == "a"
+    grown = run.state._replace(jobs=run.state.jobs._replace(minimum=np.full(75, 12)))  # of a spec with more nodes
+    assert jobs_table(run.on, grown).rows[-1][-1] == "can never start: needs 12 GPUs, the cluster has 8"

@@ -10,7 +10,7 @@ from scipy import stats
 
 from app.kinds.contract.inputs import InvalidInput
 from app.kinds.contract.policy import Situation
-from app.kinds.iterative.chance import chances, meets_targets, student_cdf
+from app.kinds.iterative.chance import chances, meets_targets, student_cdf, sums_ahead
 from app.kinds.iterative.heuristics import HEURISTICS, best_allocation
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.model import ModelTable
@@ -69,6 +69,27 @@ def test_the_chance_is_that_of_the_runs_end() -> None:
             else (found[12] - held[12]) * (quantile - 0.5) < 0
         )
         assert np.all(np.where(held > 0.5, found <= held + 0.02, found >= held - 0.02))
+
+
+@pytest.mark.parametrize("elasticities", [(), (-1.0, 0.0, 1.0)])
+def test_projected_sums_end_where_the_chances_say(elasticities: tuple[float, ...]) -> None:
+    spec, shares = planted_spec(), (0.05, 0.3, 0.5, 0.95)
+    table = planted_table(spec, effect=0.15, noise=0.3)
+    if elasticities:
+        table = replace(table, members=tilted(spec, *elasticities).members)
+    projector = Projector(Layout(spec), table)
+    begun = fresh(projector, 12, targets=[[300.0]])
+    state = begun._replace(iteration=np.array([10], np.int32), elapsed=np.array([[90.0]]))
+    seconds, until = projector.layout.seconds, [11, 15, 20, 30]
+    found = sums_ahead(projector, state, 12, seconds, until, shares)
+    assert (np.diff(found, axis=0) > 0).all()
+    assert (np.diff(found, axis=1) > 0).all()
+    assert (found > 90).all()
+    for share, end in zip(shares, found[:, -1], strict=True):
+        at_end = state._replace(targets=np.array([[end]]))
+        assert grid_chances(projector, at_end)[12] == pytest.approx(share, abs=1e-6)
+    other = sums_ahead(projector, state, 3, seconds, until, shares)
+    assert (other[2:] > found[2:]).all()  # on fewer units it takes longer, at least in the middle and above
 
 
 def test_what_members_disagree_on_is_less_sure() -> None:

@@ -69,8 +69,8 @@ def test_a_learner_of_allocations_is_told_in_full() -> None:
     found = seen(ITERATIVE)
     told = {"Agent 7 of resnet18", "not promoted", "it is no better", "ppo, seed 4; judged on 4,096 episodes."}
     told |= {"mean return", "−0.1050 [−0.1070, −0.1030]", "over the best heuristic", "+0.0050 [+0.0030, +0.0070]"}
-    told |= {"What users count", "late by", "12 s", "31 s"}
-    told |= {"left to the exact optimum", "5.0 %", "sla", "0.0125", "last", "chosen", "9,900"}
+    told |= {"Impact", "late by", "12 s", "31 s"}
+    told |= {"gap to the exact optimum", "5.0 %", "sla", "0.0125", "last", "chosen", "9,900"}
     assert told <= set(found.texts)
     assert len(found.images) == 2
     assert {"agent", "optimum", "threshold", "pid"} <= texts_of(found.images[0])
@@ -88,8 +88,9 @@ def test_the_best_comes_first_whichever_way_the_measure_goes(workflow: Seen) -> 
 def test_a_scheduler_is_told_with_its_pictures(workflow: Seen) -> None:
     told = {"Agent 7 of pool", "portfolio, seed 4; judged on 40 sequences.", "over the best heuristic", "scorer"}
     assert {*told, "+1.00 [+0.80, +1.20]", "easy", "6.0 [5.5, 6.5]"} <= set(workflow.texts)
-    parts = ["Verdict", "Beside all others", "Who competed", "Learning curve", "One sequence", "Effort and settings"]
-    assert [text for text in workflow.texts if text in parts] == parts
+    parts = ["Verdict", "Agent vs. baselines", "Candidates", "Learning curve", "One sequence", "Effort and settings"]
+    contents = [part for part in parts if part != "One sequence"]
+    assert [text for text in workflow.texts if text in parts] == [*contents, *parts]
     assert len(workflow.images) == 2 + 8  # standing, curve; two of ranks, busy, queue, slowdown, cost, two Gantt charts
     captions = [value for name, value in workflow.attributes if name == "alt"][2:]
     assert captions[:2] == ["Mean bounded slowdown, the best first", "Makespan, the shortest first"]
@@ -109,7 +110,7 @@ def test_words_are_those_of_the_report_that_is_published() -> None:
 
 def test_what_a_report_lacks_is_left_out() -> None:
     found = seen({"algorithm": "strategy", "seed": 0, "promoted": True, "reason": "it is longest"})
-    assert (found.images, "An agent of resnet18" in found.texts, "Who competed" in found.texts) == ([], True, False)
+    assert (found.images, "An agent of resnet18" in found.texts, "Candidates" in found.texts) == ([], True, False)
     assert len(seen({**ITERATIVE, "curve": [[0, -0.5]]}).images) == 1
 
 

@@ -59,18 +59,36 @@ def two() -> Seen:
 
 def test_the_summary_says_class_and_why_it_stopped(two: Seen) -> None:
     assert "Evaluation of agent 3 and agent 5 on resnet18" in two.texts
-    assert {"L2", "no class", "Stopped at L3: ", "Stopped at L0: "} <= set(two.texts)
+    assert {"L2", "no level", "Stopped at L3: ", "Stopped at L0: "} <= set(two.texts)
     assert any(UNAVAILABLE in text for text in two.texts)
     assert "agent 3 is at least as good as the best heuristic up to there." in two.texts
 
 
 def test_every_part_is_there(two: Seen) -> None:
     parts = [
-        *("Summary", "Levels", "Beside every baseline", "Train-to-test gap", "Learning curves"),
-        *("Performance profiles", "Terms of the reward", "What the agents do", "Aliasing of the observations"),
+        *("Summary", "Levels", "Agents vs. baselines", "Generalisation gap", "Learning curves"),
+        *("Performance profiles", "Terms of the reward", "Agent behaviour", "Aliasing of the observations"),
         *("The tuner of static settings", "Settings", "How to read this"),
     ]
-    assert [text for text in two.texts if text in parts] == parts
+    assert [text for text in two.texts if text in parts] == [*parts, *parts]  # the contents, and the sections
+    links = [value for name, value in two.attributes if name == "href" and value.startswith("#")]
+    assert {f"#{value}" for name, value in two.attributes if name == "id"} == set(links)
+    assert ("href", "/ui/workloads/resnet18") in two.attributes
+
+
+def test_one_screen_says_what_came_out(two: Seen) -> None:
+    best = "the built-in policy (model predictive)"
+    assert f"Agent 3: better than {best}. Robustness level: L2." in two.texts
+    assert f"Agent 5: worse than {best}. Robustness level: none." in two.texts
+    first = two.texts[: two.texts.index("Levels")]
+    labels = ["agent 3", "agent 5", "best built-in policy", "next best rule"]
+    assert [text for text in first if text in labels] == labels
+    assert first[(at := first.index("agent 3") + 1) : at + 3] == ["4.2 %", "3.14", "−0.105"]
+    tied = report("agent 3")
+    tied["levels"][2]["policies"]["agent 3"]["advantage"] = {"mean": 0.0, "low": -0.0005, "high": 0.0005}
+    assert f"Agent 3: tied with {best}: nothing to gain here. Robustness level: L2." in Seen(page(tied)).texts
+    tied["candidates"][0] |= {"outdated": "outdated: retrain", "levels": []}
+    assert "Agent 3 is outdated and was not evaluated: retrain it." in Seen(page(tied)).texts
 
 
 def test_figures_stand_with_their_intervals(two: Seen) -> None:
@@ -81,7 +99,8 @@ def test_figures_stand_with_their_intervals(two: Seen) -> None:
 
 def test_what_users_count_stands_before_returns(two: Seen) -> None:
     heads = [text for text in two.texts if text in ("runs late", "GPU-hours", "return", "IQM")]
-    assert heads[:5] == ["runs late", "GPU-hours", "return", "return", "IQM"]
+    assert heads[:3] == ["runs late", "GPU-hours", "return"]
+    assert heads[3:8] == ["runs late", "GPU-hours", "return", "return", "IQM"]
     assert "4.2 % [4.0 %, 4.4 %]" in two.texts
     assert "3.14 [3.12, 3.16]" in two.texts
 
@@ -95,7 +114,8 @@ def test_a_report_from_before_outcomes_is_still_drawn() -> None:
 def test_the_page_needs_nothing_from_elsewhere(two: Seen) -> None:
     assert not {"script", "link", "iframe", "object", "form"} & set(two.tags)
     assert all(value.startswith("data:image/svg+xml;base64,") for name, value in two.attributes if name == "src")
-    assert [value for name, value in two.attributes if name == "href"] == []
+    links = [value for name, value in two.attributes if name == "href"]
+    assert [link for link in links if not link.startswith("#")] == ["/ui/workloads/resnet18"]
     assert not re.search(r"url\(|@import", page(report()))
 
 
