@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from datetime import datetime, timedelta
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any, Literal, NamedTuple, get_args
 from urllib.parse import urlencode
 
@@ -12,9 +13,10 @@ from fastapi import APIRouter, Query
 from fastapi.responses import HTMLResponse
 from sqlalchemy.orm import Session
 
+from app.charts.text import money
 from app.dashboard import repository
 from app.dashboard.rendering import page
-from app.dashboard.repository import Counts, Targets
+from app.dashboard.repository import Counts, Outcomes
 from app.database.engine import Database
 from app.database.tables import Job
 from app.evaluations import service as evaluations
@@ -25,9 +27,11 @@ from app.jobs.service import FINAL_STATES, JobRead, JobState
 from app.kinds.contract.inputs import BrokenRow
 from app.kinds.contract.run_outcome import RunOutcome
 from app.kinds.contract.views import MOST_STEPS, RunHistory, Step, Views
-from app.kinds.registry import KINDS, MissingKind
+from app.kinds.registry import KINDS, MissingKind, read_or_raw, read_spec
+from app.runs import savings
 from app.runs import service as runs
-from app.runs.outcomes import Staleness, stale_reason
+from app.runs.outcomes import HAPPENED, Staleness, stale_reason
+from app.runs.outcomes import remedy as remedy_of
 from app.runs.repository import LoadedRun
 from app.runs.service import RunListed, RunState
 from app.workloads import service as workloads
@@ -125,20 +129,19 @@ def reason(decision: Mapping[str, Any]) -> str:
     return str(found.get("text", "")) if isinstance(found, Mapping) else ""
 
 
-# The home page: state of each workload, and notices.
+# The home page: what needs attention and what to do about it, facts of the whole, and a line for each workload.
 
 
-ROWS, NOTICES = 50, 12
+ROWS, NOTICES = 50, 9
 RECENT = timedelta(days=7)
 LEVELS = ("bad", "warn")
 """Levels of notices, the gravest first."""
-WORDS = {
-    "failed": ("bad", "failed", "failed"),
-    "missed": ("bad", "missed its targets", "missed their targets"),
-    "at_risk": ("warn", "is at risk", "are at risk"),
-    "stale": ("warn", "does not report", "do not report"),
-}
-"""Level and words of notices by outcome, for one run and for several."""
+GRAVE = ("failed", "missed")
+TOGETHER = {"failed": "failed", "missed": "missed their targets", "at_risk": "are at risk", "stale": "do not report"}
+"""Predicates of sentences about several runs, by outcome."""
+UNREADABLE_REMEDY = "install its kind's package, or register it again"
+JOB_REMEDY = "read the job's error, mend its cause, and start it again"
+DRIFT_REMEDY = "fit its model again, and train a new agent"
 
 
 class Summary(NamedTuple):
@@ -147,7 +150,8 @@ class Summary(NamedTuple):
     Attributes:
         problem: why it can't be read; empty if it can.
         champions: version of the champion by role.
-        met: how many of its newest judged runs met their targets.
+        runs: its runs by outcome, running or ended in the last 7 days.
+        saved: cost that its runs saved this month against the largest allocation, in words; empty: not known.
     """
 
     name: str
@@ -157,16 +161,35 @@ class Summary(NamedTuple):
     problem: str
     champions: dict[str, int]
     counts: Counts
-    met: Targets
+    runs: Outcomes
+    saved: str
 
 
 class Notice(NamedTuple):
-    """Something that needs attention: its level, subject and reason, and a link."""
+    """Something that needs attention: its level, an outcome or state, its subject, its reason, what to do about it, and
+    a link."""
 
     level: str
+    state: str
     what: str
     why: str
+    remedy: str
     link: str
+
+
+class Facts(NamedTuple):
+    """Numbers of all of a tenant's runs: now, and of those that ended in the last 7 days; and what was saved this
+    month, in words, against the largest and the best fixed allocation (empty: nothing is known)."""
+
+    active: int
+    at_risk: int
+    stale: int
+    met: int
+    judged: int
+    failed: int
+    missed: int
+    saved: Sequence[str]
+    month: str
 
 
 class Overview(NamedTuple):
@@ -176,6 +199,7 @@ class Overview(NamedTuple):
     none.
     """
 
+    facts: Facts
     summaries: Sequence[Summary]
     notices: Sequence[Notice]
     further: int
@@ -187,52 +211,74 @@ def overview(database: Database, tenant: str, rule: Staleness) -> Overview:
     """Content of the home page, with at most 50 workloads; ``rule``: when a live run is stale."""
     found = workloads.list_workloads(database, tenant, PageRequest(ROWS))
     latest = runs.list_runs(database, tenant, PageRequest(10), rule).rows
+    now = rule.now()
+    month = datetime(now.year, now.month, 1, tzinfo=UTC)
     with database.reading() as session:
         has = repository.counts(session, [row.id for row in found.rows])
         read = [workloads.read_listed(row) for row in found.rows]
-        met = repository.targets(session, [row.id for row in found.rows])
-        summaries = [_summary(one, has[one.id], met[one.id]) for one in read]
+        outcomes = repository.outcomes(session, tenant, now - RECENT, rule)
+        saved = savings.saved_since(session, tenant, month)
         notices = [*_unreadable(read), *_runs(session, tenant, rule), *_drift_notices(session, tenant, rule)]
-        failed, number = repository.failed_jobs(session, tenant, rule.now() - RECENT, NOTICES)
+        failed, number = repository.failed_jobs(session, tenant, now - RECENT, NOTICES)
     notices += [_job(job, workload) for job, workload in failed]
     number += len(notices) - len(failed)
     notices.sort(key=lambda one: LEVELS.index(one.level))
+    summaries = [
+        _summary(one, has.get(one.id, Counts()), outcomes.get(one.id, Outcomes()), saved.get(one.id)) for one in read
+    ]
+    facts = _facts(outcomes.values(), [money(one) for one in savings.total(saved).values()] if saved else [], month)
     lines = [line(runs.read_listed(run)) for run in latest]
-    return Overview(summaries, notices[:NOTICES], max(0, number - NOTICES), lines, found.cursor)
+    return Overview(facts, summaries, notices[:NOTICES], max(0, number - NOTICES), lines, found.cursor)
 
 
-def _summary(one: WorkloadListed, has: Counts, met: Targets) -> Summary:
+def _facts(found: Collection[Outcomes], saved: Sequence[str], month: datetime) -> Facts:
+    live, ended = Counter[str](), Counter[str]()
+    for one in found:
+        live.update(one.live)
+        ended.update(one.ended)
+    met, judged = sum(one.met for one in found), sum(one.judged for one in found)
+    now = live.total(), live["at_risk"], live["stale"]
+    return Facts(*now, met, judged, ended["failed"], ended["missed"], saved, f"{month:%B}")
+
+
+def _summary(one: WorkloadListed, has: Counts, of: Outcomes, saved: Mapping[str, float] | None) -> Summary:
     words: tuple[str, str] = ("", "")
     if one.problem is None:
         description = KINDS[one.kind].describe(one.spec)
         words = description.resources, description.targets
-    return Summary(one.name, one.kind, *words, one.problem or "", one.champions, has, met)
+    cost = "" if saved is None else money(saved["largest"])
+    return Summary(one.name, one.kind, *words, one.problem or "", one.champions, has, of, cost)
 
 
 def _unreadable(read: Sequence[WorkloadListed]) -> Iterator[Notice]:
     for one in read:
         if one.problem is not None:
-            yield Notice("bad", f"{one.name} can't be read", one.problem, "")
+            link = f"/ui/workloads/{one.name}"
+            yield Notice("bad", "unreadable", f"{one.name} can't be read", one.problem, UNREADABLE_REMEDY, link)
 
 
 def _runs(session: Session, tenant: str, rule: Staleness) -> Iterator[Notice]:
     """One notice per workload and outcome, with the reason of the newest run."""
     for one in repository.troubled_runs(session, tenant, rule.now() - RECENT, rule):
-        level, alone, together = WORDS[one.outcome]
+        level = "bad" if one.outcome in GRAVE else "warn"
         reason = one.reason or "no reason was given"
         if one.outcome == "stale":
             reason = stale_reason(one.silent_seconds, one.expected)
-        if one.number == 1:
-            yield Notice(level, f"A run of {one.workload} {alone}", reason, f"/ui/runs/{one.run}")
-        else:
-            which = urlencode({"workload": one.workload, "outcome": one.outcome})
-            what = f"{one.number:,} runs of {one.workload} {together}"
-            yield Notice(level, what, f"the newest: {reason}", f"/ui/runs?{which}")
+        spec, problem = read_or_raw(read_spec, one.spec)
+        what, remedy = (
+            f"A run of {one.workload} {HAPPENED[one.outcome]}",
+            remedy_of(one.outcome, None if problem else spec),
+        )
+        link = f"/ui/runs/{one.run}"
+        if one.number > 1:
+            what, reason = f"{one.number:,} runs of {one.workload} {TOGETHER[one.outcome]}", f"the newest: {reason}"
+            link = "/ui/runs?" + urlencode({"workload": one.workload, "outcome": one.outcome})
+        yield Notice(level, one.outcome, what, reason, remedy, link)
 
 
 def _job(job: Job, workload: str) -> Notice:
     why = str((job.error or {}).get("detail", "no reason was given"))
-    return Notice("bad", f"{job.type} of {workload} failed", why, f"/ui/jobs/{job.id}")
+    return Notice("bad", "failed", f"{job.type} of {workload} failed", why, JOB_REMEDY, f"/ui/jobs/{job.id}")
 
 
 def _drift_notices(session: Session, tenant: str, rule: Staleness) -> Iterator[Notice]:
@@ -241,7 +287,8 @@ def _drift_notices(session: Session, tenant: str, rule: Staleness) -> Iterator[N
         notices: list[Any] = (drift or {}).get("notices", [])
         why = notices[-1].get("text", "") if notices else ""
         what = f"{number:,} runs of {workload} have drifted" if number > 1 else f"{workload} has drifted"
-        yield Notice("warn", what, f"the newest: {why}" if number > 1 else why, f"/ui/runs/{run}")
+        why = f"the newest: {why}" if number > 1 else why
+        yield Notice("warn", "drifted", what, why, DRIFT_REMEDY, f"/ui/runs/{run}")
 
 
 # Filters and pages of lists.

@@ -126,7 +126,8 @@ class SavedCost(Collector):
         """The metric with its present values; without any if the database fails."""
         (family,) = self.describe()
         with suppress(SQLAlchemyError), self.database.reading() as session:
-            for against, cost in savings.saved_since(session, self.tenant, utc_now() - LATELY).items():
+            saved = savings.total(savings.saved_since(session, self.tenant, utc_now() - LATELY))
+            for against, cost in saved.items():
                 family.add_metric((against,), cost)
         return [family]
 
