@@ -166,11 +166,9 @@ class Summary(NamedTuple):
 
 
 class Notice(NamedTuple):
-    """Something that needs attention: its level, an outcome or state, its subject, its reason, what to do about it, and
-    a link."""
+    """Something that needs attention: its level, its subject, its reason, what to do about it, and a link."""
 
     level: str
-    state: str
     what: str
     why: str
     remedy: str
@@ -254,7 +252,7 @@ def _unreadable(read: Sequence[WorkloadListed]) -> Iterator[Notice]:
     for one in read:
         if one.problem is not None:
             link = f"/ui/workloads/{one.name}"
-            yield Notice("bad", "unreadable", f"{one.name} can't be read", one.problem, UNREADABLE_REMEDY, link)
+            yield Notice("bad", f"{one.name} can't be read", one.problem, UNREADABLE_REMEDY, link)
 
 
 def _runs(session: Session, tenant: str, rule: Staleness) -> Iterator[Notice]:
@@ -266,19 +264,19 @@ def _runs(session: Session, tenant: str, rule: Staleness) -> Iterator[Notice]:
             reason = stale_reason(one.silent_seconds, one.expected)
         spec, problem = read_or_raw(read_spec, one.spec)
         what, remedy = (
-            f"A run of {one.workload} {HAPPENED[one.outcome]}",
+            f"Run {one.run[:8]} of {one.workload} {HAPPENED[one.outcome]}",
             remedy_of(one.outcome, None if problem else spec),
         )
         link = f"/ui/runs/{one.run}"
         if one.number > 1:
             what, reason = f"{one.number:,} runs of {one.workload} {TOGETHER[one.outcome]}", f"the newest: {reason}"
             link = "/ui/runs?" + urlencode({"workload": one.workload, "outcome": one.outcome})
-        yield Notice(level, one.outcome, what, reason, remedy, link)
+        yield Notice(level, what, reason, remedy, link)
 
 
 def _job(job: Job, workload: str) -> Notice:
     why = str((job.error or {}).get("detail", "no reason was given"))
-    return Notice("bad", "failed", f"{job.type} of {workload} failed", why, JOB_REMEDY, f"/ui/jobs/{job.id}")
+    return Notice("bad", f"Job {job.id[:8]} ({job.type} of {workload}) failed", why, JOB_REMEDY, f"/ui/jobs/{job.id}")
 
 
 def _drift_notices(session: Session, tenant: str, rule: Staleness) -> Iterator[Notice]:
@@ -288,7 +286,7 @@ def _drift_notices(session: Session, tenant: str, rule: Staleness) -> Iterator[N
         why = notices[-1].get("text", "") if notices else ""
         what = f"{number:,} runs of {workload} have drifted" if number > 1 else f"{workload} has drifted"
         why = f"the newest: {why}" if number > 1 else why
-        yield Notice("warn", "drifted", what, why, DRIFT_REMEDY, f"/ui/runs/{run}")
+        yield Notice("warn", what, why, DRIFT_REMEDY, f"/ui/runs/{run}")
 
 
 # Filters and pages of lists.

@@ -22,8 +22,10 @@ def describe(spec: IterativeSpec) -> Description:
     """Describe a spec in a few words: resources, number of iterations, and targets."""
     metrics = [metric for metric in spec.metrics if metric.target is not None]
     resources = ", ".join(f"{r.name} {r.minimum:g}–{r.maximum:g} {r.unit}" for r in spec.resources)
-    eased = ["raise the deadline" if is_deadline(one) else f"relax the target of {one.name}" for one in metrics]
-    remedy = " or ".join([*eased, f"raise the maximum of {' or '.join(one.name for one in spec.resources)}"])
+    eased = [f"relax the target of {one.name}" for one in metrics if not is_deadline(one)]
+    eased += ["raise the deadline"] if len(eased) < len(metrics) else []
+    most = f"the maximum of {' or '.join(one.name for one in spec.resources)}"
+    remedy = " or ".join([*eased, most if eased[-1:] == ["raise the deadline"] else f"raise {most}"])
     return Description(resources, f"{spec.iterations:,}", "; ".join(map(_target_text, metrics)), remedy)
 
 

@@ -154,7 +154,7 @@ def test_ended_runs_are_judged_by_what_they_took(client: TestClient, workload: s
         assert client.patch(f"/runs/{run}", json={"state": "finished"}).status_code == 200
 
     ended(90 * 31.5 + 1)
-    assert {"Targets met", "1/1", "met"} <= set(shown(client).texts)
+    assert {"Targets met, 7 days", "1/1", "met"} <= set(shown(client).texts)
     ended(90 * 31.5 - 1)
     for path in ("/", f"/ui/workloads/{workload}"):
         assert {"1/2", "met", "missed"} <= set(shown(client, path).texts)
@@ -352,24 +352,22 @@ def test_what_happened_to_runs_needs_attention_until_a_later_run_makes_up_for_it
     client.put(f"/runs/{run}/iterations/0", json=REPORT)
     found = shown(client)
     words = [text for text in found.texts if text]
-    assert words[words.index("Needs attention") + 1 :][:11] == [
-        "failed",
+    assert words[words.index("Needs attention") + 1 :][:9] == [
         f"10 runs of {workload} failed",
         f"the newest: exit status 1 of {lost[-1]}",
         "To do:",
         "look at the end of its process's output, mend the fault, and start it again.",
-        "at risk",
-        "A run of other is at risk",
+        f"Run {run[:8]} of other is at risk",
         "the deadline of 9 s has passed: 31.5 s so far",
         "To do:",
-        "raise the deadline or raise the maximum of gpus.",
+        "raise the deadline or the maximum of gpus.",
         "Workloads",  # nothing else needs attention
     ]
     assert {f"/ui/runs?workload={workload}&outcome=failed", f"/ui/runs/{run}"} <= set(found.links)
     listed = shown(client, f"/ui/runs?workload={workload}&outcome=failed")
     assert listed.texts.count("failed") == 11  # and the filter
     client.patch(f"/runs/{run}", json={"state": "finished"})
-    assert "A run of other missed its targets" in shown(client).texts
+    assert f"Run {run[:8]} of other missed its targets" in shown(client).texts
     assert {"missed", "finished in 31.5 s, 22.5 s after the deadline of 9 s; after 1 of 90 iterations"} <= set(
         shown(client, f"/ui/runs/{run}").texts
     )
@@ -399,16 +397,16 @@ def test_what_happened_to_runs_goes_by_when_they_ended(client: TestClient, workl
     ended(beside, "failed")
     after(8.1)
     ended(long, "failed")  # it began before the one that met its targets, and before a week ago
-    assert attention() == {f"A run of {workload} failed", "A run of other failed"}
+    assert attention() == {f"Run {long[:8]} of {workload} failed", f"Run {beside[:8]} of other failed"}
     assert ["1/2" in shown(client, f"/ui/workloads/{name}").texts for name in (workload, "other")] == [True, False]
     empty = client.post("/runs", json={"workload": workload}).json()["id"]
     after(8.2)
     ended(empty, "finished")  # it has reported nothing
-    assert f"A run of {workload} failed" in attention()
+    assert f"Run {long[:8]} of {workload} failed" in attention()
     good = reported(client, workload)
     after(8.3)
     ended(good, "finished")
-    assert attention() == {"A run of other failed"}
+    assert attention() == {f"Run {beside[:8]} of other failed"}
     after(15.05)
     assert attention() == set()
 
