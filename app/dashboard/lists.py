@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any, Literal, NamedTuple, get_args
 from urllib.parse import urlencode
@@ -16,7 +16,7 @@ from sqlalchemy.orm import Session
 from app.charts.text import money
 from app.dashboard import repository
 from app.dashboard.rendering import page
-from app.dashboard.repository import Counts, Outcomes
+from app.dashboard.repository import Counts, Outcomes, TroubledWorkload
 from app.database.engine import Database
 from app.database.tables import Job
 from app.evaluations import service as evaluations
@@ -136,7 +136,7 @@ ROWS, NOTICES = 50, 9
 RECENT = timedelta(days=7)
 LEVELS = ("bad", "warn")
 """Levels of notices, the gravest first."""
-GRAVE = ("failed", "missed")
+GRAVE, DANGERS = ("failed", "missed"), ("at_risk", "stale")
 TOGETHER = {"failed": "failed", "missed": "missed their targets", "at_risk": "are at risk", "stale": "do not report"}
 """Predicates of sentences about several runs, by outcome."""
 UNREADABLE_REMEDY = "install its kind's package, or register it again"
@@ -150,7 +150,8 @@ class Summary(NamedTuple):
     Attributes:
         problem: why it can't be read; empty if it can.
         champions: version of the champion by role.
-        runs: its runs by outcome, running or ended in the last 7 days.
+        runs: numbers of its runs, running or ended in the last 7 days.
+        danger: which of at_risk and stale some of its runs are.
         saved: cost that its runs saved this month against the largest allocation, in words; empty: not known.
     """
 
@@ -162,6 +163,7 @@ class Summary(NamedTuple):
     champions: dict[str, int]
     counts: Counts
     runs: Outcomes
+    danger: Sequence[str]
     saved: str
 
 
@@ -176,16 +178,12 @@ class Notice(NamedTuple):
 
 
 class Facts(NamedTuple):
-    """Numbers of all of a tenant's runs: now, and of those that ended in the last 7 days; and what was saved this
-    month, in words, against the largest and the best fixed allocation (empty: nothing is known)."""
+    """Numbers of all of a tenant's runs, of those at risk and stale now, and what was saved this month in words:
+    against the largest and the best fixed allocation (empty: nothing is known)."""
 
-    active: int
+    runs: Outcomes
     at_risk: int
     stale: int
-    met: int
-    judged: int
-    failed: int
-    missed: int
     saved: Sequence[str]
     month: str
 
@@ -214,38 +212,38 @@ def overview(database: Database, tenant: str, rule: Staleness) -> Overview:
     with database.reading() as session:
         has = repository.counts(session, [row.id for row in found.rows])
         read = [workloads.read_listed(row) for row in found.rows]
-        outcomes = repository.outcomes(session, tenant, now - RECENT, rule)
+        outcomes = repository.outcomes(session, tenant, now - RECENT)
+        troubled = repository.troubled_runs(session, tenant, now - RECENT, rule)
         saved = savings.saved_since(session, tenant, month)
-        notices = [*_unreadable(read), *_runs(session, tenant, rule), *_drift_notices(session, tenant, rule)]
+        notices = [*_unreadable(read), *map(_run, troubled), *_drift_notices(session, tenant, rule)]
         failed, number = repository.failed_jobs(session, tenant, now - RECENT, NOTICES)
     notices += [_job(job, workload) for job, workload in failed]
     number += len(notices) - len(failed)
     notices.sort(key=lambda one: LEVELS.index(one.level))
-    summaries = [
-        _summary(one, has.get(one.id, Counts()), outcomes.get(one.id, Outcomes()), saved.get(one.id)) for one in read
-    ]
-    facts = _facts(outcomes.values(), [money(one) for one in savings.total(saved).values()] if saved else [], month)
+    summaries = []
+    for one in read:
+        danger = [each.outcome for each in troubled if each.workload == one.name and each.outcome in DANGERS]
+        of = outcomes.get(one.id, Outcomes())
+        summaries.append(_summary(one, has.get(one.id, Counts()), of, danger, saved.get(one.id)))
+    live = Counter[str]()
+    for trouble in troubled:
+        live[trouble.outcome] += trouble.number
+    total = Outcomes(*map(sum, zip(*outcomes.values(), strict=True))) if outcomes else Outcomes()
+    costs = [money(one) for one in savings.total(saved).values()] if saved else []
+    facts = Facts(total, live["at_risk"], live["stale"], costs, f"{month:%B}")
     lines = [line(runs.read_listed(run)) for run in latest]
     return Overview(facts, summaries, notices[:NOTICES], max(0, number - NOTICES), lines, found.cursor)
 
 
-def _facts(found: Collection[Outcomes], saved: Sequence[str], month: datetime) -> Facts:
-    live, ended = Counter[str](), Counter[str]()
-    for one in found:
-        live.update(one.live)
-        ended.update(one.ended)
-    met, judged = sum(one.met for one in found), sum(one.judged for one in found)
-    now = live.total(), live["at_risk"], live["stale"]
-    return Facts(*now, met, judged, ended["failed"], ended["missed"], saved, f"{month:%B}")
-
-
-def _summary(one: WorkloadListed, has: Counts, of: Outcomes, saved: Mapping[str, float] | None) -> Summary:
+def _summary(
+    one: WorkloadListed, has: Counts, of: Outcomes, danger: Sequence[str], saved: Mapping[str, float] | None
+) -> Summary:
     words: tuple[str, str] = ("", "")
     if one.problem is None:
         description = KINDS[one.kind].describe(one.spec)
         words = description.resources, description.targets
     cost = "" if saved is None else money(saved["largest"])
-    return Summary(one.name, one.kind, *words, one.problem or "", one.champions, has, of, cost)
+    return Summary(one.name, one.kind, *words, one.problem or "", one.champions, has, of, danger, cost)
 
 
 def _unreadable(read: Sequence[WorkloadListed]) -> Iterator[Notice]:
@@ -255,23 +253,20 @@ def _unreadable(read: Sequence[WorkloadListed]) -> Iterator[Notice]:
             yield Notice("bad", f"{one.name} can't be read", one.problem, UNREADABLE_REMEDY, link)
 
 
-def _runs(session: Session, tenant: str, rule: Staleness) -> Iterator[Notice]:
-    """One notice per workload and outcome, with the reason of the newest run."""
-    for one in repository.troubled_runs(session, tenant, rule.now() - RECENT, rule):
-        level = "bad" if one.outcome in GRAVE else "warn"
-        reason = one.reason or "no reason was given"
-        if one.outcome == "stale":
-            reason = stale_reason(one.silent_seconds, one.expected)
-        spec, problem = read_or_raw(read_spec, one.spec)
-        what, remedy = (
-            f"Run {one.run[:8]} of {one.workload} {HAPPENED[one.outcome]}",
-            remedy_of(one.outcome, None if problem else spec),
-        )
-        link = f"/ui/runs/{one.run}"
-        if one.number > 1:
-            what, reason = f"{one.number:,} runs of {one.workload} {TOGETHER[one.outcome]}", f"the newest: {reason}"
-            link = "/ui/runs?" + urlencode({"workload": one.workload, "outcome": one.outcome})
-        yield Notice(level, what, reason, remedy, link)
+def _run(one: TroubledWorkload) -> Notice:
+    """A notice of all runs of a workload with one outcome, with the reason of the newest."""
+    level = "bad" if one.outcome in GRAVE else "warn"
+    reason = one.reason or "no reason was given"
+    if one.outcome == "stale":
+        reason = stale_reason(one.silent_seconds, one.expected)
+    spec, problem = read_or_raw(read_spec, one.spec)
+    remedy = remedy_of(one.outcome, None if problem else spec)
+    if one.number == 1:
+        what = f"Run {one.run[:8]} of {one.workload} {HAPPENED[one.outcome]}"
+        return Notice(level, what, reason, remedy, f"/ui/runs/{one.run}")
+    which = urlencode({"workload": one.workload, "outcome": one.outcome})
+    what = f"{one.number:,} runs of {one.workload} {TOGETHER[one.outcome]}"
+    return Notice(level, what, f"the newest: {reason}", remedy, f"/ui/runs?{which}")
 
 
 def _job(job: Job, workload: str) -> Notice:

@@ -15,7 +15,7 @@ from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.functions import FunctionElement
 
 from app.database.engine import Database
-from app.database.tables import ADVISED, SAVED, Run
+from app.database.tables import ADVISED, SAVED, Run, Workload
 from app.decisions.service import by_rule
 from app.kinds.contract.kind import no_savings
 from app.kinds.contract.savings import Estimate, Savings
@@ -133,7 +133,8 @@ def saved_since(session: Session, tenant: str, since: datetime) -> dict[str, dic
     """Cost saved by a tenant's runs that finished since ``since`` and applied their decisions: by workload id, by name
     in ``FIXED``. Workloads without such runs are missing."""
     sums = (func.coalesce(func.sum(_number(name, "saved", "value")), 0.0) for name in FIXED)
-    query = select(Run.workload_id, *sums).where(Run.finished_at >= since, SAVED, Run.tenant == tenant, ~ADVISED)
+    owned = Run.workload_id.in_(select(Workload.id).where(Workload.tenant == tenant))  # as the index needs
+    query = select(Run.workload_id, *sums).where(owned, SAVED, Run.finished_at >= since, ~ADVISED)
     rows = session.execute(query.group_by(Run.workload_id))
     return {workload: dict(zip(FIXED, values, strict=True)) for workload, *values in rows}
 
