@@ -2,33 +2,50 @@
 
 from __future__ import annotations
 
+from base64 import b64decode
 from functools import lru_cache
 from ipaddress import ip_network
 from pathlib import Path
 from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 MEBIBYTE = 1024 * 1024
+LEAST_KEY, MOST_KEY = 24, 64
+"""Bounds of the size of a webhook key in bytes."""
 LogLevel = Annotated[Literal["debug", "info", "warning", "error"], BeforeValidator(lambda value: str(value).lower())]
 
 
 def _split_list(value: object) -> object:
-    """A comma-separated text as a tuple of lower-case parts."""
-    return tuple(part.strip().lower() for part in value.split(",") if part.strip()) if isinstance(value, str) else value
+    """A comma-separated text as a tuple of its parts."""
+    return tuple(part.strip() for part in value.split(",") if part.strip()) if isinstance(value, str) else value
 
 
-Names = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split_list)]
-"""Tuple of names, comma-separated in the environment."""
+def _lower(names: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(map(str.lower, names))
+
+
+Addresses = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split_list)]
+"""Tuple of URLs, comma-separated in the environment."""
+Names = Annotated[Addresses, AfterValidator(_lower)]
+"""Tuple of names, comma-separated in the environment, in lower case."""
 Days = Annotated[float, Field(gt=0, le=36_500)]
 
 
 def is_confidential(address: str) -> bool:
     """Whether a URL is https or on this host, so that responses can't be read or changed in transit."""
     return address.startswith("https://") or urlsplit(address).hostname in LOOPBACK
+
+
+def _is_web_address(address: str) -> bool:
+    try:
+        parts = urlsplit(address)
+        return parts.scheme in ("https", "http") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        return False
 
 
 class Settings(BaseSettings):
@@ -137,6 +154,24 @@ class Settings(BaseSettings):
     )
     documentation_url: str = Field("", pattern=r"^(https?://\S+)?$", description="Linked from the dashboard, if set.")
 
+    public_url: str = Field(
+        "", description="Address of the dashboard, for links in messages: `https://steward.example`; empty: no links."
+    )
+    webhook_urls: Addresses = Field(
+        (),
+        max_length=16,
+        repr=False,
+        description="URLs that workers tell of runs at risk, stale, missed or failed, and of failed jobs, "
+        "comma-separated.",
+    )
+    webhook_secret: str = Field(
+        "",
+        repr=False,
+        description="Secret that signs these messages (Standard Webhooks): base64 of 24 to 64 bytes, `whsec_` before "
+        "it or not.",
+    )
+    webhook_seconds: float = Field(10.0, gt=0, description="How often workers look for what to tell.")
+
     retention_iterations_days: Days | None = Field(
         None, description="Days after which iterations of ended runs are deleted."
     )
@@ -176,6 +211,27 @@ class Settings(BaseSettings):
                 said = "STEWARD_TRUSTED_PROXIES lists addresses or networks"
                 raise ValueError(f"{said}: {error}") from error
         return self
+
+    @model_validator(mode="after")
+    def _webhooks(self) -> Settings:
+        """Check addresses and secret; no message quotes a webhook's URL or secret."""
+        for name, addresses in (("PUBLIC_URL", filter(None, [self.public_url])), ("WEBHOOK_URLS", self.webhook_urls)):
+            if not all(_is_web_address(address) for address in addresses):
+                raise ValueError(f"STEWARD_{name} begins with https:// or http://, and names a host")
+        if self.webhook_urls or self.webhook_secret:
+            try:
+                size = len(self.webhook_key)
+            except ValueError:
+                size = 0
+            if not LEAST_KEY <= size <= MOST_KEY:
+                said = "STEWARD_WEBHOOK_URLS needs STEWARD_WEBHOOK_SECRET, base64 of 24 to 64 bytes"
+                raise ValueError(f"{said}; make one: openssl rand -base64 32")
+        return self
+
+    @property
+    def webhook_key(self) -> bytes:
+        """The key that signs messages; raises ValueError if the secret is no base64."""
+        return b64decode(self.webhook_secret.removeprefix("whsec_"), validate=True)
 
     @property
     def embedded(self) -> bool:

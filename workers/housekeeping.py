@@ -1,4 +1,4 @@
-"""Periodic tasks of a worker's main process: heartbeat, sweep of lost jobs, pruning, and killing hung children."""
+"""Periodic tasks of a worker's main process: heartbeat, sweep of lost jobs, pruning, webhooks, killing hung ones."""
 
 from __future__ import annotations
 
@@ -106,6 +106,8 @@ def _give_back(database: Database, owners: Iterable[str]) -> None:
 
 
 PURGE_SECONDS = 3600.0
+RESTART_SECONDS = 30.0
+"""Least seconds between two starts of the process of the webhooks."""
 LOOK_SECONDS = 1.0
 """Seconds between two checks for jobs to stop."""
 
@@ -143,6 +145,8 @@ class Housekeeper:
         self._thread = threading.Thread(target=self._run, name="housekeeper", daemon=True)
         self._purge_at = self._prune_at = self._round_at = 0.0
         self._pruning: subprocess.Popen[bytes] | None = None
+        self._webhooks: subprocess.Popen[bytes] | None = None
+        self._webhooks_at = 0.0
         self._renewal = Renewal()
 
     def start(self) -> None:
@@ -155,8 +159,11 @@ class Housekeeper:
         self._ended.set()
         if self._thread.is_alive():
             self._thread.join(5.0)
-        if self._pruning is not None and self._pruning.poll() is None:
-            self._pruning.terminate()  # the next round repeats unfinished work
+        for child in (self._pruning, self._webhooks):
+            if child is not None and child.poll() is None:
+                child.terminate()  # the next round repeats unfinished work
+                with suppress(subprocess.TimeoutExpired):
+                    child.wait(ENDING_SECONDS)
 
     def _run(self) -> None:
         database = Database(self.settings.database_url, self.settings)
@@ -186,11 +193,19 @@ class Housekeeper:
         if retention.workloads_with_retention(database, self.settings):
             self._pruning = subprocess.Popen(child_command("workers.prune"), start_new_session=True)
 
+    def _tell(self, _: Database) -> None:
+        """Start the process of the webhooks if a receiver is set, and again if it has ended."""
+        if not self.settings.webhook_urls or time.monotonic() < self._webhooks_at:
+            return
+        self._webhooks_at = time.monotonic() + RESTART_SECONDS
+        if self._webhooks is None or self._webhooks.poll() is not None:
+            self._webhooks = subprocess.Popen(child_command("workers.webhooks"), start_new_session=True)
+
     def _housekeeping(self, database: Database, pause: float) -> None:
         parts: list[Callable[[Database], object]] = [self._overdue.step]
         if time.monotonic() >= self._round_at:
             self._round_at = time.monotonic() + pause
-            parts += [self._beat, self._sweep, drift.step, self._renewal.step, self._prune, self._purge]
+            parts += [self._beat, self._sweep, drift.step, self._renewal.step, self._prune, self._tell, self._purge]
         for part in parts:
             try:
                 part(database)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from app.database.tables import Agent, Promotion
+from app.database.tables import Agent, Champion, Promotion, Workload
 from app.http.pagination import PageRequest, Slice, json_size, paginate
 from app.retention import held
 from app.workloads.versions import Versions
@@ -94,3 +94,11 @@ def last_promotion_of(session: Session, workload_id: str, role: str, version: in
         Promotion.workload_id == workload_id, Promotion.role == role, Promotion.agent_version == version
     )
     return session.scalar(statement.order_by(Promotion.created_at.desc(), Promotion.id.desc()).limit(1))
+
+
+def champions(session: Session, tenant: str) -> list[tuple[str, str, datetime]]:
+    """Workload's name, role and time of training of each of a tenant's champions."""
+    trained = (Agent.workload_id == Champion.workload_id) & (Agent.version == Champion.version)
+    query = select(Workload.name, Champion.role, Agent.created_at).select_from(Champion).join(Agent, trained)
+    rows = session.execute(query.join(Workload, Workload.id == Champion.workload_id).where(Champion.tenant == tenant))
+    return [(name, role, made) for name, role, made in rows]

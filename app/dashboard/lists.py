@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any, Literal, NamedTuple, get_args
 from urllib.parse import urlencode
 
@@ -12,9 +13,10 @@ from fastapi import APIRouter, Query
 from fastapi.responses import HTMLResponse
 from sqlalchemy.orm import Session
 
+from app.charts.text import money
 from app.dashboard import repository
 from app.dashboard.rendering import page
-from app.dashboard.repository import Counts, Targets
+from app.dashboard.repository import Counts, Outcomes, TroubledWorkload
 from app.database.engine import Database
 from app.database.tables import Job
 from app.evaluations import service as evaluations
@@ -25,9 +27,11 @@ from app.jobs.service import FINAL_STATES, JobRead, JobState
 from app.kinds.contract.inputs import BrokenRow
 from app.kinds.contract.run_outcome import RunOutcome
 from app.kinds.contract.views import MOST_STEPS, RunHistory, Step, Views
-from app.kinds.registry import KINDS, MissingKind
+from app.kinds.registry import KINDS, MissingKind, read_or_raw, read_spec
+from app.runs import savings
 from app.runs import service as runs
-from app.runs.outcomes import Staleness, stale_reason
+from app.runs.outcomes import HAPPENED, Staleness, stale_reason
+from app.runs.outcomes import remedy as remedy_of
 from app.runs.repository import LoadedRun
 from app.runs.service import RunListed, RunState
 from app.workloads import service as workloads
@@ -126,20 +130,19 @@ def reason(decision: Mapping[str, Any]) -> str:
     return str(found.get("text", "")) if isinstance(found, Mapping) else ""
 
 
-# The home page: state of each workload, and notices.
+# The home page: what needs attention and what to do about it, facts of the whole, and a line for each workload.
 
 
-ROWS, NOTICES = 50, 12
+ROWS, NOTICES = 50, 9
 RECENT = timedelta(days=7)
 LEVELS = ("bad", "warn")
 """Levels of notices, the gravest first."""
-WORDS = {
-    "failed": ("bad", "failed", "failed"),
-    "missed": ("bad", "missed its targets", "missed their targets"),
-    "at_risk": ("warn", "is at risk", "are at risk"),
-    "stale": ("warn", "does not report", "do not report"),
-}
-"""Level and words of notices by outcome, for one run and for several."""
+GRAVE, DANGERS = ("failed", "missed"), ("at_risk", "stale")
+TOGETHER = {"failed": "failed", "missed": "missed their targets", "at_risk": "are at risk", "stale": "do not report"}
+"""Predicates of sentences about several runs, by outcome."""
+UNREADABLE_REMEDY = "install its kind's package, or register it again"
+JOB_REMEDY = "read the job's error, mend its cause, and start it again"
+DRIFT_REMEDY = "fit its model again, and train a new agent"
 
 
 class Summary(NamedTuple):
@@ -148,7 +151,9 @@ class Summary(NamedTuple):
     Attributes:
         problem: why it can't be read; empty if it can.
         champions: version of the champion by role.
-        met: how many of its newest judged runs met their targets.
+        runs: numbers of its runs, running or ended in the last 7 days.
+        danger: which of at_risk and stale some of its runs are.
+        saved: cost that its runs saved this month against the largest allocation, in words; empty: not known.
     """
 
     name: str
@@ -158,16 +163,30 @@ class Summary(NamedTuple):
     problem: str
     champions: dict[str, int]
     counts: Counts
-    met: Targets
+    runs: Outcomes
+    danger: Sequence[str]
+    saved: str
 
 
 class Notice(NamedTuple):
-    """Something that needs attention: its level, subject and reason, and a link."""
+    """Something that needs attention: its level, its subject, its reason, what to do about it, and a link."""
 
     level: str
     what: str
     why: str
+    remedy: str
     link: str
+
+
+class Facts(NamedTuple):
+    """Numbers of all of a tenant's runs, of those at risk and stale now, and what was saved this month in words:
+    against the largest and the best fixed allocation (empty: nothing is known)."""
+
+    runs: Outcomes
+    at_risk: int
+    stale: int
+    saved: Sequence[str]
+    month: str
 
 
 class Overview(NamedTuple):
@@ -177,6 +196,7 @@ class Overview(NamedTuple):
     none.
     """
 
+    facts: Facts
     summaries: Sequence[Summary]
     notices: Sequence[Notice]
     further: int
@@ -188,52 +208,71 @@ def overview(database: Database, tenant: str, rule: Staleness) -> Overview:
     """Content of the home page, with at most 50 workloads; ``rule``: when a live run is stale."""
     found = workloads.list_workloads(database, tenant, PageRequest(ROWS))
     latest = runs.list_runs(database, tenant, PageRequest(10), rule).rows
+    now = rule.now()
+    month = datetime(now.year, now.month, 1, tzinfo=UTC)
     with database.reading() as session:
         has = repository.counts(session, [row.id for row in found.rows])
         read = [workloads.read_listed(row) for row in found.rows]
-        met = repository.targets(session, [row.id for row in found.rows])
-        summaries = [_summary(one, has[one.id], met[one.id]) for one in read]
-        notices = [*_unreadable(read), *_runs(session, tenant, rule), *_drift_notices(session, tenant, rule)]
-        failed, number = repository.failed_jobs(session, tenant, rule.now() - RECENT, NOTICES)
+        outcomes = repository.outcomes(session, tenant, now - RECENT)
+        troubled = repository.troubled_runs(session, tenant, now - RECENT, rule)
+        saved = savings.saved_since(session, tenant, month)
+        notices = [*_unreadable(read), *map(_run, troubled), *_drift_notices(session, tenant, rule)]
+        failed, number = repository.failed_jobs(session, tenant, now - RECENT, NOTICES)
     notices += [_job(job, workload) for job, workload in failed]
     number += len(notices) - len(failed)
     notices.sort(key=lambda one: LEVELS.index(one.level))
+    summaries = []
+    for one in read:
+        danger = [each.outcome for each in troubled if each.workload == one.name and each.outcome in DANGERS]
+        of = outcomes.get(one.id, Outcomes())
+        summaries.append(_summary(one, has.get(one.id, Counts()), of, danger, saved.get(one.id)))
+    live = Counter[str]()
+    for trouble in troubled:
+        live[trouble.outcome] += trouble.number
+    total = Outcomes(*map(sum, zip(*outcomes.values(), strict=True))) if outcomes else Outcomes()
+    costs = [money(one) for one in savings.total(saved).values()] if saved else []
+    facts = Facts(total, live["at_risk"], live["stale"], costs, f"{month:%B}")
     lines = [line(runs.read_listed(run)) for run in latest]
-    return Overview(summaries, notices[:NOTICES], max(0, number - NOTICES), lines, found.cursor)
+    return Overview(facts, summaries, notices[:NOTICES], max(0, number - NOTICES), lines, found.cursor)
 
 
-def _summary(one: WorkloadListed, has: Counts, met: Targets) -> Summary:
+def _summary(
+    one: WorkloadListed, has: Counts, of: Outcomes, danger: Sequence[str], saved: Mapping[str, float] | None
+) -> Summary:
     words: tuple[str, str] = ("", "")
     if one.problem is None:
         description = KINDS[one.kind].describe(one.spec)
         words = description.resources, description.targets
-    return Summary(one.name, one.kind, *words, one.problem or "", one.champions, has, met)
+    cost = "" if saved is None else money(saved["largest"])
+    return Summary(one.name, one.kind, *words, one.problem or "", one.champions, has, of, danger, cost)
 
 
 def _unreadable(read: Sequence[WorkloadListed]) -> Iterator[Notice]:
     for one in read:
         if one.problem is not None:
-            yield Notice("bad", f"{one.name} can't be read", one.problem, "")
+            link = f"/ui/workloads/{one.name}"
+            yield Notice("bad", f"{one.name} can't be read", one.problem, UNREADABLE_REMEDY, link)
 
 
-def _runs(session: Session, tenant: str, rule: Staleness) -> Iterator[Notice]:
-    """One notice per workload and outcome, with the reason of the newest run."""
-    for one in repository.troubled_runs(session, tenant, rule.now() - RECENT, rule):
-        level, alone, together = WORDS[one.outcome]
-        reason = one.reason or "no reason was given"
-        if one.outcome == "stale":
-            reason = stale_reason(one.silent_seconds, one.expected)
-        if one.number == 1:
-            yield Notice(level, f"A run of {one.workload} {alone}", reason, f"/ui/runs/{one.run}")
-        else:
-            which = urlencode({"workload": one.workload, "outcome": one.outcome})
-            what = f"{one.number:,} runs of {one.workload} {together}"
-            yield Notice(level, what, f"the newest: {reason}", f"/ui/runs?{which}")
+def _run(one: TroubledWorkload) -> Notice:
+    """A notice of all runs of a workload with one outcome, with the reason of the newest."""
+    level = "bad" if one.outcome in GRAVE else "warn"
+    reason = one.reason or "no reason was given"
+    if one.outcome == "stale":
+        reason = stale_reason(one.silent_seconds, one.expected)
+    spec, problem = read_or_raw(read_spec, one.spec)
+    remedy = remedy_of(one.outcome, None if problem else spec)
+    if one.number == 1:
+        what = f"Run {one.run[:8]} of {one.workload} {HAPPENED[one.outcome]}"
+        return Notice(level, what, reason, remedy, f"/ui/runs/{one.run}")
+    which = urlencode({"workload": one.workload, "outcome": one.outcome})
+    what = f"{one.number:,} runs of {one.workload} {TOGETHER[one.outcome]}"
+    return Notice(level, what, f"the newest: {reason}", remedy, f"/ui/runs?{which}")
 
 
 def _job(job: Job, workload: str) -> Notice:
     why = str((job.error or {}).get("detail", "no reason was given"))
-    return Notice("bad", f"{job.type} of {workload} failed", why, f"/ui/jobs/{job.id}")
+    return Notice("bad", f"Job {job.id[:8]} ({job.type} of {workload}) failed", why, JOB_REMEDY, f"/ui/jobs/{job.id}")
 
 
 def _drift_notices(session: Session, tenant: str, rule: Staleness) -> Iterator[Notice]:
@@ -242,7 +281,8 @@ def _drift_notices(session: Session, tenant: str, rule: Staleness) -> Iterator[N
         notices: list[Any] = (drift or {}).get("notices", [])
         why = notices[-1].get("text", "") if notices else ""
         what = f"{number:,} runs of {workload} have drifted" if number > 1 else f"{workload} has drifted"
-        yield Notice("warn", what, f"the newest: {why}" if number > 1 else why, f"/ui/runs/{run}")
+        why = f"the newest: {why}" if number > 1 else why
+        yield Notice("warn", what, why, DRIFT_REMEDY, f"/ui/runs/{run}")
 
 
 # Filters and pages of lists.

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from sqlalchemy import Select, and_, case, exists, func, or_, select, true, union_all
+from sqlalchemy import Select, and_, case, exists, func, literal, or_, select, true, union_all
 from sqlalchemy.orm import Session, aliased
 
 from app.database.tables import (
@@ -49,21 +49,20 @@ class Counts(NamedTuple):
 def counts(session: Session, workload_ids: Sequence[str]) -> dict[str, Counts]:
     """Counts of each workload's objects, by workload id."""
 
-    def by_workload(column: Any, *where: Any) -> dict[str, int]:
-        owner = column.class_.workload_id
-        chosen = func.count(column) if column.key == "id" else func.max(column)
-        rows = session.execute(select(owner, chosen).where(owner.in_(workload_ids), *where).group_by(owner))
-        return {row[0]: row[1] for row in rows}
+    def of(chosen: Any, owner: Any, *where: Any) -> Any:
+        return select(chosen).where(owner == Workload.id, *where).correlate(Workload).scalar_subquery()
 
-    samples, live = by_workload(Execution.id), by_workload(Run.id, Run.state == "running")
-    models, agents = by_workload(DomainModel.version), by_workload(Agent.version)
+    columns = (
+        of(func.count(Execution.id), Execution.workload_id),
+        of(func.max(DomainModel.version), DomainModel.workload_id),
+        of(func.max(Agent.version), Agent.workload_id),
+        of(func.count(Run.id), Run.workload_id, Run.state == "running"),
+    )
     unfinished = select(Job.workload_id, Job.type).where(Job.workload_id.in_(workload_ids), Job.finished_at.is_(None))
-    rows = session.execute(unfinished.distinct()).all()
-    working = {one: frozenset(row.type for row in rows if row.workload_id == one) for one in workload_ids}
-    return {
-        one: Counts(samples.get(one, 0), models.get(one), agents.get(one), live.get(one, 0), working[one])
-        for one in workload_ids
-    }
+    jobs = session.execute(unfinished.distinct()).all()
+    working = {one: frozenset(row.type for row in jobs if row.workload_id == one) for one in workload_ids}
+    rows = session.execute(select(Workload.id, *columns).where(Workload.id.in_(workload_ids)))
+    return {one: Counts(samples, model, agent, live, working[one]) for one, samples, model, agent, live in rows}
 
 
 def page_fingerprint(session: Session, workload_id: str) -> tuple[Any, ...]:
@@ -109,10 +108,43 @@ def targets(session: Session, workload_ids: Sequence[str]) -> dict[str, Targets]
     return {workload: Targets(outcomes.count("met"), len(outcomes)) for workload, outcomes in found.items()}
 
 
+class Outcomes(NamedTuple):
+    """Numbers of a workload's runs: of those that run now, and of those that ended lately.
+
+    ``failed``, ``missed``: all of them; ``met``, ``judged``: without mode ``advise``, those that met their targets, and
+    those that met or missed them or failed.
+    """
+
+    live: int = 0
+    failed: int = 0
+    missed: int = 0
+    met: int = 0
+    judged: int = 0
+
+
+def outcomes(session: Session, tenant: str, since: datetime) -> dict[str, Outcomes]:
+    """Numbers of a tenant's running runs, and of those that were judged or failed since ``since``, by workload id;
+    workloads without such runs are missing."""
+    applied = func.sum(case((~ADVISED, 1), else_=0))
+    mine = func.coalesce(Run.tenant, "") == tenant  # an expression: SQLite is to use the index of times, not of tenants
+    ended = select(Run.workload_id, Run.outcome, func.count(), applied).where(mine, Run.finished_at >= since)
+    live = select(Run.workload_id, literal("live"), func.count(), literal(0))
+    live = live.where(Run.tenant == tenant, Run.state == "running").group_by(Run.workload_id)
+    found: dict[str, Outcomes] = {}
+    parts = union_all(ended.group_by(Run.workload_id, Run.outcome), live)
+    for workload, outcome, number, of_these in session.execute(parts):
+        if outcome in ("live", "met", "missed", "failed"):
+            known = found.get(workload, Outcomes())
+            counted = {"met": of_these} if outcome == "met" else {outcome: number}
+            found[workload] = known._replace(**counted, judged=known.judged + of_these)
+    return found
+
+
 class TroubledWorkload(NamedTuple):
     """The newest run of a workload with a bad outcome, and the ``number`` of such runs.
 
-    ``silent_seconds``: seconds since its last report; ``expected``: seconds per iteration, None: unknown.
+    ``silent_seconds``: seconds since its last report; ``expected``: seconds per iteration, None: unknown; ``spec``: the
+    workload's spec as stored.
     """
 
     workload: str
@@ -121,6 +153,7 @@ class TroubledWorkload(NamedTuple):
     reason: str | None
     silent_seconds: float
     expected: float | None
+    spec: dict[str, Any]
     number: int
 
 
@@ -148,6 +181,7 @@ def troubled_runs(session: Session, tenant: str, since: datetime, rule: Stalenes
             case((live.outcome == Run.outcome, Run.outcome_reason), else_=NOT_JUDGED).label("reason"),
             live.silent_seconds.label("silent_seconds"),
             live.expected.label("expected"),
+            Workload.spec,
             func.count().over(partition_by=alike).label("number"),
             func.row_number().over(partition_by=alike, order_by=newest).label("place"),
         )

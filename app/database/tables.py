@@ -478,6 +478,29 @@ class IdempotencyKey(CreatedMixin, Base):
     headers: Mapped[dict[str, Any] | None]
 
 
+# Webhooks: messages about events of runs and jobs, to each receiver once.
+
+
+class WebhookDelivery(TenantMixin, CreatedMixin, Base):
+    """A message to one receiver about one event of a run or job, and its delivery."""
+
+    __tablename__ = "webhook_deliveries"
+
+    receiver: Mapped[str] = mapped_column(String(16), primary_key=True)
+    """Digest of the receiver's URL, which may be a secret."""
+    subject: Mapped[str] = mapped_column(Identifier, primary_key=True)
+    """Id of the run or job, which may have been deleted."""
+    event: Mapped[str] = mapped_column(String(16), primary_key=True)
+    """run.at_risk, run.stale, run.missed, run.failed or job.failed."""
+    message: Mapped[dict[str, Any]]
+    attempts: Mapped[int] = mapped_column(default=0)
+    due_at: Mapped[datetime | None] = mapped_column(index=True)
+    """When it is sent next; NULL once it is delivered or given up."""
+    delivered_at: Mapped[datetime | None]
+    problem: Mapped[str | None] = mapped_column(String(255))
+    """Why the last attempt failed."""
+
+
 # Leases: tasks that only one process at a time may do.
 
 

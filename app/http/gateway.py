@@ -120,6 +120,6 @@ class Gateway:
         if route == UNKNOWN or method not in COUNTED:  # labels are kept for ever: callers must not invent any
             method = "any"
         seconds = time.monotonic() - exchange.started
-        self.meter.count(method, route, exchange.status or 500, seconds)
+        self.meter.count(method, route, exchange.status or 500, seconds, exchange.decision)
         if self.observer is not None:
             self.observer.end(exchange, seconds)

@@ -26,12 +26,14 @@ from sqlalchemy import text
 from sqlalchemy.exc import SQLAlchemyError
 
 from app import queue
+from app.agents import repository as agents
 from app.database import leases
 from app.database.base import utc_now
 from app.database.engine import Database
 from app.http.dependencies import Tenant
 from app.http.exchange import Exchange
 from app.jobs import repository as jobs
+from app.kinds.contract.engine import Source
 from app.kinds.contract.run_outcome import LIVE, RunOutcome
 from app.runs import outcomes, savings
 from app.runs.outcomes import Staleness
@@ -111,24 +113,33 @@ class ServiceCollector(Collector):
         return [counted, waiting, judged, ended, workers, up, free, size]
 
 
-class SavedCost(Collector):
-    """Prometheus collector of the cost that a tenant's runs saved, of runs that finished within the last hour."""
+class TenantCollector(Collector):
+    """Prometheus collector of a tenant's own: the cost that runs which finished within the last hour saved, and the age
+    of champions."""
 
     def __init__(self, database: Database, tenant: str) -> None:
         self.database, self.tenant = database, tenant
 
     def describe(self) -> Iterable[GaugeMetricFamily]:
-        """The metric without values; doesn't query the database."""
-        what = "Cost that runs which finished within an hour saved, without runs of mode advise."
-        return [GaugeMetricFamily("steward_saved_cost", what, labels=["against"])]
+        """The metrics without values; doesn't query the database."""
+        cost = "Cost that runs which finished within an hour saved, without runs of mode advise."
+        age = "Seconds since the training of the agent that serves a workload's decisions in a role."
+        return [
+            GaugeMetricFamily("steward_saved_cost", cost, labels=["against"]),
+            GaugeMetricFamily("steward_champion_age_seconds", age, labels=["workload", "role"]),
+        ]
 
     def collect(self) -> Iterable[GaugeMetricFamily]:
-        """The metric with its present values; without any if the database fails."""
-        (family,) = self.describe()
+        """The metrics with their present values; without any if the database fails."""
+        costs, ages = self.describe()
+        now = utc_now()
         with suppress(SQLAlchemyError), self.database.reading() as session:
-            for against, cost in savings.saved_since(session, self.tenant, utc_now() - LATELY).items():
-                family.add_metric((against,), cost)
-        return [family]
+            saved = savings.total(savings.saved_since(session, self.tenant, now - LATELY))
+            for against, cost in saved.items():
+                costs.add_metric((against,), cost)
+            for workload, role, made in agents.champions(session, self.tenant):
+                ages.add_metric((workload, role), (now - made).total_seconds())
+        return [costs, ages]
 
 
 @router.get("/healthz", operation_id="health", summary="Check liveness")
@@ -229,7 +240,7 @@ def metrics(request: Request, tenant: Tenant) -> PlainTextResponse:
     state = request.app.state
     registries: list[CollectorRegistry] = [state.registry, state.drifts.of(tenant), state.refusals.of(tenant)]
     registries.append(CollectorRegistry())
-    registries[-1].register(SavedCost(state.database, tenant))
+    registries[-1].register(TenantCollector(state.database, tenant))
     text = b"".join(generate_latest(registry) for registry in registries)
     return PlainTextResponse(text, media_type=CONTENT_TYPE_LATEST)
 
@@ -239,6 +250,7 @@ def metrics(request: Request, tenant: Tenant) -> PlainTextResponse:
 
 BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0, 30.0)
 LABELS = ("method", "route", "status")
+CREATED = 201
 
 
 class _Seconds:
@@ -255,15 +267,20 @@ class _Seconds:
 
 
 class RequestMeter(Collector):
-    """Counts requests and their durations by method, route and status; bound to one event loop."""
+    """Counts requests and durations by method, route and status, decisions by source; bound to one event loop."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._counts: dict[tuple[str, str, int], int] = {}
+        self._decisions = dict.fromkeys(get_args(Source), 0)
         self._seconds: dict[tuple[str, str], _Seconds] = {}
         registry.register(self)
 
-    def count(self, method: str, route: str, status: int, seconds: float) -> None:
-        """Count one answered request and its duration in seconds."""
+    def count(self, method: str, route: str, status: int, seconds: float, body: bytes = b"") -> None:
+        """Count one answered request and its duration in seconds; with status 201 the decision in ``body``, too."""
+        if status == CREATED:
+            source = body.partition(b'"source":"')[2].partition(b'"')[0].decode()  # a decision's own comes first
+            if source in self._decisions:
+                self._decisions[source] += 1
         key = (method, route, status)
         self._counts[key] = self._counts.get(key, 0) + 1
         found = self._seconds.get(key[:2])
@@ -273,14 +290,17 @@ class RequestMeter(Collector):
         found.buckets[bisect_left(BUCKETS, seconds)] += 1
 
     def collect(self) -> Iterable[Metric]:
-        """Prometheus counter of requests and histogram of their seconds."""
+        """Prometheus counters of requests and decisions, and histogram of requests' seconds."""
         requests = CounterMetricFamily("steward_requests", "Requests answered.", labels=LABELS)
         for (method, route, status), number in list(self._counts.items()):
             requests.add_metric((method, route, str(status)), number)
         taken = HistogramMetricFamily("steward_request_seconds", "Seconds to answer.", labels=LABELS[:2])
         for labels, seconds in list(self._seconds.items()):
             taken.add_metric(labels, list(seconds.cumulative()), seconds.sum)
-        return [requests, taken]
+        made = CounterMetricFamily("steward_decisions", "Decisions made, by their source.", labels=["source"])
+        for source, number in self._decisions.items():
+            made.add_metric([source], number)
+        return [requests, taken, made]
 
 
 class LogMeter(logging.Handler, Collector):

@@ -31,6 +31,13 @@ logger = logging.getLogger(__name__)
 
 ATTENTION: tuple[RunOutcome, ...] = ("failed", "missed", "at_risk", "stale")
 """Outcomes that need attention, the gravest first."""
+HAPPENED = {"failed": "failed", "missed": "missed its targets", "at_risk": "is at risk", "stale": "does not report"}
+"""Predicates of sentences about a run, by outcome of ``ATTENTION``."""
+REMEDIES = {
+    "failed": "look at the end of its process's output, mend the fault, and start it again",
+    "stale": "look whether its process still works; if not, end the run as failed",
+}
+"""What to do about a run whose outcome does not depend on its workload's targets."""
 ENDED = {"finished": "has finished", "failed": "has failed", "cancelled": "was cancelled"}
 """Words for the states of a run that has ended."""
 BY_STATE: dict[RunOutcome, str] = {"completed": "finished", "failed": "failed", "cancelled": "cancelled"}
@@ -167,6 +174,16 @@ def stale_reason(silent: float, expected: float | None) -> str:
 
 def _span(value: float) -> str:
     return seconds(value) if value < 60 else duration(value)
+
+
+def remedy(outcome: str, spec: Any) -> str:
+    """What to do about a run with an outcome of ``ATTENTION``, as an imperative.
+
+    ``spec``: its workload's spec, None: it can't be read.
+    """
+    if outcome in REMEDIES:
+        return REMEDIES[outcome]
+    return "look at its workload, which can't be read" if spec is None else KINDS[spec.kind].describe(spec).remedy
 
 
 def running_outcome(risk: str) -> tuple[RunOutcome, str | None]:

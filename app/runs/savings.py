@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, Literal
 
@@ -14,7 +15,7 @@ from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.functions import FunctionElement
 
 from app.database.engine import Database
-from app.database.tables import ADVISED, SAVED, Run
+from app.database.tables import ADVISED, SAVED, Run, Workload
 from app.decisions.service import by_rule
 from app.kinds.contract.kind import no_savings
 from app.kinds.contract.savings import Estimate, Savings
@@ -128,11 +129,19 @@ def by_month(session: Session, workload_id: str, workload: str, now: datetime) -
     return WorkloadSavings(workload=workload, months=[_read(row) for row in session.execute(query).mappings()])
 
 
-def saved_since(session: Session, tenant: str, since: datetime) -> dict[str, float]:
-    """Cost saved by a tenant's runs that finished since ``since`` and applied their decisions, by name in ``FIXED``."""
-    query = select(*(func.coalesce(func.sum(_number(name, "saved", "value")), 0.0) for name in FIXED))
-    row = session.execute(query.where(Run.finished_at >= since, SAVED, Run.tenant == tenant, ~ADVISED)).one()
-    return dict(zip(FIXED, row, strict=True))
+def saved_since(session: Session, tenant: str, since: datetime) -> dict[str, dict[str, float]]:
+    """Cost saved by a tenant's runs that finished since ``since`` and applied their decisions: by workload id, by name
+    in ``FIXED``. Workloads without such runs are missing."""
+    sums = (func.coalesce(func.sum(_number(name, "saved", "value")), 0.0) for name in FIXED)
+    owned = Run.workload_id.in_(select(Workload.id).where(Workload.tenant == tenant))  # as the index needs
+    query = select(Run.workload_id, *sums).where(owned, SAVED, Run.finished_at >= since, ~ADVISED)
+    rows = session.execute(query.group_by(Run.workload_id))
+    return {workload: dict(zip(FIXED, values, strict=True)) for workload, *values in rows}
+
+
+def total(saved: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
+    """Sums over workloads of what ``saved_since`` has returned."""
+    return {name: sum(one[name] for one in saved.values()) for name in FIXED}
 
 
 def _number(*path: str) -> Any:

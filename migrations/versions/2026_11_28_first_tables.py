@@ -72,6 +72,23 @@ def upgrade() -> None:
     op.create_index("ix_leases_tenant", "leases", ["tenant"])
 
     op.create_table(
+        "webhook_deliveries",
+        sa.Column("receiver", sa.String(length=16), nullable=False),
+        sa.Column("subject", sa.String(length=32), nullable=False),
+        sa.Column("event", sa.String(length=16), nullable=False),
+        sa.Column("message", JSON, nullable=False),
+        sa.Column("attempts", sa.Integer(), nullable=False),
+        sa.Column("due_at", TIME, nullable=True),
+        sa.Column("delivered_at", TIME, nullable=True),
+        sa.Column("problem", sa.String(length=255), nullable=True),
+        sa.Column("tenant", sa.String(length=63), nullable=False),
+        sa.Column("created_at", TIME, nullable=False),
+        sa.PrimaryKeyConstraint("receiver", "subject", "event", name="pk_webhook_deliveries"),
+    )
+    op.create_index("ix_webhook_deliveries_due_at", "webhook_deliveries", ["due_at"])
+    op.create_index("ix_webhook_deliveries_tenant", "webhook_deliveries", ["tenant"])
+
+    op.create_table(
         "workers",
         sa.Column("name", sa.String(length=255), nullable=False),
         sa.Column("started_at", TIME, nullable=False),

@@ -208,8 +208,8 @@ def test_the_keyboard_and_the_switch_of_themes_will_do(browser: Browser, site: S
         expect(page.locator(".skip")).to_be_focused()
         page.keyboard.press("Enter")
         expect(page.locator("#main")).to_be_focused()
-        card = page.locator(".card a", has_text=site.workload)
-        for _ in range(8):
+        card = page.locator(".workloads a", has_text=site.workload)
+        for _ in range(40):
             page.keyboard.press("Tab")
             if card.evaluate("link => link === document.activeElement"):
                 break

@@ -73,7 +73,7 @@ def test_hostile_names_are_names(browser: Browser, hostile: str, site: Site, the
 def test_ten_thousand_runs_are_as_readable_as_ten(browser: Browser, crowded: Site) -> None:
     with opened(browser, crowded, width=320) as page:
         page.goto("/")
-        card = page.locator(".card", has_text=crowded.workload).first
+        card = page.locator(".workloads tr", has_text=crowded.workload).first
         expect(card).to_contain_text("10,0")
         page.goto(f"/ui/workloads/{crowded.workload}")
         drawn(page)

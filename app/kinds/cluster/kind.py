@@ -13,6 +13,8 @@ from app.kinds.cluster.samples import ClusterExecution, ClusterSamples
 from app.kinds.cluster.spec import ClusterPatch, ClusterSpec, apply_patch
 from app.kinds.contract.kind import Description, Kind, Prediction, Terms, TrainingOptions, price_terms
 
+REMEDY = "add nodes, or move the deadlines of its jobs"
+
 
 def terms(spec: ClusterSpec) -> Terms:
     """Return prices per GPU-hour by node class, and the weights of the objective's terms."""
@@ -23,7 +25,7 @@ def describe(spec: ClusterSpec) -> Description:
     """Return a short text on a spec: nodes, duration of runs, and queues with their weights."""
     nodes = ", ".join(f"{one.count} × {one.gpus} GPUs {one.name}" for one in spec.nodes)
     queues = ", ".join(f"{one.name} (weight {one.weight:g})" for one in spec.queues)
-    return Description(nodes, "as long as jobs come", f"completion times of {queues}")
+    return Description(nodes, "as long as jobs come", f"completion times of {queues}", REMEDY)
 
 
 def summarise(decision: ClusterDecision) -> str:

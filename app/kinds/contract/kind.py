@@ -146,11 +146,13 @@ class Prediction(NamedTuple):
 
 
 class Description(NamedTuple):
-    """A spec in a few words, for people: resources, duration and targets."""
+    """A spec in a few words, for people: resources, duration and targets; and ``remedy``, what its owner can change
+    about it when a run is at risk or has missed its targets, as an imperative."""
 
     resources: str
     length: str
     targets: str
+    remedy: str = "relax its targets, or allow more resources"
 
 
 class TrainingOptions(NamedTuple):

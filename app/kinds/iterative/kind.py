@@ -8,6 +8,7 @@ from app.kinds.iterative.example import EXAMPLE
 from app.kinds.iterative.heuristics import HEURISTICS
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.model import ModelTable
+from app.kinds.iterative.prediction import is_deadline
 from app.kinds.iterative.prior import own_prior
 from app.kinds.iterative.projection import member
 from app.kinds.iterative.query import PARAMETERS
@@ -19,9 +20,13 @@ from app.kinds.iterative.views import IterativeViews
 
 def describe(spec: IterativeSpec) -> Description:
     """Describe a spec in a few words: resources, number of iterations, and targets."""
-    targets = [_target_text(metric) for metric in spec.metrics if metric.target is not None]
+    metrics = [metric for metric in spec.metrics if metric.target is not None]
     resources = ", ".join(f"{r.name} {r.minimum:g}–{r.maximum:g} {r.unit}" for r in spec.resources)
-    return Description(resources, f"{spec.iterations:,}", "; ".join(targets))
+    eased = [f"relax the target of {one.name}" for one in metrics if not is_deadline(one)]
+    eased += ["raise the deadline"] if len(eased) < len(metrics) else []
+    most = f"the maximum of {' or '.join(one.name for one in spec.resources)}"
+    remedy = " or ".join([*eased, most if eased[-1:] == ["raise the deadline"] else f"raise {most}"])
+    return Description(resources, f"{spec.iterations:,}", "; ".join(map(_target_text, metrics)), remedy)
 
 
 def _target_text(metric: Metric) -> str:

@@ -28,7 +28,8 @@ def describe(spec: WorkflowSpec) -> Description:
     """Return a short text on a spec: nodes, duration of runs, and terms of the objective with weights."""
     nodes = ", ".join(f"{n.name} {n.minimum}–{n.maximum} × {n.processors} processors" for n in spec.nodes)
     wanted = [f"{name} {weight:g}" for name, weight in spec.weights.model_dump().items() if weight]
-    return Description(nodes, "as long as tasks come", "; ".join(wanted))
+    remedy = f"raise the maximum of {' or '.join(node.name for node in spec.nodes)}, or move the tasks' deadlines"
+    return Description(nodes, "as long as tasks come", "; ".join(wanted), remedy)
 
 
 def summarise(decision: QueueDecision) -> str:

@@ -75,7 +75,7 @@ def test_addresses_name_what_is_chosen_and_no_more() -> None:
 def test_nothing_is_advised_that_is_being_seen_to(client: TestClient) -> None:
     client.post("/ui/examples/iterative")
     texts = set(shown(client).texts)
-    assert "being fitted" in texts
+    assert "fitting" in texts
     assert not any("steward model create" in text for text in shown(client, "/ui/workloads/resnet18").texts)
     (job,) = client.get("/jobs").json()["items"]
     again = client.get("/ui/workloads/resnet18").text

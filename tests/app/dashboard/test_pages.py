@@ -6,7 +6,7 @@ import gzip
 import hashlib
 import json
 import re
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from html.parser import HTMLParser
 from importlib.resources import files
 from typing import Any
@@ -14,12 +14,14 @@ from typing import Any
 import pytest
 import vl_convert
 from fastapi.testclient import TestClient
+from sqlalchemy import event
 
 from app.charts.text import duration, use_currency
 from app.dashboard.lists import numbers
 from app.dashboard.rendering import NAMES, address, cell, page
 from app.database.base import utc_now
 from app.database.engine import Database
+from app.database.tables import Run, Workload
 from app.kinds.contract.views import MOST_STEPS
 from app.kinds.registry import KINDS
 from app.main import create_app
@@ -100,7 +102,9 @@ def test_an_empty_service_tells_how_to_begin(client: TestClient) -> None:
 def test_the_first_page_tells_each_workloads_state(client: TestClient, workload: str) -> None:
     run = reported(client, workload)
     found = shown(client)
-    assert {workload, "iteration_seconds at most 1,800 s per run", "heuristic", "at risk"} <= set(found.texts)
+    assert {workload, "gpus 1–16 gpu; iteration_seconds at most 1,800 s per run", "built-in", "at risk"} <= {
+        *found.texts
+    }
     assert {f"/ui/workloads/{workload}", f"/ui/runs/{run}", "/docs"} <= set(found.links)
     assert client.patch(f"/runs/{run}", json={"state": "finished"}).status_code == 200
     assert not {"Needs attention", f"{workload} has samples and no model"} & set(shown(client).texts)
@@ -150,7 +154,7 @@ def test_ended_runs_are_judged_by_what_they_took(client: TestClient, workload: s
         assert client.patch(f"/runs/{run}", json={"state": "finished"}).status_code == 200
 
     ended(90 * 31.5 + 1)
-    assert {"Targets met", "1/1", "met"} <= set(shown(client).texts)
+    assert {"Targets met, 7 days", "1/1", "met"} <= set(shown(client).texts)
     ended(90 * 31.5 - 1)
     for path in ("/", f"/ui/workloads/{workload}"):
         assert {"1/2", "met", "missed"} <= set(shown(client, path).texts)
@@ -383,18 +387,22 @@ def test_what_happened_to_runs_needs_attention_until_a_later_run_makes_up_for_it
     client.put(f"/runs/{run}/iterations/0", json=REPORT)
     found = shown(client)
     words = [text for text in found.texts if text]
-    assert words[words.index("Needs attention") + 1 :][:5] == [
+    assert words[words.index("Needs attention") + 1 :][:9] == [
         f"10 runs of {workload} failed",
         f"the newest: exit status 1 of {lost[-1]}",
-        "A run of other is at risk",
+        "To do:",
+        "look at the end of its process's output, mend the fault, and start it again.",
+        f"Run {run[:8]} of other is at risk",
         "the deadline of 9 s has passed: 31.5 s so far",
-        "other",  # the first workload: nothing else needs attention
+        "To do:",
+        "raise the deadline or the maximum of gpus.",
+        "Workloads",  # nothing else needs attention
     ]
     assert {f"/ui/runs?workload={workload}&outcome=failed", f"/ui/runs/{run}"} <= set(found.links)
     listed = shown(client, f"/ui/runs?workload={workload}&outcome=failed")
     assert listed.texts.count("failed") == 11  # and the filter
     client.patch(f"/runs/{run}", json={"state": "finished"})
-    assert "A run of other missed its targets" in shown(client).texts
+    assert f"Run {run[:8]} of other missed its targets" in shown(client).texts
     assert {"missed", "finished in 31.5 s, 22.5 s after the deadline of 9 s; after 1 of 90 iterations"} <= set(
         shown(client, f"/ui/runs/{run}").texts
     )
@@ -424,16 +432,16 @@ def test_what_happened_to_runs_goes_by_when_they_ended(client: TestClient, workl
     ended(beside, "failed")
     after(8.1)
     ended(long, "failed")  # it began before the one that met its targets, and before a week ago
-    assert attention() == {f"A run of {workload} failed", "A run of other failed"}
+    assert attention() == {f"Run {long[:8]} of {workload} failed", f"Run {beside[:8]} of other failed"}
     assert ["1/2" in shown(client, f"/ui/workloads/{name}").texts for name in (workload, "other")] == [True, False]
     empty = client.post("/runs", json={"workload": workload}).json()["id"]
     after(8.2)
     ended(empty, "finished")  # it has reported nothing
-    assert f"A run of {workload} failed" in attention()
+    assert f"Run {long[:8]} of {workload} failed" in attention()
     good = reported(client, workload)
     after(8.3)
     ended(good, "finished")
-    assert attention() == {"A run of other failed"}
+    assert attention() == {f"Run {beside[:8]} of other failed"}
     after(15.05)
     assert attention() == set()
 
@@ -448,3 +456,84 @@ def test_a_silent_run_needs_attention(client: TestClient, workload: str) -> None
     assert "; one was expected every" in why
     for path in ("/ui/runs", f"/ui/runs/{runs[0]}", f"/ui/workloads/{workload}", "/ui/runs?outcome=stale"):
         assert "stale" in shown(client, path).texts
+
+
+def saved(largest: float, fixed: float) -> dict[str, Any]:
+    """What a run saved, as it is stored."""
+
+    def about(value: float) -> dict[str, float]:
+        return {"value": value, "low": value - 1, "high": value + 1}
+
+    def against(value: float) -> dict[str, Any]:
+        held = {"allocation": {"gpus": 8}, "seconds": about(60), "cost": about(1 + value), "meets_targets": 0.9}
+        return {**held, "saved": about(value)}
+
+    found = {"iterations": 3, "seconds": 90, "cost": 1, "level": 0.9}
+    return {**found, "largest": against(largest), "best_fixed": against(fixed)}
+
+
+def fact(client: TestClient, name: str) -> list[str]:
+    """The next words after a fact's name."""
+    words = [text for text in shown(client).texts if text]
+    return words[words.index(name) + 1 :][:3]
+
+
+@on_both
+def test_the_first_page_sums_up_all_runs_of_a_tenant(
+    client: TestClient, workload: str, spec: dict[str, Any], backend: Database
+) -> None:
+    now, month = datetime(2027, 6, 15, 12, tzinfo=UTC), datetime(2027, 6, 1, tzinfo=UTC)
+    client.app.state.staleness = Staleness(1e9, 1e9, lambda: now)  # type: ignore[attr-defined]
+    client.post("/workloads", json={**spec, "name": "other"})
+    assert fact(client, "Active runs")[0] == "0"
+    assert fact(client, "Targets met, 7 days")[0] == "–"
+    assert fact(client, "Saved in June") == ["–", "no finished run yet to compare", "Nothing needs attention"]
+    ended = [reported(client, name) for name in (workload, workload, "other", "other", "other")]
+    for run, state in zip(ended, ("finished", "finished", "failed", "finished", "finished"), strict=True):
+        client.patch(f"/runs/{run}", json={"state": state})
+    for run in (reported(client, workload), reported(client, "other")):
+        assert client.get(f"/runs/{run}").json()["outcome"] == "at_risk"
+    foreign = client.post("/workloads", json={**spec, "name": "foreign"}).json()["id"]
+    theirs = reported(client, "foreign")
+    client.patch(f"/runs/{theirs}", json={"state": "failed"})
+    with backend.session() as session:
+        for run, values in (
+            (ended[0], {"savings": saved(10, 2), "finished_at": month}),
+            (ended[1], {"savings": saved(20, 3), "finished_at": now}),
+            (ended[3], {"savings": saved(4, -1), "finished_at": now}),
+            (ended[4], {"savings": saved(500, 500), "finished_at": month - timedelta(seconds=1)}),  # of another month
+            (theirs, {"savings": saved(900, 900), "tenant": "theirs"}),
+        ):
+            for name, value in values.items():
+                setattr(session.get(Run, run), name, value)
+        session.get_one(Workload, foreign).tenant = "theirs"
+    assert fact(client, "Active runs")[0] == "2"
+    assert fact(client, "At risk now")[0] == "2"
+    assert fact(client, "Failed, 7 days")[0] == "1"
+    assert fact(client, "Targets met, 7 days")[0] == "2/3"
+    assert fact(client, "Saved in June")[:2] == [
+        "$34.00",
+        "against the largest allocation; $4.00 against the best fixed one",
+    ]
+    texts = shown(client).texts
+    assert {"$30.00", "$4.00", "foreign"} & set(texts) == {"$30.00", "$4.00"}
+
+
+def test_the_first_page_asks_as_few_questions_of_the_database_for_many_workloads_as_for_one(
+    client: TestClient, workload: str, spec: dict[str, Any], backend: Database
+) -> None:
+    asked = list[str]()
+    event.listen(backend.engine, "before_cursor_execute", lambda *given: asked.append(given[2]))
+
+    def questions() -> int:
+        asked.clear()
+        shown(client)
+        return len([one for one in asked if one.lstrip().startswith("SELECT")])
+
+    client.patch(f"/runs/{reported(client, workload)}", json={"state": "failed"})
+    one = questions()
+    for name in map("w{}".format, range(5)):
+        client.post("/workloads", json={**spec, "name": name})
+        client.patch(f"/runs/{reported(client, name)}", json={"state": "failed"})
+        reported(client, name)
+    assert (questions(), one <= 11) == (one, True)

@@ -13,7 +13,7 @@ from app.database.base import utc_now
 from app.database.engine import Database
 from app.database.tables import Iteration, Run
 from app.drift.repository import runs
-from app.http.health import SavedCost
+from app.http.health import TenantCollector
 from app.runs.logs import logged_runs
 from tests.app.both import on_both
 from tests.app.domain_models.published import publish_model
@@ -129,7 +129,7 @@ def test_the_metric_sums_what_a_tenants_own_runs_applied_within_the_hour(
 
 
 def saved_costs(backend: Database, tenant: str) -> dict[str, float]:
-    (metric,) = SavedCost(backend, tenant).collect()
+    metric, _ = TenantCollector(backend, tenant).collect()
     return {sample.labels["against"]: sample.value for sample in metric.samples}
 
 

@@ -1,0 +1,68 @@
+"""Metrics of decisions and champions: by source for every kind, and of a tenant's own."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from fastapi.testclient import TestClient
+
+from app.database.base import utc_now
+from app.database.engine import Database
+from app.database.tables import Agent
+from app.http.health import TenantCollector
+from app.kinds.registry import KINDS
+from tests.app.both import on_both
+from tests.app.domain_models.published import publish_agent, publish_model
+
+
+def sources(client: TestClient) -> Counter[str]:
+    """Decisions so far, by source."""
+    found = re.findall(r'^steward_decisions_total\{source="(\w+)"\} (\S+)', client.get("/metrics").text, re.MULTILINE)
+    assert {source for source, _ in found} == {"agent", "heuristic", "guard", "fallback"}
+    return Counter({source: int(float(number)) for source, number in found})
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_each_decision_on_a_report_is_counted_once_by_its_own_source(client: TestClient, kind: str) -> None:
+    example, before = KINDS[kind].example, sources(client)
+    workload = client.post("/workloads", json=dict(example.spec)).json()["name"]
+    runs = [client.post("/runs", json={"workload": workload, **example.start}).json()["id"] for _ in range(2)]
+    made = Counter[str]()
+    for number, report in enumerate(example.reports):
+        for run in runs:
+            answer = client.put(f"/runs/{run}/iterations/{number}", json=dict(report))
+            assert answer.status_code == 201, answer.text
+            made[answer.json()["source"]] += 1
+            again = client.put(f"/runs/{run}/iterations/{number}", json=dict(report))
+            assert again.status_code == 200  # repeated, and not counted again
+    assert made.total() == 2 * len(example.reports)
+    assert sources(client) - before == made
+
+
+@on_both
+def test_champions_are_as_old_as_their_agents(client: TestClient, spec: dict[str, Any], backend: Database) -> None:
+    for name in ("resnet18", "other", "unserved"):
+        assert client.post("/workloads", json={**spec, "name": name}).status_code == 201
+    for name, days in (("resnet18", 3), ("other", 100)):
+        publish_model(backend, name)
+        for version in (1, 2):
+            publish_agent(backend, name, promote=version == 1)
+        with backend.session() as session:
+            for agent in session.query(Agent).all():
+                if agent.created_at > utc_now() - timedelta(days=1) and agent.version == 1:
+                    agent.created_at = utc_now() - timedelta(days=days)
+
+    def ages(tenant: str) -> dict[str, float]:
+        family = TenantCollector(backend, tenant).collect()[1]  # type: ignore[index]
+        return {f"{one.labels['workload']} {one.labels['role']}": one.value / 86_400 for one in family.samples}
+
+    assert ages("default") == {
+        "resnet18 default": pytest.approx(3, abs=0.01),
+        "other default": pytest.approx(100, abs=0.01),
+    }
+    assert ages("another") == {}
+    assert 'steward_champion_age_seconds{role="default",workload="other"}' in client.get("/metrics").text
