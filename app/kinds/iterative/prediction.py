@@ -120,7 +120,7 @@ def _risk(
     """Return a text on a target at risk: exceeded (by ``elapsed``), unlikely (``chance``), or missed if projected."""
     goal = _goal(metric, wanted)
     if elapsed is not None:
-        what = "has passed" if _is_deadline(metric) else "is exceeded"
+        what = "has passed" if is_deadline(metric) else "is exceeded"
         return f"{goal} {what}: {_amount(metric, elapsed)} so far"
     if chance is not None:
         more = "" if np.isnan(required) else f", {required:.0%} required".replace("%", " %")
@@ -130,7 +130,7 @@ def _risk(
 
 def _comparison_text(metric: Metric, came_to: float, wanted: float, *, good: bool) -> str:
     """Return a text such as “finished in 31.2 s, 0.8 s before the deadline of 32 s”."""
-    if _is_deadline(metric):
+    if is_deadline(metric):
         side = "before" if good else "after"
         gap = _amount(metric, abs(wanted - came_to))
         return f"finished in {_amount(metric, came_to)}, {gap} {side} {_goal(metric, wanted)}"
@@ -139,13 +139,14 @@ def _comparison_text(metric: Metric, came_to: float, wanted: float, *, good: boo
 
 
 def _goal(metric: Metric, wanted: float) -> str:
-    if _is_deadline(metric):
+    if is_deadline(metric):
         return f"the deadline of {_amount(metric, wanted)}"
     bound = {"at_most": "at most", "at_least": "at least", "track": "about"}[metric.goal]
     return f"the target of {bound} {_amount(metric, wanted)} {_name(metric)} per {metric.scope}"
 
 
-def _is_deadline(metric: Metric) -> bool:
+def is_deadline(metric: Metric) -> bool:
+    """Return whether a metric's target is a deadline: at most so many seconds of iterations per run."""
     return metric.name == SECONDS and metric.scope == "run" and metric.goal == "at_most"
 
 

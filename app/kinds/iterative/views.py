@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from typing_extensions import override
 
 from app.charts.figures import Cell, Figure, Fitted, Sample, doubt, response, steps_map
-from app.charts.text import amount, money, percent, seconds
+from app.charts.text import amount, currency, money, percent, seconds
 from app.charts.timeline import Expected, Point, Series, allocated, measured, progress
 from app.kinds.contract.policy import Situation
 from app.kinds.contract.views import (
@@ -21,6 +21,7 @@ from app.kinds.contract.views import (
     Hindsight,
     Learnt,
     RunHistory,
+    Standing,
     Step,
     Views,
     errors,
@@ -36,10 +37,10 @@ from app.kinds.iterative.model import ModelTable
 from app.kinds.iterative.moves import step
 from app.kinds.iterative.observation import view
 from app.kinds.iterative.policies import decide
-from app.kinds.iterative.prediction import metrics_so_far, state_of, target
+from app.kinds.iterative.prediction import is_deadline, metrics_so_far, state_of, target
 from app.kinds.iterative.projector import Projector
 from app.kinds.iterative.query import beginning
-from app.kinds.iterative.spec import Metric
+from app.kinds.iterative.spec import SECONDS, IterativeSpec, Metric
 from app.kinds.iterative.state import State, begin
 
 # Workload page: metrics by resource, their uncertainty, and the most informative next sample.
@@ -352,16 +353,52 @@ def _bands(history: RunHistory, name: str) -> Iterator[Expected]:
 
 def _progress(compiled: Compiled, history: RunHistory, metric: Metric, wanted: float) -> Figure:
     """Draw a metric's sum over the run; iterations that are left out are filled evenly."""
-    values = np.array([one.report["metrics"][metric.name] for one in history.steps])
-    at = np.array([one.iteration for one in history.steps])
-    sums = np.cumsum(values * np.diff(at, prepend=-1))
     state = state_of(compiled, history.state)
-    if state is not None and history.every > 1 and sums[-1] > 0:
-        sums *= float(state.elapsed[0, compiled.layout.metrics.index(metric.name)]) / sums[-1]
-    points = [Point(int(i), float(total)) for i, total in zip(at, sums, strict=True)]
+    known = None if state is None else float(state.elapsed[0, compiled.layout.metrics.index(metric.name)])
+    points = _running_sum(history, [one.report["metrics"][metric.name] for one in history.steps], known)
     name = metric.name.replace("_", " ")
     title = f"{name}, summed over the run"
     return progress(title, metric.unit or name, [Series(name, points)], wanted, f"Line: summed so far.{TARGET}")
+
+
+def _running_sum(history: RunHistory, values: Sequence[float], known: float | None) -> list[Point]:
+    """Return the sums of the steps' values so far; iterations that are left out are filled evenly, and scaled to the
+    sum ``known`` (None: unknown)."""
+    at = np.array([one.iteration for one in history.steps])
+    sums = np.cumsum(np.array(values, np.float64) * np.diff(at, prepend=-1))
+    if known is not None and history.every > 1 and sums[-1] > 0:
+        sums *= known / sums[-1]
+    return [Point(int(i), float(total)) for i, total in zip(at, sums, strict=True)]
+
+
+def standing(spec: IterativeSpec, start: Mapping[str, Any], row: Sequence[float | None]) -> Standing:
+    """Return how a run stands, from its ``start`` parameters and its ``row`` of numbers as stored."""
+    first = 1 + len(spec.resources)  # after the iteration and the levels: sums of metrics
+    sums = row[first : first + len(spec.metrics)]
+    timed, metric = next((at, metric) for at, metric in enumerate(spec.metrics) if metric.name == SECONDS)
+    deadline = target(start, metric) if is_deadline(metric) else None
+    cost = row[first + 4 * len(spec.metrics) + len(spec.features)]
+    return Standing(spec.iterations, sums[timed], deadline, cost)
+
+
+def comparison_figures(compiled: Compiled, history: RunHistory) -> Iterator[Figure]:
+    """Yield charts to compare runs by: those of a run's page, the elapsed time, and the cost so far by iteration."""
+    yield from run_figures(compiled, history)
+    if not history.steps:
+        return
+    spec, state = compiled.layout.spec, state_of(compiled, history.state)
+    prices = {one.name: one.price_per_hour for one in spec.resources}
+    seconds_of = [float(one.report["metrics"][SECONDS]) for one in history.steps]
+    paid = [sum(prices[name] * units for name, units in one.report["allocation"].items()) for one in history.steps]
+    known = None if state is None else float(state.elapsed[0, compiled.layout.seconds])
+    if not any(metric.name == SECONDS and target(history.start, metric) for metric in spec.metrics):
+        points = _running_sum(history, seconds_of, known)
+        yield progress("Elapsed time", "s", [Series(SECONDS, points)], None, "Line: sum of the iterations so far.")
+    if any(prices.values()):
+        costs = [second * rate / 3600 for second, rate in zip(seconds_of, paid, strict=True)]
+        points = _running_sum(history, costs, None if state is None else float(state.cost[0]))
+        told = "Line: what the iterations cost so far."
+        yield progress("Cost", f"cost ({currency()})", [Series("cost", points)], None, told)
 
 
 def alternatives(compiled: Compiled, history: RunHistory) -> list[Alternative]:
@@ -384,6 +421,17 @@ def alternatives(compiled: Compiled, history: RunHistory) -> list[Alternative]:
 
 class IterativeViews(Views):
     """Pages of kind ``iterative``: metrics with predictions, allocations, progress, response curves, policy map."""
+
+    standing_part = (0,)
+    """The row of numbers."""
+
+    @override
+    def standing(self, spec: IterativeSpec, start: Mapping[str, Any], part: Sequence[float | None]) -> Standing:
+        return standing(spec, start, part)
+
+    @override
+    def comparison(self, compiled: Compiled, history: RunHistory) -> Sequence[Figure]:
+        return list(comparison_figures(compiled, history))
 
     @override
     def facts(self, compiled: Compiled, history: RunHistory) -> Sequence[Fact]:
