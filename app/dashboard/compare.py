@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Annotated, Any, NamedTuple
 
-from fastapi import APIRouter, Query, Request
-from fastapi.responses import HTMLResponse
+from fastapi import APIRouter, Query, Request, Response
+from fastapi.responses import RedirectResponse
 
 from app.charts.figures import Figure
 from app.charts.overlay import overlay
@@ -57,9 +57,14 @@ def compare(
     tenant: Tenant,
     rule: FromStaleness,
     run: Annotated[list[Annotated[str, Query(max_length=64)]], Query(max_length=MOST)] = [],  # noqa: B006 - read only
-) -> HTMLResponse:
-    """The page that compares runs; raises NotFound (404) without one of them, Invalid (422) for other numbers."""
+) -> Response:
+    """The page that compares runs, or the list to choose from if none is named.
+
+    Raises NotFound (404) without one of them, Invalid (422) for other numbers.
+    """
     ids = list(dict.fromkeys(run))
+    if not ids:
+        return RedirectResponse("/ui/runs", status_code=303)
     if not FEWEST <= len(ids) <= MOST:
         message = f"must name {FEWEST} to {MOST} different runs of one kind"
         raise Invalid(f"run {message}; {len(ids)} given", errors=[FieldError("/query/run", message, ids)])

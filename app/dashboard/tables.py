@@ -108,7 +108,7 @@ class Chosen(NamedTuple):
 Text = Annotated[str | None, Query(pattern=SEARCH)]
 Workload = Annotated[str | None, Query(pattern=SLUG)]
 Cursor = Annotated[str | None, Query(max_length=1024)]
-Rows = Annotated[int, Query(ge=1, le=LISTS_ROWS)]
+Rows = Annotated[int | None, Query(ge=1, le=LISTS_ROWS)]
 
 
 class RunQuery(NamedTuple):
@@ -244,11 +244,11 @@ def run_list(
     rule: FromStaleness,
     query: FromRunQuery,
     cursor: Cursor = None,
-    rows: Rows = LISTS_ROWS,
+    rows: Rows = None,
     part: bool = False,
 ) -> HTMLResponse:
     """One page of runs as HTML; with ``part`` only the table."""
-    table = run_table(database, tenant, query, PageRequest(rows, cursor), rule)
+    table = run_table(database, tenant, query, PageRequest(rows or LISTS_ROWS, cursor), rule)
     return page("run_table.html" if part else "runs.html", section="runs", table=table, chosen=table.chosen)
 
 
@@ -258,11 +258,11 @@ def job_list(
     tenant: Tenant,
     query: FromJobQuery,
     cursor: Cursor = None,
-    rows: Rows = LISTS_ROWS,
+    rows: Rows = None,
     part: bool = False,
 ) -> HTMLResponse:
     """One page of jobs as HTML; with ``part`` only the table."""
-    table = job_table(database, tenant, query, PageRequest(rows, cursor))
+    table = job_table(database, tenant, query, PageRequest(rows or LISTS_ROWS, cursor))
     return page("job_table.html" if part else "jobs.html", section="jobs", table=table, chosen=table.chosen)
 
 
