@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from app.charts.figures import Figure, Json, category, colour_channel, layer, layer_charts
+from app.charts.figures import Figure, Json, colour_channel, layer, layer_charts
 from app.charts.timeline import time
 
-TOLD = "Colours and dashes: {}."
+TOLD = "Colour and dashes tell the runs apart."
 DASHES: Sequence[Sequence[int]] = ([1, 0], [6, 3], [2, 2], [9, 3, 2, 3], [4, 2, 1, 2])
 """Dashes of the lines of five runs, for those who can't tell the colours apart."""
 AT = "at"
@@ -39,8 +39,10 @@ def overlay(figures: Mapping[str, Figure]) -> Figure | None:
     if x["field"] == AT:
         x = time([row["x"] for row in rows])
     encoding: Json = {"x": {**x, "field": "x"}, "y": {**y, "field": "y"}, "color": colour_channel("name", names)}
-    scale = {"domain": list(lines), "range": [*DASHES[: len(lines)]]}
-    encoding["strokeDash"] = category("run", None, list(lines), scale=scale, legend=None)
+    dashes = dict(zip(lines, DASHES, strict=False))
+    run_of = {row["name"]: row["run"] for row in rows}
+    scale = {"domain": names, "range": [dashes[run_of[name]] for name in names]}
+    encoding["strokeDash"] = {**encoding["color"], "scale": scale}  # one legend for both
     encoding["tooltip"] = [
         {"field": "name", "type": "nominal", "title": "of"},
         {"field": "x", "type": "quantitative", "title": x.get("title"), "format": ".4~g"},
@@ -51,7 +53,7 @@ def overlay(figures: Mapping[str, Figure]) -> Figure | None:
         mark["point"] = True
     spec = layer_charts(layer("line", "series", rows, encoding, **mark), _common_target(figures))
     table = [[row["name"], row["x"], row["y"]] for row in rows]
-    return Figure(first.title, TOLD.format("runs"), spec, ["of", str(x.get("title")), str(y.get("title"))], table)
+    return Figure(first.title, TOLD, spec, ["of", str(x.get("title")), str(y.get("title"))], table)
 
 
 def _lines(figure: Figure) -> list[Json]:

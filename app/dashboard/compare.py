@@ -15,7 +15,7 @@ from app.charts.overlay import overlay
 from app.charts.text import NOTHING, duration, moment
 from app.dashboard import lists
 from app.dashboard.lists import CompiledOf, RunLine, compiler_of
-from app.dashboard.rendering import page
+from app.dashboard.rendering import page, plain
 from app.dashboard.run_page import saved
 from app.database.engine import Database
 from app.errors import FieldError, Invalid
@@ -112,10 +112,13 @@ def comparison(
     if apart:
         problems.append(NOT_DRAWN.format(", ".join(apart)))
     names = list(dict.fromkeys(name for facts in told for name in facts))
+    common = _common(lines)
+    known = {tuple(row.values) for row in common}
     own = [Row(name, [facts.get(name, NOTHING) for facts in told]) for name in names]
+    own = [row for row in own if tuple(row.values) not in known]  # a kind may tell what all runs are told of
     parameters = _parameters([{**_given(one.run.start), **_served(one)} for one in loaded])
     shown = [figure for figure in laid.values() if figure is not None]
-    return Comparison(lines, kinds[0], parameters, [*_common(lines), *own], shown, problems)
+    return Comparison(lines, kinds[0], parameters, [*common, *own], shown, problems)
 
 
 def _labels(lines: Sequence[RunLine]) -> list[str]:
@@ -125,13 +128,13 @@ def _labels(lines: Sequence[RunLine]) -> list[str]:
 
 
 def _given(start: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
-    """Start parameters as texts, nested ones by dotted names."""
+    """Start parameters as texts, nested ones by joined names."""
     found: dict[str, str] = {}
     for name, value in start.items():
         if isinstance(value, Mapping):
-            found |= _given(value, f"{prefix}{name}.")
+            found |= _given(value, f"{prefix}{name}: ")
         elif value is not None:
-            found[f"{prefix}{name}"] = value if isinstance(value, str) else json.dumps(value)
+            found[f"{prefix}{name}"] = json.dumps(value) if isinstance(value, list) else plain(value)
     return found
 
 

@@ -25,6 +25,7 @@ from app.workloads.service import WorkloadListed
 LOOKED_THROUGH = 200
 """Newest changes of workloads among which those of one are looked for."""
 SHOWN_ABOVE = ("name", "kind")
+EMPTY: tuple[Any, ...] = (None, "", [], {})
 
 router = APIRouter(include_in_schema=False)
 
@@ -96,10 +97,10 @@ def _parts(spec: Mapping[str, Any], schema: Mapping[str, Any]) -> list[Part]:
             continue
         if isinstance(value, list) and value and all(isinstance(one, dict) for one in value):
             found.append(_table(name, value, _hints(schema, properties.get(name, {}))))
-        elif isinstance(value, dict) and value:
+        elif isinstance(value, dict) and any(part not in EMPTY for part in value.values()):
             rows = [[words(key), cell(part)] for key, part in value.items()]
             found.append(Part(words(name), ["", "value"], rows, _hints(schema, properties.get(name, {}))))
-        else:
+        elif not isinstance(value, dict):
             single[name] = value
     if single:
         rows = [[words(name), cell(value)] for name, value in single.items()]
@@ -109,7 +110,7 @@ def _parts(spec: Mapping[str, Any], schema: Mapping[str, Any]) -> list[Part]:
 
 def _table(name: str, objects: Sequence[Mapping[str, Any]], hints: Mapping[str, str]) -> Part:
     columns = list(dict.fromkeys(key for one in objects for key in one))
-    given = [key for key in columns if any(one.get(key) not in (None, "", [], {}) for one in objects)]
+    given = [key for key in columns if any(one.get(key) not in EMPTY for one in objects)]
     rows = [[cell(one.get(key)) for key in given] for one in objects]
     return Part(words(name), [words(key) for key in given], rows, hints)
 
@@ -134,7 +135,7 @@ def words(name: str) -> str:
 
 def cell(value: Any) -> str:
     """A value of a spec as text; “–” for none."""
-    if value is None or value in ("", [], {}):
+    if value in EMPTY:
         return NOTHING
     if isinstance(value, bool):
         return "yes" if value else "no"

@@ -22,7 +22,7 @@ from app.runs import service as runs
 from app.runs.outcomes import Staleness
 from app.runs.repository import Sort
 from app.runs.service import RunState
-from app.workloads.members import SEARCH
+from app.workloads.search import SEARCH
 
 # What was chosen of a list.
 

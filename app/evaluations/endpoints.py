@@ -14,7 +14,7 @@ from app.http.idempotency import IdempotentPost
 from app.http.limits import inline, policy
 from app.http.pagination import Page, Paging, page
 from app.jobs.service import JobRead
-from app.workloads.members import SEARCH
+from app.workloads.search import SEARCH
 
 router = NounRouter("evaluations")
 

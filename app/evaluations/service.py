@@ -35,8 +35,8 @@ from app.jobs.service import JobRead
 from app.kinds.contract.engine import DEFAULT_ROLE
 from app.kinds.contract.inputs import stored
 from app.kinds.registry import KINDS
-from app.workloads import members
 from app.workloads import service as workloads
+from app.workloads.search import found_by
 
 NAMES_AT_ONCE = 500
 
@@ -216,7 +216,7 @@ def list_evaluations(
         if workload is not None:
             statement = statement.where(Evaluation.workload_id == workloads.require(session, tenant, workload).id)
         if search:
-            statement = statement.where(members.found_by(session, tenant, Evaluation, search))
+            statement = statement.where(found_by(session, tenant, Evaluation, search))
         found = paginate(
             session,
             statement,

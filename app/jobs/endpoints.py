@@ -23,7 +23,7 @@ from app.http.streams import PiecewiseResponse, run_in_stream_thread
 from app.jobs import service
 from app.jobs.service import JobRead, JobState
 from app.settings import Settings
-from app.workloads.members import SEARCH
+from app.workloads.search import SEARCH
 
 router = NounRouter("jobs")
 

@@ -15,7 +15,7 @@ from app.database.engine import after_commit
 from app.database.leases import Clock, database_time
 from app.database.tables import Job, JobEvent, Trial, Workload
 from app.http.pagination import PageRequest, Slice, json_size, paginate
-from app.workloads import members
+from app.workloads.search import found_by
 
 # States and types of jobs, and the column values of each state.
 
@@ -220,7 +220,7 @@ def list_jobs(
     if chosen.type is not None:
         statement = statement.where(Job.type == chosen.type)
     if chosen.search is not None:
-        statement = statement.where(members.found_by(session, tenant, Job, chosen.search))
+        statement = statement.where(found_by(session, tenant, Job, chosen.search))
     keys = [Job.created_at, Job.id]
     return paginate(session, statement, keys, request, descending=descending, weigh=_weight)
 

@@ -34,7 +34,7 @@ from app.runs.reporter import Reporter
 from app.runs.repository import Sort
 from app.runs.service import IterationRead, RunListed, RunPatch, RunRead, RunStarted, RunState, WorkloadOnly
 from app.workloads import priors
-from app.workloads.members import SEARCH
+from app.workloads.search import SEARCH
 
 STARTS = [kind.start for kind in KINDS.values()]
 RunId = Annotated[str, Path(alias="run", max_length=64, description="The run's id.")]

@@ -31,7 +31,7 @@ from app.http.pagination import (
 from app.kinds.contract.run_outcome import RunOutcome
 from app.runs import standing
 from app.runs.outcomes import ATTENTION, Staleness, having, silence
-from app.workloads.members import id_prefix, is_id_prefix, workload_ids_with_prefix
+from app.workloads.search import id_prefix, is_id_prefix, workload_ids_with_prefix
 
 if TYPE_CHECKING:
     import psycopg
