@@ -156,6 +156,7 @@ _EACH = (
             "GET /{id}": "read",
             "DELETE /{id}": "admin",
             "POST /{id}/cancel": "train",
+            "POST /{id}/retry": "train",
             "GET /{id}/events": "read",
         },
     ),

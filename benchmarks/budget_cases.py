@@ -402,7 +402,7 @@ def _job(path: str, method: str = "GET") -> Callable[[World], Sent]:
     def made(world: World) -> Sent:
         name = _training_set(world)
         job = world.call("POST", f"/workloads/{name}/models", {"seed": world.number()})["id"]
-        if path.endswith("/events") or method == "DELETE":
+        if path.endswith(("/events", "/retry")) or method == "DELETE":
             world.call("POST", f"/jobs/{job}/cancel", None)
         return Sent(method, path.format(job=job), headers={})
 
@@ -570,11 +570,14 @@ def _of_run(path: str, kind: str, method: str = "GET", body: Any = None) -> Call
     return made
 
 
-def _runs(world: World) -> Sent:
-    for kind in SPECS:
-        _row(world, kind)
-    world.once("starts", lambda _: [world.call("POST", "/runs", _start_body(world, "iterative")) for _ in range(8)])
-    return Sent("GET", f"/runs?limit={MOST_ROWS}", headers={})
+def _runs(choice: str = "") -> Callable[[World], Sent]:
+    def made(world: World) -> Sent:
+        for kind in SPECS:
+            _row(world, kind)
+        world.once("starts", lambda _: [world.call("POST", "/runs", _start_body(world, "iterative")) for _ in range(8)])
+        return Sent("GET", f"/runs?limit={MOST_ROWS}{choice}", headers={})
+
+    return made
 
 
 def _ended(kind: str, *, method: str) -> Callable[[World], Sent]:
@@ -721,9 +724,11 @@ CASES: tuple[Case, ...] = (
     Case("read_job", "", _job("/jobs/{job}")),
     Case("delete_job", "", _job("/jobs/{job}", "DELETE")),
     Case("cancel_job", "", _job("/jobs/{job}/cancel", "POST")),
+    Case("retry_job", "", _job("/jobs/{job}/retry", "POST"), status=202),
     Case("follow_job", "to its end", _job("/jobs/{job}/events"), streamed=True),
     *(Case("start_run", kind, _start(kind)) for kind in SPECS),
-    Case("list_runs", "of all kinds, the largest", _runs),
+    Case("list_runs", "of all kinds, the largest", _runs()),
+    Case("list_runs", "the dearest of two outcomes", _runs("&sort=-cost&outcome=on_track&outcome=at_risk")),
     *(Case("read_run", kind, _of_run("/runs/{run}", kind)) for kind in SPECS),
     *(Case("end_run", kind, _ended(kind, method="PATCH")) for kind in SPECS),
     *(Case("delete_run", kind, _ended(kind, method="DELETE")) for kind in ("iterative", "cluster")),

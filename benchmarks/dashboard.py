@@ -47,12 +47,20 @@ def results(runs: int = RUNS, each: int = EACH) -> list[Row]:
 def _pages(url: str) -> dict[str, str]:
     database = Database(url)
     with database.reading() as session:
-        run = session.query(Run.id).filter(Run.state == "finished").limit(1).scalar()
+        run, *others = (row.id for row in session.query(Run.id).filter(Run.state == "finished").limit(5))
     database.dispose()
     workload = f"/ui/workloads/{SPEC['name']}"
     paths = {"workload": workload, "agent": f"{workload}/agents/1", "run": f"/ui/runs/{run}"}
-    of_one = f"/ui/runs?workload={SPEC['name']}&state=failed"
-    return {"home": "/", **paths, "runs": "/ui/runs", "failed runs": of_one, "jobs": "/ui/jobs"}
+    lists = {
+        "runs": "/ui/runs",
+        "failed runs": f"/ui/runs?workload={SPEC['name']}&state=failed",
+        "dearest runs": "/ui/runs?sort=-cost",
+        "runs of three outcomes": "/ui/runs?outcome=failed&outcome=missed&outcome=at_risk",
+        "runs by an id": f"/ui/runs?search={run[:8]}",
+        "jobs": "/ui/jobs",
+    }
+    compared = "&".join(f"run={one}" for one in (run, *others))
+    return {"home": "/", **paths, **lists, "comparison of five runs": f"/ui/compare?{compared}"}
 
 
 def _row(page: str, path: str, port: int, pid: int, label: str) -> Row:

@@ -163,6 +163,7 @@ def commands(name: str, seeds: Iterable[int]) -> tuple[list[Played], list[Played
         def plain(profile: Profile) -> Policy:
             return _Launched([CPU.maximum] * GOVERNED, lambda _: [_unknown(profile)])
 
+        policies: tuple[Callable[[Profile], Policy], ...]
         policies = (plain, lambda _, learn=learn: _Launched(course, learn), plain, lambda _, e=engines: _Next(e))
         for played, policy, draw in zip(found, policies, (seed, seed, seed + 1, seed + 1), strict=True):
             played.append(play(planted_world, policy, EPISODES, draw))

@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Annotated
 
 from fastapi import APIRouter, Path, Query, Request, Response
 from fastapi.responses import HTMLResponse, StreamingResponse
 
 from app.agents.schemas import LARGEST_VERSION
-from app.dashboard import example, job_page, judged, lists, rendering, repository, run_page, sign_in, workload_page
-from app.dashboard.lists import CompiledOf, overview
+from app.dashboard import (
+    compare,
+    example,
+    export,
+    job_page,
+    judged,
+    rendering,
+    repository,
+    run_page,
+    sign_in,
+    spec_page,
+    tables,
+    workload_page,
+)
+from app.dashboard.lists import compiler_of, overview
 from app.dashboard.rendering import page
 from app.dashboard.streams import changes
 from app.http.dependencies import FromCaller, FromDatabase, FromSettings, FromStaleness, Tenant, WorkloadName
@@ -22,17 +34,12 @@ from app.workloads import service as workloads
 
 router = APIRouter(include_in_schema=False)
 router.include_router(rendering.router)
-router.include_router(lists.router)
+router.include_router(tables.router)
+router.include_router(compare.router)
+router.include_router(export.router)
+router.include_router(spec_page.router)
 router.include_router(sign_in.router)
 Identifier = Annotated[str, Path(max_length=64)]
-
-
-def _compiler_of(request: Request, tenant: str) -> CompiledOf:
-    """Function that compiles the tenant's workloads as stored now.
-
-    The cache of decisions may be a polling interval behind, and a page's charts would contradict its lists.
-    """
-    return partial(request.app.state.compiled_workloads.current, tenant=tenant)
 
 
 @router.get("/")
@@ -47,7 +54,7 @@ def workload(
     request: Request, workload: WorkloadName, database: FromDatabase, tenant: Tenant, rule: FromStaleness
 ) -> HTMLResponse:
     """The page of a workload; raises NotFound (404) if there is none of this name."""
-    found = workload_page.page(database, tenant, workload, _compiler_of(request, tenant), rule)
+    found = workload_page.page(database, tenant, workload, compiler_of(request, tenant), rule)
     return page("workload.html", section="home", found=found)
 
 
@@ -60,7 +67,7 @@ def agent(
     tenant: Tenant,
 ) -> HTMLResponse:
     """The page of an agent; raises NotFound (404) if there is no such workload or version."""
-    found = judged.page(database, tenant, workload, version, _compiler_of(request, tenant))
+    found = judged.page(database, tenant, workload, version, compiler_of(request, tenant))
     return page("agent.html", section="home", found=found)
 
 
@@ -88,7 +95,7 @@ def run(
     part: bool = False,
 ) -> HTMLResponse:
     """The page of a run, or with ``part`` only its changing parts; raises NotFound (404) without such a run."""
-    found = run_page.page(database, tenant, run, _compiler_of(request, tenant), rule)
+    found = run_page.page(database, tenant, run, compiler_of(request, tenant), rule)
     return page("run_live.html" if part else "run.html", section="runs", found=found)
 
 
@@ -111,7 +118,7 @@ def others(
     request: Request, run: Identifier, database: FromDatabase, tenant: Tenant, rule: FromStaleness
 ) -> HTMLResponse:
     """HTML part of a run's page: what other policies would have done; loaded once it is opened."""
-    return page("others.html", found=run_page.hindsight(database, tenant, run, _compiler_of(request, tenant), rule))
+    return page("others.html", found=run_page.hindsight(database, tenant, run, compiler_of(request, tenant), rule))
 
 
 @router.get("/ui/runs/{run}/changes")

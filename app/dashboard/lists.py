@@ -1,4 +1,4 @@
-"""Lists of the dashboard, and the home page."""
+"""Runs as lines of lists, with what their kinds tell of them; and the home page."""
 
 from __future__ import annotations
 
@@ -6,34 +6,27 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Annotated, Any, Literal, NamedTuple, get_args
+from functools import partial
+from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
-from fastapi import APIRouter, Query
-from fastapi.responses import HTMLResponse
+from fastapi import Request
 from sqlalchemy.orm import Session
 
-from app.charts.text import money
+from app.charts.text import NOTHING, duration, money, percent
 from app.dashboard import repository
-from app.dashboard.rendering import page
 from app.dashboard.repository import Counts, Outcomes, TroubledWorkload
 from app.database.engine import Database
 from app.database.tables import Job
-from app.evaluations import service as evaluations
-from app.http.dependencies import SLUG, FromDatabase, FromStaleness, Tenant
 from app.http.pagination import PageRequest
-from app.jobs import service as jobs
-from app.jobs.service import FINAL_STATES, JobRead, JobState
 from app.kinds.contract.inputs import BrokenRow
-from app.kinds.contract.run_outcome import RunOutcome
-from app.kinds.contract.views import MOST_STEPS, RunHistory, Step, Views
+from app.kinds.contract.views import MOST_STEPS, RunHistory, Standing, Step, Views
 from app.kinds.registry import KINDS, MissingKind, read_or_raw, read_spec
-from app.runs import savings
+from app.runs import outcomes, savings, standing
 from app.runs import service as runs
 from app.runs.outcomes import HAPPENED, Staleness, stale_reason
 from app.runs.outcomes import remedy as remedy_of
 from app.runs.repository import LoadedRun
-from app.runs.service import RunListed, RunState
 from app.workloads import service as workloads
 from app.workloads.service import WorkloadListed
 
@@ -46,30 +39,89 @@ CompiledOf = Callable[[str], Any]
 """Function from a workload's name to its compiled form."""
 
 
+def compiler_of(request: Request, tenant: str) -> CompiledOf:
+    """Function that compiles the tenant's workloads as stored now.
+
+    The cache of decisions may be a polling interval behind, and a page's charts would contradict its lists.
+    """
+    return partial(request.app.state.compiled_workloads.current, tenant=tenant)
+
+
 class RunLine(NamedTuple):
-    """A run in a list, as texts."""
+    """A run in a list, with ``stands``: how far it is, as far as its kind tells.
+
+    Attributes:
+        chance: lowest probability of meeting a target (0 to 1), of a live run; None: not known.
+        cost: what it cost so far, in the prices' currency; None: not known.
+        seconds: seconds since its start, or until its end.
+        live: whether it has not ended.
+    """
 
     id: str
     workload: str
     outcome: str
     outcome_reason: str
     iterations: int
-    allocation: str
-    source: str
-    reason: str
+    stands: Standing
+    chance: float | None
+    cost: float | None
+    seconds: float
+    live: bool
     drifted: bool
     created_at: datetime
+    finished_at: datetime | None
+
+    @property
+    def progress(self) -> str:
+        """Reported iterations, of how many."""
+        return f"{self.iterations:,}" if self.stands.of is None else f"{self.iterations:,} of {self.stands.of:,}"
+
+    @property
+    def elapsed(self) -> str:
+        """Measured time, of the deadline."""
+        if self.stands.elapsed is None:
+            return NOTHING
+        so_far = duration(self.stands.elapsed)
+        return so_far if self.stands.deadline is None else f"{so_far} of {duration(self.stands.deadline)}"
+
+    @property
+    def likely(self) -> str:
+        """Lowest probability of meeting a target, in per cent and never certain."""
+        return NOTHING if self.chance is None else percent(min(max(self.chance, 0.01), 0.99), 0)
+
+    @property
+    def spent(self) -> str:
+        """Cost in the configured currency."""
+        return NOTHING if self.cost is None else money(self.cost)
 
 
-def line(run: RunListed) -> RunLine:
-    """A run in a list with its last decision in words; an unreadable decision gives the problem."""
-    if run.problem is not None or isinstance(run.decision, dict):
-        words = ("", "", run.problem or "")
-    else:
-        decision = run.decision
-        words = (KINDS[decision.kind].summarise(decision), decision.source, decision.reason.text)
-    stands = run.outcome, run.outcome_reason or ""
-    return RunLine(run.id, run.workload, *stands, run.iterations, *words, bool(run.drift), run.created_at)
+def run_lines(database: Database, found: Sequence[LoadedRun], rule: Staleness) -> list[RunLine]:
+    """Runs as lines of a list; ``rule`` has the clock."""
+    with database.reading() as session:
+        known = standing.of_runs(session, [one.run.id for one in found])
+    return [_line(one, known.get(one.run.id, Standing()), rule) for one in found]
+
+
+def _line(loaded: LoadedRun, stands: Standing, rule: Staleness) -> RunLine:
+    run, kind = loaded.run, views(loaded.kind)
+    live = run.finished_at is None
+    decision = run.decision if loaded.last is None else loaded.last.decision
+    why = outcomes.reason(run, loaded.outcome, loaded.silent_seconds, loaded.expected) or ""
+    return RunLine(
+        run.id,
+        loaded.workload,
+        loaded.outcome,
+        why,
+        run.next_iteration,
+        stands,
+        kind.chance(decision) if live and kind is not None else None,
+        standing.stored_cost(run) if stands.cost is None else stands.cost,
+        max(0.0, ((run.finished_at or rule.now()) - run.created_at).total_seconds()),
+        live,
+        run.drifts > 0,
+        run.created_at,
+        run.finished_at,
+    )
 
 
 def views(kind: str) -> Views | None:
@@ -213,7 +265,7 @@ def overview(database: Database, tenant: str, rule: Staleness) -> Overview:
     with database.reading() as session:
         has = repository.counts(session, [row.id for row in found.rows])
         read = [workloads.read_listed(row) for row in found.rows]
-        outcomes = repository.outcomes(session, tenant, now - RECENT)
+        ended = repository.outcomes(session, tenant, now - RECENT)
         troubled = repository.troubled_runs(session, tenant, now - RECENT, rule)
         saved = savings.saved_since(session, tenant, month)
         notices = [*_unreadable(read), *map(_run, troubled), *_drift_notices(session, tenant, rule)]
@@ -224,15 +276,15 @@ def overview(database: Database, tenant: str, rule: Staleness) -> Overview:
     summaries = []
     for one in read:
         danger = [each.outcome for each in troubled if each.workload == one.name and each.outcome in DANGERS]
-        of = outcomes.get(one.id, Outcomes())
+        of = ended.get(one.id, Outcomes())
         summaries.append(_summary(one, has.get(one.id, Counts()), of, danger, saved.get(one.id)))
     live = Counter[str]()
     for trouble in troubled:
         live[trouble.outcome] += trouble.number
-    total = Outcomes(*map(sum, zip(*outcomes.values(), strict=True))) if outcomes else Outcomes()
+    total = Outcomes(*map(sum, zip(*ended.values(), strict=True))) if ended else Outcomes()
     costs = [money(one) for one in savings.total(saved).values()] if saved else []
     facts = Facts(total, live["at_risk"], live["stale"], costs, f"{month:%B}")
-    lines = [line(runs.read_listed(run)) for run in latest]
+    lines = run_lines(database, latest, rule)
     return Overview(facts, summaries, notices[:NOTICES], max(0, number - NOTICES), lines, found.cursor)
 
 
@@ -283,132 +335,3 @@ def _drift_notices(session: Session, tenant: str, rule: Staleness) -> Iterator[N
         what = f"{number:,} runs of {workload} have drifted" if number > 1 else f"{workload} has drifted"
         why = f"the newest: {why}" if number > 1 else why
         yield Notice("warn", what, why, DRIFT_REMEDY, f"/ui/runs/{run}")
-
-
-# Filters and pages of lists.
-
-
-class ListFilter(NamedTuple):
-    """Filter of a list of runs or jobs; None: any.
-
-    Attributes:
-        path: URL path of the list.
-        states: selectable values of the filter ``by``; empty: none.
-        by: name of the filter.
-    """
-
-    path: str
-    states: Sequence[str] = ()
-    workload: str | None = None
-    state: str | None = None
-    outcome: str | None = None
-    by: Literal["state", "outcome"] = "state"
-
-    @property
-    def current(self) -> str | None:
-        """The chosen value of the filter; None: all."""
-        return (self.outcome or self.state) if self.by == "outcome" else self.state
-
-    def address(self, **other: Any) -> str:
-        """URL of the list with some filters changed; ``other``: query parameters, None removes one."""
-        asked = {"workload": self.workload, "state": self.state, "outcome": self.outcome} | other
-        given = {name: value for name, value in asked.items() if value is not None}
-        return f"{self.path}?{urlencode(given)}" if given else self.path
-
-    def choosing(self, one: str | None) -> str:
-        """URL of the list filtered by one of ``states``; None: unfiltered."""
-        return self.address(**{"state": None, "outcome": None, self.by: one})
-
-    def older(self, cursor: str | None) -> str | None:
-        """URL of the next page; None after the last."""
-        return None if cursor is None else self.address(cursor=cursor)
-
-
-def of_runs(workload: str | None, state: RunState | None = None, outcome: RunOutcome | None = None) -> ListFilter:
-    """Filter of the list of runs by workload, state and outcome; None: any."""
-    return ListFilter("/ui/runs", get_args(RunOutcome), workload, state, outcome, "outcome")
-
-
-def of_jobs(workload: str | None, state: JobState | None = None) -> ListFilter:
-    """Filter of the list of jobs by workload and state; None: any."""
-    return ListFilter("/ui/jobs", get_args(JobState), workload, state)
-
-
-class JobTable(NamedTuple):
-    """A table of jobs.
-
-    Attributes:
-        jobs: the jobs, newest first.
-        of: name of the workload of all jobs; None: of several.
-        older: URL of the next page; None: there is none.
-        again: URL for updating the table; None once all jobs have ended.
-    """
-
-    jobs: Sequence[JobRead]
-    of: str | None
-    older: str | None
-    again: str | None
-
-
-def job_table(database: Database, tenant: str, chosen: ListFilter, request: PageRequest) -> JobTable:
-    """The jobs of a filter; raises NotFound if there is no such workload."""
-    found, names = jobs.list_jobs(database, tenant, request, chosen.workload, chosen.state)
-    lines = [jobs.to_response(job, names[job.workload_id]) for job in found.rows]
-    moving = any(job.state not in FINAL_STATES for job in lines)
-    again = chosen.address(part="true", cursor=request.cursor, rows=request.limit) if moving else None
-    return JobTable(lines, chosen.workload, chosen.older(found.cursor), again)
-
-
-# Lists of runs, jobs and evaluations, newest first.
-
-
-LISTS_ROWS = 50
-
-router = APIRouter(include_in_schema=False)
-Cursor = Annotated[str | None, Query(max_length=1024)]
-Workload = Annotated[str | None, Query(pattern=SLUG)]
-
-
-@router.get("/ui/runs")
-def run_list(
-    database: FromDatabase,
-    tenant: Tenant,
-    rule: FromStaleness,
-    cursor: Cursor = None,
-    workload: Workload = None,
-    state: RunState | None = None,
-    outcome: RunOutcome | None = None,
-) -> HTMLResponse:
-    """One page of runs as HTML, newest first; ``workload``, ``state`` and ``outcome`` filter the list, None: any."""
-    found = runs.list_runs(database, tenant, PageRequest(LISTS_ROWS, cursor), rule, workload, state, outcome)
-    chosen = of_runs(workload, state, outcome)
-    lines = [line(runs.read_listed(one)) for one in found.rows]
-    return page("runs.html", section="runs", runs=lines, older=chosen.older(found.cursor), chosen=chosen)
-
-
-@router.get("/ui/jobs")
-def job_list(
-    database: FromDatabase,
-    tenant: Tenant,
-    cursor: Cursor = None,
-    workload: Workload = None,
-    state: JobState | None = None,
-    rows: Annotated[int, Query(ge=1, le=LISTS_ROWS)] = LISTS_ROWS,
-    part: bool = False,
-) -> HTMLResponse:
-    """One page of jobs as HTML, newest first; with ``part`` only the table."""
-    chosen = of_jobs(workload, state)
-    table = job_table(database, tenant, chosen, PageRequest(rows, cursor))
-    return page("job_table.html" if part else "jobs.html", section="jobs", table=table, chosen=chosen)
-
-
-@router.get("/ui/evaluations")
-def evaluation_list(
-    database: FromDatabase, tenant: Tenant, cursor: Cursor = None, workload: Workload = None
-) -> HTMLResponse:
-    """One page of evaluations as HTML, newest first, with links to their reports."""
-    found, names = evaluations.list_evaluations(database, tenant, PageRequest(LISTS_ROWS, cursor), workload)
-    lines = [evaluations.to_response(one, names[one.workload_id]) for one in found.rows]
-    chosen = ListFilter("/ui/evaluations", workload=workload)
-    older = chosen.older(found.cursor)
-    return page("evaluations.html", section="evaluations", evaluations=lines, older=older, chosen=chosen)

@@ -18,15 +18,26 @@ from markupsafe import Markup
 from app.charts import figures
 from app.charts.text import NOTHING, duration, moment, number
 from app.errors import NotFound, SignIn, StewardError
+from app.http.caller import current_caller
 from app.http.limits import policy
 from app.keys.access import is_page
+from app.nouns import OPERATIONS
 
 # Static files come with the package; their URLs contain digests of their content.
 
 
 STATIC = files("app.dashboard") / "static"
 TYPES = {"css": "text/css; charset=utf-8", "js": "text/javascript; charset=utf-8", "svg": "image/svg+xml"}
-NAMES = ("dashboard.css", "dashboard.js", "htmx.min.js", "icon.svg", "pico.min.css", "sse.min.js", "vega.js")
+NAMES = (
+    "actions.js",
+    "dashboard.css",
+    "dashboard.js",
+    "htmx.min.js",
+    "icon.svg",
+    "pico.min.css",
+    "sse.min.js",
+    "vega.js",
+)
 FOREVER = "public, max-age=31536000, immutable"
 
 router = APIRouter(include_in_schema=False)
@@ -101,6 +112,15 @@ def cell(value: object) -> str:
     return number(value, 4) if isinstance(value, float) else str(value)
 
 
+def may(operation: str) -> bool:
+    """Whether the caller of the current request may do an operation of the API, such as ``DELETE /runs/{run}``.
+
+    KeyError if there is no such operation.
+    """
+    caller = current_caller.get()
+    return caller is not None and bool(caller.scopes & set(OPERATIONS[operation].split()))
+
+
 def _environment() -> Environment:
     made = Environment(
         loader=PackageLoader("app.dashboard"),
@@ -110,7 +130,7 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     made.filters |= {one.__name__: one for one in (moment, when, duration, cell, plain)}
-    made.globals |= {"asset": address, "themes": THEMES, "MOST_PARTS": MOST_PARTS, "documentation": ""}
+    made.globals |= {"may": may, "asset": address, "themes": THEMES, "MOST_PARTS": MOST_PARTS, "documentation": ""}
     return made
 
 

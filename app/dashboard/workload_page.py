@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -13,7 +13,8 @@ from app.charts.text import duration, percent
 from app.charts.timeline import Came, Coming, forecast
 from app.dashboard import lists, repository
 from app.dashboard.judged import figures, invalid_reason, level, ranking_figure, status, verdict_line
-from app.dashboard.lists import CompiledOf, JobTable, job_table, of_jobs, of_runs
+from app.dashboard.lists import CompiledOf
+from app.dashboard.tables import JobQuery, JobTable, RunQuery, RunTable, job_table, run_table
 from app.database.engine import Database
 from app.database.tables import Workload
 from app.domain_models import service as models_of
@@ -25,7 +26,6 @@ from app.kinds.contract.kind import Description
 from app.kinds.contract.views import Learnt
 from app.kinds.forecasting.answer import Forecast
 from app.kinds.registry import KINDS
-from app.runs import service as runs
 from app.runs.outcomes import Staleness
 from app.samples.body import codec_of
 from app.workloads import priors
@@ -62,7 +62,8 @@ class AgentLine(NamedTuple):
 
 class WorkloadPage(NamedTuple):
     """Content of a workload's page; if its spec can't be read, ``described`` is None and ``problems`` says why.
-    ``similar``: names of the workloads that its first decisions are predicted from, and whether each still is one."""
+    ``similar``: names of the workloads that its first decisions are predicted from, and whether each still is one.
+    ``startable``: whether a run can be started without parameters."""
 
     workload: WorkloadListed
     described: Description | None
@@ -77,11 +78,12 @@ class WorkloadPage(NamedTuple):
     agents: Sequence[AgentLine]
     answering: str
     changes: Sequence[Any]
-    runs: Sequence[lists.RunLine]
-    runs_older: str | None
+    runs: RunTable
     jobs: JobTable
     evaluations: Sequence[Any]
     problems: Sequence[str]
+    targets: Mapping[str, float | None]
+    startable: bool
 
 
 def page(database: Database, tenant: str, name: str, compiled_of: CompiledOf, rule: Staleness) -> WorkloadPage:
@@ -100,7 +102,6 @@ def page(database: Database, tenant: str, name: str, compiled_of: CompiledOf, ru
     found = [evaluations.to_response(one, row.name) for one in judged.rows]
     compiled = None if read.problem is not None else lists.compiled_or_none(compiled_of, row.name)
     charts, answers, problems = _charts(database, row, compiled) if read.problem is None else ([], [], [read.problem])
-    going = runs.list_runs(database, tenant, PageRequest(RUNS), rule, row.name)
     return WorkloadPage(
         read,
         described,
@@ -115,11 +116,12 @@ def page(database: Database, tenant: str, name: str, compiled_of: CompiledOf, ru
         [agent_line(one, level(found, one)) for one in versions],
         next((one.instead for one in versions if one.instead), ""),
         [agents.read_promotion(one) for one in agents.promotions(database, tenant, row.name, PageRequest(JOBS)).rows],
-        [lists.line(runs.read_listed(one)) for one in going.rows],
-        of_runs(row.name).older(going.cursor),
-        job_table(database, tenant, of_jobs(row.name), PageRequest(JOBS)),
+        run_table(database, tenant, RunQuery(row.name), PageRequest(RUNS), rule),
+        job_table(database, tenant, JobQuery(row.name), PageRequest(JOBS)),
         found,
         [*([read.problem] if read.problem else []), *problems],
+        targets_of(read),
+        read.problem is None and _starts_bare(row.kind),
     )
 
 
@@ -127,6 +129,21 @@ def length(described: Description) -> str:
     """Number of iterations of runs, in words, or the kind's own description."""
     bare = described.length.replace(",", "").isdigit()
     return f"{described.length} iterations" if bare else described.length
+
+
+def targets_of(read: WorkloadListed) -> dict[str, float | None]:
+    """Targets of a spec by name, None where none is set, if its kind lets them be changed; else empty."""
+    if isinstance(read.spec, dict) or "targets" not in KINDS[read.kind].patch.model_fields:
+        return {}
+    parts = [value for value in read.spec.model_dump(mode="json").values() if isinstance(value, list)]
+    objects = [one for part in parts for one in part if isinstance(one, dict) and "target" in one]
+    return {one["name"]: one["target"] for one in objects}
+
+
+def _starts_bare(kind: str) -> bool:
+    """Whether a run of a kind can be started without parameters."""
+    fields = KINDS[kind].start.model_fields if kind in KINDS else {"": None}
+    return all(name == "workload" or (field is not None and not field.is_required()) for name, field in fields.items())
 
 
 def _forecasts(database: Database, tenant: str, name: str, version: int | None) -> list[Figure]:

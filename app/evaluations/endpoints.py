@@ -14,6 +14,7 @@ from app.http.idempotency import IdempotentPost
 from app.http.limits import inline, policy
 from app.http.pagination import Page, Paging, page
 from app.jobs.service import JobRead
+from app.workloads.search import SEARCH
 
 router = NounRouter("evaluations")
 
@@ -56,9 +57,13 @@ def list_evaluations(
     tenant: Tenant,
     paging: Paging,
     workload: Annotated[str | None, Query(pattern=SLUG, description="Filter by workload.")] = None,
+    search: Annotated[
+        str | None,
+        Query(pattern=SEARCH, description="First characters of its id (at least 4) or of its workload's name."),
+    ] = None,
 ) -> Page[EvaluationRead]:
     """List completed evaluations, newest first, without their figures."""
-    found, names = service.list_evaluations(database, tenant, paging, workload)
+    found, names = service.list_evaluations(database, tenant, paging, workload, search)
     return page(request, found, lambda evaluation: service.to_response(evaluation, names[evaluation.workload_id]))
 
 

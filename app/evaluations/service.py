@@ -36,6 +36,7 @@ from app.kinds.contract.engine import DEFAULT_ROLE
 from app.kinds.contract.inputs import stored
 from app.kinds.registry import KINDS
 from app.workloads import service as workloads
+from app.workloads.search import found_by
 
 NAMES_AT_ONCE = 500
 
@@ -194,9 +195,18 @@ def _require(session: Session, tenant: str, evaluation_id: str, *deferred: ORMOp
 
 
 def list_evaluations(
-    database: Database, tenant: str, request: PageRequest, workload: str | None
+    database: Database,
+    tenant: str,
+    request: PageRequest,
+    workload: str | None,
+    search: str | None = None,
+    *,
+    descending: bool = True,
 ) -> tuple[Slice[Evaluation], dict[str, str]]:
-    """One page of evaluations, newest first, and the names of their workloads; workload None: any.
+    """One page of evaluations, newest first or, not ``descending``, oldest first; and the names of their workloads.
+
+    ``workload`` and ``search``, the first characters of the evaluation's id or of its workload's name, filter the list;
+    None or empty: any.
 
     Raises:
         NotFound: there is no such workload.
@@ -205,12 +215,14 @@ def list_evaluations(
         statement = select(Evaluation).where(Evaluation.tenant == tenant)
         if workload is not None:
             statement = statement.where(Evaluation.workload_id == workloads.require(session, tenant, workload).id)
+        if search:
+            statement = statement.where(found_by(session, tenant, Evaluation, search))
         found = paginate(
             session,
             statement,
             [Evaluation.created_at, Evaluation.id],
             request,
-            descending=True,
+            descending=descending,
             weigh=lambda row: json_size([row.request, row.verdicts]),
         )
         return found, listing.workload_names(session, [evaluation.workload_id for evaluation in found.rows])

@@ -7,9 +7,9 @@ import json
 import time
 from collections.abc import AsyncIterator
 from functools import partial
-from typing import Annotated
+from typing import Annotated, Literal
 
-from fastapi import Header, Path, Query, Request
+from fastapi import Header, Path, Query, Request, Response, status
 from fastapi.responses import StreamingResponse
 from starlette.concurrency import run_in_threadpool
 
@@ -17,11 +17,13 @@ from app.database.engine import Database
 from app.errors import FieldError, Invalid
 from app.http.caller import Caller
 from app.http.dependencies import FromCaller, FromDatabase, FromSettings, NounRouter, Tenant, command, problems
+from app.http.idempotency import IdempotentPost
 from app.http.pagination import Page, Paging, page
 from app.http.streams import PiecewiseResponse, run_in_stream_thread
 from app.jobs import service
 from app.jobs.service import JobRead, JobState
 from app.settings import Settings
+from app.workloads.search import SEARCH
 
 router = NounRouter("jobs")
 
@@ -37,9 +39,16 @@ def list_jobs(
     tenant: Tenant,
     workload: Annotated[str | None, Query(description="Filter by workload.")] = None,
     state: Annotated[JobState | None, Query(description="Filter by state.")] = None,
+    job_type: Annotated[
+        Literal["fit", "train", "evaluate"] | None, Query(alias="type", description="Filter by type.")
+    ] = None,
+    search: Annotated[
+        str | None,
+        Query(pattern=SEARCH, description="First characters of the job's id (at least 4) or of its workload's name."),
+    ] = None,
 ) -> Page[JobRead]:
     """List jobs, newest first."""
-    found, names = service.list_jobs(database, tenant, paging, workload, state)
+    found, names = service.list_jobs(database, tenant, paging, workload, state, job_type, search)
     return page(request, found, lambda job: service.to_response(job, names[job.workload_id]))
 
 
@@ -74,6 +83,20 @@ def cancel_job(job: JobId, database: FromDatabase, tenant: Tenant) -> JobRead:
     Repeating changes nothing.
     """
     return service.cancel(database, tenant, job)
+
+
+@router.post(
+    "/{id}/retry",
+    status_code=status.HTTP_202_ACCEPTED,
+    operation_id="retry_job",
+    openapi_extra=command("job retry"),
+    summary="Retry a job",
+    response_model=JobRead,
+    responses=problems(404, 409, _409="It has not failed, nor been cancelled."),
+)
+def retry_job(job: JobId, database: FromDatabase, tenant: Tenant, once: IdempotentPost) -> Response:
+    """Queue a job with the request of one that failed or was cancelled; that one stays as it is."""
+    return once.run(lambda record: service.retry(database, tenant, job, record), status=status.HTTP_202_ACCEPTED)
 
 
 @router.get(

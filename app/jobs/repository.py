@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from sqlalchemy import ColumnElement, CursorResult, and_, delete, func, or_, select, update
 from sqlalchemy.orm import Session, defer
@@ -15,6 +15,7 @@ from app.database.engine import after_commit
 from app.database.leases import Clock, database_time
 from app.database.tables import Job, JobEvent, Trial, Workload
 from app.http.pagination import PageRequest, Slice, json_size, paginate
+from app.workloads.search import found_by
 
 # States and types of jobs, and the column values of each state.
 
@@ -196,18 +197,32 @@ def find(session: Session, tenant: str, job_id: str) -> Job | None:
     return session.scalar(select(Job).where(Job.tenant == tenant, Job.id == job_id))
 
 
+class Filter(NamedTuple):
+    """Filter of a list of jobs by workload, state, type and search (``found_by``); None: any."""
+
+    workload_id: str | None = None
+    state: str | None = None
+    type: str | None = None
+    search: str | None = None
+
+
 def list_jobs(
-    session: Session, tenant: str, request: PageRequest, workload_id: str | None, state: str | None
+    session: Session, tenant: str, request: PageRequest, chosen: Filter, *, descending: bool = True
 ) -> Slice[Job]:
-    """One page of a tenant's jobs without trials, newest first; workload and state None: any."""
+    """One page of a tenant's jobs without trials, newest first or, not ``descending``, oldest first."""
     whole = select(Job).options(defer(Job.request))  # which may name thousands of executions
     statement = whole.where(Job.tenant == tenant, Job.type != "trial")
-    if workload_id is not None:
-        statement = statement.where(Job.workload_id == workload_id)
-    if state is not None:
-        statement = statement.where(Job.state.in_((state, WAITING) if state == "running" else (state,)))
+    if chosen.workload_id is not None:
+        statement = statement.where(Job.workload_id == chosen.workload_id)
+    if chosen.state is not None:
+        states = (chosen.state, WAITING) if chosen.state == "running" else (chosen.state,)
+        statement = statement.where(Job.state.in_(states))
+    if chosen.type is not None:
+        statement = statement.where(Job.type == chosen.type)
+    if chosen.search is not None:
+        statement = statement.where(found_by(session, tenant, Job, chosen.search))
     keys = [Job.created_at, Job.id]
-    return paginate(session, statement, keys, request, descending=True, weigh=_weight)
+    return paginate(session, statement, keys, request, descending=descending, weigh=_weight)
 
 
 def _weight(row: Job) -> int:

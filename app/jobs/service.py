@@ -17,6 +17,7 @@ from app.database.leases import Clock, database_time
 from app.database.tables import Job, JobEvent
 from app.errors import Conflict, NotFound, TooManyRequests
 from app.http.caller import current_caller, current_quotas
+from app.http.idempotency import Record, no_record
 from app.http.pagination import PageRequest, Slice
 from app.jobs import repository
 from app.jobs.repository import TASKS, WAITING, cancelled_columns
@@ -31,6 +32,8 @@ from app.workloads import members
 JobState = Literal["queued", "running", "succeeded", "failed", "cancelled"]
 JobType = Literal["fit", "train", "trial", "evaluate"]
 FINAL_STATES = ("succeeded", "failed", "cancelled")
+RETRIED = ("failed", "cancelled")
+"""States of jobs that can be retried."""
 LOWEST_PRIORITY = -10
 Priority = Annotated[
     int,
@@ -162,11 +165,20 @@ def get(database: Database, tenant: str, job_id: str) -> JobRead:
 
 
 def list_jobs(
-    database: Database, tenant: str, request: PageRequest, workload: str | None, state: str | None
+    database: Database,
+    tenant: str,
+    request: PageRequest,
+    workload: str | None = None,
+    state: str | None = None,
+    job_type: str | None = None,
+    search: str | None = None,
+    *,
+    descending: bool = True,
 ) -> tuple[Slice[Job], dict[str, str]]:
-    """One page of jobs, newest first, and the names of their workloads by id.
+    """One page of jobs, newest first or, not ``descending``, oldest first; and the names of their workloads by id.
 
-    ``workload`` (name or id) and ``state`` filter the list; None: any. Raises NotFound if there is no such workload.
+    ``workload`` (name or id), ``state``, type and ``search``, the first characters of the job's id or of its workload's
+    name, filter the list; None or empty: any. Raises NotFound if there is no such workload.
     """
     with database.reading() as session:
         workload_id = None
@@ -175,9 +187,33 @@ def list_jobs(
             if found is None:
                 raise NotFound(f"no workload {workload!r}")
             workload_id = found.id
-        found_jobs = repository.list_jobs(session, tenant, request, workload_id, state)
+        chosen = repository.Filter(workload_id, state, job_type, search or None)
+        found_jobs = repository.list_jobs(session, tenant, request, chosen, descending=descending)
         names = repository.workload_names(session, [job.workload_id for job in found_jobs.rows])
         return replace(found_jobs, rows=[job for job in found_jobs.rows if job.workload_id in names]), names
+
+
+def retry(database: Database, tenant: str, job_id: str, record: Record = no_record) -> JobRead:
+    """Queue a job with the request of one that failed or was cancelled, which stays as it is.
+
+    Raises:
+        Conflict: it has not ended or has succeeded, or it is a trial, which its training starts.
+        NotFound: there is no such job.
+        TooManyRequests: the tenant's quota of open jobs is reached.
+    """
+    with database.session() as session:
+        job = require(session, tenant, job_id)
+        if job.state not in RETRIED or job.type == "trial":
+            stands = "is a trial; retry its training" if job.type == "trial" else f"is {job.state}"
+            raise Conflict(f"job {job_id} {stands}; only a failed or cancelled job can be retried")
+        if not members.keep(session, job.workload_id):
+            raise NotFound(f"no job {job_id!r}")
+        request = {**job.request, PRIORITY: job.priority}
+        job_type = cast("JobType", job.type)
+        made = create(session, job_type=job_type, workload_id=job.workload_id, request=request, tenant=tenant)
+        answer = _to_response(session, made)
+        record(session, answer)
+        return answer
 
 
 def cancel(database: Database, tenant: str, job_id: str) -> JobRead:

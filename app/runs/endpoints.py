@@ -31,8 +31,10 @@ from app.kinds.contract.run_outcome import RunOutcome
 from app.kinds.registry import KINDS
 from app.runs import service
 from app.runs.reporter import Reporter
+from app.runs.repository import Sort
 from app.runs.service import IterationRead, RunListed, RunPatch, RunRead, RunStarted, RunState, WorkloadOnly
 from app.workloads import priors
+from app.workloads.search import SEARCH
 
 STARTS = [kind.start for kind in KINDS.values()]
 RunId = Annotated[str, Path(alias="run", max_length=64, description="The run's id.")]
@@ -84,10 +86,21 @@ def list_runs(
     paging: Paging,
     workload: Annotated[str | None, Query(pattern=SLUG, description="Filter by workload.")] = None,
     state: Annotated[RunState | None, Query(description="Filter by state.")] = None,
-    outcome: Annotated[RunOutcome | None, Query(description="Filter by outcome.")] = None,
+    outcome: Annotated[list[RunOutcome] | None, Query(max_length=8, description="Filter by outcome.")] = None,
+    search: Annotated[
+        str | None,
+        Query(pattern=SEARCH, description="First characters of the run's id (at least 4) or of its workload's name."),
+    ] = None,
+    sort: Annotated[
+        Sort,
+        Query(
+            description="Order; `-`: the latest, longest, dearest or gravest first. By another column than `started`, "
+            "the newest 500 matching runs are sorted; those without a cost come last."
+        ),
+    ] = "-started",
 ) -> Page[RunListed]:
-    """List runs with their last decisions, newest first."""
-    found = service.list_runs(database, tenant, paging, rule, workload, state, outcome)
+    """List runs with their last decisions, newest first unless sorted otherwise."""
+    found = service.list_runs(database, tenant, paging, rule, workload, state, outcome or (), search, sort)
     return page(request, found, service.read_listed)
 
 

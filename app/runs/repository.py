@@ -6,19 +6,32 @@ only if the conditional update of its run finds the run where it was decided.
 
 from __future__ import annotations
 
+import math
 import sqlite3
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
 import msgspec
-from sqlalchemy import Connection, Row, Select, bindparam, delete, select
-from sqlalchemy.orm import Session, defer
+from sqlalchemy import ColumnElement, Connection, Row, Select, bindparam, delete, or_, select
+from sqlalchemy.orm import Session, defer, load_only
 
 from app.database.tables import Iteration, Run, Workload
-from app.http.pagination import AT_ONCE, HEAVIEST_PAGE, ROW, PageRequest, Slice, encode_cursor, json_size, paginate
+from app.http.pagination import (
+    AT_ONCE,
+    HEAVIEST_PAGE,
+    ROW,
+    PageRequest,
+    Slice,
+    decode_cursor,
+    encode_cursor,
+    json_size,
+    paginate,
+)
 from app.kinds.contract.run_outcome import RunOutcome
-from app.runs.outcomes import Staleness, having, silence
+from app.runs import standing
+from app.runs.outcomes import ATTENTION, Staleness, having, silence
+from app.workloads.search import id_prefix, is_id_prefix, workload_ids_with_prefix
 
 if TYPE_CHECKING:
     import psycopg
@@ -211,48 +224,122 @@ def kind(session: Session, tenant: str, run: str) -> str | None:
 
 
 class Filter(NamedTuple):
-    """Filter of a list of runs by workload, state and outcome; None: any."""
+    """Filter of a list of runs; None or empty: any.
+
+    Attributes:
+        search: first characters of a run's id (at least ``SHORTEST_ID``) or of its workload's name.
+    """
 
     workload_id: str | None = None
     state: str | None = None
-    outcome: RunOutcome | None = None
+    outcomes: Sequence[RunOutcome] = ()
+    search: str | None = None
 
 
 ALL = Filter()
+Sort = Literal["-started", "started", "-duration", "duration", "-cost", "cost", "-outcome", "outcome"]
+"""Order of a list of runs; “-”: the latest, longest, dearest or gravest first."""
+STARTED: tuple[Sort, Sort] = ("-started", "started")
+"""Orders that an index has; the others are made of the newest ``SORTED`` runs that match."""
+SORTED = 500
+GRAVEST_FIRST: tuple[RunOutcome, ...] = (*ATTENTION, "on_track", "cancelled", "completed", "met")
 
 
 def list_runs(
-    session: Session, tenant: str, request: PageRequest, rule: Staleness, chosen: Filter = ALL
+    session: Session,
+    tenant: str,
+    request: PageRequest,
+    rule: Staleness,
+    chosen: Filter = ALL,
+    sort: Sort = "-started",
 ) -> Slice[LoadedRun]:
-    """One page of a tenant's runs that match ``chosen``, newest first, with last iterations; stale by ``rule``."""
-    query = select(Run).options(_WITHOUT_STATE).where(Run.tenant == tenant)
-    if chosen.workload_id is not None:
-        query = query.where(Run.workload_id == chosen.workload_id)
-    if chosen.state is not None:
-        query = query.where(Run.state == chosen.state)
-    if chosen.outcome is not None:
-        query = query.where(having(chosen.outcome, rule))
-    found = paginate(session, query, [Run.created_at, Run.id], request, descending=True)
+    """One page of a tenant's runs that match ``chosen``, with last iterations; stale by ``rule``.
+
+    An order other than ``STARTED`` ranks the newest ``SORTED`` matching runs; runs without a cost come last.
+    """
     wanted = _loaded_query(rule).options(_WITHOUT_STATE)
 
     def load(ids: Sequence[str]) -> dict[str, LoadedRun]:
         return {row[0].id: LoadedRun(*row) for row in session.execute(wanted.where(Run.id.in_(ids)))}
 
-    return _light(found, load)
+    if sort in STARTED:
+        found = _matching(session, tenant, request, rule, chosen, descending=sort == "-started")
+        return _light(found, load, lambda _, run: encode_cursor([run.created_at, run.id]))
+    newest = _matching(session, tenant, PageRequest(SORTED), rule, chosen, descending=True).rows
+    ranked = _ranked(session, newest, sort, rule)
+    first = 0
+    if request.cursor is not None:
+        (given,) = decode_cursor(request.cursor, [int])
+        first = max(0, cast("int", given))
+    rows, end = ranked[first : first + request.limit], first + request.limit
+    following = encode_cursor([end]) if end < len(ranked) else None
+    return _light(Slice(rows, following), load, lambda place, _: encode_cursor([first + place + 1]))
 
 
-def _light(found: Slice[Run], load: Callable[[Sequence[str]], dict[str, LoadedRun]]) -> Slice[LoadedRun]:
+def _matching(
+    session: Session, tenant: str, request: PageRequest, rule: Staleness, chosen: Filter, *, descending: bool
+) -> Slice[Run]:
+    """One page of runs by their start, with few columns. Several outcomes, or workloads found by a search, are read
+    one by one from their indexes and merged, because a database would sort all of their runs."""
+    query = select(Run).options(load_only(Run.created_at, Run.finished_at, Run.savings)).where(Run.tenant == tenant)
+    if chosen.workload_id is not None:
+        query = query.where(Run.workload_id == chosen.workload_id)
+    if chosen.state is not None:
+        query = query.where(Run.state == chosen.state)
+    some = [having(outcome, rule) for outcome in dict.fromkeys(chosen.outcomes)]
+    parts: list[ColumnElement[bool]] = some if len(some) > 1 else []
+    if chosen.search is not None:
+        parts = [Run.workload_id == one for one in workload_ids_with_prefix(session, tenant, chosen.search)]
+        parts += [id_prefix(Run.id, chosen.search)] if is_id_prefix(chosen.search) else []
+    if some and (chosen.search is not None or len(some) == 1):
+        query = query.where(or_(*some))
+    if chosen.search is None and not parts:
+        return paginate(session, query, [Run.created_at, Run.id], request, descending=descending)
+    pages = [
+        paginate(session, query.where(part), [Run.created_at, Run.id], request, descending=descending) for part in parts
+    ]
+    merged = {run.id: run for found in pages for run in found.rows}
+    ordered = sorted(merged.values(), key=lambda run: (run.created_at, run.id), reverse=descending)
+    if len(ordered) <= request.limit and all(found.cursor is None for found in pages):
+        return Slice(ordered, None)
+    rows = ordered[: request.limit]
+    return Slice(rows, encode_cursor([rows[-1].created_at, rows[-1].id]))
+
+
+def _ranked(session: Session, runs: Sequence[Run], sort: Sort, rule: Staleness) -> list[Run]:
+    """The runs in the order ``sort``; those of equal rank, and those without a cost at the end, as they were."""
+    by, ids = sort.removeprefix("-"), [run.id for run in runs]
+    ranks: Mapping[str, float | None]
+    if by == "duration":
+        ranks = {run.id: ((run.finished_at or rule.now()) - run.created_at).total_seconds() for run in runs}
+    elif by == "cost":
+        spent = standing.of_runs(session, ids)
+        ranks = {run.id: spent[run.id].cost if run.id in spent else standing.stored_cost(run) for run in runs}
+    else:
+        rows = session.execute(select(Run.id, silence(rule).outcome).where(Run.id.in_(ids))).all()
+        ranks = {run: -GRAVEST_FIRST.index(outcome) for run, outcome in rows}
+    sign = -1 if sort.startswith("-") else 1
+    known = {run: sign * rank for run, rank in ranks.items() if rank is not None}
+    return sorted(runs, key=lambda run: known.get(run.id, math.inf))
+
+
+def _light(
+    found: Slice[Run], load: Callable[[Sequence[str]], dict[str, LoadedRun]], cursor: Callable[[int, Run], str]
+) -> Slice[LoadedRun]:
     """The first of the runs ``found``, up to ``HEAVIEST_PAGE`` bytes of JSON but at least one, with their last
-    iterations, and the cursor of the next page. Runs that ``load`` (ids to runs by id) doesn't return are left out."""
+    iterations, and the cursor of the next page: that after a run at a place, by ``cursor``. Runs that ``load`` (ids to
+    runs by id) doesn't return are left out."""
     rows, weight = list[LoadedRun](), 0
     for first in range(0, len(found.rows), AT_ONCE):
         some = [run.id for run in found.rows[first : first + AT_ONCE]]
         known = load(some)
-        for loaded in (known[run] for run in some if run in known):  # without those deleted a moment ago
+        for place, run in enumerate(some, first):
+            if run not in known:
+                continue  # deleted a moment ago
+            loaded = known[run]
             weight += ROW + json_size([_decision(loaded), loaded.run.start, loaded.run.drift, loaded.run.savings])
             if rows and weight > HEAVIEST_PAGE:
-                last = rows[-1].run
-                return Slice(rows, encode_cursor([last.created_at, last.id]))
+                return Slice(rows, cursor(place - 1, found.rows[place - 1]))
             rows.append(loaded)
     return Slice(rows, found.cursor)
 

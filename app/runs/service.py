@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Literal
 
@@ -34,7 +34,7 @@ from app.retention import held
 from app.runs import outcomes, repository, savings
 from app.runs.deciding import StartedRuns, from_start
 from app.runs.outcomes import CompiledOf, Staleness
-from app.runs.repository import RUNNING, Filter, LoadedRun
+from app.runs.repository import RUNNING, Filter, LoadedRun, Sort
 from app.samples import service as samples
 from app.workloads import members
 
@@ -247,18 +247,21 @@ def list_runs(
     rule: Staleness,
     workload: str | None = None,
     state: str | None = None,
-    outcome: RunOutcome | None = None,
+    outcome: Sequence[RunOutcome] = (),
+    search: str | None = None,
+    sort: Sort = "-started",
 ) -> Slice[LoadedRun]:
-    """One page of runs, newest first, filtered by workload, state and outcome (None: any).
+    """One page of runs, filtered by workload, state, outcomes and first characters (None or empty: any).
 
-    ``rule``: when a live run is stale. Raises NotFound if there is no such workload.
+    ``rule``: when a live run is stale; ``search``: first characters of the run's id or of its workload's name. Raises
+    NotFound if there is no such workload.
     """
     with database.reading() as session:
         found = None if workload is None else members.find(session, tenant, workload)
         if workload is not None and found is None:
             raise NotFound(f"no workload {workload!r}")
-        chosen = Filter(None if found is None else found.id, state, outcome)
-        return repository.list_runs(session, tenant, request, rule, chosen)
+        chosen = Filter(None if found is None else found.id, state, outcome, search or None)
+        return repository.list_runs(session, tenant, request, rule, chosen, sort)
 
 
 def _to_response(loaded: LoadedRun) -> RunRead:

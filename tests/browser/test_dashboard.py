@@ -243,7 +243,10 @@ def test_a_list_is_chosen_from_by_keyboard(browser: Browser, site: Site) -> None
         page.wait_for_url("**/ui/runs?outcome=on_track")
         expect(page.locator(".filters a[aria-current]")).to_have_text("on track")
         page.locator(".wide").focus()  # tables that are wider than the screen are scrolled by keys
-        page.keyboard.press("Tab")
+        for _ in range(8):  # past the heads that sort, and the box of the first run
+            page.keyboard.press("Tab")
+            if (page.evaluate("document.activeElement.pathname") or "").startswith("/ui/runs/"):
+                break
         assert page.evaluate("document.activeElement.pathname").startswith("/ui/runs/")
 
 

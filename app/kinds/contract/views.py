@@ -132,14 +132,45 @@ class Hindsight(NamedTuple):
     explanation: str
 
 
+class Standing(NamedTuple):
+    """How a run stands, for lists; None: its kind doesn't tell.
+
+    Attributes:
+        of: number of iterations that the run has in all.
+        elapsed: seconds measured so far.
+        deadline: seconds within which it should end.
+        cost: money spent so far, in the prices' currency.
+    """
+
+    of: int | None = None
+    elapsed: float | None = None
+    deadline: float | None = None
+    cost: float | None = None
+
+
 class Views(Protocol):
     """Pages of a kind, with defaults to override; ``compiled`` is the engine's compiled workload.
 
     Attributes:
         most: most reports of a run to show; of longer runs, reports at equal distances are shown.
+        standing_part: path (positions) to the part of a packed state that ``standing`` reads; empty: it isn't provided.
     """
 
     most: int = MOST_STEPS
+    standing_part: tuple[int, ...] = ()
+
+    def standing(self, spec: Any, start: Mapping[str, Any], part: Any) -> Standing:
+        """Return how a run stands, from its workload's spec, its start parameters, and a part of its packed state."""
+        return Standing()
+
+    def chance(self, decision: Mapping[str, Any]) -> float | None:
+        """Return the lowest probability of meeting a target in a stored decision; None (the default): not known."""
+        chances = decision.get("chances")
+        return min(chances.values()) if isinstance(chances, Mapping) and chances else None
+
+    def comparison(self, compiled: Any, history: RunHistory) -> Sequence[Figure]:
+        """Return charts of the course of a run to lay over those of other runs; by default those of its page."""
+        return self.run(compiled, history)
 
     def facts(self, compiled: Any, history: RunHistory) -> Sequence[Fact]:
         """Return a few figures, as text, on the state of a run."""

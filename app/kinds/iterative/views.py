@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from typing_extensions import override
 
 from app.charts.figures import Cell, Figure, Fitted, Sample, doubt, response, steps_map
-from app.charts.text import amount, money, percent, seconds
+from app.charts.text import amount, currency, money, percent, seconds
 from app.charts.timeline import (
     Ahead,
     Change,
@@ -31,6 +31,7 @@ from app.kinds.contract.views import (
     Hindsight,
     Learnt,
     RunHistory,
+    Standing,
     Step,
     Views,
     errors,
@@ -50,7 +51,7 @@ from app.kinds.iterative.policies import decide
 from app.kinds.iterative.prediction import is_deadline, metrics_so_far, state_of, target
 from app.kinds.iterative.projector import Projector
 from app.kinds.iterative.query import beginning
-from app.kinds.iterative.spec import Metric
+from app.kinds.iterative.spec import SECONDS, IterativeSpec, Metric
 from app.kinds.iterative.state import State, begin
 
 # Workload page: metrics by resource, their uncertainty, and the most informative next sample.
@@ -329,12 +330,17 @@ def run_figures(compiled: Compiled, history: RunHistory) -> Iterator[Figure]:
     """Yield charts of the progress to targets for the whole run, of each metric, and of each allocation."""
     if not history.steps:
         return
-    note = "" if history.every == 1 else f" Every {history.every}th iteration is shown."
-    spec = compiled.layout.spec
-    for metric in spec.metrics:
+    for metric in compiled.layout.spec.metrics:
         wanted = target(history.start, metric)
         if metric.scope == "run" and wanted is not None:
             yield _progress(compiled, history, metric, wanted)
+    yield from _by_iteration(compiled, history)
+
+
+def _by_iteration(compiled: Compiled, history: RunHistory) -> Iterator[Figure]:
+    """Yield charts of each metric and each allocation by iteration."""
+    note = "" if history.every == 1 else f" Every {history.every}th iteration is shown."
+    spec = compiled.layout.spec
     for metric in spec.metrics:
         yield _metric(compiled, history, metric, note)
     for resource in spec.resources:
@@ -367,17 +373,13 @@ def _progress(compiled: Compiled, history: RunHistory, metric: Metric, wanted: f
     """Draw a metric's sum over the run, its projection to the last iteration, and the changes of the allocation.
 
     Iterations that are left out are filled evenly."""
-    values = np.array([one.report["metrics"][metric.name] for one in history.steps])
-    at = np.array([one.iteration for one in history.steps])
-    sums = np.cumsum(values * np.diff(at, prepend=-1))
     state = state_of(compiled, history.state)
-    if state is not None and history.every > 1 and sums[-1] > 0:
-        sums *= float(state.elapsed[0, compiled.layout.metrics.index(metric.name)]) / sums[-1]
-    points = [Point(int(i), float(total)) for i, total in zip(at, sums, strict=True)]
+    known = None if state is None else float(state.elapsed[0, compiled.layout.metrics.index(metric.name)])
+    points = _running_sum(history, [one.report["metrics"][metric.name] for one in history.steps], known)
     ahead = list(_ahead(compiled, history, metric, state))
     name, deadline = metric.name.replace("_", " "), is_deadline(metric)
     title = "Elapsed time vs. deadline" if deadline else f"{name}: total vs. target"
-    unit, size = scaled(metric.unit, max([wanted, *sums.tolist(), *(one.median for one in ahead)]))
+    unit, size = scaled(metric.unit, max([wanted, *(one.value for one in points), *(one.median for one in ahead)]))
     axis = f"{'elapsed' if deadline else f'total {name}'} ({unit})" if unit else f"total {name}"
     told = _progress_caption(compiled, history, metric, wanted, ahead)
     return projected(title, (axis, size), points, ahead, list(_changes(history, points)), wanted, told)
@@ -435,6 +437,50 @@ def _progress_caption(
     return " ".join([*parts, f"Dashed red: {goal}. Circles: the allocation changed."])
 
 
+def _running_sum(history: RunHistory, values: Sequence[float], known: float | None) -> list[Point]:
+    """Return the sums of the steps' values so far; iterations that are left out are filled evenly, and scaled to the
+    sum ``known`` (None: unknown)."""
+    at = np.array([one.iteration for one in history.steps])
+    sums = np.cumsum(np.array(values, np.float64) * np.diff(at, prepend=-1))
+    if known is not None and history.every > 1 and sums[-1] > 0:
+        sums *= known / sums[-1]
+    return [Point(int(i), float(total)) for i, total in zip(at, sums, strict=True)]
+
+
+def standing(spec: IterativeSpec, start: Mapping[str, Any], row: Sequence[float | None]) -> Standing:
+    """Return how a run stands, from its ``start`` parameters and its ``row`` of numbers as stored."""
+    first = 1 + len(spec.resources)  # after the iteration and the levels: sums of metrics
+    sums = row[first : first + len(spec.metrics)]
+    timed, metric = next((at, metric) for at, metric in enumerate(spec.metrics) if metric.name == SECONDS)
+    deadline = target(start, metric) if is_deadline(metric) else None
+    cost = row[first + 4 * len(spec.metrics) + len(spec.features)]
+    return Standing(spec.iterations, sums[timed], deadline, cost)
+
+
+def comparison_figures(compiled: Compiled, history: RunHistory) -> Iterator[Figure]:
+    """Yield charts to compare runs by, in the same units for each run: sums of the metrics with a target for the run,
+    and of the seconds; the cost so far; metrics and allocations by iteration."""
+    if not history.steps:
+        return
+    layout, state = compiled.layout, state_of(compiled, history.state)
+    for at, metric in enumerate(layout.spec.metrics):
+        wanted = target(history.start, metric) if metric.scope == "run" else None
+        if wanted is None and at != layout.seconds:
+            continue
+        values = [float(one.report["metrics"][metric.name]) for one in history.steps]
+        points = _running_sum(history, values, None if state is None else float(state.elapsed[0, at]))
+        name = "Elapsed time" if at == layout.seconds else f"{metric.name.replace('_', ' ')}: total"
+        yield projected(name, (f"{name.lower()} ({metric.unit})", 1.0), points, [], [], wanted, "Line: sum so far.")
+    prices = {one.name: one.price_per_hour for one in layout.spec.resources}
+    if any(prices.values()):
+        seconds_of = [float(one.report["metrics"][SECONDS]) for one in history.steps]
+        paid = [sum(prices[name] * units for name, units in one.report["allocation"].items()) for one in history.steps]
+        costs = [second * rate / 3600 for second, rate in zip(seconds_of, paid, strict=True)]
+        points = _running_sum(history, costs, None if state is None else float(state.cost[0]))
+        yield projected("Cost", (f"cost ({currency()})", 1.0), points, [], [], None, "Line: cost so far.")
+    yield from _by_iteration(compiled, history)
+
+
 def alternatives(compiled: Compiled, history: RunHistory) -> list[Alternative]:
     """Return the heuristics' decisions for the next iteration; empty if the run is complete or its state unknown."""
     state = state_of(compiled, history.state)
@@ -455,6 +501,17 @@ def alternatives(compiled: Compiled, history: RunHistory) -> list[Alternative]:
 
 class IterativeViews(Views):
     """Pages of kind ``iterative``: metrics with predictions, allocations, progress, response curves, policy map."""
+
+    standing_part = (0,)
+    """The row of numbers."""
+
+    @override
+    def standing(self, spec: IterativeSpec, start: Mapping[str, Any], part: Sequence[float | None]) -> Standing:
+        return standing(spec, start, part)
+
+    @override
+    def comparison(self, compiled: Compiled, history: RunHistory) -> Sequence[Figure]:
+        return list(comparison_figures(compiled, history))
 
     @override
     def facts(self, compiled: Compiled, history: RunHistory) -> Sequence[Fact]:

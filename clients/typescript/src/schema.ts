@@ -644,6 +644,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/jobs/{id}/retry": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Retry a job
+         * @description Queue a job with the request of one that failed or was cancelled; that one stays as it is.
+         */
+        post: operations["retry_job"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/jobs/{id}/events": {
         parameters: {
             query?: never;
@@ -673,7 +693,7 @@ export interface paths {
         };
         /**
          * List runs
-         * @description List runs with their last decisions, newest first.
+         * @description List runs with their last decisions, newest first unless sorted otherwise.
          */
         get: operations["list_runs"];
         put?: never;
@@ -9773,6 +9793,8 @@ export interface operations {
             query?: {
                 /** @description Filter by workload. */
                 workload?: string | null;
+                /** @description First characters of its id (at least 4) or of its workload's name. */
+                search?: string | null;
                 /** @description Maximum items per page. */
                 limit?: number;
                 /** @description Cursor taken from a `next` link. */
@@ -10247,6 +10269,10 @@ export interface operations {
                 workload?: string | null;
                 /** @description Filter by state. */
                 state?: ("queued" | "running" | "succeeded" | "failed" | "cancelled") | null;
+                /** @description Filter by type. */
+                type?: ("fit" | "train" | "evaluate") | null;
+                /** @description First characters of the job's id (at least 4) or of its workload's name. */
+                search?: string | null;
                 /** @description Maximum items per page. */
                 limit?: number;
                 /** @description Cursor taken from a `next` link. */
@@ -10606,6 +10632,104 @@ export interface operations {
             };
         };
     };
+    retry_job: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Chosen by the client: a request repeated with the same key runs once and gets the same response. */
+                "Idempotency-Key"?: string | null;
+            };
+            path: {
+                /** @description The job's id. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["JobRead"];
+                };
+            };
+            /** @description Missing or invalid key. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The key lacks the required scope, or a page of another origin sent the request. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not found. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It has not failed, nor been cancelled. The first request under this `Idempotency-Key` is still in flight: retry after `Retry-After` seconds. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request names a host that this service does not serve. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Invalid input; `errors` names each field. This `Idempotency-Key` was used with another request. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests, jobs or executions for this key or tenant. Retry after `Retry-After` seconds. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Temporarily unavailable; nothing was written. Retry after `Retry-After` seconds. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     follow_job: {
         parameters: {
             query?: never;
@@ -10703,7 +10827,11 @@ export interface operations {
                 /** @description Filter by state. */
                 state?: ("running" | "finished" | "failed" | "cancelled") | null;
                 /** @description Filter by outcome. */
-                outcome?: ("on_track" | "at_risk" | "stale" | "met" | "missed" | "failed" | "cancelled" | "completed") | null;
+                outcome?: ("on_track" | "at_risk" | "stale" | "met" | "missed" | "failed" | "cancelled" | "completed")[] | null;
+                /** @description First characters of the run's id (at least 4) or of its workload's name. */
+                search?: string | null;
+                /** @description Order; `-`: the latest, longest, dearest or gravest first. By another column than `started`, the newest 500 matching runs are sorted; those without a cost come last. */
+                sort?: "-started" | "started" | "-duration" | "duration" | "-cost" | "cost" | "-outcome" | "outcome";
                 /** @description Maximum items per page. */
                 limit?: number;
                 /** @description Cursor taken from a `next` link. */

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 
-from app.dashboard import lists, workload_page
+from app.dashboard import tables, workload_page
 from app.dashboard.job_page import page as job_page
-from app.dashboard.lists import of_jobs, of_runs
+from app.dashboard.tables import JobQuery, RunQuery
 from app.database.base import utc_now
 from app.database.engine import Database
 from app.jobs import repository
@@ -49,7 +49,7 @@ def test_runs_are_chosen_by_workload_and_state(client: TestClient, workload: str
 def test_what_was_chosen_holds_for_older_ones(
     client: TestClient, workload: str, other: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lists, "LISTS_ROWS", 2)
+    monkeypatch.setattr(tables, "LISTS_ROWS", 2)
     monkeypatch.setattr(workload_page, "RUNS", 2)
     first, *_ = started(client, workload, 3)
     started(client, other)
@@ -62,14 +62,25 @@ def test_what_was_chosen_holds_for_older_ones(
 
 
 def test_addresses_name_what_is_chosen_and_no_more() -> None:
-    chosen = of_runs("resnet18", "running")
-    assert of_jobs(None).address() == "/ui/jobs"
+    chosen = RunQuery("resnet18", "running").chosen
+    (outcome,) = chosen.choices
+    assert JobQuery().chosen.address() == "/ui/jobs"
     assert chosen.address(state=None) == "/ui/runs?workload=resnet18"
     assert chosen.older("a=&b") == "/ui/runs?workload=resnet18&state=running&cursor=a%3D%26b"
     assert chosen.older(None) is None
-    assert chosen.choosing("at_risk") == "/ui/runs?workload=resnet18&outcome=at_risk"
-    assert chosen.choosing(None) == "/ui/runs?workload=resnet18"
-    assert chosen.address(outcome="at_risk") == "/ui/runs?workload=resnet18&state=running&outcome=at_risk"
+    assert chosen.address(path=f"{chosen.path}.csv") == "/ui/runs.csv?workload=resnet18&state=running"
+    assert chosen.toggled(outcome, "at_risk") == "/ui/runs?workload=resnet18&state=running&outcome=at_risk"
+    both = RunQuery(outcome=["missed", "at_risk"]).chosen
+    assert both.toggled(outcome, "at_risk") == "/ui/runs?outcome=missed"
+    assert both.toggled(outcome, "met") == "/ui/runs?outcome=missed&outcome=at_risk&outcome=met"
+    assert both.toggled(outcome, None) == "/ui/runs"
+    assert both.sorted_by("started") == "/ui/runs?outcome=missed&outcome=at_risk&sort=started"
+    dearest = RunQuery(sort="-cost").chosen
+    assert (dearest.sorted_by("cost"), dearest.sorted_by("started")) == ("/ui/runs?sort=cost", "/ui/runs")
+    assert (dearest.direction("cost"), dearest.direction("started")) == ("descending", "none")
+    first, second = JobQuery("resnet18", "failed").chosen.choices
+    assert JobQuery("resnet18", "failed").chosen.toggled(first, "queued") == "/ui/jobs?workload=resnet18&state=queued"
+    assert JobQuery(type="fit").chosen.toggled(second, "fit") == "/ui/jobs"
 
 
 def test_nothing_is_advised_that_is_being_seen_to(client: TestClient) -> None:

@@ -154,7 +154,7 @@ def ask(service: Service, operation: str, headers: Headers, method: str = "", **
 
 
 def takes_body(operation: str) -> bool:
-    return operation.split(" ")[0] in ("POST", "PUT", "PATCH") and not operation.endswith("/cancel")
+    return operation.split(" ")[0] in ("POST", "PUT", "PATCH") and not operation.endswith(("/cancel", "/retry"))
 
 
 def asked(operation: str) -> Any:

@@ -23,16 +23,32 @@ READS: dict[str, Callable[[Database, str], object]] = {
     "runs": lambda database, _: service.list_runs(database, TENANT, PAGE, RULE),
     "runs of a workload": lambda database, _: service.list_runs(database, TENANT, PAGE, RULE, "resnet18"),
     "running runs": lambda database, _: service.list_runs(database, TENANT, PAGE, RULE, None, "running"),
-    "missed runs": lambda database, _: service.list_runs(database, TENANT, PAGE, RULE, None, None, "missed"),
-    "stale runs": lambda database, _: service.list_runs(database, TENANT, PAGE, RULE, None, None, "stale"),
+    "missed runs": lambda database, _: service.list_runs(database, TENANT, PAGE, RULE, None, None, ["missed"]),
+    "stale runs": lambda database, _: service.list_runs(database, TENANT, PAGE, RULE, None, None, ["stale"]),
+    "missed or failed runs": lambda database, _: service.list_runs(
+        database, TENANT, PAGE, RULE, None, None, ["missed", "failed"]
+    ),
+    "runs of a search": lambda database, _: service.list_runs(database, TENANT, PAGE, RULE, search="resnet18"),
+    "runs by an id": lambda database, run: service.list_runs(database, TENANT, PAGE, RULE, search=run[:8]),
+    "longest runs": lambda database, _: service.list_runs(database, TENANT, PAGE, RULE, sort="-duration"),
+    "gravest runs": lambda database, _: service.list_runs(database, TENANT, PAGE, RULE, sort="-outcome"),
     "iterations": lambda database, run: service.iterations(database, TENANT, run, PAGE),
     "a run": lambda database, run: service.get(database, TENANT, run, RULE),
     "a decision": lambda database, run: decisions.of_run(database, TENANT, run, None),
-    "jobs": lambda database, _: jobs.list_jobs(database, TENANT, PAGE, None, None),
+    "jobs": lambda database, _: jobs.list_jobs(database, TENANT, PAGE),
     "evaluations": lambda database, _: evaluations.list_evaluations(database, TENANT, PAGE, None),
     "drifted runs": lambda database, run: _drifted(database, run),
 }
-LISTS = ("runs", "runs of a workload", "running runs", "missed runs", "stale runs")
+LISTS = (
+    "longest runs",
+    "gravest runs",
+    "runs of a search",
+    "runs",
+    "runs of a workload",
+    "running runs",
+    "missed runs",
+    "stale runs",
+)
 LEFT_OUT = {**dict.fromkeys(LISTS, "state_vector"), "jobs": "jobs.request"}
 """Columns that may be large, and that a list doesn't tell."""
 LARGE = ("SCAN iterations", "SCAN runs", "SCAN jobs", "SCAN evaluations", "SCAN job_events", "SCAN executions")

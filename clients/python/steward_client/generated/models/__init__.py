@@ -145,7 +145,9 @@ if TYPE_CHECKING:
     from .left_prediction import LeftPrediction
     from .limits import Limits
     from .list_jobs_state_type_0 import ListJobsStateType0
-    from .list_runs_outcome_type_0 import ListRunsOutcomeType0
+    from .list_jobs_type_type_0 import ListJobsTypeType0
+    from .list_runs_outcome_type_0_item import ListRunsOutcomeType0Item
+    from .list_runs_sort import ListRunsSort
     from .list_runs_state_type_0 import ListRunsStateType0
     from .lost_capacity import LostCapacity
     from .metric import Metric
@@ -465,7 +467,9 @@ _MODULES = {
     "LeftPrediction": "left_prediction",
     "Limits": "limits",
     "ListJobsStateType0": "list_jobs_state_type_0",
-    "ListRunsOutcomeType0": "list_runs_outcome_type_0",
+    "ListJobsTypeType0": "list_jobs_type_type_0",
+    "ListRunsOutcomeType0Item": "list_runs_outcome_type_0_item",
+    "ListRunsSort": "list_runs_sort",
     "ListRunsStateType0": "list_runs_state_type_0",
     "LostCapacity": "lost_capacity",
     "Metric": "metric",
@@ -766,7 +770,9 @@ __all__ = (
     "LeftPrediction",
     "Limits",
     "ListJobsStateType0",
-    "ListRunsOutcomeType0",
+    "ListJobsTypeType0",
+    "ListRunsOutcomeType0Item",
+    "ListRunsSort",
     "ListRunsStateType0",
     "LostCapacity",
     "Metric",

@@ -13,6 +13,7 @@ from ...types import UNSET, Response, Unset
 def _get_kwargs(
     *,
     workload: None | str | Unset = UNSET,
+    search: None | str | Unset = UNSET,
     limit: int | Unset = 50,
     cursor: None | str | Unset = UNSET,
 ) -> dict[str, Any]:
@@ -25,6 +26,13 @@ def _get_kwargs(
     else:
         json_workload = workload
     params["workload"] = json_workload
+
+    json_search: None | str | Unset
+    if isinstance(search, Unset):
+        json_search = UNSET
+    else:
+        json_search = search
+    params["search"] = json_search
 
     params["limit"] = limit
 
@@ -110,6 +118,7 @@ def sync_detailed(
     *,
     client: AuthenticatedClient | Client,
     workload: None | str | Unset = UNSET,
+    search: None | str | Unset = UNSET,
     limit: int | Unset = 50,
     cursor: None | str | Unset = UNSET,
 ) -> Response[PageEvaluationRead | Problem]:
@@ -119,6 +128,8 @@ def sync_detailed(
 
     Args:
         workload (None | str | Unset): Filter by workload.
+        search (None | str | Unset): First characters of its id (at least 4) or of its workload's
+            name.
         limit (int | Unset): Maximum items per page. Default: 50.
         cursor (None | str | Unset): Cursor taken from a `next` link.
 
@@ -132,6 +143,7 @@ def sync_detailed(
 
     kwargs = _get_kwargs(
         workload=workload,
+        search=search,
         limit=limit,
         cursor=cursor,
     )
@@ -147,6 +159,7 @@ def sync(
     *,
     client: AuthenticatedClient | Client,
     workload: None | str | Unset = UNSET,
+    search: None | str | Unset = UNSET,
     limit: int | Unset = 50,
     cursor: None | str | Unset = UNSET,
 ) -> PageEvaluationRead | Problem | None:
@@ -156,6 +169,8 @@ def sync(
 
     Args:
         workload (None | str | Unset): Filter by workload.
+        search (None | str | Unset): First characters of its id (at least 4) or of its workload's
+            name.
         limit (int | Unset): Maximum items per page. Default: 50.
         cursor (None | str | Unset): Cursor taken from a `next` link.
 
@@ -170,6 +185,7 @@ def sync(
     return sync_detailed(
         client=client,
         workload=workload,
+        search=search,
         limit=limit,
         cursor=cursor,
     ).parsed
@@ -179,6 +195,7 @@ async def asyncio_detailed(
     *,
     client: AuthenticatedClient | Client,
     workload: None | str | Unset = UNSET,
+    search: None | str | Unset = UNSET,
     limit: int | Unset = 50,
     cursor: None | str | Unset = UNSET,
 ) -> Response[PageEvaluationRead | Problem]:
@@ -188,6 +205,8 @@ async def asyncio_detailed(
 
     Args:
         workload (None | str | Unset): Filter by workload.
+        search (None | str | Unset): First characters of its id (at least 4) or of its workload's
+            name.
         limit (int | Unset): Maximum items per page. Default: 50.
         cursor (None | str | Unset): Cursor taken from a `next` link.
 
@@ -201,6 +220,7 @@ async def asyncio_detailed(
 
     kwargs = _get_kwargs(
         workload=workload,
+        search=search,
         limit=limit,
         cursor=cursor,
     )
@@ -214,6 +234,7 @@ async def asyncio(
     *,
     client: AuthenticatedClient | Client,
     workload: None | str | Unset = UNSET,
+    search: None | str | Unset = UNSET,
     limit: int | Unset = 50,
     cursor: None | str | Unset = UNSET,
 ) -> PageEvaluationRead | Problem | None:
@@ -223,6 +244,8 @@ async def asyncio(
 
     Args:
         workload (None | str | Unset): Filter by workload.
+        search (None | str | Unset): First characters of its id (at least 4) or of its workload's
+            name.
         limit (int | Unset): Maximum items per page. Default: 50.
         cursor (None | str | Unset): Cursor taken from a `next` link.
 
@@ -238,6 +261,7 @@ async def asyncio(
         await asyncio_detailed(
             client=client,
             workload=workload,
+            search=search,
             limit=limit,
             cursor=cursor,
         )

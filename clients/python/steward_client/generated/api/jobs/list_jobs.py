@@ -6,6 +6,7 @@ import httpx
 from ... import errors
 from ...client import AuthenticatedClient, Client
 from ...models.list_jobs_state_type_0 import ListJobsStateType0
+from ...models.list_jobs_type_type_0 import ListJobsTypeType0
 from ...models.page_job_read import PageJobRead
 from ...models.problem import Problem
 from ...types import UNSET, Response, Unset
@@ -15,6 +16,8 @@ def _get_kwargs(
     *,
     workload: None | str | Unset = UNSET,
     state: ListJobsStateType0 | None | Unset = UNSET,
+    type_: ListJobsTypeType0 | None | Unset = UNSET,
+    search: None | str | Unset = UNSET,
     limit: int | Unset = 50,
     cursor: None | str | Unset = UNSET,
 ) -> dict[str, Any]:
@@ -36,6 +39,22 @@ def _get_kwargs(
     else:
         json_state = state
     params["state"] = json_state
+
+    json_type_: None | str | Unset
+    if isinstance(type_, Unset):
+        json_type_ = UNSET
+    elif isinstance(type_, ListJobsTypeType0):
+        json_type_ = type_.value
+    else:
+        json_type_ = type_
+    params["type"] = json_type_
+
+    json_search: None | str | Unset
+    if isinstance(search, Unset):
+        json_search = UNSET
+    else:
+        json_search = search
+    params["search"] = json_search
 
     params["limit"] = limit
 
@@ -120,6 +139,8 @@ def sync_detailed(
     client: AuthenticatedClient | Client,
     workload: None | str | Unset = UNSET,
     state: ListJobsStateType0 | None | Unset = UNSET,
+    type_: ListJobsTypeType0 | None | Unset = UNSET,
+    search: None | str | Unset = UNSET,
     limit: int | Unset = 50,
     cursor: None | str | Unset = UNSET,
 ) -> Response[PageJobRead | Problem]:
@@ -130,6 +151,9 @@ def sync_detailed(
     Args:
         workload (None | str | Unset): Filter by workload.
         state (ListJobsStateType0 | None | Unset): Filter by state.
+        type_ (ListJobsTypeType0 | None | Unset): Filter by type.
+        search (None | str | Unset): First characters of the job's id (at least 4) or of its
+            workload's name.
         limit (int | Unset): Maximum items per page. Default: 50.
         cursor (None | str | Unset): Cursor taken from a `next` link.
 
@@ -144,6 +168,8 @@ def sync_detailed(
     kwargs = _get_kwargs(
         workload=workload,
         state=state,
+        type_=type_,
+        search=search,
         limit=limit,
         cursor=cursor,
     )
@@ -160,6 +186,8 @@ def sync(
     client: AuthenticatedClient | Client,
     workload: None | str | Unset = UNSET,
     state: ListJobsStateType0 | None | Unset = UNSET,
+    type_: ListJobsTypeType0 | None | Unset = UNSET,
+    search: None | str | Unset = UNSET,
     limit: int | Unset = 50,
     cursor: None | str | Unset = UNSET,
 ) -> PageJobRead | Problem | None:
@@ -170,6 +198,9 @@ def sync(
     Args:
         workload (None | str | Unset): Filter by workload.
         state (ListJobsStateType0 | None | Unset): Filter by state.
+        type_ (ListJobsTypeType0 | None | Unset): Filter by type.
+        search (None | str | Unset): First characters of the job's id (at least 4) or of its
+            workload's name.
         limit (int | Unset): Maximum items per page. Default: 50.
         cursor (None | str | Unset): Cursor taken from a `next` link.
 
@@ -185,6 +216,8 @@ def sync(
         client=client,
         workload=workload,
         state=state,
+        type_=type_,
+        search=search,
         limit=limit,
         cursor=cursor,
     ).parsed
@@ -195,6 +228,8 @@ async def asyncio_detailed(
     client: AuthenticatedClient | Client,
     workload: None | str | Unset = UNSET,
     state: ListJobsStateType0 | None | Unset = UNSET,
+    type_: ListJobsTypeType0 | None | Unset = UNSET,
+    search: None | str | Unset = UNSET,
     limit: int | Unset = 50,
     cursor: None | str | Unset = UNSET,
 ) -> Response[PageJobRead | Problem]:
@@ -205,6 +240,9 @@ async def asyncio_detailed(
     Args:
         workload (None | str | Unset): Filter by workload.
         state (ListJobsStateType0 | None | Unset): Filter by state.
+        type_ (ListJobsTypeType0 | None | Unset): Filter by type.
+        search (None | str | Unset): First characters of the job's id (at least 4) or of its
+            workload's name.
         limit (int | Unset): Maximum items per page. Default: 50.
         cursor (None | str | Unset): Cursor taken from a `next` link.
 
@@ -219,6 +257,8 @@ async def asyncio_detailed(
     kwargs = _get_kwargs(
         workload=workload,
         state=state,
+        type_=type_,
+        search=search,
         limit=limit,
         cursor=cursor,
     )
@@ -233,6 +273,8 @@ async def asyncio(
     client: AuthenticatedClient | Client,
     workload: None | str | Unset = UNSET,
     state: ListJobsStateType0 | None | Unset = UNSET,
+    type_: ListJobsTypeType0 | None | Unset = UNSET,
+    search: None | str | Unset = UNSET,
     limit: int | Unset = 50,
     cursor: None | str | Unset = UNSET,
 ) -> PageJobRead | Problem | None:
@@ -243,6 +285,9 @@ async def asyncio(
     Args:
         workload (None | str | Unset): Filter by workload.
         state (ListJobsStateType0 | None | Unset): Filter by state.
+        type_ (ListJobsTypeType0 | None | Unset): Filter by type.
+        search (None | str | Unset): First characters of the job's id (at least 4) or of its
+            workload's name.
         limit (int | Unset): Maximum items per page. Default: 50.
         cursor (None | str | Unset): Cursor taken from a `next` link.
 
@@ -259,6 +304,8 @@ async def asyncio(
             client=client,
             workload=workload,
             state=state,
+            type_=type_,
+            search=search,
             limit=limit,
             cursor=cursor,
         )

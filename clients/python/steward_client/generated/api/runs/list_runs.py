@@ -5,7 +5,8 @@ import httpx
 
 from ... import errors
 from ...client import AuthenticatedClient, Client
-from ...models.list_runs_outcome_type_0 import ListRunsOutcomeType0
+from ...models.list_runs_outcome_type_0_item import ListRunsOutcomeType0Item
+from ...models.list_runs_sort import ListRunsSort
 from ...models.list_runs_state_type_0 import ListRunsStateType0
 from ...models.page_run_listed import PageRunListed
 from ...models.problem import Problem
@@ -16,7 +17,9 @@ def _get_kwargs(
     *,
     workload: None | str | Unset = UNSET,
     state: ListRunsStateType0 | None | Unset = UNSET,
-    outcome: ListRunsOutcomeType0 | None | Unset = UNSET,
+    outcome: list[ListRunsOutcomeType0Item] | None | Unset = UNSET,
+    search: None | str | Unset = UNSET,
+    sort: ListRunsSort | Unset = ListRunsSort.VALUE_0,
     limit: int | Unset = 50,
     cursor: None | str | Unset = UNSET,
 ) -> dict[str, Any]:
@@ -39,14 +42,31 @@ def _get_kwargs(
         json_state = state
     params["state"] = json_state
 
-    json_outcome: None | str | Unset
+    json_outcome: list[str] | None | Unset
     if isinstance(outcome, Unset):
         json_outcome = UNSET
-    elif isinstance(outcome, ListRunsOutcomeType0):
-        json_outcome = outcome.value
+    elif isinstance(outcome, list):
+        json_outcome = []
+        for outcome_type_0_item_data in outcome:
+            outcome_type_0_item = outcome_type_0_item_data.value
+            json_outcome.append(outcome_type_0_item)
+
     else:
         json_outcome = outcome
     params["outcome"] = json_outcome
+
+    json_search: None | str | Unset
+    if isinstance(search, Unset):
+        json_search = UNSET
+    else:
+        json_search = search
+    params["search"] = json_search
+
+    json_sort: str | Unset = UNSET
+    if not isinstance(sort, Unset):
+        json_sort = sort.value
+
+    params["sort"] = json_sort
 
     params["limit"] = limit
 
@@ -133,18 +153,25 @@ def sync_detailed(
     client: AuthenticatedClient | Client,
     workload: None | str | Unset = UNSET,
     state: ListRunsStateType0 | None | Unset = UNSET,
-    outcome: ListRunsOutcomeType0 | None | Unset = UNSET,
+    outcome: list[ListRunsOutcomeType0Item] | None | Unset = UNSET,
+    search: None | str | Unset = UNSET,
+    sort: ListRunsSort | Unset = ListRunsSort.VALUE_0,
     limit: int | Unset = 50,
     cursor: None | str | Unset = UNSET,
 ) -> Response[PageRunListed | Problem]:
     """List runs
 
-     List runs with their last decisions, newest first.
+     List runs with their last decisions, newest first unless sorted otherwise.
 
     Args:
         workload (None | str | Unset): Filter by workload.
         state (ListRunsStateType0 | None | Unset): Filter by state.
-        outcome (ListRunsOutcomeType0 | None | Unset): Filter by outcome.
+        outcome (list[ListRunsOutcomeType0Item] | None | Unset): Filter by outcome.
+        search (None | str | Unset): First characters of the run's id (at least 4) or of its
+            workload's name.
+        sort (ListRunsSort | Unset): Order; `-`: the latest, longest, dearest or gravest first. By
+            another column than `started`, the newest 500 matching runs are sorted; those without a
+            cost come last. Default: ListRunsSort.VALUE_0.
         limit (int | Unset): Maximum items per page. Default: 50.
         cursor (None | str | Unset): Cursor taken from a `next` link.
 
@@ -160,6 +187,8 @@ def sync_detailed(
         workload=workload,
         state=state,
         outcome=outcome,
+        search=search,
+        sort=sort,
         limit=limit,
         cursor=cursor,
     )
@@ -176,18 +205,25 @@ def sync(
     client: AuthenticatedClient | Client,
     workload: None | str | Unset = UNSET,
     state: ListRunsStateType0 | None | Unset = UNSET,
-    outcome: ListRunsOutcomeType0 | None | Unset = UNSET,
+    outcome: list[ListRunsOutcomeType0Item] | None | Unset = UNSET,
+    search: None | str | Unset = UNSET,
+    sort: ListRunsSort | Unset = ListRunsSort.VALUE_0,
     limit: int | Unset = 50,
     cursor: None | str | Unset = UNSET,
 ) -> PageRunListed | Problem | None:
     """List runs
 
-     List runs with their last decisions, newest first.
+     List runs with their last decisions, newest first unless sorted otherwise.
 
     Args:
         workload (None | str | Unset): Filter by workload.
         state (ListRunsStateType0 | None | Unset): Filter by state.
-        outcome (ListRunsOutcomeType0 | None | Unset): Filter by outcome.
+        outcome (list[ListRunsOutcomeType0Item] | None | Unset): Filter by outcome.
+        search (None | str | Unset): First characters of the run's id (at least 4) or of its
+            workload's name.
+        sort (ListRunsSort | Unset): Order; `-`: the latest, longest, dearest or gravest first. By
+            another column than `started`, the newest 500 matching runs are sorted; those without a
+            cost come last. Default: ListRunsSort.VALUE_0.
         limit (int | Unset): Maximum items per page. Default: 50.
         cursor (None | str | Unset): Cursor taken from a `next` link.
 
@@ -204,6 +240,8 @@ def sync(
         workload=workload,
         state=state,
         outcome=outcome,
+        search=search,
+        sort=sort,
         limit=limit,
         cursor=cursor,
     ).parsed
@@ -214,18 +252,25 @@ async def asyncio_detailed(
     client: AuthenticatedClient | Client,
     workload: None | str | Unset = UNSET,
     state: ListRunsStateType0 | None | Unset = UNSET,
-    outcome: ListRunsOutcomeType0 | None | Unset = UNSET,
+    outcome: list[ListRunsOutcomeType0Item] | None | Unset = UNSET,
+    search: None | str | Unset = UNSET,
+    sort: ListRunsSort | Unset = ListRunsSort.VALUE_0,
     limit: int | Unset = 50,
     cursor: None | str | Unset = UNSET,
 ) -> Response[PageRunListed | Problem]:
     """List runs
 
-     List runs with their last decisions, newest first.
+     List runs with their last decisions, newest first unless sorted otherwise.
 
     Args:
         workload (None | str | Unset): Filter by workload.
         state (ListRunsStateType0 | None | Unset): Filter by state.
-        outcome (ListRunsOutcomeType0 | None | Unset): Filter by outcome.
+        outcome (list[ListRunsOutcomeType0Item] | None | Unset): Filter by outcome.
+        search (None | str | Unset): First characters of the run's id (at least 4) or of its
+            workload's name.
+        sort (ListRunsSort | Unset): Order; `-`: the latest, longest, dearest or gravest first. By
+            another column than `started`, the newest 500 matching runs are sorted; those without a
+            cost come last. Default: ListRunsSort.VALUE_0.
         limit (int | Unset): Maximum items per page. Default: 50.
         cursor (None | str | Unset): Cursor taken from a `next` link.
 
@@ -241,6 +286,8 @@ async def asyncio_detailed(
         workload=workload,
         state=state,
         outcome=outcome,
+        search=search,
+        sort=sort,
         limit=limit,
         cursor=cursor,
     )
@@ -255,18 +302,25 @@ async def asyncio(
     client: AuthenticatedClient | Client,
     workload: None | str | Unset = UNSET,
     state: ListRunsStateType0 | None | Unset = UNSET,
-    outcome: ListRunsOutcomeType0 | None | Unset = UNSET,
+    outcome: list[ListRunsOutcomeType0Item] | None | Unset = UNSET,
+    search: None | str | Unset = UNSET,
+    sort: ListRunsSort | Unset = ListRunsSort.VALUE_0,
     limit: int | Unset = 50,
     cursor: None | str | Unset = UNSET,
 ) -> PageRunListed | Problem | None:
     """List runs
 
-     List runs with their last decisions, newest first.
+     List runs with their last decisions, newest first unless sorted otherwise.
 
     Args:
         workload (None | str | Unset): Filter by workload.
         state (ListRunsStateType0 | None | Unset): Filter by state.
-        outcome (ListRunsOutcomeType0 | None | Unset): Filter by outcome.
+        outcome (list[ListRunsOutcomeType0Item] | None | Unset): Filter by outcome.
+        search (None | str | Unset): First characters of the run's id (at least 4) or of its
+            workload's name.
+        sort (ListRunsSort | Unset): Order; `-`: the latest, longest, dearest or gravest first. By
+            another column than `started`, the newest 500 matching runs are sorted; those without a
+            cost come last. Default: ListRunsSort.VALUE_0.
         limit (int | Unset): Maximum items per page. Default: 50.
         cursor (None | str | Unset): Cursor taken from a `next` link.
 
@@ -284,6 +338,8 @@ async def asyncio(
             workload=workload,
             state=state,
             outcome=outcome,
+            search=search,
+            sort=sort,
             limit=limit,
             cursor=cursor,
         )

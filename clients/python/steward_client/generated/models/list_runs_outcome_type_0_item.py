@@ -1,7 +1,7 @@
 from enum import StrEnum
 
 
-class ListRunsOutcomeType0(StrEnum):
+class ListRunsOutcomeType0Item(StrEnum):
     AT_RISK = "at_risk"
     CANCELLED = "cancelled"
     COMPLETED = "completed"

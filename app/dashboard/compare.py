@@ -1,0 +1,162 @@
+"""Comparison of a few runs of one kind: facts side by side, and their charts on shared axes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Annotated, Any, NamedTuple
+
+from fastapi import APIRouter, Query, Request, Response
+from fastapi.responses import RedirectResponse
+
+from app.charts.figures import Figure
+from app.charts.overlay import overlay
+from app.charts.text import NOTHING, duration, moment
+from app.dashboard import lists
+from app.dashboard.lists import CompiledOf, RunLine, compiler_of
+from app.dashboard.rendering import page, plain
+from app.dashboard.run_page import saved
+from app.database.engine import Database
+from app.errors import FieldError, Invalid
+from app.http.dependencies import FromDatabase, FromStaleness, Tenant
+from app.kinds.contract.savings import Savings
+from app.runs.outcomes import Staleness
+from app.runs.repository import LoadedRun
+from app.runs.service import load
+
+FEWEST, MOST = 2, 5
+NOT_DRAWN = "{} can't be laid over one another; each run's page has its own."
+
+router = APIRouter(include_in_schema=False)
+
+
+class Row(NamedTuple):
+    """A fact of each run, as texts; ``differs``: whether it is a parameter in which the runs differ."""
+
+    name: str
+    values: Sequence[str]
+    differs: bool = False
+
+
+class Comparison(NamedTuple):
+    """Content of the page: ``parameters`` were given at the start, ``facts`` are what came of them."""
+
+    runs: Sequence[RunLine]
+    kind: str
+    parameters: Sequence[Row]
+    facts: Sequence[Row]
+    figures: Sequence[Figure]
+    problems: Sequence[str]
+
+
+@router.get("/ui/compare")
+def compare(
+    request: Request,
+    database: FromDatabase,
+    tenant: Tenant,
+    rule: FromStaleness,
+    run: Annotated[list[Annotated[str, Query(max_length=64)]], Query(max_length=MOST)] = [],  # noqa: B006 - read only
+) -> Response:
+    """The page that compares runs, or the list to choose from if none is named.
+
+    Raises NotFound (404) without one of them, Invalid (422) for other numbers.
+    """
+    ids = list(dict.fromkeys(run))
+    if not ids:
+        return RedirectResponse("/ui/runs", status_code=303)
+    if not FEWEST <= len(ids) <= MOST:
+        message = f"must name {FEWEST} to {MOST} different runs of one kind"
+        raise Invalid(f"run {message}; {len(ids)} given", errors=[FieldError("/query/run", message, ids)])
+    found = comparison(database, tenant, ids, compiler_of(request, tenant), rule)
+    return page("compare.html", section="runs", found=found)
+
+
+def comparison(
+    database: Database, tenant: str, ids: Sequence[str], compiled_of: CompiledOf, rule: Staleness
+) -> Comparison:
+    """Content of the page; ``compiled_of``: returns a workload compiled as stored now.
+
+    Raises:
+        NotFound: there is no such run.
+        Invalid: the runs are of several kinds.
+    """
+    with database.reading() as session:
+        loaded = [load(session, tenant, one, rule) for one in ids]
+        kinds = list(dict.fromkeys(one.kind for one in loaded))
+        if len(kinds) > 1:
+            message = f"must name runs of one kind, not of {' and '.join(kinds)}"
+            raise Invalid(f"run {message}", errors=[FieldError("/query/run", message, list(ids))])
+        histories = [lists.run_with_reports(session, one) for one in loaded]
+    lines, views = lists.run_lines(database, loaded, rule), lists.views(kinds[0])
+    labels = _labels(lines)
+    charts: dict[str, dict[str, Figure]] = {}
+    told: list[dict[str, str]] = []
+    problems: list[str] = []
+    for label, one, history in zip(labels, loaded, histories, strict=True):
+        compiled = lists.compiled_or_none(compiled_of, one.workload)
+        if views is None or compiled is None:
+            told.append({})
+            continue
+        drawn = partial(views.comparison, compiled, history)
+        figures, no_figures = lists.view_or_problem(f"charts of {label}", drawn)
+        facts, no_facts = lists.view_or_problem(f"facts of {label}", partial(views.facts, compiled, history))
+        savings = one.run.savings
+        kept = saved(Savings.model_validate(savings)) if savings is not None else ()
+        told.append({fact.name: fact.value for fact in [*facts, *kept]})
+        problems += [problem for problem in (no_figures, no_facts) if problem]
+        for figure in figures:
+            charts.setdefault(figure.title, {})[label] = figure
+    laid = {title: overlay(of_runs) for title, of_runs in charts.items()}
+    apart = [title for title, figure in laid.items() if figure is None]
+    if apart:
+        problems.append(NOT_DRAWN.format(", ".join(apart)))
+    names = list(dict.fromkeys(name for facts in told for name in facts))
+    common = _common(lines)
+    known = {tuple(row.values) for row in common}
+    own = [Row(name, [facts.get(name, NOTHING) for facts in told]) for name in names]
+    own = [row for row in own if tuple(row.values) not in known]  # a kind may tell what all runs are told of
+    parameters = _parameters([{**_given(one.run.start), **_served(one)} for one in loaded])
+    shown = [figure for figure in laid.values() if figure is not None]
+    return Comparison(lines, kinds[0], parameters, [*common, *own], shown, problems)
+
+
+def _labels(lines: Sequence[RunLine]) -> list[str]:
+    """A label per run: its short id, with its workload where these differ."""
+    several = len({one.workload for one in lines}) > 1
+    return [f"{one.id[:8]} ({one.workload})" if several else one.id[:8] for one in lines]
+
+
+def _given(start: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
+    """Start parameters as texts, nested ones by joined names."""
+    found: dict[str, str] = {}
+    for name, value in start.items():
+        if isinstance(value, Mapping):
+            found |= _given(value, f"{prefix}{name}: ")
+        elif value is not None:
+            found[f"{prefix}{name}"] = json.dumps(value) if isinstance(value, list) else plain(value)
+    return found
+
+
+def _served(loaded: LoadedRun) -> dict[str, str]:
+    run = loaded.run
+    agent = "none: built-in policy" if run.agent_version is None else f"agent {run.agent_version}"
+    return {"workload": loaded.workload, "spec version": str(run.spec_version), "agent": agent}
+
+
+def _parameters(given: Sequence[Mapping[str, str]]) -> list[Row]:
+    names = list(dict.fromkeys(name for one in given for name in one))
+    rows = [Row(name, [one.get(name, NOTHING) for one in given]) for name in names]
+    return [row._replace(differs=len(set(row.values)) > 1) for row in rows]
+
+
+def _common(lines: Sequence[RunLine]) -> list[Row]:
+    texts: dict[str, list[str]] = {
+        "started": [moment(one.created_at) for one in lines],
+        "duration": [duration(one.seconds) for one in lines],
+        "iterations": [one.progress for one in lines],
+        "elapsed of deadline": [one.elapsed for one in lines],
+        "probability of meeting targets": [one.likely for one in lines],
+        "cost": [one.spent for one in lines],
+    }
+    return [Row(name, values) for name, values in texts.items() if any(value != NOTHING for value in values)]

@@ -1,0 +1,51 @@
+"""How runs stand: progress, elapsed time of a deadline and cost, read from their stored states for lists."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from app.database.tables import Run, Workload
+from app.http.pagination import AT_ONCE
+from app.kinds.contract.views import Standing
+from app.kinds.registry import KINDS, read_spec
+
+logger = logging.getLogger(__name__)
+
+
+def of_runs(session: Session, ids: Sequence[str]) -> dict[str, Standing]:
+    """How runs stand, by id; those are left out whose kind doesn't tell, or whose spec or state can't be read.
+
+    Reads only the part of their states that their kind names, some runs at a time.
+    """
+    found: dict[str, Standing] = {}
+    for name, kind in KINDS.items():
+        views = kind.views
+        if views is None or not views.standing_part:
+            continue
+        part = Run.state_vector[(0, *views.standing_part)]
+        query = select(Run.id, Run.workload_id, Run.start, Run.savings, part.label("state")).join(Workload)
+        specs: dict[str, object] = {}
+        for first in range(0, len(ids), AT_ONCE):
+            some = query.where(Run.id.in_(ids[first : first + AT_ONCE]), Workload.kind == name)
+            for row in session.execute(some):
+                try:
+                    if row.workload_id not in specs:
+                        stored = select(Workload.spec).where(Workload.id == row.workload_id)
+                        specs[row.workload_id] = read_spec(session.scalars(stored).one())
+                    stands = views.standing(specs[row.workload_id], row.start, row.state)
+                except Exception:  # whatever a kind from outside may raise
+                    logger.exception("how run %s stands can't be read", row.id)
+                    continue
+                cost = (row.savings or {}).get("cost")  # that at the prices when it finished
+                found[row.id] = stands if cost is None else stands._replace(cost=float(cost))
+    return found
+
+
+def stored_cost(run: Run) -> float | None:
+    """What a finished run cost, if it is stored beside its savings; None: unknown."""
+    cost = (run.savings or {}).get("cost")
+    return None if cost is None else float(cost)
