@@ -94,14 +94,14 @@ def _prepare(connection: Connection, packs: list[dict[str, Any]], made: list[dic
 
 
 _EACH = """
-INSERT INTO iterations (run_id, iteration, tenant, digest, report, decision, packed, reported_at)
-SELECT filled.id, counted.number, 'default', {digest}, {empty}, {empty}, packs.data, :at
+INSERT INTO iterations (run_id, iteration, tenant, digest, packed, reported_at)
+SELECT filled.id, counted.number, 'default', {digest}, packs.data, :at
 FROM filled CROSS JOIN counted JOIN packs ON packs.number = (filled.number * 7919 + counted.number * 1009) % :drawn
 WHERE filled.number >= :start AND filled.number < :ends ORDER BY filled.id, counted.number
 """
 _REPORTED = {
-    "sqlite": text(_EACH.format(digest="lower(hex(randomblob(16)))", empty="'{}'")),
-    "postgresql": text(_EACH.format(digest="md5(random()::text)", empty="CAST('{}' AS jsonb)").replace("::", "\\:\\:")),
+    "sqlite": text(_EACH.format(digest="lower(hex(randomblob(16)))")),
+    "postgresql": text(_EACH.format(digest="md5(random()::text)").replace("::", "\\:\\:")),
 }
 AT = bindparam("at", type_=UtcDateTime())
 
