@@ -48,10 +48,10 @@ def train(
 @router.lists(
     404,
     columns=[
-        *("version", "algorithm", "status", "standing", "report.outcomes"),
+        *("version", "status", "standing", "report.outcomes"),
         *("age: created_at", "verdict: report.reason"),
     ],
-    wide=["seed", "model: model_version", "champion until: champion_until"],
+    wide=["algorithm", "seed", "model: model_version", "champion until: champion_until"],
 )
 def list_agents(
     workload: WorkloadName, request: Request, database: FromDatabase, tenant: Tenant, paging: Paging

@@ -138,9 +138,9 @@ def delete(run: RunId, database: FromDatabase, tenant: Tenant) -> None:
         "run iterations",
         columns=[
             *("iteration", "allocation: report.allocation", "measured: report.metrics"),
-            *("next: decision.allocation", "by: decision.source", "reason: decision.reason.text"),
+            *("next: decision.allocation", "reason: decision.reason.text"),
         ],
-        wide=["chance: decision.chances", "reported: reported_at"],
+        wide=["chance: decision.chances", "by: decision.source", "reported: reported_at"],
     ),
     summary="List iterations",
     response_model=Page[IterationRead],

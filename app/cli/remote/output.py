@@ -84,7 +84,7 @@ def print_parts(output: Console, parts: Iterable[Any]) -> None:
 # Tables.
 
 
-STATES = ("state", "outcome")
+STATES = ("state", "outcome", "status")
 """Members that are never truncated, as users search for them; the first column isn't either, as users type it again."""
 COLOURS = {"failed": "red", "missed": "red", "at_risk": "yellow", "stale": "yellow", "met": "green"}
 """Colours of states on terminals; all others have none."""
@@ -185,8 +185,8 @@ def cell(column: Column, item: Json, now: datetime) -> str:
         return moment(datetime.fromisoformat(value))
     if member.endswith("seconds"):
         return lasting(value)
-    if member.endswith("chances"):  # of meeting each target: that of the least
-        return percent(min(value.values()), 0)
+    if member.endswith("chances"):  # of meeting each target: the least, until it is known
+        return "" if item.get("finished_at") else percent(min(value.values()), 0)
     return percent(value, 0) if member == "progress" else plain(value, 4)
 
 
