@@ -70,7 +70,7 @@ class Gateway:
                 caller = self.guard.cached_caller(scope, template) or await self.guard.admit(scope, template)
                 exchange.caller = scope["caller"] = caller
                 limits.check_headers(scope, exchange.limits)  # up to here requests are rejected unread
-                if await complete_path(self.app.state.database, caller.tenant, scope):
+                if await complete_path(self.app, caller.tenant, scope):
                     route = self._route(exchange)
                 if route is None:
                     await self._hand_on(exchange)

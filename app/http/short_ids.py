@@ -6,6 +6,7 @@ import re
 from functools import partial
 
 import anyio.to_thread
+from fastapi import FastAPI
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 from starlette.types import Scope
@@ -53,8 +54,8 @@ def full_id(session: Session, tenant: str, table: Named, given: str) -> str:
     )
 
 
-async def complete_path(database: Database, tenant: str, scope: Scope) -> bool:
-    """Replace a short id in a request's path by the full one; False if the path has none.
+async def complete_path(app: FastAPI, tenant: str, scope: Scope) -> bool:
+    """Replace a short id in a request's path by the full one, from the application's database; False if it has none.
 
     Raises:
         NotFound: several of the tenant's ids begin with it.
@@ -64,7 +65,7 @@ async def complete_path(database: Database, tenant: str, scope: Scope) -> bool:
         return False
     before, collection, given = found.groups()
     identifier = await anyio.to_thread.run_sync(
-        partial(_read, database, tenant, TABLES[collection], given), abandon_on_cancel=True
+        partial(_read, app.state.database, tenant, TABLES[collection], given), abandon_on_cancel=True
     )
     scope["path"] = f"{before}{identifier}{scope['path'][found.end() :]}"
     return identifier != given
