@@ -123,8 +123,20 @@ _EACH = (
             "GET /{version}/policy": "read",
         },
     ),
-    Noun(package="drift", path="/workloads/{workload}/drift", access={"GET": "read", "PUT": "train"}),
-    Noun(package="retention", path="/workloads/{workload}/retention", access={"GET": "read", "PUT": "admin"}),
+    Noun(
+        package="drift",
+        path="/workloads/{workload}/drift",
+        command="drift",
+        description="Manage how a workload responds to drift.",
+        access={"GET": "read", "PUT": "train"},
+    ),
+    Noun(
+        package="retention",
+        path="/workloads/{workload}/retention",
+        command="retention",
+        description="Manage how long a workload's data is kept.",
+        access={"GET": "read", "PUT": "admin"},
+    ),
     Noun(
         package="evaluations",
         path="/evaluations",

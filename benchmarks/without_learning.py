@@ -163,8 +163,13 @@ def commands(name: str, seeds: Iterable[int]) -> tuple[list[Played], list[Played
         def plain(profile: Profile) -> Policy:
             return _Launched([CPU.maximum] * GOVERNED, lambda _: [_unknown(profile)])
 
-        policies: tuple[Callable[[Profile], Policy], ...]
-        policies = (plain, lambda _, learn=learn: _Launched(course, learn), plain, lambda _, e=engines: _Next(e))
+        def measuring(_: Profile, learn: Callable[[list[Report]], list[_Taking]] = learn) -> Policy:
+            return _Launched(course, learn)
+
+        def following(_: Profile, engines: list[_Taking] = engines) -> Policy:
+            return _Next(engines)
+
+        policies: tuple[Callable[[Profile], Policy], ...] = (plain, measuring, plain, following)
         for played, policy, draw in zip(found, policies, (seed, seed, seed + 1, seed + 1), strict=True):
             played.append(play(planted_world, policy, EPISODES, draw))
     return found[0], found[1], found[2], found[3]

@@ -48,15 +48,10 @@ def train(
 @router.lists(
     404,
     columns=[
-        "version",
-        "algorithm",
-        "seed",
-        "model: model_version",
-        "status",
-        "verdicts: standing",
-        "champion until: champion_until",
-        "age: created_at",
+        *("version", "status", "standing", "report.outcomes"),
+        *("age: created_at", "verdict: report.reason"),
     ],
+    wide=["algorithm", "seed", "model: model_version", "champion until: champion_until"],
 )
 def list_agents(
     workload: WorkloadName, request: Request, database: FromDatabase, tenant: Tenant, paging: Paging

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -20,6 +20,13 @@ if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
 GROUP = "steward.commands"
+SECTIONS: dict[str, tuple[str, ...]] = {
+    "Run": ("run", "workload", "init", "demo"),
+    "Learn": ("samples", "series", "model", "train", "agent", "evaluate", "drift", "import", "pretrain"),
+    "Inspect": ("job", "forecast", "simulate", "explain", "audit", "doctor", "health", "version"),
+    "Operate": ("serve", "worker", "db", "key", "retention", "mcp", "scaler", "recommender", "adapter", "completion"),
+}
+"""Sections of ``steward --help``, with their commands in order; commands of other packages follow in one more."""
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 
@@ -51,6 +58,21 @@ class Commands(TyperGroup):
         """Names of own commands, then of other packages' commands."""
         self._discover()
         return super().list_commands(ctx)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write the commands with their summaries, one section per task."""
+        listed = {name: self.get_command(ctx, name) for name in self.list_commands(ctx)}
+        sections = {**SECTIONS, "Other": [name for name in listed if name not in sum(SECTIONS.values(), ())]}
+        width = formatter.width - 6 - max(map(len, listed), default=0)
+        for title, names in sections.items():
+            rows = [(name, listed[name].get_short_help_str(width)) for name in names if name in listed]
+            if rows:
+                with formatter.section(f"{title} commands"):
+                    formatter.write_dl([(name.ljust(max(map(len, listed))), text) for name, text in rows])
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """The command that the arguments name; for an unknown one, the error names the one that is meant."""
+        return suggest(lambda: super(Commands, self).resolve_command(ctx, args), self, args)
 
     def _discover(self) -> None:
         if self._complete:
@@ -103,13 +125,73 @@ def _commands_of(point: EntryPoint) -> Mapping[str, Any]:
         return {}
 
 
-class Defaulting(TyperGroup):
+# Users of kubectl, docker and git guess other verbs, an order of verb and noun, and plurals.
+
+
+VERBS = {
+    "list": ("get", "ls", "ps", "all"),
+    "show": ("get", "describe", "read", "view", "cat", "status", "info"),
+    "create": ("new", "add", "start", "register", "apply", "submit", "post"),
+    "update": ("edit", "patch", "set", "apply", "modify", "change"),
+    "set": ("edit", "patch", "update", "change"),
+    "delete": ("rm", "remove", "del", "destroy"),
+    "finish": ("stop", "end", "complete", "kill", "cancel"),
+    "cancel": ("stop", "kill", "abort", "finish"),
+    "watch": ("follow", "logs", "log", "tail", "wait"),
+    "iterations": ("events", "history", "logs", "steps"),
+    "recommend": ("decide", "ask", "predict", "query"),
+    "promote": ("deploy", "activate", "release"),
+}
+"""Verbs of groups, and words that other programs have for them."""
+
+
+def suggest(resolve: Callable[[], Any], group: TyperGroup, args: Sequence[str]) -> Any:
+    """The result of ``resolve``; its error about an unknown command names the commands that may be meant."""
+    try:
+        return resolve()
+    except UsageError as error:
+        meant = _meant(group, [word.lower() for word in args if not word.startswith("-")])
+        if meant:
+            unknown = error.message.partition(". Did you mean")[0].rstrip(".")
+            error.message = f"{unknown}. Did you mean {' or '.join(f'`{one}`' for one in meant)}?"
+        raise
+
+
+def _meant(group: TyperGroup, words: Sequence[str]) -> list[str]:
+    """Commands that the unknown first words may mean: ``get runs`` and ``runs list`` are ``run list``."""
+    nouns = {name: found for name, found in group.commands.items() if isinstance(found, TyperGroup)}
+    if not nouns:  # a group of one noun
+        return _verbs(group, words[0], group.name or "") if words else []
+    for position, word in enumerate(words[:2]):
+        noun = next((one for one in (word, word.removesuffix("s")) if one in nouns), None)
+        verb = words[1 - position] if len(words) > 1 else ""
+        if noun is not None and noun != words[0]:
+            return (_verbs(nouns[noun], verb, noun) if verb else []) or [f"{noun} list"]
+    return []
+
+
+def _verbs(group: TyperGroup, word: str, noun: str) -> list[str]:
+    if word in group.commands:
+        return [f"{noun} {word}"]
+    return [f"{noun} {verb}" for verb in group.commands if word in VERBS.get(verb, ())]
+
+
+class Noun(TyperGroup):
+    """A group of commands of one noun, whose errors about unknown verbs name the ones that may be meant."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """The command that the arguments name; for an unknown one, the error names the one that is meant."""
+        return suggest(lambda: super(Noun, self).resolve_command(ctx, args), self, args)
+
+
+class Defaulting(Noun):
     """A group with a default command, which gets all arguments that name no other command."""
 
     default = "create"
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Insert the default command's name before arguments that name no command."""
-        if args and args[0] not in (*self.commands, *ctx.help_option_names):
+        """Insert the default command's name before arguments that name no command, and are no guess at one."""
+        guess = bool(args) and "--" not in args and any(args[0] in words for words in VERBS.values())
+        if args and not guess and args[0] not in (*self.commands, *ctx.help_option_names):
             args = [self.default, *args]
         return super().parse_args(ctx, args)

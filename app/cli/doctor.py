@@ -57,12 +57,11 @@ def list_messages(data: DataDir = None, as_json: AsJson = False) -> None:
 
     Exit status: 0 done, 2 database unavailable.
     """
-    from rich.console import Console
     from sqlalchemy import select
 
     from app import startup
     from app.cli.operations import Column
-    from app.cli.remote.perform import table
+    from app.cli.remote.output import console, list_parts, print_parts
     from app.database.engine import Database
     from app.database.tables import WebhookDelivery as Row
 
@@ -78,7 +77,8 @@ def list_messages(data: DataDir = None, as_json: AsJson = False) -> None:
         for row in found:
             typer.echo(json.dumps(row))
         return
-    Console().print(table([Column(name, name) for name in (*names, "delivered_at")], found) if found else "none")
+    printed, heads = console(), [Column(name, name) for name in (*names, "delivered_at")]
+    print_parts(printed, list_parts(heads, found, "table", printed.width))
 
 
 def send_test(data: DataDir = None) -> None:

@@ -14,7 +14,7 @@ MOST_FIELDS = 3
 LISTS = {
     noun.item: f"{noun.command} list{' WORKLOAD' if noun.path.startswith('/workloads/{') else ''}"
     for noun in NOUNS.values()
-    if noun.command
+    if noun.command and noun.item
 }
 """Command that lists a noun's items, by the name of one item in error messages."""
 UNAUTHORISED = 401
@@ -46,9 +46,9 @@ class UnreachableError(RuntimeError):
 def misuse(error: Any) -> str:
     """One line about a usage error of click, with a hint to ``--help``."""
     path = error.ctx.command_path if error.ctx is not None else "steward"
-    told = re.sub(r"is not a valid (?:int|integer)(?: range)?", "is no whole number", error.format_message())
+    told = re.sub(r"is not a valid (?:int|integer)(?: range)?", "is not a whole number", error.format_message())
     told = re.sub(r"^Invalid value: |^Invalid value for '(.*?)'(?: \(env var: '.*?'\))?(: )", r"\1\2", told)
-    return f"{path}: {told.rstrip('.')}; `{path} --help` tells what is accepted"
+    return f"{path}: {told.rstrip('.')}; see `{path} --help`"
 
 
 def exit_status(error: RefusedError | UnreachableError) -> int:
@@ -71,7 +71,7 @@ def _detail(problem: Json) -> str:
         and (absent["of"] is None or "; " not in told or re.search("(POST|PUT) /", told))
     ):
         which = LISTS[absent["noun"]].replace("WORKLOAD", absent["of"] or "WORKLOAD")
-        return f"{told.partition(';')[0]}; `steward {which}` tells which there are"
+        return f"{told.partition(';')[0]}; `steward {which}` lists them"
     remedy = REMEDIES.get(status or 0)
     if status == UNAUTHORISED:  # the remedy for API callers does not apply to commands
         told = told.partition("; ")[0]

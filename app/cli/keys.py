@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 TenantName = Annotated[str, typer.Option("--tenant", help="Owner of the key: lower-case letters, digits, . _ -")]
 
-LISTED = "`steward key list` tells which there are"
+LISTED = "`steward key list` lists them"
 
 
 def register(cli: typer.Typer) -> None:
@@ -126,14 +126,13 @@ def list_keys(data: DataDir = None, as_json: AsJson = False) -> None:
         for key in found:
             typer.echo(key.model_dump_json())
         return
-    from rich.console import Console
-
     from app.cli.operations import Column
-    from app.cli.remote.perform import table
+    from app.cli.remote.output import console, list_parts
 
     columns = [Column(name, name) for name in ("id", "tenant", "scopes", "state", "name")]
     rows = [{**key.model_dump(), "state": _state(key)} for key in found]
-    Console().print(table(columns, rows) if rows else "none")
+    output = console()
+    output.print(*list_parts(columns, rows, "table", output.width))
 
 
 def _state(key: KeyRead) -> str:
@@ -149,7 +148,7 @@ def show(
 
     Exit status: 0 done, 2 database unavailable, 5 not found.
     """
-    from app.cli.remote.perform import tree
+    from app.cli.remote.output import tree
     from app.keys import service
 
     with _database(data) as database:

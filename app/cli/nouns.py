@@ -12,8 +12,9 @@ from urllib.parse import quote, urljoin
 
 import typer
 
+from app.cli.commands import Noun as GroupOfNoun
 from app.cli.operations import CHAMPION, KEYS, NAMED, NEWEST, Json, Operation, Option, operations
-from app.cli.options import SERVICE, STATUSES, AsJson, Url
+from app.cli.options import SERVICE, STATUSES, AsJson, NoHeaders, Output, Url
 from app.nouns import Noun
 
 # Shell completion with names from the service; nothing is completed if it doesn't respond in time.
@@ -36,7 +37,7 @@ def names_of(collection: str, argument: str, fixed: Sequence[str] = ()) -> Calla
 
         before = {name: quote(str(value), safe="") for name, value in ctx.params.items() if value is not None}
         try:
-            items = _items(ctx.params.get("url"), collection.format(**before))
+            items = _items(ctx.params.get("url") or ctx.find_root().params.get("url"), collection.format(**before))
         except (OSError, ValueError, LookupError, HTTPException):
             items = []
         found = [*fixed, *(str(item.get(KEYS[argument], "")) for item in items)]
@@ -98,7 +99,7 @@ def group(noun: Noun, *, without: Sequence[str] = (), more: str = "", cls: Any =
         cls: class of the group.
     """
     text = f"{noun.description.rstrip('.')}; {more}" if more else noun.description
-    made = typer.Typer(name=noun.command, help=text, no_args_is_help=True, cls=cls)
+    made = typer.Typer(name=noun.command, help=text, no_args_is_help=True, cls=cls or GroupOfNoun)
     for line, operation in operations().items():
         first, _, verb = line.partition(" ")
         if first == noun.command and verb not in without:
@@ -140,6 +141,8 @@ def _parameters(operation: Operation) -> Iterator[Parameter]:
         ("watch", Watch, False, get and not operation.file and operation.result is None),
         ("wait", Wait, True, operation.result),
         ("out", Out, Path(operation.file), operation.file),
+        ("output", Output, None, not operation.file and operation.method != "DELETE"),
+        ("no_headers", NoHeaders, False, operation.columns),
         ("as_json", AsJson, False, True),
         ("url", Url, SERVICE, True),
     )
@@ -157,6 +160,8 @@ def place(operation: Operation, name: str) -> Any:
     collection = operation.collection(name)
     fixed: tuple[str, ...] = () if name in (*NAMED, "iteration") else (NEWEST,)
     suffix = ", or newest" if fixed else ""
+    if fixed and not collection.startswith("/workloads/"):
+        suffix = ", its first 6 or more digits, newest, or WORKLOAD@newest"
     if collection.endswith("/agents"):
         fixed, suffix = (NEWEST, CHAMPION), ", newest or champion"
     completion = None if name == "iteration" else names_of(collection, name, fixed)

@@ -19,16 +19,32 @@ KEYS = {"workload": "name", "version": "version", "id": "id", "run": "id", "seri
 """Member that identifies an item of a list, by path parameter."""
 NAMED = ("workload", "series")
 """Path parameters that are always names, for which `newest` has no special meaning."""
-NEWEST, CHAMPION = "newest", "champion"
+NEWEST, LATEST, CHAMPION = "newest", "latest", "champion"
 PAGING = ("limit", "cursor")
 DOCUMENT = Path(__file__).parents[1] / "openapi.json"
 
 
 class Column(NamedTuple):
-    """A column of a list: its head, and the path of a member, with dots for nested members."""
+    """A column of a list.
+
+    Attributes:
+        head: its head.
+        member: path of a member, with dots for nested members.
+        until: path of a second time; the cell is then the duration from the first one until it, or until now.
+        wide: whether only ``-o wide`` and CSV have it.
+    """
 
     head: str
     member: str
+    until: str = ""
+    wide: bool = False
+
+    @classmethod
+    def parse(cls, text: str, *, wide: bool = False) -> Column:
+        """A column given as ``member`` or ``head: member``; ``from..until`` is a duration."""
+        place = text.rpartition(": ")[2]
+        member, _, until = place.partition("..")
+        return cls(text.partition(": ")[0], member, until, wide)
 
 
 class Option(NamedTuple):
@@ -128,7 +144,10 @@ def _operation(line: str, settings: Json, method: str, path: str, entry: Json) -
         help=settings.get("help") or entry["description"],
         summary=settings.get("help") or f"{entry['summary']}.",
         places={name: (parameters.get(name) or body[name])["description"] for name in (*path_parameters, *arguments)},
-        columns=[Column(one.partition(": ")[0], one.rpartition(": ")[2]) for one in settings.get("columns", ())],
+        columns=[
+            *map(Column.parse, settings.get("columns", ())),
+            *(Column.parse(one, wide=True) for one in settings.get("wide", ())),
+        ],
         arguments=arguments,
         options=[Option(name, body[name] if media else {**query[name], **query[name]["schema"]}) for name in offered],
         fields=fields,

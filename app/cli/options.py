@@ -3,7 +3,7 @@
 import re
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -55,7 +55,9 @@ def address(url: str) -> str:
         typer.BadParameter: it doesn't begin with http:// or https://.
     """
     if not url.startswith(("http://", "https://")):
-        raise typer.BadParameter(f"{without_userinfo(url)!r} is no address of a service: http://HOST:PORT is")
+        raise typer.BadParameter(
+            f"{without_userinfo(url)!r} is not the address of a service, such as http://127.0.0.1:8080"
+        )
     return url
 
 
@@ -70,4 +72,9 @@ Margin = Annotated[
     ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON only, one document per line.")]
+Format = Literal["table", "wide", "json", "yaml", "name", "csv"]
+Output = Annotated[
+    Format | None, typer.Option("--output", "-o", help="Format; wide: all columns, name: full ids or names alone.")
+]
+NoHeaders = Annotated[bool, typer.Option("--no-headers", help="Leave out the heads of columns.")]
 DataDir = Annotated[Path | None, typer.Option("--data", help="Folder for all data of the embedded mode.")]

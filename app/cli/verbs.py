@@ -14,8 +14,8 @@ from typer.core import TyperCommand
 
 from app.cli.commands import Defaulting
 from app.cli.nouns import Fields, File, Wait, Workload, executions, group, names_of, place
-from app.cli.operations import CHAMPION, NEWEST, operations
-from app.cli.options import LEVELS, SERVICE, STATUSES, AsJson, Margin, Plot, Url
+from app.cli.operations import CHAMPION, LATEST, NEWEST, operations
+from app.cli.options import LEVELS, SERVICE, STATUSES, AsJson, Margin, Output, Plot, Url
 from app.nouns import NOUNS
 
 
@@ -55,6 +55,13 @@ class Runs(Defaulting):
 
     default = "launch"
 
+    def format_epilog(self, ctx: Any, formatter: Any) -> None:
+        """Write the options of ``launch``, the default command, below the list of commands."""
+        from steward_client.launcher.arguments import parser
+
+        formatter.write(f"\n{parser('steward run').format_help()}")
+        super().format_epilog(ctx, formatter)
+
 
 class PassedOn(TyperCommand):
     """A command that parses its arguments itself, including ``--`` and ``--help``."""
@@ -84,8 +91,8 @@ def launch(context: typer.Context) -> None:
 
 
 def _version(value: str) -> str:
-    """Callback: a version number, newest or champion; raises typer.BadParameter for other texts."""
-    if not value.isdecimal() and value not in ("champion", "newest"):
+    """Callback: a version number, newest, latest or champion; raises typer.BadParameter for other texts."""
+    if not value.isdecimal() and value.removeprefix("@") not in (CHAMPION, NEWEST, LATEST):
         raise typer.BadParameter(f"{value!r} is no version: a number, champion or newest")
     return value
 
@@ -128,6 +135,7 @@ def show_agent(
         str, typer.Argument(callback=_version, help="Version number, newest or champion.", autocompletion=versions)
     ] = "newest",
     plot: Plot = None,
+    output: Output = None,
     url: Url = SERVICE,
     json: Annotated[bool, typer.Option("--json", help="Print the agent as JSON instead of its verdict.")] = False,
 ) -> None:
@@ -137,7 +145,7 @@ def show_agent(
     """
     from app.cli.remote.agent_report import Options, run
 
-    raise typer.Exit(run(Options(url, workload, version, plot, json)))
+    raise typer.Exit(run(Options(url, workload, version, plot, json, output)))
 
 
 def train(
@@ -217,14 +225,19 @@ Agents = Annotated[
 Evaluation = Annotated[str, place(operations()["evaluate show"], "id")]
 
 
-def show_evaluation(id: Evaluation = NEWEST, as_json: AsJson = False, url: Url = SERVICE) -> None:  # noqa: A002 # as elsewhere
+def show_evaluation(
+    id: Evaluation = NEWEST,  # noqa: A002 # as elsewhere
+    output: Output = None,
+    as_json: AsJson = False,
+    url: Url = SERVICE,
+) -> None:
     """Print an evaluation's results.
 
     It fails if there is no such evaluation, access is refused, or the service can't be reached.
     """
     from app.cli.remote.evaluate import again
 
-    again(url, id, as_json=as_json)
+    again(url, id, output, as_json=as_json)
 
 
 def evaluate(
@@ -266,6 +279,7 @@ def forecast(
     workload: Workload,
     model: Annotated[int | None, typer.Option(min=1, help="Version of the domain model. [default: newest]")] = None,
     plot: Plot = None,
+    output: Output = None,
     url: Url = SERVICE,
     json: Annotated[bool, typer.Option("--json", help="Print the response as JSON instead of a table.")] = False,
 ) -> None:
@@ -277,7 +291,7 @@ def forecast(
     """
     from app.cli.remote.forecast import Options, run
 
-    raise typer.Exit(run(Options(url, workload, model, plot, json)))
+    raise typer.Exit(run(Options(url, workload, model, plot, json, output)))
 
 
 # Samples, and jobs of any type.
@@ -338,6 +352,7 @@ def queue(
     fields: Fields = None,
     file: File = None,
     wait: Wait = False,
+    output: Output = None,
     as_json: AsJson = False,
     url: Url = SERVICE,
 ) -> None:
@@ -346,8 +361,8 @@ def queue(
 
     line = {"fit": "model create", "train": "agent create", "evaluate": "evaluate create"}[what]
     operation = replace(operations()[line], options=(), result="")
-    values = {"workload": workload, "fields": fields, "file": file, "wait": wait, "as_json": as_json, "url": url}
-    perform(operation, values)
+    values = {"workload": workload, "fields": fields, "file": file, "wait": wait}
+    perform(operation, {**values, "output": output, "as_json": as_json, "url": url})
 
 
 def mcp(

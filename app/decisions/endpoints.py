@@ -87,7 +87,7 @@ openapi_paths: dict[str, Any] = {
         "get": {
             "tags": ["decisions"],
             "operationId": "get_decision",
-            **command("workload decide", arguments=["workload"], fields=True),
+            **command("workload recommend", arguments=["workload"], fields=True),
             "summary": "Get a decision",
             "description": "Get the decision for a run's last (or n-th) reported iteration, or for a state given in "
             "full, if the workload's kind supports it. Nothing is written. Either `run` or `workload` is required.",

@@ -23,6 +23,7 @@ from app.database.engine import Database
 from app.database.tables import Iteration, Run
 from app.errors import NotFound
 from app.http.batching import MicroBatch
+from app.http.short_ids import full_id
 from app.kinds.contract.engine import ADDED, Query, Shadow, Snapshot
 from app.kinds.engine import Compiled
 from app.kinds.registry import DEFAULT, KINDS, load_artifact
@@ -187,13 +188,12 @@ def of_run(database: Database, tenant: str, run: str, iteration: int | None) -> 
         NotFound: there is no such run, or that iteration isn't stored.
     """
     number = Run.next_iteration - 1 if iteration is None else iteration
-    query = (
-        select(Run.next_iteration, Run.decision, Iteration, Run.kept_from)
-        .outerjoin(Iteration, (Iteration.run_id == Run.id) & (Iteration.iteration == number))
-        .where(Run.id == run, Run.tenant == tenant)
+    query = select(Run.next_iteration, Run.decision, Iteration, Run.kept_from).outerjoin(
+        Iteration, (Iteration.run_id == Run.id) & (Iteration.iteration == number)
     )
     with database.reading() as session:
-        found = session.execute(query).one_or_none()
+        run = full_id(session, tenant, Run, run)
+        found = session.execute(query.where(Run.id == run, Run.tenant == tenant)).one_or_none()
     if found is None:
         raise NotFound(f"no run {run!r}; start one with POST /runs")
     following, initial, reported, kept_from = found

@@ -12,7 +12,7 @@ router = NounRouter("drift")
 @router.get(
     "",
     operation_id="read_drift",
-    openapi_extra=command("workload drift"),
+    openapi_extra=command("drift show"),
     summary="Read the drift response",
     responses=problems(404),
 )
@@ -24,7 +24,7 @@ def get_drift(workload: WorkloadName, database: FromDatabase, tenant: Tenant) ->
 @router.put(
     "",
     operation_id="respond_to_drift",
-    openapi_extra=command("workload respond"),
+    openapi_extra=command("drift set"),
     summary="Set the drift response",
     responses=problems(404, 413, 415),
 )

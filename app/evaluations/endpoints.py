@@ -47,9 +47,9 @@ def evaluate(body: EvaluationRequest, database: FromDatabase, tenant: Tenant, on
         "model: model_version",
         "agents: verdicts.agent",
         "class: verdicts.level",
-        "judge: verdicts.judge",
         "age: created_at",
     ],
+    wide=["judge: verdicts.judge", "reason: verdicts.reason"],
 )
 def list_evaluations(
     request: Request,

@@ -64,7 +64,8 @@ def command(line: str, **settings: Any) -> dict[str, Any]:
 
     ``settings`` are what the operation's description lacks; ``app.cli.nouns`` makes the commands:
 
-    - ``columns``: columns of a list, as ``member`` or ``head: member``; dots name nested members.
+    - ``columns``: columns of a list, as ``member`` or ``head: member``; dots name nested members, and
+      ``from..until`` the duration between two times. ``wide``: further columns of ``-o wide``.
     - ``arguments``: members of the query or body that are positional arguments.
     - ``options``: members of the body that are options; members of the query always are.
     - ``fields``: the query is given as ``member=value …``; a JSON body always can be.
@@ -102,12 +103,15 @@ class NounRouter(APIRouter):
         self.noun = NOUNS[package]
         super().__init__(prefix=self.noun.path, tags=[self.noun.tag], **options)
 
-    def lists(self, *statuses: int, columns: Sequence[str]) -> Callable[[DecoratedCallable], DecoratedCallable]:
-        """Decorator of the endpoint that lists the items; ``columns`` as in ``command``."""
+    def lists(
+        self, *statuses: int, columns: Sequence[str], wide: Sequence[str] = ()
+    ) -> Callable[[DecoratedCallable], DecoratedCallable]:
+        """Decorator of the endpoint that lists the items; ``columns`` and ``wide`` as in ``command``."""
+        more = {"wide": wide} if wide else {}
         return self.get(
             "",
             operation_id=f"list_{self.noun.tag}",
-            openapi_extra=command(f"{self.noun.command} list", columns=columns),
+            openapi_extra=command(f"{self.noun.command} list", columns=columns, **more),
             summary=f"List {self.noun.many}",
             responses=problems(*statuses),
         )

@@ -16,6 +16,7 @@ from app.http.exchange import UNKNOWN, Exchange, HotRoute
 from app.http.health import Observer, RequestMeter
 from app.http.limits import METHODS
 from app.http.query import check_address
+from app.http.short_ids import complete_path
 from app.settings import Settings
 from app.telemetry.logs import began, working
 
@@ -69,6 +70,8 @@ class Gateway:
                 caller = self.guard.cached_caller(scope, template) or await self.guard.admit(scope, template)
                 exchange.caller = scope["caller"] = caller
                 limits.check_headers(scope, exchange.limits)  # up to here requests are rejected unread
+                if await complete_path(self.app, caller.tenant, scope):
+                    route = self._route(exchange)
                 if route is None:
                     await self._hand_on(exchange)
                     return

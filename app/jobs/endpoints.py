@@ -31,7 +31,14 @@ JobId = Annotated[str, Path(alias="id", max_length=64, description="The job's id
 KEEP_ALIVE_SECONDS = 15.0
 
 
-@router.lists(404, columns=["id", "type", "workload", "state", "priority", "done: progress", "age: created_at"])
+@router.lists(
+    404,
+    columns=[
+        *("id", "type", "workload", "state", "done: progress"),
+        *("took: started_at..finished_at", "age: created_at", "error: error.detail"),
+    ],
+    wide=["priority", "attempts", "left: eta_seconds", "result"],
+)
 def list_jobs(
     request: Request,
     paging: Paging,

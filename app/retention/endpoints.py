@@ -12,7 +12,7 @@ router = NounRouter("retention")
 @router.get(
     "",
     operation_id="read_retention",
-    openapi_extra=command("workload retention"),
+    openapi_extra=command("retention show"),
     summary="Read retention periods",
     responses=problems(404),
 )
@@ -26,7 +26,7 @@ def get_retention(
 @router.put(
     "",
     operation_id="put_retention",
-    openapi_extra=command("workload retain"),
+    openapi_extra=command("retention set"),
     summary="Set retention periods",
     responses=problems(404, 413, 415),
 )

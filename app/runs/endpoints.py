@@ -77,7 +77,17 @@ def start(
     )
 
 
-@router.lists(404, columns=["id", "workload", "outcome", "iterations", "agent", "age: created_at"])
+@router.lists(
+    404,
+    columns=[
+        *("id", "workload", "outcome", "done: iterations", "chance: decision.chances"),
+        *("elapsed: created_at..finished_at", "cost: savings.cost", "age: created_at"),
+    ],
+    wide=[
+        *("state", "agent", "allocation: decision.allocation", "by: decision.source"),
+        *("saved: savings.largest.saved.value", "reason: outcome_reason"),
+    ],
+)
 def list_runs(
     request: Request,
     database: FromDatabase,
@@ -139,7 +149,11 @@ def delete(run: RunId, database: FromDatabase, tenant: Tenant) -> None:
     operation_id="list_iterations",
     openapi_extra=command(
         "run iterations",
-        columns=["iteration", "by: decision.source", "age: reported_at", "reason: decision.reason.text"],
+        columns=[
+            *("iteration", "allocation: report.allocation", "measured: report.metrics"),
+            *("next: decision.allocation", "reason: decision.reason.text"),
+        ],
+        wide=["chance: decision.chances", "by: decision.source", "reported: reported_at"],
     ),
     summary="List iterations",
     response_model=Page[IterationRead],

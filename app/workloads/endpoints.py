@@ -70,7 +70,7 @@ def get_workload(workload: WorkloadName, database: FromDatabase, tenant: Tenant)
     "/{workload}",
     operation_id="change_workload",
     summary="Update a workload",
-    openapi_extra=any_of([kind.patch for kind in KINDS.values()]) | command("workload change"),
+    openapi_extra=any_of([kind.patch for kind in KINDS.values()]) | command("workload update"),
     responses=problems(404, 413, 415),
 )
 def change(workload: WorkloadName, patch: JsonObject, database: FromDatabase, tenant: Tenant) -> WorkloadRead:

@@ -51,7 +51,7 @@ def test_a_noun_without_an_entry_fails_at_import() -> None:
 def test_paths_and_commands_are_of_one_noun_each() -> None:
     assert len({noun.path for noun in NOUNS.values()}) == len(NOUNS)
     commands = [noun.command for noun in NOUNS.values() if noun.command]
-    assert len(set(commands)) == len(commands) == 8
+    assert len(set(commands)) == len(commands) == 10
     assert sum(len(noun.access) for noun in NOUNS.values()) == len(OPERATIONS)  # none twice
 
 
@@ -69,7 +69,7 @@ def test_each_group_of_commands_is_added_and_can_list() -> None:
     for noun in NOUNS.values():
         if noun.command:
             assert noun.command in groups
-            assert f"{noun.command} list" in operations()
+            assert f"{noun.command} {'list' if noun.item else 'show'}" in operations()
 
 
 def test_errors_that_name_an_item_lead_to_the_command_that_lists_them() -> None:

@@ -8,7 +8,8 @@ from rich.console import Console
 from rich.text import Text
 
 from app.cli.failures import RefusedError, UnreachableError, exit_status
-from app.cli.options import DONE, REFUSED
+from app.cli.options import DONE, REFUSED, Format
+from app.cli.remote.output import document, print_parts
 from app.cli.remote.request import meant
 from app.cli.remote.service import Service
 from app.cli.remote.train import draw_report, show
@@ -16,13 +17,14 @@ from app.cli.remote.train import draw_report, show
 
 @dataclass(frozen=True)
 class Options:
-    """Options of ``steward agent show``; ``plot``: file for a drawing, None: none."""
+    """Options of ``steward agent show``; ``plot``: file for a drawing, None: none; ``form``: None: the report."""
 
     url: str
     workload: str
     version: str
     plot: Path | None = None
     as_json: bool = False
+    form: Format | None = None
 
 
 def run(options: Options, output: Console | None = None, notes: Console | None = None) -> int:
@@ -37,6 +39,8 @@ def run(options: Options, output: Console | None = None, notes: Console | None =
         return exit_status(error)
     if options.as_json:
         output.print(json.dumps(agent), soft_wrap=True, markup=False, highlight=False)
+    elif options.form not in (None, "table", "wide"):
+        print_parts(output, document(agent, options.form, str(agent["version"])))
     else:
         show(agent, output)
     return DONE if draw_report(agent, options.plot, notes) else REFUSED

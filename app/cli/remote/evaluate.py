@@ -13,9 +13,10 @@ from rich.text import Text
 
 from app.charts.text import moment
 from app.cli.failures import exit_status
-from app.cli.options import DONE, INTERRUPTED, LEVELS, UNMET
+from app.cli.options import DONE, INTERRUPTED, LEVELS, UNMET, Format
 from app.cli.remote import train
 from app.cli.remote.outcomes import by_level
+from app.cli.remote.output import console, document, print_parts
 from app.cli.remote.request import meant
 from app.cli.remote.service import Json, RefusedError, Service, UnreachableError
 
@@ -56,12 +57,18 @@ def run(options: Options, output: Console | None = None, notes: Console | None =
     return DONE if reaches_class(found, options.require) else UNMET
 
 
-def again(url: str, evaluation: str, *, as_json: bool) -> None:
-    """Print an earlier evaluation; raises RefusedError or UnreachableError if the request fails."""
+def again(url: str, evaluation: str, form: Format | None = None, *, as_json: bool) -> None:
+    """Print an earlier evaluation, as tables if ``form`` is None.
+
+    Raises RefusedError or UnreachableError if the request fails.
+    """
     with Service(url) as service:
         path = "/evaluations"
         found = service.call("GET", f"{path}/{meant(service, path, 'id', evaluation)}")
-    show(found, Console(), as_json=as_json)
+    if form in (None, "table", "wide"):
+        show(found, Console(), as_json=as_json)
+    else:
+        print_parts(console(), document(found, form, found["id"]))
 
 
 def _request_evaluation(service: Service, options: Options, notes: Console) -> Json:

@@ -13,21 +13,26 @@ from rich.text import Text
 from app.charts.text import number, percent
 from app.cli.child import draw_forecast
 from app.cli.failures import RefusedError, UnreachableError, exit_status
-from app.cli.operations import NEWEST
-from app.cli.options import DONE, REFUSED
+from app.cli.operations import NEWEST, Column
+from app.cli.options import DONE, REFUSED, Format
+from app.cli.remote.output import document, list_parts, print_parts
 from app.cli.remote.request import meant
 from app.cli.remote.service import Json, Service
 
 
 @dataclass(frozen=True)
 class Options:
-    """Options of ``steward forecast``; ``model``: its version, None: the newest; ``plot``: file, None: no drawing."""
+    """Options of ``steward forecast``; ``model``: its version, None: the newest; ``plot``: file, None: no drawing.
+
+    ``form``: None: a table; as CSV and names, a line per row of it.
+    """
 
     url: str
     workload: str
     model: int | None = None
     plot: Path | None = None
     as_json: bool = False
+    form: Format | None = None
 
 
 def run(options: Options, output: Console | None = None, notes: Console | None = None) -> int:
@@ -44,6 +49,11 @@ def run(options: Options, output: Console | None = None, notes: Console | None =
         return exit_status(error)
     if options.as_json:
         output.print(json.dumps(answer), soft_wrap=True, markup=False, highlight=False)
+    elif options.form in ("json", "yaml"):
+        print_parts(output, document(answer, options.form))
+    elif options.form in ("csv", "name"):
+        columns = [Column.parse(name) for name in answer["rows"][0]] if answer["rows"] else []
+        print_parts(output, list_parts(columns, answer["rows"], options.form, output.width))
     else:
         output.print(forecast_table(answer))
     return DONE if _draw_forecast(answer, options.plot, notes) else REFUSED

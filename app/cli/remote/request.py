@@ -1,4 +1,4 @@
-"""Path and content of an operation's request; `newest` and `champion` are resolved by the service."""
+"""Path and content of an operation's request; `latest` and `champion` are looked up in the service."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 import typer
 
-from app.cli.operations import CHAMPION, KEYS, NAMED, NEWEST, Operation
+from app.cli.operations import CHAMPION, KEYS, LATEST, NAMED, NEWEST, Operation
 from app.cli.remote.service import Json, RefusedError, Service
 
 QUERIES = ("GET", "DELETE")
@@ -34,28 +34,37 @@ def path_of(service: Service, template: str, values: Json) -> str:
 
 
 def meant(service: Service, collection: str, name: str, value: str) -> str:
-    """The item of a list that an argument's ``value`` means; `newest` and `champion` are looked up in the service.
+    """The item of a list that an argument's ``value`` means.
+
+    `newest`, `latest`, `champion`, and `WORKLOAD@latest` where a list holds items of several workloads, are looked up
+    in the service; all other values are returned.
 
     Raises:
-        RefusedError, UnreachableError: a look-up fails, or there is no newest item or no champion.
+        RefusedError, UnreachableError: a look-up fails, or there is no such item or no champion.
     """
-    if name in NAMED or value not in (NEWEST, CHAMPION) or (value == CHAMPION and "/agents" not in collection):
+    workload, _, word = value.rpartition("@")
+    within = collection.startswith("/workloads/")
+    if name in NAMED or (workload and within) or word not in (NEWEST, LATEST, CHAMPION):
         return value
-    if value == CHAMPION:
+    if word == CHAMPION:
+        if "/agents" not in collection:
+            return value
         workload = collection.rpartition("/")[0]
         found = service.call("GET", workload)["champion"]
         if found is None:
             raise RefusedError({"title": "No champion", "detail": f"a heuristic answers for {workload}", "status": 404})
         return str(found)
-    items = service.call("GET", f"{collection}?limit=1")["items"]
+    chosen = f"&workload={quote(workload, safe='')}" if workload else ""
+    items = service.call("GET", f"{collection}?limit=1{chosen}")["items"]
     if not items:
-        raise RefusedError(_none(collection))
+        raise RefusedError(_none(collection, workload))
     return str(items[0][KEYS[name]])
 
 
-def _none(collection: str) -> Json:
-    """Problem document of an empty list, with the command that adds an item."""
+def _none(collection: str, of: str = "") -> Json:
+    """Problem document of an empty list, with the command that adds an item; ``of``: the only workload listed."""
     *_, workload, plural = collection.split("/")
+    workload = of or workload
     noun = plural.removesuffix("s")
     command = {"evaluations": "evaluate WORKLOAD", "jobs": "job create fit WORKLOAD"}.get(
         plural, f"{noun} create {workload or 'WORKLOAD'}"
@@ -95,7 +104,7 @@ def _document(file: Path) -> Json:
     except OSError as error:
         raise typer.BadParameter(f"{file}: {error.strerror}") from error
     except ValueError as error:
-        raise typer.BadParameter(f"{file}: is no JSON: {error}") from error
+        raise typer.BadParameter(f"{file}: is not valid JSON: {error}") from error
     if not isinstance(found, dict):
         raise typer.BadParameter(f"{file}: must hold a JSON object, not {type(found).__name__}")
     return found
@@ -106,7 +115,7 @@ def _put(content: Json, field: str) -> None:
     place, equals, value = field.partition("=")
     *outer, last = place.split(".")
     if not equals or not all((*outer, last)):
-        raise typer.BadParameter(f"{field!r} is no MEMBER=VALUE, such as allocation.gpus=4")
+        raise typer.BadParameter(f"{field!r} is not MEMBER=VALUE, such as allocation.gpus=4")
     for name in outer:
         content = content.setdefault(name, {})
         if not isinstance(content, dict):

@@ -54,7 +54,8 @@ class Service:
             )
         except httpx.InvalidURL as error:
             # httpx's own words may quote a part of a password
-            raise UnreachableError(f"{self.url!r} is no address of a service: http://HOST:PORT is") from error
+            message = f"{self.url!r} is not the address of a service, such as http://127.0.0.1:8080"
+            raise UnreachableError(message) from error
 
     def __enter__(self) -> Self:
         return self
@@ -80,7 +81,7 @@ class Service:
         try:
             answer: Json = response.json()
         except ValueError as error:
-            raise UnreachableError(f"{self.url} answers no JSON: is it a Steward service?") from error
+            raise UnreachableError(f"{self.url} does not answer with JSON: is it a Steward service?") from error
         return answer
 
     def send(self, method: str, path: str, **request: Any) -> None:

@@ -25,7 +25,7 @@ from rich.console import Console
 
 from app import startup
 from app.cli.operations import Column
-from app.cli.remote.perform import table
+from app.cli.remote.output import console, list_parts
 from app.cli.remote.train import progress
 from app.database import backup_postgresql, backup_sqlite
 from app.database.backup_sqlite import BackupError, Contents, partial
@@ -316,7 +316,8 @@ def say(data: Path | None, *, as_json: bool) -> int:
         for one in found:
             typer.echo(json.dumps(one._asdict()))
     elif found:
-        Console().print(table(COLUMNS, [one._asdict() for one in found]))
+        output = console()
+        output.print(*list_parts(COLUMNS, [one._asdict() for one in found], "table", output.width))
     else:
         typer.echo("nothing would be deleted")
     return 0
@@ -344,7 +345,8 @@ AUDIT_COLUMNS = (
 
 def show(entries: Sequence[AuditRead], most: int) -> None:
     """Print audit entries as a table, and a note if there are ``most`` entries, the limit."""
-    console = Console()
-    console.print(table(AUDIT_COLUMNS, [entry.model_dump(mode="json") for entry in entries]) if entries else "none")
+    output = console()
+    rows = [entry.model_dump(mode="json") for entry in entries]
+    output.print(*list_parts(AUDIT_COLUMNS, rows, "table", output.width))
     if len(entries) == most:
-        console.print(f"the first {most:,}; --limit says of how many", highlight=False)
+        output.print(f"the first {most:,}; --limit says of how many", highlight=False)

@@ -1,6 +1,7 @@
 """The `steward` command: its own commands, and those of packages."""
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -93,6 +94,7 @@ def test_each_command_has_a_whole_line_in_80_columns_where_it_is_listed() -> Non
     assert isinstance(group, TyperGroup)
     group.list_commands(typer.Context(group))  # finds those of packages
     for path, told in _pages(group):
-        listed = told.partition("\nCommands:\n")[2].partition("\n\n")[0].splitlines()
+        sections = re.findall(r"\n(?:\w+ c|C)ommands:\n(.*?)(?:\n\n|\n$)", f"{told}\n", re.DOTALL)
+        listed = "\n".join(sections).splitlines()
         assert [line for line in listed if line.endswith("...") or len(line) > 80] == [], path
         assert len(listed) > 1

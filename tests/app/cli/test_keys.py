@@ -57,7 +57,7 @@ def test_the_first_key_opens_the_service_to_its_holder(folder: Path, settings: S
     for verb in ("show", "delete"):
         absent = steward(folder, "key", verb, "nothing")
         assert absent.exit_code == 5
-        assert "`steward key list` tells which there are" in absent.stderr
+        assert "`steward key list` lists them" in absent.stderr
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ from app import queue
 from app.cli.main import cli
 from app.cli.nouns import names_of
 from app.cli.operations import KEYS, Operation, document, operations
-from app.cli.remote import perform
+from app.cli.remote import output, perform
 from app.cli.remote.service import Service
 from app.database.engine import Database
 from app.main import create_app
@@ -126,9 +126,10 @@ def test_every_list_fits_80_columns_and_names_what_can_be_typed_again(operation:
     if rows:
         listed = documents(*command)
         assert len(rows) == len(listed)
-        key, *others = [column.member for column in operation.columns]
-        states = [member for member in others if member in perform.STATES]
-        assert all(row.startswith(f"{item[key]} ") for row, item in zip(rows, listed, strict=True))
+        key, *others = [column.member for column in operation.columns if not column.wide]
+        states = [member for member in others if member in output.STATES]
+        names = [str(item[key])[: 8 if key == "id" else None] for item in listed]
+        assert all(row.startswith(f"{name} ") for row, name in zip(rows, names, strict=True))
         assert all(f" {item[state]} " in row for row, item in zip(rows, listed, strict=True) for state in states)
 
 
@@ -137,11 +138,13 @@ def test_a_list_that_is_piped_is_not_cut(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.delenv("COLUMNS")
     head, *rows = done("run", "list").splitlines()
     assert head.split()[:3] == ["id", "workload", "outcome"]
-    assert [row.split()[:2] for row in rows] == [[run["id"], run["workload"]] for run in documents("run", "list")]
+    assert [row.split()[:2] for row in rows] == [[run["id"][:8], run["workload"]] for run in documents("run", "list")]
 
 
 def test_an_unknown_name_is_told_without_its_value() -> None:
-    failed = steward("workload", "decide", "resnet18", "iteration=1", "allocation.gpu=4", "metric.iteration_seconds=2")
+    failed = steward(
+        "workload", "recommend", "resnet18", "iteration=1", "allocation.gpu=4", "metric.iteration_seconds=2"
+    )
     assert failed.exit_code == 1
     assert "/allocation/gpu: unknown name; known: gpus;" in failed.stderr
     assert "not 4" not in failed.stderr
@@ -150,7 +153,8 @@ def test_an_unknown_name_is_told_without_its_value() -> None:
 def test_nouns_have_the_same_verbs() -> None:
     for tag in document()["tags"]:
         told = done(tag["x-cli"], "--help")
-        assert [verb for verb in ("list", "show", "create", "delete") if f"\n  {verb} " not in told] == []
+        verbs = ("show", "set") if tag["x-cli"] in ("drift", "retention") else ("list", "show", "create", "delete")
+        assert [verb for verb in verbs if f"\n  {verb} " not in told] == []
 
 
 def test_what_is_shown_is_a_tree_or_json_alone() -> None:
@@ -159,7 +163,7 @@ def test_what_is_shown_is_a_tree_or_json_alone() -> None:
     assert "\n    - name: gpus\n" in told
     (shown,) = documents("workload", "show", "resnet18")
     assert shown["spec"]["resources"][0]["name"] == "gpus"
-    assert "\neffective: none\n" in done("workload", "retention", "resnet18")  # not a head with nothing below
+    assert "\neffective: none\n" in done("retention", "show", "resnet18")  # not a head with nothing below
     (model,) = documents("model", "show", "resnet18")
     assert model["version"] == 1
 
@@ -191,7 +195,7 @@ def test_a_run_is_started_reported_and_ended(tmp_path: Path) -> None:
     assert [one["id"] for one in documents("run", "list", "--outcome", "cancelled")] == [other["id"]]
     assert "cancelled" in done("run", "list", "--state", "cancelled")
     assert f"run {started['id']} is deleted" in steward("run", "delete", started["id"]).stderr
-    told = done("workload", "decide", "resnet18", "iteration=3", f"allocation.gpus={gpus}", *OTHERS)
+    told = done("workload", "recommend", "resnet18", "iteration=3", f"allocation.gpus={gpus}", *OTHERS)
     assert "\niteration: 4\n" in told
     assert "seen: yes" in done("model", "predict", "resnet18", "newest", "allocation.gpus=1", "feature.batch=8")
 
@@ -255,31 +259,43 @@ def test_samples_come_out_as_they_went_in(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("command", "status", "told"),
     [
-        ("workload show nobody", 5, "no workload 'nobody'; `steward workload list` tells which there are"),
-        ("agent show nobody champion", 5, "`steward workload list` tells"),
-        ("run show nobody", 5, "`steward run list` tells"),
-        ("job cancel nobody", 5, "`steward job list` tells"),
+        ("workload show nobody", 5, "no workload 'nobody'; `steward workload list` lists them"),
+        ("agent show nobody champion", 5, "`steward workload list` lists"),
+        ("run show nobody", 5, "`steward run list` lists"),
+        ("job cancel nobody", 5, "`steward job list` lists"),
         (
-            "workload change resnet18 weights.sla=-4",
+            "workload update resnet18 weights.sla=-4",
             1,
             "/weights/sla: input should be greater than or equal to 0, not -4",
         ),
-        ("workload change resnet18 weights", 2, "'weights' is no MEMBER=VALUE, such as allocation.gpus=4"),
-        ("workload change resnet18 weights=1 weights.sla=1", 2, "weights is given as a value, too"),
+        ("workload update resnet18 weights", 2, "'weights' is not MEMBER=VALUE, such as allocation.gpus=4"),
+        ("workload update resnet18 weights=1 weights.sla=1", 2, "weights is given as a value, too"),
         ("workload create nowhere.json", 2, "nowhere.json: No such file or directory"),
         ("model delete resnet18 7", 5, "workload 'resnet18' has no model 7; the newest is 1"),
         ("job list --state lost", 2, "'lost' is not one of"),
-        ("--nowhere", 2, "steward: No such option: --nowhere; `steward --help` tells what is accepted"),
-        ("workload lst", 2, "steward workload: No such command 'lst'. Did you mean 'list'?; `steward workload --help`"),
-        ("run list --limit x", 2, "steward run list: --limit: 'x' is no whole number; `steward run list --help`"),
-        ("run list --url localhost:1", 2, "'localhost:1' is no address of a service: http://HOST:PORT is"),
-        ("run list --url me:secret@localhost:1", 2, "--url: 'localhost:1' is no address of a service"),
+        ("--nowhere", 2, "steward: No such option: --nowhere; see `steward --help`"),
+        (
+            "workload lst",
+            2,
+            "steward workload: No such command 'lst'. Did you mean 'list'?; see `steward workload --help`",
+        ),
+        (
+            "run list --limit x",
+            2,
+            "steward run list: --limit: 'x' is not a whole number; see `steward run list --help`",
+        ),
+        (
+            "run list --url localhost:1",
+            2,
+            "'localhost:1' is not the address of a service, such as http://127.0.0.1:8080",
+        ),
+        ("run list --url me:secret@localhost:1", 2, "--url: 'localhost:1' is not the address of a service"),
         ("job create fly resnet18", 2, "what: 'fly' is not one of 'fit', 'train', 'evaluate'"),
-        ("job create evaluate nobody", 5, "no workload 'nobody'; `steward workload list` tells"),
+        ("job create evaluate nobody", 5, "no workload 'nobody'; `steward workload list` lists"),
         (
             "series show resnet18 nobody",
             5,
-            "has no series 'nobody'; `steward series list resnet18` tells which there are",
+            "has no series 'nobody'; `steward series list resnet18` lists them",
         ),
         ("samples show resnet18 nobody", 5, "workload 'resnet18' has no execution 'nobody'; `steward samples list"),
     ],
@@ -324,7 +340,7 @@ def test_what_is_watched_is_told_again_when_it_has_changed(monkeypatch: pytest.M
     def sleep(length: float) -> None:
         seconds.append(length)
         if len(seconds) == 2:
-            done("workload", "change", "resnet18", "weights.cost=0.25")
+            done("workload", "update", "resnet18", "weights.cost=0.25")
         if len(seconds) == 4:
             raise KeyboardInterrupt
 
@@ -438,6 +454,6 @@ def test_a_full_disk_is_told_in_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("app.cli.remote.perform._print", full)
+    monkeypatch.setattr("app.cli.remote.perform.print_parts", full)
     found = steward("workload", "list")
     assert (found.exit_code, found.stderr) == (1, "steward: what was to be printed: No space left on device\n")

@@ -33,7 +33,7 @@ WITHOUT = {
 """Operations without a command line, and why."""
 ARGUMENTS = {
     "workload create": "w.json",
-    "workload decide": "w iteration=3 allocation.gpus=4",
+    "workload recommend": "w iteration=3 allocation.gpus=4",
     "series create": "w price issued_at=2026-01-01T00:00:00Z",
     "series show": "w price",
     "series delete": "w price",
@@ -116,8 +116,16 @@ def test_columns_are_members_of_the_response(operation: Operation) -> None:
     for column in operation.columns:
         found = items
         for name in column.member.split("."):
-            found = [deeper for item in found for deeper in resolved(item.get("properties", {}).get(name, {}))]
+            found = [deeper for item in found for deeper in within(item, name)]
         assert found, column
+        assert all(column.until in item["properties"] for item in items if column.until)
+
+
+def within(schema: Any, name: str) -> list[Any]:
+    """What a member of an object may be; of an object that may have any, anything."""
+    if schema.get("additionalProperties") is True:
+        return [schema]
+    return resolved(schema.get("properties", {}).get(name, {}))
 
 
 def resolved(schema: Any) -> list[Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import threading
@@ -166,6 +167,7 @@ def test_a_service_that_no_launcher_runs_is_never_replaced(tmp_path: Path, port:
 def test_what_is_no_file_of_the_users_alone_is_no_lock(tmp_path: Path, port: int, made: str) -> None:
     with closing(Turn("127.0.0.1", port)):
         (lock,) = tmp_path.glob("steward-*.lock")
+    lock.touch(0o600)
     other = tmp_path / "other"
     if made == "hard link":
         other.hardlink_to(lock)
@@ -187,6 +189,64 @@ def test_a_turn_is_one_launchers(port: int, tmp_path: Path) -> None:
         first.release()
         assert second.take()
         assert second.data == tmp_path
+
+
+def test_the_last_one_leaves_no_file(port: int, tmp_path: Path) -> None:
+    def left() -> list[str]:
+        return sorted(path.name.rpartition("-")[2] for path in tmp_path.glob("*.lock"))
+
+    other, link = free_port(), tmp_path / f"steward-{os.getuid()}-link-127.0.0.1-1.lock"
+    with closing(Turn("127.0.0.1", other)) as elsewhere:
+        assert elsewhere.take()
+        with closing(Turn("127.0.0.1", port)) as first:
+            assert first.take()
+            (tmp_path / f"steward-{os.getuid()}-old-127.0.0.1-2.lock").write_text("/of/a/killed/launcher")
+            (tmp_path / "steward-0123-old-127.0.0.1-3.lock").write_text("of another user")
+            link.symlink_to(tmp_path / "nowhere")
+            assert len(left()) == 5
+        assert left() == sorted(["1.lock", "3.lock", f"{other}.lock"])  # another launcher holds the last
+    assert left() == ["1.lock", "3.lock"]
+    assert not (tmp_path / "nowhere").exists()
+
+
+def test_who_waits_goes_on_with_a_new_file(port: int, tmp_path: Path) -> None:
+    with closing(Turn("127.0.0.1", port)) as second, closing(Turn("127.0.0.1", port)) as third:
+        with closing(Turn("127.0.0.1", port)) as first:
+            assert first.take()
+            first.data = tmp_path
+            assert not second.take()
+        assert [*tmp_path.glob("*.lock")] == []
+        assert second.take()
+        assert second.data == tmp_path  # what the first one served
+        assert not third.take()
+        with closing(Turn("127.0.0.1", port)) as newcomer:
+            assert not newcomer.take()
+        assert len([*tmp_path.glob("*.lock")]) == 1
+        second.release()
+        assert third.take()
+        assert third.data == tmp_path
+    assert [*tmp_path.glob("*.lock")] == []
+
+
+def test_many_that_come_and_go_never_hold_it_together(port: int, tmp_path: Path) -> None:
+    held, together = threading.Semaphore(1), list[int]()
+
+    def comes_and_goes() -> None:
+        for _ in range(50):
+            with closing(Turn("127.0.0.1", port)) as turn:
+                if turn.take():
+                    if not held.acquire(blocking=False):
+                        together.append(1)
+                        continue
+                    held.release()
+
+    threads = [threading.Thread(target=comes_and_goes) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert together == []
+    assert [*tmp_path.glob("*.lock")] == []
 
 
 def test_who_gives_up_leaves_it_to_others(tmp_path: Path, port: int, monkeypatch: pytest.MonkeyPatch) -> None:

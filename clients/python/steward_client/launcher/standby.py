@@ -9,6 +9,7 @@ import stat
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 from threading import Event, Thread
 
@@ -19,12 +20,15 @@ BOOT, NETWORK = Path("/proc/sys/kernel/random/boot_id"), Path("/proc/self/ns/net
 LOOK_SECONDS = 0.3
 GRACE_SECONDS = 15.0
 """By then the service of a killed launcher has ended or was killed."""
+MOST_REMOVED = 100
 
 
 class Turn:
     """The right to run the service at a local address: a file lock, which the kernel releases with its process.
 
-    The lock's file belongs to the user, and contains the path of the service's data folder.
+    The lock's file belongs to the user, and contains the path of the service's data folder. Who closes it last removes
+    the file, and up to 100 others that killed launchers left. As it may be removed while somebody waits for it, who
+    takes the lock looks whether the file is still there, and otherwise goes on with a new one.
 
     Args:
         host, port: the address.
@@ -34,14 +38,13 @@ class Turn:
     """
 
     def __init__(self, host: str, port: int) -> None:
-        path = FOLDER / f"steward-{os.getuid()}-{_here()}-{host}-{port}.lock"
-        self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600)
+        self._path = FOLDER / f"steward-{os.getuid()}-{_here()}-{host}-{port}.lock"
+        self._file = _open(self._path)
         try:
-            _check(path, os.fstat(self._file))
             if self.take():
                 self.release()
         except OSError:
-            self.close()
+            os.close(self._file)
             raise
 
     @property
@@ -56,19 +59,29 @@ class Turn:
 
     def take(self) -> bool:
         """Take the lock; False if another launcher holds it."""
-        try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return False
-        return True
+        while _lock(self._file):
+            if _is_at(self._path, self._file):
+                return True
+            last, removed = self.data, self._file
+            self._file = _open(self._path)
+            os.close(removed)
+            if _lock(self._file) and last.is_absolute() and not os.fstat(self._file).st_size:
+                self.data = last
+        return False
 
     def release(self) -> None:
         """Release the lock."""
         fcntl.flock(self._file, fcntl.LOCK_UN)
 
     def close(self) -> None:
-        """Release the lock and close its file."""
+        """Release the lock, close its file, and remove this file and others that no launcher holds."""
+        with suppress(OSError):
+            if self.take():
+                self._path.unlink()
         os.close(self._file)
+        for path in islice(FOLDER.glob(f"steward-{os.getuid()}-*.lock"), MOST_REMOVED):
+            with suppress(OSError):
+                _remove(path)
 
 
 class Standby:
@@ -124,6 +137,41 @@ def _here() -> str:
     return hashlib.blake2b(told.encode(), digest_size=6).hexdigest()
 
 
-def _check(path: Path, found: os.stat_result) -> None:
-    if found.st_uid != os.getuid() or not stat.S_ISREG(found.st_mode) or found.st_nlink != 1:
-        raise PermissionError(f"{path} is not a file of this user's alone")
+def _open(path: Path) -> int:
+    """Descriptor of a lock's file, which is made if there is none; raises OSError if it is not the user's alone."""
+    while True:
+        file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600)
+        found = os.fstat(file)
+        if found.st_uid == os.getuid() and stat.S_ISREG(found.st_mode) and found.st_nlink == 1:
+            return file
+        os.close(file)
+        if found.st_nlink:  # else it was removed a moment ago
+            raise PermissionError(f"{path} is not a file of this user's alone")
+
+
+def _lock(file: int) -> bool:
+    """Lock an open file; False if another process, or another descriptor, holds the lock."""
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _is_at(path: Path, file: int) -> bool:
+    """Whether an open file is the one at the path."""
+    try:
+        return os.path.samestat(path.lstat(), os.fstat(file))
+    except FileNotFoundError:
+        return False
+
+
+def _remove(path: Path) -> None:
+    """Remove a lock's file, unless a launcher holds it; raises OSError if it is not the user's alone."""
+    if not path.is_symlink() and path.is_file():
+        file = _open(path)
+        try:
+            if _lock(file) and _is_at(path, file):
+                path.unlink()
+        finally:
+            os.close(file)

@@ -339,7 +339,8 @@ async def test_a_service_that_goes_away_or_is_none_is_told(served: Served) -> No
     try:
         url = f"http://127.0.0.1:{site.server_port}"
         async with connected(url, served.key) as session:
-            assert error(await session.call_tool("list_runs", {})) == f"{url} answers no JSON: is it a Steward service?"
+            told = error(await session.call_tool("list_runs", {}))
+            assert told == f"{url} does not answer with JSON: is it a Steward service?"
             moved = error(await session.call_tool("list_jobs", {}))
             assert moved.startswith(f'{url} redirects to "http://elsewhere/jobs" (status 301)')
             foreign = error(await session.call_tool("list_audit", {}))
@@ -419,7 +420,7 @@ def _end(ending: str, status: int, hanging: socket.socket, *, calling: bool) -> 
 def test_without_its_package_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     wrong = CliRunner().invoke(cli, ["mcp", "--url", "http://host:x"])
     assert (wrong.exit_code, wrong.stderr.count("\n")) == (3, 1)
-    assert "'http://host:x' is no address of a service" in wrong.stderr
+    assert "'http://host:x' is not the address of a service" in wrong.stderr
     monkeypatch.setattr(mcp_server, "find_spec", lambda _: None)
     found = CliRunner().invoke(cli, ["mcp"])
     assert (found.exit_code, found.stdout) == (2, "")

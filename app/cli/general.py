@@ -1,0 +1,104 @@
+"""Options before the command, and commands about the command line itself: version, completion, explanations."""
+
+from __future__ import annotations
+
+import os
+from typing import Annotated, Literal
+
+import typer
+
+from app.cli.options import SERVICE, STATUSES, AsJson, Url, address
+
+PROGRAM = "steward"
+DISTRIBUTION = "steward"
+
+
+def register(cli: typer.Typer) -> None:
+    """Add the options before the command, and ``version``, ``completion`` and ``explain``."""
+    cli.callback(epilog=STATUSES)(before)
+    cli.command(epilog=STATUSES)(version)
+    cli.command()(completion)
+    cli.command()(explain)
+
+
+def _print_version(wanted: bool) -> None:  # a callback of an option
+    if wanted:
+        typer.echo(f"{PROGRAM} {own_version()}")
+        raise typer.Exit
+
+
+def before(
+    context: typer.Context,
+    url: Annotated[
+        str | None,
+        typer.Option(callback=lambda url: url and address(url), help="Address of the service. [env: STEWARD_URL]"),
+    ] = None,
+    token: Annotated[
+        str | None,
+        typer.Option(help="Key for the service; other users of this machine can see it. [env: STEWARD_API_KEY]"),
+    ] = None,
+    version: Annotated[  # noqa: ARG001 # its callback prints it
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print this program's version.")
+    ] = False,
+) -> None:
+    """Steward: allocation as a service."""
+    for name, given in (("STEWARD_URL", url), ("STEWARD_API_KEY", token)):
+        if given is not None:
+            before = os.environ.get(name)
+            os.environ[name] = given
+            context.call_on_close(lambda name=name, before=before: _restore(name, before))
+
+
+def _restore(name: str, before: str | None) -> None:
+    if before is None:
+        os.environ.pop(name, None)
+    else:
+        os.environ[name] = before
+
+
+def own_version() -> str:
+    """This program's version; ``unknown`` where it is not installed as a package."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version(DISTRIBUTION)
+    except PackageNotFoundError:
+        return "unknown"
+
+
+def version(as_json: AsJson = False, url: Url = SERVICE) -> None:
+    """Print the versions of this program and of the service."""
+    import json
+
+    from app.cli.remote.service import Service
+
+    if not as_json:
+        typer.echo(f"client {own_version()}")
+    with Service(url) as service:
+        served = str(service.call("GET", "/openapi.json")["info"]["version"])
+    typer.echo(json.dumps({"client": own_version(), "server": served}) if as_json else f"server {served} at {url}")
+
+
+def completion(shell: Annotated[Literal["bash", "zsh", "fish"], typer.Argument(help="Name of the shell.")]) -> None:
+    """Print a script for completion in a shell.
+
+    It completes commands, options and names. Bash: source <(steward completion bash). Zsh: the same in ~/.zshrc, after
+    compinit. Fish: steward completion fish | source.
+    """
+    from typer._completion_shared import get_completion_script
+
+    typer.echo(get_completion_script(prog_name=PROGRAM, complete_var="_STEWARD_COMPLETE", shell=shell))
+
+
+def explain(
+    field: Annotated[str, typer.Argument(help="A noun, or a field of it: workload, run.outcome, workload.targets.")],
+) -> None:
+    """Explain the fields of a noun.
+
+    By the API's schema: steward explain workload.targets.
+
+    Exit status: 0 done, 2 there is no such noun or field (those that there are are named).
+    """
+    from app.cli.explain import lines
+
+    typer.echo("\n".join(lines(field)))

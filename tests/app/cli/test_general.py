@@ -1,0 +1,209 @@
+"""Options before the command, help in sections, hints at what is meant, explanations, completion scripts."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from typing import Any
+
+import httpx
+import pytest
+from typer.testing import CliRunner, Result
+
+from app.cli.explain import WIDTH, lines
+from app.cli.general import own_version
+from app.cli.main import cli
+from app.cli.operations import operations
+from app.nouns import NOUNS
+
+
+def steward(*arguments: str) -> Result:
+    return CliRunner().invoke(cli, list(arguments), catch_exceptions=False)
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[httpx.Request]:
+    """What is sent to a service that has two runs of each workload."""
+    sent: list[httpx.Request] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        sent.append(request)
+        workload = request.url.params.get("workload", "any")
+        items = [{"id": f"{number}-of-{workload}"} for number in (2, 1)] if workload != "empty" else []
+        return httpx.Response(200, json={"items": items, "next": None, "id": "x", "info": {"version": "7.8.9"}})
+
+    made = httpx.Client
+
+    def client(base_url: str, headers: dict[str, str], **_: Any) -> httpx.Client:
+        return made(transport=httpx.MockTransport(answer), base_url=base_url, headers=headers)
+
+    monkeypatch.setattr("app.cli.remote.service.httpx.Client", client)
+    monkeypatch.delenv("STEWARD_URL", raising=False)
+    monkeypatch.delenv("STEWARD_API_KEY", raising=False)
+    return sent
+
+
+def test_url_and_token_may_stand_before_the_command(
+    asked: list[httpx.Request], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("STEWARD_API_KEY", "of-environment")
+    assert steward("--url", "http://one:1", "--token", "k1", "run", "list").exit_code == 0
+    assert steward("--url", "http://one:1", "run", "list", "--url", "http://two:2").exit_code == 0
+    assert steward("run", "list").exit_code == 0
+    sent = [(request.url.host, request.headers["authorization"]) for request in asked]
+    assert sent == [("one", "Bearer k1"), ("two", "Bearer of-environment"), ("127.0.0.1", "Bearer of-environment")]
+    assert (os.environ.get("STEWARD_URL"), os.environ["STEWARD_API_KEY"]) == (None, "of-environment")
+    wrong = steward("--url", "one:1", "run", "list")
+    assert (wrong.exit_code, "'one:1' is not the address of a service" in wrong.stderr) == (2, True)
+
+
+@pytest.mark.usefixtures("asked")
+def test_versions_of_client_and_service() -> None:
+    assert steward("--version").stdout == f"steward {own_version()}\n"
+    assert (
+        steward("--url", "http://one:1", "version").stdout == f"client {own_version()}\nserver 7.8.9 at http://one:1\n"
+    )
+    assert json.loads(steward("version", "--json").stdout) == {"client": own_version(), "server": "7.8.9"}
+
+
+@pytest.mark.parametrize(
+    ("word", "path"),
+    [
+        ("newest", "/runs/2-of-any"),
+        ("latest", "/runs/2-of-any"),
+        ("@latest", "/runs/2-of-any"),
+        ("vision@newest", "/runs/2-of-vision"),
+        ("vision@latest", "/runs/2-of-vision"),
+        ("vision@other", "/runs/vision%40other"),
+        ("abcdef", "/runs/abcdef"),
+    ],
+)
+def test_the_newest_run_may_be_a_workloads(asked: list[httpx.Request], word: str, path: str) -> None:
+    assert steward("run", "show", word).exit_code == 0
+    assert asked[-1].url.raw_path.decode() == path
+
+
+@pytest.mark.usefixtures("asked")
+def test_a_workload_without_runs_has_no_newest() -> None:
+    found = steward("run", "show", "empty@newest")
+    assert (found.exit_code, found.stdout) == (5, "")
+    assert "there is none yet; `steward run create empty` makes one" in found.stderr
+
+
+def test_a_format_is_one_of_those_and_there_is_one_only(asked: list[httpx.Request]) -> None:
+    assert "'xml' is not one of" in steward("run", "list", "-o", "xml").stderr
+    both = steward("run", "list", "--json", "-o", "csv")
+    assert (both.exit_code, "--json and --output csv exclude one another" in both.stderr) == (2, True)
+    assert asked == []
+    assert steward("run", "list", "-o", "name").stdout == "2-of-any\n1-of-any\n"
+    assert steward("run", "show", "x", "-o", "name").stdout == "x\n"
+
+
+def test_help_has_sections_and_every_command_once() -> None:
+    told = steward("--help").stdout
+    titles = [line for line in told.splitlines() if line.endswith("commands:")]
+    assert titles[:4] == ["Run commands:", "Learn commands:", "Inspect commands:", "Operate commands:"]
+    assert "Other commands:" not in titles  # each has its section
+    names = [line.split()[0] for line in told.partition("Run commands:")[2].splitlines() if line.startswith("  ")]
+    listed = names[: names.index("Exit")]
+    assert len(listed) == len(set(listed))
+    assert {noun.command for noun in NOUNS.values() if noun.command} < set(listed)
+    assert "5 not found" in " ".join(told.split())
+
+
+def test_help_of_runs_has_the_launchers_options() -> None:
+    told = steward("run", "--help").stdout
+    assert "  iterations  List iterations." in told
+    assert "--deadline TIME" in told
+    assert "steward run --learn --deadline 30m -- python train.py" in told
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("get runs", "`run list` or `run show`"),
+        ("runs list", "`run list`"),
+        ("runs", "`run list`"),
+        ("jobs", "`job list`"),
+        ("describe workload resnet18", "`workload show`"),
+        ("delete run abc", "`run delete`"),
+        ("logs job", "`job watch`"),
+        ("workload edit resnet18", "`workload update`"),
+        ("workload change resnet18", "`workload update`"),
+        ("workload decide resnet18", "`workload recommend`"),
+        ("run ls", "`run list`"),
+        ("evaluate ls", "`evaluate list`"),
+        ("wrokload list", "'workload'"),
+        ("workload lst", "'list'"),
+        ("drift edit resnet18", "`drift set`"),
+    ],
+)
+def test_a_wrong_guess_names_the_command(typed: str, meant: str) -> None:
+    found = steward(*typed.split())
+    assert (found.exit_code, found.stdout) == (2, "")
+    assert f"Did you mean {meant}?; see `steward" in found.stderr
+    assert found.stderr.count("\n") == 1
+    for one in meant.replace("` or `", "`").split("`"):
+        assert " " not in one.strip() or one in operations()
+
+
+@pytest.mark.parametrize("typed", ["nothing at all", "get", "get nothing"])
+def test_what_is_no_guess_is_told_where_to_look(typed: str) -> None:
+    found = steward(*typed.split())
+    assert (found.exit_code, found.stderr.endswith("see `steward --help`\n")) == (2, True)
+
+
+@pytest.mark.parametrize("retired", ["respond", "retain", "decide", "change", "drift", "retention"])
+def test_retired_words_are_no_commands(retired: str) -> None:
+    assert steward("workload", retired, "resnet18").exit_code == 2
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_a_shell_gets_its_script(shell: str) -> None:
+    told = steward("completion", shell).stdout
+    assert "_STEWARD_COMPLETE" in told
+    if shell == "bash":
+        assert subprocess.run(["bash", "-n"], input=told, text=True, check=False).returncode == 0
+    assert steward("completion", "tcsh").exit_code == 2
+
+
+def explained(path: str) -> str:
+    return "\n".join(lines(path))
+
+
+def test_fields_are_explained_by_the_schema() -> None:
+    told = explained("workload")
+    assert "`steward workload create`" in told
+    assert "\n    kind  <cluster | inference | iterative | workflow>\n" in told
+    assert "\n    resources  <list of object>  kind iterative" in told
+    assert "in `steward workload update`\n    New targets by metric; null removes a target." in explained(
+        "workload.targets"
+    )
+    assert "<on_track | at_risk | stale | met | missed" in explained("run.outcome")
+    assert "number  required" not in explained("workload.resources.step")
+    assert "\n    minimum  <number>  required\n        (at least 0)" in explained("workload.resources")
+    assert explained("runs.outcome") == explained("run.outcome")
+
+
+@pytest.mark.parametrize(
+    ("path", "told"),
+    [
+        ("nothing", "'nothing' is none of the nouns: workload, samples"),
+        ("run.nothing", "run has the fields agent, "),
+        ("run.id.more", "run.id has no fields, and no 'more'"),
+        ("run" + 13 * ".x", "has 13 names; at most 12"),
+        ("run.", "and no ''"),
+    ],
+)
+def test_an_unknown_field_names_those_that_there_are(path: str, told: str) -> None:
+    found = steward("explain", path)
+    assert (found.exit_code, found.stdout) == (2, "")
+    assert told in found.stderr
+
+
+@pytest.mark.parametrize("noun", [noun.command for noun in NOUNS.values() if noun.command])
+def test_every_noun_is_explained_in_lines_of_a_terminal(noun: str) -> None:
+    told = [*lines(noun)]
+    assert 3 < len(told) < 1_000
+    assert [line for line in told if len(line) > WIDTH and line.startswith(8 * " ") and " " in line.strip()] == []
