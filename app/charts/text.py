@@ -2,7 +2,7 @@
 
 Numbers have three significant digits unless a caller asks for more, thousands separators, no exponent and no negative
 zero. Durations below a second are in milliseconds or microseconds, costs carry the currency of ``STEWARD_CURRENCY``,
-and times are in UTC.
+and times are in UTC. Without a currency, costs are in “cost units”.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ _currency = ["$"]
 
 
 def use_currency(name: str) -> None:
-    """Set the currency in which this process writes costs: a sign such as “€”, or a code such as “EUR”."""
+    """Set the currency of costs in this process: a sign such as “€”, a code such as “EUR”, or empty: “cost units”."""
     _currency[0] = name
 
 
 def currency() -> str:
-    """The currency of all prices in this process: a sign or a code."""
+    """The currency of all prices in this process: a sign, a code, or empty."""
     return _currency[0]
 
 
@@ -93,7 +93,7 @@ def amount(value: float, unit: str) -> str:
         return percent(value)
     if unit == "s":
         return seconds(value)
-    unit = currency() if unit == MONEY else unit
+    unit = (currency() or "cost units") if unit == MONEY else unit
     sign = bool(unit) and not any(letter.isalnum() or letter == "%" for letter in unit.split("/")[0])
     if sign or (len(unit) == CODE_LENGTH and unit.isupper()):
         size = abs(value)
@@ -119,15 +119,17 @@ def seconds(value: float) -> str:
 
 
 def duration(value: float | None) -> str:
-    """A duration given in seconds, in its two largest units of d, h, min, s: “3 min 20 s”; empty for None."""
+    """A duration given in seconds, in its two largest units of d, h, min, s: “1 h 02 min”; empty for None. Below a
+    minute, as ``seconds`` writes it."""
     if value is None:
         return ""
-    left, words = max(round(value), 0), list[str]()
-    for size, unit in UNITS:
-        if left >= size and len(words) < 2:
-            words.append(f"{left // size} {unit}")
-            left %= size
-    return " ".join(words) or "0 s"
+    whole = max(round(value), 0)
+    if whole < 60:
+        return seconds(max(value, 0.0))
+    at = next(at for at, (size, _) in enumerate(UNITS) if whole >= size)
+    (size, unit), smaller = UNITS[at], UNITS[at + 1 : at + 2]
+    rest = [f"{whole % size // part:02} {word}" for part, word in smaller if whole % size >= part]
+    return " ".join([f"{whole // size:,} {unit}", *rest])
 
 
 def moment(at: datetime | None) -> str:

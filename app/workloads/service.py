@@ -43,7 +43,9 @@ class WorkloadRead(BaseModel):
         description="Names of the tenant's similar workloads from whose domain models its first decisions are "
         "predicted, until it has one of its own.",
     )
-    currency: str = Field(default_factory=text.currency, description="Currency of all prices: a sign or a code.")
+    currency: str = Field(
+        default_factory=text.currency, description="Currency of all prices: a sign or a code; empty: none is set."
+    )
     created_at: datetime
 
 

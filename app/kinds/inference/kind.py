@@ -41,7 +41,7 @@ def describe(spec: InferenceSpec) -> Description:
     servers = ", ".join(f"{s.name} {s.minimum}–{s.maximum} × {s.cores:g} cores" for s in spec.servers)
     variants = ", ".join(variant.name for variant in spec.variants)
     wanted = ", ".join(f"{u.name} within {u.quality.full_until:g} to {u.quality.zero_at:g} s" for u in spec.users)
-    return Description(f"{variants} on {servers}", "as long as it is served", wanted)
+    return Description(f"{variants} on {servers}", "until it is ended", wanted)
 
 
 def summarise(decision: InferenceDecision) -> str:

@@ -187,8 +187,9 @@ class Offer(NamedTuple):
 
     def text(self, words: str) -> str:
         """Return the reason as text; ``words`` name the allocation."""
-        usual = f"{seconds(self.taken)} instead of {seconds(self.without)}"
-        return f"not over after {seconds(self.after)} ({percent(self.chance, 0)} likely): {words} end it in {usual}"
+        usual = f"{seconds(self.taken)} (was {seconds(self.without)})"
+        late = f"if it takes longer than {seconds(self.after)} ({percent(self.chance, 0)} likely)"
+        return f"{late}: {words}, finish in {usual}"
 
 
 def are_offered(projector: Projector) -> bool:

@@ -28,7 +28,7 @@ def describe(spec: WorkflowSpec) -> Description:
     """Return a short text on a spec: nodes, duration of runs, and terms of the objective with weights."""
     nodes = ", ".join(f"{n.name} {n.minimum}–{n.maximum} × {n.processors} processors" for n in spec.nodes)
     wanted = [f"{name} {weight:g}" for name, weight in spec.weights.model_dump().items() if weight]
-    return Description(nodes, "as long as tasks come", "; ".join(wanted))
+    return Description(nodes, "until it is ended", "; ".join(wanted))
 
 
 def summarise(decision: QueueDecision) -> str:

@@ -61,14 +61,14 @@ class PlanSearch:
         """Return the best plan of the tasks ``left`` that the child finds within ``LIMIT_SECONDS``. Raises
         SearchUnavailableError if the child is starting, busy, not installed, or failed."""
         if not self._lock.acquire(blocking=False):
-            raise SearchUnavailableError("another search goes on")
+            raise SearchUnavailableError("another search is running")
         try:
             return self._answer(self._connected(), left)
         except (OSError, EOFError, ValueError) as error:
             status = self._stop()
             self._paused = self._clock() + PAUSE_SECONDS
             why = f"it ended with status {status}" if isinstance(error, EOFError | ConnectionError) else str(error)
-            self._problem = f"the search for plans failed ({type(error).__name__}: {why})"
+            self._problem = f"the plan search failed ({type(error).__name__}: {why})"
             raise SearchUnavailableError(self._problem) from error
         finally:
             self._lock.release()
@@ -87,7 +87,7 @@ class PlanSearch:
                 raise SearchUnavailableError(self._problem)
             module = self._module()
             if not module:
-                raise SearchUnavailableError("no search for plans is installed (it comes with steward[worker])")
+                raise SearchUnavailableError("the plan search is not installed: pip install 'steward[worker]'")
             ours, theirs = Pipe()
             with closing(theirs):
                 command = [sys.executable, "-m", module, str(theirs.fileno())]
@@ -98,7 +98,7 @@ class PlanSearch:
             self._connection = ours
         if not self._ready:
             if not self._connection.poll(0):
-                raise SearchUnavailableError("the search for plans is starting")
+                raise SearchUnavailableError("the plan search is starting")
             self._connection.recv_bytes()
             self._ready = True
         return self._connection
@@ -189,7 +189,7 @@ def _check_size(tasks: int, edges: int, nodes: int) -> None:
         (tasks * nodes, MOST_PLACES, "pairs of task and node"),
     ):
         if count > most:
-            raise UnplannableError(f"{count:,} {what} are more than the {most:,} that a search takes")
+            raise UnplannableError(f"{count:,} {what} exceed the plan search's maximum of {most:,}")
 
 
 def _so_far(

@@ -56,7 +56,7 @@ class WorkflowPlan(BaseModel):
     heft_seconds: float = Field(description="The same for HEFT.")
     search_seconds: float = Field(description="Duration of the search.")
     because: str = Field(
-        description="Reason for making it.", examples=["the first one", "t12 ended 40 s later than planned"]
+        description="Reason for making it.", examples=["first plan", "t12 ended 40 s later than planned"]
     )
     tasks: int = Field(description="Number of its tasks that have not ended.")
 
@@ -113,14 +113,14 @@ class QueueDecision(DecisionBase):
     shadow: QueueShadow | None = None
 
 
-# Reasons with numbers: tasks that start or wait, until when, and what may overtake.
+# Reasons with numbers: tasks that start or are pending, until when, and what can be backfilled.
 #
 # ==================  ===============================================================================
 # ``begun``           nothing is reported yet
-# ``started``         tasks start, or nodes are ordered or given back
+# ``started``         tasks start, or nodes are requested or released
 # ``waiting``         ready tasks wait, and nothing can start now
 # ``nothing_ready``   no task waits, or all that wait have parents that have not ended
-# ``fallback``        something failed, and the spec's strategy answers instead
+# ``fallback``        something failed, and the spec's strategy decides instead
 # ==================  ===============================================================================
 
 
@@ -192,12 +192,12 @@ def _window(situation: QueueSituation, decided: DispatchDecision) -> dict[str, A
 def _starts(situation: QueueSituation, decided: DispatchDecision) -> str:
     names, starts, ready = situation.queue.names, decided.started.starts, len(decided.order)
     waiting = int((situation.queue.node < 0).sum()) - ready
-    behind = f"; {waiting:,} more wait for their parents" if waiting else ""
+    behind = f"; {waiting:,} pending on their parents" if waiting else ""
     if not ready:
         return f"no task is ready{behind}"
     chosen = decided.choice.strategy
     shown = ", ".join(names[row] for row, _ in starts[:SHOWN]) + (" …" if len(starts) > SHOWN else "")
-    started = f"{len(starts):,} of {ready:,} ready tasks start by {chosen}"
+    started = f"start {len(starts):,} of {ready:,} ready tasks ({chosen})"
     return f"{started}{': ' + shown if shown else ''}{behind}"
 
 
@@ -205,23 +205,23 @@ def _waits(decided: DispatchDecision, window: dict[str, Any] | None) -> str:
     if window is None:
         return ""
     if window["until"] is None:
-        return f"{window['task']} waits: no rented node can hold it"
-    waits = f"{window['task']} waits until {number(window['until'])} s for {window['node']}"
+        return f"{window['task']} is pending: it fits no rented node"
+    reserved = f"{window['task']} has a reservation on {window['node']} at {number(window['until'])} s"
     mechanism = decided.choice.mechanism
     if mechanism == NONE:
-        return f"{waits}, and all behind it wait"
+        return f"{reserved}; no backfilling"
     may = "tasks that end before then" if mechanism == RLS else "tasks that end by then"
     if mechanism == EASY:
         may += f" or need at most {window['spare_processors']:,} processors there"
-    did = f"; {len(window['overtook']):,} did" if window["overtook"] else ""
-    return f"{waits}; {may} may overtake it{did}"
+    did = f" ({len(window['overtook']):,} backfilled)" if window["overtook"] else ""
+    return f"{reserved}; {may} can be backfilled{did}"
 
 
 def _nodes(situation: QueueSituation, decided: DispatchDecision) -> str:
     names = situation.layout.names
     parts = []
-    for word, nodes in (("ordered", decided.renting.start), ("given back", decided.renting.release)):
+    for word, nodes in (("request", decided.renting.start), ("release", decided.renting.release)):
         if nodes:
             shown = ", ".join(names[j] for j in nodes[:SHOWN]) + (" …" if len(nodes) > SHOWN else "")
-            parts.append(f"{shown} {word}")
+            parts.append(f"{word} {shown}")
     return "; ".join(parts)

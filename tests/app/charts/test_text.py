@@ -111,4 +111,4 @@ def test_moments_say_that_they_are_utc() -> None:
     at = datetime(2026, 1, 31, 20, 5, tzinfo=timezone(timedelta(hours=2)))
     assert text.moment(at) == text.moment(at.astimezone(UTC)) == "2026-01-31 18:05:00 UTC"
     assert text.moment(None) == ""
-    assert (text.duration(200), text.duration(0.2), text.duration(90_061)) == ("3 min 20 s", "0 s", "1 d 1 h")
+    assert (text.duration(200), text.duration(0.2), text.duration(90_061)) == ("3 min 20 s", "200 ms", "1 d 01 h")

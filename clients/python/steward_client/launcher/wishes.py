@@ -221,11 +221,11 @@ def default_name(command: Iterable[str]) -> str:
 
 
 def duration_text(seconds: float) -> str:
-    """Format seconds in the largest units that fit: ``1 h 12 min``, ``2 min 5 s``, ``4.21 s``."""
+    """Format seconds in the largest units that fit: ``1 h 02 min``, ``2 min 05 s``, ``4.21 s``."""
     whole = round(seconds)
     if whole >= SECONDS["h"]:
         minutes = round(whole / SECONDS["m"])
-        return f"{minutes // 60} h {minutes % 60} min"
+        return f"{minutes // 60} h {minutes % 60:02} min"
     if whole >= SECONDS["m"]:
-        return f"{whole // 60} min {whole % 60} s"
+        return f"{whole // 60} min {whole % 60:02} s"
     return f"{seconds:.3g} s"
