@@ -34,7 +34,7 @@ Requirements = Annotated[
 
 
 def _no_seconds(value: object) -> None:
-    raise ValueError(f"is no budget, and {value!r} neither: give environment steps with 'budget', from 1,000 on")
+    raise ValueError(f"must be left out, not {value!r}: 'budget' gives the environment steps, 1,000 or more")
 
 
 class OnlineSettings(BaseModel):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from datetime import UTC, datetime
+from decimal import Decimal
 
 NOTHING = "–"
 SHARE = "share"
@@ -50,6 +51,11 @@ def number(value: float, digits: int = 3, *, signed: bool = False) -> str:
     places = max(digits - 1 - math.floor(math.log10(_round_significant(size, digits))), 0)
     text = f"{value:{'+' if signed else ''},.{places}f}"
     return text.rstrip("0").rstrip(".") if places else text
+
+
+def exact(value: float) -> str:
+    """A number with all of its digits, without exponent and separators, to be given back: “9.3591”, “1764460349.25”."""
+    return f"{Decimal(repr(float(value))):f}".removesuffix(".0")
 
 
 def _round_significant(value: float, digits: int = 3) -> float:

@@ -44,7 +44,7 @@ def written(file: Path, *, force: bool) -> Iterator[Path]:
     if file.exists() and not force:
         raise BackupError(f"{file} is there already; choose another name, or replace it with --force")
     if not file.absolute().parent.is_dir():
-        raise BackupError(f"{file}: there is no folder {file.parent}")
+        raise BackupError(f"{file}: folder {file.parent} does not exist")
     beside = partial(file)
     try:
         yield beside

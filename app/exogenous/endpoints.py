@@ -71,7 +71,7 @@ class ExogenousPoint(BaseModel):
     def _check_order(self) -> ExogenousPoint:
         low, high = self.bounds
         if not low <= self.mean <= high:
-            raise ValueError(f"low {low:g}, mean {self.mean:g} and high {high:g} must stand in this order")
+            raise ValueError(f"low {low:g}, mean {self.mean:g} and high {high:g} must be in ascending order")
         return self
 
 

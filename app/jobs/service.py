@@ -90,7 +90,7 @@ def create(
     most = current_quotas().jobs
     if most and repository.open_jobs(session, tenant) >= most:
         raise TooManyRequests(
-            f"{most} jobs of tenant {tenant} wait or run, and no more may; come again when one has ended",
+            f"tenant {tenant} has {most} queued and running jobs, the maximum; retry when one has ended",
             "jobs",
             retry_after=QUOTA_SECONDS,
         )
@@ -193,7 +193,7 @@ def cancel(database: Database, tenant: str, job_id: str) -> JobRead:
         job = require(session, tenant, job_id)
         session.refresh(job, with_for_update=True)
         if job.state in ("succeeded", "failed"):
-            raise Conflict(f"job {job_id} has {job.state} already; only one that waits or runs can be cancelled")
+            raise Conflict(f"job {job_id} has {job.state}; only queued or running jobs can be cancelled")
         if repository.change(session, job_id, [Job.state.in_(("queued", WAITING))], **cancelled_columns(now)):
             repository.add_event(session, tenant, job_id, _event("cancelled", job.progress), now)
             repository.settle(session, job_id, now)

@@ -82,7 +82,7 @@ def warmed(caller: Connection, name: str) -> None:
     wait_until(planned, 120, "a plan")
     first = seen[0]
     assert (first["source"], first["policy"], first["placements"][0]["task"]) == ("heuristic", "heft+easy", "a")
-    assert "HEFT answers without a plan: the search for plans is starting" in first["reason"]["text"]
+    assert "HEFT answers without a plan: the plan search is starting" in first["reason"]["text"]
 
 
 def checked(played: Played) -> None:

@@ -260,7 +260,9 @@ class Equivalence:
     def __str__(self) -> str:
         if not self.share:
             return "any difference counts"
-        return f"up to {number(self.margin, 2)}, {percent(self.share)} of the best heuristic's return, counts as none"
+        return (
+            f"up to {number(self.margin, 2)}, {percent(self.share)} of the best heuristic's return, is within tolerance"
+        )
 
 
 # Results of an evaluation so far: one record for each unit of work, and their serialisation.

@@ -99,7 +99,7 @@ class _Agent(NamedTuple):
 def _agent(session: Session, row: tables.Workload, version: int) -> _Agent:
     agent = AGENTS.find(session, row.id, version)
     if agent is None:
-        raise LookupError(f"agent {version} is not there any more")
+        raise LookupError(f"agent {version} was deleted")
     curve = tuple((int(steps), float(value)) for steps, value in agent.report.get("curve") or ())
     candidate = Candidate(f"agent {version}", (agent.artifact,), curve, Present(session, row, [agent]).outdated(agent))
     return _Agent(candidate, agent.model_version, agent.created_at)

@@ -2,6 +2,7 @@
 
 from operator import attrgetter
 
+from app.charts.text import exact
 from app.kinds.cluster import views
 from app.kinds.cluster.engine import ENGINE
 from app.kinds.cluster.example import EXAMPLE
@@ -22,7 +23,7 @@ def terms(spec: ClusterSpec) -> Terms:
 def describe(spec: ClusterSpec) -> Description:
     """Return a short text on a spec: nodes, duration of runs, and queues with their weights."""
     nodes = ", ".join(f"{one.count} × {one.gpus} GPUs {one.name}" for one in spec.nodes)
-    queues = ", ".join(f"{one.name} (weight {one.weight:g})" for one in spec.queues)
+    queues = ", ".join(f"{one.name} (weight {exact(one.weight)})" for one in spec.queues)
     return Description(nodes, "until it is ended", f"completion times of {queues}")
 
 

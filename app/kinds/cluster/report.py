@@ -100,7 +100,7 @@ class Progressed(Part, frozen=True, gc=False):
     def __post_init__(self) -> None:
         """Raise ValueError if both a loss and a metric are given."""
         if self.loss is not None and self.metric is not None:
-            raise ValueError("loss must be null beside a metric: what a job learns is told as one of them")
+            raise ValueError("loss must be null if metric is given: a job reports one of them")
 
 
 class Ended(Part, frozen=True, gc=False):

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal, Self, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
+from app.charts.text import exact
 from app.kinds.contract.inputs import InvalidInput, unknown_names
 from app.kinds.fields import EarlyMaxLength, NonNegative, Positive, Slug, Strict
 
@@ -64,7 +65,7 @@ class ResponseQuality(Strict):
         if self.full_until >= self.zero_at:
             raise ValueError(
                 "quality must not rise with delay: full_until must be less than zero_at: "
-                f"full_until {self.full_until:g}, zero_at {self.zero_at:g}"
+                f"full_until {exact(self.full_until)}, zero_at {exact(self.zero_at)}"
             )
         return self
 
@@ -152,9 +153,9 @@ class InferenceSpec(Strict):
             raise ValueError(f"queue_limit must be at most {most}: queue_limit {self.queue_limit:,}")
         longest = MOST_INTERVALS * self.control_seconds
         if self.episode_seconds > longest:
-            told = f"episode_seconds {self.episode_seconds:g}, control_seconds {self.control_seconds:g}"
+            told = f"episode_seconds {exact(self.episode_seconds)}, control_seconds {exact(self.control_seconds)}"
             raise ValueError(
-                f"episode_seconds must be at most {MOST_INTERVALS:,} × control_seconds, {longest:g}: {told}"
+                f"episode_seconds must be at most {MOST_INTERVALS:,} × control_seconds, {exact(longest)}: {told}"
             )
         return self
 

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from app.charts.text import exact
 from app.kinds.workflow.plans import Floats, Indices, QueuePlan, Remaining, SearchResult, decode, encode
 from app.kinds.workflow.queue import STARTING, UP
 from app.kinds.workflow.scheduling.situation import QueueSituation
@@ -76,7 +77,7 @@ class PlanSearch:
     def _answer(self, connection: Connection[Any, Any], left: Remaining) -> SearchResult:
         connection.send_bytes(encode(left))
         if not connection.poll(LIMIT_SECONDS):
-            raise TimeoutError(f"no answer within {LIMIT_SECONDS:g} s")
+            raise TimeoutError(f"no answer within {exact(LIMIT_SECONDS)} s")
         return SearchResult(**decode(connection.recv_bytes()))
 
     def _connected(self) -> Connection[Any, Any]:

@@ -12,6 +12,7 @@ import numpy as np
 from msgspec import Meta
 from numpy.typing import NDArray
 
+from app.charts.text import exact
 from app.kinds.contract.inputs import FieldIssue
 from app.kinds.fields import Finite, Moment, NonNegative, Part, Positive
 from app.kinds.workflow import plans
@@ -124,7 +125,7 @@ class Layout:
         if processors > largest:
             return FieldIssue("processors", f"must be at most {largest:,}, those of the largest node", processors)
         room = max(size for most, size in self._shapes if processors <= most) / GIGA
-        accepted = f"must be at most {room:g}, the memory of the largest node with {processors} processors"
+        accepted = f"must be at most {exact(room)}, the memory of the largest node with {processors} processors"
         return FieldIssue("memory_gb", accepted, memory / GIGA)
 
 

@@ -121,7 +121,7 @@ def test_ending_twice_changes_nothing_and_otherwise_is_refused(client: TestClien
     assert (first.status_code, again.status_code, other.status_code) == (200, 200, 409)
     assert first.json() == again.json()
     late = client.put(f"/runs/{run}/iterations/1", json=REPORT)
-    assert (late.status_code, late.json()["detail"].endswith("has failed; it takes no more reports")) == (409, True)
+    assert (late.status_code, late.json()["detail"].endswith("has failed; it accepts no more reports")) == (409, True)
     assert len(client.get(f"/workloads/{workload}/samples").json()["items"]) == 1
 
 

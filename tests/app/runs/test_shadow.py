@@ -109,7 +109,7 @@ def test_a_promotion_can_require_evidence(client: TestClient, agents: str, backe
 
     answer = promote()
     assert answer.status_code == 409
-    assert "needs 5 runs beside which it decided, has 0" in answer.json()["detail"]
+    assert "needs 5 runs as a shadow, has 0" in answer.json()["detail"]
     assert "nothing has scored agent 2 on logged runs" in answer.json()["detail"]
     for _ in range(5):
         tell(client, begin(client, agents, shadow=2), 0)

@@ -497,7 +497,7 @@ def test_advice_changes_nothing_and_says_what_it_would_have_saved(
             assert f"recommendations, applied, would have {word}" in told, told
             assert "against cpu 100 % (largest): cost the same" in told, told
         else:
-            assert "what recommendations would have saved is not known: no model is fitted" in told
+            assert "savings of the recommendations are unknown: no model is fitted" in told
         assert "recommendations: 5" in told
     assert main(["--url", url, "--advise", "--learn", "--", *command]) == 2
     assert "--advise changes nothing, --learn measures by changes" in capfd.readouterr().err

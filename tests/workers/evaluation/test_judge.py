@@ -65,7 +65,7 @@ def test_episodes_that_vary_together_count_once() -> None:
     clusters = np.repeat(np.arange(8), 50)
     own = np.array([-0.6, 0.2, 1.2, 0.1, 0.9, -0.3, 0.8, 0.5])[clusters]
     late = (own > 0.4).astype(np.float64)[:, None]
-    counted = OutcomeValues((Outcome("runs late", "share"),), late, dict.fromkeys(RULES, late), late)
+    counted = OutcomeValues((Outcome("missed deadlines", "share"),), late, dict.fromkeys(RULES, late), late)
     shared = Judgement(RULES["good"] + own, RULES, "good", RULES["good"] + 0.5 * own, 0.0, counted, clusters)
     apart = Judgement(shared.returns, RULES, "good", shared.champion, 0.0, counted)
     assert apart.promoted
@@ -137,11 +137,11 @@ def test_differences_are_paired_and_signed() -> None:
 def test_what_users_count_is_told_before_returns() -> None:
     """Of the agent and of what it is held against: the best rule where it loses to that, else what answers."""
     late = {name: np.stack([np.full(400, share), np.full(400, hours)], axis=1) for name, share, hours in LATE}
-    counted = OutcomeValues((Outcome("runs late", "share"), Outcome("GPU-hours")), late.pop("agent"), late)
+    counted = OutcomeValues((Outcome("missed deadlines", "share"), Outcome("GPU-hours")), late.pop("agent"), late)
     better = Judgement(earns(1.0), RULES, "poor", outcome_values=counted)
     assert "better than poor, the policy in use at that time: runs late 4.2 % against 50.0 %, " in better.reason
     assert "GPU-hours 3.1 against 1,900, return -" in better.reason
-    assert [row["name"] for row in better.report()["outcomes"]] == ["runs late", "GPU-hours"]
+    assert [row["name"] for row in better.report()["outcomes"]] == ["missed deadlines", "GPU-hours"]
     assert better.report()["outcomes"][0]["unit"] == "share"
     policies = better.report()["outcomes"][0]["policies"]
     assert {name: found["mean"] for name, found in policies.items()} == pytest.approx(

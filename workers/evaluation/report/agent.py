@@ -47,7 +47,7 @@ class RenderedReport(NamedTuple):
             element("h1", top),
             element("p", tables.under(report)),
             section("Verdict", tables.verdict(report)),
-            section("What users count", tables.agent_tables_outcomes(report)),
+            section("Outcomes", tables.agent_tables_outcomes(report)),
             section(COMPARISON, tables.score_rows(report), tables.gains(report), self.plots.get(COMPARISON, NONE)),
             section("Terms of the return", tables.terms(report)),
             section("Who competed", tables.contenders(report)),

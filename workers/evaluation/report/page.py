@@ -73,7 +73,7 @@ Observations with conflicting labels are states that the agent sees as one thoug
 lost” is what any choice of one action for each of them must cost."""
 
 OFF_POLICY = """\
-On runs that really happened, replay puts an agent into each logged run, with that run's own residuals on the domain
+For off-policy evaluation, replay puts an agent into each logged run, with that run's own residuals on the domain
 model's predictions; the doubly robust estimate corrects the model by importance sampling (Thomas and Brunskill, 2016),
 and rests on as many runs as “effective runs” says (Kish, 1965)."""
 
@@ -115,7 +115,7 @@ def page(report: Json) -> str:
         section("Terms of the reward", *_terms(report, palette)),
         section("What the agents do", *_heat_maps(candidates)),
         *sections(report.get("pictures"), FIXED, figures(report.get("pictures"))),
-        section("On runs that really happened", *_off_policy(report.get("off_policy"))),
+        section("Off-policy evaluation", *_off_policy(report.get("off_policy"))),
         section("Aliasing of the observations", *_aliasing(candidates)),
         section("The tuner of static settings", *_tuner(report.get("tuner"))),
         section("Settings", tables.settings(report), *_held_out(report.get("held_out"))),

@@ -140,7 +140,10 @@ def gaps(candidates: Sequence[Json]) -> Markup:
                     percent(level.get("gap_to_optimum")),
                 ]
             )
-    return table(["agent, level", "gap of the return", "gap of the advantage", "left to the exact optimum"], rows)
+    return table(
+        ["agent, level", "generalisation gap (return)", "generalisation gap (advantage)", "gap to the exact optimum"],
+        rows,
+    )
 
 
 def aliasing(candidates: Sequence[Json]) -> Markup:
@@ -201,7 +204,7 @@ def off_policy(found: Json) -> Markup:
                 percent(scored["agreement"]),
             ]
         )
-    head = ["agent", "runs", "return that was had", "return in replay", "over what was had", "doubly robust"]
+    head = ["agent", "runs", "logged return", "return in replay", "over the logged return", "doubly robust"]
     return table([*head, "effective runs", "decides alike"], rows)
 
 
@@ -307,7 +310,7 @@ def gains(report: Json) -> Markup:
     gained |= {_incumbent(report): report["gain"]} if report.get("gain") else {}
     rows = [[f"over {who}", interval(gain, signed=True)] for who, gain in gained.items()]
     if report.get("gap_to_optimum") is not None:
-        rows.append(["left to the exact optimum", percent(report["gap_to_optimum"])])
+        rows.append(["gap to the exact optimum", percent(report["gap_to_optimum"])])
     elif report.get("optimum_reason"):
         rows.append(["the exact optimum", str(report["optimum_reason"])])
     return table(["difference", "mean, paired"], rows) if rows else Markup("")
@@ -336,7 +339,7 @@ def contenders(report: Json) -> Markup:
 
 
 def _trial(trial: Json) -> list[str]:
-    ended = trial["ended"] or ("chosen" if trial["chosen"] else "went to its end")
+    ended = trial["ended"] or ("chosen" if trial["chosen"] else "completed")
     seed = NOTHING if trial["seed"] is None else str(trial["seed"])
     return [trial["algorithm"], seed, percent(trial["share"]), count(trial["steps"]), number(trial["score"]), ended]
 

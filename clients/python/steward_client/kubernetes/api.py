@@ -142,7 +142,7 @@ class KubernetesApi:
         try:
             found: Object = answer.json()
         except ValueError as error:
-            raise KubernetesError(answer.status_code, f"{method} {path}: the answer is no JSON") from error
+            raise KubernetesError(answer.status_code, f"{method} {path}: the answer is not valid JSON") from error
         return found
 
     def close(self) -> None:

@@ -193,7 +193,7 @@ class Watched:
         except ActuatorError as error:
             if str(error) not in self._refusals:
                 self._refusals.add(str(error))
-                self._say(f"{error}; what is set stays")
+                self._say(f"{error}; the present limits stay")
             return False
         return True
 

@@ -181,7 +181,7 @@ def targets(texts: Iterable[str]) -> tuple[tuple[str, float], ...]:
     """Parse texts METRIC=VALUE into metrics and targets, in the metrics' units.
 
     Raises:
-        Misuse: a text is malformed, or its value is no number above 0.
+        Misuse: a text is malformed, or its value is not a number above 0.
     """
     found = []
     for name, value in pairs("--target", texts):
@@ -218,6 +218,11 @@ def default_name(command: Iterable[str]) -> str:
     chosen = Path((scripts or modules or parts)[0]).name
     slug = re.sub(r"[^a-z0-9._-]+", "-", chosen.removesuffix(Path(chosen).suffix).lower()).strip("-._")
     return slug[:63] or "command"
+
+
+def percent(share: float, places: int = 0) -> str:
+    """Format a share of 1 in per cent: ``47 %``."""
+    return f"{100 * share:.{places}f} %"
 
 
 def duration_text(seconds: float) -> str:

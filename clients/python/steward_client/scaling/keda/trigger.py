@@ -72,5 +72,5 @@ def _size(metadata: Mapping[str, str], name: str, default: float) -> float:
     except ValueError:
         size = math.nan
     if not (0 < size < math.inf or size == default):
-        raise SubjectError(f"scalerMetadata.{name}: {text!r} is no number above 0")
+        raise SubjectError(f"scalerMetadata.{name}: {text!r} is not a number above 0")
     return size
