@@ -74,7 +74,7 @@ class RunRead(BaseModel):
         description="While it runs: `on_track`, `at_risk` of missing a target, or `stale` (no report for too long). "
         "Once ended: `met` or `missed` its targets, `failed`, `cancelled`, or `completed` without a target to judge by."
     )
-    outcome_reason: str | None = Field(description="Why, in words; null if nothing was said.")
+    outcome_reason: str | None = Field(description="Reason of the outcome; null: none.")
     spec_version: int = Field(description="Version of the workload's spec when the run started.")
     agent: int | None = Field(description="Version of the agent when the run started.")
     shadow: int | None = Field(default=None, description="Version of the agent consulted as a shadow.")
@@ -108,7 +108,7 @@ class RunPatch(BaseModel):
     reason: str | None = Field(
         default=None,
         max_length=LONGEST_REASON,
-        description="Why it ends, for example an exception or an exit status; kept with the outcome.",
+        description="Reason of the end, such as an exception or an exit status.",
         examples=["exit status 1"],
     )
 

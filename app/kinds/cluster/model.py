@@ -214,7 +214,7 @@ class LeftPrediction(BaseModel):
     level: float = Field(description="Current level of the job, without noise.")
     gain: Interval = Field(description="Improvement from now to the end.")
     measured: bool = Field(
-        description="Whether enough jobs of the application have ended to tell how far such predictions are off; if "
+        description="Whether enough jobs of the application have ended to know the error of such predictions; if "
         "not, the interval is as wide as other applications need, and `convergence` limits no job."
     )
 

@@ -33,12 +33,12 @@ class Drop(BaseModel):
 
 
 class ShadowStarts(BaseModel):
-    """What another agent would have started; recorded, without effect."""
+    """The shadow's starts: recorded, not applied."""
 
     agent: int = Field(description="Version of the shadow.")
     start: list[BatchStart]
     agrees: bool = Field(description="Whether its decision would have been the same.")
-    gain: float | None = Field(description="Always null: the value of other starts is unknown.")
+    gain: float | None = Field(description="Always null: gains are not estimated for this kind.")
     problem: str | None = Field(description="What failed, if anything.")
 
 
@@ -54,7 +54,7 @@ class InferenceDecision(DecisionBase):
     turn_off: list[str] = Field(default=[], description="Servers to stop now: idle ones, or such as are starting.")
     wake_at: float | None = Field(description="Latest time for the next report; null: at the next event.")
     waiting: dict[str, int] = Field(description="Waiting requests by user, after this decision.")
-    quality: dict[str, float] = Field(description="Recent mean response quality by user; 1 before the first answer.")
+    quality: dict[str, float] = Field(description="Recent mean response quality by user; 1 before the first response.")
     expected: dict[str, dict[str, list[float]]] | None = Field(
         default=None,
         description="Expected seconds per batch, by server class, variant and size, for clients that decide by "
@@ -64,11 +64,11 @@ class InferenceDecision(DecisionBase):
 
 
 class InferenceStart(RunStart):
-    """Request to start a live run of a workload of kind ``inference``."""
+    """Parameters of a new run of kind ``inference``."""
 
     carried: bool = Field(
         default=False,
-        description="Whether the client decides by itself with the policy it has loaded and reports what it started; "
+        description="Whether the client decides with a downloaded policy and reports what it started; "
         "the run's decisions then start nothing.",
     )
 

@@ -42,8 +42,8 @@ class ServerClass(Strict):
     minimum: Count = 1
     maximum: Annotated[int, Field(ge=1, le=MOST_SERVERS)]
     cores: Positive = Field(default=1.0, description="cores or GPUs of one server")
-    price_per_hour: NonNegative = Field(default=0.0, description="price of one server while it is on or starting")
-    startup_seconds: NonNegative = Field(default=0.0, description="time from ordering a server to its first batch")
+    price_per_hour: NonNegative = Field(default=0.0, description="price of one server while on or starting")
+    startup_seconds: NonNegative = Field(default=0.0, description="time from requesting a server to its first batch")
     switch_seconds: NonNegative = Field(default=0.0, description="time to load another variant before a batch")
 
     @model_validator(mode="after")
@@ -130,7 +130,8 @@ class InferenceSpec(Strict):
         AfterValidator(_ascending),
     ] = (1, 2, 4, 8)
     queue_limit: Annotated[
-        int, Field(ge=1, le=LARGEST_QUEUE, description="maximum waiting requests per user; one more drops the oldest")
+        int,
+        Field(ge=1, le=LARGEST_QUEUE, description="maximum waiting requests per user; a further one drops the oldest"),
     ] = 100
     control_seconds: Annotated[
         float, Field(ge=SHORTEST_CONTROL, le=DAY, description="time between decisions on how many servers are on")

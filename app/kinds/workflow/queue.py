@@ -456,14 +456,14 @@ AtMost = Meta(max_length=MOST_TASKS)
 
 
 class Parent(Part, frozen=True):
-    """A task that must end first."""
+    """A task that must end before its child starts."""
 
     task: Id
     bytes: Annotated[NonNegative, Meta(description="size of the output that is read")] = 0.0
 
 
 class QueuedTask(Part, frozen=True):
-    """A waiting task, or one that waits again because its node failed."""
+    """A pending task, also after its node failed."""
 
     id: Id
     processors: Annotated[
@@ -501,7 +501,7 @@ class NodeReport(Part, frozen=True):
 
     name: Id
     state: NodeState
-    since: Annotated[Moment | None, Meta(description="when it was ordered or rented; null: now")] = None
+    since: Annotated[Moment | None, Meta(description="when it was requested or rented; null: now")] = None
 
 
 class QueueReport(Part, frozen=True):
