@@ -161,7 +161,7 @@ class KeyGuard:
             await self._keys.look_again()
             entry = self._keys.get(given.id)
         if not secrets.matches(given.secret, entry and entry.digest) or entry is None:
-            _refuse(scope, "no such key, or it was revoked", known=True)
+            _refuse(scope, "unknown or revoked key", known=True)
         if entry.has_expired:
             _refuse(scope, f"the key has expired at {entry.expires_at}", known=True)
         return entry

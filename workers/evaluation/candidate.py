@@ -17,7 +17,7 @@ from workers.evaluation.statistics import CLASSES, MARGIN, Level
 OPTIMUM, PLAN, RANDOM, TUNER = "optimum", "plan", "random", "tuner"
 FEWEST_SEEDS = 5
 REFERENCES = {
-    OPTIMUM: "the best that can be had",
+    OPTIMUM: "the exact optimum",
     TUNER: "static settings, tuned as a black box",
     RANDOM: "any legal action",
 }

@@ -212,7 +212,7 @@ def verdict(terms: PromotionTerms, report: dict[str, Any], rivals: Mapping[str, 
     if not report["promoted"]:
         return False, reason
     if not terms.request.promote:
-        return False, f"good enough, but not promoted, as was asked for: {reason}"
+        return False, f"good enough, but not promoted, as requested: {reason}"
     if terms.request.require:
         return False, f"good enough, and waits for {' and '.join(terms.request.require)}: {reason}"
     changed = [version for role, version in rivals.items() if version != terms.rivals.get(role)]

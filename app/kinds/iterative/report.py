@@ -22,7 +22,7 @@ class DecisionReason(Reason):
 
     code: str = Field(examples=["deadline_at_risk"])
     text: str = Field(
-        examples=["projected 1,912 s against a target of 1,800 s (12 % sure); 6 gpus bring it to 1,764 s (81 % sure)"],
+        examples=["6 gpus: finish at 1,764 s (81 %), remaining cost $12.00; 4 gpus: 1,912 s (12 %); target 1,800 s"],
     )
 
 

@@ -61,7 +61,9 @@ class Trigger(NamedTuple):
             SubjectError: there are decisions, but none on this resource.
         """
         if decided and self.resource not in decided:
-            raise SubjectError(f"scalerMetadata.resource: {self.resource!r} is none of {', '.join(sorted(decided))}")
+            raise SubjectError(
+                f"scalerMetadata.resource: must be one of {', '.join(sorted(decided))}, not {self.resource!r}"
+            )
         return decided.get(self.resource, 0.0)
 
 
