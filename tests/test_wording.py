@@ -80,7 +80,7 @@ def test_a_label_in_lower_case_is_a_key_of_a_program_and_a_phrase_ends_at_words(
     keys = '{"made": 1, "told": 2, "class": 3, "given back": 4}'
     assert retired(list(python_texts("app/a.py", keys))) == [(1, "given back")]
     assert _pattern("not JSON").search("not JSONL") is None
-    assert _pattern("{} sure)").search("(12 % sure)") and _pattern("{} sure)").search("({} sure)")
+    assert all(_pattern("{} sure)").search(text) for text in ("(12 % sure)", "({} sure)"))
 
 
 def test_what_replaces_words_is_not_itself_retired_and_each_is_said_once() -> None:

@@ -54,7 +54,10 @@ def number(value: float, digits: int = 3, *, signed: bool = False) -> str:
 
 
 def exact(value: float) -> str:
-    """A number with all of its digits, without exponent and separators, to be given back: “9.3591”, “1764460349.25”."""
+    """A number with all of its digits and no separators, to be given back: “9.3591”, “1764460349.25”. Only sizes below
+    0.000001 and from 10¹⁶ on have an exponent: “1e+100”."""
+    if value and not SMALLEST <= abs(value) < 1e16:
+        return f"{value:g}"
     return f"{Decimal(repr(float(value))):f}".removesuffix(".0")
 
 

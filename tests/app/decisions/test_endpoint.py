@@ -60,7 +60,7 @@ def test_totals_and_targets_can_be_given(client: TestClient, backend: Database, 
     assert "; target 1,800 s" in spent
     assert "; target 3,000 s" in more
     sure = client.get(f"{path}&probability=iteration_seconds:0.8").json()["reason"]["text"]
-    assert ("80 % asked for" in sure, "asked for" in more) == (True, False)
+    assert ("at 80 %" in sure, "at 80 %" in more) == (True, False)
 
 
 def test_nothing_reported_is_answered_by_the_first_allocation(client: TestClient, workload: str) -> None:

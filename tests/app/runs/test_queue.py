@@ -141,7 +141,7 @@ RUNNING = {"id": "a", "node": "pool-0", "start": 0.0}
     ("report", "status", "pointer", "word"),
     [
         ({"now": 9.0, "finished": [{"id": "b", "end": 8.0}]}, 409, "/finished/0/id", "never started"),
-        ({"now": 9.0, "finished": [{"id": "z", "end": 8.0}]}, 409, "/finished/0/id", "neither waits nor runs"),
+        ({"now": 9.0, "finished": [{"id": "z", "end": 8.0}]}, 409, "/finished/0/id", "is neither pending nor running"),
         ({"now": 9.0, "running": [{"id": "b", "node": "x-0", "start": 5.0}]}, 422, "/running/0/node", "pool-0"),
         ({"now": 9.0, "running": [{"id": "a", "node": "pool-1"}]}, 422, "/running/0/node", "unknown node"),
         ({"now": 9.0, "running": [{"id": "b", "node": "pool-0"}]}, 422, "/running/0/start", "needed"),
@@ -168,7 +168,7 @@ RUNNING = {"id": "a", "node": "pool-0", "start": 0.0}
         ({"now": 1.0}, 409, "/now", "backwards"),
         ({"now": -1.0}, 422, "/now", "greater"),
         ({"now": 9.0, "finished": [{"id": "a", "end": 1.0}]}, 422, "/finished/0/end", "negative"),
-        ({"now": 9.0, "finished": [{"id": "a", "end": 10.0}]}, 422, "/finished/0/end", "at most now"),
+        ({"now": 9.0, "finished": [{"id": "a", "end": 10.0}]}, 422, "/finished/0/end", "(the time of the report)"),
         ({"now": 9.0, "withdrawn": ["z"]}, 409, "/withdrawn/0", "neither"),
         ({"now": 9.0, "withdrawn": ["b"]}, 409, "/withdrawn", "withdraw it too"),
         ({"now": 9.0, "nodes": [{"name": "x-0", "state": "up"}]}, 422, "/nodes/0/name", "unknown node"),

@@ -488,7 +488,7 @@ def test_a_command_that_goes_on_while_it_is_learned_from_is_governed_from_there(
     assert main([*said, "--profile-iterations", "6", "--", sys.executable, script(folder, WAITS)]) == 0
     told = capfd.readouterr()
     begun = told.out.count("epoch")
-    for part in ("the command goes on with cpu 100 %", "controlling from iteration", f"done after {begun} iterations"):
+    for part in ("the command keeps cpu 100 %", "controlling from iteration", f"done after {begun} iterations"):
         assert part in told.err, told.err
     assert told.err.count("iterations: by lines") == 1  # one process
     (one,) = runs(client)

@@ -97,7 +97,7 @@ def test_a_whole_report_is_as_the_differences() -> None:
     ("report", "error", "pointer", "message"),
     [
         ({"at": 50}, Contradiction, "/at", "at least 60"),
-        ({"at": 70, "ended": [{"job": "x"}]}, Contradiction, "/ended/0/job", "a job that is there"),
+        ({"at": 70, "ended": [{"job": "x"}]}, Contradiction, "/ended/0/job", "a job of the run"),
         ({"at": 70, "submitted": [{"job": "j0", "gpus": 1}]}, Contradiction, "/submitted/0/job", "a new name"),
         (
             {"at": 70, "whole": True, "submitted": [{"job": "k", "gpus": 1}] * 2},
@@ -119,7 +119,7 @@ def test_a_whole_report_is_as_the_differences() -> None:
             {"at": 70, "progressed": [{"job": "x", "iteration": 1}]},
             Contradiction,
             "/progressed/0/job",
-            "a job that is there",
+            "a job of the run",
         ),
         (measured(gpus=64), InvalidInput, "/progressed/0/gpus", "1 to 14, the GPUs of all nodes"),
         (measured(gpus=8, nodes=1), InvalidInput, "/progressed/0/nodes", "2 to 4"),
