@@ -16,6 +16,7 @@ SHARE = "share"
 """Unit of shares of 1, which are written in per cent."""
 MONEY = "money"
 """Unit of costs, which are written in the configured currency."""
+NO_CURRENCY = "cost units"
 ROUNDING = 1e-12
 """Absolute differences below this count as rounding errors."""
 SMALLEST = 1e-6
@@ -28,11 +29,11 @@ _currency = ["$"]
 
 def use_currency(name: str) -> None:
     """Set the currency of costs in this process: a sign such as “€”, a code such as “EUR”, or empty: “cost units”."""
-    _currency[0] = name
+    _currency[0] = name or NO_CURRENCY
 
 
 def currency() -> str:
-    """The currency of all prices in this process: a sign, a code, or empty."""
+    """The currency of all prices in this process: a sign, a code, or “cost units”."""
     return _currency[0]
 
 
@@ -102,7 +103,7 @@ def amount(value: float, unit: str) -> str:
         return percent(value)
     if unit == "s":
         return seconds(value)
-    unit = (currency() or "cost units") if unit == MONEY else unit
+    unit = currency() if unit == MONEY else unit
     sign = bool(unit) and not any(letter.isalnum() or letter == "%" for letter in unit.split("/")[0])
     if sign or (len(unit) == CODE_LENGTH and unit.isupper()):
         size = abs(value)

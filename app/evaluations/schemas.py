@@ -127,5 +127,5 @@ class EvaluationReport(EvaluationRead):
 
     report: dict[str, Any] = Field(
         description="By level: returns beside every baseline with 95 % intervals, interquartile means, probability of "
-        "improvement, and train-to-test gap; reward terms, performance profiles and aliasing."
+        "improvement, and generalisation gap; reward terms, performance profiles and aliasing."
     )

@@ -44,7 +44,7 @@ class WorkloadRead(BaseModel):
         "predicted, until it has one of its own.",
     )
     currency: str = Field(
-        default_factory=text.currency, description="Currency of all prices: a sign or a code; empty: none is set."
+        default_factory=text.currency, description="Currency of all prices: a sign, a code, or `cost units`."
     )
     created_at: datetime
 

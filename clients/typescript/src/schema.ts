@@ -1706,7 +1706,7 @@ export interface components {
             code: string;
             /**
              * Text
-             * @example projected 1,912 s against a target of 1,800 s (12 % sure); 6 gpus bring it to 1,764 s (81 % sure)
+             * @example 6 gpus: finish at 1,764 s (81 %), remaining cost $12.00; 4 gpus: 1,912 s (12 %); target 1,800 s
              */
             text: string;
         };
@@ -1983,7 +1983,7 @@ export interface components {
             created_at: string;
             /**
              * Report
-             * @description By level: returns beside every baseline with 95 % intervals, interquartile means, probability of improvement, and train-to-test gap; reward terms, performance profiles and aliasing.
+             * @description By level: returns beside every baseline with 95 % intervals, interquartile means, probability of improvement, and generalisation gap; reward terms, performance profiles and aliasing.
              */
             report: {
                 [key: string]: unknown;
@@ -5413,7 +5413,7 @@ export interface components {
             similar_workloads?: string[];
             /**
              * Currency
-             * @description Currency of all prices: a sign or a code; empty: none is set.
+             * @description Currency of all prices: a sign, a code, or `cost units`.
              */
             currency?: string;
             /**
@@ -5478,7 +5478,7 @@ export interface components {
             similar_workloads?: string[];
             /**
              * Currency
-             * @description Currency of all prices: a sign or a code; empty: none is set.
+             * @description Currency of all prices: a sign, a code, or `cost units`.
              */
             currency?: string;
             /**

@@ -71,13 +71,31 @@ def test_short_times_have_short_units(value: float, told: str) -> None:
     [
         ("$", ("$4.15", "$0.0372", "$1,912", "-$3.00", "$0")),
         ("EUR", ("4.15 EUR", "0.0372 EUR", "1,912 EUR", "-3.00 EUR", "0 EUR")),
+        ("", ("4.15 cost units", "0.0372 cost units", "1,912 cost units", "-3 cost units", "0 cost units")),
     ],
 )
 @pytest.mark.usefixtures("dollars")
 def test_costs_carry_the_currency(currency: str, told: tuple[str, ...]) -> None:
     text.use_currency(currency)
     assert tuple(map(text.money, (4.154, 0.0372, 1912.3, -3.0, 0.0))) == told
-    assert text.amount(4.154, currency) == told[0]
+    assert text.amount(4.154, text.currency()) == told[0]
+
+
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [
+        (9.3591, "9.3591"),
+        (1764460349.1234567, "1764460349.1234567"),
+        (1_000_000, "1000000"),
+        (-0.5, "-0.5"),
+        (1e-6, "0.000001"),
+        (0, "0"),
+        (1e100, "1e+100"),
+    ],
+)
+def test_a_number_to_be_given_back_has_all_its_digits(value: float, told: str) -> None:
+    assert text.exact(value) == told
+    assert float(told) == value
 
 
 @pytest.mark.parametrize(

@@ -65,7 +65,7 @@ et al., 2021, Deep reinforcement learning at the edge of the statistical precipi
 choices and 1 for the best heuristic."""
 
 GAP = """\
-The train-to-test gap is what an agent earns on seeds that no test uses, less what it earns at a level. “Guarded” is the
+The generalisation gap is what an agent earns on seeds that no test uses, less what it earns at a level. “Guarded” is the
 share of decisions that the guard answered with a heuristic instead of the agent."""
 
 ALIASING = """\
@@ -109,7 +109,7 @@ def page(report: Json) -> str:
             "Beside every baseline",
             *(_level(level, report.get("outcomes") or [], palette) for level in report["levels"]),
         ),
-        section("Train-to-test gap", tables.gaps(candidates)),
+        section("Generalisation gap", tables.gaps(candidates)),
         section("Learning curves", _figure(charts.curves(candidates, palette), "Return of the training's episodes")),
         section("Performance profiles", *_profiles(report, palette)),
         section("Terms of the reward", *_terms(report, palette)),

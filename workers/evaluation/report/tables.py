@@ -140,10 +140,7 @@ def gaps(candidates: Sequence[Json]) -> Markup:
                     percent(level.get("gap_to_optimum")),
                 ]
             )
-    return table(
-        ["agent, level", "generalisation gap (return)", "generalisation gap (advantage)", "gap to the exact optimum"],
-        rows,
-    )
+    return table(["agent, level", "gap in return", "gap in advantage", "gap to the exact optimum"], rows)
 
 
 def aliasing(candidates: Sequence[Json]) -> Markup:

@@ -152,10 +152,8 @@ def digits(value: float) -> str:
 
 
 def _money(value: float, currency: str) -> str:
-    """An amount with its currency: a sign before it, a code or, without a currency, “cost units” after it."""
-    if not currency:
-        return f"{digits(value)} cost units"
-    return f"{digits(value)} {currency}" if currency.isalnum() else f"{currency}{digits(value)}"
+    """An amount with its currency: a sign before it, a code or “cost units” after it."""
+    return f"{digits(value)} {currency}" if currency[:1].isalpha() else f"{currency}{digits(value)}"
 
 
 def _decisions_line(rows: Sequence[Row], *, advise: bool) -> str:

@@ -66,7 +66,7 @@ def test_the_summary_says_class_and_why_it_stopped(two: Seen) -> None:
 
 def test_every_part_is_there(two: Seen) -> None:
     parts = [
-        *("Summary", "Levels", "Beside every baseline", "Train-to-test gap", "Learning curves"),
+        *("Summary", "Levels", "Beside every baseline", "Generalisation gap", "Learning curves"),
         *("Performance profiles", "Terms of the reward", "What the agents do", "Aliasing of the observations"),
         *("The tuner of static settings", "Settings", "How to read this"),
     ]
