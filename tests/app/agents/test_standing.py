@@ -112,7 +112,7 @@ def test_an_agent_is_outdated_while_the_workload_is_not_what_it_was_trained_for(
     assert client.patch(other, json={"targets": {"iteration_seconds": 1.5 * target}}).status_code == 200
     assert standings(client, NAMES[1]) == ["current"] * 2
     assert client.patch(other, json={"targets": {"iteration_seconds": None}}).status_code == 200
-    assert "which is gone" in client.get(f"{other}/agents/2").json()["standing_reason"]
+    assert "which was removed" in client.get(f"{other}/agents/2").json()["standing_reason"]
 
 
 @on_both

@@ -466,11 +466,11 @@ def test_savings_are_said_in_one_direction_with_their_interval_and_without_round
         "best_fixed": of(-1e-17, -1e-17, 1e-17) | {"meets_targets": None},
         "advised": of(-2.0, -3.0, -1.0),
     }
-    met = "; targets met by 25% of models"
+    met = "; targets met by 25 % of models"
     assert savings_lines(one, {"cpu": "%"}, "$") == [
-        f"{OVER} against cpu 100 % (largest): cost $3.00 more (30%), 90% of models: -$1.00 to $4.00{met}",
+        f"{OVER} against cpu 100 % (largest): cost $3.00 more (30 %), 90 % of models: -$1.00 to $4.00{met}",
         "against cpu 100 % (best fixed, known only afterwards): cost the same",
-        f"recommendations, applied, would have saved $2.00, 90% of models: $1.00 to $3.00{met}",
+        f"recommendations, applied, would have saved $2.00, 90 % of models: $1.00 to $3.00{met}",
     ]
     free = {**one, "cost": 0.0, "largest": of(0.0, 0.0, -0.0, 0.0), "advised": None}
     assert savings_lines(free, {}, "EUR")[0] == f"{OVER} against cpu 100 (largest): cost the same{met}"

@@ -118,7 +118,7 @@ def test_one_of_which_nothing_is_left_is_started_again_or_has_failed(
 
 
 @pytest.mark.parametrize(
-    ("error", "told"), [(FAILED, f"no agent: {FAILED}"), (Interrupted(2), "the training is left; the next --learn")]
+    ("error", "told"), [(FAILED, f"no agent: {FAILED}"), (Interrupted(2), "training interrupted; the next --learn")]
 )
 def test_what_becomes_of_the_training_does_not_touch_the_commands_status(
     error: BaseException, told: str, monkeypatch: pytest.MonkeyPatch

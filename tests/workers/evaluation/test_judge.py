@@ -93,7 +93,7 @@ def test_a_verdict_says_which_gain_it_could_have_seen() -> None:
         )
         seen = first.report()["detectable"]
         assert seen == pytest.approx(first.equivalence.margin + 2.81 * 0.5 / 20, rel=0.1)
-        assert f"a gain of {seen:.5f} would be found in 80 % of such judgings" in first.reason
+        assert f"a gain of {seen:.5f} would be detected in 80 % of evaluations" in first.reason
         found = [
             Judgement(
                 RULES["good"] + np.random.default_rng(seed).normal(seen, 0.5, 400), RULES, equivalence_margin=margin

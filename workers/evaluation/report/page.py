@@ -65,7 +65,7 @@ et al., 2021, Deep reinforcement learning at the edge of the statistical precipi
 choices and 1 for the best heuristic."""
 
 GAP = """\
-The generalisation gap is what an agent earns on seeds that no test uses, less what it earns at a level. “Guarded” is the
+The generalisation gap is the return on seeds that no test uses, less the return at a level. “Guarded” is the
 share of decisions that the guard answered with a heuristic instead of the agent."""
 
 ALIASING = """\
