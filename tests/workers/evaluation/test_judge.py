@@ -139,7 +139,7 @@ def test_what_users_count_is_told_before_returns() -> None:
     late = {name: np.stack([np.full(400, share), np.full(400, hours)], axis=1) for name, share, hours in LATE}
     counted = OutcomeValues((Outcome("missed deadlines", "share"), Outcome("GPU-hours")), late.pop("agent"), late)
     better = Judgement(earns(1.0), RULES, "poor", outcome_values=counted)
-    assert "better than poor, the policy in use at that time: runs late 4.2 % against 50.0 %, " in better.reason
+    assert "better than poor, the policy in use at that time: missed deadlines 4.2 % against 50.0 %, " in better.reason
     assert "GPU-hours 3.1 against 1,900, return -" in better.reason
     assert [row["name"] for row in better.report()["outcomes"]] == ["missed deadlines", "GPU-hours"]
     assert better.report()["outcomes"][0]["unit"] == "share"
@@ -148,7 +148,7 @@ def test_what_users_count_is_told_before_returns() -> None:
         {"agent": 0.042, "good": 0.06, "poor": 0.5}
     )
     worse = Judgement(earns(-1.0), RULES, "poor", outcome_values=counted)
-    assert "best heuristic, good, with 95 % confidence: runs late 4.2 % against 6.0 %" in worse.reason
+    assert "best heuristic, good, with 95 % confidence: missed deadlines 4.2 % against 6.0 %" in worse.reason
 
 
 def test_what_is_level_with_the_best_rule_still_replaces_a_worse_one_that_answers() -> None:

@@ -194,7 +194,11 @@ class Governed:
 
     def _after(self, iteration: Iteration) -> None:
         before, row = self._decided if self.wishes.advise else self._set(), self._row(iteration)
-        when = "after the first iteration" if row is None else f"after iteration {row.index} ({row.seconds:.3g} s)"
+        when = (
+            "after the first iteration"
+            if row is None
+            else f"after iteration {row.index} ({duration_text(row.seconds)})"
+        )
         decided = False  # for the iteration that begins now
         if self._by_itself(iteration):
             with suppress(StewardError, Unreachable):  # away just now: the last decision holds

@@ -199,7 +199,7 @@ def chart(title: str, values: Sequence[float], width: int = WIDTH, *, plain: boo
     columns = list(_columns(values, min(width, len(values))))
     most = max(columns) or 1.0
     heights = [value / most * HEIGHT for value in columns]
-    found = [f"{title}: {min(values):.3g} to {max(values):.3g}"]
+    found = [f"{title}: {digits(min(values))} to {digits(max(values))}"]
     for level in reversed(range(HEIGHT)):
         cells = (min(max(height - level, 0.0), 1.0) for height in heights)
         found.append("  " + "".join(_cell(cell, plain=plain) for cell in cells).rstrip())

@@ -347,7 +347,7 @@ class Learning:
         seconds = sum(row.seconds for row in whole.rows) / len(whole.rows)
         texts = ", ".join(f"{one.name} {whole.allocation[one.name]:g} {one.unit}".strip() for one in self._resources)
         if known < wanted or self.spec is None:
-            self._tell(f"profile: {self._iterations} iterations ({wanted} wanted); {texts}: {seconds:.3g} s")
+            self._tell(f"profile: {self._iterations} iterations ({wanted} wanted); {texts}: {duration_text(seconds)}")
         self._register(self._wishes.iterations or watched.clock.total)
         if self._enough() or self._iterations < wanted:
             return self.spec is None or self._iterations < wanted
