@@ -285,12 +285,12 @@ def test_what_contradicts_the_reports_before_is_refused(report: Report, pointer:
         (
             {"running": [{"id": "waits", "node": "slow-0", "start": 25}, {**RUNS, "id": "b", "memory_gb": 1}]},
             "/running",
-            "slow-0 has 4 processors",
+            "at most 4 processors on slow-0",
         ),
         (
             {"running": [{**RUNS, "id": "b", "processors": 1, "memory_gb": 5}]},
             "/running",
-            "slow-0 has 8 GB of memory",
+            "at most 8 GB of memory on slow-0",
         ),
     ],
 )
