@@ -47,6 +47,7 @@ lint: setup
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/bandit --quiet --recursive --configfile pyproject.toml app workers migrations clients/python/steward_client docs
+	$(BIN)/python -m tests.wording
 	$(BIN)/python -m tests.licences
 
 # Known faults of what is installed; asks the advisories of the package index, so it is no part of `make lint`.

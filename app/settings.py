@@ -148,9 +148,8 @@ class Settings(BaseSettings):
 
     currency: str = Field(
         "$",
-        min_length=1,
         max_length=8,
-        description="Currency of all prices, shown with every cost: a sign (`€`) or a code (`EUR`).",
+        description="Currency of all prices, shown with every cost: a sign (`€`) or a code (`EUR`); empty: cost units.",
     )
     documentation_url: str = Field("", pattern=r"^(https?://\S+)?$", description="Linked from the dashboard, if set.")
 

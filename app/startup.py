@@ -132,12 +132,12 @@ def check_database(settings: Settings, *, creates: bool) -> None:
     try:
         url = normalised_url(settings.database_url)
     except (ArgumentError, ValueError) as error:
-        raise StartupError(f"{said}: is no database URL; {accepted}") from error
+        raise StartupError(f"{said}: is not a database URL; {accepted}") from error
     if url.get_backend_name() not in BACKENDS or url.drivername not in (*BACKENDS, "postgresql+psycopg"):
         raise StartupError(f"{said}: Steward knows no {url.drivername!r}; {accepted}")
     if url.get_backend_name() == "sqlite" and not creates and not Path(url.database or "").is_file():
         remedy = "`steward serve` or `steward db upgrade` makes it, --data says where"
-        raise StartupError(f"{said}: there is no such file yet; {remedy}")
+        raise StartupError(f"{said}: the file does not exist; {remedy}")
     try:
         database = Database(settings.database_url, settings)
         try:
@@ -170,7 +170,7 @@ def check_broker_url(settings: Settings) -> None:
     except (KombuError, KeyError, ImportError, ValueError, AttributeError) as error:
         said = f"STEWARD_BROKER_URL={without_password(settings.broker_url)!r}"
         remedy = "use redis://host:port/0, or leave it out for files in the data folder"
-        raise StartupError(f"{said}: is no broker URL; {remedy}") from error  # its own words may hold the password
+        raise StartupError(f"{said}: is not a broker URL; {remedy}") from error  # its own words may hold the password
 
 
 def broker_problem(settings: Settings) -> str | None:

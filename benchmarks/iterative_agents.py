@@ -97,7 +97,7 @@ def trained(name: str, seed: int) -> Trained:
 def _summary(spec: Spec, scores: Scores) -> Floats:
     """Mean return, share of what is late, and cost, [3]."""
     names = [outcome.name for outcome in outcomes_of(spec)]
-    late = next(name for name in names if name == "runs late" or " that miss " in name)
+    late = next(name for name in names if name == "missed deadlines" or " that miss " in name)
     cost = "cost" if "cost" in names else next(name for name in names if name.endswith("-hours"))
     outcomes = scores.outcomes.mean(axis=0)
     return np.array([scores.returns.mean(), outcomes[names.index(late)], outcomes[names.index(cost)]])

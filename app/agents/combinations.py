@@ -42,7 +42,7 @@ def check_kind(request: TrainRequest, kind: str) -> None:
         Invalid: with one field error for each unsupported field.
     """
     options = KINDS[kind].training
-    errors = _useless(request, options.unused, f"must be left out: workloads of kind {kind} have no use for it")
+    errors = _useless(request, options.unused, f"must be left out: kind {kind} does not use it")
     if request.imitate is not None and "imitate" not in options.unused and request.imitate not in options.experts:
         message = f"must be one of {', '.join(options.experts)} for a workload of kind {kind}"
         errors.append(FieldError("/imitate", message, request.imitate))
@@ -96,14 +96,16 @@ def _tabular(request: TrainRequest) -> list[FieldError]:
 
 def _online(request: TrainRequest) -> list[FieldError]:
     if request.algorithm == ONLINE:
-        return _useless(request, ONCE, f"must be left out with algorithm {ONLINE!r}, which goes on by its own settings")
+        return _useless(
+            request, ONCE, f"must be left out with algorithm {ONLINE!r}, which continues with its own settings"
+        )
     return _useless(request, ["online"], f"must be left out without algorithm {ONLINE!r}")
 
 
 def _beginnings(request: TrainRequest) -> list[FieldError]:
     if request.start_from is None or request.imitate is None:
         return []
-    message = "must be left out with start_from: an agent that is gone on from has a beginning already"
+    message = "must be left out with start_from: a continued agent needs no imitation"
     return [FieldError("/imitate", message, request.imitate)]
 
 

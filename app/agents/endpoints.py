@@ -132,7 +132,7 @@ def rollback(
     responses=problems(404),
 )
 def shadow(workload: WorkloadName, version: Version, database: FromDatabase, tenant: Tenant) -> ShadowRead:
-    """Get what this version would have decided in the runs it shadowed, and the regret under the domain model."""
+    """Get this version's decisions in the runs that it shadowed, and their regret under the domain model."""
     return service.shadow(database, tenant, workload, version)
 
 

@@ -15,7 +15,8 @@ from sqlalchemy.orm import Session
 from app.agents import repository
 from app.agents.repository import AGENTS
 from app.agents.schemas import GainInterval, Requirement, ShadowRead
-from app.charts.text import confidence, decimals, moment
+from app.charts.text import confidence, decimals, moment, percent
+from app.charts.text import interval as interval_text
 from app.database.engine import check_deadline
 from app.database.tables import Agent, Evaluation, Iteration, Job, Run, Workload
 from app.jobs.repository import OPEN
@@ -159,7 +160,7 @@ class Present:
             return "a heuristic"
         answered = f"a heuristic, which was {rival} when the agent was trained"
         if judge_of(report) < JUDGE or self.validity(agent).state == "outdated":
-            return f"{answered}; no verdict that holds now says that the agent is better"
+            return f"{answered}; no current verdict shows that the agent is better"
         margin = float(report.get("equivalence_margin", 0.0)) * abs(float(best["mean"]))
         mean, low, high = (decimals(float(gain[part]), 5, signed=True) for part in ("mean", "low", "high"))
         compared = "the agent is not shown to be better"
@@ -276,16 +277,13 @@ def _margin(report: Mapping[str, Any]) -> float:
 def _missing_shadow(session: Session, workload: Workload, version: int, margin: float) -> str:
     seen = shadow(session, workload, version)
     if seen.runs < FEWEST_RUNS:
-        return (
-            f"shadow: needs {FEWEST_RUNS} runs beside which it decided, has {seen.runs}; start runs with "
-            f'"shadow": {version}'
-        )
+        return f'shadow: needs {FEWEST_RUNS} runs as a shadow, has {seen.runs}; start runs with "shadow": {version}'
     if seen.failures:
         return f"shadow: it failed in {seen.failures} of {seen.decisions} decisions"
     if seen.gain is None:
         return (
-            f"shadow: nothing tells what its steps would have gained in a workload of kind {workload.kind}, only that "
-            f"{seen.agreement or 0.0:.0%} were what was done; leave it out of `require`"
+            f"shadow: the gain of its steps is unknown for kind {workload.kind}, only that "
+            f"{percent(seen.agreement or 0.0, 0)} agreed with the decisions; leave it out of `require`"
         )
     return _gain_in_words("shadow", seen.gain, margin)
 
@@ -303,7 +301,7 @@ def _missing_off_policy(session: Session, workload: Workload, version: int, marg
         if scored is not None:
             break
     else:
-        return f"off_policy: nothing has scored agent {version} on logged runs; ask for it with POST /evaluations"
+        return f"off_policy: agent {version} has no off-policy evaluation; request one with POST /evaluations"
     if "replay" not in scored:
         return f"off_policy: {scored.get('reason', 'it could not be scored')}"
     if scored["runs"] < FEWEST_RUNS:
@@ -313,6 +311,8 @@ def _missing_off_policy(session: Session, workload: Workload, version: int, marg
 
 def _gain_in_words(name: str, gain: GainInterval | None, margin: float) -> str:
     if gain is None or gain.low is None or gain.low < -margin:
-        gained = "nothing" if gain is None else f"{gain.mean:+.5f} (95 % interval {gain.low:+.5f} to {gain.high:+.5f})"
-        return f"{name}: it may be worse than what was done: expected gain in return per run {gained}"
+        gained = "unknown"
+        if gain is not None and gain.low is not None and gain.high is not None:
+            gained = f"{interval_text(gain.mean, gain.low, gain.high, signed=True)} (95 % interval)"
+        return f"{name}: it may be worse than the logged decisions: expected gain in return per run {gained}"
     return ""

@@ -34,7 +34,7 @@ Requirements = Annotated[
 
 
 def _no_seconds(value: object) -> None:
-    raise ValueError(f"is no budget, and {value!r} neither: give environment steps with 'budget', from 1,000 on")
+    raise ValueError(f"must be left out, not {value!r}: 'budget' gives the environment steps, 1,000 or more")
 
 
 class OnlineSettings(BaseModel):
@@ -63,7 +63,7 @@ class TrainRequest(BaseModel):
 
     algorithm: Algorithm = Field(
         default="auto",
-        description="`auto` lets several compete, stops the losers early and keeps the best; when continuing an agent, "
+        description="`auto` trains several, stops the worse ones early and keeps the best; when continuing an agent, "
         "it is that agent's own. `online` keeps learning: after each window of time it trains on what runs reported in "
         "it, and each version that does better on it than the serving one is published and serves next.",
     )
@@ -112,8 +112,8 @@ class TrainRequest(BaseModel):
     equivalence_margin: EquivalenceMargin = 0.01
     force: bool = Field(
         default=False,
-        description="Learn even where there is nothing to win: where even foreknowledge of all noise gains less than "
-        "the margin over the workload's tuned rule. Without effect on kinds that tune none.",
+        description="Train even if there is nothing to gain: where even a policy that knows all noise gains less than "
+        "the margin over the workload's tuned rule. No effect for kinds without tuned rules.",
     )
     priority: Priority = 0
 
@@ -135,7 +135,7 @@ class AgentRead(BaseModel):
     promoted: bool = Field(
         description="Whether it has ever served decisions, even if it does not any more: `status` says what it is now."
     )
-    status: AgentStatus = Field(description="What it is now, by the promotions and rollbacks so far.")
+    status: AgentStatus = Field(description="Current status, by all promotions and rollbacks.")
     champion_since: datetime | None = Field(
         description="When it last became the champion; null if it was never promoted."
     )
@@ -143,14 +143,14 @@ class AgentRead(BaseModel):
         description="When it ceased to be the champion; null while it is, and if it was never promoted."
     )
     standing: AgentStanding = Field(
-        description="What its verdicts are worth now. `current`: they hold. `re_evaluate`: an earlier version of the "
+        description="Validity of its verdicts. `current`: valid. `re_evaluate`: an earlier version of the "
         "judge made them. `outdated`: the workload has targets, prices or weights that it was not trained for, and "
-        "`standing_reason` says whether to train anew; evaluations assess nothing of it."
+        "`standing_reason` says whether to train anew; evaluations do not assess it."
     )
-    standing_reason: str = Field(description="Why its verdicts do not hold; empty if they do.")
+    standing_reason: str = Field(description="Why its verdicts are not valid; empty if they are.")
     instead: str = Field(
-        description="What serves decisions in its place now, and how the agent compared with what did when it was "
-        "trained; empty for the champion."
+        description="The current policy, and its comparison with the agent at the end of training; empty for the "
+        "champion."
     )
     report: dict[str, Any] = Field(
         description="The evaluation at the end of its training (`created_at`), which later promotions do not change: "
@@ -202,7 +202,7 @@ class GainInterval(BaseModel):
 
 
 class ShadowRead(BaseModel):
-    """What an agent would have decided in the runs it shadowed."""
+    """Decisions of an agent in the runs that it shadowed."""
 
     workload: str
     agent: int

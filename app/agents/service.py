@@ -257,7 +257,7 @@ def rollback(database: Database, tenant: str, name: str, version: int, request: 
             present = "a heuristic" if champion is None else f"agent {champion}"
             where = "" if role == DEFAULT_ROLE else f" in role {role!r}"
             raise Conflict(
-                f"agent {version} isn't the champion of {workload.name!r}{where}: {present} answers at present"
+                f"agent {version} isn't the champion of {workload.name!r}{where}: {present} is the current policy"
             )
         restored = before(session, workload, role, version)
         earlier = None if restored is None else before(session, workload, role, restored)

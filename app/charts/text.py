@@ -2,7 +2,7 @@
 
 Numbers have three significant digits unless a caller asks for more, thousands separators, no exponent and no negative
 zero. Durations below a second are in milliseconds or microseconds, costs carry the currency of ``STEWARD_CURRENCY``,
-and times are in UTC.
+and times are in UTC. Without a currency, costs are in “cost units”.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from decimal import Decimal
 from typing import Literal
 
 NOTHING = "–"
@@ -17,6 +18,7 @@ SHARE = "share"
 """Unit of shares of 1, which are written in per cent."""
 MONEY = "money"
 """Unit of costs, which are written in the configured currency."""
+NO_CURRENCY = "cost units"
 ROUNDING = 1e-12
 """Absolute differences below this count as rounding errors."""
 SMALLEST = 1e-6
@@ -28,12 +30,12 @@ _currency = ["$"]
 
 
 def use_currency(name: str) -> None:
-    """Set the currency in which this process writes costs: a sign such as “€”, or a code such as “EUR”."""
-    _currency[0] = name
+    """Set the currency of costs in this process: a sign such as “€”, a code such as “EUR”, or empty: “cost units”."""
+    _currency[0] = name or NO_CURRENCY
 
 
 def currency() -> str:
-    """The currency of all prices in this process: a sign or a code."""
+    """The currency of all prices in this process: a sign, a code, or “cost units”."""
     return _currency[0]
 
 
@@ -52,6 +54,14 @@ def number(value: float, digits: int = 3, *, signed: bool = False) -> str:
     places = max(digits - 1 - math.floor(math.log10(_round_significant(size, digits))), 0)
     text = f"{value:{'+' if signed else ''},.{places}f}"
     return text.rstrip("0").rstrip(".") if places else text
+
+
+def exact(value: float) -> str:
+    """A number with all of its digits and no separators, to be given back: “9.3591”, “1764460349.25”. Only sizes below
+    0.000001 and from 10¹⁶ on have an exponent: “1e+100”."""
+    if value and not SMALLEST <= abs(value) < 1e16:
+        return f"{value:g}"
+    return f"{Decimal(repr(float(value))):f}".removesuffix(".0")
 
 
 def _round_significant(value: float, digits: int = 3) -> float:
@@ -121,15 +131,17 @@ def seconds(value: float) -> str:
 
 
 def duration(value: float | None) -> str:
-    """A duration given in seconds, in its two largest units of d, h, min, s: “3 min 20 s”; empty for None."""
+    """A duration given in seconds, in its two largest units of d, h, min, s: “1 h 02 min”; empty for None. Below a
+    minute, as ``seconds`` writes it."""
     if value is None:
         return ""
-    left, words = max(round(value), 0), list[str]()
-    for size, unit in UNITS:
-        if left >= size and len(words) < 2:
-            words.append(f"{left // size} {unit}")
-            left %= size
-    return " ".join(words) or "0 s"
+    whole = max(round(value), 0)
+    if whole < 60:
+        return seconds(max(value, 0.0))
+    at = next(at for at, (size, _) in enumerate(UNITS) if whole >= size)
+    (size, unit), smaller = UNITS[at], UNITS[at + 1 : at + 2]
+    rest = [f"{whole % size // part:02} {word}" for part, word in smaller if whole % size >= part]
+    return " ".join([f"{whole // size:,} {unit}", *rest])
 
 
 def moment(at: datetime | None) -> str:

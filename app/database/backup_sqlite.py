@@ -44,7 +44,7 @@ def written(file: Path, *, force: bool) -> Iterator[Path]:
     if file.exists() and not force:
         raise BackupError(f"{file} is there already; choose another name, or replace it with --force")
     if not file.absolute().parent.is_dir():
-        raise BackupError(f"{file}: there is no folder {file.parent}")
+        raise BackupError(f"{file}: folder {file.parent} does not exist")
     beside = partial(file)
     try:
         yield beside
@@ -104,7 +104,7 @@ def check(file: Path) -> Contents:
             connection.execute("PRAGMA trusted_schema = OFF")  # whatever its tables call is no function of ours
             problems = [row[0] for row in connection.execute("PRAGMA integrity_check(5)") if row[0] != "ok"]
             problems += [f"a row of {row[0]} without its {row[2]}" for row in connection.execute(_BROKEN)]
-            problems += [f"{kind} {name}, which is none of Steward's" for kind, name in connection.execute(_FOREIGN)]
+            problems += [f"{kind} {name}, which is not Steward's" for kind, name in connection.execute(_FOREIGN)]
             if problems:
                 raise BackupError(f"{file} is damaged: {'; '.join(map(str, problems))}")
             names = [
@@ -115,7 +115,7 @@ def check(file: Path) -> Contents:
                 raise BackupError(f"{file} is a database, but none of Steward's")
             return Contents(str(found[0]), _rows(connection))
     except (sqlite3.Error, UnicodeDecodeError) as error:  # the driver can't even read what SQLite says of some
-        raise BackupError(f"{file} is no backup of SQLite: {error}") from error
+        raise BackupError(f"{file} is not a backup of SQLite: {error}") from error
 
 
 _FOREIGN = """SELECT type, name FROM sqlite_master

@@ -56,7 +56,7 @@ def by_rule(workload: Compiled, rule: str) -> Compiled:
         alone = replace(
             snapshot,
             rule=rule if there else "",
-            problem="" if there else f"rule {rule} can't decide for this workload any more",
+            problem="" if there else f"rule {rule} no longer exists for this workload",
             agent_version=None,
             artifact=None,
             policies={},
@@ -151,7 +151,7 @@ class Shadows:
         with self._database.reading() as session:
             found = agents.artifact(session, workload_id, version)
         if found is None:
-            return Shadow(version, None, f"agent {version} is not there any more")
+            return Shadow(version, None, f"agent {version} was deleted")
         try:
             return Shadow(version, load_artifact(found.artifact))
         except IncompatibleArtifact as error:
@@ -202,7 +202,7 @@ def of_run(database: Database, tenant: str, run: str, iteration: int | None) -> 
     if iteration is None:
         return encode_decision(initial)
     if iteration < (kept_from or 0):
-        raise NotFound(f"iteration {iteration} of run {run} is not kept; the first is {kept_from}")
+        raise NotFound(f"iteration {iteration} of run {run} was deleted; the oldest kept is {kept_from}")
     raise NotFound(f"iteration {iteration} of run {run} isn't reported; the next one to report is {following}")
 
 

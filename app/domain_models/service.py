@@ -163,7 +163,7 @@ def _lacking(report: Mapping[str, Any]) -> str:
 def _check_names(query: Query, known: Sequence[str]) -> None:
     for name, values in query.items():
         if name not in known:
-            raise invalid(f"/query/{name}", f"unknown parameter; known here: {', '.join(known)}", values[0])
+            raise invalid(f"/query/{name}", f"unknown parameter; accepted: {', '.join(known)}", values[0])
 
 
 def publish(session: Session, workload_id: str, spec_version: int, report: dict[str, Any], table: bytes) -> int:

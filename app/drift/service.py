@@ -71,10 +71,10 @@ def respond(database: Database, tenant: str, name: str, response: DriftResponse)
         workload = workloads.require(session, tenant, name, lock=True)
         if response.respond == "retrain":
             if response.algorithm == ONLINE:
-                message = f"must be another than {ONLINE!r}, which goes on by itself and needs no answer to a drift"
+                message = f"must be another than {ONLINE!r}, which adapts by itself"
                 raise Invalid(f"algorithm {message}", errors=[FieldError("/algorithm", message, ONLINE)])
             if not KINDS[workload.kind].simulated:
-                lacks = f"workloads of kind {workload.kind} have no domain model to leave"
+                lacks = f"workloads of kind {workload.kind} have no domain model to drift from"
                 raise Invalid(
                     f"respond must be 'off': {lacks}", errors=[FieldError("/respond", "must be 'off'", "retrain")]
                 )
@@ -105,7 +105,7 @@ def _take_step(database: Database, workload_id: str, clock: Clock) -> bool:
     except SQLAlchemyError:
         raise
     except Exception:
-        logger.exception("workload %s: the next step of its answer to a drift failed", workload_id)
+        logger.exception("workload %s: the next step of its response to drift failed", workload_id)
         return False
 
 

@@ -15,6 +15,7 @@ from app.agents.algorithms import ONLINE, Algorithm
 from app.agents.repository import AGENTS
 from app.agents.schemas import TrainRequest
 from app.agents.service import Change
+from app.charts.text import interval, number
 from app.database.tables import Adaptation, Job, Run, Workload
 from app.domain_models.repository import MODELS
 from app.domain_models.service import FitRequest, Seed
@@ -335,8 +336,9 @@ def _why_lost(on: Context, found: Sequence[Sequence[Mapping[str, Any]]]) -> str:
     if len(gains) < evidence.FEWEST_RUNS:
         return ""
     gain = evidence.interval(gains)
-    if gain.high is not None and gain.high < -on.response.equivalence_margin:
-        return f"its steps would have lost {gain.mean:+.5f} a run (95 % interval {gain.low:+.5f} to {gain.high:+.5f})"
+    if gain.low is not None and gain.high is not None and gain.high < -on.response.equivalence_margin:
+        shown = interval(gain.mean, gain.low, gain.high, signed=True)
+        return f"expected gain in return per run {shown} (95 % interval)"
     return ""
 
 
@@ -344,7 +346,7 @@ def after_watch(on: Context) -> None:
     """After the comparison window: keep the agent, or roll it back."""
     version, before = on.adaptation.agent_version, on.adaptation.predecessor
     if set(agents.rivals(on.workload).values()) != {version}:
-        on.end("superseded", "another agent was promoted, or this one taken back, by hand")
+        on.end("superseded", "another agent was promoted, or this one rolled back, by request")
         return
     runs = [
         (run.id, restore_drift(run.drift).blocks)
@@ -363,9 +365,9 @@ def after_watch(on: Context) -> None:
         figures |= {"before": comparison.before, "difference": comparison.difference.model_dump()}
     why = _disappoints(figures, comparison, on.response.equivalence_margin)
     if not why:
-        on.end("kept", f"agent {version} reaches what was expected", **figures)
+        on.end("kept", f"agent {version} meets the expectation", **figures)
         return
-    why = f"agent {version} is taken back: {why}"
+    why = f"agent {version} is rolled back: {why}"
     for role, previous in on.answering.items():
         rollback_to = None if previous is None else agents.before(on.session, on.workload, role, previous)
         agents.install(on.session, on.workload, Change(previous, rollback_to, why, "drift", figures), role)
@@ -384,9 +386,9 @@ def _disappoints(figures: dict[str, Any], comparison: Comparison | None, margin:
     outcome, realised, promised = figures["outcome"], figures["realised"], figures["promised"]
     high = None if comparison is None else comparison.difference.high
     if comparison is not None and high is not None and high < -margin:
-        return f"{outcome} {comparison.after:.3f} against {comparison.before:.3f} before"
+        return f"{outcome} {number(comparison.after)} (was {number(comparison.before)})"
     if promised is not None and realised["high"] is not None and realised["high"] < promised["low"] - margin:
-        return f"{outcome} {realised['mean']:.3f} where at least {promised['low']:.3f} was promised"
+        return f"{outcome} {number(realised['mean'])}, expected at least {number(promised['low'])}"
     return ""
 
 

@@ -73,7 +73,7 @@ class HeldOut(BaseModel):
 
 
 class EvaluationRequest(BaseModel):
-    """What to evaluate, and how thoroughly."""
+    """Agents to evaluate, and the effort."""
 
     model_config = ConfigDict(
         extra="forbid", json_schema_extra={"examples": [{"workload": "resnet18", "agents": ["champion", 3]}]}
@@ -93,7 +93,7 @@ class EvaluationRequest(BaseModel):
         default=None, description="Version of the domain model to evaluate under; default: the newest."
     )
     equivalence_margin: EquivalenceMargin = 0.01
-    held_out: HeldOut = Field(default_factory=HeldOut, description="What level L3 holds out.")
+    held_out: HeldOut = Field(default_factory=HeldOut, description="Executions or other parts that level L3 holds out.")
     priority: Priority = 0
 
 
@@ -104,8 +104,10 @@ class Verdict(BaseModel):
     level: Level | None = Field(description="Highest level that it passed; null: not even L0.")
     reason: str = Field(description="Why the level is not higher.")
     judge: int = Field(default=1, description="Version of the judge that made it.")
-    outdated: bool = Field(default=False, description="Whether nothing of it was assessed, as it was outdated then.")
-    current: bool = Field(default=True, description="Whether that is the present judge; else evaluate the agent again.")
+    outdated: bool = Field(default=False, description="Whether the agent was outdated and not assessed.")
+    current: bool = Field(
+        default=True, description="Whether the judge is the current version; otherwise evaluate the agent again."
+    )
 
 
 class EvaluationRead(BaseModel):
@@ -125,5 +127,5 @@ class EvaluationReport(EvaluationRead):
 
     report: dict[str, Any] = Field(
         description="By level: returns beside every baseline with 95 % intervals, interquartile means, probability of "
-        "improvement, and train-to-test gap; reward terms, performance profiles and aliasing."
+        "improvement, and generalisation gap; reward terms, performance profiles and aliasing."
     )

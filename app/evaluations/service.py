@@ -91,7 +91,7 @@ def _version(session: Session, workload: Workload, position: int, name: int | st
     pointer, newest = f"/agents/{position}", named[NEWEST]
     if version is None:
         raise Conflict(
-            f"workload {workload.name!r} has no champion: a heuristic answers at present; name a version "
+            f"workload {workload.name!r} has no promoted agent: the current policy is a heuristic; name a version "
             f"(1 to {newest}) or 'newest', or promote one first",
             errors=[FieldError(pointer, f"must be a version (1 to {newest}) or 'newest'", name)],
         )

@@ -14,6 +14,7 @@ from sqlalchemy import Select, delete, func, select
 from sqlalchemy.orm import Session
 
 from app.audit import service as audit
+from app.charts.text import exact
 from app.database.leases import insert
 from app.database.tables import ExogenousRow, Workload
 from app.errors import Conflict, FieldError, Invalid, NotFound
@@ -71,7 +72,9 @@ class ExogenousPoint(BaseModel):
     def _check_order(self) -> ExogenousPoint:
         low, high = self.bounds
         if not low <= self.mean <= high:
-            raise ValueError(f"low {low:g}, mean {self.mean:g} and high {high:g} must stand in this order")
+            raise ValueError(
+                f"low {exact(low)}, mean {exact(self.mean)} and high {exact(high)} must be in ascending order"
+            )
         return self
 
 

@@ -44,10 +44,10 @@ UNKNOWN = "unknown"
 REQUEST_ID = b"x-request-id"
 
 
-NOT_DONE = "not done within {:g} s; ask again, a POST under the same Idempotency-Key, and nothing is done twice"
+NOT_DONE = "timed out after {:g} s; repeat the request (a POST with the same Idempotency-Key): nothing runs twice"
 UNKNOWN_END = (
-    "the database takes longer than {:g} s to commit, so that it isn't known whether this was done; "
-    "ask again, and nothing is done twice"
+    "the database takes longer than {:g} s to commit, and the outcome is unknown; "
+    "repeat the request: nothing runs twice"
 )
 
 

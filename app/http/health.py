@@ -55,7 +55,7 @@ EXCLUDED = "excluded"
 
 
 class Health(BaseModel):
-    """Answer of the liveness check: the process responds."""
+    """Response of the liveness check."""
 
     status: str = "ok"
 

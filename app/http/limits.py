@@ -106,8 +106,7 @@ def values(text: bytes) -> int:
 def too_many_values() -> TooLarge:
     """The error of JSON with more than ``MOST_VALUES`` values."""
     return TooLarge(
-        f"the body holds more than {MOST_VALUES:,} values, of which commas and opening brackets are counted; "
-        "send less at once"
+        f"the body has more than {MOST_VALUES:,} values, counted by commas and opening brackets; send fewer at once"
     )
 
 

@@ -138,7 +138,7 @@ def _field(item: Mapping[str, Any]) -> FieldError:
 
 def _message(item: Mapping[str, Any]) -> str:
     if item["type"] == "json_invalid":
-        return f"not JSON: {item.get('ctx', {}).get('error', item['msg'])}"
+        return f"is not valid JSON: {item.get('ctx', {}).get('error', item['msg'])}"
     given = item.get("input")
     if isinstance(given, float) and math.isnan(given):
         return "must be a finite number"
@@ -155,8 +155,10 @@ def _of_broken_row(error: BrokenRow) -> StewardError:
 def _of_http(error: HTTPException) -> StewardError:
     """Convert an error of the framework: unknown route, method not allowed, unreadable body."""
     if isinstance(error.__cause__, RecursionError | UnicodeDecodeError):  # which json.loads raised
-        reason = "nested too deeply" if isinstance(error.__cause__, RecursionError) else "no UTF-8"
-        return errors.Invalid(f"/: not JSON: {reason}", errors=[FieldError("", f"not JSON: {reason}")])
+        reason = "nested too deeply" if isinstance(error.__cause__, RecursionError) else "not UTF-8"
+        return errors.Invalid(
+            f"/: is not valid JSON: {reason}", errors=[FieldError("", f"is not valid JSON: {reason}")]
+        )
     family = BY_STATUS.get(error.status_code)
     if family is not None:
         return family(str(error.detail))
@@ -197,20 +199,20 @@ def _of_database(error: Exception) -> StewardError | None:
         return errors.DiskFull("the disk of the database is full; nothing was written")
     if is_contended(error):
         return errors.Unavailable(
-            "another user of the database has locked what this needs; nothing was written, send it again"
+            "another transaction holds a lock on these rows; nothing was written, repeat the request"
         )
     if is_lost(error):
         return errors.Unavailable("the database does not answer, or takes no writes; nothing was written")
     if isinstance(error, IntegrityError):
-        return errors.Conflict("another request changed what this one builds on; read it again, then ask again")
+        return errors.Conflict("another request changed the same rows; read them again, then repeat the request")
     if isinstance(error, DataError):
-        return errors.Invalid("it holds a character or a number that the database can't keep")
+        return errors.Invalid("it contains a character or a number that the database can't store")
     return None
 
 
 def respond(request: Request, error: Exception) -> Response:
     """The response to any exception; a programming error gives a 500 without details, which are in the log."""
-    ours = translate(error) or StewardError("an error of the service itself; its log says more")
+    ours = translate(error) or StewardError("internal error; see the service's log")
     if ours.status == 503 and ours.retry_after is None:
         ours.retry_after = int(request.app.state.settings.retry_after_seconds)
     if isinstance(ours, errors.TooManyRequests) and "caller" in request.scope:

@@ -14,7 +14,7 @@ _BODY = json.dumps(
         "type": "/problems/head-too-large",
         "title": "Head too large",
         "status": 431,
-        "detail": f"URL and headers have at most {MOST_HEAD_BYTES:,} bytes together, and so have trailers",
+        "detail": f"URL and headers together, or trailers, must have at most {MOST_HEAD_BYTES:,} bytes",
     }
 ).encode()
 REFUSAL = STATUS_LINE[431] + (

@@ -27,7 +27,7 @@ LARGE_BYTES = 1 << 16
 """Bytes of a body above which a check takes more than a millisecond."""
 ESCAPED = re.compile(rb"\\u(?:0000|[dD][89a-fA-F])")  # also finds whole pairs, which are looked at more closely
 UNKEPT = re.compile("[\0\ud800-\udfff]")
-MESSAGE = "must hold no NUL character and no half of a surrogate pair"
+MESSAGE = "must not contain NUL characters or unpaired surrogates"
 
 
 async def check_body(body: bytes, *checks: Callable[[bytes], None]) -> None:
@@ -137,7 +137,7 @@ def check_query(values: Values, known: Collection[str], lists: Collection[str] =
     for name, given in values.items():
         if name not in known:
             accepted = ", ".join(sorted(known)) or "none"
-            raise invalid(f"/query/{name}", f"unknown parameter; known here: {accepted}", given[0])
+            raise invalid(f"/query/{name}", f"unknown parameter; accepted: {accepted}", given[0])
         if len(given) > 1 and name not in lists:
             raise invalid(f"/query/{name}", "must be given once", given)
 

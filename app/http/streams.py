@@ -60,9 +60,9 @@ class PiecewiseResponse(StreamingResponse):
 def _place(*, events: bool) -> Iterator[None]:
     caller = current_caller.get()
     tenant = "" if caller is None else caller.tenant
-    what, most = ("event streams", MOST_EVENTS) if events else ("answers of many rows", MOST_ANSWERS)
+    what, most = ("event streams", MOST_EVENTS) if events else ("streamed responses", MOST_ANSWERS)
     if _open[what, tenant] >= most:
-        message = f"{most} {what} of tenant {tenant} are open, and no more may"
+        message = f"tenant {tenant} has {most} {what} open, the maximum"
         raise TooManyRequests(message, "streams", retry_after=RETRY_SECONDS)
     _open[what, tenant] += 1
     try:

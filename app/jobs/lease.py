@@ -382,7 +382,7 @@ def _recovery(job: Job, max_attempts: int, now: datetime) -> tuple[dict[str, Any
         "type": "/problems/worker-lost",
         "title": "Worker lost",
         "status": 500,
-        "detail": f"its worker was lost {job.attempts} times; most likely it needs more memory than there is",
+        "detail": f"its worker was lost {job.attempts} times; most likely it needs more memory than available",
         "instance": f"/jobs/{job.id}",
     }
     return {"state": "failed", "error": problem, **ended_columns(now)}, {"state": "failed", "error": problem}

@@ -57,7 +57,7 @@ class JobRead(BaseModel):
     progress: float = Field(ge=0, le=1)
     eta_seconds: float | None = Field(description="Estimated seconds until it is done.")
     attempts: int = Field(
-        description="Number of the present attempt, or of the last: above 1 if workers were lost; 0 before it starts."
+        description="Number of the current or last attempt, from 1; above 1 if workers were lost; 0 while queued."
     )
     error: dict[str, Any] | None = Field(description="Problem document of a failed job.")
     result: dict[str, Any] | None = Field(description="`{model: version}`, `{agent: version}` or `{evaluation: id}`.")
@@ -93,7 +93,7 @@ def create(
     most = current_quotas().jobs
     if most and repository.open_jobs(session, tenant) >= most:
         raise TooManyRequests(
-            f"{most} jobs of tenant {tenant} wait or run, and no more may; come again when one has ended",
+            f"tenant {tenant} has {most} queued and running jobs, the maximum; retry when one has ended",
             "jobs",
             retry_after=QUOTA_SECONDS,
         )
@@ -231,7 +231,7 @@ def cancel(database: Database, tenant: str, job_id: str) -> JobRead:
         job = require(session, tenant, job_id)
         session.refresh(job, with_for_update=True)
         if job.state in ("succeeded", "failed"):
-            raise Conflict(f"job {job_id} has {job.state} already; only one that waits or runs can be cancelled")
+            raise Conflict(f"job {job_id} has {job.state}; only queued or running jobs can be cancelled")
         if repository.change(session, job_id, [Job.state.in_(("queued", WAITING))], **cancelled_columns(now)):
             repository.add_event(session, tenant, job_id, _event("cancelled", job.progress), now)
             repository.settle(session, job_id, now)

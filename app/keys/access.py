@@ -104,7 +104,7 @@ class Access:
         self._needs: dict[tuple[str, str], Need] = {}
         for route in iter_route_contexts(routes):
             if route.path is None or route.methods is None:
-                raise TypeError(f"{route.original_route!r}: what it asks of its callers can't be told")
+                raise TypeError(f"{route.original_route!r}: its required scopes are unknown")
             self._patterns[route.path] = _pattern(route.path)
             for method in route.methods - {"HEAD"}:
                 self._needs[method, route.path] = need(method, route.path)

@@ -115,7 +115,7 @@ class KeyGuard:
                 words = " or ".join(dict.fromkeys((*need.words, ADMIN)))
                 challenge = f'Bearer {REALM}, error="insufficient_scope", scope="{" ".join(need.words)}"'
                 raise Forbidden(
-                    f"this key may not do this: it takes the scope {words}",
+                    f"this key lacks the required scope: {words}",
                     headers={"WWW-Authenticate": challenge},
                 )
         if isinstance(found, Entry) and route is not None:
@@ -161,7 +161,7 @@ class KeyGuard:
             await self._keys.look_again()
             entry = self._keys.get(given.id)
         if not secrets.matches(given.secret, entry and entry.digest) or entry is None:
-            _refuse(scope, "no such key, or it was revoked", known=True)
+            _refuse(scope, "unknown or revoked key", known=True)
         if entry.has_expired:
             _refuse(scope, f"the key has expired at {entry.expires_at}", known=True)
         return entry
@@ -169,7 +169,7 @@ class KeyGuard:
     async def _of_provider(self, scope: Scope, credential: str) -> Caller:
         """The caller with a token of the identity provider; raises Unauthorised if it isn't valid."""
         if self._provider is None:
-            _refuse(scope, "this is no key of this service", known=True)
+            _refuse(scope, "this is not a key of this service", known=True)
         try:
             return await self._provider.caller(credential)
         except Unauthorised as error:
@@ -179,9 +179,9 @@ class KeyGuard:
         """The caller with a run's token; raises Unauthorised if the token or its key isn't valid any more."""
         token = await self._tokens.get(given.id)
         if not secrets.matches(given.secret, token and token.digest) or token is None:
-            _refuse(scope, "no such token of a run", known=True)
+            _refuse(scope, "unknown run token", known=True)
         if not self._keys.holds(token.key):
-            _refuse(scope, "the key that this token of a run was made with was revoked, or has expired", known=True)
+            _refuse(scope, "the key that created this run token was revoked or has expired", known=True)
         return Caller(token.tenant, frozenset(), f"run:{token.run}", token.key, token.run, quotas=self._quotas)
 
 

@@ -138,11 +138,11 @@ class Provider:
                 self._keys = fetch_signing_keys(self._settings)
                 self._fetched, self._verified = begun, OrderedDict()
             except UNUSABLE as error:
-                logger.warning("the keys of %s can't be had: %s", self._settings.oidc_issuer, error)
+                logger.warning("the keys of %s can't be fetched: %s", self._settings.oidc_issuer, error)
             finally:  # waiting requests use this result, however long it took
                 self._tried = time.monotonic()
         if not self._keys:
-            raise Unavailable("the identity provider's keys can't be had")
+            raise Unavailable("the identity provider's keys can't be fetched")
 
 
 def _claim(claims: Mapping[str, Any], name: str) -> Any:
@@ -169,14 +169,14 @@ def fetch_signing_keys(settings: Settings) -> dict[str, tuple[str, Any]]:
                 raise ValueError(f"it calls itself {told['issuer']!r}")
             address = told["jwks_uri"]
             if not is_confidential(address):
-                raise ValueError(f"its keys are asked for over https alone, not at {address!r}")
+                raise ValueError(f"its keys are fetched over https only, not from {address!r}")
         published = _document(http, address)["keys"]
     usable = [key for key in published if key.get("kty") in ALGORITHMS and key.get("use", "sig") == "sig"]
     keys = {
         str(key.get("kid", "")): (str(key["kty"]), made) for key in usable if (made := _key_from_jwk(key)) is not None
     }
     if not keys:
-        raise ValueError("there is none that signs")
+        raise ValueError("no key is for signatures")
     return keys
 
 

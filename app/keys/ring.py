@@ -59,7 +59,7 @@ class Rates:
         for name, what in counted:
             if self._level(name) < 1:
                 rate = self._rates[what]
-                message = f"this {what} may make {rate:g} requests a second"
+                message = f"this {what} is limited to {rate:g} requests a second"
                 raise TooManyRequests(message, "requests", retry_after=max(1, round(1 / rate)))
         now = self.clock()
         for name, _ in counted:

@@ -93,7 +93,7 @@ def _future(moment: datetime) -> datetime:
 
 
 class KeyRequest(BaseModel):
-    """A key to create for the caller's tenant."""
+    """Parameters of a new key of the caller's tenant."""
 
     model_config = ConfigDict(extra="forbid")
 

@@ -13,6 +13,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from app.charts.text import exact
 from app.kinds.contract.inputs import LARGEST_NUMBER, MAXIMUM_NAME
 
 Floats = NDArray[np.float64]
@@ -80,11 +81,11 @@ def number(
         within: Flags = (values > minimum if above else values >= minimum) & (values <= maximum)
         return within & (values == np.rint(values)) if whole else within
 
-    accepted = f"must be {'greater than' if above else 'at least'} {minimum:g}, at most {maximum:g}"
+    accepted = f"must be {'greater than' if above else 'at least'} {exact(minimum)}, at most {exact(maximum)}"
     if whole:
         accepted = f"must be a whole number, {minimum:,.0f} to {maximum:,.0f}{note}"
     elif minimum < 0:
-        accepted = f"must be a number, {minimum:g} to {maximum:g}"
+        accepted = f"must be a number, {exact(minimum)} to {exact(maximum)}"
     bound = {"exclusiveMinimum" if above else "minimum": int(minimum)} if minimum >= 0 else {}
     schema = {"type": "integer" if whole else "number", **bound, **_description_field(text)}
     return Column(name, float, lambda cells, _: numbers(cells), sound, accepted, schema, required)
@@ -99,7 +100,7 @@ def time(name: str, *, required: bool = False) -> Column:
         float | str,
         lambda cells, _: times(cells),
         lambda values: (values >= 0) & (values <= LATEST * MICRO),
-        f"must be seconds, 0 or more, at most {LATEST:g}, or a time as 2026-01-31T12:00:00Z",
+        f"must be seconds, 0 or more, at most {exact(LATEST)}, or a time as 2026-01-31T12:00:00Z",
         {"type": ["number", "string"], **_description_field(text)},
         required,
         ascending=True,

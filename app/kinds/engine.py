@@ -30,10 +30,10 @@ _encode = msgspec.json.Encoder().encode
 
 HOLD = "hold"
 """Policy name of a decision that keeps the allocation because everything else failed."""
-NO_AGENT = "no agent is promoted,"
+NO_AGENT = "no agent promoted,"
 NO_STATE = (
-    "workloads of kind {} are decided for in runs: start one with POST /runs, report to it, and read the answer again "
-    "with GET /decision?run=…"
+    "workloads of kind {} get decisions in runs only: start one with POST /runs, report its iterations, and read the "
+    "last decision with GET /decision?run=…"
 )
 
 
@@ -56,7 +56,7 @@ class DecidedBy(msgspec.Struct, frozen=True):
 
     def preface(self, name: str) -> str:
         """Return a text that the policy ``name`` decides in place of the agent, and why; "" without a ``why``."""
-        return f"{self.why} {name} answers" if self.why else ""
+        return f"{self.why} {name} decides" if self.why else ""
 
 
 def deciding_policy(snapshot: Snapshot, agent: str | None, heuristic: str, *, explained: bool = False) -> DecidedBy:

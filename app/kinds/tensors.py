@@ -60,4 +60,4 @@ def read_json(text: str | bytes) -> Any:
     try:
         return json.loads(text)
     except RecursionError as error:
-        raise ValueError("not JSON: nested too deeply") from error
+        raise ValueError("is not valid JSON: nested too deeply") from error

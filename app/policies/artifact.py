@@ -221,7 +221,7 @@ def header(data: bytes) -> dict[str, Any]:
     except (ValueError, KeyError) as error:
         raise IncompatibleArtifact(f"not a policy artifact: {error}") from error
     if not isinstance(found, dict):
-        raise IncompatibleArtifact("not a policy artifact: its header is no object")
+        raise IncompatibleArtifact("not a policy artifact: its header is not an object")
     return found
 
 

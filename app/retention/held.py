@@ -61,7 +61,7 @@ def workload(session: Session, workload_id: str) -> list[str]:
     running = select(Run.id).where(Run.workload_id == workload_id, Run.state == RUNNING)
     runs = session.scalars(running.order_by(Run.created_at, Run.id).limit(MOST_NAMED + 1))
     return [
-        *(f"run {run} goes on" for run in runs),
+        *(f"run {run} is running" for run in runs),
         *(f"{job} has not ended" for job in open_jobs(session, workload_id)),
     ]
 
@@ -74,10 +74,10 @@ def samples(session: Session, workload_id: str) -> list[str]:
 def run(session: Session, found: Run) -> list[str]:
     """Reasons against deleting a run; empty if nothing needs it."""
     if found.state == RUNNING:
-        return ["it goes on; finish or fail it first"]
+        return ["it is running; finish or fail it first"]
     adaptation = going_on(session, found.workload_id)
     if adaptation is not None and (found.id == adaptation.run_id or found.id in adaptation.marks):
-        return [f"adaptation {adaptation.id}, which goes on, is judged by it"]
+        return [f"adaptation {adaptation.id}, which is in progress, is judged by it"]
     return []
 
 
@@ -87,10 +87,10 @@ def job(session: Session, found: Job) -> list[str]:
         return ["it has not ended; cancel it first"]
     adaptation = going_on(session, found.workload_id)
     if adaptation is not None and adaptation.job_id == found.id:
-        return [f"adaptation {adaptation.id}, which goes on, is to read its result"]
+        return [f"adaptation {adaptation.id}, which is in progress, needs its result"]
     parent = select(Job.id).join(Trial, Trial.parent_id == Job.id).where(Trial.job_id == found.id)
     training = session.scalar(parent.where(Job.state.in_(OPEN)))
-    return [] if training is None else [f"job {training} (train) is to compare it"]
+    return [] if training is None else [f"job {training} (train) compares it"]
 
 
 def agents(session: Session, workload_id: str) -> Reasons:
@@ -115,15 +115,15 @@ def _agents(session: Session, workload_id: str) -> Iterator[tuple[int | None, st
         Run.workload_id == workload_id, Run.shadow_version.is_not(None), Run.state == RUNNING
     )
     for row in session.execute(shadows.group_by(Run.shadow_version)):
-        yield row.shadow_version, f"it is the shadow of run {row.run}, which goes on"
+        yield row.shadow_version, f"it is the shadow of run {row.run}, which is running"
     for one in open_jobs(session, workload_id):
-        yield one.request.get("start_from"), f"{one} goes on from it"
+        yield one.request.get("start_from"), f"{one} continues it"
         for version in one.request.get("agents") or ():
             yield version, f"{one} judges it"
     adaptation = going_on(session, workload_id)
     if adaptation is not None:
-        yield adaptation.agent_version, f"adaptation {adaptation.id}, which goes on, tries it"
-        yield adaptation.predecessor, f"adaptation {adaptation.id}, which goes on, may take it back"
+        yield adaptation.agent_version, f"adaptation {adaptation.id}, which is in progress, is testing it"
+        yield adaptation.predecessor, f"adaptation {adaptation.id}, which is in progress, may roll it back"
 
 
 def models(session: Session, workload_id: str) -> Reasons:
@@ -137,15 +137,15 @@ def _models(session: Session, workload_id: str) -> Iterator[tuple[int | None, st
     )
     if not any(session.scalars(own.where(Agent.workload_id == workload_id))):
         newest = select(func.max(DomainModel.version)).where(DomainModel.workload_id == workload_id)
-        yield session.scalar(newest), "decisions go by it: it is the newest, and no agent answers by another"
+        yield session.scalar(newest), "decisions use it: it is the newest, and no agent uses another"
     trained = select(Agent.version, Agent.model_version).where(Agent.workload_id == workload_id)
     for agent in session.execute(trained.order_by(Agent.version)):
         yield agent.model_version, f"agent {agent.version} was trained on it"
     for one in open_jobs(session, workload_id):
-        yield one.request.get("model"), f"{one} goes by it"
+        yield one.request.get("model"), f"{one} uses it"
     adaptation = going_on(session, workload_id)
     if adaptation is not None:
-        yield adaptation.model_version, f"adaptation {adaptation.id}, which goes on, goes by it"
+        yield adaptation.model_version, f"adaptation {adaptation.id}, which is in progress, uses it"
 
 
 def _by_version(reasons: Iterator[tuple[int | None, str]]) -> Reasons:

@@ -172,7 +172,7 @@ class Pruning:
 
     def _still(self, held: bool) -> None:
         if not held:
-            raise HeldElsewhere("another process deletes what is due")
+            raise HeldElsewhere("another process is deleting")
 
     def _forget_keys(self) -> None:
         with self._database.session() as session:

@@ -60,7 +60,7 @@ def start(
     once: IdempotentPost,
     rule: FromStaleness,
 ) -> Response:
-    """Start a live run of a workload; the first decision is the initial allocation."""
+    """Start a run of a workload; the response has the first decision, its initial allocation."""
     named = WorkloadOnly.model_validate(body)
     state = request.app.state
     compiled = state.compiled_workloads.current(named.workload, caller.tenant)  # other processes may have changed it

@@ -19,7 +19,7 @@ from sqlalchemy.orm import Session
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.functions import FunctionElement
 
-from app.charts.text import duration, seconds
+from app.charts.text import duration
 from app.database.base import utc_now
 from app.database.tables import Iteration, Run
 from app.kinds.contract.run_outcome import LIVE, EndedRun, RunOutcome
@@ -166,14 +166,10 @@ def reason(run: Run, outcome: str, silent: float, expected: float | None) -> str
 
 def stale_reason(silent: float, expected: float | None) -> str:
     """Why a run is stale, in words; ``silent``: seconds without report, ``expected``: seconds per iteration."""
-    said = f"no report for {_span(silent)}"
+    said = f"no report for {duration(silent)}"
     if expected is None:
-        return f"{said}; how long its iterations take is not known"
-    return f"{said}; one was expected every {_span(expected)}"
-
-
-def _span(value: float) -> str:
-    return seconds(value) if value < 60 else duration(value)
+        return f"{said}; the duration of its iterations is unknown"
+    return f"{said}; expected every {duration(expected)}"
 
 
 def remedy(outcome: str, spec: Any) -> str:

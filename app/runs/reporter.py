@@ -141,7 +141,7 @@ class Reporter:
                     live = None
         finally:
             self._waiting.leave(number)
-        raise Unavailable(f"other reports of run {run} keep coming in between", retry_after=1)
+        raise Unavailable(f"concurrent reports of run {run}; repeat the request", retry_after=1)
 
     def _live_run(self, run: str) -> Live | None:
         live = self._runs.get(run)
@@ -186,8 +186,8 @@ class Reporter:
             known, decision = await self._in_thread(self._past, live.id, iteration)
         if known != digest:
             raise Conflict(
-                f"iteration {iteration} of run {live.id} is reported already, and otherwise",
-                errors=[FieldError("/path/iteration", "another report is kept under this number", iteration)],
+                f"iteration {iteration} of run {live.id} is already reported with other content",
+                errors=[FieldError("/path/iteration", "already reported with other content", iteration)],
             )
         return decision
 
@@ -334,7 +334,7 @@ def _is_next(live: Live, iteration: int, fresh: bool) -> bool:
     if not fresh:
         return False
     if not live.running:
-        raise Conflict(f"run {live.id} {ENDED[live.state]}; it takes no more reports")
+        raise Conflict(f"run {live.id} {ENDED[live.state]}; it accepts no more reports")
     raise Conflict(
         f"iteration {iteration} of run {live.id} leaves a gap; the next one to report is {live.following}",
         errors=[FieldError("/path/iteration", f"must be {live.following}", iteration)],

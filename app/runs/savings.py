@@ -40,7 +40,7 @@ class MonthlySavings(BaseModel):
     mode: Literal["control", "advise"] = Field(description="`advise`: recommendations were not applied.")
     runs: int = Field(description="Number of finished runs with savings.")
     met: int = Field(description="Number of them that met their targets.")
-    cost: float = Field(description="What they cost.")
+    cost: float = Field(description="Cost of the runs.")
     largest: Estimate = Field(description="Cost that they saved against the largest allocation, held throughout.")
     best_fixed: Estimate = Field(description="Cost that they saved against the best allocation to hold.")
     advised: Estimate | None = Field(
@@ -51,7 +51,7 @@ class MonthlySavings(BaseModel):
 
 
 class WorkloadSavings(BaseModel):
-    """What a workload's finished runs saved, by month."""
+    """Savings of a workload's finished runs, by month."""
 
     workload: str
     months: list[MonthlySavings] = Field(description="Newest first, at most 24 months.")

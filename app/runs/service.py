@@ -74,7 +74,7 @@ class RunRead(BaseModel):
         description="While it runs: `on_track`, `at_risk` of missing a target, or `stale` (no report for too long). "
         "Once ended: `met` or `missed` its targets, `failed`, `cancelled`, or `completed` without a target to judge by."
     )
-    outcome_reason: str | None = Field(description="Why, in words; null if nothing was said.")
+    outcome_reason: str | None = Field(description="Reason of the outcome; null: none.")
     spec_version: int = Field(description="Version of the workload's spec when the run started.")
     agent: int | None = Field(description="Version of the agent when the run started.")
     shadow: int | None = Field(default=None, description="Version of the agent consulted as a shadow.")
@@ -108,7 +108,7 @@ class RunPatch(BaseModel):
     reason: str | None = Field(
         default=None,
         max_length=LONGEST_REASON,
-        description="Why it ends, for example an exception or an exit status; kept with the outcome.",
+        description="Reason of the end, such as an exception or an exit status.",
         examples=["exit status 1"],
     )
 
@@ -161,11 +161,11 @@ def start(
     identifier, moment = new_id(), now()
     if given.policy is not None:
         if given.shadow is not None:
-            accepted = "must be null where a policy is named: shadows are compared with what answers by default"
+            accepted = "must be null where a policy is named: shadows are compared with the default policy"
             raise Invalid(f"/shadow: {accepted}", errors=[FieldError("/shadow", accepted, given.shadow)])
         compiled = by_rule(compiled, _known_rule(compiled, given.policy))
     if given.mode == savings.ADVISE and kind.savings is no_savings:
-        accepted = f"must be 'control': nothing says what advice would have saved in runs of kind {kind.name}"
+        accepted = f"must be 'control': savings of advice are unknown for kind {kind.name}"
         raise Invalid(f"/mode: {accepted}", errors=[FieldError("/mode", accepted, given.mode)])
     begun = kind.engine.begin(compiled, identifier, given, moment)
     snapshot, decision = compiled.snapshot, msgspec.json.decode(begun.decision)
@@ -192,7 +192,7 @@ def start(
     started = RunStarted(id=run.id, workload=snapshot.name, agent=snapshot.agent_version, decision=run.decision)
     with database.session() as session:
         if not members.keep(session, snapshot.workload_id):
-            raise NotFound(f"no workload {given.workload!r}: it was deleted a moment ago")
+            raise NotFound(f"no workload {given.workload!r}: it was just deleted")
         if given.shadow is not None:
             _check_shadow(session, compiled, given.shadow)
         repository.add(session, run)

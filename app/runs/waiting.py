@@ -56,8 +56,8 @@ class Aside:
         lane = self._lanes.setdefault(tenant, _Lane())
         if lane.waiting >= MOST_WAITING or lane.size > MOST_BYTES:
             raise TooManyRequests(
-                f"{lane.waiting} reports of tenant {tenant} that take long wait, {lane.size:,} bytes, and no more may; "
-                "nothing was taken, send it again",
+                f"tenant {tenant} has {lane.waiting} large reports queued, {lane.size:,} bytes, the maximum; "
+                "nothing was stored, repeat the request",
                 "reports",
                 retry_after=RETRY_SECONDS,
             )
@@ -119,8 +119,8 @@ class Waiting:
         now, count = self._clock(), len(self._since)
         if count >= LARGEST_BATCH and (count >= MOST or now - next(iter(self._since.values())) > LONGEST_SECONDS):
             raise Unavailable(
-                f"{count:,} reports wait already, more than this process answers in {LONGEST_SECONDS:g} s; nothing was "
-                "taken, send it again",
+                f"{count:,} reports are queued, more than this process handles in {LONGEST_SECONDS:g} s; nothing was "
+                "stored, repeat the request",
                 retry_after=RETRY_SECONDS,
             )
         self._number += 1

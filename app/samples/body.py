@@ -59,7 +59,7 @@ def decompress(chunks: Iterable[bytes]) -> Iterator[bytes]:
             yield _decompress_piece(unpacker, rest)
             rest = unpacker.unused_data if unpacker.eof else unpacker.unconsumed_tail
     if started and not unpacker.eof:
-        raise BadRequest("the gzip body ends in the middle; the execution that was being read isn't kept")
+        raise BadRequest("the gzip body is truncated; the execution being read was discarded")
 
 
 def _decompress_piece(unpacker: _Unpacker, data: bytes) -> bytes:
@@ -67,7 +67,7 @@ def _decompress_piece(unpacker: _Unpacker, data: bytes) -> bytes:
         return unpacker.decompress(data, PIECE)
     except zlib.error as error:
         raise Invalid(
-            f"the body isn't gzip, as its content-encoding or its first bytes say: {error}",
+            f"the body isn't gzip, as its content-encoding or first bytes announce: {error}",
             errors=[FieldError("/header/content-encoding", "must describe the body", "gzip")],
         ) from error
 
@@ -205,8 +205,8 @@ def codec_of(workload: Workload) -> SampleCodec:
 AHEAD = 4
 """Number of chunks that are received ahead of the reader."""
 SILENT_SECONDS = 60.0
-SILENT = f"nothing of the body came for {SILENT_SECONDS:g} s; the execution that was being read isn't kept"
-GONE = "the body ended early; the execution that was being read isn't kept"
+SILENT = f"no data was received for {SILENT_SECONDS:g} s; the execution being read was discarded"
+GONE = "the body ended early; the execution being read was discarded"
 
 
 class Body:

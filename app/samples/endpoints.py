@@ -159,8 +159,8 @@ def _limiter(app: FastAPI, tenant: str) -> anyio.CapacityLimiter:
     limiter = limiters.setdefault(tenant, anyio.CapacityLimiter(UPLOADS_AT_ONCE))
     if limiter.statistics().tasks_waiting >= UPLOADS_WAITING:
         raise TooManyRequests(
-            f"{UPLOADS_AT_ONCE} uploads of tenant {tenant} are read, {UPLOADS_WAITING} wait, and no more may; "
-            "nothing was stored, send it again",
+            f"tenant {tenant} has {UPLOADS_AT_ONCE} uploads in progress and {UPLOADS_WAITING} queued, the maximum; "
+            "nothing was stored, repeat the request",
             "uploads",
             retry_after=RETRY_SECONDS,
         )

@@ -213,7 +213,7 @@ def check_quota(session: Session, tenant: str) -> None:
     """
     most = current_quotas().executions
     if most and count_of_tenant(session, tenant) > most:
-        message = f"tenant {tenant} may have {most:,} executions stored, and would have more"
+        message = f"tenant {tenant} has the maximum of {most:,} stored executions"
         raise TooManyRequests(f"{message}; delete some first", "executions", retry_after=QUOTA_SECONDS)
 
 
@@ -311,7 +311,7 @@ class Intake:
         if present.digest == fresh["digest"]:
             outcome.duplicate += 1
             return None
-        reason = "its rows must stand in one block" if self._ours(present) else "is stored with other content"
+        reason = "its rows must be contiguous" if self._ours(present) else "is stored with other content"
         return Refused(item.execution, item.line, FieldIssue("/execution", reason, item.execution))
 
     def _ours(self, present: KnownExecution) -> bool:

@@ -268,8 +268,8 @@ def delete(database: Database, tenant: str, name: str, execution: str | None, be
         Conflict: a job that may read them has not ended.
     """
     if (execution is None) == (before is None):
-        message = "name one execution, or give a time before which all are to go"
-        raise Invalid(f"which samples? {message}", errors=[FieldError("/query/execution", message, execution)])
+        message = "give one of 'execution' and 'before'"
+        raise Invalid(f"samples to delete: {message}", errors=[FieldError("/query/execution", message, execution)])
     with database.session() as session:
         workload = workloads.require(session, tenant, name, lock=True)
         found = {} if execution is None else repository.stored_executions(session, workload.id, [execution])

@@ -85,11 +85,11 @@ def change(workload: WorkloadName, patch: JsonObject, database: FromDatabase, te
     "/{workload}/savings",
     operation_id="read_savings",
     openapi_extra=command("workload savings"),
-    summary="Read what a workload's runs saved",
+    summary="Read savings",
     responses=problems(404),
 )
 def get_savings(workload: WorkloadName, database: FromDatabase, tenant: Tenant) -> WorkloadSavings:
-    """Get what the finished runs saved against the largest and the best fixed allocation, by month, with bounds."""
+    """Get the savings of finished runs against the largest and the best fixed allocation, by month, with bounds."""
     with database.reading() as session:
         row = service.require(session, tenant, workload)
         return savings.by_month(session, row.id, row.name, utc_now())

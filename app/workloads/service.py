@@ -43,7 +43,9 @@ class WorkloadRead(BaseModel):
         description="Names of the tenant's similar workloads from whose domain models its first decisions are "
         "predicted, until it has one of its own.",
     )
-    currency: str = Field(default_factory=text.currency, description="Currency of all prices: a sign or a code.")
+    currency: str = Field(
+        default_factory=text.currency, description="Currency of all prices: a sign, a code, or `cost units`."
+    )
     created_at: datetime
 
 
@@ -216,6 +218,6 @@ def delete(database: Database, tenant: str, name: str, *, force: bool = False) -
         if others:
             raise Conflict(f"workload {workload.name!r} is a member of {others}: change or delete that first")
         if not force:
-            held.refuse(f"workload {workload.name!r}", held.workload(session, workload.id), "or say force=true")
+            held.refuse(f"workload {workload.name!r}", held.workload(session, workload.id), "or set force=true")
         members.remove(session, workload.id)
         audit.add(session, tenant, "workload.delete", f"workload {workload.name}", {"force": force})

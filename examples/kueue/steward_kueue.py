@@ -50,7 +50,9 @@ def patch(job: Mapping[str, Any], decided: Amounts) -> list[Json]:
     conversions = [Conversion.parse(one) for one in notes.get(f"{NOTES}resources", "").split(",")]
     missing = [one.resource for one in conversions if one.resource not in decided]
     if missing:
-        raise SubjectError(f"annotation {NOTES}resources: {missing[0]!r} is none of {', '.join(sorted(decided))}")
+        raise SubjectError(
+            f"annotation {NOTES}resources: must be one of {', '.join(sorted(decided))}, not {missing[0]!r}"
+        )
     amounts = {one.name: one.of(decided[one.resource]) for one in conversions}
     operations: list[Json] = []
     for path, template in templates(job):

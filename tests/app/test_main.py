@@ -112,7 +112,7 @@ def test_a_json_body_under_another_content_type_is_415(client: TestClient) -> No
 def test_a_body_that_is_no_json_says_so(client: TestClient) -> None:
     answer = client.post("/workloads", content=b"{", headers={"Content-Type": "application/json"})
     assert answer.status_code == 422
-    assert "not JSON" in answer.json()["detail"]
+    assert "is not valid JSON" in answer.json()["detail"]
 
 
 def test_every_operation_documents_its_errors(app: FastAPI) -> None:

@@ -82,7 +82,7 @@ def warmed(caller: Connection, name: str) -> None:
     wait_until(planned, 120, "a plan")
     first = seen[0]
     assert (first["source"], first["policy"], first["placements"][0]["task"]) == ("heuristic", "heft+easy", "a")
-    assert "HEFT answers without a plan: the search for plans is starting" in first["reason"]["text"]
+    assert "HEFT answers without a plan: the plan search is starting" in first["reason"]["text"]
 
 
 def checked(played: Played) -> None:
@@ -152,7 +152,7 @@ def test_late_tasks_a_lost_node_and_a_restart_make_new_plans_and_every_task_ends
     reasons = {plan["because"] for plan in plans if plan is not None}
     assert "the first one" in reasons
     assert any("later than planned" in reason for reason in reasons)
-    assert "n3-0 is gone" in reasons
+    assert "n3-0 was lost" in reasons
     after = [one for d in played.decisions if d["now"] >= lost.at for one in d["placements"]]
     assert "n3-0" not in {one["node"] for one in after}
 

@@ -17,7 +17,7 @@ from workers.evaluation.statistics import CLASSES, MARGIN, Level
 OPTIMUM, PLAN, RANDOM, TUNER = "optimum", "plan", "random", "tuner"
 FEWEST_SEEDS = 5
 REFERENCES = {
-    OPTIMUM: "the best that can be had",
+    OPTIMUM: "the exact optimum",
     TUNER: "static settings, tuned as a black box",
     RANDOM: "any legal action",
 }
@@ -84,7 +84,7 @@ class Settings:
 
     def skip_reason(self, level: Level) -> str | None:
         """Return in words that ``level`` is above the highest one to play; None if it is to be played."""
-        return f"not asked for: judged up to {self.level}" if level.label > self.level and level in CLASSES else None
+        return f"not requested: evaluated up to {self.level}" if level.label > self.level and level in CLASSES else None
 
     def as_dict(self) -> dict[str, Any]:
         """Return the settings as plain values by name."""
@@ -199,7 +199,7 @@ def tune(problem: Problem, trials: int, episodes: int, seed: int) -> TuningResul
         seed: seed of episodes and search.
     """
     if not problem.tunables() or trials < 1:
-        return TuningResult({}, None, (), 0.0, "there is nothing to set" if trials else "no trials were asked for")
+        return TuningResult({}, None, (), 0.0, "there is nothing to set" if trials else "no trials were requested")
     begun, tried = perf_counter(), dict[tuple[int, ...], float]()
 
     def score(values: Mapping[str, int]) -> float:

@@ -197,7 +197,7 @@ class Headroom:
         size = abs(self.tuned["mean"]) or 1.0
         most, margin = (percent(max(part, 0.0) / size) for part in (self.most, self.margin))
         rule = "the tuned rule" if self.published else self.rule
-        return f"there is nothing to win here: all noise known, {rule} loses at most {most}, less than {margin}"
+        return f"nothing to gain here: with all noise known, {rule} loses at most {most}, less than {margin}"
 
     def report(self) -> dict[str, Any]:
         """Return the headroom as JSON values by name."""

@@ -171,7 +171,7 @@ class Judgement:
         return (
             f"{told}return {decimals(self.returns.mean(), 5)} against {decimals(returns.mean(), 5)} "
             f"(difference {mean}, {self._sure} interval {low} to {high}; {margin}; a gain of "
-            f"{decimals(self._detectable(returns, margin), 5)} would be found in {percent(POWER, 0)} of such judgings)"
+            f"{decimals(self._detectable(returns, margin), 5)} would be detected in {percent(POWER, 0)} of evaluations)"
         )
 
     def _detectable(self, rival: Floats, margin: Equivalence) -> float:
@@ -350,7 +350,7 @@ def check(
     """
     labels = problem.labels()
     if labels is None:
-        return {"checked": False, "reason": "nobody knows the best actions", "labels": None, "encoder": None}
+        return {"checked": False, "reason": "the best actions are unknown", "labels": None, "encoder": None}
     name, teacher = labels
     if encoder is None:
         return {"checked": False, "reason": WHOLE, "labels": name, "encoder": None}

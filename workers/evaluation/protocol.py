@@ -225,7 +225,7 @@ class EvaluationRun:
 
 
 MOST_NAMES = 200
-NOT_REQUESTED = "not asked for"
+NOT_REQUESTED = "not requested"
 
 
 class HeldOutChoice(NamedTuple):

@@ -260,7 +260,7 @@ class Equivalence:
     def __str__(self) -> str:
         if not self.share:
             return "any difference counts"
-        return f"up to {number(self.margin, 2)}, {percent(self.share)} of the best heuristic's return, counts as none"
+        return f"tolerance {number(self.margin, 2)}, {percent(self.share)} of the best heuristic's return"
 
 
 # Results of an evaluation so far: one record for each unit of work, and their serialisation.

@@ -307,7 +307,7 @@ def read_config(name: str) -> Config:
     except OSError as error:
         raise WrongInput(f"can't read {name}: {error.strerror}") from error
     except msgspec.DecodeError as error:
-        raise WrongInput(f"{name} is no config: {error}") from error
+        raise WrongInput(f"{name} is not a config: {error}") from error
 
 
 def _show_spaces(wanted: argparse.Namespace) -> tuple[spaces.Box, spaces.Discrete, slice | None]:
@@ -338,12 +338,12 @@ def _spec(path: Path) -> Any:
     except OSError as error:
         raise WrongInput(f"can't read {path}: {error.strerror}") from error
     except ValueError as error:
-        raise WrongInput(f"{path} is no JSON: {error}") from error
+        raise WrongInput(f"{path} is not valid JSON: {error}") from error
     try:
         return parse_spec(found.get("spec", found) if isinstance(found, dict) else found)
     except ValidationError as error:
         fields = "; ".join(f"{'/'.join(map(str, e['loc'])) or 'the whole'}: {e['msg']}" for e in error.errors())
-        raise WrongInput(f"{path} is no spec of a workload: {fields}") from error
+        raise WrongInput(f"{path} is not a spec of a workload: {fields}") from error
 
 
 if __name__ == "__main__":

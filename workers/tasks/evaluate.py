@@ -99,7 +99,7 @@ class _Agent(NamedTuple):
 def _agent(session: Session, row: tables.Workload, version: int) -> _Agent:
     agent = AGENTS.find(session, row.id, version)
     if agent is None:
-        raise LookupError(f"agent {version} is not there any more")
+        raise LookupError(f"agent {version} was deleted")
     curve = tuple((int(steps), float(value)) for steps, value in agent.report.get("curve") or ())
     candidate = Candidate(f"agent {version}", (agent.artifact,), curve, Present(session, row, [agent]).outdated(agent))
     return _Agent(candidate, agent.model_version, agent.created_at)
@@ -212,7 +212,7 @@ def verdict(terms: PromotionTerms, report: dict[str, Any], rivals: Mapping[str, 
     if not report["promoted"]:
         return False, reason
     if not terms.request.promote:
-        return False, f"good enough, but not promoted, as was asked for: {reason}"
+        return False, f"good enough, but not promoted, as requested: {reason}"
     if terms.request.require:
         return False, f"good enough, and waits for {' and '.join(terms.request.require)}: {reason}"
     changed = [version for role, version in rivals.items() if version != terms.rivals.get(role)]

@@ -101,7 +101,7 @@ def model(session: Session, row: tables.Workload, version: int | None) -> Model:
         return NONE
     stored = domain_models.table(session, row.id, version)
     if stored is None:
-        raise LookupError(f"domain model {version} is not there any more")
+        raise LookupError(f"domain model {version} was deleted")
     return Model(stored.version, stored.table)
 
 

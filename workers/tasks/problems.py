@@ -16,11 +16,11 @@ LONGEST_TRACEBACK = 8_000  # characters to keep from its end, where the error is
 EXPECTED: dict[type[Exception], tuple[str, str]] = {
     TooLittleData: ("/problems/too-little-data", "Too little data"),
     CriterionMissed: ("/problems/criterion-missed", "Simulation too slow"),
-    Untrainable: ("/problems/untrainable", "No agent can be had"),
-    ExecutionError: ("/problems/untrainable", "No agent can be had"),
-    BackendError: ("/problems/untrainable", "No agent can be had"),
+    Untrainable: ("/problems/untrainable", "No agent can be trained"),
+    ExecutionError: ("/problems/untrainable", "No agent can be trained"),
+    BackendError: ("/problems/untrainable", "No agent can be trained"),
     IncompatibleArtifact: ("/problems/incompatible-agent", "Agent of another layout"),
-    EstimationError: ("/problems/no-model", "No domain model can be had"),
+    EstimationError: ("/problems/no-model", "No domain model available"),
 }
 
 

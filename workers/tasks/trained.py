@@ -80,7 +80,7 @@ def _request(session: Session, workload_id: str, train_request: TrainRequest) ->
     if train_request.start_from is not None:
         agent = AGENTS.find(session, workload_id, train_request.start_from)
         if agent is None:
-            raise LookupError(f"agent {train_request.start_from} is not there any more")
+            raise LookupError(f"agent {train_request.start_from} was deleted")
         start = Start(agent.version, agent.algorithm, agent.artifact)
     return Request(
         train_request.algorithm,

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from app.charts.text import exact
 from app.kinds.cluster import experience, records
 from app.kinds.cluster import jobs as table
 from app.kinds.cluster import state as counting
@@ -60,15 +61,15 @@ def _place(layout: Layout, one: Progressed) -> Iterator[FieldIssue]:
     elif one.nodes is not None:
         fewest, most = (1, nodes) if one.gpus is None else (-(-one.gpus // largest), min(one.gpus, nodes))
         if not fewest <= one.nodes <= most:
-            on = "there are" if one.gpus is None else f"can be that have {one.gpus} GPUs"
-            yield FieldIssue("nodes", f"must be {fewest} to {most}, as many as {on}", one.nodes)
+            on = "the number of nodes" if one.gpus is None else f"the nodes that {one.gpus} GPUs can take"
+            yield FieldIssue("nodes", f"must be {fewest} to {most} ({on})", one.nodes)
 
 
 def _time(one: Progressed, since: float | None, now: float) -> Iterator[FieldIssue]:
     """Yield an issue if a step's ``seconds`` exceed by ``BEFORE`` the time from the job's submission ``since`` to
     ``now``. ``since`` and ``now`` are seconds since the run's start; ``since`` None: no check."""
     if one.seconds is not None and since is not None and one.seconds > now - since + BEFORE:
-        accepted = f"must be at most {now - since + BEFORE:g}: an hour more than its job is there"
+        accepted = f"must be at most {exact(now - since + BEFORE)} (an hour more than the age of its job)"
         yield FieldIssue("seconds", accepted, one.seconds)
 
 
@@ -148,12 +149,12 @@ def _check_time(state: ClusterState, report: ClusterReport) -> None:
     """Raise Contradiction if a report is older than the last one, InvalidInput if a job's submission is after the
     report."""
     if report.at < state.now:
-        accepted = f"must be at least {state.now:g}, the moment of the last report"
+        accepted = f"must be at least {exact(state.now)} (the last time reported)"
         raise Contradiction([FieldIssue("/at", accepted, report.at)])
     late = [(at, job.at) for at, job in enumerate(report.submitted) if job.at is not None and job.at > report.at]
     if late:
         at, moment = late[0]
-        accepted = f"must be at most {report.at:g}, the moment of the report"
+        accepted = f"must be at most {exact(report.at)} (the time of the report)"
         raise InvalidInput([FieldIssue(f"/submitted/{at}/at", accepted, moment)])
 
 
@@ -162,7 +163,7 @@ def _check_few(nodes: int, stay: int, new: int) -> None:
     ``stay`` and ``new`` are the numbers of jobs that remain and that arrive; without new jobs nothing is checked."""
     most = min(MOST_JOBS, MOST_CELLS // nodes)
     if new and stay + new > most:
-        accepted = f"must leave at most {most:,} jobs that wait or run in the run at once, on {nodes:,} nodes"
+        accepted = f"must leave at most {most:,} pending and running jobs in the run at once, on {nodes:,} nodes"
         raise InvalidInput([FieldIssue("/submitted", accepted, stay + new)])
 
 
@@ -242,7 +243,7 @@ def _stay(state: ClusterState, report: ClusterReport) -> list[bool]:
     known, left = set(state.names), {job.job for job in report.ended}
     missing = [(at, job.job) for at, job in enumerate(report.ended) if job.job not in known]
     if missing:
-        accepted = "must be a job that is there"
+        accepted = "must be a job of the run"
         raise Contradiction([FieldIssue(f"/ended/{at}/job", accepted, name) for at, name in missing])
     listed = {job.job for job in report.submitted} if report.whole else known
     return [name in listed and name not in left for name in state.names]
@@ -255,7 +256,7 @@ def _new(state: ClusterState, report: ClusterReport) -> list[int]:
     again = [at for at, job in enumerate(report.submitted) if job.job in known and not report.whole]
     again += _twice([job.job for job in report.submitted])
     if again:
-        accepted = "must be a new name: a job of that name is there"
+        accepted = "must be a new name: the run has a job of that name"
         raise Contradiction([FieldIssue(f"/submitted/{at}/job", accepted, report.submitted[at].job) for at in again])
     new = [at for at, job in enumerate(report.submitted) if job.job not in known]
     return sorted(new, key=lambda at: _submission_time(report.submitted[at], report))
@@ -268,7 +269,7 @@ def _positions(names: Sequence[str], report: ClusterReport) -> dict[int, int]:
     index |= dict.fromkeys((job.job for job in report.ended), ENDED)
     found = [index.get(one.job, UNKNOWN) for one in report.progressed]
     if UNKNOWN in found:
-        accepted = "must be a job that is there"
+        accepted = "must be a job of the run"
         missing = [at for at, position in enumerate(found) if position == UNKNOWN]
         raise Contradiction(
             [FieldIssue(f"/progressed/{at}/job", accepted, report.progressed[at].job) for at in missing]

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from app.charts.text import number
+from app.charts.text import duration, number
 from app.kinds.cluster import jobs as table
 from app.kinds.cluster import records, waiting
 from app.kinds.cluster import state as counting
@@ -197,7 +197,7 @@ def _add_notes(change: Change, at: int, notes: Sequence[Mapping[int, str]], want
     """Return ``change`` of the job at position ``at`` with its ``notes``, and the seconds to its deadline. ``wanted``
     has the seconds to the deadline of each of J jobs, [J]; None: no job has one."""
     said, due = [each[at] for each in notes if at in each], None if wanted is None else _finite(float(wanted[at]))
-    said += [] if due is None else [f"wanted in {number(due)} s" if due > 0 else "its deadline is over"]
+    said += [] if due is None else [f"deadline in {duration(due)}" if due > 0 else "deadline passed"]
     return change._replace(text="; ".join([change.text, *said]), until_deadline=due)
 
 
@@ -223,7 +223,8 @@ def _beside(names: Sequence[str], neighbours: Neighbours, held: Integers, change
         shared[at] = False
         others = [names[other] for other in np.flatnonzero(shared).tolist()]
         more = f" and {len(others) - SHOWN:,} others" if len(others) > SHOWN else ""
-        found[at] = f"beside {', '.join(others[:SHOWN])}{more} its steps take {number(float(slower[at]))} times as long"
+        shared_with = f"shares nodes with {', '.join(others[:SHOWN])}{more}"
+        found[at] = f"{shared_with}: steps take {number(float(slower[at]))} times as long"
     return found
 
 
@@ -286,17 +287,17 @@ def words(one: Subject) -> str:
     """Return the reason for one job's change: GPUs, seconds to completion, trades, and whether a node was lost."""
     had, has = one.had, one.has
     said = {
-        "started": f"starts on {_gpus(has)} {_after(one.waited)}",
-        "preempted": f"gives up its {_gpus(had)}",
-        "grown": f"{_gpus(had)} become {has:,}",
-        "shrunk": f"{_gpus(had)} become {has:,}",
-        "moved": f"keeps {_gpus(has)} on other nodes",
+        "started": f"start on {_gpus(has)}{_after(one.waited)}",
+        "preempted": f"release {_gpus(had)}",
+        "grown": f"{_gpus(has)} (was {had:,})",
+        "shrunk": f"{_gpus(has)} (was {had:,})",
+        "moved": f"{_gpus(has)} on other nodes",
     }[code_of(had, has)]
-    return said + _completion_text(one) + _trades_text(one) + ("; a node that it had is lost" if one.lost else "")
+    return said + _completion_text(one) + _trades_text(one) + ("; a node was lost" if one.lost else "")
 
 
 def _after(waited: float) -> str:
-    return f"after {number(waited)} s of waiting" if waited >= 1 else "at once"
+    return f" after {duration(waited)} pending" if waited >= 1 else " immediately"
 
 
 def _gpus(count: int) -> str:
@@ -305,10 +306,10 @@ def _gpus(count: int) -> str:
 
 def _completion_text(one: Subject) -> str:
     if one.remaining is None:
-        return "" if one.remaining_before is None else f", {number(one.remaining_before)} s before its end"
+        return "" if one.remaining_before is None else f", {duration(one.remaining_before)} before its expected end"
     if one.remaining_before is None:
-        return f", to end in {number(one.remaining)} s"
-    return f", to end in {number(one.remaining)} s, not {number(one.remaining_before)} s"
+        return f": finish in {duration(one.remaining)}"
+    return f": finish in {duration(one.remaining)} (was {duration(one.remaining_before)})"
 
 
 def _trades_text(one: Subject) -> str:

@@ -67,7 +67,7 @@ class ClusterServing(Serving):
     def begin(self, compiled: Compiled, start: RunStart, now: datetime) -> KindDecision:
         """Return the first decision of a run, before any report: no jobs and no changes."""
         placed = PlacedJobs(begin(compiled.layout), (), compiled.heuristic)
-        reason = {"code": "begun", "text": "nothing is reported yet: report what is there as iteration 0"}
+        reason = {"code": "begun", "text": "no report yet: report the jobs and nodes as iteration 0"}
         return KindDecision(_kind_fields(compiled, placed), reason, noop=True, state=placed.state, quiet=True)
 
     def takes_long(self, compiled: Compiled, state: ClusterState, report: ClusterReport) -> bool:
@@ -93,7 +93,7 @@ class ClusterServing(Serving):
         """Return the published policy of an artifact. Raises IncompatibleArtifact if neither the workload nor a member
         has a domain model."""
         if not compiled.modelled:
-            raise IncompatibleArtifact("there is no domain model, which agents answer by")
+            raise IncompatibleArtifact("agents need a domain model, and there is none")
         policy: Published = made.policy
         return policy
 
@@ -140,7 +140,7 @@ class ClusterServing(Serving):
         placed = PlacedJobs(*keep_allocations(compiled.layout, one.report), HOLD)
         return KindDecision(
             _kind_fields(compiled, placed),
-            _reason(placed, f"{failure}; jobs keep what they have"),
+            _reason(placed, f"{failure}; keep all allocations"),
             noop=not placed.changes,
             state=placed.state,
             risk=None,
@@ -226,8 +226,7 @@ def _reason(placed: PlacedJobs, failure: str) -> dict[str, str]:
     state, changes, rule = placed
     running = int((state.jobs.gpus > 0).sum())
     left = len(state.names) - running
-    run, wait = "job runs" if running == 1 else "jobs run", "waits" if left == 1 else "wait"
-    there = f"{running:,} {run}, {left:,} {wait}, by {rule}" + (f"; {failure}" if failure else "")
+    there = f"{running:,} running, {left:,} pending; rule {rule}" + (f"; {failure}" if failure else "")
     codes = [one.code for one in changes]
     counts = ", ".join(f"{codes.count(code):,} {code}" for code in dict.fromkeys(codes))
     return {"code": "changed", "text": f"{counts}; {there}"} if codes else {"code": "unchanged", "text": there}

@@ -343,9 +343,9 @@ def notes(before: Learning, after: Learning) -> dict[int, str]:
     old, new = before.converging.ceiling, after.converging.ceiling
     free = np.flatnonzero((old != new) & (new == UNLIMITED)).tolist()
     words = {
-        at: f"little is left to gain: {most:,} GPUs at most" for at, most in changed_ceilings(before, after).items()
+        at: f"little remaining gain: at most {most:,} GPUs" for at, most in changed_ceilings(before, after).items()
     }
-    return words | dict.fromkeys(free, "it gains again: no limit any more")
+    return words | dict.fromkeys(free, "gaining again: GPU limit removed")
 
 
 def pack_learning(learning: Learning) -> list[Any] | None:

@@ -2,6 +2,7 @@
 
 from operator import attrgetter
 
+from app.charts.text import exact
 from app.kinds.cluster import views
 from app.kinds.cluster.engine import ENGINE
 from app.kinds.cluster.example import EXAMPLE
@@ -24,15 +25,15 @@ def terms(spec: ClusterSpec) -> Terms:
 def describe(spec: ClusterSpec) -> Description:
     """Return a short text on a spec: nodes, duration of runs, and queues with their weights."""
     nodes = ", ".join(f"{one.count} × {one.gpus} GPUs {one.name}" for one in spec.nodes)
-    queues = ", ".join(f"{one.name} (weight {one.weight:g})" for one in spec.queues)
-    return Description(nodes, "as long as jobs come", f"completion times of {queues}", REMEDY)
+    queues = ", ".join(f"{one.name} (weight {exact(one.weight)})" for one in spec.queues)
+    return Description(nodes, "until it is ended", f"completion times of {queues}", REMEDY)
 
 
 def summarise(decision: ClusterDecision) -> str:
     """Return one line on a decision: numbers of changed, running and waiting jobs, and of free GPUs."""
     count = len(decision.changes)
-    changes = "nothing changes" if not count else "1 job changes" if count == 1 else f"{count} jobs change"
-    return f"{changes}; {decision.running} run, {decision.waiting} wait, {decision.free} GPUs are free"
+    changes = "no change" if not count else "1 job changed" if count == 1 else f"{count:,} jobs changed"
+    return f"{changes}; {decision.running:,} running, {decision.waiting:,} pending, {decision.free:,} GPUs free"
 
 
 KIND = Kind(

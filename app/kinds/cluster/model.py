@@ -214,7 +214,7 @@ class LeftPrediction(BaseModel):
     level: float = Field(description="Current level of the job, without noise.")
     gain: Interval = Field(description="Improvement from now to the end.")
     measured: bool = Field(
-        description="Whether enough jobs of the application have ended to tell how far such predictions are off; if "
+        description="Whether enough jobs of the application have ended to know the error of such predictions; if "
         "not, the interval is as wide as other applications need, and `convergence` limits no job."
     )
 
@@ -294,7 +294,7 @@ def _within_measurements(model: ClusterModel, application: int, place: Place) ->
 
 def _predict_remaining(model: ClusterModel, application: int, query: Query) -> LeftPrediction:
     if {"loss", "metric"} <= query.keys():
-        raise invalid("/query/loss", "must not be given beside metric", query["loss"][0])
+        raise invalid("/query/loss", "must not be given with metric", query["loss"][0])
     name = "metric" if "metric" in query else "loss"
     # Parse P points "iteration:value", separated by commas, to an array [P, 2] of iterations and values. Raises
     # InvalidInput if iterations don't ascend, a number is invalid, or there are more than ``MOST_POINTS``.
@@ -315,7 +315,7 @@ def _predict_remaining(model: ClusterModel, application: int, query: Query) -> L
     measured = bool(np.isfinite(found.half[0]))
     level, gain, half = (float(part[0]) for part in (found if measured else parametric(seen, end)))
     if not np.isfinite(gain):
-        raise invalid(f"/query/{name}", "must have four points at least: no curves like it are known", len(points))
+        raise invalid(f"/query/{name}", "must have at least four points: no similar curves are known", len(points))
     return LeftPrediction(level=sign * level, gain=_interval(gain, gain - half, gain + half), measured=measured)
 
 

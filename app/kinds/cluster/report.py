@@ -53,10 +53,12 @@ class Submitted(Part, frozen=True, gc=False):
             "is fixed. Needs `batch`"
         ),
     ] = None
-    gpu_batch_minimum: Annotated[Samples | None, Meta(description="fewest samples that a GPU does at once")] = None
+    gpu_batch_minimum: Annotated[Samples | None, Meta(description="fewest samples that a GPU processes at once")] = None
     gpu_batch_maximum: Annotated[
         Samples | None,
-        Meta(description="most samples that a GPU does at once; of more the gradients are accumulated; null: no limit"),
+        Meta(
+            description="most samples that a GPU processes at once; beyond, gradients are accumulated; null: no limit"
+        ),
     ] = None
     data: Annotated[Positive | None, Meta(description="data size, in one unit per application")] = None
     iterations: Annotated[
@@ -100,11 +102,11 @@ class Progressed(Part, frozen=True, gc=False):
     def __post_init__(self) -> None:
         """Raise ValueError if both a loss and a metric are given."""
         if self.loss is not None and self.metric is not None:
-            raise ValueError("loss must be null beside a metric: what a job learns is told as one of them")
+            raise ValueError("loss must be null if metric is given: a job reports one of them")
 
 
 class Ended(Part, frozen=True, gc=False):
-    """A job that has finished or failed, and leaves."""
+    """A job that has finished or failed."""
 
     job: Id
     state: Literal["finished", "failed"] = "finished"
@@ -126,7 +128,7 @@ class ClusterReport(Part, frozen=True):
         bool,
         Meta(
             description="Whether `submitted` and `nodes` are complete: jobs not listed have left, nodes not listed "
-            "have the GPUs of the spec. What is known of listed jobs is kept."
+            "have the GPUs of the spec. Earlier information on listed jobs is kept."
         ),
     ] = False
     submitted: Annotated[tuple[Submitted, ...], AtMost] = ()
@@ -143,7 +145,7 @@ class JobChange(BaseModel):
 
     job: str
     before: int = Field(description="GPUs before this decision.")
-    gpus: int = Field(description="GPUs from now on; 0: it waits.")
+    gpus: int = Field(description="GPUs from now on; 0: pending.")
     nodes: dict[str, int] = Field(description="Its GPUs from now on, by node.")
     code: str = Field(description="`started`, `grown`, `shrunk`, `moved` or `preempted`.")
     text: str
@@ -160,10 +162,10 @@ class JobChange(BaseModel):
     )
     seconds_left_high: float | None = Field(default=None, description="Upper bound.")
     seconds_wanted: float | None = Field(
-        default=None, description="Time until it should be finished, by the targets of its member workload, if any."
+        default=None, description="Time to its deadline, by the targets of its member workload, if any."
     )
     ceiling: int | None = Field(
-        default=None, description="New maximum of GPUs, since it has little left to gain; null: no new limit."
+        default=None, description="New maximum of GPUs, as its remaining gain is small; null: unchanged."
     )
     batch: int | None = Field(
         default=None,
@@ -172,7 +174,7 @@ class JobChange(BaseModel):
 
 
 class JobStart(BaseModel):
-    """Expected start of a job that waits."""
+    """Expected start of a pending job."""
 
     job: str
     seconds: float = Field(
@@ -188,7 +190,7 @@ class JobStart(BaseModel):
 
 
 class ShadowRule(BaseModel):
-    """What another agent would have done; recorded, without effect."""
+    """The shadow's rule: recorded, not applied."""
 
     agent: int = Field(description="Version of the shadow.")
     rule: str | None = Field(description="Rule by which it would have assigned GPUs; null if it failed.")
@@ -203,15 +205,15 @@ class ClusterDecision(DecisionBase):
     at: float = Field(description="Time of the report, in seconds since the run's start.")
     changes: list[JobChange]
     starts: list[JobStart] = Field(
-        default=[], description="Waiting jobs that start next, in order; at most 100, as far as their starts are known."
+        default=[], description="Pending jobs in the order of their expected starts, as far as known; at most 100."
     )
-    running: int = Field(description="Jobs that have GPUs.")
-    waiting: int = Field(description="Jobs that have no GPUs.")
-    free: int = Field(description="Unassigned GPUs.")
+    running: int = Field(description="Number of running jobs.")
+    waiting: int = Field(description="Number of pending jobs.")
+    free: int = Field(description="Number of unassigned GPUs.")
     wake_at: float | None = Field(description="Latest time for the next report; null if there are no jobs.")
     rule: str = Field(description="Rule that assigned the GPUs: the heuristic's, or `weighed`, by an agent.")
     shadow: ShadowRule | None = Field(default=None, description="Decision of the run's shadow, if any.")
 
 
 class ClusterStart(RunStart):
-    """Start a live run of a workload of kind ``cluster``."""
+    """Parameters of a new run of kind ``cluster``."""

@@ -12,6 +12,7 @@ import numpy as np
 from pydantic import BaseModel, Field
 from safetensors import numpy as safetensors_numpy
 
+from app.charts.text import exact
 from app.kinds.cluster.jobs import Floats
 from app.kinds.cluster.layout import Layout
 from app.kinds.cluster.report import LARGEST, MOST_BESIDE, SHORTEST
@@ -142,14 +143,14 @@ class LogCollector(Collector):
                 *rows.issues(
                     "seconds",
                     (seconds > 0) & (seconds < SHORTEST),
-                    f"must be at least {SHORTEST:g}, at most {LARGEST:g}",
+                    f"must be at least {exact(SHORTEST)}, at most {exact(LARGEST)}",
                 ),
                 *rows.issues("computing", computing > seconds, part),
             ]
         if form == "curves":
             falls, rises = ~rows.missing("loss"), ~rows.missing("metric")
             return [
-                *rows.issues("metric", rises & falls, "must not stand beside a loss: a curve has one of them"),
+                *rows.issues("metric", rises & falls, "must not be given with a loss: a curve has one of them"),
                 *rows.issues("loss", ~rises & ~falls, "must be a number, or a metric given"),
             ]
         return []
@@ -186,7 +187,9 @@ class LogCollector(Collector):
             if before is None:
                 continue
             if iteration <= before[1]:
-                issues.append(FieldIssue(f"{rows.where(row)}/iteration", f"must be more than {before[1]:g}", iteration))
+                issues.append(
+                    FieldIssue(f"{rows.where(row)}/iteration", f"must be more than {exact(before[1])}", iteration)
+                )
             if (application, rises) != (before[0], before[2]):
                 wrong = "application" if application != before[0] else "metric" if rises else "loss"
                 value = error_value(rows.column(wrong)[row])

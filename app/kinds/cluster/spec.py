@@ -92,13 +92,13 @@ def _once(names: tuple[str, ...]) -> tuple[str, ...]:
 
 
 class Convergence(Strict):
-    """When a job that reports its loss or metric has little left to gain; its GPUs are then halved by window.
+    """When the remaining gain of a job that reports its loss or metric is small; its GPUs are then halved by window.
 
     No job is limited before nine others of its application have ended and are in the domain model.
     """
 
     tolerance: Probability = Field(
-        default=0.01, description="share of the level reached below which the remaining gain is little"
+        default=0.01, description="share of the level reached below which the remaining gain is small"
     )
     doubt: NonNegative = Field(default=0.5, description="half-widths of the 90 % interval added to the remaining gain")
     window_seconds: Apart = Field(default=3600.0, description="time between halvings")
@@ -158,7 +158,7 @@ class ClusterSpec(Strict):
     ] = ()
     convergence: Convergence | None = Field(
         default=None,
-        description="Jobs with little left to gain give GPUs back, down to their minimum; null: disabled. Applies to "
+        description="Jobs with a small remaining gain release GPUs, down to their minimum; null: disabled. Applies to "
         "jobs that state their number of iterations.",
     )
     weights: ClusterWeights = ClusterWeights()

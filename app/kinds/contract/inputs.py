@@ -28,7 +28,7 @@ DEEPEST = 64
 TOO_DEEP = f"must be nested at most {DEEPEST} levels deep"
 LISTED = 8
 """Most steps of a JSON pointer in an error about nesting."""
-TWICE = "must be given once: it stands there twice"
+TWICE = "must be given once, not twice"
 LONGEST_WALKED = 1 << 20
 """Most bytes of JSON that are scanned for the position of an error, which is some hundred times slower than decoding.
 """
@@ -340,7 +340,7 @@ def first_issue(data: bytes, error: Exception) -> FieldIssue:
         try:
             found = _not_finite(json.loads(data), "")
         except ValueError:
-            return FieldIssue("", f"malformed JSON: {error}", None)
+            return FieldIssue("", f"is not valid JSON: {error}", None)
         if found is not None:
             return FieldIssue(found[0], "must be a finite number", plain(found[1]))
     message, _, path = str(error).partition(" - at `$")

@@ -70,13 +70,13 @@ def changed_terms(trained: Mapping[str, Sequence[Any]], present: Terms) -> list[
         trained: terms in the training, or their (value, low, high), by name.
         present: terms now.
     """
-    gone = [f"it was trained for a {name}, which is gone" for name in trained if name not in present]
+    gone = [f"it was trained with a {name}, which was removed" for name in trained if name not in present]
     return [*gone, *(text for name, term in present.items() if (text := _changed_term(name, trained.get(name), term)))]
 
 
 def _changed_term(name: str, known: Sequence[Any] | None, term: Term) -> str:
     if known is None:
-        return f"the {name} is {number(term.value, 4)}, and it was trained for none"
+        return f"the {name} is {number(term.value, 4)}, and it was trained without one"
     value, low, high = known[:3]
     if low <= term.value <= high:
         return ""
@@ -84,7 +84,7 @@ def _changed_term(name: str, known: Sequence[Any] | None, term: Term) -> str:
 
 
 class RunStart(BaseModel):
-    """Start a live run of a workload; each kind's own model adds its parameters."""
+    """Parameters of a new run; kinds add their own."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -105,9 +105,9 @@ class RunStart(BaseModel):
     )
     mode: Literal["control", "advise"] = Field(
         default="control",
-        description="`advise`: decisions are recommendations that nobody applies, and reports say what was allocated "
-        "instead. Once the run has finished, its `savings` say what they would have saved, and whether they would have "
-        "met its targets.",
+        description="`advise`: decisions are recommendations that are not applied, and reports have the actual "
+        "allocation. The `savings` of the finished run say what they would have saved, and whether "
+        "they would have met its targets.",
     )
     token: bool = Field(
         default=False,

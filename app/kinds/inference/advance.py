@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from app.charts.text import exact
 from app.kinds.contract.inputs import Contradiction, FieldIssue, InvalidInput, invalid
 from app.kinds.inference.layout import Layout
 from app.kinds.inference.queue import Batch
@@ -15,7 +16,7 @@ MOST_ISSUES = 20
 CLOCKS, RELATIVE = 0.1, 0.01
 """Tolerance of a batch's measured seconds over the time since its start, absolute in seconds and relative: clocks
 differ."""
-CARRIED = "only in runs that were started as carried: the service decides what this one starts"
+CARRIED = "must be left out: the service decides in this run, which was not started as carried"
 
 
 class Places(NamedTuple):
@@ -69,11 +70,9 @@ def _finish(ledger: Ledger, number: int, place: int, report: InferenceReport) ->
     batch = ledger.servers[place].batch if place in ledger.servers else None
     if batch is None:
         pointer = f"/finished/{number}/server"
-        raise Contradiction(
-            [FieldIssue(pointer, "must be a server that works; nothing runs on this one", finished.server)]
-        )
+        raise Contradiction([FieldIssue(pointer, "must be a busy server; this one is idle", finished.server)])
     if finished.at < batch.started:
-        accepted = f"must be at least {batch.started:g}, when its batch was started"
+        accepted = f"must be at least {exact(batch.started)} (the start of its batch)"
         raise Contradiction([FieldIssue(f"/finished/{number}/at", accepted, finished.at)])
     _check_batch(ledger, number, batch, finished)
     ledger.finish(place, finished.at)
@@ -86,10 +85,12 @@ def _check_batch(ledger: Ledger, number: int, batch: Batch, finished: Finished) 
     longest = passed + CLOCKS + RELATIVE * passed
     issues = []
     if finished.batch is not None and finished.batch > most:
-        accepted = f"must be 1 to {most}: the requests that were started on {finished.server}"
+        accepted = f"must be 1 to {most} (the requests started on {finished.server})"
         issues.append(FieldIssue(f"/finished/{number}/batch", accepted, finished.batch))
     if finished.seconds is not None and finished.seconds > longest:
-        accepted = f"must be at most {longest:.6g}: its batch was started {passed:.6g} s before its end"
+        accepted = (
+            f"must be at most {exact(round(longest, 6))}: its batch started {exact(round(passed, 6))} s before its end"
+        )
         issues.append(FieldIssue(f"/finished/{number}/seconds", accepted, finished.seconds))
     if issues:
         raise Contradiction(issues)
@@ -112,7 +113,7 @@ def _start_batch(ledger: Ledger, number: int, start: Started) -> None:
         raise Contradiction([FieldIssue(f"{pointer}/server", "must be a server that is up and idle", start.server)])
     if not ledger.waiting()[user]:
         raise Contradiction(
-            [FieldIssue(f"{pointer}/user", "must be a user whose requests wait; none does", start.user)]
+            [FieldIssue(f"{pointer}/user", "must be a user with waiting requests; this one has none", start.user)]
         )
     ledger.start(place, user, layout.variants.index(start.variant), start.batch)
 
@@ -122,7 +123,7 @@ def _check_order(before: float, report: InferenceReport) -> None:
     start, and InvalidInput if an event's time decreases within its list or is later than the report."""
     if report.at < before:
         raise Contradiction(
-            [FieldIssue("/at", f"must be at least {before:g}, the moment of the last report", report.at)]
+            [FieldIssue("/at", f"must be at least {exact(before)} (the last time reported)", report.at)]
         )
     events: tuple[tuple[str, Sequence[Any]], ...] = (
         ("arrived", report.arrived),
@@ -135,8 +136,9 @@ def _check_order(before: float, report: InferenceReport) -> None:
         for number, event in enumerate(listed):
             at = event_time(event, report)
             if not last <= at <= report.at:
-                accepted = f"must be {last:g} to {report.at:g}: times never fall, up to the report's"
-                raise invalid(f"/{part}/{number}/at", accepted, at)
+                least = f"must be at least {exact(last)} (the last time reported)"
+                most = f"must be at most {exact(report.at)} (the time of the report)"
+                raise invalid(f"/{part}/{number}/at", least if at < last else most, at)
             last = at
 
 
@@ -196,6 +198,6 @@ def _unique(ledger: Ledger, report: InferenceReport) -> None:
     taken = set(ledger.names())
     for number, name in given:
         if name in taken:
-            accepted = "must be a new name: a request of that name waits or is worked on"
+            accepted = "must be a new name: a request of that name is waiting or in a batch"
             raise Contradiction([FieldIssue(f"/arrived/{number}/id", accepted, name)])
         taken.add(name)

@@ -132,7 +132,7 @@ class Carried:
         """
         place = self._place(server)
         if not self._ledger.busy(place):
-            raise invalid("/server", "must be a server that works; nothing runs on this one", server)
+            raise invalid("/server", "must be a busy server; this one is idle", server)
         at = self._pass(at)
         self._ledger.finish(place, at)
         self._note("finished", {"server": server, "at": at})

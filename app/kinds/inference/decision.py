@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import BaseModel, Field
 
-from app.charts.text import seconds
+from app.charts.text import decimals, seconds
 from app.kinds.contract.engine import DecisionBase
 from app.kinds.contract.kind import RunStart
 from app.kinds.inference.choices import DecisionChanges, Start
@@ -33,12 +33,12 @@ class Drop(BaseModel):
 
 
 class ShadowStarts(BaseModel):
-    """What another agent would have started; recorded, without effect."""
+    """The shadow's starts: recorded, not applied."""
 
     agent: int = Field(description="Version of the shadow.")
     start: list[BatchStart]
     agrees: bool = Field(description="Whether its decision would have been the same.")
-    gain: float | None = Field(description="Always null: the value of other starts is unknown.")
+    gain: float | None = Field(description="Always null: gains are not estimated for this kind.")
     problem: str | None = Field(description="What failed, if anything.")
 
 
@@ -54,7 +54,7 @@ class InferenceDecision(DecisionBase):
     turn_off: list[str] = Field(default=[], description="Servers to stop now: idle ones, or such as are starting.")
     wake_at: float | None = Field(description="Latest time for the next report; null: at the next event.")
     waiting: dict[str, int] = Field(description="Waiting requests by user, after this decision.")
-    quality: dict[str, float] = Field(description="Recent mean response quality by user; 1 before the first answer.")
+    quality: dict[str, float] = Field(description="Recent mean response quality by user; 1 before the first response.")
     expected: dict[str, dict[str, list[float]]] | None = Field(
         default=None,
         description="Expected seconds per batch, by server class, variant and size, for clients that decide by "
@@ -64,11 +64,11 @@ class InferenceDecision(DecisionBase):
 
 
 class InferenceStart(RunStart):
-    """Request to start a live run of a workload of kind ``inference``."""
+    """Parameters of a new run of kind ``inference``."""
 
     carried: bool = Field(
         default=False,
-        description="Whether the client decides by itself with the policy it has loaded and reports what it started; "
+        description="Whether the client decides with a downloaded policy and reports what it started; "
         "the run's decisions then start nothing.",
     )
 
@@ -82,7 +82,7 @@ class InferenceStart(RunStart):
 # ``busy``            requests wait, and no server is free
 # ``nothing_waits``   no request waits
 # ``carried``         the client decides by itself
-# ``fallback``        a policy failed, and the heuristic answers instead
+# ``fallback``        a policy failed, and the heuristic decides instead
 # ==================  ===================================================================
 
 
@@ -100,8 +100,8 @@ def reason(ledger: Ledger, decided: DecisionChanges, failure: str) -> dict[str, 
 
 def carried_reason(ledger: Ledger, version: int | None) -> dict[str, str]:
     """Return the reason of a run whose client decides; ``version`` of the promoted agent (None: none)."""
-    promoted = "no agent is promoted" if version is None else f"agent {version} is promoted"
-    return {"code": "carried", "text": f"the client decides by itself; {promoted}; {_waiting_text(ledger)}"}
+    promoted = "no agent promoted" if version is None else f"agent {version} promoted"
+    return {"code": "carried", "text": f"the client decides; {promoted}; {_waiting_text(ledger)}"}
 
 
 def _code(ledger: Ledger, decided: DecisionChanges) -> str:
@@ -115,24 +115,24 @@ def _code(ledger: Ledger, decided: DecisionChanges) -> str:
 def _starts(ledger: Ledger, decided: DecisionChanges) -> str:
     shown = [_start(ledger, start) for start in decided.starts[:SHOWN]]
     more = len(decided.starts) - len(shown)
-    return "; ".join([*shown, f"{more:,} more batches start"] if more else shown)
+    return "; ".join([*shown, f"{more:,} more batches"] if more else shown)
 
 
 def _start(ledger: Ledger, start: Start) -> str:
     layout, batch = ledger.layout, start.batch
     waited = batch.started - batch.at[0]
     what = (
-        f"{len(batch.at):,} of {start.waiting:,} requests of {layout.users[batch.user]} start on "
-        f"{ledger.fleet.names[start.place]}"
+        f"start {len(batch.at):,} of {start.waiting:,} requests of {layout.users[batch.user]} on "
+        f"{ledger.fleet.names[start.place]}: {layout.variants[batch.variant]}, batch {start.size}"
     )
-    how = f"with {layout.variants[batch.variant]} in a batch of {start.size}"
+    longest = f"longest wait {seconds(waited)}"
     if start.seconds is None:
-        return f"{what} {how}, after at most {seconds(waited)} of waiting"
+        return f"{what}, {longest}"
     expected = ledger.expected_of_each(start.place, start.loaded, start.size)
     worths = layout.quality.means(batch.user, [batch.started - at for at in batch.at], expected)
     return (
-        f"{what} {how}: {seconds(start.seconds)} after at most {seconds(waited)} of waiting, "
-        f"expected quality {worth_text(worths[batch.variant])}{_instead(ledger, worths, batch.variant)}"
+        f"{what}, {seconds(start.seconds)}, {longest}, expected quality {decimals(worths[batch.variant], 2)}"
+        f"{_instead(ledger, worths, batch.variant)}"
     )
 
 
@@ -142,7 +142,7 @@ def _instead(ledger: Ledger, worths: list[float], chosen: int) -> str:
         return ""
     best = others.index(max(others))
     name = ledger.layout.variants[best + (best >= chosen)]
-    return f"; {name} would come to {worth_text(others[best])}"
+    return f" ({name} {decimals(others[best], 2)})"
 
 
 def _turns(ledger: Ledger, decided: DecisionChanges) -> str:
@@ -150,7 +150,7 @@ def _turns(ledger: Ledger, decided: DecisionChanges) -> str:
     for word, wanted in (("on", True), ("off", False)):
         names = [ledger.fleet.names[place] for place, on in decided.turns if on == wanted]
         if names:
-            parts.append(f"{', '.join(names)} {'is' if len(names) == 1 else 'are'} turned {word}")
+            parts.append(f"turn {word} {', '.join(names)}")
     return "; ".join(parts)
 
 
@@ -158,11 +158,6 @@ def _waiting_text(ledger: Ledger) -> str:
     waiting = ledger.waiting()
     together = sum(waiting)
     if not together:
-        return "no request waits"
+        return "no request is waiting"
     of_users = ", ".join([f"{n:,} of {user}" for n, user in zip(waiting, ledger.layout.users, strict=True) if n])
-    return f"{'1 request waits' if together == 1 else f'{together:,} requests wait'} ({of_users})"
-
-
-def worth_text(value: float) -> str:
-    """Format a quality from 0 to 1 with two decimals and no leading zero, such as “.87”."""
-    return f"{value:.2f}".removeprefix("0")
+    return f"{together:,} {'request' if together == 1 else 'requests'} waiting ({of_users})"

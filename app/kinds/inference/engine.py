@@ -88,7 +88,7 @@ class InferenceServing(Serving):
         usual = None if start.carried else compiled.projector.usual  # clients that decide start from rate 0
         midnight = now.timestamp() % DAY_SECONDS
         state = begin(compiled.layout, compiled.fleet, usual, carried=start.carried, midnight=midnight)
-        ledger, why = compiled.ledger(state), "nothing is reported yet: report what happens as iteration 0"
+        ledger, why = compiled.ledger(state), "no report yet: report requests and finished batches as iteration 0"
         own = _kind_fields(compiled, ledger, NOTHING) | {"expected": compiled.expected() if start.carried else None}
         return KindDecision(
             own,
@@ -246,5 +246,5 @@ def _drops(layout: Layout, dropped: Sequence[DroppedRequest]) -> list[dict[str, 
 
 def _drop_reason(layout: Layout, user: int, why: str) -> str:
     if why == TOO_OLD:
-        return f"an answer is worth nothing after {seconds(float(layout.quality.zero_at[user]))}"
-    return f"more than {layout.spec.queue_limit:,} wait"
+        return f"quality is zero after {seconds(float(layout.quality.zero_at[user]))}"
+    return f"queue limit of {layout.spec.queue_limit:,} exceeded"

@@ -284,7 +284,7 @@ class AdaptivePlanner:
         """Choose an action for each run by planning with the adapted model; raise ValueError without a domain model."""
         projector, state, view, _ = situation
         if projector.seconds is None:
-            raise ValueError("without a domain model there is nothing to adapt")
+            raise ValueError("adaptation needs a domain model")
         layout, batch = projector.layout, len(state.asked)
         foreseen = self.dynamics.predict(layout, projector.seconds, projector.recent, batch)
         users = np.zeros(len(layout.users))

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+from app.charts.text import exact
 from app.kinds.contract.kind import Description, Kind, Prediction, Terms, TrainingOptions, price_terms
 from app.kinds.contract.run_outcome import EndedRun, Judgement
 from app.kinds.forecasting.answer import Forecaster, deserialise
@@ -38,12 +39,14 @@ def judge(compiled: Any, run: EndedRun) -> Judgement:  # noqa: ARG001
 
 def describe(spec: InferenceSpec) -> Description:
     """Describe a spec in a few words: variants on servers, duration, and response times in seconds by user."""
-    servers = ", ".join(f"{s.name} {s.minimum}–{s.maximum} × {s.cores:g} cores" for s in spec.servers)
+    servers = ", ".join(f"{s.name} {s.minimum}–{s.maximum} × {exact(s.cores)} cores" for s in spec.servers)
     variants = ", ".join(variant.name for variant in spec.variants)
-    wanted = ", ".join(f"{u.name} within {u.quality.full_until:g} to {u.quality.zero_at:g} s" for u in spec.users)
+    wanted = ", ".join(
+        f"{u.name} within {exact(u.quality.full_until)} to {exact(u.quality.zero_at)} s" for u in spec.users
+    )
     most = " or ".join(server.name for server in spec.servers)
     remedy = f"raise the maximum of {most}, or allow users longer response times"
-    return Description(f"{variants} on {servers}", "as long as it is served", wanted, remedy)
+    return Description(f"{variants} on {servers}", "until it is ended", wanted, remedy)
 
 
 def summarise(decision: InferenceDecision) -> str:

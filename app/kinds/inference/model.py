@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from pydantic import BaseModel, Field
 
+from app.charts.text import exact
 from app.kinds.contract.engine import Query
 from app.kinds.contract.inputs import LATEST_MOMENT, IncompatibleModel, invalid
 from app.kinds.contract.kind import Parameter
@@ -281,7 +282,7 @@ def _arrivals(layout: Layout, model: ServiceModel, values: Sequence[str]) -> Map
     except ValueError:
         at = np.nan
     if not 0 <= at <= LATEST_MOMENT:
-        accepted = f"must be given once, as seconds since 0:00 UTC, 0 to {LATEST_MOMENT:g}"
+        accepted = f"must be given once, as seconds since 0:00 UTC, 0 to {exact(LATEST_MOMENT)}"
         raise invalid("/query/at", accepted, [*values])
     told = [forecast(model, user, at, layout.spec.control_seconds) for user in range(len(layout.users))]
     return {name: _interval(*one) for name, one in zip(layout.users, told, strict=True)}

@@ -394,7 +394,7 @@ class Finished(Part, frozen=True, gc=False):
 
 
 class ServerChange(Part, frozen=True, gc=False):
-    """A change of a server's state. If it goes down, the requests of its batch wait again."""
+    """A change of a server's state. If it goes down, the requests of its batch return to the queue."""
 
     server: Id
     state: ServerState

@@ -325,7 +325,7 @@ def seconds_of(projector: Projector, state: State) -> Floats:
     """
     server = np.maximum(state.asked, 0)
     if projector.seconds is None:
-        raise ValueError("without a domain model nothing is known of how long batches take")
+        raise ValueError("the duration of batches is unknown without a domain model")
     other = state.loaded[:, None] != np.arange(len(projector.layout.variants))
     switching = np.where(other, projector.layout.switch[server][:, None], 0.0)
     each = projector.seconds if projector.seconds.ndim == 4 else projector.seconds[None]

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal, Self, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
+from app.charts.text import exact
 from app.kinds.contract.inputs import InvalidInput, unknown_names
 from app.kinds.fields import EarlyMaxLength, NonNegative, Positive, Slug, Strict
 
@@ -41,8 +42,8 @@ class ServerClass(Strict):
     minimum: Count = 1
     maximum: Annotated[int, Field(ge=1, le=MOST_SERVERS)]
     cores: Positive = Field(default=1.0, description="cores or GPUs of one server")
-    price_per_hour: NonNegative = Field(default=0.0, description="price of one server while it is on or starting")
-    startup_seconds: NonNegative = Field(default=0.0, description="time from ordering a server to its first batch")
+    price_per_hour: NonNegative = Field(default=0.0, description="price of one server while on or starting")
+    startup_seconds: NonNegative = Field(default=0.0, description="time from requesting a server to its first batch")
     switch_seconds: NonNegative = Field(default=0.0, description="time to load another variant before a batch")
 
     @model_validator(mode="after")
@@ -64,7 +65,7 @@ class ResponseQuality(Strict):
         if self.full_until >= self.zero_at:
             raise ValueError(
                 "quality must not rise with delay: full_until must be less than zero_at: "
-                f"full_until {self.full_until:g}, zero_at {self.zero_at:g}"
+                f"full_until {exact(self.full_until)}, zero_at {exact(self.zero_at)}"
             )
         return self
 
@@ -129,7 +130,8 @@ class InferenceSpec(Strict):
         AfterValidator(_ascending),
     ] = (1, 2, 4, 8)
     queue_limit: Annotated[
-        int, Field(ge=1, le=LARGEST_QUEUE, description="maximum waiting requests per user; one more drops the oldest")
+        int,
+        Field(ge=1, le=LARGEST_QUEUE, description="maximum waiting requests per user; a further one drops the oldest"),
     ] = 100
     control_seconds: Annotated[
         float, Field(ge=SHORTEST_CONTROL, le=DAY, description="time between decisions on how many servers are on")
@@ -152,9 +154,9 @@ class InferenceSpec(Strict):
             raise ValueError(f"queue_limit must be at most {most}: queue_limit {self.queue_limit:,}")
         longest = MOST_INTERVALS * self.control_seconds
         if self.episode_seconds > longest:
-            told = f"episode_seconds {self.episode_seconds:g}, control_seconds {self.control_seconds:g}"
+            told = f"episode_seconds {exact(self.episode_seconds)}, control_seconds {exact(self.control_seconds)}"
             raise ValueError(
-                f"episode_seconds must be at most {MOST_INTERVALS:,} × control_seconds, {longest:g}: {told}"
+                f"episode_seconds must be at most {MOST_INTERVALS:,} × control_seconds, {exact(longest)}: {told}"
             )
         return self
 

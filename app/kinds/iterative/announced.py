@@ -261,7 +261,7 @@ def encode_upcoming(layout: Layout, given: Sequence[Mapping[str, float]], iterat
     left = layout.iterations - iteration
     most = min(left, MOST_UPCOMING)
     if len(given) > most:
-        why = f"{left} iterations are left" if most == left else "more can't be announced at once"
+        why = f"{left} iterations remain" if most == left else "the maximum of one report"
         raise invalid(pointer, f"must hold at most {most} iterations: {why}", len(given))
     if given and not layout.features:
         raise invalid(pointer, "must be left out: the workload has no features", len(given))

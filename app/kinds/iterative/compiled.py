@@ -12,6 +12,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from app.charts.text import number
 from app.kinds.contract.engine import Snapshot
 from app.kinds.contract.inputs import LARGEST_NUMBER, SMALLEST_NUMBER
 from app.kinds.engine import NO_AGENT, DecidedBy, deciding_policy
@@ -72,7 +73,7 @@ class Compiled:
     def _preface(self, decided_by: DecidedBy, name: str) -> str:
         """Return a text that says why heuristic ``name`` decides, with its evidence; "" without a reason to state."""
         table = self.projector.table
-        evidence = f": {table.evidence}" if decided_by.why == NO_AGENT and name == table.rule else ""
+        evidence = f" ({table.evidence})" if decided_by.why == NO_AGENT and name == table.rule else ""
         return f"{decided_by.preface(name)}{evidence}"
 
     def row(self, state: RunState) -> NDArray[np.float64]:
@@ -114,15 +115,19 @@ class Compiled:
 
     def _allocation_text(self, index: int) -> AllocationText:
         allocation = self.layout.allocation_dict(self.projector.grid_levels[index])
-        return AllocationText(msgspec.Raw(msgspec.json.encode(allocation)), in_words(allocation), self._beyond(index))
+        maximum = all(allocation[one.name] == one.maximum for one in self.layout.spec.resources)
+        encoded = msgspec.Raw(msgspec.json.encode(allocation))
+        return AllocationText(encoded, in_words(allocation), self._beyond(index), maximum)
 
     def _beyond(self, index: int) -> str:
         """Return a text on resources whose allocation, grid row ``index``, is outside the measured range; "": none."""
         table, units = self.projector.table, self.layout.allocations[index]
         outside = (units < table.seen_low - 1e-9) | (units > table.seen_high + 1e-9)
         bounds = zip(self.layout.resources, table.seen_low, table.seen_high, outside, strict=True)
-        beyond = [f"{low:g} to {high:g} {name}" for name, low, high, is_outside in bounds if is_outside]
-        return f"the allocation is outside of the {', '.join(beyond)} that were measured" if beyond else ""
+        beyond = [
+            f"{number(low, 9)} to {number(high, 9)} {name}" for name, low, high, is_outside in bounds if is_outside
+        ]
+        return f"outside the measured range ({', '.join(beyond)})" if beyond else ""
 
     def _delta(self, before: int, after: int) -> msgspec.Raw:
         grid = self.projector.grid_levels

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from app.charts.text import percent, seconds
+from app.charts.text import exact, percent, seconds
 from app.kinds.contract.inputs import InvalidInput, invalid
 from app.kinds.iterative.announced import announced_iterations
 from app.kinds.iterative.layout import Layout
@@ -71,7 +71,7 @@ def encode_segments(
         raise invalid(f"/segments/{len(given) - 1}/allocation", "must be the report's `allocation`", dict(last))
     total, measured = sum(part.seconds for part in found), metrics[layout.seconds]
     if abs(total - measured) > TOLERANCE * measured:
-        raise invalid("/segments", f"must add up to `iteration_seconds`, {measured:g} s", round(total, 6))
+        raise invalid("/segments", f"must add up to `iteration_seconds`, {exact(measured)} s", round(total, 6))
     return tuple(found)
 
 
@@ -187,8 +187,9 @@ class Offer(NamedTuple):
 
     def text(self, words: str) -> str:
         """Return the reason as text; ``words`` name the allocation."""
-        usual = f"{seconds(self.taken)} instead of {seconds(self.without)}"
-        return f"not over after {seconds(self.after)} ({percent(self.chance, 0)} likely): {words} end it in {usual}"
+        usual = f"{seconds(self.taken)} (was {seconds(self.without)})"
+        late = f"if it takes longer than {seconds(self.after)} ({percent(self.chance, 0)} likely)"
+        return f"{late}: {words}, finish in {usual}"
 
 
 def are_offered(projector: Projector) -> bool:

@@ -43,12 +43,14 @@ class Batch(NamedTuple):
         situation: input of policies for the B runs.
         notices: codes of the notices in each run's last decision, [B].
         upcoming: F features of each of U announced future iterations, [U, F] per run; U differs between runs.
+        changes: ``RunState.changes`` of each run before this decision, [B].
         live: whether they are runs; False: states from queries, whose decisions have no contingencies.
     """
 
     situation: Situation
     notices: Sequence[frozenset[int]]
     upcoming: Sequence[NDArray[np.float64]]
+    changes: Sequence[int]
     live: bool = True
 
 
@@ -80,13 +82,14 @@ def make_batch(
     state: State,
     notices: Sequence[frozenset[int]],
     upcoming: Sequence[NDArray[np.float64]],
+    changes: Sequence[int] = (),
     *,
     live: bool = True,
 ) -> Batch:
-    """Return the B runs of ``state`` as a batch; ``notices`` [B], ``upcoming`` [U, F] and ``live`` are as in
-    ``Batch``."""
+    """Return the B runs of ``state`` as a batch; ``notices`` [B], ``upcoming`` [U, F], ``changes`` [B] (empty: none)
+    and ``live`` are as in ``Batch``."""
     seen = view(compiled.projector, state, compiled.preferences(state))
-    return Batch(Situation(compiled.projector, state, seen), notices, upcoming, live)
+    return Batch(Situation(compiled.projector, state, seen), notices, upcoming, changes or [0] * len(notices), live)
 
 
 def choose(compiled: Compiled, batch: Batch, agent: Artifact | None, memory: Memory | None) -> Choices:
@@ -161,7 +164,8 @@ def _render(compiled: Compiled, batch: Batch, steps: Steps, responder: _Responde
     pause = compiled.pause(steps.levels - state.levels, state.iteration > 0)
     seen = forecast(compiled.projector, state, hold, after, pause, steps.then)
     contexts = decision_contexts(compiled, state, seen, hold, after, steps.then)
-    sources, why, notices = _reasons(compiled, state, steps, contexts, batch.notices, responder)
+    changes = [(before << 1 | one.moved) & reasons.HISTORY for before, one in zip(batch.changes, contexts, strict=True)]
+    sources, why, notices = _reasons(compiled, state, steps, contexts, batch.notices, changes, responder)
     over = (state.iteration >= compiled.layout.iterations).tolist()
     offered = [list[dict[str, Any]]()] * len(after)
     if batch.live and are_offered(compiled.projector):
@@ -177,7 +181,7 @@ def _render(compiled: Compiled, batch: Batch, steps: Steps, responder: _Responde
         _unless(over, _chances(compiled, seen)),
         offered,
         why,
-        map(RunState, pack(state), batch.upcoming, notices, repeat(compiled.belief)),
+        map(RunState, pack(state), batch.upcoming, notices, repeat(compiled.belief), changes),
         state.iteration.tolist(),
         sources,
         responder.policies,
@@ -241,13 +245,14 @@ def _reasons(
     steps: Steps,
     contexts: Sequence[DecisionContext],
     known: Sequence[frozenset[int]],
+    changes: Sequence[int],
     responder: _Responder,
 ) -> tuple[list[str], list[dict[str, str]], list[frozenset[int]]]:
     """Return source, reason and codes of notices of each decision; the guard is the source if it intervened."""
     ways, sources, given, codes = steps.decided.outside, list[str](), list[dict[str, str]](), list[frozenset[int]]()
     outside = list(zip(*(runs.tolist() for runs in ways.values()), strict=True))
-    rows = zip(steps.decided.verdict.tolist(), contexts, known, strict=True)
-    for i, (verdict, context, before) in enumerate(rows):
+    rows = zip(steps.decided.verdict.tolist(), contexts, known, changes, strict=True)
+    for i, (verdict, context, before, moves) in enumerate(rows):
         source, notice = responder.source, ""
         if verdict == Verdict.FINISHED:
             own = reasons.complete(compiled.layout, state.elapsed[i], state.targets[i], float(state.cost[i]))
@@ -262,6 +267,8 @@ def _reasons(
             source, code = "guard", "outside_experience"
             notice = reasons.outside_experience(tuple(compress(ways, outside[i])), responder.rules[i])
         text, present = add_notices(own.text, notice, context.decided.beyond, before, responder.notices[i])
+        if often := reasons.flapping(moves):
+            text = f"{text}; {often}"
         sources.append(source)
         given.append({"code": code, "text": text})
         codes.append(present)
@@ -392,7 +399,7 @@ def hold(compiled: Compiled, state: State, upcoming: NDArray[np.float64], failur
     own = {"allocation": compiled.allocation_text(here).encoded, "delta": compiled.delta(here, here)}
     return KindDecision(
         {**own, "predicted": {}, "chances": {}, "contingencies": []},
-        {"code": "fallback", "text": f"{failure}; the allocation is held"},
+        {"code": "fallback", "text": f"{failure}; keep {compiled.allocation_text(here).words}"},
         noop=True,
         state=RunState(pack(state)[0], upcoming, NONE, compiled.belief),
         iteration=int(state.iteration[0]),

@@ -130,7 +130,8 @@ class IterativeServing(Serving):
             return decide.make_batch(compiled, state, [NONE] * count, [NOTHING] * count, live=False)
         upcoming = [_upcoming(one) for one in pending]
         state = _advance(compiled, pending, upcoming)
-        return decide.make_batch(compiled, state, [one.notices for one in before], upcoming)
+        notices, changes = [one.notices for one in before], [one.changes for one in before]
+        return decide.make_batch(compiled, state, notices, upcoming, changes)
 
     def agent(self, compiled: Compiled, made: Artifact) -> Artifact:
         """Return the artifact; raises IncompatibleArtifact if it doesn't fit the layout."""
@@ -177,14 +178,14 @@ class IterativeServing(Serving):
         return Pending(None, given.iteration, RunMemory(given), None, {}, None)
 
     def pack(self, state: RunState) -> list[Any]:
-        """Return the state for JSON: row of numbers, codes of notices, announced features, and ``RunState.belief``."""
-        return [state.row.tolist(), sorted(state.notices), state.upcoming.tolist(), state.belief]
+        """Return the state for JSON: row of numbers, notices, announced features, ``belief`` and ``changes``."""
+        return [state.row.tolist(), sorted(state.notices), state.upcoming.tolist(), state.belief, state.changes]
 
     def unpack(self, stored: list[Any]) -> RunState:
         """Return the state from lists that ``pack`` returned; None becomes NaN."""
-        row, notices, upcoming, *belief = stored  # before, it was not stored
+        row, notices, upcoming, *rest = stored  # earlier releases stored less
         announced = np.array(upcoming, np.float64) if upcoming else NOTHING
-        return RunState(np.array(row, np.float64), announced, frozenset(notices), *belief)
+        return RunState(np.array(row, np.float64), announced, frozenset(notices), *rest)
 
     def weight(self, state: RunState) -> int:
         """Return the size of the state's arrays in bytes."""

@@ -21,7 +21,9 @@ from app.kinds.iterative.views import IterativeViews
 def describe(spec: IterativeSpec) -> Description:
     """Describe a spec in a few words: resources, number of iterations, and targets."""
     metrics = [metric for metric in spec.metrics if metric.target is not None]
-    resources = ", ".join(f"{r.name} {r.minimum:g}–{r.maximum:g} {r.unit}" for r in spec.resources)
+    resources = ", ".join(
+        f"{r.name} {number(r.minimum, 9)}–{number(r.maximum, 9)} {r.unit}".rstrip() for r in spec.resources
+    )
     eased = [f"relax the target of {one.name}" for one in metrics if not is_deadline(one)]
     eased += ["raise the deadline"] if len(eased) < len(metrics) else []
     most = f"the maximum of {' or '.join(one.name for one in spec.resources)}"
@@ -30,14 +32,14 @@ def describe(spec: IterativeSpec) -> Description:
 
 
 def _target_text(metric: Metric) -> str:
-    sure = f", {100 * metric.probability:g} % sure" if metric.probability is not None else ""
+    sure = f" at {number(100 * metric.probability, 6)} %" if metric.probability is not None else ""
     amount = f"{metric.goal.replace('_', ' ')} {number(metric.target or 0.0)} {metric.unit}".rstrip()
     return f"{metric.name} {amount} per {metric.scope}{sure}"
 
 
 def summarise(decision: Decision) -> str:
     """Return the allocation of a decision as one line of text."""
-    return ", ".join(f"{name} {value:g}" for name, value in decision.allocation.items())
+    return ", ".join(f"{name} {number(value, 9)}" for name, value in decision.allocation.items())
 
 
 KIND = Kind(

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 import numpy as np
 from numpy.typing import NDArray
 
+from app.charts.text import exact
 from app.kinds.contract.inputs import LARGEST_NUMBER, SMALLEST_NUMBER, FieldIssue, InvalidInput
 from app.kinds.iterative.spec import SECONDS, Spec
 
@@ -211,7 +212,7 @@ class Layout:
         given = self._numbers("features", self.features, features, issues, positive=False)
         for feature, value in zip(self.spec.features, given, strict=True):
             if not feature.minimum <= value <= feature.maximum:
-                accepted = f"must be between {feature.minimum:g} and {feature.maximum:g}"
+                accepted = f"must be between {exact(feature.minimum)} and {exact(feature.maximum)}"
                 issues.append(FieldIssue(f"/features/{feature.name}", accepted, value))
         return given
 
@@ -222,9 +223,8 @@ class Layout:
             value = allocation.get(resource.name)
             level = resource.level(value) if _finite(value) else None
             if level is None:
-                accepted = (
-                    f"must be one of {resource.minimum:g}, {resource.minimum + resource.step:g} … {resource.maximum:g}"
-                )
+                second = round(resource.minimum + resource.step, 9)
+                accepted = f"must be one of {exact(resource.minimum)}, {exact(second)} … {exact(resource.maximum)}"
                 issues.append(FieldIssue(f"/allocation/{resource.name}", accepted, value))
             levels.append(level or 0)
         return levels
@@ -234,8 +234,8 @@ class Layout:
         part: str, names: list[str], given: Mapping[str, float], issues: list[FieldIssue], *, positive: bool
     ) -> list[float]:
         _check_names(part, names, given, issues)
-        accepted = f"must be {SMALLEST_NUMBER:g}" if positive else f"must be {-LARGEST_NUMBER:g}"
-        accepted += f" to {LARGEST_NUMBER:g}"
+        accepted = f"must be {exact(SMALLEST_NUMBER)}" if positive else f"must be {exact(-LARGEST_NUMBER)}"
+        accepted += f" to {exact(LARGEST_NUMBER)}"
         values = []
         for name in names:
             value = given.get(name)

@@ -135,7 +135,7 @@ FAMILIES: Families = {
     "tuned": TunedPolicy,
     "improved": ImprovedRulePolicy,
 }
-UNTRAINABLE = f"{MODEL_PREDICTIVE} answers while a probability is required; set it to null to have agents"
+UNTRAINABLE = f"{MODEL_PREDICTIVE} decides while a probability is required; set it to null to train agents"
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, Field
 
-from app.charts.text import amount
+from app.charts.text import amount, percent
 from app.kinds.contract.engine import Query
 from app.kinds.contract.inputs import InvalidInput, invalid, of_query, pairs, whole_number
 from app.kinds.contract.kind import Parameter
@@ -123,8 +123,8 @@ def _risk(
         what = "has passed" if is_deadline(metric) else "is exceeded"
         return f"{goal} {what}: {_amount(metric, elapsed)} so far"
     if chance is not None:
-        more = "" if np.isnan(required) else f", {required:.0%} required".replace("%", " %")
-        return f"{min(max(chance, 0.01), 0.99):.0%} likely to meet {goal}{more}".replace("%", " %", 1)
+        more = "" if np.isnan(required) else f", {percent(required, 0)} required"
+        return f"{percent(min(max(chance, 0.01), 0.99), 0)} likely to meet {goal}{more}"
     return f"projected {_amount(metric, projected)}; {goal}"
 
 

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from app.charts.text import exact
 from app.kinds.contract.engine import Query
 from app.kinds.contract.inputs import (
     LARGEST_ITERATION,
@@ -200,7 +201,7 @@ def check_targets(compiled: Compiled, targets: Mapping[str, float], pointer: str
         if name not in known:
             raise invalid(f"{pointer}/{name}", f"no metric with a target; known: {', '.join(known) or 'none'}", value)
         if not SMALLEST_NUMBER <= value <= LARGEST_NUMBER:
-            raise invalid(f"{pointer}/{name}", f"must be {SMALLEST_NUMBER:g} to {LARGEST_NUMBER:g}", value)
+            raise invalid(f"{pointer}/{name}", f"must be {exact(SMALLEST_NUMBER)} to {exact(LARGEST_NUMBER)}", value)
     return [targets.get(name, other) for name, other in zip(compiled.layout.metrics, rest, strict=True)]
 
 

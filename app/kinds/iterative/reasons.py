@@ -12,7 +12,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from app.charts.text import amount, money, number
+from app.charts.text import amount, duration, money, number
 from app.kinds.iterative.announced import Announced, Remaining, announced_iterations, remaining
 from app.kinds.iterative.chance import chances_of
 from app.kinds.iterative.layout import Layout
@@ -21,15 +21,16 @@ from app.kinds.iterative.projector import Projector
 from app.kinds.iterative.spec import SECONDS, Metric
 from app.kinds.iterative.state import State, drift_variance, log_factor, member_weights, noise_scale, own_scale
 
-# Reasons with numbers: projection, target, probability, effect of the step if held, and cost.
+# Reasons with numbers: allocation, projected metric with the probability to meet its target, and remaining cost, of the
+# decided allocation if held and of the present one; and the target.
 #
 # Codes:
 #
 # ===================  ==================================================================================
 # ``initial``          the run's first allocation
-# ``deadline_at_risk``  a target of the whole run is projected to be missed, or is less sure than is asked for
+# ``deadline_at_risk``  a target of the whole run is projected to be missed, or less likely to be met than required
 # ``target_at_risk``   the same of a target of each iteration
-# ``out_of_reach``     no allocation meets a target as surely as is asked for, so the weights decide
+# ``out_of_reach``     no allocation meets a target with the required probability: the best trade-off by the weights
 # ``margin``           the target is met, but the step makes that surer
 # ``slack_to_save_cost``  the target is met with room to spare, which the step turns into money
 # ``trade_off``        a miss is accepted, because meeting the target isn't worth its price
@@ -37,22 +38,24 @@ from app.kinds.iterative.state import State, drift_variance, log_factor, member_
 # ``on_track``         nothing needs to change
 # ``complete``         every iteration is reported: what the run took against its targets, and its cost
 # ``within_noise``, …  a guard replaced the policy's step
-# ``no_model``, ``no_agent``  a heuristic answers for want of samples, or of a promoted agent
-# ``fallback``         something failed, and a heuristic answers instead
+# ``no_model``, ``no_agent``  a heuristic decides: there are no samples, or no agent is promoted
+# ``fallback``         something failed, and a heuristic decides instead
 # ===================  ==================================================================================
 
 
 Array = NDArray[np.floating]
-_BOUNDS = {"at_most": "a target of", "at_least": "a target of at least", "track": "a set point of"}
+_BOUNDS = {"at_most": "target", "at_least": "target at least", "track": "set point"}
 TOLERANCE = 0.001  # a relative miss below it is none that a person would see
 
 
 class AllocationText(NamedTuple):
-    """An allocation as JSON (``encoded``) and in words, and a text on resources ``beyond`` the samples ("": none)."""
+    """An allocation as JSON (``encoded``) and in words, a text on resources ``beyond`` the samples ("": none), and
+    whether it is the ``maximum`` of every resource."""
 
     encoded: msgspec.Raw
     words: str
     beyond: str = ""
+    maximum: bool = False
 
 
 class DecisionContext(msgspec.Struct, frozen=True):
@@ -107,8 +110,8 @@ class Reason(msgspec.Struct, frozen=True):
 
 
 class Wording(NamedTuple):
-    """Parts of sentences about a metric: ``subject`` “latency projected at”, ``bound`` “a target of”, ``unit`` “ ms”,
-    ``when`` “ in the next iteration”; and ``risk``, the reason's code if its target is at risk."""
+    """Parts of texts about a metric: ``subject`` “finish at” or “latency”, ``bound`` “target”, ``unit`` “ ms”, ``when``
+    “ in the next iteration”; and ``risk``, the reason's code if its target is at risk."""
 
     subject: str
     bound: str
@@ -118,10 +121,10 @@ class Wording(NamedTuple):
 
 
 def wording(metric: Metric) -> Wording:
-    """Return the parts of sentences about ``metric``."""
+    """Return the parts of texts about ``metric``."""
     whole = metric.scope == "run"
     return Wording(
-        "projected" if metric.name == SECONDS and whole else f"{metric.name} projected at",
+        "finish at" if metric.name == SECONDS and whole else metric.name.replace("_", " "),
         _BOUNDS[metric.goal],
         f" {metric.unit}" if metric.unit else "",
         "" if whole else " in the next iteration",
@@ -134,16 +137,15 @@ def explain(words: Sequence[Wording], context: DecisionContext) -> Reason:
     if context.metric < 0:
         return _reason_without_target(context)
     own = words[context.metric]
-    opening = against(own, context, 0)
-    if not context.attainable:
-        opening += "; no allocation is as sure as is asked for, so the weights decide"
+    target, passing = f"{_goal(own, context)}{_unmet(context)}", f", then {context.passing}" if context.passing else ""
     if not context.moved:
-        return Reason(_code(own, context), f"{opening}; {_stay(context)}")
-    reached = f"{number(context.projected[1])}{own.unit}{_sure(own, context.chance[1])}"
-    if context.passing:
-        step = f"{context.decided.words} for the next iteration, then {context.passing} at best: {reached}"
-        return Reason("phase", f"{opening}; {step}; {_price(context)}")
-    text = f"{opening}; {context.decided.words} bring it to {reached} if held; {_price(context)}"
+        kept = f"keep {context.present.words}{' for the next iteration' if passing else ''}{passing}"
+        return Reason(_code(own, context), f"{kept}: {_reached(own, context, 0)}{_cost(context)}; {target}")
+    before = f"{context.present.words}: {_value(own, context, 0)}; {target}"
+    if passing:
+        step = f"{context.decided.words} for the next iteration{passing}"
+        return Reason("phase", f"{step}: {_reached(own, context, 1)}{_cost(context)}; {before}")
+    text = f"{context.decided.words}: {_reached(own, context, 1)}{_cost(context)}; {before}"
     return Reason(_code(own, context), text)
 
 
@@ -162,26 +164,40 @@ def _code(own: Wording, context: DecisionContext) -> str:
 
 def _reason_without_target(context: DecisionContext) -> Reason:
     if not context.moved:
-        return Reason("on_track", f"no metric has a target; {_stay(context)}")
+        return Reason("on_track", f"keep {context.present.words}{_cost(context)}; no target is set")
     code = "slack_to_save_cost" if context.cost[1] < context.cost[0] else "trade_off"
-    return Reason(code, f"no metric has a target; {context.decided.words} if held: {_price(context)}")
+    return Reason(code, f"{context.decided.words}: {_remaining_time(context)}{_cost(context)}; no target is set")
 
 
-def against(own: Wording, context: DecisionContext, option: int) -> str:
-    """Return a text such as “projected 1,912 s against a target of 1,800 s (12 % sure, 95 % asked for)”, if the present
-    allocation is kept (``option`` 0) or the decided one taken (1)."""
-    asked = "" if math.isnan(context.probability) else f", {100 * context.probability:g} % asked for"
-    sure = _sure(own, context.chance[option], asked)
-    projected, target = number(context.projected[option]), _target(context.target)
-    return f"{own.subject} {projected}{own.unit} against {own.bound} {target}{own.unit}{sure}"
+def _reached(own: Wording, context: DecisionContext, option: int) -> str:
+    """Return a text such as “finish at 1,912 s (12 %)” for the present allocation (``option`` 0), or the decided one
+    (1)."""
+    return f"{own.subject} {_value(own, context, option)}{own.when}"
+
+
+def _value(own: Wording, context: DecisionContext, option: int) -> str:
+    chance = context.chance[option]
+    probability = "" if math.isnan(chance) else f" ({percent(chance)})"
+    return f"{number(context.projected[option])}{own.unit}{probability}"
+
+
+def _goal(own: Wording, context: DecisionContext) -> str:
+    """Return a text such as “target 1,800 s at 95 %”, the required probability, if any."""
+    required = "" if math.isnan(context.probability) else f" at {number(100 * context.probability, 6)} %"
+    return f"{own.bound} {_target(context.target)}{own.unit}{required}"
+
+
+def _unmet(context: DecisionContext) -> str:
+    """Return a text if the decided allocation is the maximum and misses the target, or if no allocation meets it as
+    surely as required; else an empty text."""
+    if not context.attainable:
+        limit = f"{context.decided.words} is the maximum" if context.decided.maximum else "best trade-off"
+        return f" can't be met: {limit}"
+    return f" missed: {context.decided.words} is the maximum" if context.decided.maximum and context.missed(1) else ""
 
 
 _target = lru_cache(maxsize=1024)(number)
 """The function ``number`` with a cache, as the same targets recur in each report."""
-
-
-def _sure(own: Wording, chance: float, asked: str = "") -> str:
-    return "" if math.isnan(chance) else f" ({percent(chance)} sure{own.when}{asked})"
 
 
 def percent(share: float) -> str:
@@ -189,45 +205,37 @@ def percent(share: float) -> str:
     return f"{math.floor(100 * share + 1e-9)} %" if share >= 0.01 or share == 0 else "under 1 %"
 
 
-def _stay(context: DecisionContext) -> str:
-    left = f", and what is left costs {money(context.cost[0])}" if context.cost[0] > 0 else ""
-    passing = f" for the next iteration, then {context.passing} at best" if context.passing else ""
-    return f"{context.present.words} stay{passing}{left}"
-
-
-def _price(context: DecisionContext) -> str:
+def _cost(context: DecisionContext) -> str:
+    """Return a text such as “, remaining cost $4.15 (was $3.60)”; empty without a cost."""
     before, after = context.cost
-    cost = f"costs {money(after)} instead of {money(before)} and " if max(before, after) > 0 else ""
-    return f"what is left {cost}takes {_longer(*context.rest)}"
+    if max(before, after) <= 0:
+        return ""
+    was, shown = money(before), money(after if context.moved else before)
+    return f", remaining cost {shown}{f' (was {was})' if was != shown else ''}"
 
 
-def _longer(before: float, after: float) -> str:
-    change = round(100 * (after / before - 1)) if before > 0 else 0
-    if change == 0:
-        return "as long"
-    return f"{change} % longer" if change > 0 else f"{-change} % less time"
+def _remaining_time(context: DecisionContext) -> str:
+    before, after = context.rest
+    return f"remaining time {duration(after)} (was {duration(before)})"
 
 
 def first(words: Sequence[Wording], context: DecisionContext) -> Reason:
     """Return the reason of a run's first allocation, chosen by the model; ``words``: wording of each metric."""
-    decided, cost = context.decided.words, f"the run costs {money(context.cost[1])}"
+    start, cost = f"start with {context.decided.words}", money(context.cost[1])
     if context.metric < 0:
-        return Reason("initial", f"{decided} to start with; no metric has a target, and {cost}")
-    projection = f"{against(words[context.metric], context, 1)}; {cost}"
-    if not context.attainable:
-        return Reason(
-            "initial", f"no allocation is as sure as is asked for, so the weights decide on {decided}: {projection}"
-        )
-    sure = "" if math.isnan(context.probability) else " of what is sure enough"
-    return Reason("initial", f"{decided} to start with, worth most by the weights{sure}: {projection}")
+        return Reason("initial", f"{start}: cost {cost}; no target is set")
+    own = words[context.metric]
+    chosen = ", the best trade-off" if math.isnan(context.probability) else ", the best trade-off that meets the target"
+    projection = f"{_reached(own, context, 1)}, cost {cost}; {_goal(own, context)}{_unmet(context)}"
+    return Reason("initial", f"{start}{chosen if context.attainable else ''}: {projection}")
 
 
 def first_by_prior(words: Sequence[Wording], context: DecisionContext, problem: str, similar: str) -> Reason:
     """Return the reason of a run's first allocation, chosen by the prior; ``words`` and ``context`` as in ``first``,
     ``problem`` as in ``first_without_model``, ``similar`` as in ``Snapshot``."""
     own = first(words, context)
-    predicted = f"predicted {similar}" if similar else "as workloads are in general"
-    return Reason("no_model", f"{own.text}; {problem or 'no domain model yet'}, so {predicted}")
+    predicted = similar or "from workloads in general"
+    return Reason("no_model", f"{own.text}; {problem or 'no domain model yet'}: predicted {predicted}")
 
 
 def first_without_model(context: DecisionContext, problem: str = "") -> Reason:
@@ -235,7 +243,7 @@ def first_without_model(context: DecisionContext, problem: str = "") -> Reason:
 
     ``problem`` states why the model can't be used; empty: there is none."""
     why = problem or "no domain model yet"
-    return Reason("no_model", f"{context.decided.words} as the workload's initial allocation; {why}")
+    return Reason("no_model", f"start with {context.decided.words}, the workload's initial allocation; {why}")
 
 
 def complete(layout: Layout, totals: Array, targets: Array, cost: float) -> Reason:
@@ -250,47 +258,54 @@ def complete(layout: Layout, totals: Array, targets: Array, cost: float) -> Reas
     for metric, total, target in zip(layout.spec.metrics, totals.tolist(), targets.tolist(), strict=True):
         if metric.scope != "run" or math.isnan(target):
             continue
-        own, subject = wording(metric), "took" if metric.name == SECONDS else f"{metric.name} came to"
+        own, subject = wording(metric), "took" if metric.name == SECONDS else metric.name.replace("_", " ")
         verdict = "" if metric.goal == "track" else " (met)" if metric.is_met(total, target) else " (missed)"
-        reached, wanted = amount(total, metric.unit), amount(target, metric.unit)
-        parts.append(f"{subject} {reached} against {own.bound} {wanted}{verdict}")
+        parts.append(f"{subject} {amount(total, metric.unit)}, {own.bound} {amount(target, metric.unit)}{verdict}")
     if cost > 0:
         parts.append(f"cost {money(cost)}")
-    done = f"all {layout.iterations:,} iterations are reported"
-    return Reason("complete", f"{done}: the run {'; '.join(parts)}" if parts else done)
+    done = f"complete after {layout.iterations:,} iterations"
+    return Reason("complete", f"{done}: {'; '.join(parts)}" if parts else done)
 
 
 def within_noise(own: Reason, intended: str, gain: float, required: float) -> Reason:
     """Return the reason why allocation ``intended`` isn't taken: its ``gain`` in return (NaN: unknown) isn't above
     ``required``. ``own`` is the reason for staying."""
-    promised = (
-        f"only {number(gain, 2)} more return, and a change must promise over {number(required, 2)}"
-        if gain > 0
-        else "no more return"
-    )
-    return Reason("within_noise", f"{own.text}; {intended} promise {promised}")
+    below = f"gain below threshold (return {number(gain, 2, signed=True)}, more than {number(required, 2)} required)"
+    return Reason("within_noise", f"{own.text}; {intended}: {below if gain > 0 else 'no gain'}")
 
 
 _OUTSIDE = {
-    "allocation": "the allocation is beyond those of the samples",
-    "features": "the features are beyond those of the samples",
+    "allocation": "the allocation is outside the range of the samples",
+    "features": "the features are outside the range of the samples",
     "run_effect": "the run is further from the model than any sample",
-    "targets": "the targets are beyond those that the agent was trained for",
-    "weights": "the weights are beyond those that the agent was trained for",
-    "prices": "the prices are beyond those that the agent was trained for",
-    "probabilities": "no agent is trained for targets with a probability",
+    "targets": "the targets are outside the agent's training range",
+    "weights": "the weights are outside the agent's training range",
+    "prices": "the prices are outside the agent's training range",
+    "probabilities": "agents are not trained for a required probability",
 }
 
 
 @lru_cache(maxsize=1024)
 def outside_experience(causes: tuple[str, ...], heuristic: str) -> str:
     """Return a text: ``heuristic`` decides, as ``causes`` are outside the policy's training conditions."""
-    return f"{', '.join(_OUTSIDE.get(cause, cause) for cause in causes)}, so {heuristic} answers"
+    return f"{', '.join(_OUTSIDE.get(cause, cause) for cause in causes)}; {heuristic} decides"
 
 
 def in_words(allocation: dict[str, float]) -> str:
     """Format an allocation, amounts by resource, such as “6 gpus, 4 cpus”."""
-    return ", ".join(f"{value:g} {name}" for name, value in allocation.items())
+    return ", ".join(f"{number(value, 9)} {name}" for name, value in allocation.items())
+
+
+WINDOW, FLAPPING = 5, 3
+"""Iterations that are looked back on, and the number of changes within them from which a reason says so."""
+HISTORY = (1 << WINDOW) - 1
+
+
+def flapping(changes: int) -> str:
+    """Return a text if the latest decision is one of several changes in the last iterations; else an empty text.
+    ``changes`` has a bit for each of ``WINDOW`` decisions, the latest one lowest."""
+    count = changes.bit_count()
+    return f"changed {count} times in {WINDOW} iterations" if changes & 1 and count >= FLAPPING else ""
 
 
 # Forecast of a decision: metrics of the next iteration with intervals, and the run's end with and without it.

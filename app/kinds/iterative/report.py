@@ -22,7 +22,7 @@ class DecisionReason(Reason):
 
     code: str = Field(examples=["deadline_at_risk"])
     text: str = Field(
-        examples=["projected 1,912 s against a target of 1,800 s (12 % sure); 6 gpus bring it to 1,764 s (81 % sure)"],
+        examples=["6 gpus: finish at 1,764 s (81 %), remaining cost $12.00; 4 gpus: 1,912 s (12 %); target 1,800 s"],
     )
 
 
@@ -36,11 +36,11 @@ class PredictedMetric(BaseModel):
 
 
 class ShadowStep(BaseModel):
-    """What another agent would have decided; recorded, without effect."""
+    """The shadow's decision: recorded, not applied."""
 
     agent: int = Field(description="Version of the shadow.")
     allocation: dict[str, float] | None = Field(description="Allocation it would choose; null if it failed.")
-    agrees: bool = Field(description="Whether its step matches the one decided.")
+    agrees: bool = Field(description="Whether its step equals the decided one.")
     gain: float | None = Field(
         description="Expected return of its step minus that of the decided one under the domain model, each allocation "
         "then held: the regret of not following it."
@@ -97,7 +97,7 @@ Numbers = Annotated[dict[str, float], Meta(max_length=MOST_NAMES)]
 
 
 class UpcomingIteration(Part, frozen=True):
-    """What is known in advance about one iteration."""
+    """Features of an iteration that are known in advance."""
 
     features: Annotated[Numbers, Meta(description="All of the workload's features.", examples=[{"batch": 128}])]
 
@@ -112,7 +112,7 @@ class IterationSegment(Part, frozen=True):
 
 
 class IterationReport(Part, frozen=True, omit_defaults=False):
-    """What one iteration used and measured."""
+    """Allocation and measurements of one iteration."""
 
     allocation: Annotated[Numbers, Meta(examples=[{"gpus": 4}])]
     metrics: Annotated[Numbers, Meta(examples=[{"iteration_seconds": 31.5}])]
@@ -120,8 +120,8 @@ class IterationReport(Part, frozen=True, omit_defaults=False):
     upcoming: Annotated[
         Annotated[list[UpcomingIteration], Meta(max_length=MOST_UPCOMING)] | UnsetType | None,
         Meta(
-            description="The iterations right after this one, in order, as far as known: at most as many as are left. "
-            "Replaces what was announced before; an empty list withdraws it; if omitted, it still holds.",
+            description="The iterations right after this one, in order, as far as known: at most the remaining ones. "
+            "Replaces earlier announcements; an empty list withdraws them; if omitted, they stay.",
             examples=[[{"features": {"batch": 128}}, {"features": {"batch": 256}}]],
             extra_json_schema={"default": None},
         ),
@@ -144,7 +144,7 @@ Name = Annotated[str, Field(max_length=63)]
 
 
 class IterationRunStart(RunStart):
-    """Start a live run of iterations."""
+    """Parameters of a new run of kind ``iterative``."""
 
     targets: dict[Name, Target] = Field(
         default={}, description="Targets of this run only, by metric; the workload's apply otherwise.", max_length=16
@@ -160,7 +160,7 @@ class IterationRunStart(RunStart):
         ge=0,
         le=2**31 - 1,
         description="First iteration to be reported, if not the workload's first: earlier ones are over and were not "
-        "measured, or not by this run. Targets of the whole run apply to what is left.",
+        "measured, or not by this run. Targets of the whole run apply to the remaining iterations.",
     )
     features: dict[Name, Finite] | None = Field(
         default=None, description="Features of the first iteration, if known: all of them.", max_length=8

@@ -363,7 +363,7 @@ class SegmentRead(BaseModel):
 
 
 class Report(BaseModel):
-    """What one iteration used and measured."""
+    """Allocation and measurements of one iteration."""
 
     iteration: int = Field(description="Counts from 0; an execution may begin later.")
     allocation: dict[str, float] = Field(examples=[{"gpus": 4}])

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator, model_validator
 from pydantic.config import JsonDict
 
+from app.charts.text import exact
 from app.kinds.contract.inputs import SMALLEST_NUMBER, FieldIssue, InvalidInput, unknown_names
 from app.kinds.fields import EarlyMaxLength, Finite, Name, NonNegative, Positive, Probability, Slug, Strict
 
@@ -58,29 +59,29 @@ class Resource(Strict):
     @model_validator(mode="after")
     def _grid(self) -> Self:
         if self.minimum > self.maximum:
-            raise ValueError(f"minimum must be at most maximum: minimum {self.minimum:g}, maximum {self.maximum:g}")
+            raise ValueError(f"minimum {exact(self.minimum)} must be at most maximum, {exact(self.maximum)}")
         steps = (self.maximum - self.minimum) / self.step
         if not math.isfinite(steps):
             raise ValueError(
-                f"step is too small for the range: step {self.step:g}, range {self.minimum:g} to {self.maximum:g}"
+                f"step {exact(self.step)} is too small for the range {exact(self.minimum)} to {exact(self.maximum)}"
             )
         if abs(steps - round(steps)) > 1e-6:
             raise ValueError(
-                f"step must divide the range: step {self.step:g}, range {self.minimum:g} to {self.maximum:g}"
+                f"step {exact(self.step)} must divide the range {exact(self.minimum)} to {exact(self.maximum)}"
             )
         if self.maximum == 0:
             raise ValueError("maximum must be greater than 0")
         if self.level(self.start) is None:
             raise ValueError(
-                f"initial must lie on the grid {self.minimum:g}, {self.minimum + self.step:g} … {self.maximum:g}: "
-                f"initial {self.start:g}"
+                f"initial {exact(self.start)} must be one of {exact(self.minimum)}, "
+                f"{exact(round(self.minimum + self.step, 9))} … {exact(self.maximum)}"
             )
         return self
 
 
 def _of_size(target: float) -> float:
     if target < SMALLEST_NUMBER:
-        raise ValueError(f"must be at least {SMALLEST_NUMBER:g}")
+        raise ValueError(f"must be at least {exact(SMALLEST_NUMBER)}")
     return target
 
 
@@ -123,7 +124,7 @@ class Metric(Strict):
     @model_validator(mode="after")
     def _attainable(self) -> Self:
         if self.probability is not None and self.uncertain:
-            raise ValueError(f"probability {self.uncertain}: probability {self.probability:g} of {self.name}")
+            raise ValueError(f"probability {self.uncertain}: probability {exact(self.probability)} of {self.name}")
         return self
 
 
@@ -137,7 +138,7 @@ class Feature(Strict):
     @model_validator(mode="after")
     def _ordered(self) -> Self:
         if self.minimum >= self.maximum:
-            raise ValueError(f"minimum must be less than maximum: minimum {self.minimum:g}, maximum {self.maximum:g}")
+            raise ValueError(f"minimum {exact(self.minimum)} must be less than maximum, {exact(self.maximum)}")
         return self
 
 
@@ -154,7 +155,7 @@ Fraction = Annotated[float, Field(ge=0, le=1)]
 
 def _ascending(bounds: tuple[float, float]) -> tuple[float, float]:
     if bounds[0] > bounds[1]:
-        raise ValueError(f"the first must be at most the second: {bounds[0]:g}, {bounds[1]:g}")
+        raise ValueError(f"the first must be at most the second: {exact(bounds[0])}, {exact(bounds[1])}")
     return bounds
 
 

@@ -340,12 +340,14 @@ class RunState(msgspec.Struct, frozen=True):
         upcoming: F features of each of U announced iterations, [U, F].
         notices: codes of the notices in the run's last decision.
         belief: identifier of the model to which the run effect relates, as ``Compiled.belief``.
+        changes: whether each of the last decisions changed the allocation, a bit each, the latest one lowest.
     """
 
     row: NDArray[np.float64]
     upcoming: NDArray[np.float64]
     notices: frozenset[int] = frozenset()
     belief: int = 0
+    changes: int = 0
 
 
 def pack(state: State) -> NDArray[np.float64]:

@@ -100,7 +100,7 @@ class NumberedServing(Serving):
         """Return the first decision of a run: the layout's initial action, by policy "initial"."""
         layout = compiled.layout
         state = RunState(-1, tuple(float(column[0]) for column in layout.begin()))
-        reason = {"code": "first", "text": "the run has reported nothing yet"}
+        reason = {"code": "first", "text": "no report yet"}
         first = _written(compiled, 0, state, layout.initial, reason)
         return msgspec.structs.replace(first, source="heuristic", policy="initial")
 
@@ -157,7 +157,7 @@ class NumberedServing(Serving):
         action = one.report.action if one.report.action >= 0 else compiled.layout.initial
         state = RunState(one.report.action, one.state.state.values)
         return _written(
-            compiled, one.iteration + 1, state, action, {"code": "fallback", "text": f"{failure}; the action stays"}
+            compiled, one.iteration + 1, state, action, {"code": "fallback", "text": f"{failure}; keep the action"}
         )
 
     def compare(self, compiled: Compiled, batch: Batch, row: int, done: int, other: Choices) -> dict[str, Any]:

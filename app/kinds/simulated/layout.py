@@ -199,12 +199,12 @@ class ReportSamples(ReportCodec):
 
 
 class ShadowAction(BaseModel):
-    """What another agent would have decided; recorded, without effect."""
+    """The shadow's decision: recorded, not applied."""
 
     agent: int = Field(description="Version of the shadow.")
     action: int | None = Field(description="Action it would take; null if it failed.")
     agrees: bool = Field(description="Whether its action matches the one decided.")
-    gain: float | None = Field(description="Always null: the value of other actions is unknown.")
+    gain: float | None = Field(description="Always null: gains are not estimated for this kind.")
     problem: str | None = Field(description="What failed, if anything.")
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from app.charts.text import exact
 from app.kinds.contract.inputs import Contradiction, FieldIssue, InvalidInput
 from app.kinds.workflow.formats.reading import LATEST_ORIGIN, LONG_MEDIAN, Edges, cycle_issue
 from app.kinds.workflow.formats.reading import SHOWN as CHECK_SHOWN
@@ -79,7 +80,13 @@ class Draft:
         for name, value in zip(COLUMNS, values, strict=True):
             self.columns[name].append(value)
         if task.submit is not None and task.submit > self.report.now:
-            self.wrong.append(FieldIssue(f"{pointer}/submit", f"must be at most now, {self.report.now:g}", task.submit))
+            self.wrong.append(
+                FieldIssue(
+                    f"{pointer}/submit",
+                    f"must be at most {exact(self.report.now)} (the time of the report)",
+                    task.submit,
+                )
+            )
         issue = self.layout.misfit(task.processors or 1, (task.memory_gb or 0.0) * GIGA)
         if issue is not None:
             self.wrong.append(FieldIssue(f"{pointer}/{issue.pointer}", issue.message, issue.value))
@@ -95,10 +102,12 @@ class Draft:
             message = f"has {self.layout.nodes.processors[where]} processors: too few for this task"
             self.wrong.append(FieldIssue(f"{pointer}/node", message, node))
         if start is None or start > self.report.now:
-            message = "is needed" if start is None else f"must be at most now, {self.report.now:g}"
+            message = (
+                "is needed" if start is None else f"must be at most {exact(self.report.now)} (the time of the report)"
+            )
             self.wrong.append(FieldIssue(f"{pointer}/start", message, start))
         elif start < self.columns["submit"][row]:
-            message = f"must be at least {self.columns['submit'][row]:g}, when it was submitted"
+            message = f"must be at least {exact(self.columns['submit'][row])} (its submission)"
             self.wrong.append(FieldIssue(f"{pointer}/start", message, start))
         if where is not None and start is not None:
             self.columns["node"][row], self.columns["start"][row] = where, start
@@ -116,7 +125,7 @@ def advance(layout: Layout, state: State, report: QueueReport) -> State:
     """
     draft = Draft(layout, state, report)
     if report.now < state.now:
-        message = f"must be at least {state.now:g}, the time of the last report: time does not go backwards"
+        message = f"must be at least {exact(state.now)} (the last time reported)"
         raise Contradiction([FieldIssue("/now", message, report.now)])
     _once(draft)
     _few_edges(report)
@@ -146,7 +155,7 @@ def _few(draft: Draft) -> None:
     their ids."""
     there = len(draft.columns["names"]) - len(draft.gone)
     if there > MOST_TASKS and draft.new < len(draft.columns["names"]):
-        message = f"must leave at most {MOST_TASKS:,} tasks that wait or run in the queue at once"
+        message = f"must leave at most {MOST_TASKS:,} pending and running tasks in the queue at once"
         raise InvalidInput([FieldIssue("/queued", message, there)])
     names = draft.columns["names"]
     length = sum(len(name.encode()) for name in names) if draft.new < len(names) else 0
@@ -175,7 +184,7 @@ def _once(draft: Draft) -> None:
         for i, name in enumerate(names):
             pointer = f"/{part}/{i}" if part == "withdrawn" else f"/{part}/{i}/id"
             if name in first:
-                draft.wrong.append(FieldIssue(pointer, f"is there twice: also as {first[name]}", name))
+                draft.wrong.append(FieldIssue(pointer, f"is given twice, also as {first[name]}", name))
             first.setdefault(name, pointer)
 
 
@@ -189,12 +198,16 @@ def _nodes(draft: Draft) -> None:
     for i, node in enumerate(report.nodes):
         index = layout.node_index.get(node.name)
         if index is None or node.name in seen:
-            message = layout.known_nodes if index is None else "is there twice"
+            message = layout.known_nodes if index is None else "is given twice"
             draft.wrong.append(FieldIssue(f"/nodes/{i}/name", message, node.name))
             continue
         seen.add(node.name)
         if node.since is not None and node.since > report.now:
-            draft.wrong.append(FieldIssue(f"/nodes/{i}/since", f"must be at most now, {report.now:g}", node.since))
+            draft.wrong.append(
+                FieldIssue(
+                    f"/nodes/{i}/since", f"must be at most {exact(report.now)} (the time of the report)", node.since
+                )
+            )
         before = draft.state.nodes.get(index)
         rented = before is not None and before[0] in (NODE_STATES["starting"], UP)
         since = node.since if node.since is not None else before[1] if before and rented else report.now
@@ -214,7 +227,7 @@ def _apply_queued(draft: Draft) -> None:
         elif node[row] != WAITING:  # its node failed, or it was stopped
             node[row], start[row] = WAITING, math.nan
         elif draft.report.delta:
-            draft.against.append(FieldIssue(f"/queued/{i}/id", "waits already", task.id))
+            draft.against.append(FieldIssue(f"/queued/{i}/id", "is already queued", task.id))
 
 
 def _not_ended(draft: Draft, name: str, pointer: str) -> None:
@@ -241,7 +254,7 @@ def _apply_finished(draft: Draft) -> None:
     for i, task in enumerate(draft.report.finished):
         pointer, row = f"/finished/{i}", draft.row.get(task.id)
         if row is None:
-            message = "has finished already" if task.id in draft.ended else "neither waits nor runs"
+            message = "has finished already" if task.id in draft.ended else "is neither pending nor running"
             draft.against.append(FieldIssue(f"{pointer}/id", message, task.id))
             continue
         if draft.columns["node"][row] == WAITING:
@@ -252,10 +265,10 @@ def _apply_finished(draft: Draft) -> None:
             draft.begin(row, task.node, task.start, pointer)
         start = draft.columns["start"][row]
         if task.end < start:
-            message = f"must be at least {start:g}, when it started: no run time is negative"
+            message = f"must be at least {exact(start)} (its start)"
             draft.wrong.append(FieldIssue(f"{pointer}/end", message, task.end))
         elif task.end > draft.report.now:
-            message = f"must be at most now, {draft.report.now:g}"
+            message = f"must be at most {exact(draft.report.now)} (the time of the report)"
             draft.wrong.append(FieldIssue(f"{pointer}/end", message, task.end))
         elif not draft.wrong:
             _end(draft, row, task.end)
@@ -289,7 +302,7 @@ def _apply_withdrawn(draft: Draft) -> None:
     for i, name in enumerate(report.withdrawn):
         row = draft.row.get(name)
         if row is None:
-            draft.against.append(FieldIssue(f"/withdrawn/{i}", "neither waits nor runs", name))
+            draft.against.append(FieldIssue(f"/withdrawn/{i}", "is neither pending nor running", name))
         else:
             draft.gone.add(row)
     if report.delta:
@@ -371,9 +384,8 @@ def _check_capacity(draft: Draft) -> None:
         held = np.bincount(node[rows], np.array(columns[part], np.float64)[rows], minlength=len(nodes.processors))
         for full in np.flatnonzero(held > limit * (1 + 1e-9)).tolist():
             unit = "GB of memory" if part == "memory" else "processors"
-            message = (
-                f"{draft.layout.names[full]} has {limit[full] / scale:g} {unit}; what is said to run there needs more"
-            )
+            most, on = exact(limit[full] / scale), draft.layout.names[full]
+            message = f"must be at most {most} {unit} on {on}: its running tasks need more"
             draft.wrong.append(FieldIssue("/running", message, held[full] / scale))
 
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from app.charts.text import number
+from app.charts.text import duration, percent, seconds
 from app.kinds.contract.engine import Snapshot
 from app.kinds.contract.inputs import FieldIssue
 from app.kinds.engine import deciding_policy
@@ -62,14 +62,14 @@ def plan_obstacle(situation: QueueSituation, plan: QueuePlan) -> str:
         return f"{shown} {'is' if len(new) == 1 else 'are'} new"
     up, waits = set(rented_nodes(situation)), queue.node < 0
     lost = [names[turn.node] for name, turn in plan.turns.items() if turn.node not in up and waits[queue.row[name]]]
-    return f"{lost[0]} is gone" if lost else ""
+    return f"{lost[0]} was lost" if lost else ""
 
 
 def _on_nodes(situation: QueueSituation, plan: QueuePlan) -> str:
     queue, names = situation.queue, situation.layout.names
     more = [j for j in rented_nodes(situation) if j not in plan.nodes]
     if more:
-        return f"{names[more[0]]} is there now"
+        return f"{names[more[0]]} was added"
     for row in situation.running.tolist() if plan.followed else ():
         turn = plan.turns.get(queue.names[row])
         if turn is not None and turn.node != queue.node[row]:
@@ -81,14 +81,14 @@ def _in_time(situation: QueueSituation, plan: QueuePlan) -> str:
     queue, far = situation.queue, FAR * plan.length
     if plan.departed and abs(plan.departed[1]) > far:
         task, seconds = plan.departed
-        return f"{task} ended {number(abs(seconds))} s {'later' if seconds > 0 else 'earlier'} than planned"
+        return f"{task} ended {duration(abs(seconds))} {'later' if seconds > 0 else 'earlier'} than planned"
     for row, end in zip(situation.running.tolist(), situation.ends.tolist(), strict=True):
         turn = plan.turns.get(queue.names[row])
         if turn is not None and end - turn.end > far:
-            return f"{queue.names[row]} will end {number(end - turn.end)} s later than planned"
+            return f"{queue.names[row]} will end {duration(end - turn.end)} later than planned"
     for name, turn in plan.turns.items():
         if situation.now - turn.start > far and queue.node[queue.row[name]] < 0:
-            return f"{name} waits {number(situation.now - turn.start)} s longer than planned"
+            return f"{name} is pending {duration(situation.now - turn.start)} longer than planned"
     return ""
 
 
@@ -111,8 +111,8 @@ def make_plan(situation: QueueSituation, search: Search) -> PlanChoice:
     present one can't be followed."""
     plan, queue = situation.state.plan, situation.queue
     if not (queue.node < 0).any():
-        return PlanChoice(plan, describe_plan(plan) if plan else "nothing is left to plan")
-    unfit = plan_obstacle(situation, plan) if plan else "the first one"
+        return PlanChoice(plan, describe_plan(plan) if plan else "no pending task to plan")
+    unfit = plan_obstacle(situation, plan) if plan else "first plan"
     # Why the queue differs from its plan enough to make a new one: other nodes, or other times; empty if not
     because = unfit or ((_on_nodes(situation, plan) or _in_time(situation, plan)) if plan else "")
     if plan is not None and not because:
@@ -139,19 +139,19 @@ def make_plan(situation: QueueSituation, search: Search) -> PlanChoice:
         )
     except (SearchUnavailableError, UnplannableError) as problem:
         if plan is None or unfit:
-            return PlanChoice(None, f"HEFT answers without a plan: {problem}")
-        return PlanChoice(plan, f"{describe_plan(plan)}; now {because}, but {problem}")
+            return PlanChoice(None, f"HEFT without a plan: {problem}")
+        return PlanChoice(plan, f"{describe_plan(plan)}; can't be renewed ({because}): {problem}")
     return PlanChoice(made, describe_plan(made))
 
 
 def describe_plan(plan: QueuePlan) -> str:
     """Return a text about a plan: its length against HEFT's, the seconds of its search, and the reason for it."""
-    heft, took = f"HEFT's {number(plan.heft)} s", f"{plan.took:.2f} s"
+    heft, took = f"HEFT ({duration(plan.heft)})", f"search {seconds(plan.took)}"
     if not plan.followed:
-        return f"HEFT answers: a search of {took} found no plan that is {WORTHWHILE:.0%} below {heft}"
+        return f"HEFT: no plan is {percent(WORTHWHILE, 0)} shorter than {heft}, {took}"
     less = 1 - plan.length / plan.heft
-    against = f"{less:.0%} below {heft}" if less > 0 else "HEFT's own"  # never longer: HEFT's is among its beginnings
-    return f"follows a plan of {number(plan.length)} s found in {took}, {against} ({plan.because})"
+    against = f"{percent(less, 0)} shorter than" if less > 0 else "as"  # never longer: the search begins with HEFT's
+    return f"plan of {duration(plan.length)}, {against} {heft}, {took}; reason: {plan.because}"
 
 
 # Compiled snapshot: nodes, run-time predictor, and the deciding policy.

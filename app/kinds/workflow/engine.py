@@ -60,7 +60,7 @@ class WorkflowServing(Serving):
 
     def begin(self, compiled: Compiled, start: RunStart, now: datetime) -> KindDecision:
         """Return the first decision of a run, before any report: nothing starts."""
-        text = "nothing is reported yet: report the queue as iteration 0"
+        text = "no report yet: report the queue as iteration 0"
         first = _nothing(compiled, begin(compiled.layout), "begun", text, count=0)
         return msgspec.structs.replace(first, source="heuristic", policy=compiled.heuristic)
 

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from app.charts.text import exact
 from app.kinds.contract.kind import Description, Kind, Terms, TrainingOptions, price_terms
 from app.kinds.contract.run_outcome import EndedRun, Judgement
 from app.kinds.workflow import policies, views
@@ -27,9 +28,9 @@ def judge(compiled: Any, run: EndedRun) -> Judgement:  # noqa: ARG001
 def describe(spec: WorkflowSpec) -> Description:
     """Return a short text on a spec: nodes, duration of runs, and terms of the objective with weights."""
     nodes = ", ".join(f"{n.name} {n.minimum}–{n.maximum} × {n.processors} processors" for n in spec.nodes)
-    wanted = [f"{name} {weight:g}" for name, weight in spec.weights.model_dump().items() if weight]
+    wanted = [f"{name} {exact(weight)}" for name, weight in spec.weights.model_dump().items() if weight]
     remedy = f"raise the maximum of {' or '.join(node.name for node in spec.nodes)}, or move the tasks' deadlines"
-    return Description(nodes, "as long as tasks come", "; ".join(wanted), remedy)
+    return Description(nodes, "until it is ended", "; ".join(wanted), remedy)
 
 
 def summarise(decision: QueueDecision) -> str:

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from app.charts.text import exact
 from app.kinds.workflow.plans import Floats, Indices, QueuePlan, Remaining, SearchResult, decode, encode
 from app.kinds.workflow.queue import STARTING, UP
 from app.kinds.workflow.scheduling.situation import QueueSituation
@@ -61,14 +62,14 @@ class PlanSearch:
         """Return the best plan of the tasks ``left`` that the child finds within ``LIMIT_SECONDS``. Raises
         SearchUnavailableError if the child is starting, busy, not installed, or failed."""
         if not self._lock.acquire(blocking=False):
-            raise SearchUnavailableError("another search goes on")
+            raise SearchUnavailableError("another search is running")
         try:
             return self._answer(self._connected(), left)
         except (OSError, EOFError, ValueError) as error:
             status = self._stop()
             self._paused = self._clock() + PAUSE_SECONDS
             why = f"it ended with status {status}" if isinstance(error, EOFError | ConnectionError) else str(error)
-            self._problem = f"the search for plans failed ({type(error).__name__}: {why})"
+            self._problem = f"the plan search failed ({type(error).__name__}: {why})"
             raise SearchUnavailableError(self._problem) from error
         finally:
             self._lock.release()
@@ -76,7 +77,7 @@ class PlanSearch:
     def _answer(self, connection: Connection[Any, Any], left: Remaining) -> SearchResult:
         connection.send_bytes(encode(left))
         if not connection.poll(LIMIT_SECONDS):
-            raise TimeoutError(f"no answer within {LIMIT_SECONDS:g} s")
+            raise TimeoutError(f"no answer within {exact(LIMIT_SECONDS)} s")
         return SearchResult(**decode(connection.recv_bytes()))
 
     def _connected(self) -> Connection[Any, Any]:
@@ -87,7 +88,7 @@ class PlanSearch:
                 raise SearchUnavailableError(self._problem)
             module = self._module()
             if not module:
-                raise SearchUnavailableError("no search for plans is installed (it comes with steward[worker])")
+                raise SearchUnavailableError("the plan search is not installed: pip install 'steward[worker]'")
             ours, theirs = Pipe()
             with closing(theirs):
                 command = [sys.executable, "-m", module, str(theirs.fileno())]
@@ -98,7 +99,7 @@ class PlanSearch:
             self._connection = ours
         if not self._ready:
             if not self._connection.poll(0):
-                raise SearchUnavailableError("the search for plans is starting")
+                raise SearchUnavailableError("the plan search is starting")
             self._connection.recv_bytes()
             self._ready = True
         return self._connection
@@ -189,7 +190,7 @@ def _check_size(tasks: int, edges: int, nodes: int) -> None:
         (tasks * nodes, MOST_PLACES, "pairs of task and node"),
     ):
         if count > most:
-            raise UnplannableError(f"{count:,} {what} are more than the {most:,} that a search takes")
+            raise UnplannableError(f"{count:,} {what} exceed the plan search's maximum of {most:,}")
 
 
 def _so_far(

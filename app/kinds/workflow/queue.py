@@ -12,6 +12,7 @@ import numpy as np
 from msgspec import Meta
 from numpy.typing import NDArray
 
+from app.charts.text import exact
 from app.kinds.contract.inputs import FieldIssue
 from app.kinds.fields import Finite, Moment, NonNegative, Part, Positive
 from app.kinds.workflow import plans
@@ -124,7 +125,7 @@ class Layout:
         if processors > largest:
             return FieldIssue("processors", f"must be at most {largest:,}, those of the largest node", processors)
         room = max(size for most, size in self._shapes if processors <= most) / GIGA
-        accepted = f"must be at most {room:g}, the memory of the largest node with {processors} processors"
+        accepted = f"must be at most {exact(room)}, the memory of the largest node with {processors} processors"
         return FieldIssue("memory_gb", accepted, memory / GIGA)
 
 
@@ -455,14 +456,14 @@ AtMost = Meta(max_length=MOST_TASKS)
 
 
 class Parent(Part, frozen=True):
-    """A task that must end first."""
+    """A task that must end before its child starts."""
 
     task: Id
     bytes: Annotated[NonNegative, Meta(description="size of the output that is read")] = 0.0
 
 
 class QueuedTask(Part, frozen=True):
-    """A waiting task, or one that waits again because its node failed."""
+    """A pending task, also after its node failed."""
 
     id: Id
     processors: Annotated[
@@ -500,7 +501,7 @@ class NodeReport(Part, frozen=True):
 
     name: Id
     state: NodeState
-    since: Annotated[Moment | None, Meta(description="when it was ordered or rented; null: now")] = None
+    since: Annotated[Moment | None, Meta(description="when it was requested or rented; null: now")] = None
 
 
 class QueueReport(Part, frozen=True):

@@ -23,7 +23,7 @@ class Placement(BaseModel):
 
 
 class NodeSteps(BaseModel):
-    """Nodes to order and to release."""
+    """Nodes to request and to release."""
 
     start: list[str]
     release: list[str]
@@ -37,26 +37,26 @@ class Scored(BaseModel):
 
 
 class BackfillWindow(BaseModel):
-    """The waiting task, when it will start, and what may overtake it: tasks expected to end by then, and under `easy`
-    those that need no more than the spare processors, or start on other nodes."""
+    """The reservation of the most urgent pending task. Tasks that are expected to end by then can be backfilled, and
+    under `easy` those that need no more than the spare processors, or start on other nodes."""
 
-    task: str = Field(description="The waiting task.")
+    task: str = Field(description="The pending task.")
     node: str | None = Field(description="Node it will start on; null if no rented node can hold it.")
     until: float | None = Field(description="Start time if running tasks end as expected; null if unknown.")
-    spare_processors: int = Field(description="Processors it leaves free on that node.")
-    overtook: list[str] = Field(description="Tasks that start ahead of it now.")
+    spare_processors: int = Field(description="Processors on that node that it leaves for backfilling.")
+    overtook: list[str] = Field(description="Tasks that are backfilled now.")
 
 
 class WorkflowPlan(BaseModel):
     """A plan searched for tasks that depend on each other, on the rented nodes."""
 
-    followed: bool = Field(description="Whether it is followed; otherwise it does not improve on HEFT, which decides.")
-    made: float = Field(description="When it was made, on the clock of the reports.")
-    seconds: float = Field(description="Planned time from then until the last task ends.")
-    heft_seconds: float = Field(description="The same for HEFT.")
+    followed: bool = Field(description="Whether the plan is used; otherwise HEFT decides, as the plan is no better.")
+    made: float = Field(description="When it was created, in the reports' time.")
+    seconds: float = Field(description="Planned makespan from then.")
+    heft_seconds: float = Field(description="Makespan of HEFT's plan.")
     search_seconds: float = Field(description="Duration of the search.")
     because: str = Field(
-        description="Reason for making it.", examples=["the first one", "t12 ended 40 s later than planned"]
+        description="Reason for the plan.", examples=["first plan", "t12 ended 40 s later than planned"]
     )
     tasks: int = Field(description="Number of its tasks that have not ended.")
 
@@ -75,13 +75,13 @@ class QueueReason(Reason):
 
 
 class QueueShadow(BaseModel):
-    """What another agent would have decided; recorded, without effect."""
+    """The shadow's decision: recorded, not applied."""
 
     agent: int
     strategy: str | None
     placements: list[Placement]
     agrees: bool = Field(description="Whether the same tasks start on the same nodes.")
-    gain: float | None = Field(description="Always null: the value of other starts is unknown.")
+    gain: float | None = Field(description="Always null: gains are not estimated for this kind.")
     problem: str | None
 
 
@@ -94,7 +94,7 @@ class ReportWarning(BaseModel):
 
 
 class QueueDecision(DecisionBase):
-    """Ready tasks to start now and where, and nodes to order or release."""
+    """Ready tasks to start now and where, and nodes to request or release."""
 
     reason: QueueReason
     kind: Literal["workflow"]
@@ -113,14 +113,14 @@ class QueueDecision(DecisionBase):
     shadow: QueueShadow | None = None
 
 
-# Reasons with numbers: tasks that start or wait, until when, and what may overtake.
+# Reasons with numbers: tasks that start or are pending, until when, and what can be backfilled.
 #
 # ==================  ===============================================================================
 # ``begun``           nothing is reported yet
-# ``started``         tasks start, or nodes are ordered or given back
+# ``started``         tasks start, or nodes are requested or released
 # ``waiting``         ready tasks wait, and nothing can start now
 # ``nothing_ready``   no task waits, or all that wait have parents that have not ended
-# ``fallback``        something failed, and the spec's strategy answers instead
+# ``fallback``        something failed, and the spec's strategy decides instead
 # ==================  ===============================================================================
 
 
@@ -192,12 +192,12 @@ def _window(situation: QueueSituation, decided: DispatchDecision) -> dict[str, A
 def _starts(situation: QueueSituation, decided: DispatchDecision) -> str:
     names, starts, ready = situation.queue.names, decided.started.starts, len(decided.order)
     waiting = int((situation.queue.node < 0).sum()) - ready
-    behind = f"; {waiting:,} more wait for their parents" if waiting else ""
+    behind = f"; {waiting:,} pending on their parents" if waiting else ""
     if not ready:
         return f"no task is ready{behind}"
     chosen = decided.choice.strategy
     shown = ", ".join(names[row] for row, _ in starts[:SHOWN]) + (" …" if len(starts) > SHOWN else "")
-    started = f"{len(starts):,} of {ready:,} ready tasks start by {chosen}"
+    started = f"start {len(starts):,} of {ready:,} ready tasks ({chosen})"
     return f"{started}{': ' + shown if shown else ''}{behind}"
 
 
@@ -205,23 +205,23 @@ def _waits(decided: DispatchDecision, window: dict[str, Any] | None) -> str:
     if window is None:
         return ""
     if window["until"] is None:
-        return f"{window['task']} waits: no rented node can hold it"
-    waits = f"{window['task']} waits until {number(window['until'])} s for {window['node']}"
+        return f"{window['task']} is pending: it fits no rented node"
+    reserved = f"{window['task']} has a reservation on {window['node']} at {number(window['until'])} s"
     mechanism = decided.choice.mechanism
     if mechanism == NONE:
-        return f"{waits}, and all behind it wait"
+        return f"{reserved}; no backfilling"
     may = "tasks that end before then" if mechanism == RLS else "tasks that end by then"
     if mechanism == EASY:
         may += f" or need at most {window['spare_processors']:,} processors there"
-    did = f"; {len(window['overtook']):,} did" if window["overtook"] else ""
-    return f"{waits}; {may} may overtake it{did}"
+    did = f" ({len(window['overtook']):,} backfilled)" if window["overtook"] else ""
+    return f"{reserved}; {may} can be backfilled{did}"
 
 
 def _nodes(situation: QueueSituation, decided: DispatchDecision) -> str:
     names = situation.layout.names
     parts = []
-    for word, nodes in (("ordered", decided.renting.start), ("given back", decided.renting.release)):
+    for word, nodes in (("request", decided.renting.start), ("release", decided.renting.release)):
         if nodes:
             shown = ", ".join(names[j] for j in nodes[:SHOWN]) + (" …" if len(nodes) > SHOWN else "")
-            parts.append(f"{shown} {word}")
+            parts.append(f"{word} {shown}")
     return "; ".join(parts)

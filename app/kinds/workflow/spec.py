@@ -35,7 +35,7 @@ class NodeType(Strict):
     speed: Positive = Field(default=1.0, description="a task that takes t seconds at speed 1 takes t / speed")
     price_per_hour: NonNegative = Field(default=0.0, description="price of one node while rented")
     billing_seconds: Positive = Field(default=1.0, description="rented time is billed in whole multiples of this")
-    startup_seconds: NonNegative = Field(default=0.0, description="time from ordering a node to its first task")
+    startup_seconds: NonNegative = Field(default=0.0, description="time from requesting a node to its first task")
     minimum: Count = 0
     maximum: Annotated[int, Field(ge=1, le=MAXIMUM_NODES)]
     bandwidth_mbps: Positive | None = Field(
@@ -108,8 +108,10 @@ class WorkflowSpec(Strict):
         f"with Steward, with {DEFAULT_STRATEGY} as fallback; for tasks that depend on each other, that of a searched "
         "plan, or heft if none is better",
     )
-    backfilling: Backfilling = Field(default="easy", description="what may overtake a waiting task")
-    backfill_order: BackfillOrder = Field(default="fcfs", description="order in which tasks may overtake")
+    backfilling: Backfilling = Field(
+        default="easy", description="backfilling: which tasks may start before a reserved one"
+    )
+    backfill_order: BackfillOrder = Field(default="fcfs", description="order in which tasks are backfilled")
 
 
 Spec = WorkflowSpec  # each kind's is found under this name; in the API's schema names must differ

@@ -92,9 +92,9 @@ class Journal:
             try:
                 found = json.loads(line)
             except ValueError as error:
-                raise JournalError(f"{self.path}: line {number} is no line of a journal: {error}") from error
+                raise JournalError(f"{self.path}: line {number} is not a line of a journal: {error}") from error
             if not isinstance(found, dict) or len(found) != 1:
-                raise JournalError(f"{self.path}: line {number} is no line of a journal: {line[:80]!r}")
+                raise JournalError(f"{self.path}: line {number} is not a line of a journal: {line[:80]!r}")
             yield found
 
 

@@ -47,4 +47,4 @@ def _finish_earlier(run: Run, spool: Spool) -> None:
         earlier.fail("its process ended without ending the run")
     finally:
         earlier.close()
-    logger.info("run %s: %d reports of a process that is no more are sent; it has failed", earlier.id, len(kept))
+    logger.info("run %s: %d reports of a process that has ended are sent; it has failed", earlier.id, len(kept))

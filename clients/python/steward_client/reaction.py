@@ -160,6 +160,8 @@ class Reaction:
             try:
                 self._apply(due.allocation)
             except Exception:
-                logger.exception("%s could not be applied within the iteration; what is set stays", due.allocation)
+                logger.exception(
+                    "%s could not be applied within the iteration; the present limits stay", due.allocation
+                )
             else:
                 self._timetable.changed(due.allocation, now)

@@ -126,8 +126,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Read what a workload's runs saved
-         * @description Get what the finished runs saved against the largest and the best fixed allocation, by month, with bounds.
+         * Read savings
+         * @description Get the savings of finished runs against the largest and the best fixed allocation, by month, with bounds.
          */
         get: operations["read_savings"];
         put?: never;
@@ -431,7 +431,7 @@ export interface paths {
         };
         /**
          * Read a shadow's decisions
-         * @description Get what this version would have decided in the runs it shadowed, and the regret under the domain model.
+         * @description Get this version's decisions in the runs that it shadowed, and their regret under the domain model.
          */
         get: operations["read_shadow"];
         put?: never;
@@ -699,7 +699,7 @@ export interface paths {
         put?: never;
         /**
          * Start a run
-         * @description Start a live run of a workload; the first decision is the initial allocation.
+         * @description Start a run of a workload; the response has the first decision, its initial allocation.
          */
         post: operations["start_run"];
         delete?: never;
@@ -952,7 +952,7 @@ export interface components {
             promoted: boolean;
             /**
              * Status
-             * @description What it is now, by the promotions and rollbacks so far.
+             * @description Current status, by all promotions and rollbacks.
              * @enum {string}
              */
             status: "champion" | "former_champion" | "never_promoted";
@@ -968,18 +968,18 @@ export interface components {
             champion_until: string | null;
             /**
              * Standing
-             * @description What its verdicts are worth now. `current`: they hold. `re_evaluate`: an earlier version of the judge made them. `outdated`: the workload has targets, prices or weights that it was not trained for, and `standing_reason` says whether to train anew; evaluations assess nothing of it.
+             * @description Validity of its verdicts. `current`: valid. `re_evaluate`: an earlier version of the judge made them. `outdated`: the workload has targets, prices or weights that it was not trained for, and `standing_reason` says whether to train anew; evaluations do not assess it.
              * @enum {string}
              */
             standing: "current" | "re_evaluate" | "outdated";
             /**
              * Standing Reason
-             * @description Why its verdicts do not hold; empty if they do.
+             * @description Why its verdicts are not valid; empty if they are.
              */
             standing_reason: string;
             /**
              * Instead
-             * @description What serves decisions in its place now, and how the agent compared with what did when it was trained; empty for the champion.
+             * @description The current policy, and its comparison with the agent at the end of training; empty for the champion.
              */
             instead: string;
             /**
@@ -1085,13 +1085,13 @@ export interface components {
         };
         /**
          * BackfillWindow
-         * @description The waiting task, when it will start, and what may overtake it: tasks expected to end by then, and under `easy`
-         *     those that need no more than the spare processors, or start on other nodes.
+         * @description The reservation of the most urgent pending task. Tasks that are expected to end by then can be backfilled, and
+         *     under `easy` those that need no more than the spare processors, or start on other nodes.
          */
         BackfillWindow: {
             /**
              * Task
-             * @description The waiting task.
+             * @description The pending task.
              */
             task: string;
             /**
@@ -1106,12 +1106,12 @@ export interface components {
             until: number | null;
             /**
              * Spare Processors
-             * @description Processors it leaves free on that node.
+             * @description Processors on that node that it leaves for backfilling.
              */
             spare_processors: number;
             /**
              * Overtook
-             * @description Tasks that start ahead of it now.
+             * @description Tasks that are backfilled now.
              */
             overtook: string[];
         };
@@ -1234,23 +1234,23 @@ export interface components {
             changes: components["schemas"]["JobChange"][];
             /**
              * Starts
-             * @description Waiting jobs that start next, in order; at most 100, as far as their starts are known.
+             * @description Pending jobs in the order of their expected starts, as far as known; at most 100.
              * @default []
              */
             starts?: components["schemas"]["JobStart"][];
             /**
              * Running
-             * @description Jobs that have GPUs.
+             * @description Number of running jobs.
              */
             running: number;
             /**
              * Waiting
-             * @description Jobs that have no GPUs.
+             * @description Number of pending jobs.
              */
             waiting: number;
             /**
              * Free
-             * @description Unassigned GPUs.
+             * @description Number of unassigned GPUs.
              */
             free: number;
             /**
@@ -1331,7 +1331,7 @@ export interface components {
              */
             kind: "cluster";
             /**
-             * @description Whether `submitted` and `nodes` are complete: jobs not listed have left, nodes not listed have the GPUs of the spec. What is known of listed jobs is kept.
+             * @description Whether `submitted` and `nodes` are complete: jobs not listed have left, nodes not listed have the GPUs of the spec. Earlier information on listed jobs is kept.
              * @default false
              */
             whole?: boolean;
@@ -1424,7 +1424,7 @@ export interface components {
              * @default []
              */
             members?: string[];
-            /** @description Jobs with little left to gain give GPUs back, down to their minimum; null: disabled. Applies to jobs that state their number of iterations. */
+            /** @description Jobs with a small remaining gain release GPUs, down to their minimum; null: disabled. Applies to jobs that state their number of iterations. */
             convergence?: components["schemas"]["Convergence"] | null;
             /**
              * @default {
@@ -1533,14 +1533,14 @@ export interface components {
         };
         /**
          * Convergence
-         * @description When a job that reports its loss or metric has little left to gain; its GPUs are then halved by window.
+         * @description When the remaining gain of a job that reports its loss or metric is small; its GPUs are then halved by window.
          *
          *     No job is limited before nine others of its application have ended and are in the domain model.
          */
         Convergence: {
             /**
              * Tolerance
-             * @description share of the level reached below which the remaining gain is little
+             * @description share of the level reached below which the remaining gain is small
              * @default 0.01
              */
             tolerance?: number;
@@ -1726,7 +1726,7 @@ export interface components {
             code: string;
             /**
              * Text
-             * @example projected 1,912 s against a target of 1,800 s (12 % sure); 6 gpus bring it to 1,764 s (81 % sure)
+             * @example 6 gpus: finish at 1,764 s (81 %), remaining cost $12.00; 4 gpus: 1,912 s (12 %); target 1,800 s
              */
             text: string;
         };
@@ -1900,7 +1900,7 @@ export interface components {
         };
         /**
          * Ended
-         * @description A job that has finished or failed, and leaves.
+         * @description A job that has finished or failed.
          */
         Ended: {
             job: string;
@@ -2003,7 +2003,7 @@ export interface components {
             created_at: string;
             /**
              * Report
-             * @description By level: returns beside every baseline with 95 % intervals, interquartile means, probability of improvement, and train-to-test gap; reward terms, performance profiles and aliasing.
+             * @description By level: returns beside every baseline with 95 % intervals, interquartile means, probability of improvement, and generalisation gap; reward terms, performance profiles and aliasing.
              */
             report: {
                 [key: string]: unknown;
@@ -2011,7 +2011,7 @@ export interface components {
         };
         /**
          * EvaluationRequest
-         * @description What to evaluate, and how thoroughly.
+         * @description Agents to evaluate, and the effort.
          * @example {
          *       "agents": [
          *         "champion",
@@ -2071,7 +2071,7 @@ export interface components {
              * @default 0.01
              */
             equivalence_margin?: number;
-            /** @description What level L3 holds out. */
+            /** @description Executions or other parts that level L3 holds out. */
             held_out?: components["schemas"]["HeldOut"];
             /**
              * Priority
@@ -2355,7 +2355,7 @@ export interface components {
         };
         /**
          * Health
-         * @description Answer of the liveness check: the process responds.
+         * @description Response of the liveness check.
          */
         Health: {
             /**
@@ -2495,7 +2495,7 @@ export interface components {
             };
             /**
              * Quality
-             * @description Recent mean response quality by user; 1 before the first answer.
+             * @description Recent mean response quality by user; 1 before the first response.
              */
             quality: {
                 [key: string]: number;
@@ -2613,7 +2613,7 @@ export interface components {
             batches?: number[];
             /**
              * Queue Limit
-             * @description maximum waiting requests per user; one more drops the oldest
+             * @description maximum waiting requests per user; a further one drops the oldest
              * @default 100
              */
             queue_limit?: number;
@@ -2704,7 +2704,7 @@ export interface components {
         };
         /**
          * IterationReport
-         * @description What one iteration used and measured.
+         * @description Allocation and measurements of one iteration.
          */
         IterationReport: {
             /**
@@ -2733,7 +2733,7 @@ export interface components {
                 [key: string]: number;
             };
             /**
-             * @description The iterations right after this one, in order, as far as known: at most as many as are left. Replaces what was announced before; an empty list withdraws it; if omitted, it still holds.
+             * @description The iterations right after this one, in order, as far as known: at most the remaining ones. Replaces earlier announcements; an empty list withdraws them; if omitted, they stay.
              * @default null
              * @example [
              *       {
@@ -2847,7 +2847,7 @@ export interface components {
             before: number;
             /**
              * Gpus
-             * @description GPUs from now on; 0: it waits.
+             * @description GPUs from now on; 0: pending.
              */
             gpus: number;
             /**
@@ -2895,13 +2895,13 @@ export interface components {
             seconds_left_high?: number | null;
             /**
              * Seconds Wanted
-             * @description Time until it should be finished, by the targets of its member workload, if any.
+             * @description Time to its deadline, by the targets of its member workload, if any.
              * @default null
              */
             seconds_wanted?: number | null;
             /**
              * Ceiling
-             * @description New maximum of GPUs, since it has little left to gain; null: no new limit.
+             * @description New maximum of GPUs, as its remaining gain is small; null: unchanged.
              * @default null
              */
             ceiling?: number | null;
@@ -2970,7 +2970,7 @@ export interface components {
             eta_seconds: number | null;
             /**
              * Attempts
-             * @description Number of the present attempt, or of the last: above 1 if workers were lost; 0 before it starts.
+             * @description Number of the current or last attempt, from 1; above 1 if workers were lost; 0 while queued.
              */
             attempts: number;
             /**
@@ -3004,7 +3004,7 @@ export interface components {
         };
         /**
          * JobStart
-         * @description Expected start of a job that waits.
+         * @description Expected start of a pending job.
          */
         JobStart: {
             /** Job */
@@ -3084,7 +3084,7 @@ export interface components {
         };
         /**
          * KeyRequest
-         * @description A key to create for the caller's tenant.
+         * @description Parameters of a new key of the caller's tenant.
          */
         KeyRequest: {
             /**
@@ -3245,7 +3245,7 @@ export interface components {
             met: number;
             /**
              * Cost
-             * @description What they cost.
+             * @description Cost of the runs.
              */
             cost: number;
             /** @description Cost that they saved against the largest allocation, held throughout. */
@@ -3311,14 +3311,14 @@ export interface components {
             /** @enum {string} */
             state: "failed" | "off" | "starting" | "up";
             /**
-             * @description when it was ordered or rented; null: now
+             * @description when it was requested or rented; null: now
              * @default null
              */
             since?: number | null;
         };
         /**
          * NodeSteps
-         * @description Nodes to order and to release.
+         * @description Nodes to request and to release.
          */
         NodeSteps: {
             /** Start */
@@ -3366,7 +3366,7 @@ export interface components {
             billing_seconds?: number;
             /**
              * Startup Seconds
-             * @description time from ordering a node to its first task
+             * @description time from requesting a node to its first task
              * @default 0
              */
             startup_seconds?: number;
@@ -3593,7 +3593,7 @@ export interface components {
         };
         /**
          * Parent
-         * @description A task that must end first.
+         * @description A task that must end before its child starts.
          */
         Parent: {
             task: string;
@@ -3778,7 +3778,7 @@ export interface components {
         };
         /**
          * QueueDecision
-         * @description Ready tasks to start now and where, and nodes to order or release.
+         * @description Ready tasks to start now and where, and nodes to request or release.
          */
         QueueDecision: {
             /**
@@ -3956,7 +3956,7 @@ export interface components {
         };
         /**
          * QueueShadow
-         * @description What another agent would have decided; recorded, without effect.
+         * @description The shadow's decision: recorded, not applied.
          */
         QueueShadow: {
             /** Agent */
@@ -3972,7 +3972,7 @@ export interface components {
             agrees: boolean;
             /**
              * Gain
-             * @description Always null: the value of other starts is unknown.
+             * @description Always null: gains are not estimated for this kind.
              */
             gain: number | null;
             /** Problem */
@@ -3980,7 +3980,7 @@ export interface components {
         };
         /**
          * QueuedTask
-         * @description A waiting task, or one that waits again because its node failed.
+         * @description A pending task, also after its node failed.
          */
         QueuedTask: {
             id: string;
@@ -4089,7 +4089,7 @@ export interface components {
         };
         /**
          * Report
-         * @description What one iteration used and measured.
+         * @description Allocation and measurements of one iteration.
          */
         Report: {
             /**
@@ -4306,7 +4306,7 @@ export interface components {
             outcome: "on_track" | "at_risk" | "stale" | "met" | "missed" | "failed" | "cancelled" | "completed";
             /**
              * Outcome Reason
-             * @description Why, in words; null if nothing was said.
+             * @description Reason of the outcome; null: none.
              */
             outcome_reason: string | null;
             /**
@@ -4370,7 +4370,7 @@ export interface components {
             state: "finished" | "failed" | "cancelled";
             /**
              * Reason
-             * @description Why it ends, for example an exception or an exit status; kept with the outcome.
+             * @description Reason of the end, such as an exception or an exit status.
              * @example exit status 1
              */
             reason?: string | null;
@@ -4397,7 +4397,7 @@ export interface components {
             outcome: "on_track" | "at_risk" | "stale" | "met" | "missed" | "failed" | "cancelled" | "completed";
             /**
              * Outcome Reason
-             * @description Why, in words; null if nothing was said.
+             * @description Reason of the outcome; null: none.
              */
             outcome_reason: string | null;
             /**
@@ -4605,7 +4605,7 @@ export interface components {
         };
         /**
          * ServerChange
-         * @description A change of a server's state. If it goes down, the requests of its batch wait again.
+         * @description A change of a server's state. If it goes down, the requests of its batch return to the queue.
          */
         ServerChange: {
             server: string;
@@ -4642,13 +4642,13 @@ export interface components {
             cores?: number;
             /**
              * Price Per Hour
-             * @description price of one server while it is on or starting
+             * @description price of one server while on or starting
              * @default 0
              */
             price_per_hour?: number;
             /**
              * Startup Seconds
-             * @description time from ordering a server to its first batch
+             * @description time from requesting a server to its first batch
              * @default 0
              */
             startup_seconds?: number;
@@ -4661,7 +4661,7 @@ export interface components {
         };
         /**
          * ShadowRead
-         * @description What an agent would have decided in the runs it shadowed.
+         * @description Decisions of an agent in the runs that it shadowed.
          */
         ShadowRead: {
             /** Workload */
@@ -4687,7 +4687,7 @@ export interface components {
         };
         /**
          * ShadowRule
-         * @description What another agent would have done; recorded, without effect.
+         * @description The shadow's rule: recorded, not applied.
          */
         ShadowRule: {
             /**
@@ -4713,7 +4713,7 @@ export interface components {
         };
         /**
          * ShadowStarts
-         * @description What another agent would have started; recorded, without effect.
+         * @description The shadow's starts: recorded, not applied.
          */
         ShadowStarts: {
             /**
@@ -4730,7 +4730,7 @@ export interface components {
             agrees: boolean;
             /**
              * Gain
-             * @description Always null: the value of other starts is unknown.
+             * @description Always null: gains are not estimated for this kind.
              */
             gain: number | null;
             /**
@@ -4741,7 +4741,7 @@ export interface components {
         };
         /**
          * ShadowStep
-         * @description What another agent would have decided; recorded, without effect.
+         * @description The shadow's decision: recorded, not applied.
          */
         ShadowStep: {
             /**
@@ -4758,7 +4758,7 @@ export interface components {
             } | null;
             /**
              * Agrees
-             * @description Whether its step matches the one decided.
+             * @description Whether its step equals the decided one.
              */
             agrees: boolean;
             /**
@@ -4916,12 +4916,12 @@ export interface components {
              */
             batch_maximum?: number | null;
             /**
-             * @description fewest samples that a GPU does at once
+             * @description fewest samples that a GPU processes at once
              * @default null
              */
             gpu_batch_minimum?: number | null;
             /**
-             * @description most samples that a GPU does at once; of more the gradients are accumulated; null: no limit
+             * @description most samples that a GPU processes at once; beyond, gradients are accumulated; null: no limit
              * @default null
              */
             gpu_batch_maximum?: number | null;
@@ -5044,7 +5044,7 @@ export interface components {
         TrainRequest: {
             /**
              * Algorithm
-             * @description `auto` lets several compete, stops the losers early and keeps the best; when continuing an agent, it is that agent's own. `online` keeps learning: after each window of time it trains on what runs reported in it, and each version that does better on it than the serving one is published and serves next.
+             * @description `auto` trains several, stops the worse ones early and keeps the best; when continuing an agent, it is that agent's own. `online` keeps learning: after each window of time it trains on what runs reported in it, and each version that does better on it than the serving one is published and serves next.
              * @default auto
              * @enum {string}
              */
@@ -5116,7 +5116,7 @@ export interface components {
             equivalence_margin?: number;
             /**
              * Force
-             * @description Learn even where there is nothing to win: where even foreknowledge of all noise gains less than the margin over the workload's tuned rule. Without effect on kinds that tune none.
+             * @description Train even if there is nothing to gain: where even a policy that knows all noise gains less than the margin over the workload's tuned rule. No effect for kinds without tuned rules.
              * @default false
              */
             force?: boolean;
@@ -5129,7 +5129,7 @@ export interface components {
         };
         /**
          * UpcomingIteration
-         * @description What is known in advance about one iteration.
+         * @description Features of an iteration that are known in advance.
          */
         UpcomingIteration: {
             /**
@@ -5253,13 +5253,13 @@ export interface components {
             judge?: number;
             /**
              * Outdated
-             * @description Whether nothing of it was assessed, as it was outdated then.
+             * @description Whether the agent was outdated and not assessed.
              * @default false
              */
             outdated?: boolean;
             /**
              * Current
-             * @description Whether that is the present judge; else evaluate the agent again.
+             * @description Whether the judge is the current version; otherwise evaluate the agent again.
              * @default true
              */
             current?: boolean;
@@ -5292,22 +5292,22 @@ export interface components {
         WorkflowPlan: {
             /**
              * Followed
-             * @description Whether it is followed; otherwise it does not improve on HEFT, which decides.
+             * @description Whether the plan is used; otherwise HEFT decides, as the plan is no better.
              */
             followed: boolean;
             /**
              * Made
-             * @description When it was made, on the clock of the reports.
+             * @description When it was created, in the reports' time.
              */
             made: number;
             /**
              * Seconds
-             * @description Planned time from then until the last task ends.
+             * @description Planned makespan from then.
              */
             seconds: number;
             /**
              * Heft Seconds
-             * @description The same for HEFT.
+             * @description Makespan of HEFT's plan.
              */
             heft_seconds: number;
             /**
@@ -5317,8 +5317,8 @@ export interface components {
             search_seconds: number;
             /**
              * Because
-             * @description Reason for making it.
-             * @example the first one
+             * @description Reason for the plan.
+             * @example first plan
              * @example t12 ended 40 s later than planned
              */
             because: string;
@@ -5367,14 +5367,14 @@ export interface components {
             strategy?: string;
             /**
              * Backfilling
-             * @description what may overtake a waiting task
+             * @description backfilling: which tasks may start before a reserved one
              * @default easy
              * @enum {string}
              */
             backfilling?: "none" | "rls" | "easy" | "conservative";
             /**
              * Backfill Order
-             * @description order in which tasks may overtake
+             * @description order in which tasks are backfilled
              * @default fcfs
              * @enum {string}
              */
@@ -5433,7 +5433,7 @@ export interface components {
             similar_workloads?: string[];
             /**
              * Currency
-             * @description Currency of all prices: a sign or a code.
+             * @description Currency of all prices: a sign, a code, or `cost units`.
              */
             currency?: string;
             /**
@@ -5498,7 +5498,7 @@ export interface components {
             similar_workloads?: string[];
             /**
              * Currency
-             * @description Currency of all prices: a sign or a code.
+             * @description Currency of all prices: a sign, a code, or `cost units`.
              */
             currency?: string;
             /**
@@ -5509,7 +5509,7 @@ export interface components {
         };
         /**
          * WorkloadSavings
-         * @description What a workload's finished runs saved, by month.
+         * @description Savings of a workload's finished runs, by month.
          */
         WorkloadSavings: {
             /** Workload */
@@ -5807,7 +5807,7 @@ export interface components {
             gain: components["schemas"]["Interval"];
             /**
              * Measured
-             * @description Whether enough jobs of the application have ended to tell how far such predictions are off; if not, the interval is as wide as other applications need, and `convergence` limits no job.
+             * @description Whether enough jobs of the application have ended to know the error of such predictions; if not, the interval is as wide as other applications need, and `convergence` limits no job.
              */
             measured: boolean;
         };
@@ -5944,7 +5944,7 @@ export interface components {
         };
         /**
          * ClusterStart
-         * @description Start a live run of a workload of kind ``cluster``.
+         * @description Parameters of a new run of kind ``cluster``.
          */
         ClusterStart: {
             /**
@@ -5966,7 +5966,7 @@ export interface components {
             policy?: string | null;
             /**
              * Mode
-             * @description `advise`: decisions are recommendations that nobody applies, and reports say what was allocated instead. Once the run has finished, its `savings` say what they would have saved, and whether they would have met its targets.
+             * @description `advise`: decisions are recommendations that are not applied, and reports have the actual allocation. The `savings` of the finished run say what they would have saved, and whether they would have met its targets.
              * @default control
              * @enum {string}
              */
@@ -5980,7 +5980,7 @@ export interface components {
         };
         /**
          * InferenceStart
-         * @description Request to start a live run of a workload of kind ``inference``.
+         * @description Parameters of a new run of kind ``inference``.
          */
         InferenceStart: {
             /**
@@ -6002,7 +6002,7 @@ export interface components {
             policy?: string | null;
             /**
              * Mode
-             * @description `advise`: decisions are recommendations that nobody applies, and reports say what was allocated instead. Once the run has finished, its `savings` say what they would have saved, and whether they would have met its targets.
+             * @description `advise`: decisions are recommendations that are not applied, and reports have the actual allocation. The `savings` of the finished run say what they would have saved, and whether they would have met its targets.
              * @default control
              * @enum {string}
              */
@@ -6015,14 +6015,14 @@ export interface components {
             token?: boolean;
             /**
              * Carried
-             * @description Whether the client decides by itself with the policy it has loaded and reports what it started; the run's decisions then start nothing.
+             * @description Whether the client decides with a downloaded policy and reports what it started; the run's decisions then start nothing.
              * @default false
              */
             carried?: boolean;
         };
         /**
          * IterationRunStart
-         * @description Start a live run of iterations.
+         * @description Parameters of a new run of kind ``iterative``.
          */
         IterationRunStart: {
             /**
@@ -6044,7 +6044,7 @@ export interface components {
             policy?: string | null;
             /**
              * Mode
-             * @description `advise`: decisions are recommendations that nobody applies, and reports say what was allocated instead. Once the run has finished, its `savings` say what they would have saved, and whether they would have met its targets.
+             * @description `advise`: decisions are recommendations that are not applied, and reports have the actual allocation. The `savings` of the finished run say what they would have saved, and whether they would have met its targets.
              * @default control
              * @enum {string}
              */
@@ -6073,7 +6073,7 @@ export interface components {
             };
             /**
              * First Iteration
-             * @description First iteration to be reported, if not the workload's first: earlier ones are over and were not measured, or not by this run. Targets of the whole run apply to what is left.
+             * @description First iteration to be reported, if not the workload's first: earlier ones are over and were not measured, or not by this run. Targets of the whole run apply to the remaining iterations.
              * @default 0
              */
             first_iteration?: number;
@@ -6094,7 +6094,7 @@ export interface components {
         };
         /**
          * RunStart
-         * @description Start a live run of a workload; each kind's own model adds its parameters.
+         * @description Parameters of a new run; kinds add their own.
          */
         RunStart: {
             /**
@@ -6116,7 +6116,7 @@ export interface components {
             policy?: string | null;
             /**
              * Mode
-             * @description `advise`: decisions are recommendations that nobody applies, and reports say what was allocated instead. Once the run has finished, its `savings` say what they would have saved, and whether they would have met its targets.
+             * @description `advise`: decisions are recommendations that are not applied, and reports have the actual allocation. The `savings` of the finished run say what they would have saved, and whether they would have met its targets.
              * @default control
              * @enum {string}
              */

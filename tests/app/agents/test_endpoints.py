@@ -169,10 +169,10 @@ def test_only_the_champion_can_be_rolled_back(client: TestClient, workload: str,
     publish_model(backend, workload)
     publish_agent(backend, workload)
     answer = client.post(f"/workloads/{workload}/agents/1/rollback")
-    assert (answer.status_code, "a heuristic answers" in answer.json()["detail"]) == (409, True)
+    assert (answer.status_code, "a heuristic is the current policy" in answer.json()["detail"]) == (409, True)
     publish_agent(backend, workload, promote=True)
     answer = client.post(f"/workloads/{workload}/agents/1/rollback")
-    assert (answer.status_code, "agent 2 answers" in answer.json()["detail"]) == (409, True)
+    assert (answer.status_code, "agent 2 is the current policy" in answer.json()["detail"]) == (409, True)
     for verb in ("promote", "rollback"):
         assert client.post(f"/workloads/{workload}/agents/9/{verb}").status_code == 404
     assert champion(client, workload) == 2
@@ -286,12 +286,15 @@ def test_each_role_has_a_champion_and_a_history_of_its_own(
     assert (found["champion"], found["champions"]) == (1, {DEFAULT_ROLE: 1, "standby": 2})
     assert [one["champion"] for one in client.get(path).json()["items"]] == [False, True, True]
     refused = client.post(f"{path}/2/rollback")
-    assert (refused.status_code, "agent 1 answers" in refused.json()["detail"]) == (409, True)
+    assert (refused.status_code, "agent 1 is the current policy" in refused.json()["detail"]) == (409, True)
     for version, restored in ((2, 1), (1, None)):
         assert client.post(f"{path}/{version}/rollback", json=standby).json()["champion"] == restored
     assert client.get(f"/workloads/{workload}").json()["champions"] == {DEFAULT_ROLE: 1}
     refused = client.post(f"{path}/1/rollback", json=standby)
-    assert (refused.status_code, "in role 'standby': a heuristic answers" in refused.json()["detail"]) == (409, True)
+    assert (
+        refused.status_code,
+        "in role 'standby': a heuristic is the current policy" in refused.json()["detail"],
+    ) == (409, True)
 
 
 def test_agents_that_learned_together_are_promoted_together(

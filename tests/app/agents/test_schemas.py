@@ -34,5 +34,5 @@ def test_every_heuristic_may_be_imitated() -> None:
 
 
 def test_a_budget_in_seconds_is_refused_and_what_to_say_instead_is_told() -> None:
-    with pytest.raises(ValidationError, match=r"30 neither: give environment steps with 'budget'"):
+    with pytest.raises(ValidationError, match=r"must be left out, not 30: 'budget' gives the environment steps"):
         TrainRequest.model_validate({"seconds": 30})

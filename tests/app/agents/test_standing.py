@@ -112,7 +112,7 @@ def test_an_agent_is_outdated_while_the_workload_is_not_what_it_was_trained_for(
     assert client.patch(other, json={"targets": {"iteration_seconds": 1.5 * target}}).status_code == 200
     assert standings(client, NAMES[1]) == ["current"] * 2
     assert client.patch(other, json={"targets": {"iteration_seconds": None}}).status_code == 200
-    assert "which is gone" in client.get(f"{other}/agents/2").json()["standing_reason"]
+    assert "which was removed" in client.get(f"{other}/agents/2").json()["standing_reason"]
 
 
 @on_both
@@ -121,7 +121,7 @@ def test_while_a_probability_is_required_nobody_is_to_be_trained(client: TestCli
     client.post(f"/workloads/{one}/agents/2/promote")
     asked = client.patch(f"/workloads/{one}", json={"probabilities": {"iteration_seconds": 0.9}})
     assert asked.status_code == 200, asked.text
-    told = "model_predictive answers while a probability is required; set it to null to have agents"
+    told = "model_predictive decides while a probability is required; set it to null to train agents"
     read = client.get(f"/workloads/{one}/agents/1").json()
     assert (read["standing"], read["standing_reason"]) == ("outdated", f"outdated: {told}")
     assert read["instead"] == f"no agent; {told}"
@@ -215,7 +215,7 @@ def test_what_answers_is_said_beside_who_was_not_promoted_and_how_that_compares(
     assert client.get(f"{other}/2").json()["instead"] == ""
     client.patch(f"/workloads/{NAMES[0]}", json={"prices": {"gpus": 99.0}})
     said = client.get(f"{one}/2").json()["instead"]
-    assert said.endswith("when the agent was trained; no verdict that holds now says that the agent is better")
+    assert said.endswith("when the agent was trained; no current verdict shows that the agent is better")
 
 
 @pytest.mark.parametrize(

@@ -71,13 +71,31 @@ def test_short_times_have_short_units(value: float, told: str) -> None:
     [
         ("$", ("$4.15", "$0.0372", "$1,912", "-$3.00", "$0")),
         ("EUR", ("4.15 EUR", "0.0372 EUR", "1,912 EUR", "-3.00 EUR", "0 EUR")),
+        ("", ("4.15 cost units", "0.0372 cost units", "1,912 cost units", "-3 cost units", "0 cost units")),
     ],
 )
 @pytest.mark.usefixtures("dollars")
 def test_costs_carry_the_currency(currency: str, told: tuple[str, ...]) -> None:
     text.use_currency(currency)
     assert tuple(map(text.money, (4.154, 0.0372, 1912.3, -3.0, 0.0))) == told
-    assert text.amount(4.154, currency) == told[0]
+    assert text.amount(4.154, text.currency()) == told[0]
+
+
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [
+        (9.3591, "9.3591"),
+        (1764460349.1234567, "1764460349.1234567"),
+        (1_000_000, "1000000"),
+        (-0.5, "-0.5"),
+        (1e-6, "0.000001"),
+        (0, "0"),
+        (1e100, "1e+100"),
+    ],
+)
+def test_a_number_to_be_given_back_has_all_its_digits(value: float, told: str) -> None:
+    assert text.exact(value) == told
+    assert float(told) == value
 
 
 @pytest.mark.parametrize(
@@ -111,4 +129,4 @@ def test_moments_say_that_they_are_utc() -> None:
     at = datetime(2026, 1, 31, 20, 5, tzinfo=timezone(timedelta(hours=2)))
     assert text.moment(at) == text.moment(at.astimezone(UTC)) == "2026-01-31 18:05:00 UTC"
     assert text.moment(None) == ""
-    assert (text.duration(200), text.duration(0.2), text.duration(90_061)) == ("3 min 20 s", "0 s", "1 d 1 h")
+    assert (text.duration(200), text.duration(0.2), text.duration(90_061)) == ("3 min 20 s", "200 ms", "1 d 01 h")

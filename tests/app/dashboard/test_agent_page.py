@@ -30,7 +30,11 @@ REPORT: dict[str, Any] = {
     "gain": {"mean": 0.25, "low": 0.2, "high": 0.3},
     "gap_to_optimum": 0.0123,
     "outcomes": [
-        {"name": "runs late", "unit": "share", "policies": {"agent": {"mean": 0.003}, "static_best": {"mean": 0.25}}},
+        {
+            "name": "missed deadlines",
+            "unit": "share",
+            "policies": {"agent": {"mean": 0.003}, "static_best": {"mean": 0.25}},
+        },
     ],
 }
 

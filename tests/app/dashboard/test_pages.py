@@ -356,10 +356,10 @@ def test_runs_of_any_length_show_few_reports() -> None:
 def test_amounts_are_told_in_few_digits() -> None:
     assert [duration(seconds) for seconds in (None, 0.2, 59.6, 3700, 90_000)] == [
         "",
-        "0 s",
+        "200 ms",
         "1 min",
-        "1 h 1 min",
-        "1 d 1 h",
+        "1 h 01 min",
+        "1 d 01 h",
     ]
     assert [cell(value) for value in (None, 1, 0.123456, 123456.7, "a")] == ["–", "1", "0.1235", "123,457", "a"]
 

@@ -28,7 +28,7 @@ def test_what_is_none_of_stewards_is_refused(sqlite_url: str, tmp_path: Path, st
     with closing(sqlite3.connect(file)) as connection:
         connection.execute(statement)
         connection.commit()
-    with pytest.raises(BackupError, match=f"damaged.*{named}, which is none of Steward's"):
+    with pytest.raises(BackupError, match=f"damaged.*{named}, which is not Steward's"):
         backup_sqlite.check(file)
 
 

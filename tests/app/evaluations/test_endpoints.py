@@ -114,7 +114,7 @@ def test_what_is_missing_is_said_with_what_to_do(client: TestClient, workload: s
     publish_agent(backend, workload)
     answer = client.post("/evaluations", json={"workload": workload})
     assert (answer.status_code, answer.json()["errors"][0]["pointer"]) == (409, "/agents/0")
-    assert "a heuristic answers at present" in answer.json()["detail"]
+    assert "the current policy is a heuristic" in answer.json()["detail"]
 
 
 @on_both

@@ -202,7 +202,7 @@ def test_a_slow_request_ends_as_503(client: TestClient, prefix: str) -> None:
 def test_what_is_being_committed_gets_as_long_again_and_is_never_said_not_to_be_done(client: TestClient) -> None:
     assert "not done within 0.2 s" in client.get("/hot/slow").json()["detail"]
     detail = client.get("/hot/committing").json()["detail"]
-    assert "it isn't known whether this was done; ask again" in detail
+    assert "the outcome is unknown; repeat the request" in detail
 
 
 def test_a_request_that_timed_out_writes_nothing(client: TestClient, slow: Slow, database: Database) -> None:

@@ -31,7 +31,10 @@ def test_a_tenant_has_so_many_open(events: bool, most: int) -> None:
     with ExitStack() as opened, calling("blue"):
         for _ in range(most):
             opened.enter_context(streams._place(events=events))
-        with pytest.raises(TooManyRequests, match=f"{most} .* of tenant blue are open"), streams._place(events=events):
+        with (
+            pytest.raises(TooManyRequests, match=f"tenant blue has {most} .* open, the maximum"),
+            streams._place(events=events),
+        ):
             pass
         with streams._place(events=not events):  # of the other sort there are none yet
             pass

@@ -62,7 +62,7 @@ def test_the_first_baseline_answers_where_no_agent_does_and_says_why() -> None:
     assert found["reason"]["code"] == "no_model"
     found = decided(None, problem="agent 3 can't be used")
     assert (found["source"], found["reason"]["code"]) == ("fallback", "fallback")
-    assert found["reason"]["text"].startswith("agent 3 can't be used; hysteresis answers: ")
+    assert found["reason"]["text"].startswith("agent 3 can't be used; hysteresis decides: ")
 
 
 def test_an_agent_answers_and_where_it_breaks_the_baseline_does() -> None:

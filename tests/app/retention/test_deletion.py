@@ -57,7 +57,7 @@ def test_a_run_goes_once_it_has_ended_and_every_process_forgets_it(
     other = TestClient(create_app(settings, backend))
     run = start(client, workload)
     assert (report(client, run, 0), report(other, run, 0)) == (201, 200)
-    assert "it goes on; finish or fail it first" in refused(client, f"/runs/{run}")
+    assert "it is running; finish or fail it first" in refused(client, f"/runs/{run}")
     assert client.patch(f"/runs/{run}", json={"state": "finished"}).status_code == 200
     gone(client, f"/runs/{run}")
     for process in (client, other):
@@ -155,7 +155,7 @@ def test_a_workload_with_something_live_needs_force(client: TestClient, workload
     upload_csv(client, workload, csv_of({"a": 3}))
     run, job = start(client, workload), client.post(f"/workloads/{workload}/models").json()["id"]
     detail = refused(client, f"/workloads/{workload}")
-    assert f"run {run} goes on" in detail
+    assert f"run {run} is running" in detail
     assert f"job {job} (fit) has not ended" in detail
     assert "force=true" in detail
     assert report(client, run, 0) == 201

@@ -55,11 +55,11 @@ def test_a_run_from_start_to_sample(client: TestClient, workload: str, run: str)
 @pytest.mark.parametrize(
     ("target", "price", "text"),
     [
-        (60, 3600, "all 2 iterations are reported: the run took 50 s against a target of 60 s (met); cost $200.00"),
-        (49, 3600, "all 2 iterations are reported: the run took 50 s against a target of 49 s (missed); cost $200.00"),
-        (60, 0, "all 2 iterations are reported: the run took 50 s against a target of 60 s (met)"),
-        (None, 3600, "all 2 iterations are reported: the run cost $200.00"),
-        (None, 0, "all 2 iterations are reported"),
+        (60, 3600, "complete after 2 iterations: took 50 s, target 60 s (met); cost $200.00"),
+        (49, 3600, "complete after 2 iterations: took 50 s, target 49 s (missed); cost $200.00"),
+        (60, 0, "complete after 2 iterations: took 50 s, target 60 s (met)"),
+        (None, 3600, "complete after 2 iterations: cost $200.00"),
+        (None, 0, "complete after 2 iterations"),
     ],
 )
 def test_the_last_decision_states_time_against_target_and_cost(
@@ -81,8 +81,8 @@ def test_the_last_decision_states_time_against_target_and_cost(
         assert answer["reason"]["code"] == "complete"
     shown = client.get(f"/runs/{started[0]}").json()["decision"]["reason"]["text"]
     if target is not None:
-        text = text.replace("; cost", "; steps came to 10 against a target of at least 9 (met); cost")
-        text += "" if price else "; steps came to 10 against a target of at least 9 (met)"
+        text = text.replace("; cost", "; steps 10, target at least 9 (met); cost")
+        text += "" if price else "; steps 10, target at least 9 (met)"
     assert shown == text
 
 
@@ -121,7 +121,7 @@ def test_ending_twice_changes_nothing_and_otherwise_is_refused(client: TestClien
     assert (first.status_code, again.status_code, other.status_code) == (200, 200, 409)
     assert first.json() == again.json()
     late = client.put(f"/runs/{run}/iterations/1", json=REPORT)
-    assert (late.status_code, late.json()["detail"].endswith("has failed; it takes no more reports")) == (409, True)
+    assert (late.status_code, late.json()["detail"].endswith("has failed; it accepts no more reports")) == (409, True)
     assert len(client.get(f"/workloads/{workload}/samples").json()["items"]) == 1
 
 
@@ -203,8 +203,8 @@ def test_a_runs_own_target_is_what_it_is_decided_by(client: TestClient, backend:
         identifier = started.json()["id"]
         assert client.get(f"/runs/{identifier}").json()["start"].get("targets", {}) == targets
         texts.append(client.put(f"/runs/{identifier}/iterations/0", json=REPORT).json()["reason"]["text"])
-    assert "against a target of 1,800 s" in texts[0]
-    assert "against a target of 900 s" in texts[1]
+    assert "; target 1,800 s" in texts[0]
+    assert "; target 900 s" in texts[1]
 
 
 def test_a_changed_target_is_obeyed_by_a_run_that_is_under_way(client: TestClient, workload: str, run: str) -> None:
@@ -214,7 +214,7 @@ def test_a_changed_target_is_obeyed_by_a_run_that_is_under_way(client: TestClien
         client.get(f"/decision?workload={workload}")
         time.sleep(0.6)
         decision = client.put(f"/runs/{run}/iterations/1", json=REPORT).json()
-    assert "against a target of 1,234 s" in decision["reason"]["text"]
+    assert "; target 1,234 s" in decision["reason"]["text"]
 
 
 def test_a_runs_own_probability_is_what_it_is_decided_by(client: TestClient, backend: Database, workload: str) -> None:
@@ -229,9 +229,9 @@ def test_a_runs_own_probability_is_what_it_is_decided_by(client: TestClient, bac
         first = client.put(f"{path}/0", json=REPORT).json()
         second = client.put(f"{path}/1", json=REPORT).json()
         assert [one["reason"]["code"] == code for one in (first, second)] == [code is not None] * 2
-        said = "no agent is trained for targets with a probability, so model_predictive answers: "
+        said = "agents are not trained for a required probability; model_predictive decides: "
         assert [one["reason"]["text"].startswith(said) for one in (first, second)] == [code is not None, False]
-        assert ("90 % asked for" in second["reason"]["text"]) == (code is not None)
+        assert ("at 90 %" in second["reason"]["text"]) == (code is not None)
         assert 0 <= second["chances"]["iteration_seconds"] <= 1
 
 

@@ -62,7 +62,7 @@ def test_a_queue_is_placed_with_its_reason_and_read_again(client: TestClient, ru
         "spare_processors": 4,
         "overtook": ["c"],
     }
-    assert "b waits until 110 s for pool-0" in reason["text"]
+    assert "b has a reservation on pool-0 at 110 s" in reason["text"]
     assert (reason["first"]["task"], reason["runner_up"]["task"]) == ("a", "b")
     again = client.put(f"/runs/{run}/iterations/0", json={"now": 10.0, "queued": queued})
     assert (again.status_code, again.json()) == (200, first)
@@ -124,7 +124,7 @@ def test_an_ended_run_is_a_sample(client: TestClient, run: str) -> None:
 def test_a_state_in_full_is_reported_not_asked_for(client: TestClient, run: str) -> None:
     answer = client.get("/decision?workload=pool&iteration=1")
     assert (answer.status_code, answer.json()["errors"][0]["pointer"]) == (422, "/query/workload")
-    assert "of kind workflow are decided for in runs: start one with POST /runs" in answer.json()["detail"]
+    assert "of kind workflow get decisions in runs only: start one with POST /runs" in answer.json()["detail"]
 
 
 def test_what_a_run_of_this_kind_has_not_is_refused(client: TestClient, run: str) -> None:
@@ -141,7 +141,7 @@ RUNNING = {"id": "a", "node": "pool-0", "start": 0.0}
     ("report", "status", "pointer", "word"),
     [
         ({"now": 9.0, "finished": [{"id": "b", "end": 8.0}]}, 409, "/finished/0/id", "never started"),
-        ({"now": 9.0, "finished": [{"id": "z", "end": 8.0}]}, 409, "/finished/0/id", "neither waits nor runs"),
+        ({"now": 9.0, "finished": [{"id": "z", "end": 8.0}]}, 409, "/finished/0/id", "is neither pending nor running"),
         ({"now": 9.0, "running": [{"id": "b", "node": "x-0", "start": 5.0}]}, 422, "/running/0/node", "pool-0"),
         ({"now": 9.0, "running": [{"id": "a", "node": "pool-1"}]}, 422, "/running/0/node", "unknown node"),
         ({"now": 9.0, "running": [{"id": "b", "node": "pool-0"}]}, 422, "/running/0/start", "needed"),
@@ -168,7 +168,7 @@ RUNNING = {"id": "a", "node": "pool-0", "start": 0.0}
         ({"now": 1.0}, 409, "/now", "backwards"),
         ({"now": -1.0}, 422, "/now", "greater"),
         ({"now": 9.0, "finished": [{"id": "a", "end": 1.0}]}, 422, "/finished/0/end", "negative"),
-        ({"now": 9.0, "finished": [{"id": "a", "end": 10.0}]}, 422, "/finished/0/end", "at most now"),
+        ({"now": 9.0, "finished": [{"id": "a", "end": 10.0}]}, 422, "/finished/0/end", "(the time of the report)"),
         ({"now": 9.0, "withdrawn": ["z"]}, 409, "/withdrawn/0", "neither"),
         ({"now": 9.0, "withdrawn": ["b"]}, 409, "/withdrawn", "withdraw it too"),
         ({"now": 9.0, "nodes": [{"name": "x-0", "state": "up"}]}, 422, "/nodes/0/name", "unknown node"),

@@ -129,7 +129,7 @@ def test_a_workflow_follows_a_plan_whichever_agent_is_promoted(
     assert starts(decision) == ["a"]
     assert decision["reason"]["plan"] == {
         "followed": True, "made": 1.0, "seconds": 100.0, "heft_seconds": 300.0, "search_seconds": 0.14,
-        "because": "the first one", "tasks": 2,
+        "because": "first plan", "tasks": 2,
     }  # fmt: skip
     assert (decision["shadow"]["agrees"], decision["shadow"]["strategy"]) == (True, "plan")
     monkeypatch.setattr(KINDS["workflow"].engine.serving, "search", none)
@@ -137,7 +137,7 @@ def test_a_workflow_follows_a_plan_whichever_agent_is_promoted(
     client.app.state.snapshots.poll()  # type: ignore[attr-defined]
     lost = put(client, run, 1, now=2.0, delta=True, queued=[task("c", 1, 50, parents=["b"])])
     assert (lost["source"], lost["policy"], lost["agent"]) == ("heuristic", "heft+easy", version)
-    assert "HEFT answers without a plan: another search goes on" in lost["reason"]["text"]
+    assert "HEFT without a plan: another search is running" in lost["reason"]["text"]
     assert lost["reason"]["plan"] is None
 
 

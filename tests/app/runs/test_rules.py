@@ -104,7 +104,7 @@ def test_where_a_rule_can_decide_no_more_the_default_one_answers_and_says_so(
     again = TestClient(create_app(settings, backend))
     decision = told(again, moving, 1)
     assert (decision["source"], decision["policy"]) == ("fallback", "threshold")
-    assert "rule static_best can't decide for this workload any more" in decision["reason"]["text"]
+    assert "rule static_best no longer exists for this workload" in decision["reason"]["text"]
     assert told(again, holding, 0)["policy"] == "hold"
 
 

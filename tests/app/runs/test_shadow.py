@@ -109,14 +109,14 @@ def test_a_promotion_can_require_evidence(client: TestClient, agents: str, backe
 
     answer = promote()
     assert answer.status_code == 409
-    assert "needs 5 runs beside which it decided, has 0" in answer.json()["detail"]
-    assert "nothing has scored agent 2 on logged runs" in answer.json()["detail"]
+    assert "needs 5 runs as a shadow, has 0" in answer.json()["detail"]
+    assert "agent 2 has no off-policy evaluation" in answer.json()["detail"]
     for _ in range(5):
         tell(client, begin(client, agents, shadow=2), 0)
     scored(backend, agents, {"mean": -0.2, "low": -0.3, "high": -0.1})
-    assert "it may be worse than what was done" in promote().json()["detail"]
+    assert "it may be worse than the logged decisions" in promote().json()["detail"]
     scored(backend, agents, {"mean": -0.001, "low": -0.002, "high": 0.0})
-    assert "it may be worse than what was done" in promote().json()["detail"]
+    assert "it may be worse than the logged decisions" in promote().json()["detail"]
     judged(
         backend, agents, {"heuristics": {"pid": {"mean": -0.4}}, "best_heuristic": "pid", "equivalence_margin": 0.01}
     )

@@ -171,7 +171,7 @@ def test_gzip_is_unpacked_whether_it_is_told_or_not(client: TestClient, told: bo
         (json.dumps(FLOW).replace('["a"]', '["z"]'), WFFORMAT, "/workflow/tasks/1/parents/0", "must be the id of a"),
         (json.dumps(FLOW).replace('["a"]', '["b"]'), WFFORMAT, "/workflow/tasks/1/parents", "the tasks wait for each"),
         (json.dumps(FLOW).replace('"cores": 2', '"cores": 9'), WFFORMAT, "/workflow/tasks/1/cores", "must be at most"),
-        (json.dumps(FLOW)[:-3], WFFORMAT, "/workflow/tasks", "malformed JSON in line 1"),
+        (json.dumps(FLOW)[:-3], WFFORMAT, "/workflow/tasks", "is not valid JSON: line 1"),
         ("", SWF, "", "holds no job"),
     ],
 )  # fmt: skip

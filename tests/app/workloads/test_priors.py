@@ -107,7 +107,7 @@ def test_a_new_workload_is_predicted_from_similar_ones_and_says_so(client: TestC
     run = start(client)
     assert run["decision"]["reason"]["text"].endswith("; no domain model yet, so predicted from 2 similar workloads")
     text = report(client, run, 0)["reason"]["text"]
-    assert "no domain model yet, predicted from 2 similar workloads, model_predictive answers: " in text
+    assert "no domain model yet, predicted from 2 similar workloads, model_predictive decides: " in text
     page = client.get("/ui/workloads/new").text
     assert "predicted from 2 similar workloads: " in page
     assert '<a href="/ui/workloads/bert-large">bert-large</a>' in page

@@ -466,11 +466,11 @@ def test_savings_are_said_in_one_direction_with_their_interval_and_without_round
         "best_fixed": of(-1e-17, -1e-17, 1e-17) | {"meets_targets": None},
         "advised": of(-2.0, -3.0, -1.0),
     }
-    met = "; targets met by 25% of models"
+    met = "; targets met by 25 % of models"
     assert savings_lines(one, {"cpu": "%"}, "$") == [
-        f"{OVER} against cpu 100 % (largest): cost $3.00 more (30%), 90% of models: -$1.00 to $4.00{met}",
+        f"{OVER} against cpu 100 % (largest): cost $3.00 more (30 %), 90 % of models: -$1.00 to $4.00{met}",
         "against cpu 100 % (best fixed, known only afterwards): cost the same",
-        f"recommendations, applied, would have saved $2.00, 90% of models: $1.00 to $3.00{met}",
+        f"recommendations, applied, would have saved $2.00, 90 % of models: $1.00 to $3.00{met}",
     ]
     free = {**one, "cost": 0.0, "largest": of(0.0, 0.0, -0.0, 0.0), "advised": None}
     assert savings_lines(free, {}, "EUR")[0] == f"{OVER} against cpu 100 (largest): cost the same{met}"
@@ -497,7 +497,7 @@ def test_advice_changes_nothing_and_says_what_it_would_have_saved(
             assert f"recommendations, applied, would have {word}" in told, told
             assert "against cpu 100 % (largest): cost the same" in told, told
         else:
-            assert "what recommendations would have saved is not known: no model is fitted" in told
+            assert "savings of the recommendations are unknown: no model is fitted" in told
         assert "recommendations: 5" in told
     assert main(["--url", url, "--advise", "--learn", "--", *command]) == 2
     assert "--advise changes nothing, --learn measures by changes" in capfd.readouterr().err

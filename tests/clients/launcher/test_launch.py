@@ -420,10 +420,10 @@ def test_ctrl_c_after_the_end_of_the_command_keeps_its_iterations_and_its_status
             assert run(service.url, "--", *command) == status
         said = capfd.readouterr().err
         assert f"{'failed' if status else 'done'} after 4 iterations" in said
-        assert "the service did not hear of the end: SIGINT" in said
+        assert "the service did not receive the end: SIGINT" in said
         assert "passed on" not in said
         assert "cancelled" not in said
-        assert ("outcome: unknown, the service did not get the run's end" in said) == (not status)
+        assert ("outcome: unknown, the service did not receive the run's end" in said) == (not status)
         Path("ended").unlink()
     assert [len(json.loads(file.read_text())["reports"]) for file in folder.glob("*.ndjson")] == [3, 3]
     assert [one["state"] for one in runs(client)] == ["running", "running"]
@@ -488,7 +488,7 @@ def test_a_command_that_goes_on_while_it_is_learned_from_is_governed_from_there(
     assert main([*said, "--profile-iterations", "6", "--", sys.executable, script(folder, WAITS)]) == 0
     told = capfd.readouterr()
     begun = told.out.count("epoch")
-    for part in ("the command goes on with cpu 100 %", "controlling from iteration", f"done after {begun} iterations"):
+    for part in ("the command keeps cpu 100 %", "controlling from iteration", f"done after {begun} iterations"):
         assert part in told.err, told.err
     assert told.err.count("iterations: by lines") == 1  # one process
     (one,) = runs(client)
@@ -548,7 +548,7 @@ def test_a_service_that_is_lost_while_it_is_measured_ends_no_command(
     assert main([*said, "--", *command]) == 0
     told = capfd.readouterr()
     assert told.out.count("epoch") == 60
-    for part in ("no more is measured: ", "not learned: ", "not controlled: ", "done after 60 iterations"):
+    for part in ("profiling stopped: ", "not learned: ", "not controlled: ", "done after 60 iterations"):
         assert part in told.err, told.err
 
 
@@ -668,7 +668,7 @@ def test_an_allocation_that_is_refused_while_it_is_measured_ends_no_command(
     said = ["--learn", "--url", working, "--resource", "cpu=25..100/25%", "--deadline", "300", "--budget", "1000"]
     assert main([*said, "--profile-iterations", "9", "--", sys.executable, script(folder, WAITS)]) == 0
     told = capfd.readouterr()
-    assert told.err.count("cpu=100 can't be set: there is no room for it now; what is set stays") == 1, told.err
+    assert told.err.count("cpu=100 can't be set: there is no room for it now; the present limits stay") == 1, told.err
     assert f"done after {told.out.count('epoch')} iterations" in told.err
     measured = client.get("/workloads/train/samples", headers={"accept": "text/csv"}).text.splitlines()[1:]
     assert len({float(line.split(",")[2]) for line in measured}) >= 2

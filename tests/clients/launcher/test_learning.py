@@ -118,7 +118,7 @@ def test_one_of_which_nothing_is_left_is_started_again_or_has_failed(
 
 
 @pytest.mark.parametrize(
-    ("error", "told"), [(FAILED, f"no agent: {FAILED}"), (Interrupted(2), "the training is left; the next --learn")]
+    ("error", "told"), [(FAILED, f"no agent: {FAILED}"), (Interrupted(2), "training interrupted; the next --learn")]
 )
 def test_what_becomes_of_the_training_does_not_touch_the_commands_status(
     error: BaseException, told: str, monkeypatch: pytest.MonkeyPatch
@@ -130,7 +130,7 @@ def test_what_becomes_of_the_training_does_not_touch_the_commands_status(
     made.rest(own=True, status=130)  # whoever has ended the command waits for nothing
     made._training.set_exception(error)
     made.rest(own=True, status=0)
-    assert watching.said[:2] == ["the training goes on at the service, for the next run", module.BEGUN]
+    assert watching.said[:2] == ["the training continues in the service, for the next run", module.BEGUN]
     assert watching.said[-1].startswith(told)
 
 

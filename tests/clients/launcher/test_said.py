@@ -10,9 +10,7 @@ from steward_client.launcher import said, summary
 
 
 def test_a_long_message_stands_in_the_terminal_without_losing_a_word() -> None:
-    text = (
-        "steward: after iteration 7 (2.66 s): cpu 25 % " + "(heuristic: projected 174 s against a target of 240 s) " * 3
-    )
+    text = "steward: after iteration 7 (2.66 s): cpu 25 % " + "(heuristic: 2 gpus: finish at 174 s; target 240 s) " * 3
     found = list(said.lines(text, 60))
     assert max(map(len, found)) <= 60
     assert [line.startswith(said.INDENT) for line in found] == [False] + [True] * (len(found) - 1)
@@ -33,7 +31,7 @@ def test_a_chart_is_no_wider_than_it_may_be(count: int, wide: int) -> None:
 @pytest.mark.parametrize(
     ("status", "told"),
     [
-        (0, ["done after 3 iterations in 1.5 s, 50% of the deadline of 3 s", "outcome: met (1.5 s early)"]),
+        (0, ["done after 3 iterations in 1.5 s, 50 % of the deadline of 3 s", "outcome: met (1.5 s early)"]),
         (137, ["failed after 3 iterations in 1.5 s: killed by SIGKILL"]),
     ],
 )

@@ -124,9 +124,9 @@ async def test_what_is_wrong_in_a_trigger_is_named(keda: Keda, service: Service)
     service.start()
     wrong = [
         ({"resource": ""}, "INVALID_ARGUMENT", "scalerMetadata.resource is missing"),
-        ({"resource": "gpu"}, "INVALID_ARGUMENT", "'gpu' is none of gpus"),
+        ({"resource": "gpu"}, "INVALID_ARGUMENT", "must be one of gpus, not 'gpu'"),
         ({"run": "x"}, "INVALID_ARGUMENT", "one of workload and run is needed"),
-        ({"targetSize": "-1"}, "INVALID_ARGUMENT", "scalerMetadata.targetSize: '-1' is no number above 0"),
+        ({"targetSize": "-1"}, "INVALID_ARGUMENT", "scalerMetadata.targetSize: '-1' is not a number above 0"),
         ({"targetsize": "1"}, "INVALID_ARGUMENT", "scalerMetadata.targetsize is unknown; accepted: activationSize"),
         ({"workload": "other"}, "NOT_FOUND", "other"),
     ]

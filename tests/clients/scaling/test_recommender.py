@@ -94,8 +94,8 @@ def test_what_is_wrong_with_one_is_told_in_it_and_stops_no_other(
     service.start()
     wrong = {
         "a": ({**NOTES, "steward/container": ""}, "annotation steward/container is missing"),
-        "b": ({**NOTES, "steward/resources": "cpu"}, "'cpu' is no NAME=RESOURCE"),
-        "c": ({**NOTES, "steward/resources": "cpu=cores"}, "'cores' is none of gpus"),
+        "b": ({**NOTES, "steward/resources": "cpu"}, "'cpu' is not NAME=RESOURCE"),
+        "c": ({**NOTES, "steward/resources": "cpu=cores"}, "must be one of gpus, not 'cores'"),
         "d": ({**NOTES, "steward/workload": "none"}, "none"),
         "e": ({}, "one of workload and run is needed"),
     }
@@ -125,5 +125,5 @@ def test_quantities_are_rounded_up_and_others_refused() -> None:
     assert quantity(0.1234) == "124m"
     assert Conversion.parse("memory=gb*1G").of(1.5) == "1500000000"
     for text in ("", "1 Gi", "Gi", "1e", "nan"):
-        with pytest.raises(QuantityError, match="is no quantity"):
+        with pytest.raises(QuantityError, match="is not a quantity"):
             parse_quantity(text)

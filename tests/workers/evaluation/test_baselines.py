@@ -39,7 +39,7 @@ def test_the_tuner_finds_the_best_static_setting(problem: IterativeProblem, caps
 def test_a_tuner_without_trials_says_so(problem: IterativeProblem) -> None:
     tuned = tune(problem, 0, 64, seed=1)
     assert (tuned.settings, tuned.mean) == ({}, None)
-    assert tuned.reason == "no trials were asked for"
+    assert tuned.reason == "no trials were requested"
     assert tuner(problem, tuned) is None
 
 

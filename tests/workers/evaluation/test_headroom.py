@@ -69,9 +69,7 @@ def test_the_best_of_rules_without_numbers_is_told_by_its_name() -> None:
 def test_a_bound_below_the_margin_leaves_nothing_to_win() -> None:
     tuned = NOISE - 0.9
     near, far = (Headroom.of("fifo", tuned, tuned, tuned, beyond=np.full(64, above)) for above in (0.005, 0.05))
-    assert near.nothing_to_win().startswith(
-        "there is nothing to win here: all noise known, the tuned rule loses at most"
-    )
+    assert near.nothing_to_win().startswith("nothing to gain here: with all noise known, the tuned rule loses at most")
     assert far.nothing_to_win() == ""
     assert "knowing all noise at most 5" in far.text()
 

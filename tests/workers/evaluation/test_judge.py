@@ -65,7 +65,7 @@ def test_episodes_that_vary_together_count_once() -> None:
     clusters = np.repeat(np.arange(8), 50)
     own = np.array([-0.6, 0.2, 1.2, 0.1, 0.9, -0.3, 0.8, 0.5])[clusters]
     late = (own > 0.4).astype(np.float64)[:, None]
-    counted = OutcomeValues((Outcome("runs late", "share"),), late, dict.fromkeys(RULES, late), late)
+    counted = OutcomeValues((Outcome("missed deadlines", "share"),), late, dict.fromkeys(RULES, late), late)
     shared = Judgement(RULES["good"] + own, RULES, "good", RULES["good"] + 0.5 * own, 0.0, counted, clusters)
     apart = Judgement(shared.returns, RULES, "good", shared.champion, 0.0, counted)
     assert apart.promoted
@@ -93,7 +93,7 @@ def test_a_verdict_says_which_gain_it_could_have_seen() -> None:
         )
         seen = first.report()["detectable"]
         assert seen == pytest.approx(first.equivalence.margin + 2.81 * 0.5 / 20, rel=0.1)
-        assert f"a gain of {seen:.5f} would be found in 80 % of such judgings" in first.reason
+        assert f"a gain of {seen:.5f} would be detected in 80 % of evaluations" in first.reason
         found = [
             Judgement(
                 RULES["good"] + np.random.default_rng(seed).normal(seen, 0.5, 400), RULES, equivalence_margin=margin
@@ -137,18 +137,18 @@ def test_differences_are_paired_and_signed() -> None:
 def test_what_users_count_is_told_before_returns() -> None:
     """Of the agent and of what it is held against: the best rule where it loses to that, else what answers."""
     late = {name: np.stack([np.full(400, share), np.full(400, hours)], axis=1) for name, share, hours in LATE}
-    counted = OutcomeValues((Outcome("runs late", "share"), Outcome("GPU-hours")), late.pop("agent"), late)
+    counted = OutcomeValues((Outcome("missed deadlines", "share"), Outcome("GPU-hours")), late.pop("agent"), late)
     better = Judgement(earns(1.0), RULES, "poor", outcome_values=counted)
-    assert "better than poor, the policy in use at that time: runs late 4.2 % against 50.0 %, " in better.reason
+    assert "better than poor, the policy in use at that time: missed deadlines 4.2 % against 50.0 %, " in better.reason
     assert "GPU-hours 3.1 against 1,900, return -" in better.reason
-    assert [row["name"] for row in better.report()["outcomes"]] == ["runs late", "GPU-hours"]
+    assert [row["name"] for row in better.report()["outcomes"]] == ["missed deadlines", "GPU-hours"]
     assert better.report()["outcomes"][0]["unit"] == "share"
     policies = better.report()["outcomes"][0]["policies"]
     assert {name: found["mean"] for name, found in policies.items()} == pytest.approx(
         {"agent": 0.042, "good": 0.06, "poor": 0.5}
     )
     worse = Judgement(earns(-1.0), RULES, "poor", outcome_values=counted)
-    assert "best heuristic, good, with 95 % confidence: runs late 4.2 % against 6.0 %" in worse.reason
+    assert "best heuristic, good, with 95 % confidence: missed deadlines 4.2 % against 6.0 %" in worse.reason
 
 
 def test_what_is_level_with_the_best_rule_still_replaces_a_worse_one_that_answers() -> None:

@@ -154,16 +154,16 @@ def test_who_is_told_model_and_effect_is_ahead_until_runs_are_disturbed(planted:
 def test_what_users_count_is_told_of_everybody_and_first_in_words(planted: Evaluation) -> None:
     details = planted.as_dict()
     names = [outcome["name"] for outcome in details["outcomes"]]
-    assert names == ["runs late", "late by", "executor-hours", "changes"]
+    assert names == ["missed deadlines", "lateness", "executor-hours", "changes"]
     for level in details["levels"]:
         for row in level["policies"].values():
             assert list(row["outcomes"]) == names
-            assert 0 <= row["outcomes"]["runs late"]["low"] <= row["outcomes"]["runs late"]["high"] <= 1
+            assert 0 <= row["outcomes"]["missed deadlines"]["low"] <= row["outcomes"]["missed deadlines"]["high"] <= 1
     rows = details["levels"][2]["policies"]
     assert rows["hold"]["outcomes"]["changes"]["mean"] == 0
     assert rows["random"]["outcomes"]["changes"]["mean"] > 5
     reason = candidate(planted, "pid agent")["levels"][1]["reason"]
-    assert reason.index("runs late") < reason.index("changes") < reason.index("return")
+    assert reason.index("missed deadlines") < reason.index("changes") < reason.index("return")
 
 
 def test_the_exact_plan_passes_l1_and_has_no_gap_to_itself(planted: Evaluation) -> None:
@@ -323,7 +323,7 @@ def test_artifacts_take_turns_over_the_seeds(small: IterativeProblem) -> None:
     rows = details["levels"][2]["policies"]
     mixed, hold, pid = (rows[name]["return"]["mean"] for name in ("agents", "hold", "pid"))
     assert min(hold, pid) < mixed < max(hold, pid)
-    assert details["tuner"]["reason"] == "no trials were asked for"
+    assert details["tuner"]["reason"] == "no trials were requested"
     assert "tuner" not in rows
 
 

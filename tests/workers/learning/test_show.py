@@ -79,7 +79,7 @@ def test_wrong_input_is_named(capsys: pytest.CaptureFixture[str], tmp_path: Path
     wrong.write_text('{"name": "x"}')
     assert "resources: Field required" in refused(capsys, "dqn", "--workload", str(wrong))
     wrong.write_text("[")
-    assert "is no JSON" in refused(capsys, "dqn", "--workload", str(wrong))
+    assert "is not valid JSON" in refused(capsys, "dqn", "--workload", str(wrong))
     assert "the spaces are missing" in refused(capsys, "dqn", "--observation", "3")
     assert "either" in refused(capsys, "dqn", "--workload", str(wrong), *PLAIN)
     assert "--observation is '3x', must be a length" in refused(capsys, "dqn", "--observation", "3x", "--actions", "2")

@@ -346,7 +346,7 @@ def contenders(report: Json) -> Markup:
 
 
 def _trial(trial: Json) -> list[str]:
-    ended = trial["ended"] or ("chosen" if trial["chosen"] else "went to its end")
+    ended = trial["ended"] or ("chosen" if trial["chosen"] else "completed")
     seed = NOTHING if trial["seed"] is None else str(trial["seed"])
     return [trial["algorithm"], seed, percent(trial["share"]), count(trial["steps"]), number(trial["score"]), ended]
 

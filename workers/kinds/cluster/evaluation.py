@@ -257,7 +257,7 @@ def queue(layout: Layout, played: Mapping[str, JobRecording]) -> Json:
         "caption": "Jobs that are there and have no GPU, over time",
         "form": "steps",
         "x": _hours(layout),
-        "y": {"title": "jobs that wait", "zero": True},
+        "y": {"title": "pending jobs", "zero": True},
         "panels": [{"name": "", "series": series}],
     }
 

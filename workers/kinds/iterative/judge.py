@@ -105,7 +105,7 @@ def _dealt(spec: Spec, samples: Samples, seed: int, deals: int) -> list[Half]:
     Raises:
         TooFewHalves: no split gives halves that carry a domain model.
     """
-    found, tried, problem = list[Half](), set[frozenset[tuple[int, ...]]](), TooFewHalves("no deal was asked for")
+    found, tried, problem = list[Half](), set[frozenset[tuple[int, ...]]](), TooFewHalves("no deal was requested")
     for attempt in range(ATTEMPTS * deals):
         parts = frozenset(_deal(len(samples), seed + attempt))
         if parts in tried or len(found) == 2 * deals:

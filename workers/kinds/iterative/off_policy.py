@@ -294,7 +294,7 @@ def outcomes_of(spec: Spec) -> tuple[Outcome, ...]:
 
 def _missed_outcomes(metric: Metric) -> tuple[Outcome, Outcome]:
     if metric.scope == "run" and metric.name == SECONDS and metric.goal == "at_most":
-        return Outcome("runs late", SHARE), Outcome("late by", metric.unit)
+        return Outcome("missed deadlines", SHARE), Outcome("lateness", metric.unit)
     where = "runs" if metric.scope == "run" else "iterations"
     return Outcome(f"{where} that miss {metric.name}", SHARE), Outcome(f"{metric.name} missed by", metric.unit)
 

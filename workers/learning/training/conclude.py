@@ -184,9 +184,9 @@ def take_over(agent: Agent, problem: TrainingProblem, request: Request) -> None:
         if learned:
             agent.start_from(policy.arrays, policy.config)
     except (ValueError, IncompatibleArtifact) as error:
-        raise Untrainable(f"can't go on from agent {start.version}: {error}") from error
+        raise Untrainable(f"can't continue agent {start.version}: {error}") from error
     if not learned:
-        raise Untrainable(f"agent {start.version} is a {policy.name}: nothing was learned to go on from")
+        raise Untrainable(f"agent {start.version} is a {policy.name}: it can't be continued")
 
 
 def imitate(

@@ -147,7 +147,7 @@ class _Text:
         line = self._lines + before.count("\n") + 1
         column = place - before.rfind("\n") + (0 if "\n" in before else self._columns)
         found = self._text[place : place + 20] or "the end"
-        return InvalidInput([FieldIssue(pointer, f"malformed JSON in line {line}, column {column}: {message}", found)])
+        return InvalidInput([FieldIssue(pointer, f"is not valid JSON: line {line}, column {column}: {message}", found)])
 
     def _more(self, least: int) -> bool:
         """Drop the text before the position, and read ``least`` more characters or more; return whether there were any.

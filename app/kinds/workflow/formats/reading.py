@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import ValidationError
 
+from app.charts.text import exact
 from app.kinds.contract.inputs import FieldIssue, InvalidInput, Skipped
 from app.kinds.workflow.queue import Nodes
 from app.kinds.workflow.spec import NodeType
@@ -173,7 +174,7 @@ def misfits(trace: Trace, nodes: Nodes, where: Where | None = None) -> list[Fiel
             issues.append(FieldIssue(at(task, "processors"), message, wanted))
         else:
             room = nodes.memory[nodes.processors >= wanted].max() / 1e9
-            message = f"must be at most {room:g} GB, the memory of the largest node with {wanted} processors"
+            message = f"must be at most {exact(room)} GB, the memory of the largest node with {wanted} processors"
             issues.append(FieldIssue(at(task, "memory"), message, float(memory[task])))
     return issues
 

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from app.charts.text import exact
 from app.kinds.contract.inputs import FieldIssue
 from app.kinds.workflow.formats.reading import (
     LISTED,
@@ -219,7 +220,7 @@ def _unreadable(words: _Words, before: int, most: int) -> list[FieldIssue]:
 
 
 def _no_numbers(cells: list[bytes], line: int) -> list[FieldIssue]:
-    message = f"must be a finite number of at most {LARGEST:g}"
+    message = f"must be a finite number of at most {exact(LARGEST)}"
     return [
         FieldIssue(f"/lines/{line}/{name}", message, cell[:80].decode("utf-8", "replace"))
         for name, cell in zip(COLUMNS, cells, strict=True)
@@ -412,7 +413,7 @@ def _sort_by_submission(table: Table, warnings: list[FieldIssue], *, sort: bool)
     if not len(falls):
         return table
     row = int(falls[0])
-    before = f"line {int(table.line[row - 1])} was submitted later, at {submit[row - 1]:g} s"
+    before = f"line {int(table.line[row - 1])} was submitted later, at {exact(submit[row - 1])} s"
     issue = FieldIssue(table.where(row, "submit"), f"{OUT_OF_ORDER}, but {before}", float(submit[row]))
     if not sort:
         refuse([issue])

@@ -62,7 +62,7 @@ class KubernetesApi:
             return cls(httpx.Client(base_url=address, timeout=TIMEOUT_SECONDS, verify=ssl_context()))
         host, port = os.environ.get("KUBERNETES_SERVICE_HOST"), os.environ.get("KUBERNETES_SERVICE_PORT", "443")
         if not host or not (ACCOUNT / "token").exists():
-            raise KubernetesError(0, "this is no pod with a service account: name the address of `kubectl proxy`")
+            raise KubernetesError(0, "not in a pod with a service account: name the address of `kubectl proxy`")
         host = f"[{host}]" if ":" in host else host
         own = create_default_context(cafile=str(ACCOUNT / "ca.crt"))
         base, auth = f"https://{host}:{port}", _Token(ACCOUNT / "token")
@@ -142,7 +142,7 @@ class KubernetesApi:
         try:
             found: Object = answer.json()
         except ValueError as error:
-            raise KubernetesError(answer.status_code, f"{method} {path}: the answer is no JSON") from error
+            raise KubernetesError(answer.status_code, f"{method} {path}: the answer is not valid JSON") from error
         return found
 
     def close(self) -> None:

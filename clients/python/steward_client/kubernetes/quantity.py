@@ -24,7 +24,7 @@ def parse_quantity(text: str) -> Decimal:
     """The number for which a quantity stands: ``500m`` is 0.5; raises QuantityError for another text."""
     found = _WRITTEN.fullmatch(text)
     if found is None:
-        raise QuantityError(f"{text!r} is no quantity; accepted are numbers such as 2, 500m, 1.5, 1Gi, 2e3")
+        raise QuantityError(f"{text!r} is not a quantity; accepted: numbers such as 2, 500m, 1.5, 1Gi, 2e3")
     number, exponent, suffix = found.groups()
     return Decimal(number + (exponent or "")) * SUFFIXES[suffix or ""]
 
@@ -56,7 +56,7 @@ class Conversion(NamedTuple):
         name, _, rest = text.strip().partition("=")
         resource, _, unit = rest.partition("*")
         if not name or not resource:
-            raise QuantityError(f"{text!r} is no NAME=RESOURCE or NAME=RESOURCE*UNIT such as cpu=millicores*1m")
+            raise QuantityError(f"{text!r} is not NAME=RESOURCE or NAME=RESOURCE*UNIT such as cpu=millicores*1m")
         return cls(name, resource, parse_quantity(unit) if unit else Decimal(1))
 
     def of(self, amount: float) -> str:

@@ -130,7 +130,7 @@ class Governed:
         except (StewardError, Unreachable) as error:
             if not self._takes_over:
                 raise
-            self._say(f"not controlled: {error_line(error)}; the command goes on")
+            self._say(f"not controlled: {error_line(error)}; the command continues")
             return self._run_ungoverned()
         self._tell(f"run: {self.page}")
         self._begin()
@@ -194,7 +194,11 @@ class Governed:
 
     def _after(self, iteration: Iteration) -> None:
         before, row = self._decided if self.wishes.advise else self._set(), self._row(iteration)
-        when = "after the first iteration" if row is None else f"after iteration {row.index} ({row.seconds:.3g} s)"
+        when = (
+            "after the first iteration"
+            if row is None
+            else f"after iteration {row.index} ({duration_text(row.seconds)})"
+        )
         decided = False  # for the iteration that begins now
         if self._by_itself(iteration):
             with suppress(StewardError, Unreachable):  # away just now: the last decision holds
@@ -304,15 +308,17 @@ class Governed:
             if not one.minimum - one.step / 2 <= found.get(name, math.nan) <= one.maximum + one.step / 2
         ]
         if wrong:
-            self._once(f"not set: a decision has {', '.join(wrong)}; what was decided before holds")
+            self._once(f"not set: a decision has {', '.join(wrong)}; the previous allocation stays")
         return bool(wrong)
 
     def _reportable(self, row: Row) -> bool:
         if self.run.iteration >= self.spec["iterations"]:
-            self._once(f"the workload has {self.spec['iterations']} iterations; what comes after them is not reported")
+            self._once(f"the workload has {self.spec['iterations']} iterations; later iterations are not reported")
             return False
         if lacking := self._lacking(row):
-            self._once(f"not reported: the workload has {', '.join(lacking)}, which the command did not tell (above 0)")
+            self._once(
+                f"not reported: the workload has {', '.join(lacking)}, which the command did not report (above 0)"
+            )
         return not lacking
 
     def _lacking(self, row: Row) -> list[str]:
@@ -362,12 +368,12 @@ class Governed:
         return status
 
     def _keep(self, why: str) -> None:
-        self._say(f"the service did not hear of the end: {why}")
+        self._say(f"the service did not receive the end: {why}")
         file = Path(f"steward-{self.run.id}.ndjson")
         try:
             file.write_text(json.dumps(self.sample()) + "\n")
         except OSError as error:
-            self._say(f"nor can its iterations be kept: {error}")
+            self._say(f"and its iterations can't be saved: {error}")
         else:
             path = f"{self._service.url}/workloads/{self.spec['name']}/samples"
             self._say(f"its iterations are in {file}, a sample to upload: POST {path} as application/x-ndjson")

@@ -102,7 +102,7 @@ def _check_start(wishes: Wishes) -> None:
     if wishes.actuator == "local" and shutil.which(program) is None and not Path(program).exists():
         raise ActuatorError(f"{program}: No such file or directory")
     if wishes.watch_file is not None and not wishes.watch_file.parent.is_dir():
-        say(f"--watch-file {wishes.watch_file}: there is no folder {wishes.watch_file.parent} yet")
+        say(f"--watch-file {wishes.watch_file}: folder {wishes.watch_file.parent} does not exist")
 
 
 def _clean(wishes: Wishes) -> int:
@@ -155,7 +155,7 @@ def _conclude(governed: Governed, wishes: Wishes) -> None:
             plot.draw(governed, wishes.plot, governed.deadline)
             say(f"picture: {wishes.plot}")
         except OSError as error:  # the command is done: its status stands
-            say(f"no picture: {wishes.plot}: {error.strerror}")
+            say(f"plot not written: {wishes.plot}: {error.strerror}")
 
 
 def _listen() -> None:

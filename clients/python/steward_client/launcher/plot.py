@@ -27,9 +27,9 @@ def check(file: Path | None) -> Path | None:
     if file.suffix.lower() not in SUFFIXES:
         raise Misuse(f"--plot {file}: one of {', '.join(SUFFIXES)} is accepted")
     if not file.parent.is_dir():
-        raise Misuse(f"--plot {file}: there is no folder {file.parent}")
+        raise Misuse(f"--plot {file}: folder {file.parent} does not exist")
     if find_spec("vl_convert") is None:
-        raise Misuse(f"--plot {file}: what draws is not installed: pip install vl-convert-python")
+        raise Misuse(f"--plot {file}: plots need vl-convert-python: pip install vl-convert-python")
     return file
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from .governed import Governed
 from .row import PROFILE, Row
-from .wishes import duration_text
+from .wishes import duration_text, percent
 
 HOUR = 3600.0
 WIDTH, HEIGHT, MARGIN = 64, 4, 11
@@ -39,7 +39,7 @@ def lines(governed: Governed) -> list[str]:
     elif deadline is None:
         found = [f"done after {found[0]}, without a deadline"]
     else:
-        found = [f"done after {found[0]}, {seconds / deadline:.0%} of the deadline of {duration_text(deadline)}"]
+        found = [f"done after {found[0]}, {percent(seconds / deadline)} of the deadline of {duration_text(deadline)}"]
     if not governed.cancelled and not watched.status:
         found.append(_outcome(governed))
     if governed.rows:
@@ -57,7 +57,7 @@ def _outcome(governed: Governed) -> str:
     """The service's judgement of the run."""
     run = governed.run
     if run.outcome is None:
-        return "outcome: unknown, the service did not get the run's end"
+        return "outcome: unknown, the service did not receive the run's end"
     return f"outcome: {run.outcome}{f' ({run.outcome_reason})' if run.outcome_reason else ''}"
 
 
@@ -81,7 +81,7 @@ def _cost(governed: Governed) -> list[str]:
             why = "no model is fitted to the workload, or there is too much to compare"
             if governed.run.outcome not in JUDGED:
                 why = "the run did not finish, or the service did not get its end"
-        unknown = [f"what recommendations would have saved is not known: {why}"]
+        unknown = [f"savings of the recommendations are unknown: {why}"]
     if savings is not None:
         units = {resource["name"]: resource.get("unit") or "" for resource in resources}
         return [reserved, *savings_lines(savings, units, governed.currency), *unknown]
@@ -111,16 +111,16 @@ def savings_lines(savings: Mapping[str, Any], units: Mapping[str, str], currency
         """``sign`` -1: the other course would have saved, not the run."""
         bounds = [None if one["saved"][part] is None else sign * one["saved"][part] for part in PARTS]
         value = bounds[0] or 0.0
-        met = "" if one["meets_targets"] is None else f"; targets met by {one['meets_targets']:.0%} of models"
+        met = "" if one["meets_targets"] is None else f"; targets met by {percent(one['meets_targets'])} of models"
         if abs(value) <= NOTHING * max(one["cost"]["value"], savings["cost"]):
             return f"cost the same{met}"
         less = value > 0
         said = f"{'saved' if less else 'cost'} {_money(abs(value), currency)}{'' if less else ' more'}"
         if one["cost"]["value"] > 0 and sign > 0:
-            said += f" ({abs(value) / one['cost']['value']:.0%})"
+            said += f" ({percent(abs(value) / one['cost']['value'])})"
         if None not in bounds:
             low, high = sorted((one or 0.0) if less else -(one or 0.0) for one in bounds[1:])
-            said += f", {savings['level']:.0%} of models: {_signed(low, currency)} to {_signed(high, currency)}"
+            said += f", {percent(savings['level'])} of models: {_signed(low, currency)} to {_signed(high, currency)}"
         return f"{said}{met}"
 
     found = []
@@ -140,7 +140,7 @@ def _signed(value: float, currency: str) -> str:
 
 def _difference(governed: Governed, cost: float, largest: float) -> str:
     less = "less" if cost <= largest else "more"
-    return f"{abs(1 - cost / largest):.0%} {less} than about {_money(largest, governed.currency)}"
+    return f"{percent(abs(1 - cost / largest))} {less} than about {_money(largest, governed.currency)}"
 
 
 def digits(value: float) -> str:
@@ -152,8 +152,8 @@ def digits(value: float) -> str:
 
 
 def _money(value: float, currency: str) -> str:
-    """An amount with its currency: a sign before it, a code after it."""
-    return f"{digits(value)} {currency}" if currency.isalnum() else f"{currency}{digits(value)}"
+    """An amount with its currency: a sign before it, a code or “cost units” after it."""
+    return f"{digits(value)} {currency}" if currency[:1].isalpha() else f"{currency}{digits(value)}"
 
 
 def _decisions_line(rows: Sequence[Row], *, advise: bool) -> str:
@@ -199,7 +199,7 @@ def chart(title: str, values: Sequence[float], width: int = WIDTH, *, plain: boo
     columns = list(_columns(values, min(width, len(values))))
     most = max(columns) or 1.0
     heights = [value / most * HEIGHT for value in columns]
-    found = [f"{title}: {min(values):.3g} to {max(values):.3g}"]
+    found = [f"{title}: {digits(min(values))} to {digits(max(values))}"]
     for level in reversed(range(HEIGHT)):
         cells = (min(max(height - level, 0.0), 1.0) for height in heights)
         found.append("  " + "".join(_cell(cell, plain=plain) for cell in cells).rstrip())

@@ -25,7 +25,7 @@ from .iterations.mark import Clock, Iteration, Mark
 from .iterations.output import Lines, Matcher, Spread
 from .iterations.suggestion import suggest_pattern
 from .said import pass_on, unless
-from .wishes import Wishes
+from .wishes import Wishes, duration_text
 
 LOOK_SECONDS = 0.02
 SILENT_SECONDS = 30.0
@@ -193,7 +193,7 @@ class Watched:
         except ActuatorError as error:
             if str(error) not in self._refusals:
                 self._refusals.add(str(error))
-                self._say(f"{error}; what is set stays")
+                self._say(f"{error}; the present limits stay")
             return False
         return True
 
@@ -264,7 +264,7 @@ class Watched:
         pattern = None if self._own or self._wishes.pattern else suggest_pattern(seen)
         if pattern in self._hints or (pattern is None and self._hints):
             return
-        since = "" if over else f" after {now - self.began:.3g} s"
+        since = "" if over else f" after {duration_text(now - self.began)}"
         if pattern is not None:
             example = next(line for line in seen if re.search(pattern, line))
             text = f"--pattern {shlex.quote(pattern)} would take lines such as {example[:80]!r}"

@@ -181,7 +181,7 @@ def targets(texts: Iterable[str]) -> tuple[tuple[str, float], ...]:
     """Parse texts METRIC=VALUE into metrics and targets, in the metrics' units.
 
     Raises:
-        Misuse: a text is malformed, or its value is no number above 0.
+        Misuse: a text is malformed, or its value is not a number above 0.
     """
     found = []
     for name, value in pairs("--target", texts):
@@ -220,12 +220,17 @@ def default_name(command: Iterable[str]) -> str:
     return slug[:63] or "command"
 
 
+def percent(share: float, places: int = 0) -> str:
+    """Format a share of 1 in per cent: ``47 %``."""
+    return f"{100 * share:.{places}f} %"
+
+
 def duration_text(seconds: float) -> str:
-    """Format seconds in the largest units that fit: ``1 h 12 min``, ``2 min 5 s``, ``4.21 s``."""
+    """Format seconds in the largest units that fit: ``1 h 02 min``, ``2 min 05 s``, ``4.21 s``."""
     whole = round(seconds)
     if whole >= SECONDS["h"]:
         minutes = round(whole / SECONDS["m"])
-        return f"{minutes // 60} h {minutes % 60} min"
+        return f"{minutes // 60} h {minutes % 60:02} min"
     if whole >= SECONDS["m"]:
-        return f"{whole // 60} min {whole % 60} s"
+        return f"{whole // 60} min {whole % 60:02} s"
     return f"{seconds:.3g} s"

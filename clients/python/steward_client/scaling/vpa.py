@@ -67,7 +67,9 @@ def recommendation(vpa: Object, wanted: RecommendationRequest, decided: Amounts)
     """
     missing = [one.resource for one in wanted.conversions if one.resource not in decided]
     if missing:
-        raise SubjectError(f"annotation {ANNOTATIONS}resources: {missing[0]!r} is none of {', '.join(sorted(decided))}")
+        raise SubjectError(
+            f"annotation {ANNOTATIONS}resources: must be one of {', '.join(sorted(decided))}, not {missing[0]!r}"
+        )
     uncapped = {one.name: one.of(decided[one.resource]) for one in wanted.conversions}
     target = {name: _clamp(text, name, _policy(vpa, wanted.container)) for name, text in uncapped.items()}
     bounds = {"target": target, "lowerBound": target, "upperBound": target, "uncappedTarget": uncapped}

@@ -197,7 +197,7 @@ async def test_an_assistant_reads_what_its_key_may(served: Served) -> None:
         assert "no workload 'vit'" in error(await session.call_tool("read_workload", {"workload": "vit"}))
     async with connected(served.server.url, "steward_wrong") as session:
         failed = await session.call_tool("list_runs", {})
-    assert error(failed) == 'The service answers: "Unauthorised: this is no key of this service"'
+    assert error(failed) == 'The service answers: "Unauthorised: this is not a key of this service"'
     assert failed.structured_content["problem"]["status"] == 401
     assert "steward_wrong" not in failed.model_dump_json()
 

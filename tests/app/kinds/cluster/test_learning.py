@@ -100,7 +100,7 @@ def test_what_has_converged_is_halved_with_a_word_and_another_grows() -> None:
     decisions = played(on, FLAT)
     shrunk = [one for one in changes(decisions, "a") if one["code"] == "shrunk"]
     assert shrunk
-    assert "little is left to gain" in shrunk[0]["text"]
+    assert "little remaining gain" in shrunk[0]["text"]
     assert changes(decisions, "a")[-1]["gpus"] == 1
     assert [one for job in "bc" for one in changes(decisions, job) if one["code"] == "grown"]
     assert all(decision["free"] >= 0 for decision in decisions)
@@ -123,7 +123,7 @@ def test_a_job_that_gains_again_is_restored_once() -> None:
     on = compiled(spec(tolerance=0.05, doubt=0.0, window_seconds=120.0))
     decisions = played(on, FLAT + [0.6, 0.3, 0.2] + [0.2] * 8)
     words = [one["text"] for one in changes(decisions, "a")]
-    assert sum("gains again" in text for text in words) == 1
+    assert sum("gaining again" in text for text in words) == 1
     assert changes(decisions, "a")[-1]["gpus"] >= 4
 
 

@@ -69,8 +69,8 @@ def test_a_job_starts_and_who_is_less_urgent_gives_up_its_gpus() -> None:
     state = told(state, at=60, submitted=[{"job": "now", "gpus": 4, "queue": "urgent"}])
     state, changes = decide(LAYOUT, state, PRIORITY)
     assert [(one.job, one.code) for one in changes] == [("j1", "preempted"), ("now", "started")]
-    assert changes[0].text == "gives up its 6 GPUs; 4 to now"
-    assert changes[1].text == "starts on 4 GPUs at once; 4 from j1"
+    assert changes[0].text == "release 6 GPUs; 4 to now"
+    assert changes[1].text == "start on 4 GPUs immediately; 4 from j1"
     assert [one.trades for one in changes] == [{"now": 4}, {"j1": 4}]
     assert sum(changes[1].nodes.values()) == 4
     assert state.jobs.gpus.tolist() == [8, 0, 4]
@@ -81,7 +81,7 @@ def test_who_loses_a_node_goes_on_elsewhere_or_waits() -> None:
     [node] = np.flatnonzero(state.jobs.allocation[0])
     state, changes = decide(LAYOUT, told(state, at=60, nodes=[{"node": f"a-{node}", "gpus": 0}]), PRIORITY)
     assert [(one.job, one.code, one.text) for one in changes] == [
-        ("j0", "moved", "keeps 4 GPUs on other nodes; a node that it had is lost")
+        ("j0", "moved", "4 GPUs on other nodes; a node was lost")
     ]
     assert state.jobs.restarts.tolist() == [2, 1]
 
@@ -97,7 +97,7 @@ def test_a_whole_report_is_as_the_differences() -> None:
     ("report", "error", "pointer", "message"),
     [
         ({"at": 50}, Contradiction, "/at", "at least 60"),
-        ({"at": 70, "ended": [{"job": "x"}]}, Contradiction, "/ended/0/job", "a job that is there"),
+        ({"at": 70, "ended": [{"job": "x"}]}, Contradiction, "/ended/0/job", "a job of the run"),
         ({"at": 70, "submitted": [{"job": "j0", "gpus": 1}]}, Contradiction, "/submitted/0/job", "a new name"),
         (
             {"at": 70, "whole": True, "submitted": [{"job": "k", "gpus": 1}] * 2},
@@ -119,7 +119,7 @@ def test_a_whole_report_is_as_the_differences() -> None:
             {"at": 70, "progressed": [{"job": "x", "iteration": 1}]},
             Contradiction,
             "/progressed/0/job",
-            "a job that is there",
+            "a job of the run",
         ),
         (measured(gpus=64), InvalidInput, "/progressed/0/gpus", "1 to 14, the GPUs of all nodes"),
         (measured(gpus=8, nodes=1), InvalidInput, "/progressed/0/nodes", "2 to 4"),

@@ -71,8 +71,8 @@ def test_the_reason_says_what_is_expected_and_what_else_would_be() -> None:
     run = answered_by(Scripted(dispatch=1 + 1))
     text = run.report(0.3, arrived=arrivals("web", 0.2, 0.25, 0.28)).reason.text
     assert text.startswith(
-        "2 of 3 requests of web start on cpu-0 with small in a batch of 2: 30 ms after at most 100 ms of waiting, "
-        "expected quality .86; large would come to .96; 1 request waits (1 of web)"
+        "start 2 of 3 requests of web on cpu-0: small, batch 2, 30 ms, longest wait 100 ms, "
+        "expected quality 0.86 (large 0.96); 1 request waiting (1 of web)"
     )
 
 
@@ -95,9 +95,9 @@ def test_a_server_that_works_takes_nothing_until_it_ends() -> None:
 def test_requests_are_given_up_when_an_answer_is_worth_nothing_and_where_too_many_wait() -> None:
     run = answered_by(Scripted(), queue_limit=3)
     decision = run.report(0.5, arrived=arrivals("web", 0.1, 0.2, 0.3, 0.4, 0.5))
-    assert [(drop.requests, drop.why) for drop in decision.drop] == [(["#0", "#1"], "more than 3 wait")]
+    assert [(drop.requests, drop.why) for drop in decision.drop] == [(["#0", "#1"], "queue limit of 3 exceeded")]
     decision = run.report(1.35)
-    assert [(drop.requests, drop.why) for drop in decision.drop] == [(["#2"], "an answer is worth nothing after 1 s")]
+    assert [(drop.requests, drop.why) for drop in decision.drop] == [(["#2"], "quality is zero after 1 s")]
     assert decision.quality["web"] == 0
     assert run.report(1.4).wake_at == pytest.approx(1.5)
 
@@ -108,7 +108,7 @@ def test_control_is_asked_for_once_an_interval_and_servers_start() -> None:
     run = answered_by(Scripted(control=layout.scaling(0, on=True)), servers=servers)
     first = run.report(0.0)
     assert (first.servers, first.reason.code, first.wake_at) == ({"cpu": 3}, "started", 10.0)
-    assert "cpu-1, cpu-2 are turned on" in first.reason.text
+    assert "turn on cpu-1, cpu-2" in first.reason.text
     assert (first.turn_on, first.turn_off) == (["cpu-1", "cpu-2"], [])
     run.on = compiled(spec(servers=servers), {"default": agent(Scripted(control=layout.scaling(0, on=False)), layout)})
     assert run.report(5.0, servers=[{"server": "cpu-1", "state": "up"}]).servers == {"cpu": 3}
@@ -196,7 +196,7 @@ def test_where_a_policy_fails_or_breaks_the_rules_the_heuristic_answers() -> Non
         named = policy if isinstance(policy, Scripted) else type("Broken", (), {"name": "broken"})()
         decision = answered_by(named).report(0.1, arrived=arrivals("web", 0.05))
         assert (decision.source, decision.reason.code, len(decision.start)) == ("fallback", "fallback", 1)
-        assert "lookahead+expected_return answers" in decision.reason.text
+        assert "lookahead+expected_return decides" in decision.reason.text
 
 
 def test_where_all_fails_nothing_starts_until_the_next_report(monkeypatch: pytest.MonkeyPatch) -> None:

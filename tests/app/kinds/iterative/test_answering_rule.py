@@ -37,7 +37,7 @@ def test_the_rule_that_the_domain_model_names_answers_and_says_why() -> None:
     state = reported(on, [8, 8], slower=2.0)
     one, two = map(plain, decide(on, state, subjects("a", "b"), NOW))
     assert (one["policy"], one["source"], one["noop"]) == ("hold", "heuristic", True)
-    assert f"no agent is promoted, hold answers: {WHY}" in one["reason"]["text"]
+    assert f"no agent promoted, hold decides ({WHY})" in one["reason"]["text"]
     assert two["noop"]
     other = plain(decide(usual, reported(usual, [8], slower=2.0), subjects("a"), NOW)[0])
     assert (other["policy"], other["noop"]) == ("model_predictive", False)

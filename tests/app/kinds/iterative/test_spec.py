@@ -14,8 +14,8 @@ GPUS = {"name": "gpus", "minimum": 1, "maximum": 16}
     [
         ({"kind": "quantum"}, ("kind",), "iterative"),
         ({"name": "Ünicode"}, ("name",), "pattern"),
-        ({"resources": [GPUS | {"minimum": 20}]}, ("resources", 0), "minimum 20, maximum 16"),
-        ({"resources": [GPUS | {"step": 4}]}, ("resources", 0), "step 4, range 1 to 16"),
+        ({"resources": [GPUS | {"minimum": 20}]}, ("resources", 0), "minimum 20 must be at most maximum, 16"),
+        ({"resources": [GPUS | {"step": 4}]}, ("resources", 0), "step 4 must divide the range 1 to 16"),
         ({"resources": [GPUS | {"initial": 2.5}]}, ("resources", 0), "initial 2.5"),
         ({"resources": [GPUS | {"maximum": float("nan")}]}, ("resources", 0, "maximum"), "finite"),
         ({"resources": [GPUS | {"price_per_hour": float("inf")}]}, ("resources", 0, "price_per_hour"), "finite"),

@@ -22,12 +22,12 @@ def interval(mean: float, half: float = 0.002) -> Json:
     return {"mean": mean, "low": mean - half, "high": mean + half}
 
 
-OUTCOMES = [{"name": "runs late", "unit": "share"}, {"name": "GPU-hours", "unit": ""}]
+OUTCOMES = [{"name": "missed deadlines", "unit": "share"}, {"name": "GPU-hours", "unit": ""}]
 
 
 def scores(value: float, advantage: float) -> Json:
     return {
-        "outcomes": {"runs late": interval(0.042), "GPU-hours": interval(3.14, 0.02)},
+        "outcomes": {"missed deadlines": interval(0.042), "GPU-hours": interval(3.14, 0.02)},
         "return": interval(value),
         "iqm": interval(value + 0.001),
         "terms": {"sla": 0.01, "cost": 0.9, "change": 0.1},

@@ -22,7 +22,7 @@ ITERATIVE: dict[str, Any] = {
     "episodes": 4096,
     "return": interval(-0.105),
     "outcomes": [
-        {"name": "late by", "unit": "s", "policies": {"agent": interval(12.0), "pid": interval(31.0)}},
+        {"name": "lateness", "unit": "s", "policies": {"agent": interval(12.0), "pid": interval(31.0)}},
     ],
     "terms": {"sla": 0.0125, "cost": 0.4, "change": 0.1},
     "heuristics": {"threshold": interval(-0.14), "pid": interval(-0.11)},
@@ -69,7 +69,7 @@ def test_a_learner_of_allocations_is_told_in_full() -> None:
     found = seen(ITERATIVE)
     told = {"Agent 7 of resnet18", "not promoted", "it is no better", "ppo, seed 4; judged on 4,096 episodes."}
     told |= {"mean return", "−0.1050 [−0.1070, −0.1030]", "over the best heuristic", "+0.0050 [+0.0030, +0.0070]"}
-    told |= {"Impact", "late by", "12 s", "31 s"}
+    told |= {"Impact", "lateness", "12 s", "31 s"}
     told |= {"gap to the exact optimum", "5.0 %", "sla", "0.0125", "last", "chosen", "9,900"}
     assert told <= set(found.texts)
     assert len(found.images) == 2

@@ -98,9 +98,9 @@ def test_figures_stand_with_their_intervals(two: Seen) -> None:
 
 
 def test_what_users_count_stands_before_returns(two: Seen) -> None:
-    heads = [text for text in two.texts if text in ("runs late", "GPU-hours", "return", "IQM")]
-    assert heads[:3] == ["runs late", "GPU-hours", "return"]
-    assert heads[3:8] == ["runs late", "GPU-hours", "return", "return", "IQM"]
+    heads = [text for text in two.texts if text in ("missed deadlines", "GPU-hours", "return", "IQM")]
+    assert heads[:3] == ["missed deadlines", "GPU-hours", "return"]
+    assert heads[3:8] == ["missed deadlines", "GPU-hours", "return", "return", "IQM"]
     assert "4.2 % [4.0 %, 4.4 %]" in two.texts
     assert "3.14 [3.12, 3.16]" in two.texts
 
@@ -108,7 +108,7 @@ def test_what_users_count_stands_before_returns(two: Seen) -> None:
 def test_a_report_from_before_outcomes_is_still_drawn() -> None:
     earlier = report("agent 3")
     earlier.pop("outcomes")
-    assert "runs late" not in Seen(page(earlier)).texts
+    assert "missed deadlines" not in Seen(page(earlier)).texts
 
 
 def test_the_page_needs_nothing_from_elsewhere(two: Seen) -> None:

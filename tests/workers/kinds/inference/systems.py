@@ -73,7 +73,7 @@ def random_legal(seed: int) -> Chooser:
 
 
 def played(made: Any, choose: Chooser) -> NDArray[np.float64]:
-    """What users count of each episode, all steps together, [B, O]."""
+    """Outcomes of each episode, all steps together, [B, O]."""
     made.reset()
     counted = made.outcome_increments.copy()
     for _ in range(made.steps):

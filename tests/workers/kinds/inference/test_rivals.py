@@ -138,7 +138,7 @@ def test_where_the_rule_is_at_the_bound_nothing_is_learned(monkeypatch: pytest.M
     monkeypatch.setattr("workers.kinds.inference.rivals.InferenceRivals.share", 2.0)
     idle = layout(1, 1, [{**CPU[0], "maximum": 1}], quality=QUALITY, episode_seconds=60, control_seconds=10)
     workload = Workload(idle.spec, service(idle, 0.01, [2.0]).to_bytes())
-    with pytest.raises(Untrainable, match=r'nothing to win here: .*train all the same with "force": true'):
+    with pytest.raises(Untrainable, match=r'nothing to gain here: .*train all the same with "force": true'):
         trained(workload, Request("ppo", budget=2_048, seed=3))
     forced = trained(workload, Request("ppo", budget=2_048, seed=3, force=True))
     assert forced["environment_steps"] > 0

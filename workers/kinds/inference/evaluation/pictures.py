@@ -29,7 +29,7 @@ TOLD = (
     "All requests of {episodes} episodes in which seeds alone differ, as each of these policies answers them; over "
     "time, the episode with the most requests, under {compared}."
 )
-WAITS, NOBODY = "waits", "given up"
+WAITS, NOBODY = "waits", "dropped"
 SLACK = 1e-9
 
 
@@ -60,7 +60,7 @@ def quality(played: Mapping[str, ServedRequests]) -> Json:
         panel.append(_series(name, QUALITIES, share))
     return {
         "heading": "Response quality",
-        "caption": "Share of the requests with a response quality of at least that; what is given up has none",
+        "caption": "Share of the requests with a response quality of at least that; dropped requests have none",
         "form": "steps",
         "x": {"title": "response quality", "domain": [0, 1]},
         "y": {"title": "share of requests", "share": True, "domain": [0, 1]},
@@ -78,7 +78,7 @@ def delay(played: Mapping[str, ServedRequests]) -> Json:
             panel.append(_series(name, np.quantile(answered, shares), shares * len(answered) / len(one.delay)))
     return {
         "heading": "Delay",
-        "caption": "Share of the requests that are answered within that time; the rest of each line was given up",
+        "caption": "Share of the requests that are answered within that time; the rest of each line was dropped",
         "form": "lines",
         "x": {"title": "seconds from arrival to answer", "log": True},
         "y": {"title": "share of requests", "share": True, "domain": [0, 1]},
@@ -180,11 +180,11 @@ def policy_map(layout: Layout, played: Mapping[str, ServedRequests]) -> Json:
     sizes = 2 ** np.arange(int(np.log2(max(most, 1))) + 1)
     return {
         "heading": "Policy map",
-        "caption": "The variant that is started most often, with the mean size of its batches, by requests that wait "
-        "and that come; blank where no server was asked for",
+        "caption": "The variant that is started most often, with the mean size of its batches, by waiting requests "
+        "and arrivals; blank where no server was requested",
         "form": "tiles",
         "x": {"title": "requests/s"},
-        "y": {"title": "requests that wait"},
+        "y": {"title": "waiting requests"},
         "columns": _between(rates),
         "rows": _doubling(sizes),
         "names": [*layout.variants, WAITS],

@@ -288,7 +288,7 @@ class InferenceProblem(SimulatedProblem):
         rate = float(max(ServiceModel.from_bytes(self._workload.model).rate.sum(axis=0).max(), 1e-3))
         waiting = np.unique(np.round(np.geomspace(1, limit, BINS + 1))) if limit > 1 else np.array([0.0, 1.0])
         rates = np.linspace(0, BUSIEST * rate, BINS + 1).round(3)
-        axes = Axis("requests per second", tuple(rates.tolist())), Axis("requests that wait", tuple(waiting.tolist()))
+        axes = Axis("requests per second", tuple(rates.tolist())), Axis("waiting requests", tuple(waiting.tolist()))
         return HeatMapAxes(*axes, "requests that are started at once (0: a server waits)")
 
     def heat_map_points(self, situation: Situation, action: NDArray[np.integer]) -> tuple[NDArray[np.floating], ...]:

@@ -47,7 +47,7 @@ class Optimum(NamedTuple):
 def why_not(trace: Trace, nodes: Nodes, weights: Floats, limits: Limits = NO_LIMITS) -> str | None:
     """Return the reason why the exact optimum can't be computed under ``weights`` [6]; None: it can."""
     if trace.tasks > MOST_TASKS:
-        return f"{trace.tasks} tasks are too many for an exact optimum; {MOST_TASKS} can be had"
+        return f"{trace.tasks} tasks are too many for an exact optimum; at most {MOST_TASKS}"
     if len(trace.parents) and (weights[SLOWDOWN] or weights[WAIT]):
         return "waits and slowdowns of tasks with parents get shorter by the parents' ending later"
     if not nodes.permanent.all() and (weights[IDLE] or weights[COST]):

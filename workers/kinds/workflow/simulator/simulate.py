@@ -202,7 +202,7 @@ def strategies(given: str | None, default: str, known: Sequence[str]) -> list[st
     names = [name.strip().lower() for name in (given or default).split(",")]
     for name in names:
         if name not in known:
-            raise ValueError(f"--strategy: {name!r} is none of {', '.join(known)}")
+            raise ValueError(f"--strategy: must be one of {', '.join(known)}, not {name!r}")
     if len(set(names)) < len(names):
         raise ValueError(f"--strategy: a name is given twice: {given}")
     return names
@@ -379,7 +379,7 @@ def simulate_sequences(arguments: Namespace, reading: Reading) -> list[Simulated
     names = strategies(arguments.strategy, "fcfs", (*RULES, AGENT))
     orders = (OWN, *RULES)
     if arguments.order is not None and arguments.order.lower() not in orders:
-        raise ValueError(f"--order: {arguments.order!r} is none of {', '.join(orders)}")
+        raise ValueError(f"--order: must be one of {', '.join(orders)}, not {arguments.order!r}")
     nodes, limits = (
         machine(arguments.nodes, reading.machines),
         Limits(running_tasks=arguments.user_tasks, processors=arguments.user_processors),

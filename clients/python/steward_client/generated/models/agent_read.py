@@ -35,20 +35,19 @@ class AgentRead:
     promoted: bool
     """ Whether it has ever served decisions, even if it does not any more: `status` says what it is now. """
     status: AgentReadStatus
-    """ What it is now, by the promotions and rollbacks so far. """
+    """ Current status, by all promotions and rollbacks. """
     champion_since: datetime.datetime | None
     """ When it last became the champion; null if it was never promoted. """
     champion_until: datetime.datetime | None
     """ When it ceased to be the champion; null while it is, and if it was never promoted. """
     standing: AgentReadStanding
-    """ What its verdicts are worth now. `current`: they hold. `re_evaluate`: an earlier version of the judge made
-    them. `outdated`: the workload has targets, prices or weights that it was not trained for, and `standing_reason`
-    says whether to train anew; evaluations assess nothing of it. """
+    """ Validity of its verdicts. `current`: valid. `re_evaluate`: an earlier version of the judge made them.
+    `outdated`: the workload has targets, prices or weights that it was not trained for, and `standing_reason` says
+    whether to train anew; evaluations do not assess it. """
     standing_reason: str
-    """ Why its verdicts do not hold; empty if they do. """
+    """ Why its verdicts are not valid; empty if they are. """
     instead: str
-    """ What serves decisions in its place now, and how the agent compared with what did when it was trained; empty
-    for the champion. """
+    """ The current policy, and its comparison with the agent at the end of training; empty for the champion. """
     report: AgentReadReport
     """ The evaluation at the end of its training (`created_at`), which later promotions do not change: return with
     interval and by term, the same for every heuristic, the exact optimum if known, and in `reason` why it was

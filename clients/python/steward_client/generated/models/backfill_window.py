@@ -11,21 +11,21 @@ T = TypeVar("T", bound="BackfillWindow")
 
 @_attrs_define
 class BackfillWindow:
-    """The waiting task, when it will start, and what may overtake it: tasks expected to end by then, and under `easy`
-    those that need no more than the spare processors, or start on other nodes.
+    """The reservation of the most urgent pending task. Tasks that are expected to end by then can be backfilled, and
+    under `easy` those that need no more than the spare processors, or start on other nodes.
 
     """
 
     task: str
-    """ The waiting task. """
+    """ The pending task. """
     node: None | str
     """ Node it will start on; null if no rented node can hold it. """
     until: float | None
     """ Start time if running tasks end as expected; null if unknown. """
     spare_processors: int
-    """ Processors it leaves free on that node. """
+    """ Processors on that node that it leaves for backfilling. """
     overtook: list[str]
-    """ Tasks that start ahead of it now. """
+    """ Tasks that are backfilled now. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:

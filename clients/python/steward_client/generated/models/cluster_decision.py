@@ -57,11 +57,11 @@ class ClusterDecision:
     """ Time of the report, in seconds since the run's start. """
     changes: list[JobChange]
     running: int
-    """ Jobs that have GPUs. """
+    """ Number of running jobs. """
     waiting: int
-    """ Jobs that have no GPUs. """
+    """ Number of pending jobs. """
     free: int
-    """ Unassigned GPUs. """
+    """ Number of unassigned GPUs. """
     wake_at: float | None
     """ Latest time for the next report; null if there are no jobs. """
     rule: str
@@ -69,7 +69,7 @@ class ClusterDecision:
     drift: list[DriftNotice] | None | Unset = UNSET
     """ Drift detected by this report; returned once. """
     starts: list[JobStart] | Unset = UNSET
-    """ Waiting jobs that start next, in order; at most 100, as far as their starts are known. """
+    """ Pending jobs in the order of their expected starts, as far as known; at most 100. """
     shadow: None | ShadowRule | Unset = UNSET
     """ Decision of the run's shadow, if any. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)

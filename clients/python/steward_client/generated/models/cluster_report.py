@@ -32,7 +32,7 @@ class ClusterReport:
     kind: Literal["cluster"] | Unset = "cluster"
     whole: bool | Unset = False
     """ Whether `submitted` and `nodes` are complete: jobs not listed have left, nodes not listed have the GPUs of
-    the spec. What is known of listed jobs is kept. """
+    the spec. Earlier information on listed jobs is kept. """
     submitted: list[Submitted] | Unset = UNSET
     progressed: list[Progressed] | Unset = UNSET
     ended: list[Ended] | Unset = UNSET

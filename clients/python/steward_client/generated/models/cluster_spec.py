@@ -53,7 +53,7 @@ class ClusterSpec:
     follows from the domain model, its length from the iterations, its deadline from the targets for
     `iteration_seconds`. """
     convergence: Convergence | None | Unset = UNSET
-    """ Jobs with little left to gain give GPUs back, down to their minimum; null: disabled. Applies to jobs that
+    """ Jobs with a small remaining gain release GPUs, down to their minimum; null: disabled. Applies to jobs that
     state their number of iterations. """
     weights: ClusterWeights | Unset = UNSET
     """ Relative weights of the objective's terms. """

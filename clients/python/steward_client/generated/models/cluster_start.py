@@ -13,7 +13,7 @@ T = TypeVar("T", bound="ClusterStart")
 
 @_attrs_define
 class ClusterStart:
-    """Start a live run of a workload of kind ``cluster``."""
+    """Parameters of a new run of kind ``cluster``."""
 
     workload: str
     """ Name of the workload. """
@@ -23,9 +23,8 @@ class ClusterStart:
     """ Name of a rule that decides from the first report on, in place of the promoted agent or the default rule,
     for comparison; null: those. Not together with `shadow`. """
     mode: ClusterStartMode | Unset = ClusterStartMode.CONTROL
-    """ `advise`: decisions are recommendations that nobody applies, and reports say what was allocated instead.
-    Once the run has finished, its `savings` say what they would have saved, and whether they would have met its
-    targets. """
+    """ `advise`: decisions are recommendations that are not applied, and reports have the actual allocation. The
+    `savings` of the finished run say what they would have saved, and whether they would have met its targets. """
     token: bool | Unset = False
     """ Whether to create a token that can only report to, end and read this run; for a job that should not hold a
     key. """

@@ -12,14 +12,14 @@ T = TypeVar("T", bound="Convergence")
 
 @_attrs_define
 class Convergence:
-    """When a job that reports its loss or metric has little left to gain; its GPUs are then halved by window.
+    """When the remaining gain of a job that reports its loss or metric is small; its GPUs are then halved by window.
 
     No job is limited before nine others of its application have ended and are in the domain model.
 
     """
 
     tolerance: float | Unset = 0.01
-    """ share of the level reached below which the remaining gain is little """
+    """ share of the level reached below which the remaining gain is small """
     doubt: float | Unset = 0.5
     """ half-widths of the 90 % interval added to the remaining gain """
     window_seconds: float | Unset = 3600.0

@@ -13,7 +13,7 @@ T = TypeVar("T", bound="Ended")
 
 @_attrs_define
 class Ended:
-    """A job that has finished or failed, and leaves."""
+    """A job that has finished or failed."""
 
     job: str
     state: EndedState | Unset = EndedState.FINISHED

@@ -32,7 +32,7 @@ class EvaluationReport:
     created_at: datetime.datetime
     report: EvaluationReportReport
     """ By level: returns beside every baseline with 95 % intervals, interquartile means, probability of
-    improvement, and train-to-test gap; reward terms, performance profiles and aliasing. """
+    improvement, and generalisation gap; reward terms, performance profiles and aliasing. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:

@@ -12,7 +12,7 @@ T = TypeVar("T", bound="EvaluationReportReport")
 @_attrs_define
 class EvaluationReportReport:
     """By level: returns beside every baseline with 95 % intervals, interquartile means, probability of improvement, and
-    train-to-test gap; reward terms, performance profiles and aliasing.
+    generalisation gap; reward terms, performance profiles and aliasing.
 
     """
 

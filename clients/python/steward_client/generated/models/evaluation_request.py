@@ -20,7 +20,7 @@ T = TypeVar("T", bound="EvaluationRequest")
 
 @_attrs_define
 class EvaluationRequest:
-    """What to evaluate, and how thoroughly."""
+    """Agents to evaluate, and the effort."""
 
     workload: str
     """ Name of the workload. """

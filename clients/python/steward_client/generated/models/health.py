@@ -13,7 +13,7 @@ T = TypeVar("T", bound="Health")
 
 @_attrs_define
 class Health:
-    """Answer of the liveness check: the process responds."""
+    """Response of the liveness check."""
 
     status: str | Unset = "ok"
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)

@@ -68,7 +68,7 @@ class InferenceDecision:
     waiting: InferenceDecisionWaiting
     """ Waiting requests by user, after this decision. """
     quality: InferenceDecisionQuality
-    """ Recent mean response quality by user; 1 before the first answer. """
+    """ Recent mean response quality by user; 1 before the first response. """
     drift: list[DriftNotice] | None | Unset = UNSET
     """ Drift detected by this report; returned once. """
     turn_on: list[str] | Unset = UNSET

@@ -11,7 +11,7 @@ T = TypeVar("T", bound="InferenceDecisionQuality")
 
 @_attrs_define
 class InferenceDecisionQuality:
-    """Recent mean response quality by user; 1 before the first answer."""
+    """Recent mean response quality by user; 1 before the first response."""
 
     additional_properties: dict[str, float] = _attrs_field(init=False, factory=dict)
 

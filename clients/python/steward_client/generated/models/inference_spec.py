@@ -36,7 +36,7 @@ class InferenceSpec:
     batches: list[int] | Unset = UNSET
     """ allowed batch sizes; the smallest also takes fewer requests """
     queue_limit: int | Unset = 100
-    """ maximum waiting requests per user; one more drops the oldest """
+    """ maximum waiting requests per user; a further one drops the oldest """
     control_seconds: float | Unset = 10.0
     """ time between decisions on how many servers are on """
     episode_seconds: float | Unset = 120.0

@@ -13,7 +13,7 @@ T = TypeVar("T", bound="InferenceStart")
 
 @_attrs_define
 class InferenceStart:
-    """Request to start a live run of a workload of kind ``inference``."""
+    """Parameters of a new run of kind ``inference``."""
 
     workload: str
     """ Name of the workload. """
@@ -23,15 +23,14 @@ class InferenceStart:
     """ Name of a rule that decides from the first report on, in place of the promoted agent or the default rule,
     for comparison; null: those. Not together with `shadow`. """
     mode: InferenceStartMode | Unset = InferenceStartMode.CONTROL
-    """ `advise`: decisions are recommendations that nobody applies, and reports say what was allocated instead.
-    Once the run has finished, its `savings` say what they would have saved, and whether they would have met its
-    targets. """
+    """ `advise`: decisions are recommendations that are not applied, and reports have the actual allocation. The
+    `savings` of the finished run say what they would have saved, and whether they would have met its targets. """
     token: bool | Unset = False
     """ Whether to create a token that can only report to, end and read this run; for a job that should not hold a
     key. """
     carried: bool | Unset = False
-    """ Whether the client decides by itself with the policy it has loaded and reports what it started; the run's
-    decisions then start nothing. """
+    """ Whether the client decides with a downloaded policy and reports what it started; the run's decisions then
+    start nothing. """
 
     def to_dict(self) -> dict[str, Any]:
         workload = self.workload

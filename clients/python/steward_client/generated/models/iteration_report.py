@@ -26,14 +26,14 @@ T = TypeVar("T", bound="IterationReport")
 
 @_attrs_define
 class IterationReport:
-    """What one iteration used and measured."""
+    """Allocation and measurements of one iteration."""
 
     allocation: IterationReportAllocation
     metrics: IterationReportMetrics
     features: IterationReportFeatures | Unset = UNSET
     upcoming: list[UpcomingIteration] | None | Unset = UNSET
-    """ The iterations right after this one, in order, as far as known: at most as many as are left. Replaces what
-    was announced before; an empty list withdraws it; if omitted, it still holds. """
+    """ The iterations right after this one, in order, as far as known: at most the remaining ones. Replaces earlier
+    announcements; an empty list withdraws them; if omitted, they stay. """
     segments: list[IterationSegment] | None | Unset = UNSET
     """ The parts of an iteration whose allocation changed before its end, in order; the last one's is `allocation`,
     and their seconds add up to `iteration_seconds`. Omitted: it ran at `allocation`. """

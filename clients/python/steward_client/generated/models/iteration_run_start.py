@@ -22,7 +22,7 @@ T = TypeVar("T", bound="IterationRunStart")
 
 @_attrs_define
 class IterationRunStart:
-    """Start a live run of iterations."""
+    """Parameters of a new run of kind ``iterative``."""
 
     workload: str
     """ Name of the workload. """
@@ -32,9 +32,8 @@ class IterationRunStart:
     """ Name of a rule that decides from the first report on, in place of the promoted agent or the default rule,
     for comparison; null: those. Not together with `shadow`. """
     mode: IterationRunStartMode | Unset = IterationRunStartMode.CONTROL
-    """ `advise`: decisions are recommendations that nobody applies, and reports say what was allocated instead.
-    Once the run has finished, its `savings` say what they would have saved, and whether they would have met its
-    targets. """
+    """ `advise`: decisions are recommendations that are not applied, and reports have the actual allocation. The
+    `savings` of the finished run say what they would have saved, and whether they would have met its targets. """
     token: bool | Unset = False
     """ Whether to create a token that can only report to, end and read this run; for a job that should not hold a
     key. """
@@ -45,7 +44,7 @@ class IterationRunStart:
     workload's apply otherwise. """
     first_iteration: int | Unset = 0
     """ First iteration to be reported, if not the workload's first: earlier ones are over and were not measured, or
-    not by this run. Targets of the whole run apply to what is left. """
+    not by this run. Targets of the whole run apply to the remaining iterations. """
     features: IterationRunStartFeaturesType0 | None | Unset = UNSET
     """ Features of the first iteration, if known: all of them. """
     upcoming: list[UpcomingIteration] | Unset = UNSET

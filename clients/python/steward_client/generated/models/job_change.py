@@ -24,7 +24,7 @@ class JobChange:
     before: int
     """ GPUs before this decision. """
     gpus: int
-    """ GPUs from now on; 0: it waits. """
+    """ GPUs from now on; 0: pending. """
     nodes: JobChangeNodes
     """ Its GPUs from now on, by node. """
     code: str
@@ -43,9 +43,9 @@ class JobChange:
     seconds_left_high: float | None | Unset = UNSET
     """ Upper bound. """
     seconds_wanted: float | None | Unset = UNSET
-    """ Time until it should be finished, by the targets of its member workload, if any. """
+    """ Time to its deadline, by the targets of its member workload, if any. """
     ceiling: int | None | Unset = UNSET
-    """ New maximum of GPUs, since it has little left to gain; null: no new limit. """
+    """ New maximum of GPUs, as its remaining gain is small; null: unchanged. """
     batch: int | None | Unset = UNSET
     """ Samples per step, over all its GPUs, of the largest goodput; null unless it has `batch_maximum`. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)

@@ -33,7 +33,7 @@ class JobRead:
     eta_seconds: float | None
     """ Estimated seconds until it is done. """
     attempts: int
-    """ Number of the present attempt, or of the last: above 1 if workers were lost; 0 before it starts. """
+    """ Number of the current or last attempt, from 1; above 1 if workers were lost; 0 while queued. """
     error: JobReadErrorType0 | None
     """ Problem document of a failed job. """
     result: JobReadResultType0 | None

@@ -13,7 +13,7 @@ T = TypeVar("T", bound="JobStart")
 
 @_attrs_define
 class JobStart:
-    """Expected start of a job that waits."""
+    """Expected start of a pending job."""
 
     job: str
     seconds: float

@@ -14,7 +14,7 @@ T = TypeVar("T", bound="KeyRequest")
 
 @_attrs_define
 class KeyRequest:
-    """A key to create for the caller's tenant."""
+    """Parameters of a new key of the caller's tenant."""
 
     name: str | Unset = ""
     """ Purpose of the key, as free text. """

@@ -22,7 +22,7 @@ class LeftPrediction:
     gain: Interval
     """ A prediction: mean, and the bounds that hold with probability `level` for an unseen run. """
     measured: bool
-    """ Whether enough jobs of the application have ended to tell how far such predictions are off; if not, the
+    """ Whether enough jobs of the application have ended to know the error of such predictions; if not, the
     interval is as wide as other applications need, and `convergence` limits no job. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 

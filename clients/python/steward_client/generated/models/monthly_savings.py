@@ -28,7 +28,7 @@ class MonthlySavings:
     met: int
     """ Number of them that met their targets. """
     cost: float
-    """ What they cost. """
+    """ Cost of the runs. """
     largest: Estimate
     """ A value by the domain model, with an interval. """
     best_fixed: Estimate

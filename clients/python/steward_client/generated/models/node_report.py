@@ -18,7 +18,7 @@ class NodeReport:
     name: str
     state: NodeReportState
     since: float | None | Unset = UNSET
-    """ when it was ordered or rented; null: now """
+    """ when it was requested or rented; null: now """
 
     def to_dict(self) -> dict[str, Any]:
         name = self.name

@@ -11,7 +11,7 @@ T = TypeVar("T", bound="NodeSteps")
 
 @_attrs_define
 class NodeSteps:
-    """Nodes to order and to release."""
+    """Nodes to request and to release."""
 
     start: list[str]
     release: list[str]

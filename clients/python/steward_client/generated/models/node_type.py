@@ -31,7 +31,7 @@ class NodeType:
     billing_seconds: float | Unset = 1.0
     """ rented time is billed in whole multiples of this """
     startup_seconds: float | Unset = 0.0
-    """ time from ordering a node to its first task """
+    """ time from requesting a node to its first task """
     minimum: int | Unset = 0
     bandwidth_mbps: float | None | Unset = UNSET
     """ megabytes per second to and from other nodes; null: transfers take no time """

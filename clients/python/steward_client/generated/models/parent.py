@@ -12,7 +12,7 @@ T = TypeVar("T", bound="Parent")
 
 @_attrs_define
 class Parent:
-    """A task that must end first."""
+    """A task that must end before its child starts."""
 
     task: str
     bytes_: float | Unset = 0.0

@@ -30,7 +30,7 @@ T = TypeVar("T", bound="QueueDecision")
 
 @_attrs_define
 class QueueDecision:
-    """Ready tasks to start now and where, and nodes to order or release."""
+    """Ready tasks to start now and where, and nodes to request or release."""
 
     run: None | str
     """ The run; null if the state was given in full. """
@@ -58,7 +58,7 @@ class QueueDecision:
     """ Time of the report. """
     placements: list[Placement]
     nodes: NodeSteps
-    """ Nodes to order and to release. """
+    """ Nodes to request and to release. """
     warnings: list[ReportWarning]
     drift: list[DriftNotice] | None | Unset = UNSET
     """ Drift detected by this report; returned once. """

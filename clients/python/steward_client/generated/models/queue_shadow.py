@@ -15,7 +15,7 @@ T = TypeVar("T", bound="QueueShadow")
 
 @_attrs_define
 class QueueShadow:
-    """What another agent would have decided; recorded, without effect."""
+    """The shadow's decision: recorded, not applied."""
 
     agent: int
     strategy: None | str
@@ -23,7 +23,7 @@ class QueueShadow:
     agrees: bool
     """ Whether the same tasks start on the same nodes. """
     gain: float | None
-    """ Always null: the value of other starts is unknown. """
+    """ Always null: gains are not estimated for this kind. """
     problem: None | str
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 

@@ -16,7 +16,7 @@ T = TypeVar("T", bound="QueuedTask")
 
 @_attrs_define
 class QueuedTask:
-    """A waiting task, or one that waits again because its node failed."""
+    """A pending task, also after its node failed."""
 
     id: str
     processors: int | None | Unset = UNSET

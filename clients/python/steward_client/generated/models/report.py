@@ -20,7 +20,7 @@ T = TypeVar("T", bound="Report")
 
 @_attrs_define
 class Report:
-    """What one iteration used and measured."""
+    """Allocation and measurements of one iteration."""
 
     iteration: int
     """ Counts from 0; an execution may begin later. """

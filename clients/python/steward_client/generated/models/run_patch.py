@@ -18,7 +18,7 @@ class RunPatch:
     state: RunPatchState
     """ Final state. """
     reason: None | str | Unset = UNSET
-    """ Why it ends, for example an exception or an exit status; kept with the outcome. """
+    """ Reason of the end, such as an exception or an exit status. """
 
     def to_dict(self) -> dict[str, Any]:
         state = self.state.value

@@ -35,7 +35,7 @@ class RunRead:
     """ While it runs: `on_track`, `at_risk` of missing a target, or `stale` (no report for too long). Once ended:
     `met` or `missed` its targets, `failed`, `cancelled`, or `completed` without a target to judge by. """
     outcome_reason: None | str
-    """ Why, in words; null if nothing was said. """
+    """ Reason of the outcome; null: none. """
     spec_version: int
     """ Version of the workload's spec when the run started. """
     agent: int | None

@@ -13,7 +13,7 @@ T = TypeVar("T", bound="RunStart")
 
 @_attrs_define
 class RunStart:
-    """Start a live run of a workload; each kind's own model adds its parameters."""
+    """Parameters of a new run; kinds add their own."""
 
     workload: str
     """ Name of the workload. """
@@ -23,9 +23,8 @@ class RunStart:
     """ Name of a rule that decides from the first report on, in place of the promoted agent or the default rule,
     for comparison; null: those. Not together with `shadow`. """
     mode: RunStartMode | Unset = RunStartMode.CONTROL
-    """ `advise`: decisions are recommendations that nobody applies, and reports say what was allocated instead.
-    Once the run has finished, its `savings` say what they would have saved, and whether they would have met its
-    targets. """
+    """ `advise`: decisions are recommendations that are not applied, and reports have the actual allocation. The
+    `savings` of the finished run say what they would have saved, and whether they would have met its targets. """
     token: bool | Unset = False
     """ Whether to create a token that can only report to, end and read this run; for a job that should not hold a
     key. """

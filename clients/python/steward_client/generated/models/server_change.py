@@ -13,7 +13,7 @@ T = TypeVar("T", bound="ServerChange")
 
 @_attrs_define
 class ServerChange:
-    """A change of a server's state. If it goes down, the requests of its batch wait again."""
+    """A change of a server's state. If it goes down, the requests of its batch return to the queue."""
 
     server: str
     state: ServerChangeState

@@ -20,9 +20,9 @@ class ServerClass:
     cores: float | Unset = 1.0
     """ cores or GPUs of one server """
     price_per_hour: float | Unset = 0.0
-    """ price of one server while it is on or starting """
+    """ price of one server while on or starting """
     startup_seconds: float | Unset = 0.0
-    """ time from ordering a server to its first batch """
+    """ time from requesting a server to its first batch """
     switch_seconds: float | Unset = 0.0
     """ time to load another variant before a batch """
 

@@ -15,7 +15,7 @@ T = TypeVar("T", bound="ShadowRead")
 
 @_attrs_define
 class ShadowRead:
-    """What an agent would have decided in the runs it shadowed."""
+    """Decisions of an agent in the runs that it shadowed."""
 
     workload: str
     agent: int

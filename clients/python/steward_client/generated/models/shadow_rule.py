@@ -11,7 +11,7 @@ T = TypeVar("T", bound="ShadowRule")
 
 @_attrs_define
 class ShadowRule:
-    """What another agent would have done; recorded, without effect."""
+    """The shadow's rule: recorded, not applied."""
 
     agent: int
     """ Version of the shadow. """

@@ -15,7 +15,7 @@ T = TypeVar("T", bound="ShadowStarts")
 
 @_attrs_define
 class ShadowStarts:
-    """What another agent would have started; recorded, without effect."""
+    """The shadow's starts: recorded, not applied."""
 
     agent: int
     """ Version of the shadow. """
@@ -23,7 +23,7 @@ class ShadowStarts:
     agrees: bool
     """ Whether its decision would have been the same. """
     gain: float | None
-    """ Always null: the value of other starts is unknown. """
+    """ Always null: gains are not estimated for this kind. """
     problem: None | str
     """ What failed, if anything. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)

@@ -15,14 +15,14 @@ T = TypeVar("T", bound="ShadowStep")
 
 @_attrs_define
 class ShadowStep:
-    """What another agent would have decided; recorded, without effect."""
+    """The shadow's decision: recorded, not applied."""
 
     agent: int
     """ Version of the shadow. """
     allocation: None | ShadowStepAllocationType0
     """ Allocation it would choose; null if it failed. """
     agrees: bool
-    """ Whether its step matches the one decided. """
+    """ Whether its step equals the decided one. """
     gain: float | None
     """ Expected return of its step minus that of the decided one under the domain model, each allocation then held:
     the regret of not following it. """

@@ -33,9 +33,9 @@ class Submitted:
     """ largest batch that it may choose as its GPUs change, for the largest goodput; null: `batch` is fixed. Needs
     `batch` """
     gpu_batch_minimum: int | None | Unset = UNSET
-    """ fewest samples that a GPU does at once """
+    """ fewest samples that a GPU processes at once """
     gpu_batch_maximum: int | None | Unset = UNSET
-    """ most samples that a GPU does at once; of more the gradients are accumulated; null: no limit """
+    """ most samples that a GPU processes at once; beyond, gradients are accumulated; null: no limit """
     data: float | None | Unset = UNSET
     """ data size, in one unit per application """
     iterations: float | None | Unset = UNSET

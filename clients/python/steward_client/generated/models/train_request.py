@@ -24,7 +24,7 @@ class TrainRequest:
     """Options of a training; all are optional."""
 
     algorithm: TrainRequestAlgorithm | Unset = TrainRequestAlgorithm.AUTO
-    """ `auto` lets several compete, stops the losers early and keeps the best; when continuing an agent, it is that
+    """ `auto` trains several, stops the worse ones early and keeps the best; when continuing an agent, it is that
     agent's own. `online` keeps learning: after each window of time it trains on what runs reported in it, and each
     version that does better on it than the serving one is published and serves next. """
     online: None | OnlineSettings | Unset = UNSET
@@ -59,8 +59,8 @@ class TrainRequest:
     """ Margin of practical equivalence, as a share of the best heuristic's return: a loss within it fails no agent,
     a gain within it promotes none. """
     force: bool | Unset = False
-    """ Learn even where there is nothing to win: where even foreknowledge of all noise gains less than the margin
-    over the workload's tuned rule. Without effect on kinds that tune none. """
+    """ Train even if there is nothing to gain: where even a policy that knows all noise gains less than the margin
+    over the workload's tuned rule. No effect for kinds without tuned rules. """
     priority: int | Unset = 0
     """ A tenant's waiting jobs start in order of priority, highest first; the order among tenants ignores it. """
 

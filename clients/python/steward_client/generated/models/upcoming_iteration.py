@@ -14,7 +14,7 @@ T = TypeVar("T", bound="UpcomingIteration")
 
 @_attrs_define
 class UpcomingIteration:
-    """What is known in advance about one iteration."""
+    """Features of an iteration that are known in advance."""
 
     features: UpcomingIterationFeatures
     """ All of the workload's features. """

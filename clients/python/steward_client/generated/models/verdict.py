@@ -25,9 +25,9 @@ class Verdict:
     judge: int | Unset = 1
     """ Version of the judge that made it. """
     outdated: bool | Unset = False
-    """ Whether nothing of it was assessed, as it was outdated then. """
+    """ Whether the agent was outdated and not assessed. """
     current: bool | Unset = True
-    """ Whether that is the present judge; else evaluate the agent again. """
+    """ Whether the judge is the current version; otherwise evaluate the agent again. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:

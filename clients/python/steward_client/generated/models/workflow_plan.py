@@ -14,17 +14,17 @@ class WorkflowPlan:
     """A plan searched for tasks that depend on each other, on the rented nodes."""
 
     followed: bool
-    """ Whether it is followed; otherwise it does not improve on HEFT, which decides. """
+    """ Whether the plan is used; otherwise HEFT decides, as the plan is no better. """
     made: float
-    """ When it was made, on the clock of the reports. """
+    """ When it was created, in the reports' time. """
     seconds: float
-    """ Planned time from then until the last task ends. """
+    """ Planned makespan from then. """
     heft_seconds: float
-    """ The same for HEFT. """
+    """ Makespan of HEFT's plan. """
     search_seconds: float
     """ Duration of the search. """
     because: str
-    """ Reason for making it. """
+    """ Reason for the plan. """
     tasks: int
     """ Number of its tasks that have not ended. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)

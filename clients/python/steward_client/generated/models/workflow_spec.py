@@ -40,9 +40,9 @@ class WorkflowSpec:
     with sjf as fallback; for tasks that depend on each other, that of a searched plan, or heft if none is better
     """
     backfilling: WorkflowSpecBackfilling | Unset = WorkflowSpecBackfilling.EASY
-    """ what may overtake a waiting task """
+    """ backfilling: which tasks may start before a reserved one """
     backfill_order: WorkflowSpecBackfillOrder | Unset = WorkflowSpecBackfillOrder.FCFS
-    """ order in which tasks may overtake """
+    """ order in which tasks are backfilled """
 
     def to_dict(self) -> dict[str, Any]:
         name = self.name

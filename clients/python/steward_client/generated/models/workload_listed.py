@@ -43,7 +43,7 @@ class WorkloadListed:
     """ Names of the tenant's similar workloads from whose domain models its first decisions are predicted, until it
     has one of its own. """
     currency: str | Unset = UNSET
-    """ Currency of all prices: a sign or a code. """
+    """ Currency of all prices: a sign, a code, or `cost units`. """
     problem: None | str | Unset = UNSET
     """ Why the spec can't be read, e.g. its kind isn't installed; null if it can. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)

@@ -42,7 +42,7 @@ class WorkloadRead:
     """ Names of the tenant's similar workloads from whose domain models its first decisions are predicted, until it
     has one of its own. """
     currency: str | Unset = UNSET
-    """ Currency of all prices: a sign or a code. """
+    """ Currency of all prices: a sign, a code, or `cost units`. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:

@@ -15,7 +15,7 @@ T = TypeVar("T", bound="WorkloadSavings")
 
 @_attrs_define
 class WorkloadSavings:
-    """What a workload's finished runs saved, by month."""
+    """Savings of a workload's finished runs, by month."""
 
     workload: str
     months: list[MonthlySavings]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from steward_client.launcher.iterations.mark import SECONDS
 from steward_client.launcher.service import JobFailed, Json, Say, Service
-from steward_client.launcher.wishes import duration_text
+from steward_client.launcher.wishes import duration_text, percent
 
 BUDGET = 250_000
 """Environment steps of each seed's training, few enough to wait for."""
@@ -44,8 +44,8 @@ class Jobs:
         report = self._service.call("GET", f"{self._path}/models/{result['model']}")["report"]
         seconds = report["metrics"][SECONDS]
         self._tell(
-            f"model {result['model']}: {report['family']}, error {seconds['mape']:.1%} "
-            f"(baseline {seconds['naive_mape']:.0%}), from {report['executions']} samples"
+            f"model {result['model']}: {report['family']}, error {percent(seconds['mape'], 1)} "
+            f"(baseline {percent(seconds['naive_mape'])}), from {report['executions']} samples"
         )
         return int(result["model"])
 

@@ -31,7 +31,7 @@ RUNS = 20
 """Most runs of a short command while it is measured."""
 LEFT = (JobFailed, StewardError, Unreachable)
 """Errors that don't end a running command; learning is continued by a later launch."""
-BEGUN = "the training is left; the next --learn goes on with it"
+BEGUN = "training interrupted; the next --learn resumes it"
 
 
 class CommandEnded(RuntimeError):
@@ -129,7 +129,7 @@ class Learning:
             self._register(watched.clock.total)
         except LEFT as error:  # it is tried again after the next iteration
             if not self._told_why:
-                self._say(f"not registered: {' '.join(str(error).split())}; the command goes on")
+                self._say(f"not registered: {' '.join(str(error).split())}; the command continues")
             self._told_why = True
         if self.spec is None and not self._told_why:
             self._tell("the number of iterations is unknown: decisions begin once it is known (--iterations N sets it)")
@@ -140,7 +140,7 @@ class Learning:
         """Fit while the command runs on; return the command if it still runs afterwards, else None."""
         most = {one.name: one.maximum for one in self._resources}
         held = ", ".join(f"{one.name} {one.maximum:g} {one.unit}".strip() for one in self._resources)
-        self._tell(f"measured: the command goes on with {held} until a model is fitted")
+        self._tell(f"measured: the command keeps {held} until a model is fitted")
         fitted = beside(self._fit_model)
         try:
             holds = going.hold(most, lambda: fitted.done() and self._iterations_remain(going))
@@ -155,7 +155,7 @@ class Learning:
         try:
             self._train(fitted.result())
         except LEFT as error:
-            self._say(f"not learned: {' '.join(str(error).split())}; the command goes on")
+            self._say(f"not learned: {' '.join(str(error).split())}; the command continues")
         return going
 
     def _iterations_remain(self, going: Profile) -> bool:
@@ -177,7 +177,7 @@ class Learning:
         self.status = watched.status
         if watched.status:
             kept = (
-                "; what was measured is kept, and the next start goes on from there"
+                "; measurements are kept, and the next start continues from there"
                 if self.spec is not None and self._iterations
                 else ""
             )
@@ -189,7 +189,7 @@ class Learning:
             return
         self.over = not self._wishes.restart
         if self.over:
-            self._say("the command has ended, and is not started again (--no-restart): the next start is governed")
+            self._say("the command has ended, and is not started again (--no-restart): the next start is controlled")
         else:
             self._say("the command is started again, once, under decisions (--no-restart would end here)")
 
@@ -203,11 +203,11 @@ class Learning:
         if self._training is None:
             return
         if not self._training.done() and (status or not own):
-            self._tell(BEGUN if own else "the training goes on at the service, for the next run")
+            self._tell(BEGUN if own else "the training continues in the service, for the next run")
             return
         try:
             if not self._training.done():
-                self._tell("the command is done; the training goes on, Ctrl-C leaves it")
+                self._tell("the command has ended; waiting for the training (press Ctrl-C to stop waiting)")
             self._training.result()
         except LEFT as error:
             self._say(f"no agent: {' '.join(str(error).split())}")
@@ -263,7 +263,7 @@ class Learning:
             return True
         left = self._jobs.unfinished_training()
         if left is not None:
-            self._tell("measured before; the training that was left goes on")
+            self._tell("measured before; training resumed")
             self._training = beside(partial(self._jobs.wait_for_training, left))
         return left is not None
 
@@ -334,7 +334,7 @@ class Learning:
             profile.watched.interrupt(error)
             raise
         except LEFT as error:
-            self._say(f"no more is measured: {' '.join(str(error).split())}; the command goes on")
+            self._say(f"profiling stopped: {' '.join(str(error).split())}; the command continues")
             return True
 
     def _keep(self, whole: Segment, watched: Watched) -> bool:
@@ -347,7 +347,7 @@ class Learning:
         seconds = sum(row.seconds for row in whole.rows) / len(whole.rows)
         texts = ", ".join(f"{one.name} {whole.allocation[one.name]:g} {one.unit}".strip() for one in self._resources)
         if known < wanted or self.spec is None:
-            self._tell(f"profile: {self._iterations} iterations ({wanted} wanted); {texts}: {seconds:.3g} s")
+            self._tell(f"profile: {self._iterations} iterations ({wanted} wanted); {texts}: {duration_text(seconds)}")
         self._register(self._wishes.iterations or watched.clock.total)
         if self._enough() or self._iterations < wanted:
             return self.spec is None or self._iterations < wanted
@@ -368,7 +368,7 @@ class Learning:
             self._waiting.clear()
             for refusal in answer["rejections"]:
                 why = f"{refusal['field']} {refusal['reason']}, not {refusal['value']}"
-                raise Misuse(f"what was measured is no sample of workload {self._wishes.workload!r}: {why}")
+                raise Misuse(f"the measurements are not a sample of workload {self._wishes.workload!r}: {why}")
 
     def _sample(self, segment: Segment, spec: Json) -> Json:
         names = [metric["name"] for metric in spec["metrics"]]

@@ -61,7 +61,9 @@ class Trigger(NamedTuple):
             SubjectError: there are decisions, but none on this resource.
         """
         if decided and self.resource not in decided:
-            raise SubjectError(f"scalerMetadata.resource: {self.resource!r} is none of {', '.join(sorted(decided))}")
+            raise SubjectError(
+                f"scalerMetadata.resource: must be one of {', '.join(sorted(decided))}, not {self.resource!r}"
+            )
         return decided.get(self.resource, 0.0)
 
 
@@ -72,5 +74,5 @@ def _size(metadata: Mapping[str, str], name: str, default: float) -> float:
     except ValueError:
         size = math.nan
     if not (0 < size < math.inf or size == default):
-        raise SubjectError(f"scalerMetadata.{name}: {text!r} is no number above 0")
+        raise SubjectError(f"scalerMetadata.{name}: {text!r} is not a number above 0")
     return size

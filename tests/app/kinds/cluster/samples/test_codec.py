@@ -172,7 +172,7 @@ class TestWhatIsRefused:
             ("application,gpus,batch,seconds,beside\na,2,3,1,b;;c\n", "/lines/2/beside", "at most 4 names"),
             ("application,gpus,batch,seconds,beside\na,2,3,1,b;c;d;e;f\n", "/lines/2/beside", "at most 4 names"),
             ("application,gpus,nodes,batch,seconds\na,64,1,3,1\n", "/lines/2/nodes", "at least gpus / 4"),
-            ("application,gpus,batch,seconds\na,2,3,1e-12\n", "/lines/2/seconds", "at least 1e-06"),
+            ("application,gpus,batch,seconds\na,2,3,1e-12\n", "/lines/2/seconds", "at least 0.000001"),
             (CURVES.replace("a,2", "a,1"), "/lines/4/iteration", "must be more than 1"),
             (CURVES.replace("a,2,1.5", "a,2,nan"), "/lines/4/loss", "must be a number"),
             ("job,iteration,loss,metric\na,1,1,1\n", "/lines/2/metric", "one of them"),

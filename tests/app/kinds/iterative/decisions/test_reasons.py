@@ -8,7 +8,16 @@ from collections.abc import Sequence
 import msgspec
 import pytest
 
-from app.kinds.iterative.reasons import AllocationText, DecisionContext, Reason, explain, first, percent, wording
+from app.kinds.iterative.reasons import (
+    AllocationText,
+    DecisionContext,
+    Reason,
+    explain,
+    first,
+    flapping,
+    percent,
+    wording,
+)
 from app.kinds.iterative.spec import Spec
 from tests.batched import SPEC as EXAMPLE
 
@@ -46,48 +55,64 @@ def context_of(
             context_of((1912, 1764), chance=(0.123, 0.819)),
             "deadline_at_risk",
             (
-                "projected 1,912 s against a target of 1,800 s (12 % sure); 6 gpus bring it to 1,764 s (81 % sure) "
-                "if held; what is left costs $12.00 instead of $10.00 and takes 11 % less time"
+                "6 gpus: finish at 1,764 s (81 %), remaining cost $12.00 (was $10.00); "
+                "4 gpus: 1,912 s (12 %); target 1,800 s"
             ),
         ),
         (
             context_of((1912, 1912), after=FOUR, chance=(0.123, 0.123)),
             "deadline_at_risk",
-            "projected 1,912 s against a target of 1,800 s (12 % sure); 4 gpus stay, and what is left costs $10.00",
+            "keep 4 gpus: finish at 1,912 s (12 %), remaining cost $10.00; target 1,800 s",
         ),
         (
             context_of((1500, 1504), cost=(10, 6.6), chance=(0.97, 0.96), rest=(1000, 1004)),
             "slack_to_save_cost",
             (
-                "projected 1,500 s against a target of 1,800 s (97 % sure); 6 gpus bring it to 1,504 s (96 % sure) "
-                "if held; what is left costs $6.60 instead of $10.00 and takes as long"
+                "6 gpus: finish at 1,504 s (96 %), remaining cost $6.60 (was $10.00); "
+                "4 gpus: 1,500 s (97 %); target 1,800 s"
             ),
         ),
         (
             context_of((1500, 1900), cost=(10, 5), rest=(1000, 1400), chance=(0.97, 0.2)),
             "trade_off",
             (
-                "projected 1,500 s against a target of 1,800 s (97 % sure); 6 gpus bring it to 1,900 s (20 % sure) "
-                "if held; what is left costs $5.00 instead of $10.00 and takes 40 % longer"
+                "6 gpus: finish at 1,900 s (20 %), remaining cost $5.00 (was $10.00); "
+                "4 gpus: 1,500 s (97 %); target 1,800 s"
             ),
         ),
         (
             context_of((1790, 1600), chance=(0.54, 0.996)),
             "margin",
             (
-                "projected 1,790 s against a target of 1,800 s (54 % sure); 6 gpus bring it to 1,600 s (99 % sure) "
-                "if held; what is left costs $12.00 instead of $10.00 and takes 11 % less time"
+                "6 gpus: finish at 1,600 s (99 %), remaining cost $12.00 (was $10.00); "
+                "4 gpus: 1,790 s (54 %); target 1,800 s"
             ),
         ),
         (
             context_of((1764, 1764), after=FOUR, chance=(0.81, 0.81)),
             "on_track",
-            "projected 1,764 s against a target of 1,800 s (81 % sure); 4 gpus stay, and what is left costs $10.00",
+            "keep 4 gpus: finish at 1,764 s (81 %), remaining cost $10.00; target 1,800 s",
         ),
         (
             context_of((1700, 1764), cost=(0, 0), after=FOUR, chance=(0.0004, 0.0004)),
             "on_track",
-            "projected 1,700 s against a target of 1,800 s (under 1 % sure); 4 gpus stay",
+            "keep 4 gpus: finish at 1,700 s (under 1 %); target 1,800 s",
+        ),
+        (
+            context_of((1912, 1850), chance=(0.1, 0.2), after=SIX._replace(maximum=True)),
+            "deadline_at_risk",
+            (
+                "6 gpus: finish at 1,850 s (20 %), remaining cost $12.00 (was $10.00); "
+                "4 gpus: 1,912 s (10 %); target 1,800 s missed: 6 gpus is the maximum"
+            ),
+        ),
+        (
+            context_of((1912, 1700), chance=(0.1, 0.9), after=SIX._replace(maximum=True)),
+            "deadline_at_risk",
+            (
+                "6 gpus: finish at 1,700 s (90 %), remaining cost $12.00 (was $10.00); "
+                "4 gpus: 1,912 s (10 %); target 1,800 s"
+            ),
         ),
     ],
 )
@@ -98,15 +123,22 @@ def test_a_deadline_in_words(context: DecisionContext, code: str, text: str) -> 
 @pytest.mark.parametrize(
     ("chance", "after", "attainable", "code", "words"),
     [
-        ((0.9499, 0.97), SIX, True, "deadline_at_risk", " (94 % sure, 95 % asked for); 6 gpus bring it to "),
-        ((0.96, 0.96), FOUR, True, "on_track", " (96 % sure, 95 % asked for); 4 gpus stay"),
-        ((0.99, 0.951), SIX, True, "margin", " (99 % sure, 95 % asked for); 6 gpus bring it to "),
+        ((0.9499, 0.97), SIX, True, "deadline_at_risk", "6 gpus: finish at 1,600 s (97 %), *; target 1,800 s at 95 %"),
+        ((0.96, 0.96), FOUR, True, "on_track", "keep 4 gpus: finish at 1,700 s (96 %), *; target 1,800 s at 95 %"),
+        ((0.99, 0.951), SIX, True, "margin", "6 gpus: finish at 1,600 s (95 %), *; target 1,800 s at 95 %"),
         (
             (0.4, 0.6),
             SIX,
             False,
             "out_of_reach",
-            " (40 % sure, 95 % asked for); no allocation is as sure as is asked for, so the weights decide; 6 gpus",
+            "6 gpus: finish at 1,600 s (60 %), *; target 1,800 s at 95 % can't be met: best trade-off",
+        ),
+        (
+            (0.4, 0.6),
+            SIX._replace(maximum=True),
+            False,
+            "out_of_reach",
+            "6 gpus: finish at 1,600 s (60 %), *; target 1,800 s at 95 % can't be met: 6 gpus is the maximum",
         ),
     ],
 )
@@ -116,31 +148,44 @@ def test_a_probability_decides_what_is_at_risk(
     """Whatever the mean is projected to be: here it meets the target always."""
     reason = explain(RUN, context_of((1700, 1600), chance=chance, probability=0.95, after=after, attainable=attainable))
     assert reason.code == code
-    assert reason.text.startswith(f"projected 1,700 s against a target of 1,800 s{words}")
+    start, end = words.split("*")
+    assert (reason.text[: len(start)], reason.text[-len(end) :]) == (start, end)
 
 
 def test_a_target_of_each_iteration_in_words() -> None:
     reason = explain(LATENCY, context_of((24.04, 18.2), target=20, chance=(0.1, 0.7)))
     assert reason.code == "target_at_risk"
-    assert reason.text.startswith(
-        "latency projected at 24 ms against a target of 20 ms (10 % sure in the next iteration); "
-        "6 gpus bring it to 18.2 ms (70 % sure in the next iteration) if held"
+    assert reason.text == (
+        "6 gpus: latency 18.2 ms (70 %) in the next iteration, remaining cost $12.00 (was $10.00); "
+        "4 gpus: 24 ms (10 %); target 20 ms"
     )
 
 
 def test_the_first_allocation_in_words() -> None:
     assert first(RUN, context_of((2000, 1764), chance=(0.1, 0.6))).text == (
-        "6 gpus to start with, worth most by the weights: projected 1,764 s against a target of 1,800 s (60 % sure); "
-        "the run costs $12.00"
+        "start with 6 gpus, the best trade-off: finish at 1,764 s (60 %), cost $12.00; target 1,800 s"
     )
     assert first(RUN, context_of((2000, 1600), chance=(0.1, 0.96), probability=0.95)).text == (
-        "6 gpus to start with, worth most by the weights of what is sure enough: projected 1,600 s against a target of "
-        "1,800 s (96 % sure, 95 % asked for); the run costs $12.00"
+        "start with 6 gpus, the best trade-off that meets the target: finish at 1,600 s (96 %), cost $12.00; "
+        "target 1,800 s at 95 %"
     )
     beyond = context_of((2000, 1900), chance=(0.1, 0.3), probability=0.95, attainable=False)
-    assert first(RUN, beyond).text.startswith(
-        "no allocation is as sure as is asked for, so the weights decide on 6 gpus: projected 1,900 s"
+    assert first(RUN, beyond).text == (
+        "start with 6 gpus: finish at 1,900 s (30 %), cost $12.00; target 1,800 s at 95 % can't be met: best trade-off"
     )
+
+
+@pytest.mark.parametrize(
+    ("changes", "text"),
+    [
+        (0b10101, "changed 3 times in 5 iterations"),
+        (0b11111, "changed 5 times in 5 iterations"),
+        (0b11110, ""),  # the latest decision changes nothing
+        (0b00011, ""),
+    ],
+)
+def test_an_allocation_that_changes_back_and_forth_is_flagged(changes: int, text: str) -> None:
+    assert flapping(changes) == text
 
 
 @pytest.mark.parametrize(

@@ -175,7 +175,7 @@ def test_the_first_allocation_shadows_and_the_rule_use_the_same_targets() -> Non
     assert (after[::2] > before[::2]).all()
     assert (after[1::2] == before[1::2]).all()
     situation = runs(SHIFTING)
-    batch = decider.Batch(situation, [frozenset()] * 4, [np.zeros((0, 0))] * 4)
+    batch = decider.Batch(situation, [frozenset()] * 4, [np.zeros((0, 0))] * 4, [0] * 4)
     noop = situation.projector.layout.noop
     other = Choices([noop + 1] * 4, None, None)
     gains = [decider.compare(compiled(SHIFTING), batch, row, noop, other)["gain"] for row in range(4)]

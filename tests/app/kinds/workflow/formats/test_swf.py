@@ -235,7 +235,7 @@ def test_waits_of_a_schedule_stand_in_the_third_column() -> None:
 
 BAD = {
     "1 2 3": (3, "", "must have 18 columns"),
-    job(3, runtime="x7"): (4, "runtime", "must be a finite number of at most 1e+15"),
+    job(3, runtime="x7"): (4, "runtime", "must be a finite number of at most 1000000000000000"),
     job(4, processors=2.5): (5, "processors", "must be a whole number from 0, or -1 where it is unknown"),
     job(1): (6, "job", "has been given on an earlier line"),
 }

@@ -38,7 +38,7 @@ def one_after_another(left: Remaining) -> SearchResult:
 
 
 def none(left: Remaining) -> SearchResult:
-    raise SearchUnavailableError("another search goes on")
+    raise SearchUnavailableError("another search is running")
 
 
 def planned_of(on: Layout, state: State) -> PlanChoice:
@@ -59,7 +59,7 @@ def test_the_first_plan_says_what_it_is_worth() -> None:
     plan, text = planned_of(on, after(on, CHAIN))
     assert plan is not None
     assert [*plan.turns] == ["a", "b", "c", "d"]
-    assert text == "follows a plan of 200 s found in 0.14 s, 33% below HEFT's 300 s (the first one)"
+    assert text == "plan of 3 min 20 s, 33 % shorter than HEFT (5 min), search 140 ms; reason: first plan"
 
 
 def test_what_is_followed_starts_on_its_node_alone_and_in_turn() -> None:
@@ -85,7 +85,7 @@ def test_what_ends_as_planned_changes_nothing() -> None:
     assert state.plan is not None
     assert [*state.plan.turns] == ["b", "c", "d"]
     kept = planned_of(on, state)
-    assert (kept.plan, kept.plan and kept.plan.because) == (state.plan, "the first one")
+    assert (kept.plan, kept.plan and kept.plan.because) == (state.plan, "first plan")
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ def test_what_ends_as_planned_changes_nothing() -> None:
         ({"now": 5, "running": [{"id": "a", "node": "slow-0", "start": 0}]}, "a runs on slow-0 instead of fast-0"),
         ({"now": 70, "queued": [task("e", parents=["d"])]}, "e is new"),
         ({"now": 70, "queued": [task(name) for name in "efgh"]}, "e, f, g … are new"),
-        ({"now": 40}, "a waits 40 s longer than planned"),
+        ({"now": 40}, "a is pending 40 s longer than planned"),
     ],
 )
 def test_departures_make_a_new_plan_with_their_reason(report: dict[str, Any], because: str) -> None:
@@ -117,11 +117,11 @@ def test_a_lost_node_breaks_a_plan_and_one_more_replaces_it() -> None:
     lost = went_on(on, state, now=1, nodes=[{"name": "fast-0", "state": "failed"}])
     plan = planned_of(on, lost).plan
     assert plan is not None
-    assert (plan.because, named(on, list(plan.nodes))) == ("fast-0 is gone", ["slow-0"])
+    assert (plan.because, named(on, list(plan.nodes))) == ("fast-0 was lost", ["slow-0"])
     more = went_on(on, state, now=1, nodes=[{"name": "fast-1", "state": "up"}])
     plan = planned_of(on, more).plan
     assert plan is not None
-    assert plan.because == "fast-1 is there now"
+    assert plan.because == "fast-1 was added"
 
 
 def test_what_is_said_to_run_on_a_failed_node_holds_nobody_up() -> None:
@@ -130,7 +130,7 @@ def test_what_is_said_to_run_on_a_failed_node_holds_nobody_up() -> None:
     state = went_on(on, state, now=2, nodes=[{"name": "fast-0", "state": "failed"}])
     plan = planned_of(on, state).plan
     assert plan is not None
-    assert plan.because == "fast-0 is gone"
+    assert plan.because == "fast-0 was lost"
     assert named(on, list(plan.nodes)) == ["slow-0"]
     left, names, nodes = left_of(QueueSituation(on, state), plan)
     assert named(on, nodes) == ["slow-0", "fast-0"]
@@ -153,7 +153,7 @@ def test_where_all_runs_nothing_is_searched_for_however_late_it_is() -> None:
     state = went_on(on, state, now=900, running=[{"id": "b", "node": "slow-0", "start": 51}])
     assert make_plan(QueueSituation(on, state), forbidden).plan == state.plan
     none_left = make_plan(QueueSituation(on, state._replace(plan=None)), forbidden)
-    assert none_left == (None, "nothing is left to plan")
+    assert none_left == (None, "no pending task to plan")
 
 
 def test_without_a_search_a_late_plan_goes_on_and_a_broken_one_does_not() -> None:
@@ -161,17 +161,17 @@ def test_without_a_search_a_late_plan_goes_on_and_a_broken_one_does_not() -> Non
     state = with_plan(on)
     late = make_plan(QueueSituation(on, went_on(on, state, now=40)), none)
     assert late.plan == state.plan
-    assert "now a waits 40 s longer than planned, but another search goes on" in late.text
+    assert "can't be renewed (a is pending 40 s longer than planned): another search is running" in late.text
     new = make_plan(QueueSituation(on, went_on(on, state, now=1, queued=[task("e")])), none)
-    assert new == (None, "HEFT answers without a plan: another search goes on")
+    assert new == (None, "HEFT without a plan: another search is running")
 
 
 def test_what_can_not_be_planned_is_said() -> None:
     on = layout([{"name": "n", "processors": 1, "minimum": 0, "maximum": 2}])
-    assert planned_of(on, after(on, CHAIN)).text == "HEFT answers without a plan: a fits no rented node"
+    assert planned_of(on, after(on, CHAIN)).text == "HEFT without a plan: a fits no rented node"
     many = {"now": 0, "queued": [task("a"), *(task(f"t{k}", parents=["a"]) for k in range(MOST_TASKS))]}
     text = planned_of(layout(TWO), after(layout(TWO), many)).text
-    assert text == "HEFT answers without a plan: 2,001 tasks are more than the 2,000 that a search takes"
+    assert text == "HEFT without a plan: 2,001 tasks exceed the plan search's maximum of 2,000"
 
 
 def test_what_is_left_has_ended_and_running_tasks_first() -> None:

@@ -22,7 +22,7 @@ from workers.learning.training.driver import PlannedPolicy
 
 SPEC = planted_spec(iterations=10, metrics=[{"name": "iteration_seconds", "target": 110.0, "scope": "run"}])
 TABLE = planted_table(SPEC, effect=0.1, noise=0.05)
-NOTHING = PlannedPolicy(why_not="not asked for")
+NOTHING = PlannedPolicy(why_not="not requested")
 
 
 def executions(law: Callable[[float], float], count: int, seed: int = 0) -> Samples:

@@ -1,4 +1,4 @@
-"""What users count of runs, against sums done by hand."""
+"""Outcomes of runs, against sums done by hand."""
 
 from typing import Any
 
@@ -36,9 +36,9 @@ def seconds(gpus: float) -> float:
 
 def test_a_late_run_tells_by_how_much_and_what_it_held() -> None:
     late = counted(resources=[GPUS], metrics=[{**LATE, "target": 10.0}], iterations=3)
-    gpus = round(late["GPU-hours"] * 3600 / (late["late by"] + 10))
-    assert late["runs late"] == 1
-    assert late["late by"] == pytest.approx(3 * seconds(gpus) - 10, rel=1e-4)
+    gpus = round(late["GPU-hours"] * 3600 / (late["lateness"] + 10))
+    assert late["missed deadlines"] == 1
+    assert late["lateness"] == pytest.approx(3 * seconds(gpus) - 10, rel=1e-4)
     assert late["GPU-hours"] == pytest.approx(gpus * 3 * seconds(gpus) / 3600, rel=1e-4)
     assert late["cost"] == pytest.approx(2.5 * late["GPU-hours"], rel=1e-4)
     assert late["changes"] == 0
@@ -75,7 +75,7 @@ def test_hours_in_per_cent_are_of_whole_cores() -> None:
 
 def test_a_run_in_time_is_late_by_nothing_and_one_resource_at_price_one_is_its_own_money() -> None:
     timely = counted(resources=[{**GPUS, "price_per_hour": 1.0}], metrics=[{**LATE, "target": 1e6}], iterations=3)
-    assert (timely["runs late"], timely["late by"]) == (0, 0)
+    assert (timely["missed deadlines"], timely["lateness"]) == (0, 0)
     assert "cost" not in timely
 
 

@@ -173,7 +173,7 @@ def test_where_hindsight_gains_nothing_there_is_nothing_to_win() -> None:
     easy = planted_spec(iterations=10, metrics=[{"name": "iteration_seconds", "target": 9_000.0, "scope": "run"}])
     room = headroom(easy, planted_table(easy, effect=0.001, noise=0.001), artifact_of(Layout(easy), NEUTRAL), 5)
     assert room.is_exhausted
-    assert "nothing to win here: all noise known, the tuned rule loses at most 0.0 %" in room.nothing_to_win()
+    assert "nothing to gain here: with all noise known, the tuned rule loses at most 0.0 %" in room.nothing_to_win()
 
 
 def test_disturbed_runs_have_no_bound_in_hindsight() -> None:
@@ -217,7 +217,7 @@ def test_nothing_is_learned_where_there_is_nothing_to_win_unless_forced(monkeypa
     monkeypatch.setattr("workers.kinds.iterative.training.headroom", nothing)
     table = planted_table(SPEC)
     given = Request("ppo", budget=BUDGET, seed=3)
-    with pytest.raises(Untrainable, match=r'nothing to win here: .* train all the same with "force": true'):
+    with pytest.raises(Untrainable, match=r'nothing to gain here: .* train all the same with "force": true'):
         trained(SPEC, table, given)
     auto = trained(SPEC, table, replace(given, algorithm="auto", seeds=1)).report
     assert auto["algorithm"] == TUNED

@@ -132,9 +132,9 @@ def test_a_workflow_is_played_on_nodes(tmp_path: Path, capsys: pytest.CaptureFix
 @pytest.mark.parametrize(
     ("options", "complaint"),
     [
-        (["--strategy=f9"], "--strategy: 'f9' is none of fcfs, sjf"),
+        (["--strategy=f9"], "--strategy: must be one of fcfs, sjf"),
         (["--strategy=f4,F4"], "--strategy: a name is given twice"),
-        (["--order=f9"], "--order: 'f9' is none of strategy, fcfs"),
+        (["--order=f9"], "--order: must be one of strategy, fcfs"),
         (["--sequences=2:2"], "--sequences: 2:2 reaches beyond the trace, which has 3 jobs"),
         (["--sequences=2"], "--sequences: '2' is not first:count"),
         (["--nodes=2x4"], "--nodes: batch jobs are played on one machine"),

@@ -93,8 +93,7 @@ def sync_detailed(
 ) -> Response[Problem | ShadowRead]:
     """Read a shadow's decisions
 
-     Get what this version would have decided in the runs it shadowed, and the regret under the domain
-    model.
+     Get this version's decisions in the runs that it shadowed, and their regret under the domain model.
 
     Args:
         workload (str): Name (or id) of the workload.
@@ -128,8 +127,7 @@ def sync(
 ) -> Problem | ShadowRead | None:
     """Read a shadow's decisions
 
-     Get what this version would have decided in the runs it shadowed, and the regret under the domain
-    model.
+     Get this version's decisions in the runs that it shadowed, and their regret under the domain model.
 
     Args:
         workload (str): Name (or id) of the workload.
@@ -158,8 +156,7 @@ async def asyncio_detailed(
 ) -> Response[Problem | ShadowRead]:
     """Read a shadow's decisions
 
-     Get what this version would have decided in the runs it shadowed, and the regret under the domain
-    model.
+     Get this version's decisions in the runs that it shadowed, and their regret under the domain model.
 
     Args:
         workload (str): Name (or id) of the workload.
@@ -191,8 +188,7 @@ async def asyncio(
 ) -> Problem | ShadowRead | None:
     """Read a shadow's decisions
 
-     Get what this version would have decided in the runs it shadowed, and the regret under the domain
-    model.
+     Get this version's decisions in the runs that it shadowed, and their regret under the domain model.
 
     Args:
         workload (str): Name (or id) of the workload.

@@ -122,7 +122,7 @@ def sync_detailed(
     Args:
         idempotency_key (None | str | Unset): Chosen by the client: a request repeated with the
             same key runs once and gets the same response.
-        body (EvaluationRequest): What to evaluate, and how thoroughly.
+        body (EvaluationRequest): Agents to evaluate, and the effort.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -157,7 +157,7 @@ def sync(
     Args:
         idempotency_key (None | str | Unset): Chosen by the client: a request repeated with the
             same key runs once and gets the same response.
-        body (EvaluationRequest): What to evaluate, and how thoroughly.
+        body (EvaluationRequest): Agents to evaluate, and the effort.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -187,7 +187,7 @@ async def asyncio_detailed(
     Args:
         idempotency_key (None | str | Unset): Chosen by the client: a request repeated with the
             same key runs once and gets the same response.
-        body (EvaluationRequest): What to evaluate, and how thoroughly.
+        body (EvaluationRequest): Agents to evaluate, and the effort.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -220,7 +220,7 @@ async def asyncio(
     Args:
         idempotency_key (None | str | Unset): Chosen by the client: a request repeated with the
             same key runs once and gets the same response.
-        body (EvaluationRequest): What to evaluate, and how thoroughly.
+        body (EvaluationRequest): Agents to evaluate, and the effort.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.

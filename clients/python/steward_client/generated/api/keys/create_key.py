@@ -118,7 +118,7 @@ def sync_detailed(
     Args:
         idempotency_key (None | str | Unset): Chosen by the client: a request repeated with the
             same key runs once and gets the same response.
-        body (KeyRequest): A key to create for the caller's tenant.
+        body (KeyRequest): Parameters of a new key of the caller's tenant.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -154,7 +154,7 @@ def sync(
     Args:
         idempotency_key (None | str | Unset): Chosen by the client: a request repeated with the
             same key runs once and gets the same response.
-        body (KeyRequest): A key to create for the caller's tenant.
+        body (KeyRequest): Parameters of a new key of the caller's tenant.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -185,7 +185,7 @@ async def asyncio_detailed(
     Args:
         idempotency_key (None | str | Unset): Chosen by the client: a request repeated with the
             same key runs once and gets the same response.
-        body (KeyRequest): A key to create for the caller's tenant.
+        body (KeyRequest): Parameters of a new key of the caller's tenant.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -219,7 +219,7 @@ async def asyncio(
     Args:
         idempotency_key (None | str | Unset): Chosen by the client: a request repeated with the
             same key runs once and gets the same response.
-        body (KeyRequest): A key to create for the caller's tenant.
+        body (KeyRequest): Parameters of a new key of the caller's tenant.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.

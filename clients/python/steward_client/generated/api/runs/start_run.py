@@ -129,7 +129,7 @@ def sync_detailed(
 ) -> Response[Problem | RunStarted]:
     """Start a run
 
-     Start a live run of a workload; the first decision is the initial allocation.
+     Start a run of a workload; the response has the first decision, its initial allocation.
 
     Args:
         idempotency_key (None | str | Unset): Chosen by the client: a request repeated with the
@@ -164,7 +164,7 @@ def sync(
 ) -> Problem | RunStarted | None:
     """Start a run
 
-     Start a live run of a workload; the first decision is the initial allocation.
+     Start a run of a workload; the response has the first decision, its initial allocation.
 
     Args:
         idempotency_key (None | str | Unset): Chosen by the client: a request repeated with the
@@ -194,7 +194,7 @@ async def asyncio_detailed(
 ) -> Response[Problem | RunStarted]:
     """Start a run
 
-     Start a live run of a workload; the first decision is the initial allocation.
+     Start a run of a workload; the response has the first decision, its initial allocation.
 
     Args:
         idempotency_key (None | str | Unset): Chosen by the client: a request repeated with the
@@ -227,7 +227,7 @@ async def asyncio(
 ) -> Problem | RunStarted | None:
     """Start a run
 
-     Start a live run of a workload; the first decision is the initial allocation.
+     Start a run of a workload; the response has the first decision, its initial allocation.
 
     Args:
         idempotency_key (None | str | Unset): Chosen by the client: a request repeated with the

@@ -90,9 +90,9 @@ def sync_detailed(
     *,
     client: AuthenticatedClient | Client,
 ) -> Response[Problem | WorkloadSavings]:
-    """Read what a workload's runs saved
+    """Read savings
 
-     Get what the finished runs saved against the largest and the best fixed allocation, by month, with
+     Get the savings of finished runs against the largest and the best fixed allocation, by month, with
     bounds.
 
     Args:
@@ -122,9 +122,9 @@ def sync(
     *,
     client: AuthenticatedClient | Client,
 ) -> Problem | WorkloadSavings | None:
-    """Read what a workload's runs saved
+    """Read savings
 
-     Get what the finished runs saved against the largest and the best fixed allocation, by month, with
+     Get the savings of finished runs against the largest and the best fixed allocation, by month, with
     bounds.
 
     Args:
@@ -149,9 +149,9 @@ async def asyncio_detailed(
     *,
     client: AuthenticatedClient | Client,
 ) -> Response[Problem | WorkloadSavings]:
-    """Read what a workload's runs saved
+    """Read savings
 
-     Get what the finished runs saved against the largest and the best fixed allocation, by month, with
+     Get the savings of finished runs against the largest and the best fixed allocation, by month, with
     bounds.
 
     Args:
@@ -179,9 +179,9 @@ async def asyncio(
     *,
     client: AuthenticatedClient | Client,
 ) -> Problem | WorkloadSavings | None:
-    """Read what a workload's runs saved
+    """Read savings
 
-     Get what the finished runs saved against the largest and the best fixed allocation, by month, with
+     Get the savings of finished runs against the largest and the best fixed allocation, by month, with
     bounds.
 
     Args:

@@ -1,0 +1,103 @@
+"""The lint of retired words finds what people read, in all kinds of files, and little else."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.wording import (
+    EXCUSED,
+    LABELS,
+    PENDING,
+    PHRASES,
+    ROOT,
+    Text,
+    _pattern,
+    finds,
+    page_texts,
+    pending,
+    python_texts,
+    schema_texts,
+    template_texts,
+    texts,
+)
+
+MODULE = '''"""A docstring may say that the file is no JSON."""
+
+LIMIT = 3
+"""So may the docstring of a value: it is no JSON."""
+
+
+def read(name: str, sure: int) -> str:
+    """Read it; the text is no JSON."""
+    if sure:
+        return f"{name} is no JSON"
+    return "projected 12 s (99 % sure), " "and it goes on answering"
+'''
+
+
+def retired(found: list[Text]) -> list[tuple[int, str]]:
+    """Line and retired words of each find, by line."""
+    return sorted((one.where.line, one.retired) for one in finds(found))
+
+
+def test_strings_of_a_module_are_read_and_its_docstrings_are_not() -> None:
+    assert retired(list(python_texts("app/a.py", MODULE))) == [
+        (10, "is no JSON"),
+        (11, "goes on answering"),
+        (11, "{} sure)"),
+    ]
+    parts = 'f"({chance} sure) if {held}"'
+    assert retired(list(python_texts("app/a.py", parts))) == [(1, "{} sure)")]
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("<h2>\nWhat is known\n</h2>", [(1, "What is known")]),
+        ("<h2>What is known of {{ name }}</h2>", []),  # no whole label
+        ('<p>Fine</p>\n<a title="What it changes">x</a>', [(2, "What it changes")]),
+        ("{% if one %}\n{{ heading('Told') }}<th>Told</th>", [(2, "Told")]),
+        ('{{ heading("Made") }}', [(1, "Made")]),
+        ("<p>it {{ verb }} goes on\n answering</p>", [(1, "goes on answering")]),
+        ("{# What is known #}<p>ok</p>", []),
+    ],
+)
+def test_texts_and_attributes_of_templates_are_read(source: str, expected: list[tuple[int, str]]) -> None:
+    assert retired(list(template_texts("app/dashboard/templates/a.html", source))) == expected
+
+
+def test_pages_are_read_across_their_lines_and_schemas_by_their_descriptions() -> None:
+    page = "# What it changes\n\nText about words,\nwhich goes on\nanswering.\n"
+    assert retired(list(page_texts("docs/a.md", page))) == [(1, "What it changes"), (3, "goes on answering")]
+    schema = {"paths": {"/a": {"get": {"summary": "Fine", "description": "It is no JSON"}}}, "x": "is no JSON"}
+    assert retired(list(schema_texts("openapi.json", json.dumps(schema)))) == [(1, "is no JSON")]
+
+
+def test_a_label_in_lower_case_is_a_key_of_a_program_and_a_phrase_ends_at_words() -> None:
+    keys = '{"made": 1, "told": 2, "class": 3, "given back": 4}'
+    assert retired(list(python_texts("app/a.py", keys))) == [(1, "given back")]
+    assert _pattern("not JSON").search("not JSONL") is None
+    assert all(_pattern("{} sure)").search(text) for text in ("(12 % sure)", "({} sure)"))
+
+
+def test_what_replaces_words_is_not_itself_retired_and_each_is_said_once() -> None:
+    for old, new in (LABELS | PHRASES).items():
+        assert retired([Text("docs/a.md", 1, new)]) == [], old
+    assert len({one.lower() for one in (*LABELS, *PHRASES)}) == len(LABELS) + len(PHRASES)
+
+
+def test_each_excuse_is_needed_and_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    own = dict(EXCUSED)
+    monkeypatch.setattr("tests.wording.EXCUSED", {})
+    found = list(finds(texts()))
+    for (path, words), why in own.items():
+        assert any(Path(one.where.path).match(path) and one.retired == words for one in found), (path, words)
+        assert len(why.split()) > 2
+
+
+def test_nothing_retired_is_left_and_pending_files_exist() -> None:
+    assert [one for one in finds(texts()) if not pending(one.where.path)] == []
+    assert [pattern for pattern in PENDING if not any(ROOT.glob(pattern.replace("/*", "/**/*")))] == []
