@@ -15,14 +15,15 @@ export UV_HTTP_TIMEOUT ?= 180
 # Tests start dozens of processes: without compiled modules on disk each would compile all that it imports anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: setup test test-all mutants lint audit bench demo docs openapi clean
+.PHONY: setup test test-all mutants lint audit bench demo docs openapi wheels sbom clean
 
 setup: $(STAMP)
 
 $(STAMP): pyproject.toml constraints.txt
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -c 'import uv' 2>/dev/null || $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt uv
-	@rm -rf steward.egg-info  # an earlier install's list of entry points would be found before the new one
+	@rm -rf *.egg-info  # an earlier install's list of entry points would be found before the new one
+	@$(BIN)/uv pip uninstall --quiet --python $(BIN)/python steward 2>/dev/null || true  # an earlier name: two would serve each kind
 	@$(BIN)/uv pip install --quiet --python $(BIN)/python -c constraints.txt -e '.[$(EXTRAS)]' -e clients/python
 	@touch $@
 
@@ -75,5 +76,14 @@ openapi: setup
 	$(BIN)/python clients/python/regenerate.py
 	$(BIN)/python docs/tables.py
 
+# The wheels of the service and of the Python client, in dist/: the same bytes for the same commit.
+wheels: setup
+	$(BIN)/python -m tests.wheels dist
+
+# What an installation consists of, in dist/sbom.json (CycloneDX): `make sbom WITH="worker archive mcp otel"`.
+WITH ?= worker archive
+sbom: setup
+	$(BIN)/python -m tests.materials dist/sbom.json $(WITH)
+
 clean:
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache demo-output site
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache demo-output dist site

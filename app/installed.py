@@ -1,11 +1,41 @@
-"""Entry points of the packages that are installed now."""
+"""What is installed now: this distribution, its extras, and entry points of all packages."""
 
 from __future__ import annotations
 
+import re
 import sys
 from functools import lru_cache
-from importlib.metadata import EntryPoints, entry_points
+from importlib.metadata import EntryPoints, PackageNotFoundError, entry_points, requires, version
 from pathlib import Path
+
+DISTRIBUTION = "steward-allocation"
+EXTRAS = {
+    "worker": "fits, trainings, evaluations and charts",
+    "archive": "archives of deleted data",
+    "mcp": "tools for assistants",
+    "otel": "traces",
+    "ray": "trainings on Ray",
+    "scaling": "metrics for autoscalers",
+}
+"""What each extra of the distribution is for, without those of its developers."""
+
+
+def missing(extra: str) -> list[str]:
+    """Distributions that an extra requires and that are not installed."""
+    found = [re.match(rf"([\w.-]+)[^;]*; extra == .{extra}.$", text) for text in requires(DISTRIBUTION) or ()]
+    return [name[1] for name in found if name is not None and not _has(name[1])]
+
+
+def _has(distribution: str) -> bool:
+    try:
+        return bool(version(distribution))
+    except PackageNotFoundError:
+        return False
+
+
+def command(extra: str) -> str:
+    """Command that installs an extra."""
+    return f"pip install '{DISTRIBUTION}[{extra}]'"
 
 
 def points(group: str) -> EntryPoints:

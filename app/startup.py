@@ -8,19 +8,17 @@ from __future__ import annotations
 import errno
 import os
 import re
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
+
+from app import installed
 
 if TYPE_CHECKING:
     from app.settings import Settings
 
 EXIT_STATUS = 2
 BACKENDS = ("sqlite", "postgresql")
-EXPORTER = "opentelemetry.exporter.otlp.proto.http"
-LEARNING = ("gymnasium", "numba", "optuna", "scipy", "sklearn", "statsmodels", "torch", "vl_convert")
-"""Packages that workers need beyond the service's, from the extra `worker`."""
 
 
 class StartupError(Exception):
@@ -77,18 +75,9 @@ def check(settings: Settings, *, creates: bool) -> None:
 
 def check_traces(settings: Settings) -> None:
     """Check that OpenTelemetry is installed if traces are enabled; raises StartupError if it isn't."""
-    if settings.traces and not has_opentelemetry():
-        raise StartupError(
-            "STEWARD_TRACES=true: what exports spans is not installed; pip install 'steward[otel]', or leave it out"
-        )
-
-
-def has_opentelemetry() -> bool:
-    """Whether the extra `otel` is installed."""
-    try:
-        return find_spec("opentelemetry.sdk") is not None and find_spec(EXPORTER) is not None
-    except ModuleNotFoundError:  # its parent package is missing
-        return False
+    if settings.traces and installed.missing("otel"):
+        remedy = installed.command("otel")
+        raise StartupError(f"STEWARD_TRACES=true: what exports spans is not installed; {remedy}, or leave it out")
 
 
 def check_kinds() -> None:
@@ -187,10 +176,10 @@ def broker_problem(settings: Settings) -> str | None:
 
 def check_learning(command: str, otherwise: str = "") -> None:
     """Check that the extra `worker` is installed; raises StartupError, whose text ends with `otherwise`."""
-    missing = [name for name in LEARNING if find_spec(name) is None]
+    missing = ", ".join(installed.missing("worker"))
     if missing:
-        what = ", ".join(missing)
-        raise StartupError(f"{command} needs what learns ({what}): pip install 'steward[worker]'{otherwise}")
+        remedy = f"{installed.command('worker')}{otherwise}"
+        raise StartupError(f"{command} needs packages that are not installed ({missing}): {remedy}")
 
 
 def without_password(url: str) -> str:

@@ -11,6 +11,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from app.installed import DISTRIBUTION, EXTRAS, missing
+
 ROOT = Path(__file__).parent.parent
 FOUND_BY_OTHERS = {"httptools", "uvloop", "psycopg", "redis"}  # uvicorn, SQLAlchemy and Celery look for them
 MODULES = {"pyjwt": "jwt", "scikit-learn": "sklearn", "vl-convert-python": "vl_convert"}
@@ -25,7 +27,7 @@ def project() -> dict[str, Any]:
 
 def modules(requirements: Iterable[str]) -> set[str]:
     """Top-level modules of requirements; of an extra of our own, none."""
-    names = {re.split(r"[\[<>=;~! ]", requirement)[0] for requirement in requirements} - {"steward"}
+    names = {re.split(r"[\[<>=;~! ]", requirement)[0] for requirement in requirements} - {DISTRIBUTION}
     return {MODULES.get(name, name.replace("-", "_")) for name in names}
 
 
@@ -53,6 +55,13 @@ def test_what_serves_imports_the_core_alone() -> None:
         "opentelemetry",  # where spans are wanted; the extra `otel`
         *("jsonschema", "mcp", "mcp_types"),  # of `steward mcp`; the extra `mcp`
     }
+
+
+def test_the_extras_that_users_are_told_of_are_there() -> None:
+    ours = {"demo", "dev", "docs", "audit", "bench"}  # of developers, but for `demo`, which is `worker`
+    assert project()["name"] == DISTRIBUTION
+    assert {*EXTRAS} == {*project()["optional-dependencies"]} - ours
+    assert missing("worker") == []
 
 
 def test_all_that_is_installed_is_imported() -> None:

@@ -78,7 +78,7 @@ def test_a_review_holds_for_one_package_and_for_what_it_stated_then() -> None:
 def test_all_that_is_installed_may_be_used() -> None:
     packages = [*installed(distributions())]
     assert refused(packages) == []
-    assert {"numpy", "steward", "steward-client", "torch"} <= {package.name for package in packages}
+    assert {"numpy", "steward-allocation", "steward-client", "torch"} <= {package.name for package in packages}
     assert not any("saga" in package.name for package in packages)
     assert all(review.why for review in REVIEWED.values())
 

@@ -4,12 +4,15 @@ import ast
 import sys
 import tomllib
 from functools import cache
-from importlib.metadata import PackageNotFoundError, packages_distributions, requires
+from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
+
+from app.installed import DISTRIBUTION
+from tests.materials import closure
 
 ROOT = Path(__file__).parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -25,34 +28,8 @@ OWN = {"app", "workers", "migrations", "tests", "benchmarks", "steward_client", 
 def declared(extra: str) -> list[Requirement]:
     """What the service needs with an extra, those that the extra names of the service among them."""
     found = [Requirement(text) for text in [*PROJECT["dependencies"], *PROJECT["optional-dependencies"].get(extra, [])]]
-    nested = [name for one in found if one.name == "steward" for name in one.extras]
+    nested = [name for one in found if one.name == DISTRIBUTION for name in one.extras]
     return found + [one for name in nested for one in declared(name)]
-
-
-def brought(wanted: list[Requirement]) -> set[str]:
-    """Those distributions and all that they need in turn, with the extras that are asked for."""
-    seen, waiting = set[str](), [(one, extra) for one in wanted for extra in ("", *one.extras)]
-    names = set[str]()
-    while waiting:
-        one, extra = waiting.pop()
-        name = canonicalize_name(one.name)
-        if f"{name}[{extra}]" in seen or (one.marker and not one.marker.evaluate({"extra": extra})):
-            continue
-        seen.add(f"{name}[{extra}]")
-        names.add(name)
-        for text in _needs(name):
-            inner = Requirement(text)
-            if inner.marker is None or inner.marker.evaluate({"extra": extra}):
-                inner.marker = None
-                waiting += [(inner, further) for further in ("", *inner.extras)]
-    return names
-
-
-def _needs(name: str) -> list[str]:
-    try:
-        return requires(name) or []
-    except PackageNotFoundError:  # an extra of another platform
-        return []
 
 
 def imported(*folders: str) -> list[tuple[str, str]]:
@@ -83,7 +60,7 @@ def _modules(node: ast.stmt) -> list[str]:
     [([], ["app"]), (["worker", "archive"], ["workers", "examples/demos"]), (["dev"], ["app", "workers", "tests"])],
 )
 def test_what_is_imported_is_declared(extras: list[str], folders: list[str]) -> None:
-    there = brought([one for extra in ["", *extras] for one in declared(extra)] + CLIENT)
+    there = closure([one for extra in ["", *extras] for one in declared(extra)] + CLIENT).keys()
     owners = packages_distributions()
     missing = {
         f"{module} in {path}"

@@ -11,6 +11,7 @@ import sys
 from sqlalchemy.exc import SQLAlchemyError
 
 from app.database.engine import Database
+from app.installed import command
 from app.processes import process_name
 from app.retention.service import Archive, HeldElsewhere, NoArchive, Pruning
 from app.settings import Settings, get_settings
@@ -48,7 +49,7 @@ def main() -> int:
         sys.stderr.write(f"steward: {error}\n")
         return 0
     except ImportError as error:
-        sys.stderr.write(f"steward: {error}: pip install 'steward[archive]', or set STEWARD_ARCHIVE=false\n")
+        sys.stderr.write(f"steward: {error}: {command('archive')}, or set STEWARD_ARCHIVE=false\n")
         return EXIT_STATUS
     except (SQLAlchemyError, OSError) as error:
         sys.stderr.write(f"steward: what is due was not deleted: {first_line(error)}\n")

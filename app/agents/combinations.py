@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from importlib.util import find_spec
 
+from app import installed
 from app.agents.algorithms import ONLINE, kind_specific_names, names
 from app.agents.schemas import TrainRequest
 from app.database.tables import Agent
@@ -122,7 +122,7 @@ def _useless(request: TrainRequest, names: Sequence[str], message: str) -> list[
 
 
 EXTRAS = {("executor", "ray"): "ray"}
-"""Name of the extra, which is also the package's name, by field and value."""
+"""Name of the extra by field and value."""
 
 
 def require(request: TrainRequest) -> None:
@@ -134,9 +134,9 @@ def require(request: TrainRequest) -> None:
         Invalid: the message has the field, its value, and the command that installs the extra.
     """
     errors = [
-        FieldError(f"/{field}", f"needs the extra {extra!r} where workers run: pip install 'steward[{extra}]'", value)
+        FieldError(f"/{field}", f"needs the extra {extra!r} where workers run: {installed.command(extra)}", value)
         for (field, value), extra in EXTRAS.items()
-        if getattr(request, field, None) == value and find_spec(extra) is None
+        if getattr(request, field, None) == value and installed.missing(extra)
     ]
     if errors:
         detail = "; ".join(f"{error.pointer[1:]} {error.value!r} {error.message}" for error in errors)

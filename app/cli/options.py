@@ -1,11 +1,12 @@
 """Options and exit statuses that several commands share."""
 
 import re
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
+
+from app import installed
 
 DONE, REFUSED, MISUSED, UNREACHABLE, UNMET, ABSENT, FORBIDDEN, INTERRUPTED = 0, 1, 2, 3, 4, 5, 6, 130
 """Exit statuses; UNMET: a required level isn't reached, ABSENT: 404, FORBIDDEN: 401 and 403."""
@@ -29,8 +30,8 @@ def drawable(file: Path | None) -> Path | None:
         return None
     if file.suffix.lower() not in SUFFIXES:
         raise typer.BadParameter(f"{file.name}: a plot is one of {', '.join(SUFFIXES)}")
-    if find_spec("vl_convert") is None:
-        raise typer.BadParameter("what draws is not installed: pip install 'steward[worker]'")
+    if "vl-convert-python" in installed.missing("worker"):
+        raise typer.BadParameter(f"what draws is not installed: {installed.command('worker')}")
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:

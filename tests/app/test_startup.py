@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from contextlib import closing
+from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 from typing import Any, NamedTuple
 from unittest import mock
@@ -15,7 +16,7 @@ from unittest import mock
 import pytest
 from typer.testing import CliRunner
 
-from app import startup
+from app import installed, startup
 from app.cli.main import cli
 from app.settings import Settings
 from app.startup import StartupError
@@ -140,10 +141,22 @@ def test_a_full_disk_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert list(tmp_path.iterdir()) == []
 
 
+def without(monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
+    """Have distributions not be installed."""
+
+    def version(name: str) -> str:
+        if name in names:
+            raise PackageNotFoundError(name)
+        return "1.0"
+
+    monkeypatch.setattr(installed, "version", version)
+
+
 def test_what_workers_need_and_is_not_there_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     startup.check_learning("steward worker")
-    monkeypatch.setattr(startup, "find_spec", lambda name: None if name == "torch" else name)
-    with pytest.raises(StartupError, match=r"steward worker needs .* \(torch\): pip install 'steward\[worker\]'"):
+    without(monkeypatch, "torch", "scikit-learn")
+    message = r"worker needs packages .* \(scikit-learn, torch\): pip install 'steward-allocation\[worker\]'$"
+    with pytest.raises(StartupError, match=message):
         startup.check_learning("steward worker")
 
 

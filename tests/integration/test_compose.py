@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
 import time
+import zipfile
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import psycopg
 import pytest
 import yaml
 from sqlalchemy import make_url
 
+from app.installed import DISTRIBUTION
 from tests.integration.caller import WORKLOAD, Caller
 from tests.servers import (
     PostgresServer,
@@ -30,6 +33,7 @@ from tests.servers import (
 
 ROOT = Path(__file__).parents[2]
 CHECK_SECONDS = 1.0
+NO_LINKS = {"PIP_CONFIG_FILE": os.devnull} | {n: v for n, v in os.environ.items() if not n.startswith("PIP_")}
 
 
 @pytest.fixture(scope="module")
@@ -81,12 +85,84 @@ def test_services_wait_for_what_they_need(compose: dict[str, Any]) -> None:
     assert needs == {"api": {"postgres", "redis"}, "worker": {"api"}, "postgres": set(), "redis": set()}
 
 
-def test_the_image_holds_what_its_commands_need() -> None:
-    lines = (ROOT / "Dockerfile").read_text().splitlines()
-    copied = {line.split()[1] for line in lines if line.startswith("COPY") and len(line.split()) == 3}
-    assert {"app", "workers", "migrations"} <= copied
-    assert any("--constraint constraints.txt" in line for line in lines)
-    assert any(line.startswith("COPY") and "openapi.json" in line for line in lines)  # app/openapi.json is a link to it
+class Stage(NamedTuple):
+    """A stage of the Dockerfile: its base, and its instructions as (name, arguments)."""
+
+    base: str
+    steps: list[tuple[str, str]]
+
+    def of(self, name: str) -> list[str]:
+        return [told for instruction, told in self.steps if instruction == name]
+
+
+@pytest.fixture(scope="module")
+def stages() -> dict[str, Stage]:
+    """Stages by name; under "" the arguments before the first."""
+    text = re.sub(r"^\s*#.*\n", "", (ROOT / "Dockerfile").read_text(), flags=re.MULTILINE).replace("\\\n", " ")
+    found = {"": Stage("", [])}
+    for line in filter(None, text.splitlines()):
+        name, _, told = line.partition(" ")
+        if name == "FROM":
+            base, _, stage = told.partition(" AS ")
+            found[stage] = Stage(base, [])
+        else:
+            found[[*found][-1]].steps.append((name, " ".join(told.split())))
+    return found
+
+
+def test_the_wheels_of_the_image_are_built_of_all_their_sources(stages: dict[str, Stage]) -> None:
+    copied = {name for told in stages["wheels"].of("COPY") for name in told.split()[:-1]}
+    assert {"pyproject.toml", "README.md", "LICENSE", "NOTICE", "app", "workers", "migrations"} <= copied
+    assert {"clients/python", "examples/demos"} <= copied
+    assert "openapi.json" in copied  # app/openapi.json is a link to it
+    assert all((ROOT / name).exists() for name in copied)
+
+
+def test_the_api_is_an_image_without_torch_and_the_worker_adds_it(
+    stages: dict[str, Stage], compose: dict[str, Any]
+) -> None:
+    assert [*stages] == ["", "wheels", "api", "worker"]
+    (api,) = (told for told in stages["api"].of("RUN") if "pip" in told)
+    assert api == "pip install --no-cache-dir --constraint /wheels/constraints.txt /wheels/*.whl"  # no extra
+    torch, rest = stages["worker"].of("RUN")
+    assert torch.endswith('--no-deps --no-index --find-links "${TORCH}" torch')  # no other build is ever taken
+    assert rest.endswith(f'"$(echo /wheels/{DISTRIBUTION.replace("-", "_")}-*.whl)[archive,worker]"')
+    assert stages["worker"].of("ARG") == ["TORCH=https://download.pytorch.org/whl/cpu/torch/"]
+    for told in (torch, rest):
+        assert "--constraint /wheels/constraints.txt" in told
+    services = compose["services"]
+    assert {name: services[name]["build"]["target"] for name in ("api", "worker")} == {"api": "api", "worker": "worker"}
+    assert services["api"]["image"] != services["worker"]["image"]
+
+
+def test_the_base_can_be_pinned_and_nobody_is_root(stages: dict[str, Stage]) -> None:
+    assert stages[""].of("ARG") == ["BASE=python:3.11-slim"]
+    assert [stages[name].base for name in ("wheels", "api", "worker")] == ["${BASE}", "${BASE}", "api"]
+    for name in ("api", "worker"):
+        users = [told for instruction, told in stages[name].steps if instruction in ("USER", "RUN", "CMD")]
+        assert stages[name].of("USER")[-1] == "10001"
+        assert users[-2:] == ["10001", *stages[name].of("CMD")]  # nothing runs after it but what serves
+    assert stages["api"].of("CMD") == ['["steward", "serve", "--workers", "0"]']
+    assert stages["worker"].of("CMD") == ['["steward", "worker"]']
+
+
+def test_the_worker_of_the_image_takes_torch_from_a_folder(stages: dict[str, Stage], tmp_path: Path) -> None:
+    wheel = tmp_path / "torch-2.13.0+cpu-py3-none-any.whl"
+    with zipfile.ZipFile(wheel, "w") as made:
+        made.writestr("torch/__init__.py", "")
+        folder = "torch-2.13.0+cpu.dist-info"
+        made.writestr(f"{folder}/METADATA", "Metadata-Version: 2.1\nName: torch\nVersion: 2.13.0+cpu\n")
+        made.writestr(f"{folder}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        made.writestr(f"{folder}/RECORD", "")
+    told = stages["worker"].of("RUN")[0].replace("/wheels/constraints.txt", str(ROOT / "constraints.txt"))
+    command = [part.strip('"').replace("${TORCH}", str(tmp_path)) for part in told.split()]
+    options = [*command[2:], "--target", str(tmp_path / "there")]
+    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check"]
+    subprocess.run([*pip, "install", *options], check=True, capture_output=True, env=NO_LINKS)
+    assert (tmp_path / "there/torch/__init__.py").exists()
+    wheel.unlink()
+    empty = subprocess.run([*pip, "install", *options], check=False, capture_output=True, env=NO_LINKS)
+    assert empty.returncode == 1  # what lies there is all that counts
 
 
 @pytest.fixture

@@ -17,12 +17,12 @@ import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import version
-from importlib.util import find_spec
 from typing import Any, NamedTuple
 
 import httpx
 from anyio import CapacityLimiter, run, to_thread
 
+from app import installed
 from app.cli.failures import RefusedError, UnreachableError
 from app.cli.operations import CHAMPION, NAMED, NEWEST, Json, document, members
 from app.cli.options import DONE, INTERRUPTED
@@ -461,9 +461,9 @@ def serve(url: str, *, allow_changes: bool) -> None:
         StartupError: the protocol's package is not installed, or the key can't be used.
         UnreachableError: ``url`` is no address.
     """
-    if find_spec("mcp") is None:
-        raise StartupError("what speaks the Model Context Protocol is not installed: pip install 'steward[mcp]'")
-    with Service(url, {"User-Agent": f"steward-mcp/{version('steward')}"}) as service:
+    if installed.missing("mcp"):
+        raise StartupError(f"what speaks the Model Context Protocol is not installed: {installed.command('mcp')}")
+    with Service(url, {"User-Agent": f"steward-mcp/{version(installed.DISTRIBUTION)}"}) as service:
         if sys.stdin.isatty():
             sys.stderr.write("steward mcp: waits for a client of the Model Context Protocol on standard input\n")
         signal.signal(signal.SIGINT, lambda *_: os._exit(INTERRUPTED))  # a thread waits for input, without interruption
@@ -505,7 +505,7 @@ async def _serve(offered: Tools) -> None:
 
     server: Server[Any] = Server(
         "steward",
-        version=version("steward"),
+        version=version(installed.DISTRIBUTION),
         instructions=INSTRUCTIONS,
         on_list_tools=list_tools,
         on_call_tool=call_tool,

@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from importlib.metadata import version
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal, NamedTuple
 from urllib.parse import unquote, urlsplit
@@ -22,7 +21,7 @@ from sqlalchemy import inspect, text
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import Session
 
-from app import startup
+from app import installed, startup
 from app.cli.server import data, serve
 from app.cli.server.serve import bind, check_address, is_loopback
 from app.database import leases as seen
@@ -331,6 +330,16 @@ def issuer(settings: Settings) -> Finding:
     return Finding("issuer", "ok", f"{where} publishes {count} {'key' if count == 1 else 'keys'}")
 
 
+def extras(settings: Settings) -> Finding:
+    """Which extras are missing here, and what each is for; a warning if `serve` should start workers, and can't."""
+    absent = [name for name in installed.EXTRAS if installed.missing(name)]
+    named = f"not installed here: {', '.join(f'{name} ({installed.EXTRAS[name]})' for name in absent)}"
+    if "worker" in absent and settings.workers:
+        remedy = f"{installed.command('worker')}, or have workers elsewhere and set STEWARD_WORKERS=0"
+        return Finding("extras", "warn", f"{named}; fits and trainings wait for a worker", remedy)
+    return Finding("extras", "ok", named if absent else "all are installed")
+
+
 # Settings that contradict each other or the installation.
 
 
@@ -421,12 +430,12 @@ def _storage(settings: Settings) -> Iterator[Finding]:
             "name a Redis in STEWARD_BROKER_URL",
         )
     by_age = any(value is not None for name, value in settings if name.startswith("retention_"))
-    if by_age and settings.archive and find_spec("pyarrow") is None:
+    if by_age and settings.archive and installed.missing("archive"):
         yield Finding(
             CHECK,
             "warn",
             "what is too old is to be archived, and what writes the archive is not installed here: nothing is deleted",
-            "where workers run, pip install 'steward[archive]'; or set STEWARD_ARCHIVE=false",
+            f"where workers run, {installed.command('archive')}; or set STEWARD_ARCHIVE=false",
         )
 
 
@@ -454,7 +463,8 @@ def examine(settings: Settings) -> list[Finding]:
 
 
 def _findings(settings: Settings) -> Iterator[Finding]:
-    yield Finding("release", "ok", f"steward {version('steward')}, Python {platform.python_version()}")
+    yield Finding("release", "ok", f"steward {version(installed.DISTRIBUTION)}, Python {platform.python_version()}")
+    yield extras(settings)
     yield from findings(settings)
     yield from disk(settings)
     yield from _database(settings)

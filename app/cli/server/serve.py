@@ -26,7 +26,7 @@ from urllib.request import urlopen
 
 import uvicorn
 
-from app import startup
+from app import installed, startup
 from app.cli.server import data
 from app.database.engine import Database
 from app.jobs import lease
@@ -333,8 +333,11 @@ def serve(settings: Settings) -> None:
     """
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     settings = check_address(settings)
-    if settings.workers:
-        startup.check_learning("a worker", ", or leave workers to others: steward serve --workers 0")
+    lacking = bool(settings.workers and installed.missing("worker"))
+    if lacking:
+        if "workers" in settings.model_fields_set:
+            startup.check_learning("a worker", ", or leave workers to others: steward serve --workers 0")
+        settings = settings.model_copy(update={"workers": 0})
     logs.configure(settings)
     with ExitStack() as stack:
         sockets = bind(settings)
@@ -343,6 +346,8 @@ def serve(settings: Settings) -> None:
         startup.check_folder(settings.data_dir)
         stack.enter_context(_lock_data_folder(settings))
         say(f"Steward starts: data in {settings.data_dir}; {_workers(settings)}")
+        if lacking:
+            say(f"steward serve: fits and trainings wait for a worker: {installed.command('worker')} starts one here")
         if not (is_loopback(settings.host) or settings.tls_certificate or settings.trusted_proxies):
             say("steward serve: warning: keys travel unencrypted; set STEWARD_TLS_CERTIFICATE, or name a proxy")
         # Check database and broker, and migrate the tables

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from app import installed
 from app.charts.text import exact
 from app.kinds.workflow.plans import Floats, Indices, QueuePlan, Remaining, SearchResult, decode, encode
 from app.kinds.workflow.queue import STARTING, UP
@@ -38,9 +39,9 @@ class SearchUnavailableError(Exception):
 
 
 def search_module() -> str:
-    """Return the module of the installed search, for ``python -m``; empty if none is installed."""
+    """Return the module of the installed search, for ``python -m``; empty if it, or a package of it, is not there."""
     found = entry_points(group=GROUP, name=NAME)
-    return next((entry.value for entry in found), "")
+    return "" if installed.missing("worker") else next((entry.value for entry in found), "")
 
 
 class PlanSearch:
@@ -88,7 +89,7 @@ class PlanSearch:
                 raise SearchUnavailableError(self._problem)
             module = self._module()
             if not module:
-                raise SearchUnavailableError("the plan search is not installed: pip install 'steward[worker]'")
+                raise SearchUnavailableError(f"the plan search is not installed: {installed.command('worker')}")
             ours, theirs = Pipe()
             with closing(theirs):
                 command = [sys.executable, "-m", module, str(theirs.fileno())]

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 
-from app import queue
+from app import installed, queue
 from app.agents import combinations
 from app.agents import service as agents
 from app.agents.evidence import JUDGE
@@ -251,12 +251,12 @@ def test_an_extra_that_this_hosts_workers_lack_is_refused_at_once(
     client: TestClient, workload: str, backend: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     publish_model(backend, workload)
-    monkeypatch.setattr(combinations, "find_spec", lambda _name: None)
+    monkeypatch.setattr(installed, "missing", lambda extra: [extra])
     body = {"algorithm": "dqn", "executor": "ray"}
     answer = client.post(f"/workloads/{workload}/agents", json=body)
     (error,) = answer.json()["errors"]
     assert (answer.status_code, error["pointer"], error["value"]) == (422, "/executor", "ray")
-    assert "pip install 'steward[ray]'" in error["message"]
+    assert "pip install 'steward-allocation[ray]'" in error["message"]
     monkeypatch.setattr(queue, "reaches_this_host_alone", lambda: False)  # workers elsewhere may well have it
     assert client.post(f"/workloads/{workload}/agents", json=body).status_code == 202
 

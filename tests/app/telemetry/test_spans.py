@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from fastapi.testclient import TestClient
 
-from app import startup
+from app import installed, startup
 from app.database.engine import Database
 from app.main import create_app
 from app.settings import Settings
@@ -70,7 +70,7 @@ def test_a_span_that_its_caller_does_not_want_is_not_exported(exporter: InMemory
 
 
 def test_a_start_without_the_extra_names_it(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(startup, "EXPORTER", "opentelemetry.exporter.nowhere.at.all")
+    monkeypatch.setattr(installed, "missing", lambda extra: [extra])
     startup.check_traces(settings)
-    with pytest.raises(StartupError, match=r"steward\[otel\]"):
+    with pytest.raises(StartupError, match=r"steward-allocation\[otel\]"):
         startup.check_traces(settings.model_copy(update={"traces": True}))

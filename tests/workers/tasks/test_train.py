@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from app import queue
-from app.agents import combinations
+from app import installed, queue
 from app.agents import service as agents
 from app.agents.schemas import TrainRequest
 from app.database.engine import Database
@@ -23,7 +22,7 @@ def test_an_executor_that_is_not_installed_fails_the_job_at_once(
 ) -> None:
     monkeypatch.setattr(queue, "enqueue", lambda *_: None)
     monkeypatch.setattr(queue, "reaches_this_host_alone", lambda: False)
-    monkeypatch.setattr(combinations, "find_spec", lambda _name: None)
+    monkeypatch.setattr(installed, "missing", lambda extra: [extra])
     spec = planted_spec()
     with database.session() as session:
         workload = Workload(name="planted", kind="iterative", spec=spec.model_dump(mode="json"))
@@ -38,6 +37,5 @@ def test_an_executor_that_is_not_installed_fails_the_job_at_once(
         assert (job.state, job.attempts) == ("failed", 1)
         assert job.error is not None
         assert (job.error["status"], job.error["errors"][0]["pointer"]) == (422, "/executor")
-        assert (
-            "executor 'ray' needs the extra 'ray' where workers run: pip install 'steward[ray]'" in job.error["detail"]
-        )
+        told = "executor 'ray' needs the extra 'ray' where workers run: pip install 'steward-allocation[ray]'"
+        assert told in job.error["detail"]

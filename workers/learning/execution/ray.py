@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from app.installed import command
 from workers.learning.algorithms.config import Config, encode
 from workers.learning.algorithms.registry import decode
 from workers.learning.execution.base import ExecutionError, Plan
@@ -27,7 +28,7 @@ def _ray() -> Any:
     try:
         return import_module("ray")
     except ImportError as error:
-        raise ExecutionError("executor 'ray' needs the extra of that name: pip install 'steward[ray]'") from error
+        raise ExecutionError(f"executor 'ray' needs the extra of that name: {command('ray')}") from error
 
 
 class RemoteActor:

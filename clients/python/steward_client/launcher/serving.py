@@ -135,7 +135,8 @@ def _command(url: str, data: Path) -> list[str]:
     program = str(beside) if beside.exists() else shutil.which("steward")
     if program is None:
         raise Misuse(
-            f"no service answers at {url}, and none is installed here: pip install 'steward[worker]', or --url"
+            f"no service answers at {url}, and none is installed here: "
+            "pip install 'steward-allocation[worker]', or --url"
         )
     where = ["--host", str(address.hostname), "--port", str(address.port or 80), "--data", str(data)]
     return [program, "serve", *where]

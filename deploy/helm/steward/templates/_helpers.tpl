@@ -18,6 +18,10 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{ printf "%s:%s" .Values.image.repository (default .Chart.AppVersion .Values.image.tag) | quote }}
 {{- end }}
 
+{{- define "steward.workerImage" -}}
+{{ printf "%s:%s" .Values.image.workerRepository (default .Chart.AppVersion .Values.image.tag) | quote }}
+{{- end }}
+
 {{- define "steward.environment" -}}
 - name: STEWARD_DATABASE_URL
   valueFrom: { secretKeyRef: { name: {{ .Values.secretName | quote }}, key: database-url } }

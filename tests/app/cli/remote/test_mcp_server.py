@@ -28,6 +28,7 @@ from mcp_types import CallToolResult
 from sqlalchemy import update
 from typer.testing import CliRunner
 
+from app import installed
 from app.cli.main import cli
 from app.cli.remote import mcp_server
 from app.cli.remote.mcp_server import (
@@ -421,11 +422,11 @@ def test_without_its_package_it_says_what_to_install(monkeypatch: pytest.MonkeyP
     wrong = CliRunner().invoke(cli, ["mcp", "--url", "http://host:x"])
     assert (wrong.exit_code, wrong.stderr.count("\n")) == (3, 1)
     assert "'http://host:x' is not the address of a service" in wrong.stderr
-    monkeypatch.setattr(mcp_server, "find_spec", lambda _: None)
+    monkeypatch.setattr(installed, "missing", lambda extra: [extra])
     found = CliRunner().invoke(cli, ["mcp"])
     assert (found.exit_code, found.stdout) == (2, "")
     assert found.stderr.count("\n") == 1
-    assert "pip install 'steward[mcp]'" in found.stderr
+    assert "pip install 'steward-allocation[mcp]'" in found.stderr
 
 
 # What a real service can't be made to do: lose an answer, and let time pass.

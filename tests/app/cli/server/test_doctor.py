@@ -16,6 +16,7 @@ import pytest
 from sqlalchemy import text, update
 from typer.testing import CliRunner
 
+from app import installed
 from app.cli.main import cli
 from app.cli.server import doctor, serve
 from app.cli.server.doctor import Finding, examine
@@ -31,7 +32,8 @@ from tests.app.jobs.test_lease import make
 from tests.app.keys.test_provider import Issuer
 from tests.servers import free_port
 
-CHECKS = ["release", "settings", "disk", "database", "tables", "clock", "workers", "jobs", "keys", "broker", "api"]
+CHECKS = ["release", "extras", "settings", "disk", "database", "tables", "clock", "workers", "jobs", "keys", "broker"]
+CHECKS += ["api"]
 EVERYWHERE = "0.0.0.0"  # noqa: S104 - nothing is bound
 SECRET = "hunter2:with@all/of?it"
 
@@ -66,6 +68,20 @@ def test_all_is_well(here: Settings, any_database: Database) -> None:
     assert {one.check for one in checks.values() if one.status != "ok"} == expected, checks
     assert list(checks) == CHECKS
     assert "1 alive (host:1/23/4.5)" in checks["workers"].detail
+
+
+def test_extras_that_are_missing_are_told_with_what_they_are_for(
+    here: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(installed, "missing", lambda extra: ["x"] if extra in ("worker", "otel") else [])
+    one = found(here)["extras"]
+    assert one.status == "warn"
+    assert "worker (fits, trainings, evaluations and charts), otel (traces)" in one.detail
+    assert "pip install 'steward-allocation[worker]'" in one.remedy
+    one = found(here.model_copy(update={"workers": 0}))["extras"]  # workers are elsewhere
+    assert (one.status, one.remedy, "worker (" in one.detail) == ("ok", "", True)
+    monkeypatch.setattr(installed, "missing", lambda _: [])
+    assert found(here)["extras"].detail == "all are installed"
 
 
 def test_nothing_is_there_yet_and_nothing_is_made(tmp_path: Path) -> None:
