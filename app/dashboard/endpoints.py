@@ -105,12 +105,14 @@ def decisions(
     database: FromDatabase,
     tenant: Tenant,
     rule: FromStaleness,
-    before: Annotated[int, Query(ge=0, le=LARGEST_ITERATION)],
+    before: Annotated[int | None, Query(ge=0, le=LARGEST_ITERATION)] = None,
+    every: bool = False,
 ) -> HTMLResponse:
-    """Rows (HTML) of a run's decisions before iteration ``before``; raises NotFound (404) without such a run."""
+    """Rows (HTML) of a run's decisions before iteration ``before`` (None: the newest), each one if ``every``, else
+    those that change the allocation; raises NotFound (404) without such a run."""
     with database.reading() as session:
-        lines, older = run_page.decisions(session, load(session, tenant, run, rule), before)
-    return page("decisions.html", decisions=lines, older=older, id=run)
+        lines, older = run_page.decisions(session, load(session, tenant, run, rule), before, every=every)
+    return page("decisions.html", decisions=lines, older=older, every=every, id=run)
 
 
 @router.get("/ui/runs/{run}/others")

@@ -20,12 +20,14 @@ from app.runs.outcomes import Staleness
 from app.runs.repository import LoadedRun
 from app.runs.service import RunListed, load, read_listed
 
-DECISIONS = 25
+DECISIONS, GROUPED = 25, 100
+"""Decisions that are read at once, if each is shown, and if successive ones with the same allocation are one row."""
 
 
 class DecisionLine(NamedTuple):
-    """A decision in a list, as texts."""
+    """A decision in a list, as texts; with equal allocations, it is the newest of those since iteration ``first``."""
 
+    first: int
     iteration: int
     allocation: str
     source: str
@@ -64,7 +66,7 @@ def page(database: Database, tenant: str, run: str, compiled_of: CompiledOf, rul
         loaded = load(session, tenant, run, rule)
         views = lists.views(loaded.kind)
         given = lists.run_with_reports(session, loaded)
-        lines, older = decisions(session, loaded, None)
+        lines, older = decisions(session, loaded, None, every=False)
     facts: list[Any] = [Fact("reports", f"{loaded.run.next_iteration:,}")]
     figures: list[Any] = []
     tables: list[Any] = []
@@ -117,15 +119,25 @@ def hindsight(database: Database, tenant: str, run: str, compiled_of: CompiledOf
     return Hindsight([], problem) if problem else found[0]
 
 
-def decisions(session: Session, loaded: LoadedRun, before: int | None) -> tuple[list[DecisionLine], int | None]:
-    """Up to 25 decisions before iteration ``before`` (None: the newest), newest first.
+def decisions(
+    session: Session, loaded: LoadedRun, before: int | None, *, every: bool
+) -> tuple[list[DecisionLine], int | None]:
+    """Decisions before iteration ``before`` (None: the newest), newest first: 25 if ``every`` one is shown, else 100
+    of which successive ones with the same allocation are one line.
 
     The second value is ``before`` of the next older ones, None if there are none.
     """
     end = loaded.run.next_iteration if before is None else min(before, loaded.run.next_iteration)
-    first = max(0, end - DECISIONS)
+    first = max(0, end - (DECISIONS if every else GROUPED))
     rows = repository.iterations(session, loaded.run.id, range(first, end))
-    lines = [decision_line(row.iteration, row.decision, row.reported_at, loaded.kind) for row in reversed(rows)]
+    lines: list[DecisionLine] = []
+    for row in reversed(rows):
+        line = decision_line(row.iteration, row.decision, row.reported_at, loaded.kind)
+        same = lines and (lines[-1].allocation, lines[-1].shadow) == (line.allocation, line.shadow)
+        if same and not every:
+            lines[-1] = lines[-1]._replace(first=line.iteration)
+        else:
+            lines.append(line)
     return lines, first if first > 0 and rows else None
 
 
@@ -138,7 +150,7 @@ def decision_line(iteration: int, decision: dict[str, Any], at: datetime, kind: 
     details, _ = (
         ([], "") if views is None else lists.view_or_problem("a decision's parts", lambda: views.details(decision))
     )
-    return DecisionLine(iteration, words, source, policy, lists.reason(decision), _shadow(decision), details, at)
+    return DecisionLine(iteration, iteration, words, source, policy, lists.reason(decision), _shadow(decision), details, at)
 
 
 def _shadow(decision: dict[str, Any]) -> str:
