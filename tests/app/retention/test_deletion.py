@@ -105,7 +105,7 @@ def test_models_that_something_goes_by_stay(client: TestClient, workload: str, b
     path = f"/workloads/{workload}/models"
     for _ in range(4):
         publish_model(backend, workload)
-    assert "the newest, and no agent answers" in refused(client, f"{path}/4")
+    assert "the newest, and no agent uses" in refused(client, f"{path}/4")
     publish_agent(backend, workload, promote=True)
     assert "agent 1 was trained on it" in refused(client, f"{path}/1")
     upload_csv(client, workload, csv_of({"a": 3}))

@@ -105,7 +105,7 @@ def test_a_new_workload_is_predicted_from_similar_ones_and_says_so(client: TestC
         "bert-base",
     ]
     run = start(client)
-    assert run["decision"]["reason"]["text"].endswith("; no domain model yet, so predicted from 2 similar workloads")
+    assert run["decision"]["reason"]["text"].endswith("; no domain model yet: predicted from 2 similar workloads")
     text = report(client, run, 0)["reason"]["text"]
     assert "no domain model yet, predicted from 2 similar workloads, model_predictive decides: " in text
     page = client.get("/ui/workloads/new").text
