@@ -157,6 +157,6 @@ def test_a_model_of_another_version_is_said_and_the_heuristic_answers(
         found = answer.json()
         assert (found["source"], found["agent"]) == ("fallback", 1 if promoted else None)
         assert "model 1 can't be used" in found["reason"]["text"]
-        assert "answers" in found["reason"]["text"]
+        assert "decides" in found["reason"]["text"]
     predicted = client.get(f"/workloads/{workload}/models/1/predict?allocation=gpus:4&feature=batch:128")
     assert (predicted.status_code, "fit it again" in predicted.json()["detail"]) == (409, True)

@@ -163,7 +163,7 @@ def test_an_agent_that_reaches_less_than_it_promised_is_taken_back(client: TestC
     served.go(270, 1.8)
     service.step(database)
     assert state(client)["state"] == "rolled_back"
-    assert "promised" in state(client)["steps"][-1]["why"]
+    assert "expected at least" in state(client)["steps"][-1]["why"]
 
 
 def test_an_agent_that_is_no_better_in_the_simulator_goes_no_further(client: TestClient, database: Database) -> None:

@@ -105,12 +105,12 @@ def test_models_that_something_goes_by_stay(client: TestClient, workload: str, b
     path = f"/workloads/{workload}/models"
     for _ in range(4):
         publish_model(backend, workload)
-    assert "the newest, and no agent answers" in refused(client, f"{path}/4")
+    assert "the newest, and no agent uses" in refused(client, f"{path}/4")
     publish_agent(backend, workload, promote=True)
     assert "agent 1 was trained on it" in refused(client, f"{path}/1")
     upload_csv(client, workload, csv_of({"a": 3}))
     job = client.post(f"/workloads/{workload}/agents", json={"model": 2}).json()["id"]
-    assert f"job {job} (train) goes by it" in refused(client, f"{path}/2")
+    assert f"job {job} (train) uses it" in refused(client, f"{path}/2")
     gone(client, f"{path}/3")
     gone(client, f"{path}/4")
     assert publish_model(backend, workload) == 5

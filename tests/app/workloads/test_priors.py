@@ -105,7 +105,7 @@ def test_a_new_workload_is_predicted_from_similar_ones_and_says_so(client: TestC
         "bert-base",
     ]
     run = start(client)
-    assert run["decision"]["reason"]["text"].endswith("; no domain model yet, so predicted from 2 similar workloads")
+    assert run["decision"]["reason"]["text"].endswith("; no domain model yet: predicted from 2 similar workloads")
     text = report(client, run, 0)["reason"]["text"]
     assert "no domain model yet, predicted from 2 similar workloads, model_predictive decides: " in text
     page = client.get("/ui/workloads/new").text
@@ -190,7 +190,7 @@ def test_a_run_keeps_its_prior_whatever_is_fitted_meanwhile(
         assert (ours["predicted"], ours["allocation"]) == (theirs["predicted"], theirs["allocation"])
     for run in (runs[0], other):
         assert client.patch(f"/runs/{run['id']}", json={"state": "cancelled"}).status_code == 200
-    assert start(client)["decision"]["reason"]["text"].endswith("so predicted from 3 similar workloads")
+    assert start(client)["decision"]["reason"]["text"].endswith(": predicted from 3 similar workloads")
     assert similar(backend, "new") == ["four", "three", "one"]
     assert stored(backend, "new")["members"] != before["members"]
 
@@ -262,12 +262,12 @@ def test_a_failure_keeps_what_is_stored_and_is_made_good(
         failing.setattr("app.kinds.iterative.prior._fitted_laws", refuse)
         assert registered(backend, "new") == []
         run = start(client)
-        assert run["decision"]["reason"]["text"].endswith("so as workloads are in general")
+        assert run["decision"]["reason"]["text"].endswith(": predicted from workloads in general")
         assert not renew(backend, "older")
         assert stored(backend, "older") == before is not None
         assert "workload new: no prior can be made" in caplog.text
     assert client.patch(f"/runs/{run['id']}", json={"state": "cancelled"}).status_code == 200
-    assert start(client)["decision"]["reason"]["text"].endswith("so predicted from 2 similar workloads")
+    assert start(client)["decision"]["reason"]["text"].endswith(": predicted from 2 similar workloads")
     assert renew(backend, "older")
     assert similar(backend, "older") == ["two", "one"]
 
