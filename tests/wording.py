@@ -2,7 +2,7 @@
 
 It reads the strings of ``app``, ``workers`` and the Python client but no docstrings, the dashboard's templates, the
 descriptions in ``openapi.json``, and the documentation. A label counts where it is a whole text, a phrase wherever its
-words occur in a row. ``--all`` also lists what ``PENDING`` files still have.
+words occur in a row.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from __future__ import annotations
 import ast
 import json
 import re
-import sys
 from collections.abc import Iterable, Iterator
 from fnmatch import fnmatch
 from pathlib import Path
@@ -142,19 +141,6 @@ PHRASES = {
 EXCUSED: dict[tuple[str, str], str] = {}
 """False positives by file pattern and label or phrase, each with its reason."""
 
-PENDING = {
-    "app/dashboard/*": "pages and their labels",
-    "app/kinds/*views.py": "charts and facts of pages",
-    "app/cli/*": "the command line",
-    "app/kinds/*/commands/*": "the command line",
-    "docs/*": "documentation",
-    "README.md": "documentation",
-    "clients/*/README.md": "documentation",
-    "CONTRIBUTING.md": "documentation",
-    "workers/evaluation/report/*": "the report of an evaluation",
-}
-"""Files that are rewritten next, by pattern, with what they are; ``--all`` lists their finds."""
-
 
 class Text(NamedTuple):
     """A text that people read, with its file relative to the repository, and its first line."""
@@ -271,18 +257,12 @@ def _is_label(one: Text) -> bool:
     return not one.path.endswith(".py") or " " in one.text or one.text[:1].isupper()
 
 
-def pending(path: str) -> bool:
-    """Whether a file is one of those that are rewritten next."""
-    return any(fnmatch(path, pattern) for pattern in PENDING)
-
-
 def main() -> int:
-    """Print each find, and return 1 if there is one in a file that isn't ``PENDING``, else 0."""
+    """Print each find, and return 1 if there is one, else 0."""
     found = sorted(set(finds(texts())))
     for where, retired, instead in found:
-        if "--all" in sys.argv or not pending(where.path):
-            print(f"{where.path}:{where.line}: “{retired}” is retired: {instead}")
-    return int(any(not pending(one.where.path) for one in found))
+        print(f"{where.path}:{where.line}: “{retired}” is retired: {instead}")
+    return int(bool(found))
 
 
 if __name__ == "__main__":

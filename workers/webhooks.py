@@ -276,7 +276,7 @@ class Webhooks:
             pause = min(FIRST_PAUSE * PAUSE_FACTOR ** min(attempt - 1, 8), LONGEST_PAUSE)
             given_up = now + pause >= row.created_at + TRIED_FOR
             self._change(session, row, attempt, {"due_at": None if given_up else now + pause, "problem": problem})
-        after = "given up" if given_up else f"tried again in {pause.total_seconds():g} s"
+        after = "dropped" if given_up else f"tried again in {pause.total_seconds():g} s"
         logger.warning("webhook %s: %s was not received: %s; %s", site_of(url), identifier, problem, after)
         return False
 

@@ -43,7 +43,7 @@ def lines(path: str) -> Iterator[str]:
     nouns = [one.command for one in NOUNS.values() if one.command]
     noun = noun if noun in nouns else noun.removesuffix("s")
     if noun not in nouns:
-        raise typer.BadParameter(f"{noun!r} is none of the nouns: {', '.join(nouns)}")
+        raise typer.BadParameter(f"must be one of {', '.join(nouns)}, not {noun!r}")
     if len(names) > LONGEST_PATH:
         raise typer.BadParameter(f"the field has {len(names)} names; at most {LONGEST_PATH} are accepted")
     found = _of_noun(noun)

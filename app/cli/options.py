@@ -31,7 +31,7 @@ def drawable(file: Path | None) -> Path | None:
     if file.suffix.lower() not in SUFFIXES:
         raise typer.BadParameter(f"{file.name}: a plot is one of {', '.join(SUFFIXES)}")
     if "vl-convert-python" in installed.missing("worker"):
-        raise typer.BadParameter(f"what draws is not installed: {installed.command('worker')}")
+        raise typer.BadParameter(f"plots need more packages: {installed.command('worker')}")
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -93,7 +93,7 @@ def launch(context: typer.Context) -> None:
 def _version(value: str) -> str:
     """Callback: a version number, newest, latest or champion; raises typer.BadParameter for other texts."""
     if not value.isdecimal() and value.removeprefix("@") not in (CHAMPION, NEWEST, LATEST):
-        raise typer.BadParameter(f"{value!r} is no version: a number, champion or newest")
+        raise typer.BadParameter(f"{value!r} is not a version: give a number, champion or newest")
     return value
 
 
@@ -164,7 +164,7 @@ def train(
     start_from: Annotated[int | None, typer.Option(min=1, help="Version of an agent to continue training.")] = None,
     imitate: Annotated[str | None, typer.Option(help="Heuristic or planner to imitate first.")] = None,
     model: Annotated[int | None, typer.Option(min=1, help="Version of the domain model. [default: newest]")] = None,
-    force: Annotated[bool, typer.Option("--force", help="Learn even where there is nothing to win.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Learn even where there is nothing to gain.")] = False,
     promote: Annotated[bool, typer.Option(help="Promote the agent if it is good enough.")] = True,
     window: Annotated[
         float | None, typer.Option(min=1, help="With algorithm online: window length in seconds. [default: 300]")
@@ -215,7 +215,7 @@ def train(
 def _level(value: str | None) -> str | None:
     """Callback: a level in upper case, None for None; raises typer.BadParameter for other texts."""
     if value is not None and value.upper() not in LEVELS:
-        raise typer.BadParameter(f"{value!r} is none of {', '.join(LEVELS)}")
+        raise typer.BadParameter(f"must be one of {', '.join(LEVELS)}, not {value!r}")
     return None if value is None else value.upper()
 
 

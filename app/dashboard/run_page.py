@@ -74,7 +74,7 @@ def page(database: Database, tenant: str, run: str, compiled_of: CompiledOf, rul
     problems: list[str] = []
     compiled = lists.compiled_or_none(compiled_of, loaded.workload)
     if views is not None and compiled is not None:
-        facts, no_facts = lists.view_or_problem("how it stands", lambda: views.facts(compiled, given))
+        facts, no_facts = lists.view_or_problem("the state", lambda: views.facts(compiled, given))
         figures, no_figures = lists.view_or_problem("its charts", lambda: views.run(compiled, given))
         others, no_others = lists.view_or_problem("other policies", lambda: views.alternatives(compiled, given))
         tables, no_tables = lists.view_or_problem("its tables", lambda: views.tables(compiled, given))
@@ -150,7 +150,9 @@ def decision_line(iteration: int, decision: dict[str, Any], at: datetime, kind: 
     details, _ = (
         ([], "") if views is None else lists.view_or_problem("a decision's parts", lambda: views.details(decision))
     )
-    return DecisionLine(iteration, iteration, words, source, policy, lists.reason(decision), _shadow(decision), details, at)
+    return DecisionLine(
+        iteration, iteration, words, source, policy, lists.reason(decision), _shadow(decision), details, at
+    )
 
 
 def _shadow(decision: dict[str, Any]) -> str:

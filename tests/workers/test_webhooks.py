@@ -274,7 +274,7 @@ def test_dead_and_hanging_receivers_keep_nothing_from_others_and_are_given_up_af
     assert len(rest) == 3
     assert {(one.problem, one.due_at) for one in rest} == {("ConnectError", None)}
     assert all(one.attempts > 5 for one in rest)
-    assert "given up" in caplog.text
+    assert "dropped" in caplog.text
 
 
 @pytest.mark.servers

@@ -194,7 +194,7 @@ def show(agent: ServiceJson, output: Console) -> None:
     if agent.get("standing_reason"):
         output.print(Text(agent["standing_reason"], "bold"))
     if agent.get("instead"):
-        output.print(Text(f"answers now: {agent['instead']}"))
+        output.print(Text(f"current policy: {agent['instead']}"))
     judged = _moment(agent.get("created_at"))
     verdict = Text(f"verdict when its training ended{f', {judged}' if judged else ''}: {report['reason']}")
     counted = [outcomes_table(report["outcomes"])] if report.get("outcomes") else []
@@ -266,7 +266,7 @@ def bracket(rows: list[ServiceJson]) -> Table:
         table.add_column(name, justify="right" if right else "left")
     table.add_column("ended")
     for row in rows:
-        ended = row["ended"] or ("chosen" if row["chosen"] else "went to its end")
+        ended = row["ended"] or ("chosen" if row["chosen"] else "completed")
         value = row["score"]
         cells = [
             row["algorithm"],

@@ -291,7 +291,7 @@ def _is_of_sqlite(file: Path) -> bool:
     except OSError as error:
         raise BackupError(f"{file}: {error.strerror}") from error
     if begin != backup_sqlite.MAGIC and not begin.startswith(backup_postgresql.MAGIC):
-        raise BackupError(f"{file} is no backup of Steward's")
+        raise BackupError(f"{file} is not a backup made by `steward db backup`")
     return begin == backup_sqlite.MAGIC
 
 

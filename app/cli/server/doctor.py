@@ -326,7 +326,7 @@ def issuer(settings: Settings) -> Finding:
         count = len(fetch_signing_keys(settings))
     except UNUSABLE as error:
         remedy = "see that STEWARD_OIDC_ISSUER and STEWARD_OIDC_KEYS_URL are right, and that it is reached from here"
-        return Finding("issuer", "fail", f"the keys of {where} can't be had: {error}", remedy)
+        return Finding("issuer", "fail", f"the keys of {where} are not available: {error}", remedy)
     return Finding("issuer", "ok", f"{where} publishes {count} {'key' if count == 1 else 'keys'}")
 
 

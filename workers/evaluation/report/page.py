@@ -96,7 +96,7 @@ An agent and all that it is compared with play the same episodes, which none of 
 95 %, by Student's t of what varies independently, and differences are paired by episode. Where an agent goes on
 learning, each window in which the same agent is challenged asks for more confidence, so that all of its verdicts
 together are right with 95 %. It is promoted where, with that confidence, it is at least
-as good as the best heuristic and better than what answers now, the champion or a heuristic. Both are judged beyond a
+as good as the best heuristic and better than the current policy, a champion or a heuristic. Both are judged beyond a
 margin of practical equivalence: a loss within it is none, and neither is a gain."""
 
 READING = (LEVELS, FIGURES, GAP, OFF_POLICY, ALIASING)

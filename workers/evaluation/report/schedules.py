@@ -175,7 +175,7 @@ def utilisation(pictures: Sequence[Json]) -> Json | None:
 
 def queue(pictures: Sequence[Json]) -> Json | None:
     """Return a chart of the number of waiting tasks over time, by strategy; None without pictures."""
-    return _lines(pictures, "queue", "tasks that wait", {})
+    return _lines(pictures, "queue", "pending tasks", {})
 
 
 def _lines(pictures: Sequence[Json], field: str, title: str, more: Json) -> Json | None:

@@ -26,11 +26,12 @@ def simulate(
         ),
     ] = None,
     backfilling: Annotated[
-        Literal["none", "rls", "easy", "conservative"], typer.Option(help="What may overtake a waiting job.")
+        Literal["none", "rls", "easy", "conservative"],
+        typer.Option(help="Backfilling: which jobs may start before a waiting one."),
     ] = "none",
     order: Annotated[
         str | None,
-        typer.Option(help="Order in which jobs may overtake. [default: the strategy's; with rls, fcfs]"),
+        typer.Option(help="Order in which jobs are backfilled. [default: the strategy's; with rls, fcfs]"),
     ] = None,
     exact_runtimes: Annotated[
         bool, typer.Option("--exact-runtimes", help="Plan with actual run times, not estimates.")
