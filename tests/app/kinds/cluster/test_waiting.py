@@ -33,6 +33,20 @@ def test_starts_are_told_in_order_of_queues_and_submission_as_running_jobs_end()
     assert first["seconds_low"] is None
 
 
+def test_a_start_is_told_by_the_same_seconds_left_as_the_ends_of_running_jobs() -> None:
+    run = Live(TWO)
+    whole = {"minimum": 4, "maximum": 4, "iterations": 1_000}
+    run.report(at=0, submitted=[came("a", "x", 4, batch=8, **whole), came("b", "x", 4, batch=8, **whole)])
+    told = [{**on("a", 1.0), "iteration": 20}, {**on("b", 1.0), "iteration": 10}]
+    run.report(at=60, progressed=told, submitted=[came(name, "x", 4, batch=8, **whole) for name in "cd"])
+    restarting = np.array([400.0, 100.0, 0.0, 0.0])  # until then they don't train, and those after them wait
+    table = jobs_table(run.on, run.state._replace(jobs=run.state.jobs._replace(restarting=restarting)))
+    eta = {row[0]: row[table.columns.index("ETA")] for row in table.rows}
+    ends, before = [eta["a"], eta["b"]], jobs_table(run.on, run.state).rows
+    assert {eta["c"], eta["d"]} == {f"starts in {end}" for end in ends}
+    assert len({*ends, *(row[table.columns.index("ETA")] for row in before[:2])}) == 4
+
+
 def test_of_jobs_that_were_never_measured_no_start_is_told() -> None:
     answer = Live(TWO).report(at=0, submitted=[came(name, None, 8, minimum=8, maximum=8) for name in "abc"])
     assert (answer["waiting"], answer["starts"]) == (2, [])
