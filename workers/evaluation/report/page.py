@@ -191,7 +191,7 @@ def _compared_policies(report: Json, level: Json) -> list[tuple[str, str]]:
     labels = [(c["name"], c["name"]) for c in report["candidates"] if c["name"] in there and not c.get("outdated")]
     labels += [("best built-in policy", built_in)]
     labels += [("next best rule", name) for name in best([name for name in rules if name not in FIXED_RULES])]
-    held = "best fixed allocation" if report["kind"] == "iterative" else "best static settings"
+    held = "best fixed allocation" if any(name in roles for name in FIXED_RULES) else "best static settings"
     labels += [(held, name) for name in best(fixed) if name != built_in]
     return labels
 

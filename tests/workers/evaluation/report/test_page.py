@@ -89,11 +89,12 @@ def test_one_screen_says_what_came_out(two: Seen) -> None:
     assert f"Agent 3: tied with {best}: nothing to gain here. Robustness level: L2." in Seen(page(tied)).texts
 
 
-@pytest.mark.parametrize(("kind", "label"), [("iterative", "best fixed allocation"), ("other", "best static settings")])
+@pytest.mark.parametrize(("rule", "label"), [("hold", "best fixed allocation"), ("sjf", "best static settings")])
 def test_an_outdated_agent_is_not_assessed_and_static_settings_are_named_as_the_kind_has_them(
-    kind: str, label: str
+    rule: str, label: str
 ) -> None:
-    given = report("agent 3", "agent 5") | {"kind": kind}
+    given = report("agent 3", "agent 5")
+    given["policies"].append({"name": rule, "role": "heuristic", "title": rule})
     given["candidates"][0] |= {"outdated": "outdated: retrain", "levels": []}
     given["policies"].append({"name": "tuner", "role": "tuner", "title": "tuned"})
     for level in given["levels"]:

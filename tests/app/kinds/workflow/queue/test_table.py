@@ -67,7 +67,8 @@ def test_only_nodes_that_fit_a_task_count_and_their_memory_does() -> None:
 def test_the_table_is_of_the_tasks_after_the_decision() -> None:
     node = {**KINDS["workflow"].example.spec["nodes"][0], "minimum": 1, "maximum": 1, "processors": 4}
     tasks = [{"id": f"t{at}", "processors": 2, "estimate": 100.0} for at in range(5)]
-    reports = [{"now": 1.76e12, "queued": tasks}, {"now": 1.76e12 + 50, "delta": True}]  # of a clock in milliseconds
+    now = 1.76e12  # of a clock in milliseconds
+    reports: list[Report] = [{"now": now, "queued": tasks}, {"now": now + 50, "delta": True}]
     kind = KINDS["workflow"]
     example = kind.example._replace(spec={**kind.example.spec, "nodes": [node]}, reports=reports)
     kind = dataclasses.replace(kind, example=example)
