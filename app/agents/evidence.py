@@ -166,8 +166,10 @@ class Present:
         compared = "the agent is not shown to be better"
         if float(gain["low"]) > margin:
             compared = "the agent is better"
+        elif float(gain["high"]) < -margin:
+            compared = f"{rival} is better"
         elif float(gain["high"]) <= margin:
-            compared = f"{rival} is as good"
+            compared = f"{rival} is at least as good"
         return (
             f"{answered}; {compared}: on the same episodes the agent's return differs by {mean} "
             f"({confidence(float(report.get('confidence', 0.95)))} interval {low} to {high}; "

@@ -97,7 +97,7 @@ def tips(**titles: str) -> list[Json]:
     ]
 
 
-TEXTS = {"name", "lane", "part", "at", "range", "expected", "change", "reason", "lasted", "interval", "for"}
+TEXTS = {"name", "lane", "part", "at", "range", "expected", "change", "reason", "began", "lasted", "interval", "for"}
 """Fields of tooltips that are texts."""
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from app.charts.figures import Figure, Json, colour_channel, layer, layer_charts
+from app.charts.figures import Figure, Json, colour_channel, layer, layer_charts, tips
 from app.charts.timeline import time
 
 TOLD = "Colour and dashes tell the runs apart."
@@ -28,32 +29,30 @@ def overlay(figures: Mapping[str, Figure]) -> Figure | None:
     pattern = next(iter(lines.values()))[0]
     x, y = (dict(pattern["encoding"][axis]) for axis in ("x", "y"))
     several = any(len({row.get("name") for one in found for row in _rows(one)}) > 1 for found in lines.values())
+    field = x["field"]  # pages share cursor and zoom between charts by it
     rows = [
         {"run": label, "name": f"{label}: {row['name']}" if several and "name" in row else label}
-        | {"x": row[one["encoding"]["x"]["field"]], "y": row[one["encoding"]["y"]["field"]]}
+        | {field: row[one["encoding"]["x"]["field"]], "value": row[one["encoding"]["y"]["field"]]}
         for label, found in lines.items()
         for one in found
         for row in _rows(one)
     ]
     names = list(dict.fromkeys(row["name"] for row in rows))
-    if x["field"] == AT:
-        x = time([row["x"] for row in rows])
-    encoding: Json = {"x": {**x, "field": "x"}, "y": {**y, "field": "y"}, "color": colour_channel("name", names)}
+    if field == AT:
+        x = time([row[AT] for row in rows])
+    encoding: Json = {"x": x, "y": {**y, "field": "value"}, "color": colour_channel("name", names)}
     dashes = dict(zip(lines, DASHES, strict=False))
     run_of = {row["name"]: row["run"] for row in rows}
     scale = {"domain": names, "range": [dashes[run_of[name]] for name in names]}
     encoding["strokeDash"] = {**encoding["color"], "scale": scale}  # one legend for both
-    encoding["tooltip"] = [
-        {"field": "name", "type": "nominal", "title": "of"},
-        {"field": "x", "type": "quantitative", "title": x.get("title"), "format": ".4~g"},
-        {"field": "y", "type": "quantitative", "title": y.get("title"), "format": ".4~g"},
-    ]
+    across, up = "seconds" if field == AT else str(x.get("title")), str(y.get("title"))
+    encoding["tooltip"] = tips(name="of", value=up)  # of x pages tell at the pointer
     mark = {"interpolate": pattern["mark"]["interpolate"]} if "interpolate" in pattern["mark"] else {}
-    if any(len([row for row in rows if row["name"] == name]) == 1 for name in names):  # of which there is no line
+    if 1 in Counter(row["name"] for row in rows).values():  # of which there is no line
         mark["point"] = True
     spec = layer_charts(layer("line", "series", rows, encoding, **mark), _common_target(figures))
-    table = [[row["name"], row["x"], row["y"]] for row in rows]
-    return Figure(first.title, TOLD, spec, ["of", str(x.get("title")), str(y.get("title"))], table)
+    table = [[row["name"], row[field], row["value"]] for row in rows]
+    return Figure(first.title, TOLD, spec, ["of", across, up], table)
 
 
 def _lines(figure: Figure) -> list[Json]:

@@ -149,6 +149,17 @@ def moment(at: datetime | None) -> str:
     return "" if at is None else at.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
+EPOCH, END_OF_TIME = 1e9, 253_402_300_800
+"""Bounds of the seconds of a clock that counts from 1970; the second is the end of the year 9999."""
+
+
+def clock(at: float) -> str:
+    """A time in seconds of a run's clock: UTC if it counts from 1970, else the duration since its start."""
+    if EPOCH < at < END_OF_TIME:
+        return moment(datetime.fromtimestamp(at, UTC))
+    return f"{duration(at)} of the run"
+
+
 Comparison = Literal["better", "tied", "worse", "unclear"]
 
 

@@ -178,7 +178,8 @@ def gantt(title: str, bars: Sequence[Bar], told: str) -> Figure:
     whole = max((bar.end for bar in bars), default=0.0) - min((bar.start for bar in bars), default=0.0)
     for row, bar in _rows(bars):
         lasted = text.duration(bar.end - bar.start) + (" so far" if bar.open else "")
-        rows.append(bar._asdict() | {"row": row, "below": row + 1, "middle": row + 0.5, "lasted": lasted})
+        told_of = {"began": text.clock(bar.start), "lasted": lasted}
+        rows.append(bar._asdict() | {"row": row, "below": row + 1, "middle": row + 0.5, **told_of})
     height = LANE * (max((row["row"] for row in rows), default=0) + 1)
     room = WIDTH / LETTER / (whole or 1.0)
     named = [row for row in rows if (row["end"] - row["start"]) * room > len(row["name"]) + 1]
@@ -191,7 +192,7 @@ def gantt(title: str, bars: Sequence[Bar], told: str) -> Figure:
         "y2": {"field": "below"},
         "color": colour_channel("lane", lanes),
         "opacity": {"condition": {"test": "datum.open", "value": 0.75}, "value": 1},
-        "tooltip": [*tips(name="task", lane="on", start="start (s)"), *tips(lasted="ran for")],
+        "tooltip": tips(name="task", lane="on", began="start", lasted="ran for"),
     }
     label = {"x": encoding["x"], "y": {**y, "field": "middle"}, "text": {"field": "name"}}
     told += f" All ran on {lanes[0]}." if len(lanes) == 1 else ""

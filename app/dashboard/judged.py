@@ -97,8 +97,10 @@ def verdict_line(agent: AgentRead) -> str:
         return ""
     rules = report.get("heuristics") or {}
     best = rules.get(report.get("best_heuristic"), gained)
-    policy = f"the built-in policy ({_words(incumbent)})" if incumbent in rules else f"the {_words(incumbent)}"
-    return verdict(compared(gained, float(report.get("equivalence_margin", 0.0)) * abs(best["mean"])), policy)
+    policy = f"the built-in policy ({_words(incumbent)})" if incumbent in rules else _words(incumbent)
+    result = compared(gained, float(report.get("equivalence_margin", 0.0)) * abs(best["mean"]))
+    refused = result == "better" and not agent.champion and agent.champion_until is None
+    return f"{verdict(result, policy)}{' Not promoted.' if refused else ''}"
 
 
 def outcomes(report: Mapping[str, Any]) -> Outcomes | None:

@@ -169,7 +169,7 @@ def stale_reason(silent: float, expected: float | None) -> str:
     said = f"no report for {duration(silent)}"
     if expected is None:
         return f"{said}; the duration of its iterations is unknown"
-    return f"{said}; expected every {duration(expected)}"
+    return said if expected < 1 else f"{said}; expected every {duration(expected)}"  # below: reported in a burst
 
 
 def remedy(outcome: str, spec: Any) -> str:

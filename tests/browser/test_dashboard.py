@@ -9,6 +9,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, ConsoleMessage, Locator, Page, expect
 
+from app.kinds.registry import KINDS
 from tests.browser.conftest import Site
 
 pytestmark = pytest.mark.xdist_group("browser")
@@ -177,6 +178,40 @@ def test_a_drag_zooms_all_charts_of_an_axis_and_a_double_click_resets_them(brows
         page.mouse.up()
         page.get_by_role("button", name="Reset zoom").first.click()
         expect(page.locator("[data-whole]:visible")).to_have_count(0)
+
+
+def test_a_chart_that_is_drawn_anew_while_zoomed_has_its_own_ticks_again(browser: Browser, site: Site) -> None:
+    with opened(browser, site) as page:
+        settled(page, queue_of(site))
+        ticks = page.locator("#live .plot").last.locator("g.role-axis-label text")
+        whole = ticks.all_text_contents()
+        page.mouse.move(*at(page, 1, 0.5, 0.5))
+        expect(page.locator("#tip strong")).to_contain_text("at 2026-01-01 ")
+        page.mouse.move(*at(page, 1, 0.1))
+        page.mouse.down()
+        page.mouse.move(*at(page, 1, 0.3), steps=4)
+        page.mouse.up()
+        expect(page.locator("[data-zoomed=true]")).to_have_count(3)
+        assert ticks.all_text_contents() != whole
+        page.evaluate("document.querySelectorAll('#live .plot svg').forEach((svg) => (svg.dataset.before = ''))")
+        page.locator("[data-theme-switch]").click()
+        expect(page.locator("svg[data-before]")).to_have_count(0)
+        expect(page.locator("[data-whole]:visible")).to_have_count(3)
+        assert ticks.all_text_contents() != whole
+        page.get_by_role("button", name="Reset zoom").first.click()
+        expect(page.locator("[data-whole]:visible")).to_have_count(0)
+        assert ticks.all_text_contents() == whole
+
+
+def queue_of(site: Site) -> str:
+    """A run of two tasks, whose clock counts from 1970."""
+    name = str(KINDS["workflow"].example.spec["name"])
+    run = str(site.api.post("/runs", json={"workload": name}).raise_for_status().json()["id"])
+    for number in range(8):
+        tasks = [{"id": f"t{number}-{task}", "processors": 1} for task in range(2)]
+        body = {"now": 1_767_268_800 + 900 * number, "delta": number > 0, "queued": tasks}
+        site.api.put(f"/runs/{run}/iterations/{number}", json=body).raise_for_status()
+    return run
 
 
 def test_a_finger_sees_what_a_pointer_sees(browser: Browser, site: Site) -> None:

@@ -2,7 +2,8 @@
 const themes = JSON.parse(document.getElementById("themes").textContent);
 const charts = document.querySelector("script[data-charts]").dataset.charts;
 const preferred = window.matchMedia("(prefers-color-scheme: dark)");
-const charted = new WeakMap(); // by figure: its view, the axis that it shares, its ticks, whether it may become higher
+// By figure: its view and how to end it, the axis that it shares, the ticks of all of it, whether it may become higher.
+const charted = new WeakMap();
 let vega;
 
 function theme() {
@@ -31,14 +32,20 @@ async function draw(figure) {
     tooltip: () => {}, // shown by this file, from wherever the pointer is
   };
   const room = plot.clientWidth;
-  const { view } = await window.vegaEmbed(plot, { width: "container", autosize: { type: "fit-x", contains: "padding" }, ...spec }, options);
+  end(figure);
+  const { view, finalize } = await window.vegaEmbed(plot, { width: "container", autosize: { type: "fit-x", contains: "padding" }, ...spec }, options);
   plot.querySelector("svg")?.setAttribute("aria-hidden", "true"); // the plot's own label and the table tell it
   for (const name of ["cursor", "dot", "drag"]) {
     plot.append(Object.assign(document.createElement("div"), { className: name, hidden: true }));
   }
-  charted.set(figure, { view, axis, ticks: spec.usermeta?.ticks, grows: typeof spec.height === "number" });
+  charted.set(figure, { view, finalize, axis, ticks: spec.usermeta?.ticks, grows: typeof spec.height === "number" });
   figure.querySelector("[data-whole]").hidden = !(axis && zooms[axis]);
   figure.dataset.drawn = String(room);
+}
+
+function end(figure) {
+  charted.get(figure)?.finalize();
+  charted.delete(figure);
 }
 
 async function level(figure) {
@@ -71,17 +78,21 @@ function sharedAxis(spec) {
 function zoomable(spec, axis) {
   const [low, high] = zooms[axis] ?? [null, null];
   const params = [{ name: "low", value: low }, { name: "high", value: high }, { name: "ticks", value: null }];
+  let whole;
   const layer = layers(spec).map((one) => {
     const { x } = one.encoding;
     if (x?.type !== "quantitative") return one;
     const scale = { ...x.scale, domainMin: { expr: "low" }, domainMax: { expr: "high" } };
     const values = x.axis?.values;
-    if (values) params[2].value = low === null ? values : ticks(low, high);
+    if (values) {
+      whole = values;
+      params[2].value = low === null ? values : ticks(low, high);
+    }
     const shown = values ? { ...x.axis, values: { expr: "ticks" } } : x.axis;
     const mark = { ...one.mark, clip: { expr: "low !== null" } };
     return { ...one, mark, encoding: { ...one.encoding, x: { ...x, scale, axis: shown } } };
   });
-  return { ...spec, layer, params, usermeta: { ticks: params[2].value } };
+  return { ...spec, layer, params, usermeta: { ticks: whole } };
 }
 
 function ticks(low, high) {
@@ -169,7 +180,13 @@ function duration(seconds) {
   return (seconds < 0 ? "-" : "") + words.join(" ");
 }
 
+const EPOCH = 1e9; // seconds of a clock that counts from 1970, at least
+const END_OF_TIME = 253402300800;
+
 function place(axis, value) {
+  if (axis === "time" && value > EPOCH && value < END_OF_TIME) {
+    return `at ${new Date(value * 1000).toISOString().slice(0, 19).replace("T", " ")} UTC`;
+  }
   return axis === "time" ? `at ${duration(value)}` : `iteration ${Math.round(value)}`;
 }
 
@@ -269,7 +286,7 @@ function inPlot(figure, event) {
 
 function figureOf(event) {
   const figure = event.target.closest?.(".plot")?.closest("[data-drawn]");
-  return figure && charted.has(figure) ? figure : null;
+  return figure && charted.has(figure) && figure.querySelector(".plot svg") ? figure : null;
 }
 
 document.addEventListener("pointermove", (event) => {
@@ -365,11 +382,14 @@ document.addEventListener("click", async (event) => {
 preferred.addEventListener("change", () => drawAll(document));
 
 let open = [];
-document.addEventListener("htmx:beforeSwap", () => {
+document.addEventListener("htmx:beforeSwap", (event) => {
+  const { shouldSwap, target } = event.detail;
+  if (shouldSwap) for (const figure of target.querySelectorAll("[data-drawn]")) end(figure);
   open = [...document.querySelectorAll("details[open][id]")].map((found) => found.id);
 });
 document.addEventListener("htmx:afterSwap", (event) => {
   for (const id of open) document.getElementById(id)?.setAttribute("open", "");
+  drag = null; // its figure is gone
   clear();
   drawAll(event.detail.elt.parentElement ?? document);
 });

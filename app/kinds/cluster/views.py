@@ -22,10 +22,9 @@ from app.kinds.cluster.jobs import Integers
 from app.kinds.cluster.layout import ClusterState, Layout, begin
 from app.kinds.cluster.model import ClusterModel
 from app.kinds.cluster.outlook import BelievedOutlook
-from app.kinds.cluster.placement import slowdowns
 from app.kinds.cluster.report import ClusterReport
 from app.kinds.cluster.throughput import Place, interval
-from app.kinds.cluster.waiting import predict_starts
+from app.kinds.cluster.waiting import predict_starts, seconds_left
 from app.kinds.contract.run_outcome import EndedRun, Judgement, in_time
 from app.kinds.contract.views import (
     ASKED_THEN,
@@ -237,10 +236,7 @@ COLUMNS = ("Job", "State", "Queue", "GPUs", "Progress", "ETA", "Why pending")
 def jobs_table(compiled: Compiled, state: ClusterState) -> Table:
     """Return the table of a state's jobs: running ones by their end, pending ones by queue and submission."""
     jobs, gpus, outlook = state.jobs, state.jobs.gpus, compiled.outlook(state)
-    left = np.where(outlook.times_known & (gpus > 0), outlook.seconds_left(gpus[:, None])[:, 0], np.inf)
-    if outlook.neighbours is not None:
-        left = left * slowdowns(outlook.neighbours, jobs.allocation)
-    left = left + jobs.restarting
+    left = seconds_left(state, outlook)
     _, starts = predict_starts(state, outlook, compiled.layout.spec.interval_seconds)
     expected = {one.job: one.seconds for one in starts}
     waits = np.flatnonzero(gpus == 0)
@@ -414,10 +410,7 @@ def _late(state: ClusterState, outlook: BelievedOutlook, allowed: Mapping[str, f
     submission to deadline, by application."""
     jobs = state.jobs
     seconds = [allowed.get(application, math.inf) for application in state.records.application.tolist()]
-    left = outlook.seconds_left(jobs.gpus[:, None])[:, 0]
-    if outlook.neighbours is not None:
-        left = left * slowdowns(outlook.neighbours, jobs.allocation)
-    left = np.where((jobs.gpus > 0) & outlook.times_known, left + jobs.restarting, 0.0)
+    left = np.where((jobs.gpus > 0) & outlook.times_known, seconds_left(state, outlook), 0.0)
     return [state.names[at] for at in np.flatnonzero(state.now + left > jobs.submitted + np.array(seconds)).tolist()]
 
 

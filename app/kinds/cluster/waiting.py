@@ -11,6 +11,7 @@ from app.kinds.cluster import state as counting
 from app.kinds.cluster.jobs import Floats, Integers
 from app.kinds.cluster.layout import ClusterState
 from app.kinds.cluster.outlook import BelievedOutlook
+from app.kinds.cluster.placement import slowdowns
 
 MOST = 100
 """Most waiting jobs with a predicted start."""
@@ -22,6 +23,16 @@ class ExpectedStart(NamedTuple):
     job: str
     seconds: float
     between: tuple[float, float] | None
+
+
+def seconds_left(state: ClusterState, outlook: BelievedOutlook) -> Floats:
+    """Return the seconds until each of J jobs ends on its GPUs, slowed down by its neighbours, and with its restart if
+    one is under way; infinite: unknown, or it has no GPUs, [J]."""
+    jobs, gpus = state.jobs, state.jobs.gpus
+    left = outlook.seconds_left(gpus[:, None])[:, 0]
+    if outlook.neighbours is not None:
+        left = left * slowdowns(outlook.neighbours, jobs.allocation)
+    return np.where(outlook.times_known & (gpus > 0), left + jobs.restarting, np.inf)
 
 
 def expected_starts(state: ClusterState, left: Floats, least: float) -> tuple[Integers, Floats]:
@@ -51,11 +62,9 @@ def predict_starts(
 ) -> tuple[ClusterState, list[ExpectedStart]]:
     """Predict the starts of waiting jobs; return the state with the predictions recorded, and the predictions.
     ``least`` is the number of seconds until the next decision, a lower bound of each start."""
-    gpus = state.jobs.gpus
-    if not (gpus == 0).any():
+    if not (state.jobs.gpus == 0).any():
         return state, []
-    left = np.where(outlook.times_known & (gpus > 0), outlook.seconds_left(gpus[:, None])[:, 0], np.inf)
-    at, seconds = expected_starts(state, left, least)
+    at, seconds = expected_starts(state, seconds_left(state, outlook), least)
     bounds = counting.interval(state.off_starts)
     found = [
         ExpectedStart(state.names[job], each, None if bounds is None else (bounds[0] * each, bounds[1] * each))

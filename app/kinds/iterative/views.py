@@ -408,13 +408,15 @@ def _ahead(compiled: Compiled, history: RunHistory, metric: Metric, state: State
 
 
 def _changes(history: RunHistory, points: Sequence[Point]) -> Iterator[Change]:
-    """Yield the changes of the allocation between drawn reports, with the reason of the decision before each."""
+    """Yield the changes of the allocation between drawn reports, with the reason of the decision if it is drawn."""
     for before, after, point in zip(history.steps, history.steps[1:], points, strict=False):
         was, now = before.report["allocation"], after.report["allocation"]
         words = [f"{was.get(name, 0):g} → {now[name]:g} {name}" for name in now if was.get(name) != now[name]]
         if words:
-            reason = before.decision.get("reason") or {}
-            yield Change(point.iteration, point.value, ", ".join(words), str(reason.get("text", "")))
+            said, reason = ", ".join(words), str((before.decision.get("reason") or {}).get("text", ""))
+            if after.iteration > before.iteration + 1:  # another decision's, which is left out
+                said, reason = f"{said} by iteration {after.iteration}", ""
+            yield Change(point.iteration, point.value, said, reason)
 
 
 def _progress_caption(
@@ -438,11 +440,11 @@ def _progress_caption(
 
 
 def _running_sum(history: RunHistory, values: Sequence[float], known: float | None) -> list[Point]:
-    """Return the sums of the steps' values so far; iterations that are left out are filled evenly, and scaled to the
-    sum ``known`` (None: unknown)."""
-    at = np.array([one.iteration for one in history.steps])
-    sums = np.cumsum(np.array(values, np.float64) * np.diff(at, prepend=-1))
-    if known is not None and history.every > 1 and sums[-1] > 0:
+    """Return the sums of the steps' values so far; iterations that are left out are filled evenly, and all scaled to
+    the sum ``known`` (None: unknown)."""
+    at, before = np.array([one.iteration for one in history.steps]), int(history.start.get("first_iteration", 0)) - 1
+    sums = np.cumsum(np.array(values, np.float64) * np.diff(at, prepend=before))
+    if known is not None and sums[-1] > 0:
         sums *= known / sums[-1]
     return [Point(int(i), float(total)) for i, total in zip(at, sums, strict=True)]
 
@@ -470,7 +472,8 @@ def comparison_figures(compiled: Compiled, history: RunHistory) -> Iterator[Figu
         values = [float(one.report["metrics"][metric.name]) for one in history.steps]
         points = _running_sum(history, values, None if state is None else float(state.elapsed[0, at]))
         name = "Elapsed time" if at == layout.seconds else f"{metric.name.replace('_', ' ')}: total"
-        yield projected(name, (f"{name.lower()} ({metric.unit})", 1.0), points, [], [], wanted, "Line: sum so far.")
+        axis = f"{name.lower()} ({metric.unit})" if metric.unit else name.lower()
+        yield projected(name, (axis, 1.0), points, [], [], wanted, "Line: sum so far.")
     prices = {one.name: one.price_per_hour for one in layout.spec.resources}
     if any(prices.values()):
         seconds_of = [float(one.report["metrics"][SECONDS]) for one in history.steps]

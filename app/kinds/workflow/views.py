@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from datetime import UTC, datetime
+from copy import copy
 from functools import partial
 from operator import eq
 from typing import Any
@@ -14,7 +14,7 @@ import numpy as np
 from typing_extensions import override
 
 from app.charts.figures import DECIDED, Figure, beside_decided
-from app.charts.text import NOTHING, duration, moment, percent
+from app.charts.text import NOTHING, clock, duration, number, percent
 from app.charts.timeline import Bar, courses, gantt
 from app.kinds.contract.run_outcome import EndedRun, Judgement, in_time
 from app.kinds.contract.views import (
@@ -33,7 +33,7 @@ from app.kinds.contract.views import (
 )
 from app.kinds.workflow.advance import advance
 from app.kinds.workflow.decide import Compiled
-from app.kinds.workflow.queue import FAILED, STARTING, UP, WAITING, Layout, QueueReport, State, begin
+from app.kinds.workflow.queue import FAILED, GIGA, STARTING, UP, WAITING, Layout, QueueReport, State, begin
 from app.kinds.workflow.scheduling.decide import by_strategy, decide
 
 # Hindsight: what other strategies would have started at the reports of a run.
@@ -181,7 +181,7 @@ def tasks_table(compiled: Compiled, state: State) -> Table:
     def row(at: int, why: str) -> list[str]:
         user = queue.users[at] or queue.groups[at] or NOTHING
         if queue.node[at] == WAITING:
-            start = state.reserved.starts.get(queue.names[at])
+            start = _reserved_start(state, queue.names[at])
             eta = NOTHING if start is None else f"starts in {duration(start - state.now)}"
             return [queue.names[at], "pending", user, f"requests {queue.processors[at]:,}", NOTHING, eta, why]
         ran = state.now - queue.start[at]
@@ -204,15 +204,36 @@ def tasks_table(compiled: Compiled, state: State) -> Table:
     )
 
 
+def after_decision(layout: Layout, state: State, decision: Json) -> State:
+    """Return the state after a report with the tasks that the decision on it starts on their nodes."""
+    queue = copy(state.queue)
+    queue.node, queue.start = queue.node.copy(), queue.start.copy()
+    for placed in decision.get("placements", ()):
+        at = queue.row.get(placed["task"])
+        if at is not None and queue.node[at] == WAITING:
+            queue.node[at], queue.start[at] = layout.node_index[placed["node"]], placed["start"]
+    return state._replace(queue=queue)
+
+
+def _reserved_start(state: State, task: str) -> float | None:
+    """Return the time for which a task's start is reserved, in seconds of the reports' clock; None: it isn't."""
+    committed = state.head[1] if state.head and state.head[0] == task else math.inf
+    start = state.reserved.starts.get(task, committed)
+    return start if math.isfinite(start) else None
+
+
 def reasons_pending(layout: Layout, state: State, waits: Sequence[int]) -> list[str]:
     """Return why each of the tasks at rows ``waits`` of the queue, in the order of submission, does not run."""
     queue, nodes = state.queue, layout.nodes
-    used = np.bincount(queue.node[queue.node != WAITING], queue.processors[queue.node != WAITING], len(layout.names))
+    runs = queue.node != WAITING
+    used, filled = (
+        np.bincount(queue.node[runs], taken[runs], len(layout.names)) for taken in (queue.processors, queue.memory)
+    )
     up = np.array([state.nodes.get(at, (UP, 0.0))[0] == UP for at in range(len(layout.names))])
     on = up & (nodes.permanent | np.isin(np.arange(len(up)), [*state.nodes]))
-    free = int(np.where(on, nodes.processors - used, 0).max(initial=0))
+    free, spare = np.where(on, nodes.processors - used, 0), nodes.memory - filled
     usable = np.array([state.nodes.get(at, (UP, 0.0))[0] != FAILED for at in range(len(layout.names))])
-    starting = [layout.names[at] for at, (status, _) in sorted(state.nodes.items()) if status == STARTING]
+    starting = [at for at, (status, _) in sorted(state.nodes.items()) if status == STARTING]
     found, first = list[str](), ""
     for at in waits:
         name, least = queue.names[at], int(queue.processors[at])
@@ -228,25 +249,20 @@ def reasons_pending(layout: Layout, state: State, waits: Sequence[int]) -> list[
             most = int(nodes.processors[usable].max(initial=0))
             found.append(f"can't start{failed}" if failed else f"can never start: {needs}, a node has {most:,}")
             continue
-        start, head = state.reserved.starts.get(name), state.head
-        if start is None and head and head[0] == name and np.isfinite(head[1]):
-            start = head[1]
-        parts = [f"{needs}, at most {free:,} free on a node"] if least > free else []
+        start, parts = _reserved_start(state, name), list[str]()
+        roomy = fits & on & (free >= least)
+        if not roomy.any():
+            parts.append(f"{needs}, at most {int(free[fits].max()):,} free on a node")
+        elif (spare[roomy] < queue.memory[at]).all():
+            wanted, left = (number(size / GIGA) for size in (queue.memory[at], spare[roomy].max()))
+            parts.append(f"needs {wanted} GB, at most {left} free on a node with enough processors")
+        soon = [layout.names[node] for node in starting if fits[node]] if parts else []
         parts += [f"reserved for {clock(start)}"] if start is not None else []
-        parts += [f"{starting[0]} is starting"] if starting and least > free else []
+        parts += [f"{soon[0]} is starting"] if soon else []
         parts += [f"behind {first}"] if first and start is None else []
         found.append("; ".join(parts) or "waits for the next decision")
         first = first or name
     return found
-
-
-def clock(seconds: float) -> str:
-    """Format a time of the reports' clock: UTC if it counts from 1970, else the seconds since its start."""
-    return moment(datetime.fromtimestamp(seconds, UTC)) if seconds > EPOCH else f"{duration(seconds)} of the run"
-
-
-EPOCH = 1e9
-"""Seconds of a clock that counts from 1970, at least."""
 
 
 class WorkflowViews(Views):
@@ -260,7 +276,7 @@ class WorkflowViews(Views):
         reason = decision.get("reason", {})
         found = [Fact("reports", f"{history.iterations:,}")]
         if decision.get("now") is not None:
-            found.append(Fact("time", duration(decision["now"]) if decision["now"] < EPOCH else clock(decision["now"])))
+            found.append(Fact("time", clock(decision["now"])))
         if decision.get("waiting") is not None:
             found.append(Fact("tasks", f"{decision['running']:,} running, {decision['waiting']:,} pending"))
         found.append(Fact("order", str(reason.get("strategy", "")), f"backfilling: {reason.get('backfilling', '')}"))
@@ -296,12 +312,11 @@ class WorkflowViews(Views):
 
     @override
     def tables(self, compiled: Compiled, history: RunHistory) -> Sequence[Table]:
-        """Return the table of the tasks after the last report; none of a run that has ended."""
-        return (
-            [tasks_table(compiled, history.state)]
-            if history.live and history.state and len(history.state.queue)
-            else []
-        )
+        """Return the table of the tasks after the last decision; none of a run that has ended."""
+        if not history.live or history.state is None or not len(history.state.queue):
+            return []
+        decision = history.steps[-1].decision if history.steps else history.first
+        return [tasks_table(compiled, after_decision(compiled.layout, history.state, decision))]
 
     @override
     def alternatives(self, compiled: Compiled, history: RunHistory) -> Sequence[Alternative]:

@@ -12,23 +12,29 @@ from app.charts.figures import (
     DARK_COLOURS,
     LIGHT_COLOURS,
     Cell,
+    Figure,
     LearningPoint,
     Ranked,
     config,
     learning,
     ranking,
     steps_map,
+    tips,
 )
+from app.charts.overlay import overlay
 from app.charts.timeline import (
     MOST_NAMES,
     MOST_TICKS,
+    Ahead,
     Bar,
     Came,
     Coming,
+    Point,
     counts,
     courses,
     forecast,
     gantt,
+    projected,
     shares,
     time,
 )
@@ -132,3 +138,51 @@ def test_what_planning_reaches_is_told_from_what_others_do() -> None:
     drawn = learning([LearningPoint("dqn", 0, -2.0)], {"optimum": -1.0, "hold": -3.0}, "Line.", ("optimum", "plan"))
     rules = {layer["mark"]["style"]: layer["data"]["values"] for layer in drawn.spec["layer"][1:3]}
     assert rules == {"other": [{"name": "hold", "value": -3.0}], "reference": [{"name": "optimum", "value": -1.0}]}
+
+
+def test_a_task_tells_when_it_began_by_its_clock() -> None:
+    for first, began in ((90.0, "1 min 30 s of the run"), (1_767_268_800.0, "2026-01-01 12:00:00 UTC")):
+        drawn = gantt("Tasks", [Bar("a", "n", first, first + 5), Bar("b", "m", first + 5, first + 9)], "Bars.")
+        blocks = drawn.spec["layer"][0]
+        assert {row["name"]: row["began"] for row in blocks["data"]["values"]}["a"] == began
+        assert {"field": "began", "title": "start", "type": "nominal"} in blocks["encoding"]["tooltip"]
+
+
+def test_runs_over_time_are_compared_in_seconds_on_the_axis_that_charts_share() -> None:
+    found = overlay(
+        {
+            "run 1": courses("Jobs", "jobs", {"run": [(0, 1), (7_200, 2)], "wait": [(0, 0), (7_200, 1_234_567)]}, "."),
+            "run 2": courses("Jobs", "jobs", {"run": [(3_600, 5)]}, "."),
+        }
+    )
+    assert found is not None
+    (line,) = found.spec["layer"]
+    assert line["encoding"]["x"]["field"] == "at"
+    assert line["encoding"]["x"]["title"] == "minutes"  # of the labels alone: the table is in seconds
+    assert line["encoding"]["tooltip"] == tips(name="of", value="jobs")
+    assert line["mark"]["point"]  # of one there is a single point
+    assert found.columns == ["of", "seconds", "jobs"]
+    rows = [["run 1: run", 0, 1], ["run 1: run", 7_200, 2], ["run 1: wait", 0, 0], ["run 1: wait", 7_200, 1_234_567]]
+    assert found.rows == [*rows, ["run 2: run", 3_600, 5]]
+    dashes = dict(zip(*line["encoding"]["strokeDash"]["scale"].values(), strict=True))
+    assert dashes["run 1: run"] == dashes["run 1: wait"] != dashes["run 2: run"]
+
+
+def test_runs_over_iterations_are_compared_without_projections_and_with_a_target_that_all_have() -> None:
+    ahead = [Ahead(1, 4.0, 4.0, 4.0), Ahead(9, 20.0, 18.0, 22.0)]
+    points = [Point(0, 2.0), Point(1, 4.0)]
+
+    def drawn(target: float) -> Figure:
+        return projected("Elapsed", ("elapsed (s)", 1.0), points, ahead, [], target, ".")
+
+    found = overlay({"run 1": drawn(30.0), "run 2": drawn(30.0)})
+    assert found is not None
+    line, target = found.spec["layer"]
+    assert [line["encoding"]["x"]["field"], line["encoding"]["y"]["field"]] == ["iteration", "value"]
+    assert found.rows == [["run 1", 0, 2.0], ["run 1", 1, 4.0], ["run 2", 0, 2.0], ["run 2", 1, 4.0]]
+    assert "point" not in line["mark"]
+    assert target["data"]["values"] == [{"target": 30.0}]
+    other = overlay({"run 1": drawn(30.0), "run 2": drawn(40.0)})
+    assert other is not None
+    assert len(other.spec["layer"]) == 1
+    assert overlay({"run 1": drawn(30.0), "run 2": gantt("Tasks", [], "Bars.")}) is None

@@ -68,7 +68,12 @@ def test_an_agent_is_told_beside_what_answers(client: TestClient, workload: str,
     assert {"Agent 1", "dqn", "seed 3", "+0.25", "0.2 to 0.3", "1.2 %", "L2", "Promote"} <= set(found.texts)
     assert {"Mean per episode", "static best", "0.3 %", "25.0 %"} <= set(found.texts)
     assert {"Recommended change by state", "Current policy"} <= set(found.texts)
-    assert "Better than the built-in policy (static best)." in found.texts
+    assert "Better than the built-in policy (static best). Not promoted." in found.texts
+    trained(backend, workload, incumbent="the champion at that time")
+    again = shown(client, f"/ui/workloads/{workload}/agents/2").texts
+    assert "Better than the champion at that time. Not promoted." in again
+    client.post(f"/workloads/{workload}/agents/2/promote", json={"reason": "it is good enough"})
+    assert "Better than the champion at that time." in shown(client, f"/ui/workloads/{workload}/agents/2").texts
     assert {f"/evaluations/{evaluation}/report", f"/workloads/{workload}/agents/1"} <= set(found.links)
     compared, does, now = found.charts
     assert compared["layer"][0]["data"]["values"][0]["name"] == "agent 1"

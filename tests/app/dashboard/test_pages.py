@@ -452,8 +452,7 @@ def test_a_silent_run_needs_attention(client: TestClient, workload: str) -> None
     client.app.state.staleness = Staleness(10, 300, lambda: at)  # type: ignore[attr-defined]
     texts = shown(client).texts
     why = texts[texts.index(f"2 runs of {workload} do not report") + 1]
-    assert why.startswith("the newest: no report for 40 min")
-    assert "; one was expected every" in why
+    assert why == "the newest: no report for 40 min"  # its reports came at once: what they took tells nothing
     for path in ("/ui/runs", f"/ui/runs/{runs[0]}", f"/ui/workloads/{workload}", "/ui/runs?outcome=stale"):
         assert "stale" in shown(client, path).texts
 

@@ -14,7 +14,7 @@ from app.database.tables import Run
 from app.kinds.iterative import policies
 from app.kinds.registry import KINDS
 from app.main import create_app
-from app.runs.outcomes import Staleness
+from app.runs.outcomes import Staleness, stale_reason
 from app.settings import Settings
 from tests.app.both import on_both
 from tests.app.domain_models.published import publish_model
@@ -472,3 +472,8 @@ def test_a_run_with_nothing_to_report_is_not_stale(client: TestClient, backend: 
     assert (busy in stale(), idle in stale()) == (True, False)
     put(another, idle, 2, at=30, submitted=[{"job": "b", "gpus": 4}])
     assert outcome(client, idle)[0] == "stale"
+
+
+def test_reports_that_came_at_once_tell_nothing_of_when_the_next_is_due() -> None:
+    assert stale_reason(300.0, 0.0044) == "no report for 5 min"
+    assert stale_reason(300.0, 2.0) == "no report for 5 min; expected every 2 s"

@@ -58,8 +58,7 @@ class RenderedReport(NamedTuple):
             section("Effort and settings", tables.rest(report)),
             section("How to read this", element("p", VERDICT)),
         ]
-        back = element("a", f"Workload {self.workload}", href=f"/ui/workloads/{self.workload}")
-        head = [element("p", back), element("h1", top), element("p", tables.under(report)), contents(SECTIONS, body)]
+        head = [element("h1", top), element("p", tables.under(report)), contents(SECTIONS, body)]
         return document(top, join_parts([*head, *body]))
 
 

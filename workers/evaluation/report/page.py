@@ -149,13 +149,13 @@ SECTIONS = (
     *("Terms of the reward", "Agent behaviour", "Off-policy evaluation", "Aliasing of the observations"),
     *("The tuner of static settings", "Settings", "How to read this"),
 )
-FIXED_RULES = ("static_best", "hold", "initial")
+FIXED_RULES = ("static_best", "hold")
 """Heuristics that never change the allocation within a run."""
 
 
 def overview(report: Json) -> list[Markup]:
     """Return one sentence per candidate, and a table of mean outcomes: candidates, the built-in policy, the next best
-    rule, and the best fixed allocation, at the level on other seeds (else the highest that was played)."""
+    rule, and the best fixed allocation or settings, at the level on other seeds (else the highest that was played)."""
     played = {level["level"]: level for level in report["levels"] if level["available"] and level["best_heuristic"]}
     level = played.get("L1") or next(reversed(played.values()), None)
     sentences = [element("p", _sentence(one, level, report), class_="verdict") for one in report["candidates"]]
@@ -188,10 +188,11 @@ def _compared_policies(report: Json, level: Json) -> list[tuple[str, str]]:
     built_in = str(level["best_heuristic"])
     rules = [name for name in there if roles.get(name) == "heuristic" and name != built_in]
     fixed = [name for name in there if name in FIXED_RULES or roles.get(name) == "tuner"]
-    labels = [(one["name"], one["name"]) for one in report["candidates"] if one["name"] in there]
+    labels = [(c["name"], c["name"]) for c in report["candidates"] if c["name"] in there and not c.get("outdated")]
     labels += [("best built-in policy", built_in)]
     labels += [("next best rule", name) for name in best([name for name in rules if name not in FIXED_RULES])]
-    labels += [("best fixed allocation", name) for name in best(fixed) if name != built_in]
+    held = "best fixed allocation" if any(name in roles for name in FIXED_RULES) else "best static settings"
+    labels += [(held, name) for name in best(fixed) if name != built_in]
     return labels
 
 
@@ -203,13 +204,13 @@ def _mean(found: Json, outcome: Json) -> str:
 def _sentence(candidate: Json, level: Json | None, report: Json) -> str:
     name = f"{candidate['name'][:1].upper()}{candidate['name'][1:]}"
     if candidate.get("outdated"):
-        return f"{name} is outdated and was not evaluated: retrain it."
+        return f"{name} is not assessed: {candidate['outdated']}."
     difference = None if level is None else level["policies"].get(candidate["name"], {}).get("advantage")
     if level is None or difference is None:
         return f"{name} was not evaluated: no level could be played."
     best = level["best_heuristic"]
     margin = report["settings"].get("equivalence_margin", MARGIN) * abs(level["policies"][best]["return"]["mean"])
-    told = text.verdict(text.compared(difference, margin), f"the built-in policy ({best.replace('_', ' ')})")
+    told = text.verdict(text.compared(difference, margin), f"the best built-in policy ({best.replace('_', ' ')})")
     reached = "none" if candidate["class"] == "none" else candidate["class"]
     return f"{name}: {told[0].lower()}{told[1:]} Robustness level: {reached}."
 

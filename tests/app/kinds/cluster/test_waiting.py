@@ -33,6 +33,25 @@ def test_starts_are_told_in_order_of_queues_and_submission_as_running_jobs_end()
     assert first["seconds_low"] is None
 
 
+def test_a_start_is_told_by_the_same_seconds_left_as_the_ends_of_running_jobs() -> None:
+    run = Live(TWO)
+    whole = {"minimum": 4, "maximum": 4, "iterations": 10}
+    run.report(at=0, submitted=[came("a", "x", 4, batch=8, **whole), came("b", "x", 4, batch=8, **whole)])
+    run.report(at=60, progressed=[{**on("a", 1.0), "iteration": 2}, {**on("b", 1.0), "iteration": 1}])
+    run.report(at=120, submitted=[came(name, "x", 4, batch=8, **whole) for name in "cd"])
+
+    def expected(*restarting: float) -> dict[str, str]:
+        jobs = run.state.jobs._replace(restarting=np.array([*restarting, 0.0, 0.0]))
+        table = jobs_table(run.on, run.state._replace(jobs=jobs))
+        return {row[0]: row[table.columns.index("ETA")] for row in table.rows}
+
+    for a, b in ((0.0, 0.0), (4_000.0, 700.0)):  # until they have restarted they don't train, and others wait for them
+        eta = expected(a, b)
+        assert {eta["c"], eta["d"]} == {f"starts in {eta['a']}", f"starts in {eta['b']}"}
+        assert eta["a"] != eta["b"]
+    assert expected(0.0, 0.0)["c"] != expected(4_000.0, 700.0)["c"]
+
+
 def test_of_jobs_that_were_never_measured_no_start_is_told() -> None:
     answer = Live(TWO).report(at=0, submitted=[came(name, None, 8, minimum=8, maximum=8) for name in "abc"])
     assert (answer["waiting"], answer["starts"]) == (2, [])

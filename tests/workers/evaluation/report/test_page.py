@@ -77,7 +77,7 @@ def test_every_part_is_there(two: Seen) -> None:
 
 
 def test_one_screen_says_what_came_out(two: Seen) -> None:
-    best = "the built-in policy (model predictive)"
+    best = "the best built-in policy (model predictive)"
     assert f"Agent 3: better than {best}. Robustness level: L2." in two.texts
     assert f"Agent 5: worse than {best}. Robustness level: none." in two.texts
     first = two.texts[: two.texts.index("Levels")]
@@ -87,8 +87,24 @@ def test_one_screen_says_what_came_out(two: Seen) -> None:
     tied = report("agent 3")
     tied["levels"][2]["policies"]["agent 3"]["advantage"] = {"mean": 0.0, "low": -0.0005, "high": 0.0005}
     assert f"Agent 3: tied with {best}: nothing to gain here. Robustness level: L2." in Seen(page(tied)).texts
-    tied["candidates"][0] |= {"outdated": "outdated: retrain", "levels": []}
-    assert "Agent 3 is outdated and was not evaluated: retrain it." in Seen(page(tied)).texts
+
+
+@pytest.mark.parametrize(("rule", "label"), [("hold", "best fixed allocation"), ("sjf", "best static settings")])
+def test_an_outdated_agent_is_not_assessed_and_static_settings_are_named_as_the_kind_has_them(
+    rule: str, label: str
+) -> None:
+    given = report("agent 3", "agent 5")
+    given["policies"].append({"name": rule, "role": "heuristic", "title": rule})
+    given["candidates"][0] |= {"outdated": "outdated: retrain", "levels": []}
+    given["policies"].append({"name": "tuner", "role": "tuner", "title": "tuned"})
+    for level in given["levels"]:
+        if level["available"]:
+            level["policies"]["tuner"] = level["policies"]["threshold"]
+    texts = Seen(page(given)).texts
+    first = texts[: texts.index("Levels")]
+    assert "Agent 3 is not assessed: outdated: retrain." in first
+    assert "agent 3" not in first  # beside the others
+    assert {"agent 5", label, "tuner"} <= set(first)
 
 
 def test_figures_stand_with_their_intervals(two: Seen) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+import dataclasses
 
-from app.kinds.workflow.queue import Layout, Reservations, State
+from app.kinds.registry import KINDS
+from app.kinds.workflow.queue import STARTING, UP, Layout, Reservations, State
 from app.kinds.workflow.spec import Spec
-from app.kinds.workflow.views import clock, reasons_pending
-from tests.app.kinds.workflow.queue.test_advance import FAST, LAYOUT, Report, after
+from app.kinds.workflow.views import reasons_pending
+from tests.app.kinds.workflow.queue.test_advance import FAST, LAYOUT, SLOWER, Report, after
+from tests.contracts import test_kind as kit
 
 
 def why(state: State, layout: Layout = LAYOUT) -> dict[str, str]:
@@ -46,6 +48,39 @@ def test_a_task_that_no_node_fits_says_so() -> None:
     assert FAST in state.nodes
 
 
-def test_times_are_of_the_reports_clock() -> None:
-    assert clock(90.0) == "1 min 30 s of the run"
-    assert clock(datetime(2026, 1, 1, 12, tzinfo=UTC).timestamp()) == "2026-01-01 12:00:00 UTC"
+def test_only_nodes_that_fit_a_task_count_and_their_memory_does() -> None:
+    running = [
+        {"id": "one", "processors": 1, "submit": 1, "node": "slow-0", "start": 2, "memory_gb": 6},
+        {"id": "two", "processors": 1, "submit": 1, "node": "fast-0", "start": 2, "memory_gb": 2},
+    ]
+    queued = [task("heavy", 2, memory_gb=12), task("light", 2, memory_gb=4), task("least", 1, memory_gb=1)]
+    state = after({"now": 10, "queued": queued, "running": running, "nodes": [{"name": "fast-0", "state": "up"}]})
+    found = why(state)
+    assert found["heavy"] == "needs 2 processors, at most 1 free on a node"  # slow-0 has 3, but not the memory
+    assert found["light"] == "needs 4 GB, at most 2 free on a node with enough processors; behind heavy"
+    assert found["least"] == "behind heavy"
+    ordered = why(state._replace(nodes={**state.nodes, SLOWER: (STARTING, 9.0), FAST: (UP, 0.0)}))
+    assert ordered["heavy"] == found["heavy"]  # the node that starts does not fit it
+    assert "; slow-1 is starting; " in ordered["light"]
+
+
+def test_the_table_is_of_the_tasks_after_the_decision() -> None:
+    node = {**KINDS["workflow"].example.spec["nodes"][0], "minimum": 1, "maximum": 1, "processors": 4}
+    tasks = [{"id": f"t{at}", "processors": 2, "estimate": 100.0} for at in range(5)]
+    now = 1.76e12  # of a clock in milliseconds
+    reports: list[Report] = [{"now": now, "queued": tasks}, {"now": now + 50, "delta": True}]
+    kind = KINDS["workflow"]
+    example = kind.example._replace(spec={**kind.example.spec, "nodes": [node]}, reports=reports)
+    kind = dataclasses.replace(kind, example=example)
+    on = kit.compiled(kind)
+    assert kind.views is not None
+    for reported in (1, 2):
+        shown = kit.TestViews().shown(kind, on, reported)
+        (table,), facts = kind.views.tables(on, shown), {fact.name: fact.value for fact in kind.views.facts(on, shown)}
+        assert [f"{facts['tasks']}.", "2 running, 3 pending."] == [table.caption] * 2
+        rows = {row[0]: dict(zip(table.columns, row, strict=True)) for row in table.rows}
+        assert [name for name, row in rows.items() if row["State"] == "running"] == ["t0", "t1"]
+        assert rows["t0"]["Processors"].startswith("2 on ")
+        assert rows["t2"]["Why pending"].startswith("needs 2 processors, at most 0 free on a node")
+        assert facts["time"].endswith(" of the run")
+        assert len(shown.state.queue) == 5
