@@ -20,7 +20,7 @@ from app.runs.outcomes import Staleness
 from app.runs.repository import LoadedRun
 from app.runs.service import RunListed, load, read_listed
 
-DECISIONS, GROUPED = 25, 100
+DECISIONS, GROUPED = 25, 50
 """Decisions that are read at once, if each is shown, and if successive ones with the same allocation are one row."""
 
 
@@ -122,7 +122,7 @@ def hindsight(database: Database, tenant: str, run: str, compiled_of: CompiledOf
 def decisions(
     session: Session, loaded: LoadedRun, before: int | None, *, every: bool
 ) -> tuple[list[DecisionLine], int | None]:
-    """Decisions before iteration ``before`` (None: the newest), newest first: 25 if ``every`` one is shown, else 100
+    """Decisions before iteration ``before`` (None: the newest), newest first: 25 if ``every`` one is shown, else 50
     of which successive ones with the same allocation are one line.
 
     The second value is ``before`` of the next older ones, None if there are none.

@@ -31,12 +31,14 @@ def of_runs(session: Session, ids: Sequence[str]) -> dict[str, Standing]:
         specs: dict[str, object] = {}
         for first in range(0, len(ids), AT_ONCE):
             some = query.where(Run.id.in_(ids[first : first + AT_ONCE]), Workload.kind == name)
-            for row in session.execute(some):
+            rows = session.execute(some).all()
+            new = {row.workload_id for row in rows} - specs.keys()
+            if new:
+                stored = session.execute(select(Workload.id, Workload.spec).where(Workload.id.in_(new)))
+                specs |= {one.id: one.spec for one in stored}
+            for row in rows:
                 try:
-                    if row.workload_id not in specs:
-                        stored = select(Workload.spec).where(Workload.id == row.workload_id)
-                        specs[row.workload_id] = read_spec(session.scalars(stored).one())
-                    stands = views.standing(specs[row.workload_id], row.start, row.state)
+                    stands = views.standing(read_spec(specs[row.workload_id]), row.start, row.state)
                 except Exception:  # whatever a kind from outside may raise
                     logger.exception("how run %s stands can't be read", row.id)
                     continue

@@ -9,6 +9,7 @@ import re
 from datetime import UTC, datetime, timedelta
 from html.parser import HTMLParser
 from importlib.resources import files
+from itertools import groupby
 from typing import Any
 
 import pytest
@@ -137,9 +138,9 @@ def test_costs_are_in_the_currency_that_is_set_and_times_say_utc(
     finally:
         use_currency("$")
     assert re.fullmatch(told, texts[texts.index("cost so far") + 1])
-    reasons = [text for text in texts if " costs " in text]
+    reasons = [text for text in texts if "remaining cost" in text]
     assert reasons
-    assert all(re.search(f"costs {told} ", text) for text in reasons)
+    assert all(re.search(f"remaining cost {told}(?![\\d.])", text) for text in reasons)
     moments = re.findall(r"\d\d:\d\d:\d\d(.{0,4})", " ".join(texts))
     assert moments
     assert set(moments) == {" UTC"}
@@ -238,11 +239,28 @@ def test_other_policies_are_asked_about_a_queue(client: TestClient) -> None:
 
 
 def test_older_decisions_come_when_they_are_asked_for(client: TestClient, workload: str) -> None:
-    run = reported(client, workload, 30)
+    run, other = reported(client, workload, 60), reported(client, workload, 30)
     assert "Older decisions" in shown(client, f"/ui/runs/{run}").texts
-    older = client.get(f"/ui/runs/{run}/decisions?before=5").text
+    assert "Older decisions" not in shown(client, f"/ui/runs/{other}").texts
+    every = client.get(f"/ui/runs/{other}/decisions?every=true").text
+    assert every.count("<tr>") == 25 + 1
+    assert "before=5&amp;every=true" in every or "before=5&every=true" in every
+    older = client.get(f"/ui/runs/{other}/decisions?before=5&every=true").text
     assert older.count("<tr>") == 5
     assert "Older" not in older
+
+
+def test_successive_decisions_for_one_allocation_are_one_row(client: TestClient, workload: str) -> None:
+    run = reported(client, workload, 12)
+    rows = client.get(f"/ui/runs/{run}/decisions").text
+    every = client.get(f"/ui/runs/{run}/decisions?every=true").text
+    shown_rows = re.findall(r'<td class="number">([\d–]+)</td><td class="reason"><strong>(.*?)</strong>', rows)
+    each = re.findall(r'<td class="number">(\d+)</td><td class="reason"><strong>(.*?)</strong>', every)
+    assert [int(number) for number, _ in each] == [*range(11, -1, -1)]
+    expected = [(list(some), words) for words, some in groupby(each, key=lambda one: one[1])]
+    spans = [(f"{some[-1][0]}–{some[0][0]}" if len(some) > 1 else some[0][0], words) for some, words in expected]
+    assert shown_rows == spans
+    assert len(spans) < len(each)
 
 
 @on_both
@@ -535,4 +553,4 @@ def test_the_first_page_asks_as_few_questions_of_the_database_for_many_workloads
         client.post("/workloads", json={**spec, "name": name})
         client.patch(f"/runs/{reported(client, name)}", json={"state": "failed"})
         reported(client, name)
-    assert (questions(), one <= 11) == (one, True)
+    assert (questions(), one <= 13) == (one, True)

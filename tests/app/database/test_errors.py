@@ -39,7 +39,7 @@ def client_of(database: Database) -> TestClient:
 def test_what_the_database_cant_keep_is_invalid(postgres_database: Database) -> None:
     answer = client_of(postgres_database).post("/workloads", params={"name": "a\0b"})
     assert (answer.status_code, answer.json()["type"]) == (422, "/problems/invalid")
-    assert "can't keep" in answer.json()["detail"]
+    assert "can't store" in answer.json()["detail"]
 
 
 def test_what_contradicts_the_database_is_a_conflict(any_database: Database) -> None:

@@ -108,7 +108,7 @@ def test_what_holds_now_stands_before_the_verdict_of_the_past(monkeypatch: pytes
     file = tmp_path / "agent.html"
     _, output, _ = ran(reported.run, reported.Options("http://there", "w", "4", file))
     lines = output.splitlines()
-    answers = lines.index("answers now: the heuristic hold, as good")
+    answers = lines.index("current policy: the heuristic hold, as good")
     assert lines[answers - 1] == "outdated: retrain (the price of gpus is 4)"
     assert lines[answers + 1].startswith("verdict when its training ended")
     page = file.read_text()

@@ -298,7 +298,10 @@ async def test_wrong_arguments_name_what_is_accepted(served: Served) -> None:
             ({"limit": 501}, "limit: 501 is greater than the maximum of 500"),
             ({"state": "lost"}, "state: 'lost' is not one of ['running', 'finished', 'failed', 'cancelled']"),
             ({"workload": "No Name"}, "workload: 'No Name' does not match"),
-            ({"nothing": 1}, "nothing: unknown argument; accepted: workload, state, outcome, limit, cursor, pointer"),
+            (
+                {"nothing": 1},
+                "nothing: unknown argument; accepted: workload, state, outcome, search, sort, limit, cursor, pointer",
+            ),
         ):
             assert told in error(await session.call_tool("list_runs", arguments))
         assert "'workload' is a required property" in error(await session.call_tool("read_workload", {}))
