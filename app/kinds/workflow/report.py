@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from datetime import UTC, datetime
 from typing import Any, Literal
 
 from pydantic import BaseModel, Field
 
-from app.charts.text import number
+from app.charts.text import duration, moment
 from app.kinds.contract.engine import DecisionBase, Reason
 from app.kinds.workflow.scheduling.decide import DispatchDecision
 from app.kinds.workflow.scheduling.dispatch import EASY, MECHANISMS, NONE, RLS
@@ -50,7 +51,9 @@ class BackfillWindow(BaseModel):
 class WorkflowPlan(BaseModel):
     """A plan searched for tasks that depend on each other, on the rented nodes."""
 
-    followed: bool = Field(description="Whether the plan is used; otherwise HEFT decides, as the plan is no better.")
+    followed: bool = Field(
+        description="Whether the plan is used; otherwise HEFT decides, as the plan is not over 1 % shorter."
+    )
     made: float = Field(description="When it was created, in the reports' time.")
     seconds: float = Field(description="Planned makespan from then.")
     heft_seconds: float = Field(description="Makespan of HEFT's plan.")
@@ -201,12 +204,22 @@ def _starts(situation: QueueSituation, decided: DispatchDecision) -> str:
     return f"{started}{': ' + shown if shown else ''}{behind}"
 
 
+EPOCH, LATEST = 1e9, 2.5e11
+"""Seconds of a clock that counts from 1970, at least and at most."""
+
+
+def clock(seconds: float) -> str:
+    """Format a time of the reports' clock: UTC if it counts from 1970, else the duration since its start."""
+    dated = EPOCH < seconds < LATEST
+    return moment(datetime.fromtimestamp(seconds, UTC)) if dated else f"{duration(seconds)} of the run"
+
+
 def _waits(decided: DispatchDecision, window: dict[str, Any] | None) -> str:
     if window is None:
         return ""
     if window["until"] is None:
         return f"{window['task']} is pending: it fits no rented node"
-    reserved = f"{window['task']} has a reservation on {window['node']} at {number(window['until'])} s"
+    reserved = f"{window['task']} has a reservation on {window['node']} at {clock(window['until'])}"
     mechanism = decided.choice.mechanism
     if mechanism == NONE:
         return f"{reserved}; no backfilling"

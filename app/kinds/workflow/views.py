@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from datetime import UTC, datetime
 from functools import partial
 from operator import eq
 from typing import Any
@@ -14,7 +13,7 @@ import numpy as np
 from typing_extensions import override
 
 from app.charts.figures import DECIDED, Figure, beside_decided
-from app.charts.text import NOTHING, duration, moment, percent
+from app.charts.text import NOTHING, duration, percent
 from app.charts.timeline import Bar, courses, gantt
 from app.kinds.contract.run_outcome import EndedRun, Judgement, in_time
 from app.kinds.contract.views import (
@@ -34,6 +33,7 @@ from app.kinds.contract.views import (
 from app.kinds.workflow.advance import advance
 from app.kinds.workflow.decide import Compiled
 from app.kinds.workflow.queue import FAILED, STARTING, UP, WAITING, Layout, QueueReport, State, begin
+from app.kinds.workflow.report import EPOCH, clock
 from app.kinds.workflow.scheduling.decide import by_strategy, decide
 
 # Hindsight: what other strategies would have started at the reports of a run.
@@ -238,15 +238,6 @@ def reasons_pending(layout: Layout, state: State, waits: Sequence[int]) -> list[
         found.append("; ".join(parts) or "waits for the next decision")
         first = first or name
     return found
-
-
-def clock(seconds: float) -> str:
-    """Format a time of the reports' clock: UTC if it counts from 1970, else the seconds since its start."""
-    return moment(datetime.fromtimestamp(seconds, UTC)) if seconds > EPOCH else f"{duration(seconds)} of the run"
-
-
-EPOCH = 1e9
-"""Seconds of a clock that counts from 1970, at least."""
 
 
 class WorkflowViews(Views):

@@ -299,9 +299,9 @@ def test_a_probability_that_no_allocation_gives_is_said_to_be_out_of_reach() -> 
     on = compiled()
     state = reported(on, [8])._replace(probabilities=np.array([[0.95]]), targets=np.array([[200.0]]))
     decision = plain(decide(on, state, [Subject("r", 4)], NOW)[0])
-    assert decision["reason"]["text"].endswith("; target 200 s at 95 % can't be met: best trade-off")
+    assert decision["reason"]["text"].endswith("; target 200 s at 95 % can't be met")
     first = begun(on, begin(on.projector, np.array([[4]]), targets=[[100.0]], probabilities=[[0.9]]))
-    assert first["reason"]["text"].endswith("; target 100 s at 90 % can't be met: best trade-off")
+    assert first["reason"]["text"].endswith("; target 100 s at 90 % can't be met")
 
 
 def test_a_decision_tells_the_chance_of_its_allocation() -> None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from app.kinds.workflow.queue import Layout, Reservations, State
+from app.kinds.workflow.report import clock
 from app.kinds.workflow.spec import Spec
-from app.kinds.workflow.views import clock, reasons_pending
+from app.kinds.workflow.views import reasons_pending
 from tests.app.kinds.workflow.queue.test_advance import FAST, LAYOUT, Report, after
 
 
