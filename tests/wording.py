@@ -167,7 +167,7 @@ def python_texts(path: str, source: str) -> Iterator[Text]:
             skipped |= {id(part.format_spec) for part in node.values if isinstance(part, ast.FormattedValue)}
         body = getattr(node, "body", None)
         for statement in body if isinstance(body, list) else ():
-            if isinstance(statement, ast.Expr):
+            if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant):
                 skipped.add(id(statement.value))  # a docstring of a module, class, function or attribute
     for node in ast.walk(tree):
         if isinstance(node, ast.JoinedStr) and id(node) not in skipped:
@@ -177,14 +177,23 @@ def python_texts(path: str, source: str) -> Iterator[Text]:
             yield Text(path, node.lineno, node.value)
 
 
+ATTRIBUTE_OR_TEXT = re.compile(r"""(?:title|aria-label|alt|placeholder)="([^"]*)"|>([^<]+)<""")
+
+
+def _line_ends(found: re.Match[str]) -> str:
+    return "\n" * found[0].count("\n")
+
+
 def template_texts(path: str, source: str) -> Iterator[Text]:
     """The text between tags of a template, and the attributes that are read out; ``{}`` stands for a value."""
     shown = re.sub(r"\{#.*?#\}|\{%.*?%\}", lambda found: "\n" * found[0].count("\n"), source, flags=re.DOTALL)
     shown = re.sub(r"\{\{.*?\}\}", lambda found: "{}" + "\n" * found[0].count("\n"), shown, flags=re.DOTALL)
-    shown = re.sub(r"</?(?:a|abbr|b|code|em|i|kbd|small|span|strong)\b[^>]*>", "", shown)
-    for found in re.finditer(r"""(?:title|aria-label|alt|placeholder)="([^"]*)"|>([^<]+)<""", shown):
-        text = found[1] or found[2] or ""
-        yield Text(path, shown.count("\n", 0, found.start()) + 1, text)
+    joined = re.sub(r"</?(?:a|abbr|b|code|em|i|kbd|small|span|strong)\b[^<>]*>", _line_ends, shown)
+    read = [*ATTRIBUTE_OR_TEXT.finditer(shown), *ATTRIBUTE_OR_TEXT.finditer(joined)]  # also across inline tags
+    for line, text in dict.fromkeys(
+        (one.string.count("\n", 0, one.start()) + 1, one[1] or one[2] or "") for one in read
+    ):
+        yield Text(path, line, text)
     for found in re.finditer(r"\{[{%].*?[}%]\}", source, flags=re.DOTALL):  # texts that macros are called with
         for quoted in re.finditer(r"""\"([^"]+)"|'([^']+)'""", found[0]):
             yield Text(path, source.count("\n", 0, found.start()) + 1, quoted[1] or quoted[2])

@@ -16,7 +16,12 @@ GPUS = {"name": "gpus", "minimum": 1, "maximum": 16}
         ({"name": "Ünicode"}, ("name",), "pattern"),
         ({"resources": [GPUS | {"minimum": 20}]}, ("resources", 0), "minimum 20 must be at most maximum, 16"),
         ({"resources": [GPUS | {"step": 4}]}, ("resources", 0), "step 4 must divide the range 1 to 16"),
-        ({"resources": [GPUS | {"initial": 2.5}]}, ("resources", 0), "initial 2.5"),
+        ({"resources": [GPUS | {"initial": 2.5}]}, ("resources", 0), "initial 2.5 must be one of 1, 2 … 16"),
+        (
+            {"resources": [{"name": "gpus", "minimum": 0, "maximum": 4e-10, "step": 1e-10, "initial": 5e-10}]},
+            ("resources", 0),
+            "must be one of 0, 0.0000000001 … 0.0000000004",
+        ),
         ({"resources": [GPUS | {"maximum": float("nan")}]}, ("resources", 0, "maximum"), "finite"),
         ({"resources": [GPUS | {"price_per_hour": float("inf")}]}, ("resources", 0, "price_per_hour"), "finite"),
         ({"resources": [GPUS, GPUS]}, ("resources",), "gpus given twice"),
