@@ -3,6 +3,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from app.kinds.iterative.kind import describe
 from app.kinds.iterative.spec import Spec
 from tests.planted import planted_spec
 
@@ -67,3 +68,12 @@ def test_iteration_seconds_is_always_there() -> None:
 def test_a_spec_survives_json() -> None:
     spec = planted_spec()
     assert Spec.model_validate_json(spec.model_dump_json()) == spec
+
+
+def test_only_what_more_resources_would_meet_is_met_by_more() -> None:
+    energy, rate = ({"name": "energy", "target": 5}, {"name": "rate", "goal": "at_least", "target": 5})
+    found = [describe(planted_spec(resources=[GPUS], metrics=metrics)).remedy for metrics in ([energy], [energy, rate])]
+    assert found == [
+        "relax the target of energy",
+        "relax the target of energy or relax the target of rate or raise the maximum of gpus",
+    ]
