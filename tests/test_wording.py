@@ -17,6 +17,7 @@ from tests.wording import (
     page_texts,
     python_texts,
     schema_texts,
+    script_texts,
     template_texts,
     texts,
 )
@@ -48,6 +49,8 @@ def test_strings_of_a_module_are_read_and_its_docstrings_are_not() -> None:
     ]
     parts = 'f"({chance} sure) if {held}"'
     assert retired(list(python_texts("app/a.py", parts))) == [(1, "{} sure)")]
+    inner = """f"{name:>{width}}: {'it goes on answering' if one else f'{name} is no JSON'}{f' by {name}'}{' by '}\""""
+    assert retired(list(python_texts("app/a.py", inner))) == [(1, "goes on answering"), (1, "is no JSON")]
 
 
 @pytest.mark.parametrize(
@@ -56,7 +59,9 @@ def test_strings_of_a_module_are_read_and_its_docstrings_are_not() -> None:
         ("<h2>\nWhat is known\n</h2>", [(1, "What is known")]),
         ("<h2>What is known of {{ name }}</h2>", []),  # no whole label
         ('<p>Fine</p>\n<a title="What it changes">x</a>', [(2, "What it changes")]),
-        ("{% if one %}\n{{ heading('Told') }}<th>Told</th>", [(2, "Told")]),
+        ("{% if one %}\n<th>Told</th>", [(2, "Told")]),
+        ("{% if one %}\n{{ heading('Told') }}", [(2, "Told")]),
+        ("<p>it goes <b class='x'>on</b> answering</p>", [(1, "goes on answering")]),
         ('{{ heading("Made") }}', [(1, "Made")]),
         ("<p>it {{ verb }} goes on\n answering</p>", [(1, "goes on answering")]),
         ("{# What is known #}<p>ok</p>", []),
@@ -71,6 +76,14 @@ def test_pages_are_read_across_their_lines_and_schemas_by_their_descriptions() -
     assert retired(list(page_texts("docs/a.md", page))) == [(1, "What it changes"), (3, "goes on answering")]
     schema = {"paths": {"/a": {"get": {"summary": "Fine", "description": "It is no JSON"}}}, "x": "is no JSON"}
     assert retired(list(schema_texts("openapi.json", json.dumps(schema)))) == [(1, "is no JSON")]
+    lists = {"x-cli": {"columns": ["id", "class: verdicts.level"], "wide": ["level: class"]}, "other": ["class: x"]}
+    assert retired(list(schema_texts("openapi.json", json.dumps(lists)))) == [(1, "class")]
+
+
+def test_strings_of_scripts_are_read_and_their_comments_are_not() -> None:
+    script = '// it goes on answering\nconst a = "it goes on answering";\n/* is no JSON */ b(`${a} is no JSON`);'
+    found = list(script_texts("clients/typescript/src/index.ts", script))
+    assert retired(found) == [(2, "goes on answering"), (3, "is no JSON")]
 
 
 def test_a_label_in_lower_case_is_a_key_of_a_program_and_a_phrase_ends_at_words() -> None:

@@ -1,8 +1,8 @@
 """Finds retired labels and phrases in texts that people read; ``python -m tests.wording`` is part of ``make lint``.
 
-It reads the strings of ``app``, ``workers`` and the Python client but no docstrings, the dashboard's templates, the
-descriptions in ``openapi.json``, and the documentation. A label counts where it is a whole text, a phrase wherever its
-words occur in a row.
+It reads the strings of ``app``, ``workers`` and the clients but no docstrings, the dashboard's templates and scripts,
+the descriptions and column heads in ``openapi.json``, and the documentation. A label counts where it is a whole text, a
+phrase wherever its words occur in a row.
 """
 
 from __future__ import annotations
@@ -163,29 +163,48 @@ def python_texts(path: str, source: str) -> Iterator[Text]:
     tree, skipped = ast.parse(source), set[int]()
     for node in ast.walk(tree):
         if isinstance(node, ast.JoinedStr):
-            skipped |= {id(part) for part in ast.walk(node) if isinstance(part, ast.Constant)}
+            skipped |= {id(part) for part in node.values}  # but no text within an expression
+            skipped |= {id(part.format_spec) for part in node.values if isinstance(part, ast.FormattedValue)}
         body = getattr(node, "body", None)
         for statement in body if isinstance(body, list) else ():
-            if isinstance(statement, ast.Expr):
+            if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant):
                 skipped.add(id(statement.value))  # a docstring of a module, class, function or attribute
     for node in ast.walk(tree):
-        if isinstance(node, ast.JoinedStr):
+        if isinstance(node, ast.JoinedStr) and id(node) not in skipped:
             parts = [str(part.value) if isinstance(part, ast.Constant) else "{}" for part in node.values]
             yield Text(path, node.lineno, "".join(parts))
         elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in skipped:
             yield Text(path, node.lineno, node.value)
 
 
+ATTRIBUTE_OR_TEXT = re.compile(r"""(?:title|aria-label|alt|placeholder)="([^"]*)"|>([^<]+)<""")
+
+
+def _line_ends(found: re.Match[str]) -> str:
+    return "\n" * found[0].count("\n")
+
+
 def template_texts(path: str, source: str) -> Iterator[Text]:
     """The text between tags of a template, and the attributes that are read out; ``{}`` stands for a value."""
     shown = re.sub(r"\{#.*?#\}|\{%.*?%\}", lambda found: "\n" * found[0].count("\n"), source, flags=re.DOTALL)
     shown = re.sub(r"\{\{.*?\}\}", lambda found: "{}" + "\n" * found[0].count("\n"), shown, flags=re.DOTALL)
-    for found in re.finditer(r"""(?:title|aria-label|alt|placeholder)="([^"]*)"|>([^<]+)<""", shown):
-        text = found[1] or found[2] or ""
-        yield Text(path, shown.count("\n", 0, found.start()) + 1, text)
+    joined = re.sub(r"</?(?:a|abbr|b|code|em|i|kbd|small|span|strong)\b[^<>]*>", _line_ends, shown)
+    read = [*ATTRIBUTE_OR_TEXT.finditer(shown), *ATTRIBUTE_OR_TEXT.finditer(joined)]  # also across inline tags
+    for line, text in dict.fromkeys(
+        (one.string.count("\n", 0, one.start()) + 1, one[1] or one[2] or "") for one in read
+    ):
+        yield Text(path, line, text)
     for found in re.finditer(r"\{[{%].*?[}%]\}", source, flags=re.DOTALL):  # texts that macros are called with
-        for quoted in re.finditer(r'"([^"]+)"', found[0]):
-            yield Text(path, source.count("\n", 0, found.start()) + 1, quoted[1])
+        for quoted in re.finditer(r"""\"([^"]+)"|'([^']+)'""", found[0]):
+            yield Text(path, source.count("\n", 0, found.start()) + 1, quoted[1] or quoted[2])
+
+
+def script_texts(path: str, source: str) -> Iterator[Text]:
+    """The strings of a JavaScript or TypeScript module in one line, and templates without comments."""
+    for found in re.finditer(r"""//[^\n]*|/\*.*?\*/|"((?:[^"\\\n]|\\.)*)"|`((?:[^`\\]|\\.)*)`""", source, re.DOTALL):
+        text = found[1] or re.sub(r"\$\{.*?\}", "{}", found[2] or "")
+        if text:
+            yield Text(path, source.count("\n", 0, found.start()) + 1, text)
 
 
 def page_texts(path: str, source: str) -> Iterator[Text]:
@@ -195,18 +214,19 @@ def page_texts(path: str, source: str) -> Iterator[Text]:
 
 
 def schema_texts(path: str, source: str) -> Iterator[Text]:
-    """The descriptions and summaries of an OpenAPI schema."""
+    """The descriptions and summaries of an OpenAPI schema, and the heads of its lists' columns (“head: member”)."""
 
-    def walk(node: Any) -> Iterator[str]:
+    def walk(node: Any, within: str = "") -> Iterator[tuple[str, str]]:
         for key, value in node.items() if isinstance(node, dict) else enumerate(node) if isinstance(node, list) else ():
-            if isinstance(value, str):
-                if key in ("description", "summary"):
-                    yield value
-            else:
-                yield from walk(value)
+            if not isinstance(value, str):
+                yield from walk(value, key if isinstance(key, str) else within)
+            elif key in ("description", "summary"):
+                yield value, value
+            elif within in ("columns", "wide") and isinstance(node, list):
+                yield value, value.partition(": ")[0]
 
-    for text in walk(json.loads(source)):
-        yield Text(path, source.count("\n", 0, max(source.find(json.dumps(text, ensure_ascii=False)), 0)) + 1, text)
+    for value, text in walk(json.loads(source)):
+        yield Text(path, source.count("\n", 0, max(source.find(json.dumps(value, ensure_ascii=False)), 0)) + 1, text)
 
 
 READERS = {
@@ -214,6 +234,9 @@ READERS = {
     "workers/**/*.py": python_texts,
     "clients/python/steward_client/**/*.py": python_texts,
     "app/dashboard/templates/*.html": template_texts,
+    "app/dashboard/static/actions.js": script_texts,
+    "app/dashboard/static/dashboard.js": script_texts,
+    "clients/typescript/src/index.ts": script_texts,
     "openapi.json": schema_texts,
     "README.md": page_texts,
     "CONTRIBUTING.md": page_texts,
@@ -227,7 +250,7 @@ def texts(root: Path = ROOT) -> Iterator[Text]:
     for pattern, read in READERS.items():
         for file in sorted(root.glob(pattern)):
             path = file.relative_to(root).as_posix()
-            if "/generated/" not in path and "/static/" not in path:
+            if "/generated/" not in path:
                 yield from read(path, file.read_text())
 
 
@@ -253,8 +276,10 @@ def finds(found: Iterable[Text]) -> Iterator[Find]:
 
 
 def _is_label(one: Text) -> bool:
-    """Whether a whole text is one that people read: in Python a word in lower case may be a key."""
-    return not one.path.endswith(".py") or " " in one.text or one.text[:1].isupper()
+    """Whether a whole text is one that people read: in code a word in lower case may be a key, and one
+    with blanks around it is a part."""
+    code = one.path.endswith((".py", ".js", ".ts"))
+    return not code or (one.text == one.text.strip() and (" " in one.text or one.text[:1].isupper()))
 
 
 def main() -> int:

@@ -63,7 +63,9 @@ def list_agents(
 @router.get(
     "/promotions",
     operation_id="list_promotions",
-    openapi_extra=command("agent promotions", columns=["champion", "role", "age: created_at", "by: made_by", "reason"]),
+    openapi_extra=command(
+        "agent promotions", columns=["champion", "role", "age: created_at", "source: made_by", "reason"]
+    ),
     summary="List promotions",
     responses=problems(404),
 )

@@ -1,8 +1,8 @@
 """Formatting of figures for people, on pages, in reports and on the command line.
 
-Numbers have three significant digits unless a caller asks for more, thousands separators, no exponent and no negative
-zero. Durations below a second are in milliseconds or microseconds, costs carry the currency of ``STEWARD_CURRENCY``,
-and times are in UTC. Without a currency, costs are in “cost units”.
+Numbers have three significant digits unless a caller asks for more, thousands separators, no exponent below 10¹⁸ and
+no negative zero. Durations below a second are in milliseconds or microseconds, costs carry the currency of
+``STEWARD_CURRENCY``, and times are in UTC. Without a currency, costs are in “cost units”.
 """
 
 from __future__ import annotations
@@ -22,7 +22,10 @@ NO_CURRENCY = "cost units"
 ROUNDING = 1e-12
 """Absolute differences below this count as rounding errors."""
 SMALLEST = 1e-6
+LARGEST = 1e18
+"""Sizes from which numbers have an exponent."""
 MOST_DIGITS = 8
+LONGEST = 30
 CODE_LENGTH = 3
 UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
 
@@ -47,6 +50,8 @@ def number(value: float, digits: int = 3, *, signed: bool = False) -> str:
     size = abs(value)
     if not math.isfinite(value):
         return str(value)
+    if size >= LARGEST:
+        return f"{value:{'+' if signed else ''}.{digits}g}"
     if size < ROUNDING:
         return "0"
     if size < SMALLEST:
@@ -57,11 +62,11 @@ def number(value: float, digits: int = 3, *, signed: bool = False) -> str:
 
 
 def exact(value: float) -> str:
-    """A number with all of its digits and no separators, to be given back: “9.3591”, “1764460349.25”. Only sizes below
-    0.000001 and from 10¹⁶ on have an exponent: “1e+100”."""
-    if value and not SMALLEST <= abs(value) < 1e16:
-        return f"{value:g}"
-    return f"{Decimal(repr(float(value))):f}".removesuffix(".0")
+    """A number with all of its digits and no separators, to be given back: “9.3591”, “1764460349.25”; with an exponent
+    if it would be longer than 30 characters: “1e+100”."""
+    value = float(value) or 0.0  # not -0.0
+    plain = f"{Decimal(repr(value)):f}".removesuffix(".0") if math.isfinite(value) else str(value)
+    return plain if len(plain) <= LONGEST else repr(value)
 
 
 def _round_significant(value: float, digits: int = 3) -> float:
@@ -73,8 +78,10 @@ def _round_significant(value: float, digits: int = 3) -> float:
 
 def decimals(value: float, places: int, *, signed: bool = False) -> str:
     """A number with ``places`` decimals and thousands separators, never “-0”; ``signed``: “+” if positive."""
+    if abs(value) >= LARGEST or not math.isfinite(value):
+        return number(value, signed=signed)
     shown = round(value, places) or 0.0  # not -0.0
-    return f"{shown:{'+' if signed else ''},.{places}f}"
+    return f"{shown:{'+' if signed and shown else ''},.{places}f}"
 
 
 def percent(share: float, places: int = 1) -> str:
@@ -84,6 +91,8 @@ def percent(share: float, places: int = 1) -> str:
 
 def confidence(share: float) -> str:
     """A confidence level (share of 1) in per cent, with enough digits to differ from 100 %: “95 %”, “99.955 %”."""
+    if not math.isfinite(share):
+        return NOTHING
     places = max(1 - math.floor(math.log10(max(100 * (1 - share), 1e-9))), 0)
     return f"{decimals(100 * share, places).rstrip('0').rstrip('.') if places else decimals(100 * share, 0)} %"
 
@@ -91,7 +100,7 @@ def confidence(share: float) -> str:
 def interval(mean: float, low: float, high: float, *, signed: bool = False) -> str:
     """A mean with its bounds to two digits of their distance: “1.23 [1.11, 1.35]”; ``signed``: “+” if positive."""
     parts, spread = (mean, low, high), high - low
-    if spread < ROUNDING:
+    if not 10.0**-MOST_DIGITS <= spread < math.inf:
         texts = [number(part, 4, signed=signed) for part in parts]
     else:
         places = min(max(1 - math.floor(math.log10(spread)), 0), MOST_DIGITS)
@@ -131,17 +140,24 @@ def seconds(value: float) -> str:
 
 
 def duration(value: float | None) -> str:
-    """A duration given in seconds, in its two largest units of d, h, min, s: “1 h 02 min”; empty for None. Below a
-    minute, as ``seconds`` writes it."""
+    """A duration given in seconds, in its two largest units of d, h, min, s: “1 h 02 min”; empty for None, “–” if
+    it is not finite. Below a minute, as ``seconds`` writes it."""
     if value is None:
         return ""
+    if not math.isfinite(value):
+        return NOTHING
     whole = max(round(value), 0)
     if whole < 60:
         return seconds(max(value, 0.0))
     at = next(at for at, (size, _) in enumerate(UNITS) if whole >= size)
     (size, unit), smaller = UNITS[at], UNITS[at + 1 : at + 2]
     rest = [f"{whole % size // part:02} {word}" for part, word in smaller if whole % size >= part]
-    return " ".join([f"{whole // size:,} {unit}", *rest])
+    return " ".join([f"{decimals(whole // size, 0)} {unit}", *rest])
+
+
+def in_words(amounts: Mapping[str, float]) -> str:
+    """Format amounts by name, such as an allocation’s by resource: “6 gpus, 4 cpus”."""
+    return ", ".join(f"{number(value, 9)} {name}" for name, value in amounts.items())
 
 
 def moment(at: datetime | None) -> str:

@@ -24,7 +24,10 @@ SECTIONS: dict[str, tuple[str, ...]] = {
     "Run": ("run", "workload", "init", "demo"),
     "Learn": ("samples", "series", "model", "train", "agent", "evaluate", "drift", "import", "pretrain"),
     "Inspect": ("job", "forecast", "simulate", "explain", "audit", "doctor", "health", "version"),
-    "Operate": ("serve", "worker", "db", "key", "retention", "mcp", "scaler", "recommender", "adapter", "completion"),
+    "Operate": (
+        *("serve", "worker", "db", "key", "retention", "webhooks"),
+        *("mcp", "scaler", "recommender", "adapter", "completion"),
+    ),
 }
 """Sections of ``steward --help``, with their commands in order; commands of other packages follow in one more."""
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import typer
 
+from app.charts.text import exact
 from app.cli.operations import Json, document, operations
 from app.nouns import NOUNS
 
@@ -193,7 +194,7 @@ def _description(schema: Json) -> str:
     parts = [own, *(one for one in (*own.get("anyOf", ()), *own.get("oneOf", ())) if one.get("type") != "null")]
     limits = {name: one[name] for one in reversed(parts[:2]) for name in LIMITS if one.get(name) not in (None, "")}
     limits = {name: value for name, value in limits.items() if not (isinstance(value, float) and value >= UNLIMITED)}
-    shown = {name: f"{value:g}" if isinstance(value, float) else value for name, value in limits.items()}
+    shown = {name: exact(value) if isinstance(value, float) else value for name, value in limits.items()}
     accepted = ", ".join(LIMITS[name].format(value) for name, value in shown.items())
     text = str(own.get("description", "")).strip()
     return " ".join(filter(None, (text, f"({accepted})" if accepted else "")))

@@ -10,7 +10,6 @@ import typer
 from app.cli.options import SERVICE, STATUSES, AsJson, Url, address
 
 PROGRAM = "steward"
-DISTRIBUTION = "steward"
 
 
 def register(cli: typer.Typer) -> None:
@@ -59,6 +58,8 @@ def _restore(name: str, before: str | None) -> None:
 def own_version() -> str:
     """This program's version; ``unknown`` where it is not installed as a package."""
     from importlib.metadata import PackageNotFoundError, version
+
+    from app.installed import DISTRIBUTION
 
     try:
         return version(DISTRIBUTION)

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from sqlalchemy.orm import Session
 
 from app.charts.figures import Figure
-from app.charts.text import money, percent
+from app.charts.text import in_words, money, percent
 from app.dashboard import lists, repository
 from app.dashboard.lists import CompiledOf
 from app.database.engine import Database
@@ -95,7 +95,7 @@ def saved(found: Savings) -> list[Fact]:
 
     facts = []
     for what, one in (("largest", found.largest), ("best fixed, with hindsight", found.best_fixed)):
-        held = ", ".join(f"{units:g} {name}" for name, units in (one.allocation or {}).items())
+        held = in_words(one.allocation or {})
         facts.append(Fact(f"saved against {held}", text(one.saved), f"{what}; {percent(found.level, 0)} of models"))
     if found.advised is not None:
         met = found.advised.meets_targets
@@ -165,5 +165,5 @@ def _shadow(decision: dict[str, Any]) -> str:
     if found.get("agrees"):
         return f"agent {found.get('agent')} agrees"
     told = found.get("allocation")
-    words = ", ".join(f"{value:g} {name}" for name, value in told.items()) if isinstance(told, dict) else "otherwise"
+    words = in_words(told) if isinstance(told, dict) else "otherwise"
     return f"agent {found.get('agent')}: {words}"

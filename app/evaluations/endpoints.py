@@ -46,7 +46,7 @@ def evaluate(body: EvaluationRequest, database: FromDatabase, tenant: Tenant, on
         "workload",
         "model: model_version",
         "agents: verdicts.agent",
-        "class: verdicts.level",
+        "level: verdicts.level",
         "age: created_at",
     ],
     wide=["judge: verdicts.judge", "reason: verdicts.reason"],

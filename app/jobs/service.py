@@ -57,7 +57,7 @@ class JobRead(BaseModel):
     progress: float = Field(ge=0, le=1)
     eta_seconds: float | None = Field(description="Estimated seconds until it is done.")
     attempts: int = Field(
-        description="Number of the current or last attempt, from 1; above 1 if workers were lost; 0 while queued."
+        description="Number of the current or last attempt, from 1; above 1 if workers were lost; 0 before the first."
     )
     error: dict[str, Any] | None = Field(description="Problem document of a failed job.")
     result: dict[str, Any] | None = Field(description="`{model: version}`, `{agent: version}` or `{evaluation: id}`.")

@@ -84,7 +84,7 @@ def start(
         *("elapsed: created_at..finished_at", "cost: savings.cost", "age: created_at"),
     ],
     wide=[
-        *("state", "agent", "allocation: decision.allocation", "by: decision.source"),
+        *("state", "agent", "allocation: decision.allocation", "source: decision.source"),
         *("saved: savings.largest.saved.value", "reason: outcome_reason"),
     ],
 )
@@ -153,7 +153,7 @@ def delete(run: RunId, database: FromDatabase, tenant: Tenant) -> None:
             *("iteration", "allocation: report.allocation", "measured: report.metrics"),
             *("next: decision.allocation", "reason: decision.reason.text"),
         ],
-        wide=["chance: decision.chances", "by: decision.source", "reported: reported_at"],
+        wide=["chance: decision.chances", "source: decision.source", "reported: reported_at"],
     ),
     summary="List iterations",
     response_model=Page[IterationRead],

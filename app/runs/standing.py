@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from typing import Any
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
@@ -28,7 +29,7 @@ def of_runs(session: Session, ids: Sequence[str]) -> dict[str, Standing]:
             continue
         part = Run.state_vector[(0, *views.standing_part)]
         query = select(Run.id, Run.workload_id, Run.start, Run.savings, part.label("state")).join(Workload)
-        specs: dict[str, object] = {}
+        specs: dict[str, Any] = {}
         for first in range(0, len(ids), AT_ONCE):
             some = query.where(Run.id.in_(ids[first : first + AT_ONCE]), Workload.kind == name)
             rows = session.execute(some).all()

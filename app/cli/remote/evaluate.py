@@ -111,16 +111,16 @@ def show(found: Json, output: Console, *, as_json: bool = False) -> None:
 
 
 def returns(report: Json, width: int) -> Table:
-    """Table of policies' mean returns by level, with agents' passed levels and classes; ``width`` in characters."""
+    """Table of policies' mean returns by level, with agents' passed and reached levels; ``width`` in characters."""
     levels = [level for level in report["levels"] if level["level"] in LEVELS]
     table = Table(
         title=Text(f"Mean return on {report['workload']}"), title_justify="left", box=None, padding=(0, 1, 0, 0)
     )
-    room = width - (CELL + 1) * len(levels) - len("class") - 2
+    room = width - (CELL + 1) * len(levels) - len("level") - 2
     table.add_column("policy", no_wrap=True, max_width=max(room, SHORTEST))  # names give way, not figures and marks
     for level in levels:
         table.add_column(level["level"], no_wrap=True)
-    table.add_column("class", no_wrap=True)
+    table.add_column("level", no_wrap=True)
     agents = {candidate["name"]: candidate for candidate in report["candidates"]}
     for policy in report["policies"]:
         name = policy["name"]

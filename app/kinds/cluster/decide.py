@@ -309,7 +309,8 @@ def _completion_text(one: Subject) -> str:
         return "" if one.remaining_before is None else f", {duration(one.remaining_before)} before its expected end"
     if one.remaining_before is None:
         return f": finish in {duration(one.remaining)}"
-    return f": finish in {duration(one.remaining)} (was {duration(one.remaining_before)})"
+    now, before = duration(one.remaining), duration(one.remaining_before)
+    return f": finish in {now}{f' (was {before})' if before != now else ''}"
 
 
 def _trades_text(one: Subject) -> str:

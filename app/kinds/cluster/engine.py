@@ -140,7 +140,7 @@ class ClusterServing(Serving):
         placed = PlacedJobs(*keep_allocations(compiled.layout, one.report), HOLD)
         return KindDecision(
             _kind_fields(compiled, placed),
-            _reason(placed, f"{failure}; keep all allocations"),
+            _reason(placed, f"{failure}; keep {'the other' if placed.changes else 'all'} allocations"),
             noop=not placed.changes,
             state=placed.state,
             risk=None,

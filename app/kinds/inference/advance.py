@@ -3,6 +3,7 @@ changes of servers, arrivals, starts."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -88,9 +89,8 @@ def _check_batch(ledger: Ledger, number: int, batch: Batch, finished: Finished) 
         accepted = f"must be 1 to {most} (the requests started on {finished.server})"
         issues.append(FieldIssue(f"/finished/{number}/batch", accepted, finished.batch))
     if finished.seconds is not None and finished.seconds > longest:
-        accepted = (
-            f"must be at most {exact(round(longest, 6))}: its batch started {exact(round(passed, 6))} s before its end"
-        )
+        limit = min(math.floor(longest * 1e6) / 1e6, longest)  # never rounded up
+        accepted = f"must be at most {exact(limit)}: its batch started {exact(round(passed, 6))} s before its end"
         issues.append(FieldIssue(f"/finished/{number}/seconds", accepted, finished.seconds))
     if issues:
         raise Contradiction(issues)

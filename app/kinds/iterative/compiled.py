@@ -12,7 +12,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from app.charts.text import number
+from app.charts.text import in_words, number
 from app.kinds.contract.engine import Snapshot
 from app.kinds.contract.inputs import LARGEST_NUMBER, SMALLEST_NUMBER
 from app.kinds.engine import NO_AGENT, DecidedBy, deciding_policy
@@ -21,8 +21,7 @@ from app.kinds.iterative.observation import Preferences, preferences_of
 from app.kinds.iterative.policies import in_force
 from app.kinds.iterative.prior import is_supported, prior_table
 from app.kinds.iterative.projector import Projector
-from app.kinds.iterative.reasons import AllocationText, in_words, wording
-from app.kinds.iterative.spec import Resource
+from app.kinds.iterative.reasons import AllocationText, wording
 from app.kinds.iterative.state import RunState, State, begin, restart_belief
 from app.policies.artifact import Artifact
 
@@ -59,7 +58,7 @@ class Compiled:
         name = None if self.agent is None else self.agent.policy.name
         self.decided_by = deciding_policy(snapshot, name, self.heuristic, explained=True)
         self.preface = lru_cache(maxsize=16)(self._preface)
-        self._levels = [(r.name, {_value(r, i): i for i in range(r.levels)}) for r in self.layout.spec.resources]
+        self._levels = [(r.name, {r.amount(i): i for i in range(r.levels)}) for r in self.layout.spec.resources]
         self._lowest = [feature.minimum for feature in self.layout.spec.features]
         self._highest = [feature.maximum for feature in self.layout.spec.features]
         self._counts = (len(self.layout.resources), len(self.layout.metrics), len(self.layout.features))
@@ -146,10 +145,6 @@ class Compiled:
         """Return the seconds, [B], that a change by ``moved`` levels [B, R] takes; 0 for runs not ``started`` [B]."""
         pause: Array = ((moved != 0) @ self.projector.change_seconds) * started
         return pause
-
-
-def _value(resource: Resource, level: int) -> float:
-    return round(resource.minimum + resource.step * level, 9)
 
 
 # Notices beside a decision's reason: shown once, and again after a change. A run's state keeps their codes.

@@ -43,7 +43,7 @@ class Batch(NamedTuple):
         situation: input of policies for the B runs.
         notices: codes of the notices in each run's last decision, [B].
         upcoming: F features of each of U announced future iterations, [U, F] per run; U differs between runs.
-        changes: ``RunState.changes`` of each run before this decision, [B].
+        changes: ``RunState.changes`` of each run after its report, [B].
         live: whether they are runs; False: states from queries, whose decisions have no contingencies.
     """
 
@@ -164,8 +164,7 @@ def _render(compiled: Compiled, batch: Batch, steps: Steps, responder: _Responde
     pause = compiled.pause(steps.levels - state.levels, state.iteration > 0)
     seen = forecast(compiled.projector, state, hold, after, pause, steps.then)
     contexts = decision_contexts(compiled, state, seen, hold, after, steps.then)
-    changes = [(before << 1 | one.moved) & reasons.HISTORY for before, one in zip(batch.changes, contexts, strict=True)]
-    sources, why, notices = _reasons(compiled, state, steps, contexts, batch.notices, changes, responder)
+    sources, why, notices = _reasons(compiled, state, steps, contexts, batch, responder)
     over = (state.iteration >= compiled.layout.iterations).tolist()
     offered = [list[dict[str, Any]]()] * len(after)
     if batch.live and are_offered(compiled.projector):
@@ -181,7 +180,7 @@ def _render(compiled: Compiled, batch: Batch, steps: Steps, responder: _Responde
         _unless(over, _chances(compiled, seen)),
         offered,
         why,
-        map(RunState, pack(state), batch.upcoming, notices, repeat(compiled.belief), changes),
+        map(RunState, pack(state), batch.upcoming, notices, repeat(compiled.belief), batch.changes),
         state.iteration.tolist(),
         sources,
         responder.policies,
@@ -244,14 +243,13 @@ def _reasons(
     state: State,
     steps: Steps,
     contexts: Sequence[DecisionContext],
-    known: Sequence[frozenset[int]],
-    changes: Sequence[int],
+    batch: Batch,
     responder: _Responder,
 ) -> tuple[list[str], list[dict[str, str]], list[frozenset[int]]]:
     """Return source, reason and codes of notices of each decision; the guard is the source if it intervened."""
     ways, sources, given, codes = steps.decided.outside, list[str](), list[dict[str, str]](), list[frozenset[int]]()
     outside = list(zip(*(runs.tolist() for runs in ways.values()), strict=True))
-    rows = zip(steps.decided.verdict.tolist(), contexts, known, changes, strict=True)
+    rows = zip(steps.decided.verdict.tolist(), contexts, batch.notices, batch.changes, strict=True)
     for i, (verdict, context, before, moves) in enumerate(rows):
         source, notice = responder.source, ""
         if verdict == Verdict.FINISHED:
@@ -391,17 +389,18 @@ def begin(compiled: Compiled, state: State, *, live: bool = True) -> KindDecisio
     )
 
 
-def hold(compiled: Compiled, state: State, upcoming: NDArray[np.float64], failure: str) -> KindDecision:
+def hold(compiled: Compiled, state: State, upcoming: NDArray[np.float64], changes: int, failure: str) -> KindDecision:
     """Return a decision that keeps the allocation of one run (``state`` with B = 1), without model or forecast.
 
-    ``upcoming`` [U, F] are its announced features; ``failure`` begins the reason's text."""
+    ``upcoming`` [U, F] are its announced features, ``changes`` those of its ``RunState``; ``failure`` begins the
+    reason's text."""
     here = int(compiled.layout.index(state.levels)[0])
     own = {"allocation": compiled.allocation_text(here).encoded, "delta": compiled.delta(here, here)}
     return KindDecision(
         {**own, "predicted": {}, "chances": {}, "contingencies": []},
         {"code": "fallback", "text": f"{failure}; keep {compiled.allocation_text(here).words}"},
         noop=True,
-        state=RunState(pack(state)[0], upcoming, NONE, compiled.belief),
+        state=RunState(pack(state)[0], upcoming, NONE, compiled.belief, changes),
         iteration=int(state.iteration[0]),
         risk=None,
     )

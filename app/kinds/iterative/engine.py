@@ -26,6 +26,7 @@ from app.kinds.iterative.decide import Batch
 from app.kinds.iterative.heuristics import HEURISTICS, WITHOUT_MODEL
 from app.kinds.iterative.policies import check
 from app.kinds.iterative.query import GivenState
+from app.kinds.iterative.reasons import HISTORY
 from app.kinds.iterative.report import LARGEST_BYTES, Decision, IterationReport, IterationRunStart
 from app.kinds.iterative.state import RunState, State, stack_rows, unpack
 from app.policies.artifact import Artifact, Memory
@@ -129,9 +130,8 @@ class IterativeServing(Serving):
             state, count = queries.states(compiled, before), len(before)
             return decide.make_batch(compiled, state, [NONE] * count, [NOTHING] * count, live=False)
         upcoming = [_upcoming(one) for one in pending]
-        state = _advance(compiled, pending, upcoming)
-        notices, changes = [one.notices for one in before], [one.changes for one in before]
-        return decide.make_batch(compiled, state, notices, upcoming, changes)
+        state, changes = _advance(compiled, pending, upcoming)
+        return decide.make_batch(compiled, state, [one.notices for one in before], upcoming, changes)
 
     def agent(self, compiled: Compiled, made: Artifact) -> Artifact:
         """Return the artifact; raises IncompatibleArtifact if it doesn't fit the layout."""
@@ -157,9 +157,10 @@ class IterativeServing(Serving):
         """Return a decision after ``failure`` (its text) that keeps the run's allocation."""
         given = one.state.state
         if isinstance(given, GivenState):
-            return decide.hold(compiled, queries.states(compiled, [given]), NOTHING, failure)
+            return decide.hold(compiled, queries.states(compiled, [given]), NOTHING, 0, failure)
         upcoming = _upcoming(one)
-        return decide.hold(compiled, _advance(compiled, [one], [upcoming]), upcoming, failure)
+        state, [changes] = _advance(compiled, [one], [upcoming])
+        return decide.hold(compiled, state, upcoming, changes, failure)
 
     def compare(self, compiled: Compiled, batch: Batch, row: int, done: Any, other: Choices) -> dict[str, Any]:
         """Return a shadow's allocation for run ``row``, whether its action equals ``done``, and its gain in expected
@@ -195,7 +196,8 @@ class IterativeServing(Serving):
 ENGINE = Engine("iterative", Decision, IterativeServing())
 
 
-def _advance(compiled: Compiled, pending: Sequence[Pending], upcoming: Sequence[Array]) -> State:
+def _advance(compiled: Compiled, pending: Sequence[Pending], upcoming: Sequence[Array]) -> tuple[State, Sequence[int]]:
+    """Return the B runs after their reports, and ``RunState.changes`` of each. A first report changes nothing."""
     batch, layout = len(pending), compiled.layout
     usual, reports = compiled.fresh(batch), [one.report for one in pending]
     targets, probabilities = _goals(compiled, pending)
@@ -206,14 +208,19 @@ def _advance(compiled: Compiled, pending: Sequence[Pending], upcoming: Sequence[
         weights=usual.weights,
         prices=usual.prices,
     )
-    return advance_in_segments(
+    levels = np.array([report.levels for report in reports], np.int16)
+    since = [(one.start or {}).get("first_iteration", 0) for one in pending]
+    moved = (levels != state.levels).any(axis=1) & (state.iteration > since)
+    changes = [(one.state.state.changes << 1 | bit) & HISTORY for one, bit in zip(pending, moved.tolist(), strict=True)]
+    advanced = advance_in_segments(
         compiled.projector,
         state,
-        np.array([report.levels for report in reports], np.int16),
+        levels,
         np.array([report.metrics for report in reports]),
         np.array([report.features for report in reports]).reshape(batch, len(layout.features)),
         [report.segments for report in reports],
-    )._replace(upcoming=pad_announced(upcoming, len(layout.features)))
+    )
+    return advanced._replace(upcoming=pad_announced(upcoming, len(layout.features))), changes
 
 
 def _upcoming(one: Pending) -> Array:

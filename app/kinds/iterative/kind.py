@@ -14,7 +14,7 @@ from app.kinds.iterative.projection import member
 from app.kinds.iterative.query import PARAMETERS
 from app.kinds.iterative.report import Decision, IterationRunStart
 from app.kinds.iterative.samples import ExecutionRead, IterationSamples
-from app.kinds.iterative.spec import IterativePatch, IterativeSpec, Metric, apply_patch
+from app.kinds.iterative.spec import SECONDS, IterativePatch, IterativeSpec, Metric, apply_patch
 from app.kinds.iterative.views import IterativeViews
 
 
@@ -27,7 +27,9 @@ def describe(spec: IterativeSpec) -> Description:
     eased = [f"relax the target of {one.name}" for one in metrics if not is_deadline(one)]
     eased += ["raise the deadline"] if len(eased) < len(metrics) else []
     most = f"the maximum of {' or '.join(one.name for one in spec.resources)}"
-    remedy = " or ".join([*eased, most if eased[-1:] == ["raise the deadline"] else f"raise {most}"])
+    more = any(one.goal == "at_least" or (one.name == SECONDS and one.goal == "at_most") for one in metrics)
+    eased += [most if eased[-1:] == ["raise the deadline"] else f"raise {most}"] if more else []
+    remedy = " or ".join(eased) or "relax the run's targets"
     return Description(resources, f"{spec.iterations:,}", "; ".join(map(_target_text, metrics)), remedy)
 
 

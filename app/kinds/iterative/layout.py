@@ -158,10 +158,7 @@ class Layout:
 
     def allocation_dict(self, levels: NDArray[np.integer]) -> dict[str, float]:
         """Return the allocation ``levels`` [R] in the resources' units, by resource name."""
-        return {
-            r.name: _plain(r.minimum + r.step * int(level))
-            for r, level in zip(self.spec.resources, levels, strict=True)
-        }
+        return {r.name: _plain(r.amount(int(level))) for r, level in zip(self.spec.resources, levels, strict=True)}
 
     def delta_dict(self, before: NDArray[np.integer], after: NDArray[np.integer]) -> dict[str, float]:
         """Return the change from ``before`` to ``after`` (levels [R]) in the resources' units, by resource name."""
@@ -223,9 +220,7 @@ class Layout:
             value = allocation.get(resource.name)
             level = resource.level(value) if _finite(value) else None
             if level is None:
-                second = round(resource.minimum + resource.step, 9)
-                accepted = f"must be one of {exact(resource.minimum)}, {exact(second)} … {exact(resource.maximum)}"
-                issues.append(FieldIssue(f"/allocation/{resource.name}", accepted, value))
+                issues.append(FieldIssue(f"/allocation/{resource.name}", resource.accepted, value))
             levels.append(level or 0)
         return levels
 
@@ -264,5 +259,4 @@ def _check_names(part: str, names: list[str], given: Mapping[str, float], issues
 
 
 def _plain(value: float) -> float:
-    rounded = round(value, 9)
-    return int(rounded) if rounded == int(rounded) else rounded
+    return int(value) if value == int(value) else value

@@ -111,7 +111,7 @@ class Reason(msgspec.Struct, frozen=True):
 
 class Wording(NamedTuple):
     """Parts of texts about a metric: ``subject`` “finish at” or “latency”, ``bound`` “target”, ``unit`` “ ms”, ``when``
-    “ in the next iteration”; and ``risk``, the reason's code if its target is at risk."""
+    “ in the next iteration” after a probability; and ``risk``, the reason's code if its target is at risk."""
 
     subject: str
     bound: str
@@ -137,7 +137,8 @@ def explain(words: Sequence[Wording], context: DecisionContext) -> Reason:
     if context.metric < 0:
         return _reason_without_target(context)
     own = words[context.metric]
-    target, passing = f"{_goal(own, context)}{_unmet(context)}", f", then {context.passing}" if context.passing else ""
+    target = f"{_goal(own, context)}{_unmet(own, context)}"
+    passing = f", then {context.passing}" if context.passing else ""
     if not context.moved:
         kept = f"keep {context.present.words}{' for the next iteration' if passing else ''}{passing}"
         return Reason(_code(own, context), f"{kept}: {_reached(own, context, 0)}{_cost(context)}; {target}")
@@ -172,12 +173,12 @@ def _reason_without_target(context: DecisionContext) -> Reason:
 def _reached(own: Wording, context: DecisionContext, option: int) -> str:
     """Return a text such as “finish at 1,912 s (12 %)” for the present allocation (``option`` 0), or the decided one
     (1)."""
-    return f"{own.subject} {_value(own, context, option)}{own.when}"
+    return f"{own.subject} {_value(own, context, option)}"
 
 
 def _value(own: Wording, context: DecisionContext, option: int) -> str:
     chance = context.chance[option]
-    probability = "" if math.isnan(chance) else f" ({percent(chance)})"
+    probability = "" if math.isnan(chance) else f" ({percent(chance)}{own.when})"
     return f"{number(context.projected[option])}{own.unit}{probability}"
 
 
@@ -187,13 +188,14 @@ def _goal(own: Wording, context: DecisionContext) -> str:
     return f"{own.bound} {_target(context.target)}{own.unit}{required}"
 
 
-def _unmet(context: DecisionContext) -> str:
-    """Return a text if the decided allocation is the maximum and misses the target, or if no allocation meets it as
-    surely as required; else an empty text."""
+def _unmet(own: Wording, context: DecisionContext) -> str:
+    """Return a text if no allocation meets all targets as surely as required, or if the decided one is the maximum and
+    misses a deadline, which more resources would meet; else an empty text."""
+    missed = context.missed(1)
     if not context.attainable:
-        limit = f"{context.decided.words} is the maximum" if context.decided.maximum else "best trade-off"
-        return f" can't be met: {limit}"
-    return f" missed: {context.decided.words} is the maximum" if context.decided.maximum and context.missed(1) else ""
+        return " can't be met" if missed else "; not all targets can be met"
+    limited = missed and context.decided.maximum and own.subject == "finish at" and own.bound == "target"
+    return f" not met: {context.decided.words} is the maximum" if limited else ""
 
 
 _target = lru_cache(maxsize=1024)(number)
@@ -221,13 +223,14 @@ def _remaining_time(context: DecisionContext) -> str:
 
 def first(words: Sequence[Wording], context: DecisionContext) -> Reason:
     """Return the reason of a run's first allocation, chosen by the model; ``words``: wording of each metric."""
-    start, cost = f"start with {context.decided.words}", money(context.cost[1])
+    start, cost = f"start with {context.decided.words}", f"cost {money(context.cost[1])}" * (context.cost[1] > 0)
     if context.metric < 0:
-        return Reason("initial", f"{start}: cost {cost}; no target is set")
+        return Reason("initial", f"{start}{cost and f': {cost}'}; no target is set")
     own = words[context.metric]
-    chosen = ", the best trade-off" if math.isnan(context.probability) else ", the best trade-off that meets the target"
-    projection = f"{_reached(own, context, 1)}, cost {cost}; {_goal(own, context)}{_unmet(context)}"
-    return Reason("initial", f"{start}{chosen if context.attainable else ''}: {projection}")
+    meets = context.attainable and not math.isnan(context.probability) and not context.missed(1)
+    chosen = f"the best trade-off{' that meets the target' if meets else ''}"
+    projection = f"{_reached(own, context, 1)}{cost and f', {cost}'}; {_goal(own, context)}{_unmet(own, context)}"
+    return Reason("initial", f"{start}, {chosen}: {projection}")
 
 
 def first_by_prior(words: Sequence[Wording], context: DecisionContext, problem: str, similar: str) -> Reason:
@@ -271,7 +274,8 @@ def within_noise(own: Reason, intended: str, gain: float, required: float) -> Re
     """Return the reason why allocation ``intended`` isn't taken: its ``gain`` in return (NaN: unknown) isn't above
     ``required``. ``own`` is the reason for staying."""
     below = f"gain below threshold (return {number(gain, 2, signed=True)}, more than {number(required, 2)} required)"
-    return Reason("within_noise", f"{own.text}; {intended}: {below if gain > 0 else 'no gain'}")
+    unless = "gain unknown" if math.isnan(gain) else "no gain"
+    return Reason("within_noise", f"{own.text}; {intended}: {below if gain > 0 else unless}")
 
 
 _OUTSIDE = {
@@ -291,21 +295,16 @@ def outside_experience(causes: tuple[str, ...], heuristic: str) -> str:
     return f"{', '.join(_OUTSIDE.get(cause, cause) for cause in causes)}; {heuristic} decides"
 
 
-def in_words(allocation: dict[str, float]) -> str:
-    """Format an allocation, amounts by resource, such as “6 gpus, 4 cpus”."""
-    return ", ".join(f"{number(value, 9)} {name}" for name, value in allocation.items())
-
-
 WINDOW, FLAPPING = 5, 3
 """Iterations that are looked back on, and the number of changes within them from which a reason says so."""
 HISTORY = (1 << WINDOW) - 1
 
 
 def flapping(changes: int) -> str:
-    """Return a text if the latest decision is one of several changes in the last iterations; else an empty text.
-    ``changes`` has a bit for each of ``WINDOW`` decisions, the latest one lowest."""
+    """Return a text if the latest report is one of several with a changed allocation; else an empty text. ``changes``
+    has a bit for each of the last ``WINDOW`` reports, the latest one lowest."""
     count = changes.bit_count()
-    return f"changed {count} times in {WINDOW} iterations" if changes & 1 and count >= FLAPPING else ""
+    return f"changed {count} times in the last {WINDOW} iterations" if changes & 1 and count >= FLAPPING else ""
 
 
 # Forecast of a decision: metrics of the next iteration with intervals, and the run's end with and without it.

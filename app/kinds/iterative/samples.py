@@ -223,7 +223,7 @@ class CsvReader:
                 current.take(number, pick(cells), self._limit)
             else:
                 found = f"{len(cells)} cells" if cells else "quotes that don't match"
-                message = f"malformed line: must have {width} cells, has {found}"
+                message = f"must have {width} cells, has {found}"
                 current.refuse(number, FieldIssue("", message, error_value(row)))
         if current is not None:
             yield self._close(current)

@@ -47,6 +47,15 @@ class Resource(Strict):
         """Allocation before a model is known, in ``unit``: ``initial``, else ``minimum``."""
         return self.minimum if self.initial is None else self.initial
 
+    def amount(self, level: int) -> float:
+        """Return the allocation ``level`` steps above ``minimum``, in ``unit``, without rounding errors."""
+        return float(f"{self.minimum + self.step * level:.15g}")
+
+    @property
+    def accepted(self) -> str:
+        """Allocations that are accepted, as a text."""
+        return f"must be one of {exact(self.minimum)}, {exact(self.amount(1))} … {exact(self.maximum)}"
+
     def level(self, value: float) -> int | None:
         """Return the number of steps of ``value`` above ``minimum``; None if out of bounds or between two steps."""
         exact = (value - self.minimum) / self.step
@@ -72,10 +81,7 @@ class Resource(Strict):
         if self.maximum == 0:
             raise ValueError("maximum must be greater than 0")
         if self.level(self.start) is None:
-            raise ValueError(
-                f"initial {exact(self.start)} must be one of {exact(self.minimum)}, "
-                f"{exact(round(self.minimum + self.step, 9))} … {exact(self.maximum)}"
-            )
+            raise ValueError(f"initial {exact(self.start)} {self.accepted}")
         return self
 
 

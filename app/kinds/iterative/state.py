@@ -340,7 +340,8 @@ class RunState(msgspec.Struct, frozen=True):
         upcoming: F features of each of U announced iterations, [U, F].
         notices: codes of the notices in the run's last decision.
         belief: identifier of the model to which the run effect relates, as ``Compiled.belief``.
-        changes: whether each of the last decisions changed the allocation, a bit each, the latest one lowest.
+        changes: whether the allocation of each of the last reports differs from that of the one before, a bit each, the
+            latest one lowest.
     """
 
     row: NDArray[np.float64]

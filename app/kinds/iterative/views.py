@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from typing_extensions import override
 
 from app.charts.figures import Cell, Figure, Fitted, Sample, doubt, response, steps_map
-from app.charts.text import amount, currency, money, percent, seconds
+from app.charts.text import amount, currency, in_words, money, number, percent, seconds
 from app.charts.timeline import (
     Ahead,
     Change,
@@ -143,7 +143,7 @@ def _caption(projector: Projector) -> str:
     table, names = projector.table, projector.layout.features
     if not table.fitted:
         return "Points: samples. No model is fitted yet."
-    at = ", ".join(f"{name} {value:g}" for name, value in zip(names, _middle_features(table, 1)[0], strict=True))
+    at = ", ".join(f"{name} {number(value)}" for name, value in zip(names, _middle_features(table, 1)[0], strict=True))
     carried = f", adjusted to {at}" if at else ""
     level = f"{100 * table.level:.0f} % of cases"
     return f"Points: samples{carried}. Line and band: prediction for a new run ({level})."
@@ -174,7 +174,8 @@ def _doubt(projector: Projector, one: Slice) -> Figure:
     offsets = projector.offsets(one.rows, projector.point(usual), at)[:, :, projector.layout.seconds]
     spread = np.expm1(np.minimum(offsets.std(axis=1), 5.0))
     best, name = float(one.amounts[int(spread.argmax())]), projector.layout.resources[one.resource]
-    told = f"Spread of predictions between models that fit the samples. Most informative next sample: {best:g} {name}."
+    told = "Spread of predictions between models that fit the samples. "
+    told += f"Most informative next sample: {number(best, 9)} {name}."
     points = [Sample(*map(float, pair)) for pair in zip(one.amounts, spread, strict=True)]
     return doubt(f"Model uncertainty by {name}", name, points, best, told)
 
@@ -296,22 +297,18 @@ def facts(compiled: Compiled, history: RunHistory) -> list[Fact]:
     decision, state = last(history), state_of(compiled, history.state)
     found = [
         Fact("iteration", f"{history.iterations:,} of {compiled.layout.iterations:,}"),
-        Fact("allocation", _amounts(decision["allocation"])),
+        Fact("allocation", in_words(decision["allocation"])),
     ]
     if state is not None:
         found.append(Fact("cost so far", money(float(state.cost[0]))))
     if history.state is not None and decision.get("contingencies"):
         first = decision["contingencies"][0]
         after = f"if the iteration takes over {seconds(first['after_seconds'])}"
-        found.append(Fact("contingency", _amounts(first["allocation"]), after))
+        found.append(Fact("contingency", in_words(first["allocation"]), after))
     done = state is not None and int(state.iteration[0]) >= compiled.layout.iterations
     over = metrics_so_far(compiled.layout, state, history.start) if state is not None and done else {}
     aimed_at = [metric for metric in compiled.layout.spec.metrics if target(history.start, metric)]
     return found + [_chance(decision, metric, history, over.get(metric.name)) for metric in aimed_at]
-
-
-def _amounts(allocation: Mapping[str, float]) -> str:
-    return ", ".join(f"{value:g} {name}" for name, value in allocation.items())
 
 
 def _chance(decision: Any, metric: Metric, history: RunHistory, came_to: float | None) -> Fact:
@@ -411,7 +408,11 @@ def _changes(history: RunHistory, points: Sequence[Point]) -> Iterator[Change]:
     """Yield the changes of the allocation between drawn reports, with the reason of the decision if it is drawn."""
     for before, after, point in zip(history.steps, history.steps[1:], points, strict=False):
         was, now = before.report["allocation"], after.report["allocation"]
-        words = [f"{was.get(name, 0):g} → {now[name]:g} {name}" for name in now if was.get(name) != now[name]]
+        words = [
+            f"{number(was.get(name, 0), 9)} → {number(now[name], 9)} {name}"
+            for name in now
+            if was.get(name) != now[name]
+        ]
         if words:
             said, reason = ", ".join(words), str((before.decision.get("reason") or {}).get("text", ""))
             if after.iteration > before.iteration + 1:  # another decision's, which is left out
@@ -433,7 +434,7 @@ def _progress_caption(
         chance = last(history).get("chances", {}).get(metric.name)
         sure = "" if chance is None else f"{percent(min(max(chance, 0.01), 0.99), 0)} likely to meet {limit}. "
         share = percent(compiled.projector.table.level, 0)
-        held = _amounts(last(history)["allocation"])
+        held = in_words(last(history)["allocation"])
         low, median, high = (amount(value, metric.unit) for value in (ahead[-1].low, ahead[-1].median, ahead[-1].high))
         parts.append(f"{sure}Projection, {held} held: {median} at the end ({low} to {high} in {share} of cases).")
     return " ".join([*parts, f"Dashed red: {goal}. Circles: the allocation changed."])
@@ -495,7 +496,7 @@ def alternatives(compiled: Compiled, history: RunHistory) -> list[Alternative]:
     for name, rule in HEURISTICS.items():
         levels = step(compiled.layout, state.levels, decide(situation, None, rule).action)
         given = compiled.layout.allocation_dict(levels[0])
-        found.append(Alternative(name.replace("_", " "), _amounts(given), given == taken))
+        found.append(Alternative(name.replace("_", " "), in_words(given), given == taken))
     return found
 
 

@@ -148,7 +148,7 @@ def describe_plan(plan: QueuePlan) -> str:
     """Return a text about a plan: its length against HEFT's, the seconds of its search, and the reason for it."""
     heft, took = f"HEFT ({duration(plan.heft)})", f"search {seconds(plan.took)}"
     if not plan.followed:
-        return f"HEFT: no plan is {percent(WORTHWHILE, 0)} shorter than {heft}, {took}"
+        return f"{heft}: no plan is more than {percent(WORTHWHILE, 0)} shorter; {took}"
     less = 1 - plan.length / plan.heft
     against = f"{percent(less, 0)} shorter than" if less > 0 else "as"  # never longer: the search begins with HEFT's
     return f"plan of {duration(plan.length)}, {against} {heft}, {took}; reason: {plan.because}"

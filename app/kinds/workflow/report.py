@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, Field
 
-from app.charts.text import number
+from app.charts.text import clock
 from app.kinds.contract.engine import DecisionBase, Reason
 from app.kinds.workflow.scheduling.decide import DispatchDecision
 from app.kinds.workflow.scheduling.dispatch import EASY, MECHANISMS, NONE, RLS
@@ -50,7 +50,9 @@ class BackfillWindow(BaseModel):
 class WorkflowPlan(BaseModel):
     """A plan searched for tasks that depend on each other, on the rented nodes."""
 
-    followed: bool = Field(description="Whether the plan is used; otherwise HEFT decides, as the plan is no better.")
+    followed: bool = Field(
+        description="Whether the plan is used; otherwise HEFT decides, as the plan is not over 1 % shorter."
+    )
     made: float = Field(description="When it was created, in the reports' time.")
     seconds: float = Field(description="Planned makespan from then.")
     heft_seconds: float = Field(description="Makespan of HEFT's plan.")
@@ -206,7 +208,7 @@ def _waits(decided: DispatchDecision, window: dict[str, Any] | None) -> str:
         return ""
     if window["until"] is None:
         return f"{window['task']} is pending: it fits no rented node"
-    reserved = f"{window['task']} has a reservation on {window['node']} at {number(window['until'])} s"
+    reserved = f"{window['task']} has a reservation on {window['node']} at {clock(window['until'])}"
     mechanism = decided.choice.mechanism
     if mechanism == NONE:
         return f"{reserved}; no backfilling"

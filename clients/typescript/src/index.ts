@@ -109,7 +109,7 @@ export function react(
       await apply(allocation);
       changes.push({ allocation, at });
     } catch (error) {
-      console.error("an allocation could not be applied within the iteration; what is set stays", error);
+      console.error("an allocation could not be applied within the iteration; the previous allocation stays", error);
     }
   };
   const timers = (decision.contingencies ?? [])

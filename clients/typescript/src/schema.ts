@@ -2970,7 +2970,7 @@ export interface components {
             eta_seconds: number | null;
             /**
              * Attempts
-             * @description Number of the current or last attempt, from 1; above 1 if workers were lost; 0 while queued.
+             * @description Number of the current or last attempt, from 1; above 1 if workers were lost; 0 before the first.
              */
             attempts: number;
             /**
@@ -5292,7 +5292,7 @@ export interface components {
         WorkflowPlan: {
             /**
              * Followed
-             * @description Whether the plan is used; otherwise HEFT decides, as the plan is no better.
+             * @description Whether the plan is used; otherwise HEFT decides, as the plan is not over 1 % shorter.
              */
             followed: boolean;
             /**

@@ -35,6 +35,7 @@ def dollars() -> Iterator[None]:
         (-1e-14, "0"),
         (-0.0, "0"),
         (float("inf"), "inf"),
+        (1.23e60, "1.23e+60"),
     ],
 )
 def test_numbers_are_as_a_person_would_write_them(value: float, told: str) -> None:
@@ -91,6 +92,9 @@ def test_costs_carry_the_currency(currency: str, told: tuple[str, ...]) -> None:
         (1e-6, "0.000001"),
         (0, "0"),
         (1e100, "1e+100"),
+        (1.234567890123e-7, "0.0000001234567890123"),
+        (12345678901234567890.0, "12345678901234567000"),
+        (-0.0, "0"),
     ],
 )
 def test_a_number_to_be_given_back_has_all_its_digits(value: float, told: str) -> None:
@@ -122,6 +126,8 @@ def test_what_rounds_to_nothing_has_no_sign(value: float, places: int, told: str
 def test_shares_are_in_per_cent_and_none_is_below_nothing() -> None:
     assert (text.percent(0.0425), text.percent(-0.0001), text.amount(0.5, text.SHARE)) == ("4.2 %", "0.0 %", "50.0 %")
     assert text.interval(-0.0001, -0.02, 0.016) == "0.000 [-0.020, 0.016]"
+    assert text.interval(0.0001, -0.02, 0.016, signed=True) == "0.000 [-0.020, +0.016]"
+    assert text.interval(1e-10, 0, 2e-10) == "< 0.000001 [0, < 0.000001]"
     assert text.amount(1.66, "GPU-hours") == "1.66 GPU-hours"
 
 
@@ -130,3 +136,11 @@ def test_moments_say_that_they_are_utc() -> None:
     assert text.moment(at) == text.moment(at.astimezone(UTC)) == "2026-01-31 18:05:00 UTC"
     assert text.moment(None) == ""
     assert (text.duration(200), text.duration(0.2), text.duration(90_061)) == ("3 min 20 s", "200 ms", "1 d 01 h")
+
+
+def test_figures_that_are_not_finite_are_written() -> None:
+    nan, inf = float("nan"), float("inf")
+    assert {text.duration(nan), text.duration(inf), text.duration(-inf), text.confidence(nan)} == {text.NOTHING}
+    assert (text.interval(nan, nan, nan), text.interval(1, -inf, inf)) == ("nan [nan, nan]", "1 [-inf, inf]")
+    assert (text.decimals(nan, 2), text.percent(inf)) == ("nan", "inf %")
+    assert max(len(one) for one in (text.duration(1e60), text.money(1e60), text.decimals(1e60, 2))) < 20

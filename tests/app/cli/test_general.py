@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import tomllib
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -60,7 +62,8 @@ def test_url_and_token_may_stand_before_the_command(
 
 @pytest.mark.usefixtures("asked")
 def test_versions_of_client_and_service() -> None:
-    assert steward("--version").stdout == f"steward {own_version()}\n"
+    project = tomllib.loads((Path(__file__).parents[3] / "pyproject.toml").read_text())["project"]
+    assert steward("--version").stdout == f"steward {project['version']}\n"
     assert (
         steward("--url", "http://one:1", "version").stdout == f"client {own_version()}\nserver 7.8.9 at http://one:1\n"
     )

@@ -73,7 +73,13 @@ def test_a_workload_is_called_as_its_script(command: str, name: str) -> None:
     assert wishes.default_name(command.split()) == name
 
 
-@pytest.mark.parametrize(("seconds", "text"), [(0.0123, "0.0123 s"), (125.0, "2 min 05 s"), (4320.0, "1 h 12 min")])
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        *((1e-5, "10 µs"), (0.0123, "12.3 ms"), (59.6, "1 min")),
+        *((125.0, "2 min 05 s"), (4320.0, "1 h 12 min"), (259_200, "3 d")),
+    ],
+)
 def test_durations_are_read_and_told(seconds: float, text: str) -> None:
     assert wishes.duration_text(seconds) == text
     assert wishes.duration("1h12m") == 4320

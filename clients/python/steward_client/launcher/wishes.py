@@ -226,11 +226,12 @@ def percent(share: float, places: int = 0) -> str:
 
 
 def duration_text(seconds: float) -> str:
-    """Format seconds in the largest units that fit: ``1 h 02 min``, ``2 min 05 s``, ``4.21 s``."""
-    whole = round(seconds)
-    if whole >= SECONDS["h"]:
-        minutes = round(whole / SECONDS["m"])
-        return f"{minutes // 60} h {minutes % 60:02} min"
-    if whole >= SECONDS["m"]:
-        return f"{whole // 60} min {whole % 60:02} s"
-    return f"{seconds:.3g} s"
+    """Format seconds in the two largest units that fit: ``1 h 02 min``, ``2 min``, ``4.21 s``, ``12.3 ms``."""
+    whole, least, small = round(seconds), 1.0, "s"
+    for size, unit, part, rest in ((86_400, "d", 3_600, "h"), (3_600, "h", 60, "min"), (60, "min", 1, "s")):
+        if whole >= size:
+            left = whole % size // part
+            return f"{whole // size:,} {unit}" + (f" {left:02} {rest}" if left else "")
+    if 0 < seconds < 0.9995:  # which has less than a second in three digits
+        least, small = (1e-3, "ms") if seconds >= 0.9995e-3 else (1e-6, "µs")
+    return f"{float(f'{seconds / least:.3g}'):g} {small}"

@@ -3,6 +3,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from app.kinds.iterative.kind import describe
 from app.kinds.iterative.spec import Spec
 from tests.planted import planted_spec
 
@@ -16,7 +17,12 @@ GPUS = {"name": "gpus", "minimum": 1, "maximum": 16}
         ({"name": "Ünicode"}, ("name",), "pattern"),
         ({"resources": [GPUS | {"minimum": 20}]}, ("resources", 0), "minimum 20 must be at most maximum, 16"),
         ({"resources": [GPUS | {"step": 4}]}, ("resources", 0), "step 4 must divide the range 1 to 16"),
-        ({"resources": [GPUS | {"initial": 2.5}]}, ("resources", 0), "initial 2.5"),
+        ({"resources": [GPUS | {"initial": 2.5}]}, ("resources", 0), "initial 2.5 must be one of 1, 2 … 16"),
+        (
+            {"resources": [{"name": "gpus", "minimum": 0, "maximum": 4e-10, "step": 1e-10, "initial": 5e-10}]},
+            ("resources", 0),
+            "must be one of 0, 0.0000000001 … 0.0000000004",
+        ),
         ({"resources": [GPUS | {"maximum": float("nan")}]}, ("resources", 0, "maximum"), "finite"),
         ({"resources": [GPUS | {"price_per_hour": float("inf")}]}, ("resources", 0, "price_per_hour"), "finite"),
         ({"resources": [GPUS, GPUS]}, ("resources",), "gpus given twice"),
@@ -62,3 +68,12 @@ def test_iteration_seconds_is_always_there() -> None:
 def test_a_spec_survives_json() -> None:
     spec = planted_spec()
     assert Spec.model_validate_json(spec.model_dump_json()) == spec
+
+
+def test_only_what_more_resources_would_meet_is_met_by_more() -> None:
+    energy, rate = ({"name": "energy", "target": 5}, {"name": "rate", "goal": "at_least", "target": 5})
+    found = [describe(planted_spec(resources=[GPUS], metrics=metrics)).remedy for metrics in ([energy], [energy, rate])]
+    assert found == [
+        "relax the target of energy",
+        "relax the target of energy or relax the target of rate or raise the maximum of gpus",
+    ]

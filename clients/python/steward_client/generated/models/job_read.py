@@ -33,7 +33,7 @@ class JobRead:
     eta_seconds: float | None
     """ Estimated seconds until it is done. """
     attempts: int
-    """ Number of the current or last attempt, from 1; above 1 if workers were lost; 0 while queued. """
+    """ Number of the current or last attempt, from 1; above 1 if workers were lost; 0 before the first. """
     error: JobReadErrorType0 | None
     """ Problem document of a failed job. """
     result: JobReadResultType0 | None

@@ -14,7 +14,7 @@ class WorkflowPlan:
     """A plan searched for tasks that depend on each other, on the rented nodes."""
 
     followed: bool
-    """ Whether the plan is used; otherwise HEFT decides, as the plan is no better. """
+    """ Whether the plan is used; otherwise HEFT decides, as the plan is not over 1 % shorter. """
     made: float
     """ When it was created, in the reports' time. """
     seconds: float

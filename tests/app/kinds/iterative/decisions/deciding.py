@@ -123,7 +123,7 @@ class AsGiven(IterativeServing):
 
     def hold(self, compiled: Compiled, one: Pending, failure: str) -> KindDecision:
         """The state's allocation."""
-        return decider.hold(compiled, one.report, NOTHING, failure)
+        return decider.hold(compiled, one.report, NOTHING, 0, failure)
 
 
 ENGINE = Engine("iterative", Decision, AsGiven())

@@ -16,6 +16,7 @@ from app.kinds.iterative.reasons import (
     first,
     flapping,
     percent,
+    within_noise,
     wording,
 )
 from app.kinds.iterative.spec import Spec
@@ -103,7 +104,7 @@ def context_of(
             "deadline_at_risk",
             (
                 "6 gpus: finish at 1,850 s (20 %), remaining cost $12.00 (was $10.00); "
-                "4 gpus: 1,912 s (10 %); target 1,800 s missed: 6 gpus is the maximum"
+                "4 gpus: 1,912 s (10 %); target 1,800 s not met: 6 gpus is the maximum"
             ),
         ),
         (
@@ -131,14 +132,14 @@ def test_a_deadline_in_words(context: DecisionContext, code: str, text: str) -> 
             SIX,
             False,
             "out_of_reach",
-            "6 gpus: finish at 1,600 s (60 %), *; target 1,800 s at 95 % can't be met: best trade-off",
+            "6 gpus: finish at 1,600 s (60 %), *; target 1,800 s at 95 % can't be met",
         ),
         (
-            (0.4, 0.6),
+            (0.4, 0.96),  # another target is missed
             SIX._replace(maximum=True),
             False,
             "out_of_reach",
-            "6 gpus: finish at 1,600 s (60 %), *; target 1,800 s at 95 % can't be met: 6 gpus is the maximum",
+            "6 gpus: finish at 1,600 s (96 %), *; target 1,800 s at 95 %; not all targets can be met",
         ),
     ],
 )
@@ -153,11 +154,13 @@ def test_a_probability_decides_what_is_at_risk(
 
 
 def test_a_target_of_each_iteration_in_words() -> None:
+    maximum = SIX._replace(maximum=True)  # more of it isn't known to help here
+    assert "maximum" not in explain(LATENCY, context_of((24, 22), target=20, after=maximum)).text
     reason = explain(LATENCY, context_of((24.04, 18.2), target=20, chance=(0.1, 0.7)))
     assert reason.code == "target_at_risk"
     assert reason.text == (
-        "6 gpus: latency 18.2 ms (70 %) in the next iteration, remaining cost $12.00 (was $10.00); "
-        "4 gpus: 24 ms (10 %); target 20 ms"
+        "6 gpus: latency 18.2 ms (70 % in the next iteration), remaining cost $12.00 (was $10.00); "
+        "4 gpus: 24 ms (10 % in the next iteration); target 20 ms"
     )
 
 
@@ -171,16 +174,28 @@ def test_the_first_allocation_in_words() -> None:
     )
     beyond = context_of((2000, 1900), chance=(0.1, 0.3), probability=0.95, attainable=False)
     assert first(RUN, beyond).text == (
-        "start with 6 gpus: finish at 1,900 s (30 %), cost $12.00; target 1,800 s at 95 % can't be met: best trade-off"
+        "start with 6 gpus, the best trade-off: finish at 1,900 s (30 %), cost $12.00; target 1,800 s at 95 % "
+        "can't be met"
     )
+    free = context_of((2000, 1764), chance=(0.1, 0.6), cost=(0, 0))
+    assert first(RUN, free).text == "start with 6 gpus, the best trade-off: finish at 1,764 s (60 %); target 1,800 s"
+
+
+def test_a_change_that_is_not_taken_says_whether_its_gain_is_known() -> None:
+    own = Reason("on_track", "keep 4 gpus")
+    assert within_noise(own, "6 gpus", 0.2, 0.5).text == (
+        "keep 4 gpus; 6 gpus: gain below threshold (return +0.2, more than 0.5 required)"
+    )
+    assert within_noise(own, "6 gpus", -0.2, 0.5).text == "keep 4 gpus; 6 gpus: no gain"
+    assert within_noise(own, "6 gpus", float("nan"), 0.5).text == "keep 4 gpus; 6 gpus: gain unknown"
 
 
 @pytest.mark.parametrize(
     ("changes", "text"),
     [
-        (0b10101, "changed 3 times in 5 iterations"),
-        (0b11111, "changed 5 times in 5 iterations"),
-        (0b11110, ""),  # the latest decision changes nothing
+        (0b10101, "changed 3 times in the last 5 iterations"),
+        (0b11111, "changed 5 times in the last 5 iterations"),
+        (0b11110, ""),  # the latest report changes nothing
         (0b00011, ""),
     ],
 )
