@@ -160,6 +160,15 @@ def test_what_workers_need_and_is_not_there_is_told(monkeypatch: pytest.MonkeyPa
         startup.check_learning("steward worker")
 
 
+@pytest.mark.parametrize("command", [("serve", "--workers", "0"), ("serve",), ("worker",), ("mcp",)])
+def test_an_installation_under_an_earlier_name_is_told_in_one_line(
+    command: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(installed, "DISTRIBUTION", "steward-of-another-name")
+    done = steward(tmp_path, *command)
+    assert "steward-of-another-name is not installed here: `pip uninstall steward`" in told(done)
+
+
 def test_a_port_that_is_taken_is_told_before_anything_is_made(tmp_path: Path) -> None:
     from app.cli.server.serve import bind
 

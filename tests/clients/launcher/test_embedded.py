@@ -42,7 +42,7 @@ from steward_client.launcher import serving, standby
 from steward_client.launcher.wishes import Wishes
 folder, port, *command = sys.argv[1:]
 standby.FOLDER = Path(folder)
-serving._command = lambda _, data: [*command, str(data)]
+serving._command = lambda _, data, **__: [*command, str(data)]
 wishes = Wishes(("ls",), "ls", url=f"http://127.0.0.1:{port}", data=Path(folder) / "data")
 with serving.service_at(wishes, Path(folder), lambda line: print(line, flush=True)):
     print("ready", flush=True)
@@ -58,7 +58,7 @@ def command(port: int) -> list[str]:
 def port(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> int:
     """Of a service that launchers can start."""
     found = free_port()
-    monkeypatch.setattr(serving, "_command", lambda _, data: [*command(found), str(data)])
+    monkeypatch.setattr(serving, "_command", lambda _, data, **__: [*command(found), str(data)])
     monkeypatch.setattr(standby, "FOLDER", tmp_path)
     monkeypatch.setattr(standby, "LOOK_SECONDS", 0.05)
     return found
