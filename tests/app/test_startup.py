@@ -28,7 +28,10 @@ REFUSED = {
     "level": ({"STEWARD_LOG_LEVEL": "loud"}, ["STEWARD_LOG_LEVEL='loud'", "'debug', 'info', 'warning' or 'error'"]),
     "age": ({"STEWARD_RETENTION_RUNS_DAYS": "100000"}, ["STEWARD_RETENTION_RUNS_DAYS='100000'", "36500"]),
     "folder": ({"STEWARD_DATA_DIR": "/dev/null/x"}, ["STEWARD_DATA_DIR='/dev/null/x'", "Not a directory", "--data"]),
-    "nonsense": ({"STEWARD_DATABASE_URL": "foo"}, ["STEWARD_DATABASE_URL='foo'", "no database URL", "postgresql://"]),
+    "nonsense": (
+        {"STEWARD_DATABASE_URL": "foo"},
+        ["STEWARD_DATABASE_URL='foo'", "is not a database URL", "postgresql://"],
+    ),
     "other": ({"STEWARD_DATABASE_URL": "mysql://u:secret@h/x"}, ["'mysql://u:***@h/x'", "knows no 'mysql'", "sqlite"]),
     "half": ({"STEWARD_TLS_KEY": "key.pem"}, ["STEWARD_TLS_CERTIFICATE and STEWARD_TLS_KEY go together"]),
     "plain": ({"STEWARD_OIDC_ISSUER": "http://id.example"}, ["STEWARD_OIDC_ISSUER='http://id.example'", "https://"]),
@@ -110,7 +113,7 @@ def test_a_worker_needs_its_broker(tmp_path: Path) -> None:
 def test_looking_for_a_worker_creates_nothing(tmp_path: Path) -> None:
     ended = steward(tmp_path, "worker", "--check")
     assert ended.returncode == 1
-    assert "there is no such file yet" in ended.stderr
+    assert "the file does not exist" in ended.stderr
     assert list(tmp_path.iterdir()) == []
 
 
