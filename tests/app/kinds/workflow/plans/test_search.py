@@ -8,6 +8,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from app import installed
 from app.kinds.workflow import plan_search
 from app.kinds.workflow.plan_search import PAUSE_SECONDS, PlanSearch, SearchUnavailableError, search_module
 from app.kinds.workflow.plans import Remaining, SearchResult
@@ -73,7 +74,7 @@ def test_nothing_is_started_where_nothing_is_installed_and_it_is_looked_for_once
 def test_it_needs_its_compiler_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     absent = {"torch", "scipy", "gymnasium"}
     monkeypatch.setattr(plan_search, "find_spec", lambda name: None if name in absent else object())
-    monkeypatch.setattr(plan_search.installed, "missing", lambda _: sorted(absent))
+    monkeypatch.setattr(installed, "missing", lambda _: sorted(absent))
     assert search_module() == "workers.kinds.workflow.plan_search"
     absent.add("numba")
     assert search_module() == ""
