@@ -7,10 +7,13 @@
 #   BASE   base image; pin it: --build-arg BASE=python:3.11-slim@sha256:…
 #   TORCH  where the wheel of torch lies: a page of links, or a folder in the base image; by default PyTorch's build for
 #          CPUs. For GPUs: --build-arg TORCH=https://download.pytorch.org/whl/cu130/torch/
+#   SOURCE_DATE_EPOCH  date of the files in Steward's wheels, in seconds
 
 ARG BASE=python:3.11-slim
 
 FROM ${BASE} AS wheels
+ARG SOURCE_DATE_EPOCH=315532800
+ENV SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH}
 WORKDIR /source
 COPY pyproject.toml constraints.txt README.md LICENSE NOTICE openapi.json ./
 COPY app app
@@ -29,7 +32,7 @@ RUN groupadd --system --gid 10001 steward \
 COPY --from=wheels /wheels /wheels
 RUN pip install --no-cache-dir --constraint /wheels/constraints.txt /wheels/*.whl
 USER 10001
-ENV STEWARD_DATA_DIR=/data
+ENV STEWARD_DATA_DIR=/data STEWARD_WORKERS=0
 VOLUME /data
 EXPOSE 8080
 CMD ["steward", "serve", "--workers", "0"]

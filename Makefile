@@ -76,8 +76,9 @@ openapi: setup
 	$(BIN)/python clients/python/regenerate.py
 	$(BIN)/python docs/tables.py
 
-# The wheels of the service and of the Python client, in dist/: the same bytes for the same commit.
+# The wheels of the service and of the Python client, in dist/: the same bytes for the same files.
 wheels: setup
+	@rm -f dist/steward_allocation-*.whl dist/steward_client-*.whl  # an older one would be installed beside them
 	$(BIN)/python -m tests.wheels dist
 
 # What an installation consists of, in dist/sbom.json (CycloneDX): `make sbom WITH="worker archive mcp otel"`.

@@ -20,9 +20,22 @@ EXTRAS = {
 """What each extra of the distribution is for, without those of its developers."""
 
 
+class NotInstalledError(Exception):
+    """This distribution has no metadata here, as after an upgrade of a checkout that had another name."""
+
+
+def declared() -> list[str]:
+    """Requirements that this distribution declares; raises NotInstalledError, whose text has a remedy."""
+    try:
+        return requires(DISTRIBUTION) or []
+    except PackageNotFoundError as error:
+        remedy = "`pip uninstall steward`, then install it anew"
+        raise NotInstalledError(f"{DISTRIBUTION} is not installed here: {remedy}") from error
+
+
 def missing(extra: str) -> list[str]:
-    """Distributions that an extra requires and that are not installed."""
-    found = [re.match(rf"([\w.-]+)[^;]*; extra == .{extra}.$", text) for text in requires(DISTRIBUTION) or ()]
+    """Distributions that an extra requires and that are not installed; raises NotInstalledError as ``declared``."""
+    found = [re.match(rf"([\w.-]+)[^;]*; extra == .{extra}.$", text) for text in declared()]
     return [name[1] for name in found if name is not None and not _has(name[1])]
 
 

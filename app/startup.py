@@ -63,7 +63,9 @@ def check(settings: Settings, *, creates: bool) -> None:
 
     Raises:
         StartupError: a check fails.
+        NotInstalledError: this distribution is not installed.
     """
+    installed.declared()
     check_kinds()
     check_traces(settings)
     check_folder(settings.data_dir)

@@ -60,8 +60,12 @@ def bill(extras: Iterable[str], at: datetime) -> dict[str, Any]:
     """The bill of the service with these extras as a document of CycloneDX, dated ``at``.
 
     Raises:
+        ValueError: there is no such extra.
         PackageNotFoundError: a distribution that it brings is not installed here.
     """
+    extras, known = list(extras), distribution(DISTRIBUTION).metadata.get_all("Provides-Extra") or []
+    if unknown := sorted({*extras} - {*known}):
+        raise ValueError(f"extras {', '.join(unknown)} are unknown; accepted are {', '.join(sorted(known))}")
     needs = closure([Requirement(f"{DISTRIBUTION}[{','.join(extras)}]")])
     components = {name: _component(name) for name in sorted(needs)}
     references = {name: one["bom-ref"] for name, one in components.items()}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import email
 import json
 import os
+import re
 import subprocess
 import zipfile
 from collections.abc import Iterator
@@ -26,6 +27,7 @@ from tests.wheels import ROOT, build
 HERE = {"app": "app", "workers": "workers", "migrations": "migrations", "steward_demos": "examples/demos/steward_demos"}
 CLIENT = {"steward_client": "clients/python/steward_client"}
 SECONDS = "1700000000"
+NAMES = ("steward_allocation-", "steward_client-")
 
 
 @pytest.fixture(scope="module")
@@ -98,6 +100,7 @@ def test_metadata_says_what_the_package_is(number: int, wheels: list[Path]) -> N
         found = email.message_from_bytes(opened.read(place))
         folder = place.rpartition("/")[0]
         assert {f"{folder}/licenses/{name}" for name in found.get_all("License-File") or ()} <= {*opened.namelist()}
+    assert wheels[number].name.startswith(NAMES[number])
     assert found["Name"] == (DISTRIBUTION, "steward-client")[number]
     assert found["License-Expression"] == "Apache-2.0"
     assert found["Requires-Python"] == ">=3.11"
@@ -107,6 +110,16 @@ def test_metadata_says_what_the_package_is(number: int, wheels: list[Path]) -> N
     assert found.get_payload()
     assert "Programming Language :: Python :: 3.11" in (found.get_all("Classifier") or ())
     assert not found.get_all("Project-URL")  # there is no public host yet
+
+
+def test_documents_name_wheels_that_are_built() -> None:
+    texts = [path.read_text() for path in (*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"))]
+    assert {name for text in texts for name in re.findall(r"\bdist/([\w.]+-)", text)} == {*NAMES}
+
+
+def test_a_bill_of_unknown_extras_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"extras archiv, workr are unknown; accepted are archive, .*, worker"):
+        bill(["workr", "mcp", "archiv"], datetime.now(UTC))
 
 
 def test_without_extras_neither_torch_nor_numba_is_required() -> None:

@@ -14,6 +14,7 @@ from typer.main import get_group
 
 from app.cli.failures import RefusedError, UnreachableError, exit_status, misuse
 from app.cli.options import INTERRUPTED, MISUSED, REFUSED
+from app.installed import NotInstalledError
 from app.startup import EXIT_STATUS, StartupError
 
 if TYPE_CHECKING:
@@ -100,7 +101,7 @@ def _report_errors() -> Iterator[None]:
         raise
     except UsageError as error:
         _end(misuse(error), MISUSED, error)
-    except StartupError as error:
+    except (StartupError, NotInstalledError) as error:
         _end(f"steward: {error}", EXIT_STATUS, error)
     except (RefusedError, UnreachableError) as error:
         _end(f"steward: {error}", exit_status(error), error)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from app.cli.options import DataDir
+from app.cli.options import DataDir, address, without_userinfo
 
 if TYPE_CHECKING:
     from app.settings import Settings
@@ -97,16 +97,25 @@ def _worker_is_alive(settings: Settings) -> bool:
         database.dispose()
 
 
-def health() -> None:
-    """Check whether the local API responds: exit with 0 or 1."""
+def health(
+    url: Annotated[
+        str | None,
+        typer.Option(
+            envvar="STEWARD_URL",
+            callback=lambda url: url and address(url),
+            help="Address of the service; by default that of this host's settings.",
+        ),
+    ] = None,
+) -> None:
+    """Check whether the API responds, the local one unless another is named: exit with 0 or 1."""
     from app import startup
     from app.cli.server import serve as probe
 
-    settings = startup.load_settings()
+    place = url.rstrip("/") if url else probe.address(startup.load_settings())
     try:
-        answer = probe.get(settings, "/healthz")
-    except OSError as error:
-        typer.echo(f"steward health: {probe.address(settings)} does not answer: {error}", err=True)
+        answer = probe.get(place, "/healthz", verifies=url is not None)
+    except (OSError, ValueError) as error:
+        typer.echo(f"steward health: {without_userinfo(place)} does not answer: {error}", err=True)
         raise typer.Exit(1) from error
     if answer.status != HTTPStatus.OK:
         typer.echo(f"steward health: {answer.status}", err=True)

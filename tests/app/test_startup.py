@@ -28,7 +28,10 @@ REFUSED = {
     "level": ({"STEWARD_LOG_LEVEL": "loud"}, ["STEWARD_LOG_LEVEL='loud'", "'debug', 'info', 'warning' or 'error'"]),
     "age": ({"STEWARD_RETENTION_RUNS_DAYS": "100000"}, ["STEWARD_RETENTION_RUNS_DAYS='100000'", "36500"]),
     "folder": ({"STEWARD_DATA_DIR": "/dev/null/x"}, ["STEWARD_DATA_DIR='/dev/null/x'", "Not a directory", "--data"]),
-    "nonsense": ({"STEWARD_DATABASE_URL": "foo"}, ["STEWARD_DATABASE_URL='foo'", "no database URL", "postgresql://"]),
+    "nonsense": (
+        {"STEWARD_DATABASE_URL": "foo"},
+        ["STEWARD_DATABASE_URL='foo'", "is not a database URL", "postgresql://"],
+    ),
     "other": ({"STEWARD_DATABASE_URL": "mysql://u:secret@h/x"}, ["'mysql://u:***@h/x'", "knows no 'mysql'", "sqlite"]),
     "half": ({"STEWARD_TLS_KEY": "key.pem"}, ["STEWARD_TLS_CERTIFICATE and STEWARD_TLS_KEY go together"]),
     "plain": ({"STEWARD_OIDC_ISSUER": "http://id.example"}, ["STEWARD_OIDC_ISSUER='http://id.example'", "https://"]),
@@ -110,7 +113,7 @@ def test_a_worker_needs_its_broker(tmp_path: Path) -> None:
 def test_looking_for_a_worker_creates_nothing(tmp_path: Path) -> None:
     ended = steward(tmp_path, "worker", "--check")
     assert ended.returncode == 1
-    assert "there is no such file yet" in ended.stderr
+    assert "the file does not exist" in ended.stderr
     assert list(tmp_path.iterdir()) == []
 
 
@@ -158,6 +161,15 @@ def test_what_workers_need_and_is_not_there_is_told(monkeypatch: pytest.MonkeyPa
     message = r"worker needs packages .* \(scikit-learn, torch\): pip install 'steward-allocation\[worker\]'$"
     with pytest.raises(StartupError, match=message):
         startup.check_learning("steward worker")
+
+
+@pytest.mark.parametrize("command", [("serve", "--workers", "0"), ("serve",), ("worker",), ("mcp",)])
+def test_an_installation_under_an_earlier_name_is_told_in_one_line(
+    command: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(installed, "DISTRIBUTION", "steward-of-another-name")
+    done = steward(tmp_path, *command)
+    assert "steward-of-another-name is not installed here: `pip uninstall steward`" in told(done)
 
 
 def test_a_port_that_is_taken_is_told_before_anything_is_made(tmp_path: Path) -> None:

@@ -153,6 +153,15 @@ def test_commands_that_learn_name_the_extra_and_others_work(core: Installed) -> 
         assert "(gymnasium, numba, " in done.stderr
         assert "pip install 'steward-allocation[worker]'" in done.stderr
     assert core.run("steward", "serve", STEWARD_WORKERS="2").returncode == 2  # who asks for workers is told
+    script = "import time\nfor i in range(5): time.sleep(0.2); print(f'epoch {i + 1}/5 loss=1', flush=True)"
+    for name in ("first", "second"):
+        where = ["--url", f"http://127.0.0.1:{free_port()}", "--data", name, "--name", name]
+        launched = ["--deadline", "60s", *where, "--", "python", "-c", script]
+        done = core.run("steward-run", *launched)
+        assert (done.returncode, "epoch 5/5" in done.stdout) == (0, True), done.stderr
+        done = core.run("steward-run", "--learn", *launched)
+        assert done.returncode == 2
+        assert "pip install 'steward-allocation[worker]'" in done.stderr
     assert not (core.folder / "unmade").exists()
 
 

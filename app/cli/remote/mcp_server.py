@@ -16,7 +16,6 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
-from importlib.metadata import version
 from typing import Any, NamedTuple
 
 import httpx
@@ -24,6 +23,7 @@ from anyio import CapacityLimiter, run, to_thread
 
 from app import installed
 from app.cli.failures import RefusedError, UnreachableError
+from app.cli.general import own_version
 from app.cli.operations import CHAMPION, NAMED, NEWEST, Json, document, members
 from app.cli.options import DONE, INTERRUPTED
 from app.cli.remote.request import path_of, query_of
@@ -463,7 +463,7 @@ def serve(url: str, *, allow_changes: bool) -> None:
     """
     if installed.missing("mcp"):
         raise StartupError(f"what speaks the Model Context Protocol is not installed: {installed.command('mcp')}")
-    with Service(url, {"User-Agent": f"steward-mcp/{version(installed.DISTRIBUTION)}"}) as service:
+    with Service(url, {"User-Agent": f"steward-mcp/{own_version()}"}) as service:
         if sys.stdin.isatty():
             sys.stderr.write("steward mcp: waits for a client of the Model Context Protocol on standard input\n")
         signal.signal(signal.SIGINT, lambda *_: os._exit(INTERRUPTED))  # a thread waits for input, without interruption
@@ -505,7 +505,7 @@ async def _serve(offered: Tools) -> None:
 
     server: Server[Any] = Server(
         "steward",
-        version=version(installed.DISTRIBUTION),
+        version=own_version(),
         instructions=INSTRUCTIONS,
         on_list_tools=list_tools,
         on_call_tool=call_tool,

@@ -12,7 +12,6 @@ import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from importlib.metadata import version
 from pathlib import Path
 from typing import Literal, NamedTuple
 from urllib.parse import unquote, urlsplit
@@ -22,6 +21,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import Session
 
 from app import installed, startup
+from app.cli.general import own_version
 from app.cli.server import data, serve
 from app.cli.server.serve import bind, check_address, is_loopback
 from app.database import leases as seen
@@ -284,7 +284,7 @@ def api(settings: Settings) -> Finding:
     address = serve.address(settings)
     holder = data.holder(settings.data_dir)
     try:
-        answer = serve.get(settings, "/readyz")
+        answer = serve.get(address, "/readyz")
     except OSError as error:
         if holder is not None:
             detail = f"process {holder} serves {settings.data_dir}, and {address} does not answer ({error})"
@@ -413,7 +413,7 @@ def certificate(chain: Path, key: Path, now: datetime) -> Iterator[Finding]:
 
 
 def _storage(settings: Settings) -> Iterator[Finding]:
-    """Findings on storage that several hosts can't share, and on a missing package for archives."""
+    """Findings on storage that several hosts can't share, and on packages that archives need where workers run."""
     embedded = settings.database_url.startswith("sqlite")
     if embedded and not settings.files_as_broker:
         yield Finding(
@@ -430,7 +430,7 @@ def _storage(settings: Settings) -> Iterator[Finding]:
             "name a Redis in STEWARD_BROKER_URL",
         )
     by_age = any(value is not None for name, value in settings if name.startswith("retention_"))
-    if by_age and settings.archive and installed.missing("archive"):
+    if by_age and settings.archive and settings.workers and installed.missing("archive"):
         yield Finding(
             CHECK,
             "warn",
@@ -463,7 +463,7 @@ def examine(settings: Settings) -> list[Finding]:
 
 
 def _findings(settings: Settings) -> Iterator[Finding]:
-    yield Finding("release", "ok", f"steward {version(installed.DISTRIBUTION)}, Python {platform.python_version()}")
+    yield Finding("release", "ok", f"steward {own_version()}, Python {platform.python_version()}")
     yield extras(settings)
     yield from findings(settings)
     yield from disk(settings)

@@ -128,7 +128,7 @@ def refusal(host: str, port: int, error: OSError) -> str:
     return f"STEWARD_PORT={port}: {os.strerror(error.errno or 0).lower()} on {host}; {remedy}"
 
 
-# Requests to the API of these settings on this host.
+# Requests to an API, by default the one of these settings on this host.
 
 
 SECONDS = 4
@@ -150,15 +150,19 @@ def address(settings: Settings) -> str:
     return f"{'https' if settings.tls_certificate else 'http'}://{shown}:{settings.port}"
 
 
-def get(settings: Settings, path: str) -> Reply:
-    """GET a path of this host's API: any status, and the body.
+def get(url: str, path: str, *, verifies: bool = False) -> Reply:
+    """GET a path of the API at ``url``: any status, and the body.
+
+    Args:
+        verifies: whether its certificate must name the host; certificates don't name 127.0.0.1.
 
     Raises:
         OSError: it doesn't respond within 4 s, or not in HTTP.
+        ValueError: ``url`` is no URL.
     """
-    unnamed = ssl._create_unverified_context()  # noqa: S323, SLF001 - none names 127.0.0.1 # nosec B323
+    context = None if verifies else ssl._create_unverified_context()  # noqa: S323, SLF001 # nosec B323
     try:
-        with urlopen(address(settings) + path, timeout=SECONDS, context=unnamed) as answer:  # noqa: S310 - its own # nosec B310
+        with urlopen(url + path, timeout=SECONDS, context=context) as answer:  # noqa: S310 - http or https # nosec B310
             return Reply(answer.status, answer.read(LONGEST))
     except HTTPError as error:
         with error:

@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import closing
-from importlib.metadata import entry_points
+from importlib.util import find_spec
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from typing import Any, NamedTuple
@@ -39,9 +39,9 @@ class SearchUnavailableError(Exception):
 
 
 def search_module() -> str:
-    """Return the module of the installed search, for ``python -m``; empty if it, or a package of it, is not there."""
-    found = entry_points(group=GROUP, name=NAME)
-    return "" if installed.missing("worker") else next((entry.value for entry in found), "")
+    """Return the module of the installed search, for ``python -m``; empty if it, or its compiler, is not there."""
+    found = (point.value for point in installed.points(GROUP) if point.name == NAME)
+    return next(found, "") if find_spec("numba") else ""
 
 
 class PlanSearch:
@@ -68,12 +68,15 @@ class PlanSearch:
             return self._answer(self._connected(), left)
         except (OSError, EOFError, ValueError) as error:
             status = self._stop()
-            self._paused = self._clock() + PAUSE_SECONDS
             why = f"it ended with status {status}" if isinstance(error, EOFError | ConnectionError) else str(error)
-            self._problem = f"the plan search failed ({type(error).__name__}: {why})"
+            self._pause(f"the plan search failed ({type(error).__name__}: {why})")
             raise SearchUnavailableError(self._problem) from error
         finally:
             self._lock.release()
+
+    def _pause(self, problem: str) -> None:
+        """Start no child for a while; callers are told of the problem until then."""
+        self._paused, self._problem = self._clock() + PAUSE_SECONDS, problem
 
     def _answer(self, connection: Connection[Any, Any], left: Remaining) -> SearchResult:
         connection.send_bytes(encode(left))
@@ -89,7 +92,8 @@ class PlanSearch:
                 raise SearchUnavailableError(self._problem)
             module = self._module()
             if not module:
-                raise SearchUnavailableError(f"the plan search is not installed: {installed.command('worker')}")
+                self._pause(f"the plan search is not installed: {installed.command('worker')}")
+                raise SearchUnavailableError(self._problem)
             ours, theirs = Pipe()
             with closing(theirs):
                 command = [sys.executable, "-m", module, str(theirs.fileno())]

@@ -8,6 +8,7 @@ import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
+from dataclasses import replace
 from pathlib import Path
 from unittest.mock import Mock
 
@@ -29,7 +30,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 signal.signal(signal.SIGTERM, lambda *_: threading.Timer(0.7, os._exit, [0]).start())  # and answers until then
 class Answers(BaseHTTPRequestHandler):
     def do_GET(self):
-        self.send_response(200)
+        self.send_response(503 if self.path == "/readyz" else 200)  # there is no worker
         self.send_header("Content-Type", "application/json")
         self.end_headers()
         self.wfile.write(b'{"status": "alive", "ready": true}')
@@ -42,7 +43,7 @@ from steward_client.launcher import serving, standby
 from steward_client.launcher.wishes import Wishes
 folder, port, *command = sys.argv[1:]
 standby.FOLDER = Path(folder)
-serving._command = lambda _, data: [*command, str(data)]
+serving._command = lambda _, data, **__: [*command, str(data)]
 wishes = Wishes(("ls",), "ls", url=f"http://127.0.0.1:{port}", data=Path(folder) / "data")
 with serving.service_at(wishes, Path(folder), lambda line: print(line, flush=True)):
     print("ready", flush=True)
@@ -58,7 +59,7 @@ def command(port: int) -> list[str]:
 def port(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> int:
     """Of a service that launchers can start."""
     found = free_port()
-    monkeypatch.setattr(serving, "_command", lambda _, data: [*command(found), str(data)])
+    monkeypatch.setattr(serving, "_command", lambda _, data, **__: [*command(found), str(data)])
     monkeypatch.setattr(standby, "FOLDER", tmp_path)
     monkeypatch.setattr(standby, "LOOK_SECONDS", 0.05)
     return found
@@ -161,6 +162,38 @@ def test_a_service_that_no_launcher_runs_is_never_replaced(tmp_path: Path, port:
                 assert (found.own, running(port)) == (False, [])
         finally:
             plain.kill()
+
+
+def test_who_learns_is_told_of_a_service_without_a_worker_and_others_are_not(
+    tmp_path: Path, port: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(serving, "READY_SECONDS", 0.5)
+    with subprocess.Popen(command(port)) as plain, closing(Service(f"http://127.0.0.1:{port}")) as asked:
+        try:
+            wait_until(asked.is_up, 60)
+            with service_at(wished(port, tmp_path), tmp_path, lambda _: None) as found:
+                assert not found.own
+            learns = replace(wished(port, tmp_path), learn=True)
+            with (
+                pytest.raises(Misuse, match=rf"--learn needs a worker, and http://127.0.0.1:{port} has none: start"),
+                service_at(learns, tmp_path, lambda _: None),
+            ):
+                pytest.fail("it learns without a worker")
+        finally:
+            plain.kill()
+
+
+def test_who_learns_asks_for_a_worker_unless_settings_say_how_many(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def asked(learns: bool) -> list[str]:
+        return serving._command("http://127.0.0.1:8081", tmp_path, learns=learns)[1:]
+
+    plain = ["serve", "--host", "127.0.0.1", "--port", "8081", "--data", str(tmp_path)]
+    monkeypatch.delenv("STEWARD_WORKERS", raising=False)
+    assert (asked(False), asked(True)) == (plain, [*plain, "--workers", "1"])
+    monkeypatch.setenv("STEWARD_WORKERS", "2")
+    assert asked(True) == plain
 
 
 @pytest.mark.parametrize("made", ["link", "folder", "hard link"])

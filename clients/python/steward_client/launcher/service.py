@@ -117,10 +117,11 @@ class Service:
         except ClientError:
             return False
 
-    def ready(self) -> bool:
-        """Whether the service is ready, including a worker for jobs. Never raises."""
+    def ready(self, *, worker: bool) -> bool:
+        """Whether the service is ready for decisions; with ``worker``, whether for jobs, too. Never raises."""
+        path = "/readyz" if worker else "/readyz?exclude=worker&exclude=broker"
         try:
-            return "ready" in self.once("GET", "/readyz", answers.document)
+            return "ready" in self.once("GET", path, answers.document)
         except ClientError:
             return False
 

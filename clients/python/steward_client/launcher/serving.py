@@ -6,7 +6,7 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from functools import partial
 from pathlib import Path
@@ -38,7 +38,8 @@ def service_at(wishes: Wishes, folder: Path, say: Say) -> Iterator[Service]:
         say: called with messages for the user.
 
     Raises:
-        Misuse: no service responds at a local address, and none can be started.
+        Misuse: no service responds at a local address, and none can be started; or the launch learns, and the service
+            that was there has had no worker for 60 s.
         Unreachable: none responds at another machine's.
     """
     with closing(Service(wishes.url)) as service, ExitStack() as stack:
@@ -48,6 +49,8 @@ def service_at(wishes: Wishes, folder: Path, say: Say) -> Iterator[Service]:
             raise Unreachable(
                 f"no service answers at {service.url}: is it running, and is that its address (--url, STEWARD_URL)?"
             )
+        if wishes.learn and not service.own:
+            _await_worker(service)
         yield service
 
 
@@ -61,20 +64,21 @@ def _share(service: Service, wishes: Wishes, log: Path, say: Say, stack: ExitSta
     tell = unless(wishes.quiet, say)
     data = wishes.data or Path(os.environ.get("STEWARD_DATA_DIR") or "steward-data")
     turn = _turn(service.url, stack)
+    start = partial(_start_service, service, log, say, turn, wishes.learn)
     if _must_serve(service, turn):
         if turn is not None:
             turn.data = data
         service.data = data
         tell(f"starting a service at {service.url}, for as long as this command runs (later: {service.serve})")
         with defer_interrupts():
-            own = stack.enter_context(closing(_start_service(service, data, log, say, turn)))
-        _await(service, own)
+            own = stack.enter_context(closing(start(data)))
+        _await(service, own, learns=wishes.learn)
         _keep(service, own, data)
     elif turn is not None and turn.take():  # no launcher runs the one that answers
         turn.release()
     elif turn is not None:
         with defer_interrupts():
-            again = partial(_taken_over, service, log, say, tell, turn)
+            again = partial(_taken_over, service, start, say, tell)
             stack.enter_context(closing(Standby(turn, service.is_up, again)))
 
 
@@ -104,10 +108,10 @@ def _must_serve(service: Service, turn: Turn | None) -> bool:
     return False
 
 
-def _start_service(service: Service, data: Path, log: Path, say: Say, turn: Turn | None) -> Embedded:
+def _start_service(service: Service, log: Path, say: Say, turn: Turn | None, learns: bool, data: Path) -> Embedded:
     left = turn.release if turn else lambda: None
     try:
-        return Embedded(_command(service.url, data), log, say, left)
+        return Embedded(_command(service.url, data, learns=learns), log, say, left)
     except NotStarted as error:
         raise Misuse(f"no service at {service.url}, and it can't be started: {error}") from error
 
@@ -117,10 +121,12 @@ def _keep(service: Service, own: Embedded, data: Path) -> None:
     own.keep()
 
 
-def _taken_over(service: Service, log: Path, say: Say, tell: Say, turn: Turn, data: Path) -> Embedded | None:
+def _taken_over(
+    service: Service, start: Callable[[Path], Embedded], say: Say, tell: Say, data: Path
+) -> Embedded | None:
     """Continue another launcher's service on its data folder; None, with a message, if it can't be started here."""
     try:
-        own = _start_service(service, data, log, say, turn)
+        own = start(data)
     except Misuse as error:
         say(str(error))
         return None
@@ -129,7 +135,8 @@ def _taken_over(service: Service, log: Path, say: Say, tell: Say, turn: Turn, da
     return own
 
 
-def _command(url: str, data: Path) -> list[str]:
+def _command(url: str, data: Path, *, learns: bool) -> list[str]:
+    """Command line of a service; one that must have a worker refuses to start if it can't, and says what is missing."""
     address = urlsplit(url)
     beside = Path(sys.executable).with_name("steward")
     program = str(beside) if beside.exists() else shutil.which("steward")
@@ -139,12 +146,22 @@ def _command(url: str, data: Path) -> list[str]:
             "pip install 'steward-allocation[worker]', or --url"
         )
     where = ["--host", str(address.hostname), "--port", str(address.port or 80), "--data", str(data)]
-    return [program, "serve", *where]
+    workers = ["--workers", "1"] if learns and "STEWARD_WORKERS" not in os.environ else []
+    return [program, "serve", *where, *workers]
 
 
-def _await(service: Service, own: Embedded) -> None:
+def _await_worker(service: Service) -> None:
+    """Wait for a worker of a service that was there before; raises Misuse if there is none within 60 s."""
     until = time.monotonic() + READY_SECONDS
-    while not service.ready():
+    while not service.ready(worker=True):
+        if time.monotonic() > until:
+            raise Misuse(f"--learn needs a worker, and {service.url} has none: start `steward worker` there")
+        time.sleep(LOOK_SECONDS)
+
+
+def _await(service: Service, own: Embedded, *, learns: bool) -> None:
+    until = time.monotonic() + READY_SECONDS
+    while not service.ready(worker=learns):
         if own.ended(0.1) or time.monotonic() > until:
             break
     else:

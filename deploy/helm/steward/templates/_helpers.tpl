@@ -19,7 +19,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- end }}
 
 {{- define "steward.workerImage" -}}
-{{ printf "%s:%s" .Values.image.workerRepository (default .Chart.AppVersion .Values.image.tag) | quote }}
+{{ printf "%s:%s" (default (printf "%s-worker" .Values.image.repository) .Values.image.workerRepository) (default .Chart.AppVersion .Values.image.tag) | quote }}
 {{- end }}
 
 {{- define "steward.environment" -}}

@@ -80,6 +80,10 @@ def test_extras_that_are_missing_are_told_with_what_they_are_for(
     assert "pip install 'steward-allocation[worker]'" in one.remedy
     one = found(here.model_copy(update={"workers": 0}))["extras"]  # workers are elsewhere
     assert (one.status, one.remedy, "worker (" in one.detail) == ("ok", "", True)
+    kept = here.model_copy(update={"workers": 0, "retention_runs_days": 3})  # archives are written there, too
+    monkeypatch.setattr(installed, "missing", lambda _: ["x"])
+    assert "archive" not in found(kept)["settings"].detail
+    assert "archive" in found(kept.model_copy(update={"workers": 1}))["settings"].detail
     monkeypatch.setattr(installed, "missing", lambda _: [])
     assert found(here)["extras"].detail == "all are installed"
 

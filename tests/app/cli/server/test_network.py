@@ -13,10 +13,13 @@ from typing import Any
 
 import httpx
 import pytest
+from typer.testing import CliRunner
 
+from app.cli.main import cli
 from app.cli.server.serve import Server, bind, configuration
 from app.database.engine import Database
 from app.settings import Settings
+from tests.servers import free_port
 
 STRANGER, CALLER, FURTHER = "192.0.2.1", "198.51.100.7", "203.0.113.9"
 
@@ -83,3 +86,24 @@ def test_tls_by_settings(settings: Settings, database: Database, tmp_path: Path)
         with pytest.raises(httpx.HTTPError):
             httpx.get(f"http://127.0.0.1:{port}/healthz", timeout=60)
         assert httpx.get(f"https://127.0.0.1:{port}/healthz", verify=trusting, timeout=60).status_code == 200
+
+
+def test_health_asks_the_service_that_is_named_or_the_local_one(
+    settings: Settings, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("STEWARD_URL", "STEWARD_TLS_CERTIFICATE"):
+        monkeypatch.delenv(name, raising=False)
+    closed = f"http://127.0.0.1:{free_port()}"
+    with serving(settings, database) as port:
+        there = f"http://127.0.0.1:{port}/"
+
+        def status(*options: str, url: str | None = None, local: int = free_port()) -> int:
+            asked = CliRunner().invoke(cli, [*options], env={"STEWARD_URL": url, "STEWARD_PORT": str(local)})
+            assert asked.exit_code == 0 or closed in asked.stderr or str(local) in asked.stderr
+            return asked.exit_code
+
+        assert (status("health", local=port), status("health")) == (0, 1)
+        assert (status("health", url=there), status("health", url=closed, local=port)) == (0, 1)
+        assert (status("health", "--url", there, url=closed), status("health", "--url", closed, url=there)) == (0, 1)
+        assert (status("--url", there, "health"), status("--url", closed, "health", url=there)) == (0, 1)
+        assert "'ftp://x' is not the address" in CliRunner().invoke(cli, ["health", "--url", "ftp://x"]).stderr

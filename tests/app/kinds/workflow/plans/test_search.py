@@ -8,7 +8,9 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from app.kinds.workflow.plan_search import PAUSE_SECONDS, PlanSearch, SearchUnavailableError
+from app import installed
+from app.kinds.workflow import plan_search
+from app.kinds.workflow.plan_search import PAUSE_SECONDS, PlanSearch, SearchUnavailableError, search_module
 from app.kinds.workflow.plans import Remaining, SearchResult
 
 LEFT = Remaining(
@@ -55,6 +57,24 @@ def test_a_child_that_ends_at_once_is_not_started_again_for_a_while() -> None:
     search.close()
 
 
-def test_nothing_is_started_where_nothing_is_installed() -> None:
-    with pytest.raises(SearchUnavailableError, match=r"steward\[worker\]"):
-        PlanSearch(lambda: "")(LEFT)
+def test_nothing_is_started_where_nothing_is_installed_and_it_is_looked_for_once_in_a_while() -> None:
+    now, looks = [0.0], list[float]()
+
+    def nothing() -> str:
+        looks.append(now[0])
+        return ""
+
+    search = PlanSearch(nothing, clock=lambda: now[0])
+    for now[0] in (1.0, 2.0, 1.5 + PAUSE_SECONDS, 2.5 + PAUSE_SECONDS):
+        with pytest.raises(SearchUnavailableError, match=r"not installed: pip install 'steward-allocation\[worker\]'"):
+            search(LEFT)
+    assert looks == [1.0, 1.5 + PAUSE_SECONDS]
+
+
+def test_it_needs_its_compiler_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    absent = {"torch", "scipy", "gymnasium"}
+    monkeypatch.setattr(plan_search, "find_spec", lambda name: None if name in absent else object())
+    monkeypatch.setattr(installed, "missing", lambda _: sorted(absent))
+    assert search_module() == "workers.kinds.workflow.plan_search"
+    absent.add("numba")
+    assert search_module() == ""
