@@ -167,6 +167,7 @@ def test_reasons_quoted_are_those_answered(client: TestClient) -> None:
             answer = client.put(f"/runs/{run}/iterations/{number}", json=report)
             assert answer.status_code == 201, answer.text
         assert f"“{answer.json()['reason']['text']}”" in words((ROOT / f"docs/how-to/{page}.md").read_text())
+    assert answer.json()["quality"] == pytest.approx(told.pop("quality"), abs=1e-3)
     assert {name: answer.json()[name] for name in told} == told
 
 
