@@ -5,14 +5,18 @@ import json
 import re
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
+import typer
+from steward_client.launcher import arguments
 from typer.testing import CliRunner
 
+from app.cli.commands import Defaulting
 from app.cli.main import cli
 from app.kinds.inference.kind import KIND as INFERENCE
 from app.kinds.iterative.spec import Spec
-from tests.documents.blocks import blocks
+from tests.documents.blocks import BLOCK, blocks
 
 ROOT = Path(__file__).parents[1]
 OUTSIDE = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "clients/python/README.md"]
@@ -51,6 +55,58 @@ def test_every_make_target_named_is_there(document: str) -> None:
     defined = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     assert named
     assert named <= defined
+
+
+def unknown_commands(text: str) -> list[str]:
+    """Inline code of a page that names a command, or one of a group, that isn't there."""
+    spans = [" ".join(span.split()) for span in re.findall(r"`([^`]+)`", BLOCK.sub("", text))]
+    return [span for span in spans if span.startswith("steward ") and not is_command(span)]
+
+
+def is_command(span: str) -> bool:
+    at: Any = typer.main.get_command(cli)
+    for word in span.split()[1:]:
+        if not hasattr(at, "get_command") or not re.fullmatch(r"[a-z][a-z|-]*", word):
+            break
+        found = [at.get_command(typer.Context(at), name) for name in word.split("|")]
+        if None in found:
+            return isinstance(at, Defaulting)
+        at = found[0]
+    return True
+
+
+@pytest.mark.parametrize("document", [name for name in DOCUMENTS if name != "CHANGELOG.md"])
+def test_commands_within_lines_are_there(document: str) -> None:
+    """But for the changelog, which names what commands were called before."""
+    text = (ROOT / document).read_text()
+    assert unknown_commands(text) == []
+    assert "package `steward`" not in text
+    assert re.findall(r"(?<![\w-])steward\[", text) == []
+
+
+def test_a_command_that_is_not_there_is_found_across_a_line_break() -> None:
+    text = "`steward workload\nchange resnet18 a=1`, `steward workload update resnet18`, `steward drift show|sow`"
+    assert unknown_commands(text) == ["steward workload change resnet18 a=1", "steward drift show|sow"]
+
+
+def test_the_reference_of_commands_has_each_option_of_the_launcher(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(ROOT / "docs/making"))
+    told = importlib.import_module("cli_reference").pages()["reference/cli/run.md"]
+    options = {name for action in arguments.parser("steward run")._actions for name in action.option_strings}
+    assert len(options) > 20
+    assert [name for name in sorted(options) if not re.search(rf"(?m)^  .*{name}\b", told)] == []
+
+
+def rows(document: str) -> dict[str, str]:
+    """Meaning by term of a page's tables, without a link in brackets."""
+    text = re.sub(r" \(\[[^\]]+\]\([^)]+\)\)", "", (ROOT / document).read_text())
+    return dict(re.findall(r"^\| \*\*(\w+)\*\*[^|]*\| ([^|]+?) \|", text, re.MULTILINE))
+
+
+def test_the_glossary_has_the_nouns_of_the_concepts_in_the_same_words() -> None:
+    nouns, terms = rows("docs/explanation/concepts.md"), rows("docs/reference/glossary.md")
+    assert len(nouns) == 10
+    assert [noun for noun, meaning in nouns.items() if not terms.get(noun, "").startswith(meaning)] == []
 
 
 def test_every_command_named_is_there() -> None:

@@ -17,7 +17,7 @@ LISTS = {
     if noun.command and noun.item
 }
 """Command that lists a noun's items, by the name of one item in error messages."""
-UNAUTHORISED = 401
+UNAUTHORISED, CONFLICT = 401, 409
 REMEDIES = {
     UNAUTHORISED: "set STEWARD_API_KEY to a key; `steward key create` makes one where the database is",
     403: "`steward key create --scopes …` makes a key that may, where the database is",
@@ -59,11 +59,11 @@ def exit_status(error: RefusedError | UnreachableError) -> int:
 
 
 def _detail(problem: Json) -> str:
-    """The invalid fields with their values, or the problem's detail; then a remedy."""
-    fields = problem.get("errors") or []
+    """The invalid fields with their values, or the detail of a problem without them or of a conflict; then a remedy."""
+    status = problem.get("status")
+    fields = problem.get("errors") or [] if status != CONFLICT else []
     told = "; ".join(map(_field_line, fields[:MOST_FIELDS])) or str(problem.get("detail", problem))
     told += f"; and {len(fields) - MOST_FIELDS} more" if len(fields) > MOST_FIELDS else ""
-    status = problem.get("status")
     absent = re.match(r"(?:workload '(?P<of>[^']+)' has )?no (?P<noun>\w+)", told) if status == 404 else None
     if (
         absent

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import argparse
 import re
+from functools import partial
 from typing import Any
 
 import typer
+from steward_client.launcher import arguments
 from typer.cli import get_docs_for_click
 from typer.core import TyperGroup
 
 from app.cli.main import cli
 
 MAIN = "reference/cli.md"
+WIDTH = 100
+"""Characters of a line of the launcher's help."""
 SECTION = re.compile(r"^## `steward ([\w-]+)`$", re.MULTILINE)
 
 
@@ -42,9 +47,17 @@ def pages() -> dict[str, str]:
             found[page(name)] = f"# `steward {name}`{raised}"
         else:
             main += f"## `steward {name}`{section}"
+    found[page("run")] += _launcher()
     for name in own:
         main = re.sub(rf"^\* `{name}`", f"* [`{name}`](cli/{name}.md)", main, flags=re.MULTILINE)
     return {MAIN: main, **found}
+
+
+def _launcher() -> str:
+    """The launcher's own help as a section; its options are read by argparse, not by the commands' parser."""
+    parser = arguments.parser("steward run")
+    parser.formatter_class = partial(argparse.RawDescriptionHelpFormatter, width=WIDTH)
+    return f"\n## `steward run [options] -- COMMAND`\n\n```text\n{parser.format_help()}```\n"
 
 
 def _root() -> tuple[Any, Any]:

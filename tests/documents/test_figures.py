@@ -111,6 +111,14 @@ def test_messages_in_troubleshooting_are_those_of_the_code() -> None:
     assert not is_written("no iteration was recognized …")
 
 
+def test_what_the_page_of_verdicts_explains_is_what_is_printed() -> None:
+    page = (ROOT / "docs/how-to/verdict.md").read_text()
+    explained = re.findall(r"`([^`]+)`", "\n".join(re.findall(r"^\| ([^|]+) \|", page, re.MULTILINE)))
+    assert len(explained) >= 15
+    assert [one for one in explained if not is_written(one)] == []
+    assert not is_written("would be found in …")
+
+
 def test_every_field_of_every_spec_is_explained_once(monkeypatch: pytest.MonkeyPatch) -> None:
     spec_reference = making("spec_reference", monkeypatch)
     schema = json.loads((ROOT / "openapi.json").read_text())

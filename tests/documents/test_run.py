@@ -148,6 +148,29 @@ def test_readme_and_tour_work_as_they_are_written_one_after_the_other_and_again(
     assert len(re.findall(r"^done in [\d,]+ s$", told, re.MULTILINE)) == 2
 
 
+def words(text: str) -> str:
+    return " ".join(text.split())
+
+
+def test_reasons_quoted_are_those_answered(client: TestClient) -> None:
+    queue = {block.title: json.loads(block.text) for block in blocks("docs/how-to/workflows.md") if block.schema}
+    spec, *reports, told = [
+        json.loads(block.text) for block in blocks("docs/how-to/serving.md") if block.language == "json"
+    ]
+    for register, page, sent in (
+        (queue["queue.json"], "workflows", [queue["first.json"]]),
+        (spec, "serving", reports),
+    ):
+        client.post("/workloads", json=register)
+        run = client.post("/runs", json={"workload": register["name"]}).json()["id"]
+        for number, report in enumerate(sent):
+            answer = client.put(f"/runs/{run}/iterations/{number}", json=report)
+            assert answer.status_code == 201, answer.text
+        assert f"“{answer.json()['reason']['text']}”" in words((ROOT / f"docs/how-to/{page}.md").read_text())
+    assert answer.json()["quality"] == pytest.approx(told.pop("quality"), abs=1e-3)
+    assert {name: answer.json()[name] for name in told} == told
+
+
 def test_no_two_examples_share_a_name(client: TestClient) -> None:
     """All specs of documents and kinds on one service, again and again."""
     found = [json.loads(path.read_text()) for path in (ROOT / "docs").rglob("*.json")]

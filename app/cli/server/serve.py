@@ -57,7 +57,8 @@ def check_address(settings: Settings) -> Settings:
     if settings.authentication != "required" and not settings.oidc_issuer and not has_keys(settings):
         raise StartupError(
             f"STEWARD_HOST={settings.host!r}: refusing to listen there: there are no API keys, so anybody who reaches "
-            "it could do anything; make one (steward key create --scopes admin), or use 127.0.0.1"
+            f"it could do anything; make one (steward key create --scopes admin --data {settings.data_dir}), or use "
+            "127.0.0.1"
         )
     return settings.model_copy(update={"authentication": "required"})
 

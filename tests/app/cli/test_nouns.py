@@ -22,6 +22,7 @@ from typer.main import get_command
 from typer.testing import CliRunner, Result
 
 from app import queue
+from app.cli.failures import RefusedError
 from app.cli.main import cli
 from app.cli.nouns import names_of
 from app.cli.operations import KEYS, Operation, document, operations
@@ -225,6 +226,12 @@ def test_who_may_not_is_told_what_helps(
     assert found.stderr.startswith("steward: No: not so; ")
     assert ("as the API has it" in found.stderr) == (status == 403)  # a remedy is told once
     assert told in found.stderr
+
+
+def test_a_conflict_is_told_by_its_detail_other_problems_by_their_fields() -> None:
+    problem = {"title": "No", "detail": "all of it", "errors": [{"pointer": "/a", "message": "must be b"}]}
+    told = [str(RefusedError({**problem, "status": status})) for status in (409, 422)]
+    assert told == ["No: all of it", "No: /a: must be b"]
 
 
 def test_what_is_promoted_is_told_and_its_policy_kept(tmp_path: Path, database: Database) -> None:
