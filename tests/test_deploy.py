@@ -39,7 +39,7 @@ def selectors(query: str) -> list[tuple[str, dict[str, str]]]:
     """The series that a query reads: their names, and the labels that it asks for with a pattern or a value."""
     shown = parse(query).prettify()  # raises where it is no PromQL
     found = re.findall(r"\b([a-z]\w*)(?:\{([^}]*)\})?(?=[\[\s)]|$)", re.sub(r"\b(?:by|on) \([^)]*\)", "", shown))
-    words = {"sum", "min", "max", "rate", "increase", "delta", "histogram_quantile"}
+    words = {"sum", "min", "max", "rate", "increase", "delta", "histogram_quantile", "or"}
     return [(name, dict(re.findall(r'(\w+)=~?"([^"]*)"', labels))) for name, labels in found if name not in words]
 
 
