@@ -219,7 +219,9 @@ def test_pods_are_probed_and_hardened_and_hold_no_secret() -> None:
     helpers = (CHART / "templates/_helpers.tpl").read_text()
     assert "runAsNonRoot: true" in helpers
     assert "readOnlyRootFilesystem: true" in helpers
-    assert helpers.count("secretKeyRef") == 2
+    assert helpers.count("secretKeyRef") == 4
+    for key in ("webhook-urls", "webhook-secret"):
+        assert f"key: {key}, optional: true" in helpers
     (api, *_), (worker,) = documents("api.yaml"), documents("worker.yaml")
     (container,) = api["spec"]["template"]["spec"]["containers"]
     assert container["livenessProbe"]["httpGet"]["path"] == "/healthz"

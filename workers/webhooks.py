@@ -49,7 +49,6 @@ logger = logging.getLogger(__name__)
 
 LOOKED_BACK = TRIED_FOR = timedelta(days=1)
 """Age up to which ended runs and jobs are reported, and a message is sent again."""
-KEPT_FOR = LOOKED_BACK + TRIED_FOR
 CLAIMED_FOR = timedelta(minutes=1)
 """Time after which a message whose sender has vanished is sent again; several times ``ANSWER_SECONDS``."""
 ANSWER_SECONDS, FORGET_SECONDS = 10.0, 3600.0
@@ -160,15 +159,13 @@ def _of_jobs(session: Session, receiver: str, settings: Settings, now: datetime)
         .limit(AT_ONCE)
     )
     for job, workload in session.execute(query):
-        what, why = failure(job, workload)
         yield (
             job.id,
             job.tenant,
             message(
                 "job.failed",
                 job.finished_at or now,
-                what,
-                why,
+                *failure(job, workload),
                 JOB_REMEDY,
                 _link(settings, f"/ui/jobs/{job.id}"),
                 tenant=job.tenant,
@@ -182,11 +179,10 @@ def forget(session: Session, now: datetime) -> None:
     """Give up what was not delivered for a day, and delete old rows, but not those of live runs, whose events would be
     recorded again."""
     row = WebhookDelivery
-    late = row.due_at.is_not(None), row.created_at <= now - TRIED_FOR
     dropped = {"due_at": None, "problem": func.coalesce(row.problem, "not sent within a day")}
-    session.execute(update(row).where(*late).values(dropped))
+    session.execute(update(row).where(row.due_at.is_not(None), row.created_at <= now - TRIED_FOR).values(dropped))
     live = exists().where(Run.id == row.subject, Run.finished_at.is_(None))
-    session.execute(delete(row).where(row.created_at < now - KEPT_FOR, ~live))
+    session.execute(delete(row).where(row.created_at < now - LOOKED_BACK - TRIED_FOR, ~live))
 
 
 async def send(http: httpx.AsyncClient, url: str, key: bytes, identifier: str, at: datetime, body: Message) -> str:
@@ -231,7 +227,6 @@ class Webhooks:
 
     async def round(self) -> list[asyncio.Task[None]]:
         """Record what is new, delete what is old, and begin to send each receiver what is due, unless that goes on.
-
         Returns the tasks that send, one for each receiver; they raise nothing.
 
         Raises:
@@ -268,12 +263,9 @@ class Webhooks:
             return session.scalars(due.order_by(row.due_at, row.created_at).limit(AT_ONCE)).all()
 
     async def _deliver(self, http: httpx.AsyncClient, row: WebhookDelivery) -> bool:
-        """Claim, send and record one message; False if the receiver seems to be down, so that others can wait.
-
-        The database is used in threads: a wait for it must not look like a receiver's that does not answer.
-        """
-        at = await asyncio.to_thread(self._claim, row)
-        if at is None:
+        """Claim, send and record one message; False if the receiver seems to be down, so that others can wait."""
+        # In threads: a wait for the database must not look like a receiver's that does not answer
+        if (at := await asyncio.to_thread(self._claim, row)) is None:
             return True  # another worker has it
         identifier = f"msg_{row.subject}_{row.event.replace('.', '_')}"
         problem = await send(
