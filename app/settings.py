@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from base64 import b64decode
 from functools import lru_cache
 from ipaddress import ip_network
@@ -16,6 +17,7 @@ LOOPBACK = ("localhost", "127.0.0.1", "::1")
 MEBIBYTE = 1024 * 1024
 LEAST_KEY, MOST_KEY = 24, 64
 """Bounds of the size of a webhook key in bytes."""
+MOST_RECEIVERS = 16
 LogLevel = Annotated[Literal["debug", "info", "warning", "error"], BeforeValidator(lambda value: str(value).lower())]
 
 
@@ -43,15 +45,27 @@ def is_confidential(address: str) -> bool:
 def _is_web_address(address: str) -> bool:
     try:
         parts = urlsplit(address)
-        return parts.scheme in ("https", "http") and bool(parts.hostname) and parts.port != 0
+        sound = address.isprintable() and not set(' <>"') & set(address)
+        return sound and parts.scheme in ("https", "http") and bool(parts.hostname) and parts.port != 0
     except ValueError:
         return False
+
+
+def receiver_of(url: str) -> str:
+    """Name of a receiver of webhooks in the database: 16 hexadecimal digits of its URL's SHA-256."""
+    return hashlib.sha256(url.encode()).hexdigest()[:16]
+
+
+def site_of(url: str) -> str:
+    """Scheme, host and port of a URL: what may be shown and logged of it."""
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.hostname}" + (f":{parts.port}" if parts.port else "")
 
 
 class Settings(BaseSettings):
     """Settings of the API, the workers and the command line. Durations are seconds, sizes are bytes."""
 
-    model_config = SettingsConfigDict(env_prefix="STEWARD_", extra="ignore")
+    model_config = SettingsConfigDict(env_prefix="STEWARD_", extra="ignore", hide_input_in_errors=True)
 
     data_dir: Path = Field(Path("steward-data"), description="Folder for all data of the embedded mode.")
     database_url: str = Field("", description="SQLAlchemy URL; empty: SQLite in `data_dir`.")
@@ -158,7 +172,6 @@ class Settings(BaseSettings):
     )
     webhook_urls: Addresses = Field(
         (),
-        max_length=16,
         repr=False,
         description="URLs that workers tell of runs at risk, stale, missed or failed, and of failed jobs, "
         "comma-separated.",
@@ -214,9 +227,14 @@ class Settings(BaseSettings):
     @model_validator(mode="after")
     def _webhooks(self) -> Settings:
         """Check addresses and secret; no message quotes a webhook's URL or secret."""
+        if len(self.webhook_urls) > MOST_RECEIVERS:  # not a bound of the field: its refusal would show all URLs
+            raise ValueError(f"STEWARD_WEBHOOK_URLS names at most {MOST_RECEIVERS} receivers")
         for name, addresses in (("PUBLIC_URL", filter(None, [self.public_url])), ("WEBHOOK_URLS", self.webhook_urls)):
-            if not all(_is_web_address(address) for address in addresses):
-                raise ValueError(f"STEWARD_{name} begins with https:// or http://, and names a host")
+            if not all(map(_is_web_address, addresses)):
+                said = "begins with https:// or http://, names a host, and has neither spaces, quotes nor < and >"
+                raise ValueError(f"STEWARD_{name} {said}")
+        if {"?", "#"} & set(self.public_url):  # paths are appended to it
+            raise ValueError("STEWARD_PUBLIC_URL has neither query nor fragment: no ? and no #")
         if self.webhook_urls or self.webhook_secret:
             try:
                 size = len(self.webhook_key)

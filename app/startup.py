@@ -45,9 +45,9 @@ def _refusal(issue: dict[str, Any], given: dict[str, Any]) -> str:
     if not issue["loc"]:  # of several settings, which the message names
         return told
     name = str(issue["loc"][0])
-    value, message = issue["input"], told[0].lower() + told[1:]
-    description = Settings.model_fields[name].description or ""
-    return f"{variable(name, given)}={value!r}: {message} ({description.rstrip('.')})"
+    field, message = Settings.model_fields[name], told[0].lower() + told[1:]
+    value = f"={issue['input']!r}" if field.repr else ""  # others are secrets
+    return f"{variable(name, given)}{value}: {message} ({(field.description or '').rstrip('.')})"
 
 
 def variable(name: str, given: dict[str, Any] | None = None) -> str:

@@ -39,7 +39,7 @@ def selectors(query: str) -> list[tuple[str, dict[str, str]]]:
     """The series that a query reads: their names, and the labels that it asks for with a pattern or a value."""
     shown = parse(query).prettify()  # raises where it is no PromQL
     found = re.findall(r"\b([a-z]\w*)(?:\{([^}]*)\})?(?=[\[\s)]|$)", re.sub(r"\b(?:by|on) \([^)]*\)", "", shown))
-    words = {"sum", "min", "max", "rate", "increase", "delta", "histogram_quantile"}
+    words = {"sum", "min", "max", "rate", "increase", "delta", "histogram_quantile", "or"}
     return [(name, dict(re.findall(r'(\w+)=~?"([^"]*)"', labels))) for name, labels in found if name not in words]
 
 
@@ -219,7 +219,9 @@ def test_pods_are_probed_and_hardened_and_hold_no_secret() -> None:
     helpers = (CHART / "templates/_helpers.tpl").read_text()
     assert "runAsNonRoot: true" in helpers
     assert "readOnlyRootFilesystem: true" in helpers
-    assert helpers.count("secretKeyRef") == 2
+    assert helpers.count("secretKeyRef") == 4
+    for key in ("webhook-urls", "webhook-secret"):
+        assert f"key: {key}, optional: true" in helpers
     (api, *_), (worker,) = documents("api.yaml"), documents("worker.yaml")
     (container,) = api["spec"]["template"]["spec"]["containers"]
     assert container["livenessProbe"]["httpGet"]["path"] == "/healthz"

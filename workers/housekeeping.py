@@ -155,7 +155,7 @@ class Housekeeper:
         self._thread.start()
 
     def stop(self) -> None:
-        """Stop the thread (waiting up to 5 seconds), which signs the worker off, and end a pruning subprocess."""
+        """Stop the thread (waiting up to 5 seconds), which signs the worker off, and end its subprocesses."""
         self._ended.set()
         if self._thread.is_alive():
             self._thread.join(5.0)

@@ -16,20 +16,19 @@ Signatures follow Standard Webhooks 1.0 (standardwebhooks.com): HMAC-SHA256 of "
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import hmac
 import json
 import logging
 import sys
+import time
 from base64 import b64encode
-from collections.abc import Iterator
+from collections.abc import Coroutine, Iterator, Sequence
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
-from urllib.parse import urlsplit
 
 import httpx
-from sqlalchemy import ColumnElement, and_, delete, exists, literal, or_, select, update
+from sqlalchemy import ColumnElement, and_, delete, exists, func, literal, or_, select, update
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import Session, load_only
 
@@ -38,39 +37,29 @@ from app.database.base import utc_now
 from app.database.engine import Database
 from app.database.leases import Clock, database_time, insert
 from app.database.tables import Job, Run, WebhookDelivery, Workload
+from app.jobs.repository import JOB_REMEDY, failure
 from app.kinds.contract.run_outcome import LIVE
 from app.kinds.registry import read_or_raw, read_spec
 from app.runs import outcomes
 from app.runs.outcomes import ATTENTION, HAPPENED, LONGEST, Staleness, silence
-from app.settings import Settings
+from app.settings import Settings, receiver_of, site_of
 from app.telemetry import logs
 
 logger = logging.getLogger(__name__)
 
 LOOKED_BACK = TRIED_FOR = timedelta(days=1)
 """Age up to which ended runs and jobs are reported, and a message is sent again."""
-KEPT_FOR = LOOKED_BACK + TRIED_FOR
 CLAIMED_FOR = timedelta(minutes=1)
 """Time after which a message whose sender has vanished is sent again; several times ``ANSWER_SECONDS``."""
-ANSWER_SECONDS, TURN_SECONDS = 10.0, 20.0
-"""Most seconds for one answer, and for all messages to one receiver in a round."""
+ANSWER_SECONDS, FORGET_SECONDS = 10.0, 3600.0
+"""Most seconds for one answer, and seconds between two deletions of old rows."""
 FIRST_PAUSE, PAUSE_FACTOR, LONGEST_PAUSE = timedelta(seconds=15), 4, timedelta(minutes=15)
 """Pauses between two attempts: 15 s, 1 min, 4 min, then 15 min."""
 AT_ONCE = 100
 """Most events that are recorded, and messages that are sent to one receiver, in a round."""
-JOB_REMEDY = "look at the job's error, mend its cause, and start the job again"
+BUSY = ("status 408", "status 429")
+"""Problems that are not the message's; another status 4xx refuses one message, and the next may be taken."""
 Message = dict[str, Any]
-
-
-def receiver_of(url: str) -> str:
-    """Name of a receiver in the database: 16 hexadecimal digits of its URL's SHA-256."""
-    return hashlib.sha256(url.encode()).hexdigest()[:16]
-
-
-def site_of(url: str) -> str:
-    """Scheme, host and port of a URL: what may be logged of it."""
-    parts = urlsplit(url)
-    return f"{parts.scheme}://{parts.hostname}" + (f":{parts.port}" if parts.port else "")
 
 
 def message(
@@ -95,23 +84,24 @@ def message(
     return {"type": event, "timestamp": at.isoformat(), "text": text, "data": found}
 
 
-def recorded(session: Session, receiver: str, settings: Settings, now: datetime) -> int:
+def record(database: Database, receiver: str, settings: Settings, clock: Clock = database_time) -> int:
     """Record messages about what has happened to runs and jobs and is not recorded for a receiver yet.
 
     At most ``AT_ONCE`` of live runs, of ended runs and of jobs each. Returns their number.
     """
-    values = [
-        {"receiver": receiver, "subject": subject, "event": body["type"], "tenant": tenant, "message": body}
-        for subject, tenant, body in (
-            *_of_runs(session, receiver, settings, now),
-            *_of_jobs(session, receiver, settings, now),
-        )
+    with database.reading() as session:
+        now = clock(session)
+        found = *_of_runs(session, receiver, settings, now), *_of_jobs(session, receiver, settings, now)
+    beside = {"receiver": receiver, "attempts": 0, "due_at": now, "created_at": now}
+    rows = [
+        {"subject": subject, "event": body["type"], "tenant": tenant, "message": body, **beside}
+        for subject, tenant, body in found
     ]
-    if values:
-        beside = {"attempts": 0, "due_at": now, "created_at": now}
-        rows = [{**one, **beside} for one in values]
-        session.execute(insert(session, WebhookDelivery).values(rows).on_conflict_do_nothing())
-    return len(values)
+    if not rows:  # as nearly always: then SQLite's lock for writing is not taken
+        return 0
+    with database.session() as session:
+        made = session.execute(insert(session, WebhookDelivery).values(rows).on_conflict_do_nothing())
+        return int(made.rowcount)  # type: ignore[attr-defined]
 
 
 def _unrecorded(receiver: str, subject: Any, event: Any) -> ColumnElement[bool]:
@@ -126,14 +116,15 @@ def _link(settings: Settings, path: str) -> str | None:
 def _of_runs(session: Session, receiver: str, settings: Settings, now: datetime) -> Iterator[tuple[str, str, Message]]:
     """Runs that need attention as on the home page, each by itself: id, tenant, message."""
     found, since = silence(Staleness.of(settings, lambda: now)), now - LOOKED_BACK
-    recent = or_(Run.finished_at.is_(None), Run.finished_at >= since)
-    # Two queries, each with an index of its own: of live runs by outcome, of ended ones by time
-    for where in (Run.outcome.in_(LIVE), and_(Run.outcome.in_(("failed", "missed")), Run.finished_at >= since)):
+    live = and_(Run.outcome.in_(LIVE), or_(Run.finished_at.is_(None), Run.finished_at >= since))
+    # An expression: SQLite is to use the index of times, not that of outcomes, which has all failed runs ever
+    ended = and_(func.coalesce(Run.outcome, "").in_(("failed", "missed")), Run.finished_at >= since)
+    for where in (live, ended):
         query = (
             select(Run, found.outcome, found.silent_seconds, found.expected, Workload)
             .options(load_only(Run.tenant, Run.finished_at, Run.outcome, Run.outcome_reason))
             .join(Workload, Workload.id == Run.workload_id)
-            .where(where, recent, found.outcome.in_(ATTENTION))
+            .where(where, found.outcome.in_(ATTENTION))
             .where(_unrecorded(receiver, Run.id, literal("run.") + found.outcome))
             .order_by(Run.created_at)
             .limit(AT_ONCE)
@@ -174,8 +165,7 @@ def _of_jobs(session: Session, receiver: str, settings: Settings, now: datetime)
             message(
                 "job.failed",
                 job.finished_at or now,
-                f"Job {job.id[:8]} ({job.type} of {workload}) failed",
-                str((job.error or {}).get("detail", "no reason was given")),
+                *failure(job, workload),
                 JOB_REMEDY,
                 _link(settings, f"/ui/jobs/{job.id}"),
                 tenant=job.tenant,
@@ -186,9 +176,13 @@ def _of_jobs(session: Session, receiver: str, settings: Settings, now: datetime)
 
 
 def forget(session: Session, now: datetime) -> None:
-    """Delete old rows, but not those of live runs, whose events would be recorded again."""
-    live = exists().where(Run.id == WebhookDelivery.subject, Run.finished_at.is_(None))
-    session.execute(delete(WebhookDelivery).where(WebhookDelivery.created_at < now - KEPT_FOR, ~live))
+    """Give up what was not delivered for a day, and delete old rows, but not those of live runs, whose events would be
+    recorded again."""
+    row = WebhookDelivery
+    dropped = {"due_at": None, "problem": func.coalesce(row.problem, "not sent within a day")}
+    session.execute(update(row).where(row.due_at.is_not(None), row.created_at <= now - TRIED_FOR).values(dropped))
+    live = exists().where(Run.id == row.subject, Run.finished_at.is_(None))
+    session.execute(delete(row).where(row.created_at < now - LOOKED_BACK - TRIED_FOR, ~live))
 
 
 async def send(http: httpx.AsyncClient, url: str, key: bytes, identifier: str, at: datetime, body: Message) -> str:
@@ -196,17 +190,17 @@ async def send(http: httpx.AsyncClient, url: str, key: bytes, identifier: str, a
 
     The answer's body is not read, and redirects are not followed. ``at``: time of the attempt.
     """
-    content = json.dumps(body, ensure_ascii=False, sort_keys=True).encode()
-    stamp = str(int(at.timestamp()))
-    signature = hmac.digest(key, f"{identifier}.{stamp}.".encode() + content, "sha256")
-    headers = {
-        "content-type": "application/json",
-        "user-agent": "steward",
-        "webhook-id": identifier,
-        "webhook-timestamp": stamp,
-        "webhook-signature": f"v1,{b64encode(signature).decode()}",
-    }
     try:
+        content = json.dumps(body, sort_keys=True).encode()  # in ASCII: texts may have lone surrogates
+        stamp = str(int(at.timestamp()))
+        signature = hmac.digest(key, f"{identifier}.{stamp}.".encode() + content, "sha256")
+        headers = {
+            "content-type": "application/json",
+            "user-agent": "steward",
+            "webhook-id": identifier,
+            "webhook-timestamp": stamp,
+            "webhook-signature": f"v1,{b64encode(signature).decode()}",
+        }
         async with (
             asyncio.timeout(ANSWER_SECONDS),
             http.stream("POST", url, content=content, headers=headers, follow_redirects=False) as answer,
@@ -214,7 +208,7 @@ async def send(http: httpx.AsyncClient, url: str, key: bytes, identifier: str, a
             return "" if answer.is_success else f"status {answer.status_code}"
     except TimeoutError:
         return f"no answer within {ANSWER_SECONDS:g} s"
-    except (httpx.HTTPError, httpx.InvalidURL, OSError, ValueError) as error:  # their texts may quote the URL
+    except Exception as error:  # noqa: BLE001 - it is recorded, by its class: its text may quote the URL
         return type(error).__name__
 
 
@@ -228,57 +222,78 @@ class Webhooks:
     def __init__(self, database: Database, settings: Settings, clock: Clock = database_time) -> None:
         self._database, self._settings, self._clock = database, settings, clock
         self._receivers = {receiver_of(url): url for url in settings.webhook_urls}
+        self._turns = dict[str, asyncio.Task[None]]()
+        self._forget_at = 0.0
 
-    async def round(self) -> None:
-        """Record what is new, delete what is old, and send what is due to all receivers at the same time.
+    async def round(self) -> list[asyncio.Task[None]]:
+        """Record what is new, delete what is old, and begin to send each receiver what is due, unless that goes on.
+        Returns the tasks that send, one for each receiver; they raise nothing.
 
         Raises:
             SQLAlchemyError: the database is unavailable.
         """
-        with self._database.session() as session:
-            now = self._clock(session)
-            for receiver in self._receivers:
-                if number := recorded(session, receiver, self._settings, now):
-                    logger.info("webhook %s: %s new messages", site_of(self._receivers[receiver]), f"{number:,}")
-            forget(session, now)
-        async with httpx.AsyncClient(timeout=ANSWER_SECONDS) as http:
-            turns = [self._turn(http, receiver) for receiver in self._receivers]
-            failed = [one for one in await asyncio.gather(*turns, return_exceptions=True) if one is not None]
-        for error in failed:
-            raise error
+        await asyncio.to_thread(self._look)
+        for receiver in self._receivers:
+            if receiver not in self._turns or self._turns[receiver].done():
+                self._turns[receiver] = asyncio.create_task(_logged(self._turn(receiver)))
+        return list(self._turns.values())
 
-    async def _turn(self, http: httpx.AsyncClient, receiver: str) -> None:
-        """Send a receiver what is due, the oldest first, until a message fails or the receiver's time is over."""
-        row, ends = WebhookDelivery, asyncio.get_running_loop().time() + TURN_SECONDS
+    def _look(self) -> None:
+        for receiver, url in self._receivers.items():
+            if number := record(self._database, receiver, self._settings, self._clock):
+                logger.info("webhook %s: %s new messages", site_of(url), f"{number:,}")
+        if time.monotonic() >= self._forget_at:
+            with self._database.session() as session:
+                forget(session, self._clock(session))
+            self._forget_at = time.monotonic() + FORGET_SECONDS
+
+    async def _turn(self, receiver: str) -> None:
+        """Send a receiver what is due, the oldest first, until it seems to be down."""
+        if due := await asyncio.to_thread(self._due, receiver):
+            async with httpx.AsyncClient(timeout=ANSWER_SECONDS) as http:
+                for one in due:
+                    if not await self._deliver(http, one):
+                        return
+
+    def _due(self, receiver: str) -> Sequence[WebhookDelivery]:
+        row = WebhookDelivery
         with self._database.reading() as session:
             now = self._clock(session)
-            due = select(row).where(row.receiver == receiver, row.due_at <= now)
-            found = session.scalars(due.order_by(row.due_at, row.created_at).limit(AT_ONCE)).all()
-        for one in found:
-            if asyncio.get_running_loop().time() > ends or not await self._deliver(http, one):
-                return
+            due = select(row).where(row.receiver == receiver, row.due_at <= now, row.created_at > now - TRIED_FOR)
+            return session.scalars(due.order_by(row.due_at, row.created_at).limit(AT_ONCE)).all()
 
     async def _deliver(self, http: httpx.AsyncClient, row: WebhookDelivery) -> bool:
-        """Claim, send and record one message; False if the receiver did not take it."""
-        attempt = row.attempts + 1
+        """Claim, send and record one message; False if the receiver seems to be down, so that others can wait."""
+        # In threads: a wait for the database must not look like a receiver's that does not answer
+        if (at := await asyncio.to_thread(self._claim, row)) is None:
+            return True  # another worker has it
+        identifier = f"msg_{row.subject}_{row.event.replace('.', '_')}"
+        problem = await send(
+            http, self._receivers[row.receiver], self._settings.webhook_key, identifier, at, row.message
+        )
+        await asyncio.to_thread(self._record, row, identifier, problem)
+        return not problem or (problem.startswith("status 4") and problem not in BUSY)
+
+    def _claim(self, row: WebhookDelivery) -> datetime | None:
+        """Claim a message; the present time, None if it is not as it was."""
         with self._database.session() as session:
             now = self._clock(session)
-            claimed = {"attempts": attempt, "due_at": now + CLAIMED_FOR}
-            if not self._change(session, row, row.attempts, claimed):
-                return True  # by another worker
-        url, identifier = self._receivers[row.receiver], f"msg_{row.subject}_{row.event.replace('.', '_')}"
-        problem = await send(http, url, self._settings.webhook_key, identifier, now, row.message)
+            claimed = {"attempts": row.attempts + 1, "due_at": now + CLAIMED_FOR}
+            return now if self._change(session, row, row.attempts, claimed) else None
+
+    def _record(self, row: WebhookDelivery, identifier: str, problem: str) -> None:
+        attempt = row.attempts + 1
         with self._database.session() as session:
             now = self._clock(session)
             if not problem:
                 self._change(session, row, attempt, {"due_at": None, "delivered_at": now, "problem": None})
-                return True
+                return
             pause = min(FIRST_PAUSE * PAUSE_FACTOR ** min(attempt - 1, 8), LONGEST_PAUSE)
             given_up = now + pause >= row.created_at + TRIED_FOR
             self._change(session, row, attempt, {"due_at": None if given_up else now + pause, "problem": problem})
         after = "dropped" if given_up else f"tried again in {pause.total_seconds():g} s"
-        logger.warning("webhook %s: %s was not received: %s; %s", site_of(url), identifier, problem, after)
-        return False
+        site = site_of(self._receivers[row.receiver])
+        logger.warning("webhook %s: %s was not received: %s; %s", site, identifier, problem, after)
 
     @staticmethod
     def _change(session: Session, row: WebhookDelivery, attempts: int, values: dict[str, Any]) -> bool:
@@ -289,15 +304,20 @@ class Webhooks:
         return bool(changed.rowcount)  # type: ignore[attr-defined]
 
 
+async def _logged(work: Coroutine[Any, Any, object]) -> None:
+    """Do some work; what fails is logged, and tried again in the next round."""
+    try:
+        await work
+    except SQLAlchemyError as error:
+        logger.warning("webhooks wait for the database: %s", startup.first_line(error))
+    except Exception:  # a defect must not end the others' messages
+        logger.exception("a round of webhooks failed")
+
+
 async def _work(webhooks: Webhooks, seconds: float) -> None:
-    """Run rounds for ever; what fails is logged, and tried again in the next round."""
+    """Run rounds for ever."""
     while True:
-        try:
-            await webhooks.round()
-        except SQLAlchemyError as error:
-            logger.warning("webhooks wait for the database: %s", startup.first_line(error))
-        except Exception:  # a defect must not end the others' messages
-            logger.exception("a round of webhooks failed")
+        await _logged(webhooks.round())
         await asyncio.sleep(seconds)
 
 

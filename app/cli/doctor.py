@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import datetime
 
 import typer
 
@@ -53,32 +54,45 @@ def _webhooks() -> None:
 def list_messages(data: DataDir = None, as_json: AsJson = False) -> None:
     """List the newest messages of all tenants.
 
-    At most 50, those of the last days; `problem` says why the last attempt failed.
+    At most 50, those of the last days. `state` is delivered, due or dropped; `problem` says why the last attempt
+    failed. `receiver` is the site of a URL of STEWARD_WEBHOOK_URLS, or a digest of one that is not named there.
 
     Exit status: 0 done, 2 database unavailable.
     """
-    from sqlalchemy import select
+    from sqlalchemy import case, select
+    from sqlalchemy.exc import SQLAlchemyError
 
     from app import startup
     from app.cli.operations import Column
     from app.cli.remote.output import console, list_parts, print_parts
     from app.database.engine import Database
     from app.database.tables import WebhookDelivery as Row
+    from app.settings import receiver_of, site_of
 
     settings = startup.load_settings(data_dir=data)
     startup.check_database(settings, creates=False)
-    database, names = Database(settings.database_url, settings), ("event", "tenant", "subject", "attempts", "problem")
-    columns = [getattr(Row, name) for name in (*names, "created_at", "due_at", "delivered_at")]
-    with database.reading() as session:
-        rows = session.execute(select(*columns).order_by(Row.created_at.desc()).limit(ROWS)).mappings()
-        found = [json.loads(json.dumps(dict(row), default=str)) for row in rows]
-    database.dispose()
+    sites = {receiver_of(url): site_of(url) for url in settings.webhook_urls}
+    state = case((Row.delivered_at.is_not(None), "delivered"), (Row.due_at.is_not(None), "due"), else_="dropped")
+    of_row = (Row.event, Row.tenant, Row.subject, Row.receiver, state.label("state"), Row.attempts, Row.problem)
+    query = select(*of_row, Row.created_at, Row.due_at, Row.delivered_at).order_by(Row.created_at.desc()).limit(ROWS)
+    database = Database(settings.database_url, settings)
+    try:
+        with database.reading() as session:
+            rows = session.execute(query).mappings().all()
+    except SQLAlchemyError as error:
+        problem = startup.first_line(getattr(error, "orig", None) or error)
+        raise startup.StartupError(f"messages can't be read: {problem}; run `steward db upgrade`") from error
+    finally:
+        database.dispose()
+    found = [dict(row) | {"receiver": sites.get(row["receiver"], row["receiver"])} for row in rows]
+    shown = json.loads(json.dumps(found, default=datetime.isoformat))
     if as_json:
-        for row in found:
-            typer.echo(json.dumps(row))
+        for one in shown:
+            typer.echo(json.dumps(one))
         return
-    printed, heads = console(), [Column(name, name) for name in (*names, "delivered_at")]
-    print_parts(printed, list_parts(heads, found, "table", printed.width))
+    heads = ("event", "tenant", "subject", "receiver", "state", "problem")
+    printed = console()
+    print_parts(printed, list_parts([Column(name, name) for name in heads], shown, "table", printed.width))
 
 
 def send_test(data: DataDir = None) -> None:

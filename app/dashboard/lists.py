@@ -19,6 +19,7 @@ from app.dashboard.repository import Counts, Outcomes, TroubledWorkload
 from app.database.engine import Database
 from app.database.tables import Job
 from app.http.pagination import PageRequest
+from app.jobs.repository import JOB_REMEDY, failure
 from app.kinds.contract.inputs import BrokenRow
 from app.kinds.contract.views import MOST_STEPS, RunHistory, Standing, Step, Views
 from app.kinds.registry import KINDS, MissingKind, read_or_raw, read_spec
@@ -193,7 +194,6 @@ GRAVE, DANGERS = ("failed", "missed"), ("at_risk", "stale")
 TOGETHER = {"failed": "failed", "missed": "missed their targets", "at_risk": "are at risk", "stale": "do not report"}
 """Predicates of sentences about several runs, by outcome."""
 UNREADABLE_REMEDY = "install its kind's package, or register it again"
-JOB_REMEDY = "read the job's error, mend its cause, and start it again"
 DRIFT_REMEDY = "fit its model again, and train a new agent"
 
 
@@ -265,7 +265,7 @@ def overview(database: Database, tenant: str, rule: Staleness) -> Overview:
     with database.reading() as session:
         has = repository.counts(session, [row.id for row in found.rows])
         read = [workloads.read_listed(row) for row in found.rows]
-        ended = repository.outcomes(session, tenant, now - RECENT)
+        ended = repository.outcomes(session, tenant, now - RECENT, rule)
         troubled = repository.troubled_runs(session, tenant, now - RECENT, rule)
         saved = savings.saved_since(session, tenant, month)
         notices = [*_unreadable(read), *map(_run, troubled), *_drift_notices(session, tenant, rule)]
@@ -323,8 +323,7 @@ def _run(one: TroubledWorkload) -> Notice:
 
 
 def _job(job: Job, workload: str) -> Notice:
-    why = str((job.error or {}).get("detail", "no reason was given"))
-    return Notice("bad", f"Job {job.id[:8]} ({job.type} of {workload}) failed", why, JOB_REMEDY, f"/ui/jobs/{job.id}")
+    return Notice("bad", *failure(job, workload), JOB_REMEDY, f"/ui/jobs/{job.id}")
 
 
 def _drift_notices(session: Session, tenant: str, rule: Staleness) -> Iterator[Notice]:

@@ -122,20 +122,21 @@ class Outcomes(NamedTuple):
     judged: int = 0
 
 
-def outcomes(session: Session, tenant: str, since: datetime) -> dict[str, Outcomes]:
+def outcomes(session: Session, tenant: str, since: datetime, rule: Staleness) -> dict[str, Outcomes]:
     """Numbers of a tenant's running runs, and of those that were judged or failed since ``since``, by workload id;
-    workloads without such runs are missing."""
+    workloads without such runs are missing. ``rule`` derives outcomes that are not stored."""
     applied = func.sum(case((~ADVISED, 1), else_=0))
     mine = func.coalesce(Run.tenant, "") == tenant  # an expression: SQLite is to use the index of times, not of tenants
-    ended = select(Run.workload_id, Run.outcome, func.count(), applied).where(mine, Run.finished_at >= since)
+    outcome = silence(rule).outcome
+    ended = select(Run.workload_id, outcome, func.count(), applied).where(mine, Run.finished_at >= since)
     live = select(Run.workload_id, literal("live"), func.count(), literal(0))
     live = live.where(Run.tenant == tenant, Run.state == "running").group_by(Run.workload_id)
     found: dict[str, Outcomes] = {}
-    parts = union_all(ended.group_by(Run.workload_id, Run.outcome), live)
-    for workload, outcome, number, of_these in session.execute(parts):
-        if outcome in ("live", "met", "missed", "failed"):
+    parts = union_all(ended.group_by(Run.workload_id, outcome), live)
+    for workload, name, number, of_these in session.execute(parts):
+        if name in ("live", "met", "missed", "failed"):
             known = found.get(workload, Outcomes())
-            counted = {"met": of_these} if outcome == "met" else {outcome: number}
+            counted = {"met": of_these} if name == "met" else {name: number}
             found[workload] = known._replace(**counted, judged=known.judged + of_these)
     return found
 

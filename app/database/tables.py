@@ -485,6 +485,7 @@ class WebhookDelivery(TenantMixin, CreatedMixin, Base):
     """A message to one receiver about one event of a run or job, and its delivery."""
 
     __tablename__ = "webhook_deliveries"
+    __table_args__ = (Index("ix_webhook_deliveries_receiver_due_at", "receiver", "due_at"),)
 
     receiver: Mapped[str] = mapped_column(String(16), primary_key=True)
     """Digest of the receiver's URL, which may be a secret."""
@@ -494,7 +495,7 @@ class WebhookDelivery(TenantMixin, CreatedMixin, Base):
     """run.at_risk, run.stale, run.missed, run.failed or job.failed."""
     message: Mapped[dict[str, Any]]
     attempts: Mapped[int] = mapped_column(default=0)
-    due_at: Mapped[datetime | None] = mapped_column(index=True)
+    due_at: Mapped[datetime | None]
     """When it is sent next; NULL once it is delivered or given up."""
     delivered_at: Mapped[datetime | None]
     problem: Mapped[str | None] = mapped_column(String(255))

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from datetime import timedelta
-from itertools import accumulate
+from itertools import accumulate, product
 from typing import TYPE_CHECKING, Annotated, Literal, get_args
 
 from fastapi import APIRouter, Query, Request
@@ -271,16 +271,18 @@ class RequestMeter(Collector):
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._counts: dict[tuple[str, str, int], int] = {}
-        self._decisions = dict.fromkeys(get_args(Source), 0)
+        self._decisions = dict.fromkeys(product(get_args(Source), (False, True)), 0)
         self._seconds: dict[tuple[str, str], _Seconds] = {}
         registry.register(self)
 
     def count(self, method: str, route: str, status: int, seconds: float, body: bytes = b"") -> None:
         """Count one answered request and its duration in seconds; with status 201 the decision in ``body``, too."""
         if status == CREATED:
-            source = body.partition(b'"source":"')[2].partition(b'"')[0].decode()  # a decision's own comes first
-            if source in self._decisions:
-                self._decisions[source] += 1
+            # A decision's own source comes first, and its agent next: null unless one is promoted
+            source, _, rest = body.partition(b'"source":"')[2].partition(b'"')
+            made = source.decode(), not rest.startswith(b',"agent":null')
+            if made in self._decisions:
+                self._decisions[made] += 1
         key = (method, route, status)
         self._counts[key] = self._counts.get(key, 0) + 1
         found = self._seconds.get(key[:2])
@@ -297,9 +299,10 @@ class RequestMeter(Collector):
         taken = HistogramMetricFamily("steward_request_seconds", "Seconds to answer.", labels=LABELS[:2])
         for labels, seconds in list(self._seconds.items()):
             taken.add_metric(labels, list(seconds.cumulative()), seconds.sum)
-        made = CounterMetricFamily("steward_decisions", "Decisions made, by their source.", labels=["source"])
-        for source, number in self._decisions.items():
-            made.add_metric([source], number)
+        text = "Decisions on reports of runs, by their source, and whether an agent is promoted."
+        made = CounterMetricFamily("steward_decisions", text, labels=["source", "promoted"])
+        for (source, promoted), number in self._decisions.items():
+            made.add_metric([source, str(promoted).lower()], number)
         return [requests, taken, made]
 
 

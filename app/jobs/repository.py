@@ -249,6 +249,15 @@ def waiting_seconds(session: Session, clock: Clock = database_time) -> float:
     return 0.0 if since is None else max(0.0, (clock(session) - since).total_seconds())
 
 
+JOB_REMEDY = "read the job's error, mend its cause, and retry the job"
+
+
+def failure(job: Job, workload: str) -> tuple[str, str]:
+    """What happened and why, in words for notices and messages about a failed job of a workload, given by name."""
+    why = str((job.error or {}).get("detail", "no reason was given"))
+    return f"Job {job.id[:8]} ({job.type} of {workload}) failed", why
+
+
 def counts(session: Session) -> dict[tuple[str, str], int]:
     """Number of jobs by type and state."""
     rows = session.execute(select(Job.type, Job.state, func.count()).group_by(Job.type, Job.state))

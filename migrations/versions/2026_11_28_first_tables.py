@@ -85,7 +85,7 @@ def upgrade() -> None:
         sa.Column("created_at", TIME, nullable=False),
         sa.PrimaryKeyConstraint("receiver", "subject", "event", name="pk_webhook_deliveries"),
     )
-    op.create_index("ix_webhook_deliveries_due_at", "webhook_deliveries", ["due_at"])
+    op.create_index("ix_webhook_deliveries_receiver_due_at", "webhook_deliveries", ["receiver", "due_at"])
     op.create_index("ix_webhook_deliveries_tenant", "webhook_deliveries", ["tenant"])
 
     op.create_table(

@@ -9,6 +9,7 @@ import hmac
 import json
 import logging
 import os
+import sqlite3
 import subprocess
 import sys
 import threading
@@ -29,7 +30,7 @@ from app.cli.main import cli
 from app.database.base import utc_now
 from app.database.engine import Database
 from app.database.tables import Job, Run, WebhookDelivery, Workload
-from app.settings import Settings
+from app.settings import Settings, receiver_of
 from app.startup import StartupError, load_settings
 from tests.batched import SPEC
 from tests.servers import free_port, wait_until
@@ -155,8 +156,12 @@ def after(seconds: float) -> Callable[[Session], datetime]:
 
 def rounds(database: Database, given: Settings, *ahead: float) -> None:
     """One round at each of some times, in seconds from now; by default one now."""
+
+    async def one(seconds: float) -> None:
+        await asyncio.gather(*await Webhooks(database, given, after(seconds)).round())
+
     for seconds in ahead or (0.0,):
-        asyncio.run(Webhooks(database, given, after(seconds)).round())
+        asyncio.run(one(seconds))
 
 
 def crowd(database: Database) -> None:
@@ -275,6 +280,63 @@ def test_dead_and_hanging_receivers_keep_nothing_from_others_and_are_given_up_af
     assert {(one.problem, one.due_at) for one in rest} == {("ConnectError", None)}
     assert all(one.attempts > 5 for one in rest)
     assert "dropped" in caplog.text
+
+
+def test_messages_that_are_refused_keep_back_none_of_another_tenant(database: Database) -> None:
+    mine, theirs = workload(database), workload(database, tenant="lab")
+    add(database, *(run(mine, "failed", hours=2) for _ in range(5)), *(run(mine, "missed", hours=2) for _ in range(5)))
+    with receiving(*[413] * 9, 404) as refusing, receiving(429, 408, 500) as busy:
+        add(database, run(theirs, "failed", "lab"))
+        given = given_urls(refusing.url, busy.url)
+        rounds(database, given)
+        assert len(refusing.posts) == 11
+        assert ("run.failed", "lab/resnet18") in refusing.events
+        assert len(busy.posts) == 1
+        rounds(database, given, 0, 0)
+        assert (len(refusing.posts), len(busy.posts)) == (11, 3)  # each of these ended a round
+
+
+def test_a_hanging_receiver_delays_no_later_look_for_others(database: Database, receiver: Receiver) -> None:
+    owner = workload(database)
+    add(database, run(owner, "failed"))
+    with receiving(0) as hanging:
+
+        async def two_rounds() -> None:
+            told = Webhooks(database, given_urls(hanging.url, receiver.url))
+            first, other = await told.round()
+            await other
+            add(database, job(owner))
+            again, another = await told.round()
+            await another
+            assert again is first
+            assert not first.done()
+            first.cancel()
+
+        asyncio.run(two_rounds())
+        assert (len(receiver.posts), len(hanging.posts)) == (2, 1)
+
+
+def test_a_lone_surrogate_in_a_reason_is_sent(database: Database, receiver: Receiver) -> None:
+    one, other = (job(workload(database, name)) for name in ("one", "other"))
+    one.error = {"detail": "no file \udce9.csv"}
+    add(database, one, other)
+    rounds(database, given_urls(receiver.url))
+    assert {post.told["data"]["reason"] for post in receiver.posts} == {
+        "no file \udce9.csv",
+        "no sample has a positive time",
+    }
+
+
+def test_what_is_older_than_a_day_is_not_sent_after_a_pause(any_database: Database, receiver: Receiver) -> None:
+    owner, given = workload(any_database), given_urls(receiver.url)
+    receiver.statuses = [500]
+    add(any_database, run(owner, "failed"), run(owner, "failed"))
+    rounds(any_database, given)  # the first fails, so that the second waits
+    rounds(any_database, given, 86_401)
+    assert len(receiver.posts) == 1
+    with any_database.reading() as session:
+        rows = session.execute(select(WebhookDelivery.due_at, WebhookDelivery.problem)).all()
+    assert sorted(rows, key=str) == [(None, "not sent within a day"), (None, "status 500")]
 
 
 @pytest.mark.servers
@@ -410,7 +472,13 @@ def test_old_rows_are_deleted_but_those_of_live_runs(any_database: Database, rec
         ({"webhook_secret": base64.b64encode(bytes(65)).decode()}, "24 to 64 bytes"),
         ({"webhook_urls": ("ftp://a.example/secret",), "webhook_secret": SECRET}, "begins with https:// or http://"),
         ({"webhook_urls": ("https:///secret",), "webhook_secret": SECRET}, "names a host"),
+        ({"webhook_urls": ("https://a.example/secret <b>",), "webhook_secret": SECRET}, "neither spaces, quotes nor <"),
+        ({"webhook_urls": ("https://a.example/secret\n",), "webhook_secret": SECRET}, "STEWARD_WEBHOOK_URLS begins"),
+        ({"webhook_urls": ("https://a.example/secret",) * 17, "webhook_secret": SECRET}, "names at most 16 receivers"),
+        ({"webhook_urls": {"/secret": 1}, "webhook_secret": SECRET}, "webhook_urls: input should be a valid tuple"),
         ({"public_url": "steward.example"}, "STEWARD_PUBLIC_URL begins with"),
+        ({"public_url": "https://steward.example/?a=b"}, "neither query nor fragment"),
+        ({"public_url": "https://steward.example/#a"}, "neither query nor fragment"),
     ],
 )
 def test_settings_that_do_not_go_together_are_refused_without_quoting_secrets(given: dict[str, Any], said: str) -> None:
@@ -419,8 +487,9 @@ def test_settings_that_do_not_go_together_are_refused_without_quoting_secrets(gi
     assert said in str(refused.value)
     for secret in ("/secret", SECRET, "'secret'", base64.b64encode(bytes(23)).decode()):
         assert secret not in str(refused.value)
-    with pytest.raises(ValidationError):
+    with pytest.raises(ValidationError) as plain:
         Settings(**given)
+    assert "/secret" not in str(plain.value)
 
 
 def test_urls_keep_their_case_and_are_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -450,7 +519,9 @@ def test_the_command_tries_each_receiver(receiver: Receiver, tmp_path: Any) -> N
     assert "set STEWARD_WEBHOOK_URLS" in done.stderr
 
 
-def test_the_command_lists_the_newest_messages(settings: Settings, database: Database, receiver: Receiver) -> None:
+def test_the_command_lists_the_newest_messages(
+    settings: Settings, database: Database, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
     mine, theirs = workload(database), workload(database, tenant="lab")
     receiver.statuses = [500]
     add(database, run(mine, "failed"))
@@ -464,9 +535,31 @@ def test_the_command_lists_the_newest_messages(settings: Settings, database: Dat
         return done.output
 
     found = {one["event"]: one for one in map(json.loads, listed("--json").splitlines())}
+    site = f"http://127.0.0.1:{receiver.server_port}"
+    assert {one["receiver"] for one in found.values()} == {receiver_of(receiver.url)}
+    monkeypatch.setenv("STEWARD_WEBHOOK_URLS", receiver.url)
+    monkeypatch.setenv("STEWARD_WEBHOOK_SECRET", SECRET)
+    found = {one["event"]: one for one in map(json.loads, listed("--json").splitlines())}
+    assert {one["receiver"] for one in found.values()} == {site}
+    assert PATH not in listed("--json")
+    assert (found["run.failed"]["state"], found["job.failed"]["state"]) == ("due", "delivered")
+    assert datetime.fromisoformat(found["run.failed"]["due_at"]).tzinfo is not None
     assert found["run.failed"]["problem"] == "status 500"
     assert found["run.failed"]["delivered_at"] is None
     job_failed = found["job.failed"]
     assert (job_failed["tenant"], job_failed["subject"], job_failed["attempts"]) == ("lab", broken.id, 1)
     assert job_failed["delivered_at"] is not None
-    assert {"run.failed", "job.failed", "500"} <= set(listed().split())
+    assert {"run.failed", "job.failed", "due", "delivered"} <= set(listed().split())
+    rounds(database, given_urls(f"http://127.0.0.1:{free_port()}{PATH}"), 90_000)  # another: it gives up the first's
+    states = {(one["event"], one["state"]) for one in map(json.loads, listed("--json").splitlines())}
+    assert {("run.failed", "dropped"), ("job.failed", "delivered")} <= states
+
+
+def test_the_command_says_how_to_get_tables_that_are_not_there(tmp_path: Any) -> None:
+    sqlite3.connect(tmp_path / "steward.db").close()
+    (tmp_path / "steward.db").touch()
+    done = CliRunner().invoke(cli, ["webhooks", "list", "--data", str(tmp_path)])
+    assert done.exit_code == 2, done.output
+    assert len(done.stderr.splitlines()) == 1
+    assert "no such table" in done.stderr
+    assert "run `steward db upgrade`" in done.stderr

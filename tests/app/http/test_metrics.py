@@ -9,21 +9,23 @@ from typing import Any
 
 import pytest
 from fastapi.testclient import TestClient
+from prometheus_client import CollectorRegistry
 
 from app.database.base import utc_now
 from app.database.engine import Database
 from app.database.tables import Agent
-from app.http.health import TenantCollector
+from app.http.health import RequestMeter, TenantCollector
 from app.kinds.registry import KINDS
 from tests.app.both import on_both
 from tests.app.domain_models.published import publish_agent, publish_model
 
 
-def sources(client: TestClient) -> Counter[str]:
-    """Decisions so far, by source."""
-    found = re.findall(r'^steward_decisions_total\{source="(\w+)"\} (\S+)', client.get("/metrics").text, re.MULTILINE)
-    assert {source for source, _ in found} == {"agent", "heuristic", "guard", "fallback"}
-    return Counter({source: int(float(number)) for source, number in found})
+def sources(client: TestClient) -> Counter[tuple[str, bool]]:
+    """Decisions so far, by source and whether an agent is promoted."""
+    series = r'^steward_decisions_total\{promoted="(true|false)",source="(\w+)"\} (\S+)'
+    found = re.findall(series, client.get("/metrics").text, re.MULTILINE)
+    assert {source for _, source, _ in found} == {"agent", "heuristic", "guard", "fallback"}
+    return Counter({(source, promoted == "true"): int(float(number)) for promoted, source, number in found})
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -31,12 +33,12 @@ def test_each_decision_on_a_report_is_counted_once_by_its_own_source(client: Tes
     example, before = KINDS[kind].example, sources(client)
     workload = client.post("/workloads", json=dict(example.spec)).json()["name"]
     runs = [client.post("/runs", json={"workload": workload, **example.start}).json()["id"] for _ in range(2)]
-    made = Counter[str]()
+    made = Counter[tuple[str, bool]]()
     for number, report in enumerate(example.reports):
         for run in runs:
             answer = client.put(f"/runs/{run}/iterations/{number}", json=dict(report))
             assert answer.status_code == 201, answer.text
-            made[answer.json()["source"]] += 1
+            made[answer.json()["source"], answer.json()["agent"] is not None] += 1
             again = client.put(f"/runs/{run}/iterations/{number}", json=dict(report))
             assert again.status_code == 200  # repeated, and not counted again
     assert made.total() == 2 * len(example.reports)
@@ -66,3 +68,26 @@ def test_champions_are_as_old_as_their_agents(client: TestClient, spec: dict[str
     }
     assert ages("another") == {}
     assert 'steward_champion_age_seconds{role="default",workload="other"}' in client.get("/metrics").text
+
+
+def test_what_the_guard_does_to_the_built_in_heuristic_is_not_counted_as_an_agents(
+    client: TestClient, spec: dict[str, Any], database: Database
+) -> None:
+    meter = RequestMeter(CollectorRegistry())
+    report = {"allocation": {"gpus": 4}, "metrics": {"iteration_seconds": 20.0}, "features": {"batch": 128}}
+    for name in ("heuristic", "served"):
+        assert client.post("/workloads", json={**spec, "name": name}).status_code == 201
+        publish_model(database, name)
+        if name == "served":
+            publish_agent(database, name, promote=True)
+        run = client.post("/runs", json={"workload": name}).json()["id"]
+        body = client.put(f"/runs/{run}/iterations/0", json=report).content
+        guarded = re.sub(rb'"source":"\w+"', b'"source":"guard"', body, count=1)
+        for _ in range(3 if name == "served" else 2):
+            meter.count("PUT", "/", 201, 0.001, guarded)
+    (counted,) = (family for family in meter.collect() if family.name == "steward_decisions")
+    found = {(one.labels["source"], one.labels["promoted"]): one.value for one in counted.samples}
+    assert {labels: number for labels, number in found.items() if number} == {
+        ("guard", "false"): 2,
+        ("guard", "true"): 3,
+    }

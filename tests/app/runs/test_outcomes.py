@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 
+from app.dashboard.repository import outcomes as outcomes_of_workloads
 from app.database.base import utc_now
 from app.database.engine import Database
 from app.database.tables import Run
@@ -372,6 +373,10 @@ def test_runs_that_an_earlier_release_ended_are_over(client: TestClient, workloa
     assert [listed(client, outcome=one) for one in ("failed", "completed", "missed")] == [{failed}, {finished}, set()]
     why = "it was ended by an earlier release, which judges no runs"
     assert [outcome(client, run) for run in (failed, finished)] == [("failed", why), ("completed", why)]
+    with backend.reading() as session:  # the home page counts what its notices report
+        rule, since = Staleness.of(Settings()), utc_now() - timedelta(hours=1)
+        (found,) = outcomes_of_workloads(session, "default", since, rule).values()
+        assert (found.live, found.failed, found.missed, found.judged) == (1, 1, 0, 1)
     lines = client.get("/metrics").text.splitlines()
     assert {
         'steward_runs{outcome="failed"} 1.0',

@@ -27,6 +27,10 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
   valueFrom: { secretKeyRef: { name: {{ .Values.secretName | quote }}, key: database-url } }
 - name: STEWARD_BROKER_URL
   valueFrom: { secretKeyRef: { name: {{ .Values.secretName | quote }}, key: broker-url } }
+- name: STEWARD_WEBHOOK_URLS
+  valueFrom: { secretKeyRef: { name: {{ .Values.secretName | quote }}, key: webhook-urls, optional: true } }
+- name: STEWARD_WEBHOOK_SECRET
+  valueFrom: { secretKeyRef: { name: {{ .Values.secretName | quote }}, key: webhook-secret, optional: true } }
 - { name: STEWARD_DATA_DIR, value: /data }
 - { name: HOME, value: /tmp }
 {{- range $name, $value := .Values.settings }}
