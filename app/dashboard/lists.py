@@ -231,12 +231,13 @@ class Notice(NamedTuple):
 
 
 class Facts(NamedTuple):
-    """Numbers of all of a tenant's runs, of those at risk and stale now, and what was saved this month in words:
-    against the largest and the best fixed allocation (empty: nothing is known)."""
+    """Numbers of all of a tenant's runs, of those at risk and stale now, and of failed jobs; and what was saved this
+    month in words: against the largest and the best fixed allocation (empty: nothing is known)."""
 
     runs: Outcomes
     at_risk: int
     stale: int
+    failed_jobs: int
     saved: Sequence[str]
     month: str
 
@@ -271,7 +272,7 @@ def overview(database: Database, tenant: str, rule: Staleness) -> Overview:
         notices = [*_unreadable(read), *map(_run, troubled), *_drift_notices(session, tenant, rule)]
         failed, number = repository.failed_jobs(session, tenant, now - RECENT, NOTICES)
     notices += [_job(job, workload) for job, workload in failed]
-    number += len(notices) - len(failed)
+    further = number + len(notices) - len(failed) - NOTICES
     notices.sort(key=lambda one: LEVELS.index(one.level))
     summaries = []
     for one in read:
@@ -283,9 +284,9 @@ def overview(database: Database, tenant: str, rule: Staleness) -> Overview:
         live[trouble.outcome] += trouble.number
     total = Outcomes(*map(sum, zip(*ended.values(), strict=True))) if ended else Outcomes()
     costs = [money(one) for one in savings.total(saved).values()] if saved else []
-    facts = Facts(total, live["at_risk"], live["stale"], costs, f"{month:%B}")
+    facts = Facts(total, live["at_risk"], live["stale"], number, costs, f"{month:%B}")
     lines = run_lines(database, latest, rule)
-    return Overview(facts, summaries, notices[:NOTICES], max(0, number - NOTICES), lines, found.cursor)
+    return Overview(facts, summaries, notices[:NOTICES], max(0, further), lines, found.cursor)
 
 
 def _summary(

@@ -319,8 +319,9 @@ def _chance(decision: Any, metric: Metric, history: RunHistory, came_to: float |
         verdict = "met" if metric.is_met(came_to, goal) else "missed"
         sure = f"{verdict}: {amount(came_to, metric.unit)}"
     else:
-        sure = "not known yet" if chance is None else f"{percent(min(max(chance, 0.01), 0.99), 0)} sure"
-    return Fact(f"{metric.name.replace('_', ' ')}, {wanted}", sure, f"per {metric.scope}")
+        sure = "not known yet" if chance is None else f"{percent(min(max(chance, 0.01), 0.99), 0)} likely"
+    aim = "deadline" if is_deadline(metric) else f"target of {metric.name.replace('_', ' ')}"
+    return Fact(f"{aim}: {wanted}", sure, f"per {metric.scope}")
 
 
 def run_figures(compiled: Compiled, history: RunHistory) -> Iterator[Figure]:

@@ -526,7 +526,7 @@ def test_the_first_page_sums_up_all_runs_of_a_tenant(
         session.get_one(Workload, foreign).tenant = "theirs"
     assert fact(client, "Active runs")[0] == "2"
     assert fact(client, "At risk now")[0] == "2"
-    assert fact(client, "Failed, 7 days")[0] == "1"
+    assert fact(client, "Failed runs, 7 days")[0] == "1"
     assert fact(client, "Targets met, 7 days")[0] == "2/3"
     assert fact(client, "Saved in June")[:2] == [
         "$34.00",
