@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
@@ -40,12 +41,12 @@ def of_runs(session: Session, ids: Sequence[str]) -> dict[str, Standing]:
                 except Exception:  # whatever a kind from outside may raise
                     logger.exception("how run %s stands can't be read", row.id)
                     continue
-                cost = (row.savings or {}).get("cost")  # that at the prices when it finished
-                found[row.id] = stands if cost is None else stands._replace(cost=float(cost))
+                cost = stored_cost(row.savings)  # that at the prices when it finished
+                found[row.id] = stands if cost is None else stands._replace(cost=cost)
     return found
 
 
-def stored_cost(run: Run) -> float | None:
-    """What a finished run cost, if it is stored beside its savings; None: unknown."""
-    cost = (run.savings or {}).get("cost")
+def stored_cost(savings: Mapping[str, Any] | None) -> float | None:
+    """What a finished run cost, if it is stored in its savings; None: unknown."""
+    cost = (savings or {}).get("cost")
     return None if cost is None else float(cost)
