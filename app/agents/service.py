@@ -58,7 +58,6 @@ def request_training(
         TooManyRequests: the tenant's quota of open jobs is reached.
     """
     with database.session() as session:
-        combinations.check(request)
         workload = workloads.require(session, tenant, name, lock=True)
         checked = _checked(session, workload, request)
         job = jobs.create(session, job_type="train", workload_id=workload.id, request=checked, tenant=tenant)
@@ -69,6 +68,7 @@ def request_training(
 
 def _checked(session: Session, workload: Workload, request: TrainRequest) -> dict[str, Any]:
     """The request as it is stored, with its model's version; raises as ``request_training``."""
+    combinations.check(request)
     combinations.check_kind(request, workload.kind)
     if DEFAULT_ROLE not in roles(workload):
         combinations.check_together(request)
@@ -81,14 +81,7 @@ def _checked(session: Session, workload: Workload, request: TrainRequest) -> dic
     return {**request.model_dump(mode="json"), "model": model}
 
 
-def _prepare(session: Session, workload: Workload, request: Mapping[str, Any]) -> dict[str, Any]:
-    with stored("request of a training"):
-        found = TrainRequest.model_validate(request)
-    combinations.check(found)
-    return _checked(session, workload, found)
-
-
-jobs.PREPARED["train"] = _prepare
+jobs.PREPARED["train"] = TrainRequest, _checked
 
 
 def _check_length(session: Session, workload: Workload, request: TrainRequest) -> None:

@@ -118,15 +118,14 @@ def comparison(
     names = list(dict.fromkeys(name for facts in told for name in facts))
     common = _common(lines)
     own = [Row(name, [facts.get(name, NOTHING) for facts in told]) for name in names]
-    own = [row for row in own if not any(_same(row, one) for one in common)]
+    known = [(row.name, list(row.values)) for row in common]  # a kind may tell it too: “cost so far” beside “cost”
+    own = [
+        row
+        for row in own
+        if not any(row.name.startswith(name.rstrip("s")) and row.values == same for name, same in known)
+    ]
     parameters = _parameters([{**_given(one.run.start), **_served(one)} for one in loaded])
     return Comparison(lines, kinds[0], parameters, [*common, *own], shown, problems)
-
-
-def _same(one: Row, common: Row) -> bool:
-    """Whether a kind's fact is one that all runs have: “cost so far” with the values of “cost”."""
-    alike = one.name.startswith(common.name) or common.name.startswith(one.name)
-    return alike and list(one.values) == list(common.values)
 
 
 def _labels(lines: Sequence[RunLine]) -> list[str]:

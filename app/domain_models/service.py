@@ -67,19 +67,19 @@ def request_fit(database: Database, tenant: str, name: str, request: FitRequest,
     """
     with database.session() as session:
         workload = workloads.require(session, tenant, name, lock=True)
-        checked = _prepare(session, workload, request.model_dump(mode="json"))
+        checked = _checked(session, workload, request)
         job = jobs.create(session, job_type="fit", workload_id=workload.id, request=checked, tenant=tenant)
         answer = jobs.to_response(job, workload.name)
         record(session, answer)
         return answer
 
 
-def _prepare(session: Session, workload: Workload, request: Mapping[str, Any]) -> dict[str, Any]:
+def _checked(session: Session, workload: Workload, request: FitRequest) -> dict[str, Any]:
     require_samples(session, workload)
-    return dict(request)
+    return request.model_dump(mode="json")
 
 
-jobs.PREPARED["fit"] = _prepare
+jobs.PREPARED["fit"] = FitRequest, _checked
 
 
 def require_samples(session: Session, workload: Workload) -> None:

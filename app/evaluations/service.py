@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -91,13 +90,7 @@ def _checked(session: Session, workload: Workload, request: EvaluationRequest) -
     return checked
 
 
-def _prepare(session: Session, workload: Workload, request: Mapping[str, Any]) -> dict[str, Any]:
-    with stored("request of an evaluation"):
-        found = EvaluationRequest.model_validate(request)
-    return _checked(session, workload, found)
-
-
-jobs.PREPARED["evaluate"] = _prepare
+jobs.PREPARED["evaluate"] = EvaluationRequest, _checked
 
 
 def _version(session: Session, workload: Workload, position: int, name: int | str, named: dict[str, int | None]) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Annotated, Any, Literal, cast
@@ -113,8 +113,8 @@ def create(
     session.flush()
     repository.add_event(session, tenant, job.id, _event("queued", 0.0), now)
     if current_caller.get() is not None:  # jobs that the service starts by itself are in its log
-        repeats = {} if retry_of is None else {"retry_of": retry_of}
-        audit.add(session, tenant, "job.create", f"job {job.id}", {"type": job_type, **repeats})
+        detail = {"type": job_type} | ({} if retry_of is None else {"retry_of": retry_of})
+        audit.add(session, tenant, "job.create", f"job {job.id}", detail)
     job_id = job.id
     after_commit(session, lambda: queue.enqueue(TASKS[job_type], job_id))
     return job
@@ -196,10 +196,9 @@ def list_jobs(
         return replace(found_jobs, rows=[job for job in found_jobs.rows if job.workload_id in names]), names
 
 
-Prepare = Callable[[Session, Workload, Mapping[str, Any]], dict[str, Any]]
-PREPARED: dict[str, Prepare] = {}
-"""By type of jobs, filled by their services: a function that checks a stored request as if it were made now, of a
-workload whose row is locked, and returns it as it is to be stored."""
+PREPARED: dict[str, tuple[type[BaseModel], Callable[[Session, Workload, Any], dict[str, Any]]]] = {}
+"""By type of jobs, filled by their services: the model of requests, and what checks one of a workload whose row is
+locked, and returns it as it is stored."""
 
 
 def retry(database: Database, tenant: str, job_id: str, record: Record = no_record) -> JobRead:
@@ -220,7 +219,10 @@ def retry(database: Database, tenant: str, job_id: str, record: Record = no_reco
         workload = session.get(Workload, job.workload_id, with_for_update=True)
         if workload is None:
             raise NotFound(f"no job {job_id!r}")
-        request = {**PREPARED[job.type](session, workload, job.request), PRIORITY: job.priority}
+        model, checked = PREPARED[job.type]
+        with stored(f"job {job_id}"):
+            asked = model.model_validate(job.request)
+        request = {**checked(session, workload, asked), PRIORITY: job.priority}
         job_type = cast("JobType", job.type)
         made = create(
             session, job_type=job_type, workload_id=workload.id, request=request, tenant=tenant, retry_of=job_id

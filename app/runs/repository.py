@@ -228,12 +228,14 @@ class Filter(NamedTuple):
 
     Attributes:
         search: first characters of a run's id (at least ``SHORTEST_ID``) or of its workload's name.
+        until: latest start.
     """
 
     workload_id: str | None = None
     state: str | None = None
     outcomes: Sequence[RunOutcome] = ()
     search: str | None = None
+    until: datetime | None = None
 
 
 ALL = Filter()
@@ -270,8 +272,8 @@ def list_runs(
     given: Sequence[Any] = (0, None) if request.cursor is None else decode_cursor(request.cursor, [int, datetime])
     first, until = max(0, given[0]), given[1]
     if until is not None:
-        rule = rule._replace(now=lambda: until)
-    newest = _matching(session, tenant, PageRequest(SORTED), rule, chosen, descending=True, until=until).rows
+        rule, chosen = rule._replace(now=lambda: until), chosen._replace(until=until)
+    newest = _matching(session, tenant, PageRequest(SORTED), rule, chosen, descending=True).rows
     moment = until or max([rule.now(), *(run.created_at for run in newest[:1])])  # clocks differ
     ranked = _ranked(session, newest, sort, rule)
     rows, end = ranked[first : first + request.limit], first + request.limit
@@ -280,21 +282,13 @@ def list_runs(
 
 
 def _matching(
-    session: Session,
-    tenant: str,
-    request: PageRequest,
-    rule: Staleness,
-    chosen: Filter,
-    *,
-    descending: bool,
-    until: datetime | None = None,
+    session: Session, tenant: str, request: PageRequest, rule: Staleness, chosen: Filter, *, descending: bool
 ) -> Slice[Run]:
-    """One page of runs by their start, with ids and starts only; ``until``: none that started later. Several outcomes,
-    or few workloads found by a search, are read one by one from their indexes and merged, because a database would
-    sort all of their runs."""
+    """One page of runs by their start, with few columns. Several outcomes, or few workloads found by a search, are read
+    one by one from their indexes and merged, because a database would sort all of their runs."""
     query = select(Run).options(load_only(Run.created_at)).where(Run.tenant == tenant)
-    if until is not None:
-        query = query.where(Run.created_at <= until)
+    if chosen.until is not None:
+        query = query.where(Run.created_at <= chosen.until)
     if chosen.workload_id is not None:
         query = query.where(Run.workload_id == chosen.workload_id)
     if chosen.state is not None:
