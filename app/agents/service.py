@@ -58,21 +58,30 @@ def request_training(
         TooManyRequests: the tenant's quota of open jobs is reached.
     """
     with database.session() as session:
-        combinations.check(request)
         workload = workloads.require(session, tenant, name, lock=True)
-        combinations.check_kind(request, workload.kind)
-        if DEFAULT_ROLE not in roles(workload):
-            combinations.check_together(request)
-        if queue.reaches_this_host_alone():
-            combinations.require(request)
-        _check_length(session, workload, request)
-        stored_request = {**request.model_dump(mode="json"), "model": _model_version(session, workload, request.model)}
-        if request.start_from is not None:
-            combinations.check_start(request, require_start(session, workload, request.start_from))
-        job = jobs.create(session, job_type="train", workload_id=workload.id, request=stored_request, tenant=tenant)
+        checked = _checked(session, workload, request)
+        job = jobs.create(session, job_type="train", workload_id=workload.id, request=checked, tenant=tenant)
         answer = jobs.to_response(job, workload.name)
         record(session, answer)
         return answer
+
+
+def _checked(session: Session, workload: Workload, request: TrainRequest) -> dict[str, Any]:
+    """The request as it is stored, with its model's version; raises as ``request_training``."""
+    combinations.check(request)
+    combinations.check_kind(request, workload.kind)
+    if DEFAULT_ROLE not in roles(workload):
+        combinations.check_together(request)
+    if queue.reaches_this_host_alone():
+        combinations.require(request)
+    _check_length(session, workload, request)
+    model = _model_version(session, workload, request.model)
+    if request.start_from is not None:
+        combinations.check_start(request, require_start(session, workload, request.start_from))
+    return {**request.model_dump(mode="json"), "model": model}
+
+
+jobs.PREPARED["train"] = TrainRequest, _checked
 
 
 def _check_length(session: Session, workload: Workload, request: TrainRequest) -> None:

@@ -76,14 +76,19 @@ def to_response(row: AuditEntry) -> AuditRead:
     )
 
 
-def list_entries(database: Database, tenant: str | None, request: PageRequest, action: str | None) -> Slice[AuditEntry]:
-    """One page of audit entries, newest first; ``tenant`` and ``action`` (or a prefix of it) filter them, None: all."""
+def list_entries(
+    database: Database, tenant: str | None, request: PageRequest, action: str | None, target: str | None = None
+) -> Slice[AuditEntry]:
+    """One page of audit entries, newest first; ``tenant``, ``action`` (or a prefix of it) and ``target`` filter them,
+    None: all."""
     statement = select(AuditEntry)
     if tenant is not None:
         statement = statement.where(AuditEntry.tenant == tenant)
     if action is not None:
         of_prefix = AuditEntry.action.startswith(f"{action}.", autoescape=True)
         statement = statement.where((AuditEntry.action == action) | of_prefix)
+    if target is not None:
+        statement = statement.where(AuditEntry.target == target)
     with database.reading() as session:
         return paginate(
             session,

@@ -107,17 +107,24 @@ def comparison(
         problems += [problem for problem in (no_figures, no_facts) if problem]
         for figure in figures:
             charts.setdefault(figure.title, {})[label] = figure
-    laid = {title: overlay(of_runs) for title, of_runs in charts.items()}
-    apart = [title for title, figure in laid.items() if figure is None]
+    shown, apart = list[Figure](), list[str]()
+    for title, of_runs in charts.items():
+        laid, not_laid = lists.view_or_problem(f"chart {title}", lambda: [overlay(of_runs)])  # noqa: B023 - called now
+        shown += [figure for figure in laid if figure is not None]
+        apart += [title] if None in laid else []
+        problems += [not_laid] if not_laid else []
     if apart:
         problems.append(NOT_DRAWN.format(", ".join(apart)))
     names = list(dict.fromkeys(name for facts in told for name in facts))
     common = _common(lines)
-    known = {tuple(row.values) for row in common}
     own = [Row(name, [facts.get(name, NOTHING) for facts in told]) for name in names]
-    own = [row for row in own if tuple(row.values) not in known]  # a kind may tell what all runs are told of
+    known = [(row.name, list(row.values)) for row in common]  # a kind may tell it too: “cost so far” beside “cost”
+    own = [
+        row
+        for row in own
+        if not any(row.name.startswith(name.rstrip("s")) and row.values == same for name, same in known)
+    ]
     parameters = _parameters([{**_given(one.run.start), **_served(one)} for one in loaded])
-    shown = [figure for figure in laid.values() if figure is not None]
     return Comparison(lines, kinds[0], parameters, [*common, *own], shown, problems)
 
 

@@ -14,14 +14,15 @@ from typing_extensions import TypeVar
 
 from app.charts.text import currency
 from app.dashboard.lists import RunLine, run_lines
-from app.dashboard.tables import NEWEST, FromEvaluationQuery, FromJobQuery, FromRunQuery
+from app.dashboard.tables import FromEvaluationQuery, FromJobQuery, FromRunQuery
 from app.evaluations import service as evaluations
 from app.http.dependencies import FromDatabase, FromStaleness, Tenant
-from app.http.pagination import PageRequest, Slice, join_pieces
+from app.http.pagination import NEWEST, PageRequest, Slice, join_pieces
 from app.http.streams import PiecewiseResponse
 from app.jobs import service as jobs
 from app.kinds.columns import csv_writer
 from app.runs import service as runs
+from app.runs.repository import SORTED, STARTED
 
 Item = TypeVar("Item")
 Cells = Sequence[object]
@@ -49,7 +50,7 @@ EVALUATION_COLUMNS = ("id", "workload", "agent", "level", "reason", "created")
 router = APIRouter(include_in_schema=False)
 
 
-def paged(fetch: Callable[[PageRequest], Slice[Item]], size: int = PAGE) -> Iterator[list[Item]]:
+def paged(fetch: Callable[[PageRequest], Slice[Item]], size: int) -> Iterator[list[Item]]:
     """Pages of a list, ``MOST_ROWS`` rows in all at most; the first is fetched before this returns, as it may raise."""
     first = fetch(PageRequest(size))
 
@@ -81,7 +82,8 @@ def csv_response(name: str, columns: Sequence[str], rows: Iterable[Cells]) -> St
 @router.get("/ui/runs.csv")
 def run_csv(database: FromDatabase, tenant: Tenant, rule: FromStaleness, query: FromRunQuery) -> StreamingResponse:
     """The list of runs as CSV, filtered and sorted as its page; raises NotFound if there is no such workload."""
-    pages = paged(lambda request: runs.list_runs(database, tenant, request, rule, *query))
+    size = PAGE if query.sort in STARTED else SORTED  # each page of other orders ranks all of them
+    pages = paged(lambda request: runs.list_runs(database, tenant, request, rule, *query), size)
     lines = (line for found in pages for line in run_lines(database, found, rule))
     return csv_response("runs.csv", RUN_COLUMNS, map(_run_cells, lines))
 
@@ -109,7 +111,7 @@ def job_csv(database: FromDatabase, tenant: Tenant, query: FromJobQuery) -> Stre
             *(one.id, one.type, one.workload, one.state, one.progress, one.attempts, one.created_at, one.started_at),
             *(one.finished_at, text(one.result), (one.error or {}).get("detail")),
         ]
-        for found in paged(fetch)
+        for found in paged(fetch, PAGE)
         for one in found
     )
     return csv_response("jobs.csv", JOB_COLUMNS, rows)
@@ -128,7 +130,7 @@ def evaluation_csv(database: FromDatabase, tenant: Tenant, query: FromEvaluation
 
     rows = (
         [one.id, one.workload, verdict.agent, verdict.level, verdict.reason, one.created_at]
-        for found in paged(fetch)
+        for found in paged(fetch, PAGE)
         for one in found
         for verdict in one.verdicts
     )
@@ -157,7 +159,7 @@ def iteration_csv(
         ]
         return Slice(rows, found.cursor)
 
-    pages = paged(fetch)
+    pages = paged(fetch, PAGE)
     first = next(pages)
     columns = list(dict.fromkeys(["iteration", "reported", *(name for row in first for name in row)]))
     rows = (_iteration_cells(row, columns) for found in chain([first], pages) for row in found)

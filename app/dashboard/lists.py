@@ -116,7 +116,7 @@ def _line(loaded: LoadedRun, stands: Standing, rule: Staleness) -> RunLine:
         run.next_iteration,
         stands,
         kind.chance(decision) if live and kind is not None else None,
-        standing.stored_cost(run) if stands.cost is None else stands.cost,
+        standing.stored_cost(run.savings) if stands.cost is None else stands.cost,
         max(0.0, ((run.finished_at or rule.now()) - run.created_at).total_seconds()),
         live,
         run.drifts > 0,

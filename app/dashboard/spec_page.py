@@ -22,8 +22,8 @@ from app.kinds.registry import KINDS
 from app.workloads import service as workloads
 from app.workloads.service import WorkloadListed
 
-LOOKED_THROUGH = 200
-"""Newest changes of workloads among which those of one are looked for."""
+MOST_CHANGES = 200
+"""Newest changes of the spec that are shown."""
 SHOWN_ABOVE = ("name", "kind")
 EMPTY: tuple[Any, ...] = (None, "", [], {})
 
@@ -152,13 +152,16 @@ def cell(value: Any) -> str:
 
 
 def _changes(database: Database, tenant: str, read: WorkloadListed) -> list[Change]:
-    """The spec's changes among the tenant's newest ones, newest first; versions are counted back from the present."""
-    found = audit.list_entries(database, tenant, PageRequest(LOOKED_THROUGH), "workload.change").rows
-    own = [one for one in found if one.target == f"workload {read.name}" and one.created_at >= read.created_at]
+    """The spec's newest changes, newest first, up to the version that was read; entries without a version are counted
+    back from it."""
+    request, target = PageRequest(MOST_CHANGES), f"workload {read.name}"
+    found = audit.list_entries(database, tenant, request, "workload.change", target).rows
+    own = [(one, one.detail or {}) for one in found if one.created_at >= read.created_at]  # not of an earlier one
+    own = [(one, detail) for one, detail in own if detail.get("spec_version", 0) <= read.spec_version]
     return [
-        Change(read.spec_version - place, one.created_at, one.actor, _changed((one.detail or {}).get("patch", {})))
-        for place, one in enumerate(own)
-        if read.spec_version - place > 1
+        Change(version, one.created_at, one.actor, _changed(detail.get("patch", {})))
+        for place, (one, detail) in enumerate(own)
+        if (version := detail.get("spec_version", read.spec_version - place)) > 1
     ]
 
 

@@ -14,7 +14,7 @@ from app.dashboard.rendering import page
 from app.database.engine import Database
 from app.evaluations import service as evaluations
 from app.http.dependencies import SLUG, FromDatabase, FromStaleness, Tenant
-from app.http.pagination import PageRequest
+from app.http.pagination import NEWEST, Age, PageRequest
 from app.jobs import service as jobs
 from app.jobs.service import FINAL_STATES, JobRead, JobState
 from app.kinds.contract.run_outcome import RunOutcome
@@ -28,9 +28,7 @@ from app.workloads.search import SEARCH
 
 
 LISTS_ROWS = 50
-NEWEST = "-started"
 JobType = Literal["fit", "train", "evaluate"]
-Age = Literal["-started", "started"]
 
 
 class Choice(NamedTuple):
@@ -136,7 +134,8 @@ class RunQuery(NamedTuple):
     def chosen(self) -> Chosen:
         """The list's URL and filters."""
         columns = tuple(one for one in get_args(Sort) if not one.startswith("-"))
-        return Chosen("/ui/runs", self._asdict(), [Choice("outcome", get_args(RunOutcome), several=True)], columns)
+        choices = [Choice("state", get_args(RunState)), Choice("outcome", get_args(RunOutcome), several=True)]
+        return Chosen("/ui/runs", self._asdict(), choices, columns)
 
 
 class JobQuery(NamedTuple):

@@ -67,13 +67,19 @@ def request_fit(database: Database, tenant: str, name: str, request: FitRequest,
     """
     with database.session() as session:
         workload = workloads.require(session, tenant, name, lock=True)
-        require_samples(session, workload)
-        job = jobs.create(
-            session, job_type="fit", workload_id=workload.id, request=request.model_dump(mode="json"), tenant=tenant
-        )
+        checked = _checked(session, workload, request)
+        job = jobs.create(session, job_type="fit", workload_id=workload.id, request=checked, tenant=tenant)
         answer = jobs.to_response(job, workload.name)
         record(session, answer)
         return answer
+
+
+def _checked(session: Session, workload: Workload, request: FitRequest) -> dict[str, Any]:
+    require_samples(session, workload)
+    return request.model_dump(mode="json")
+
+
+jobs.PREPARED["fit"] = FitRequest, _checked
 
 
 def require_samples(session: Session, workload: Workload) -> None:

@@ -12,7 +12,7 @@ from app.evaluations.schemas import EvaluationRead, EvaluationReport, Evaluation
 from app.http.dependencies import SLUG, FromDatabase, NounRouter, Tenant, command, problems
 from app.http.idempotency import IdempotentPost
 from app.http.limits import inline, policy
-from app.http.pagination import Page, Paging, page
+from app.http.pagination import NEWEST, ByAge, Page, Paging, page
 from app.jobs.service import JobRead
 from app.workloads.search import SEARCH
 
@@ -61,9 +61,11 @@ def list_evaluations(
         str | None,
         Query(pattern=SEARCH, description="First characters of its id (at least 4) or of its workload's name."),
     ] = None,
+    sort: ByAge = NEWEST,
 ) -> Page[EvaluationRead]:
-    """List completed evaluations, newest first, without their figures."""
-    found, names = service.list_evaluations(database, tenant, paging, workload, search)
+    """List completed evaluations, newest first unless sorted otherwise, without their figures."""
+    newest = sort == NEWEST
+    found, names = service.list_evaluations(database, tenant, paging, workload, search, descending=newest)
     return page(request, found, lambda evaluation: service.to_response(evaluation, names[evaluation.workload_id]))
 
 

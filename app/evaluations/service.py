@@ -65,6 +65,12 @@ def queue(session: Session, workload: Workload, request: EvaluationRequest) -> J
     Raises:
         Conflict, Invalid, TooManyRequests: as ``request_evaluation``.
     """
+    checked = _checked(session, workload, request)
+    return jobs.create(session, job_type="evaluate", workload_id=workload.id, request=checked, tenant=workload.tenant)
+
+
+def _checked(session: Session, workload: Workload, request: EvaluationRequest) -> dict[str, Any]:
+    """The request as it is stored, with versions of agents and model; raises as ``request_evaluation``."""
     # Versions of the requested agents, without duplicates, in order
     newest = AGENTS.newest(session, workload.id)
     if newest is None:
@@ -74,16 +80,17 @@ def queue(session: Session, workload: Workload, request: EvaluationRequest) -> J
         )
     named = {NEWEST: newest, CHAMPION: workload.champion(DEFAULT_ROLE)}
     found = [_version(session, workload, position, name, named) for position, name in enumerate(request.agents)]
-    stored_request = {
+    checked = {
         **request.model_dump(mode="json"),
         "workload": workload.name,
         "agents": list(dict.fromkeys(found)),
         "model": _model(session, workload, request.model),
     }
     _check_held_out(session, workload, request.held_out)
-    return jobs.create(
-        session, job_type="evaluate", workload_id=workload.id, request=stored_request, tenant=workload.tenant
-    )
+    return checked
+
+
+jobs.PREPARED["evaluate"] = EvaluationRequest, _checked
 
 
 def _version(session: Session, workload: Workload, position: int, name: int | str, named: dict[str, int | None]) -> int:
@@ -216,7 +223,7 @@ def list_evaluations(
         if workload is not None:
             statement = statement.where(Evaluation.workload_id == workloads.require(session, tenant, workload).id)
         if search:
-            statement = statement.where(found_by(session, tenant, Evaluation, search))
+            statement = statement.where(found_by(tenant, Evaluation, search))
         found = paginate(
             session,
             statement,

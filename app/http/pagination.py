@@ -2,6 +2,8 @@
 
 A list is ordered by unique columns. A cursor is the position of a page's last row in that order, so that concurrent
 inserts and deletes neither repeat nor hide other rows. A page's ``next`` is a link to be used as it is.
+Lists of runs that are ranked by what no index has are the exception (``app.runs.repository.list_runs``): their cursor
+is a place in the ranking at the moment of the first page, which later changes of those runs can move.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Annotated, Any, Generic, TypeVar
+from typing import Annotated, Any, Generic, Literal, TypeVar
 
 from fastapi import Depends, Query, Request
 from fastapi.responses import StreamingResponse
@@ -39,6 +41,9 @@ AT_ONCE = 25
 Row = TypeVar("Row")
 Item = TypeVar("Item", bound=BaseModel)
 Key = str | int | datetime
+Age = Literal["-started", "started"]
+"""Order of a list by creation; “-”: newest first."""
+NEWEST: Age = "-started"
 
 
 class Page(BaseModel, Generic[Item]):
@@ -73,6 +78,7 @@ def page_request(
 
 
 Paging = Annotated[PageRequest, Depends(page_request)]
+ByAge = Annotated[Age, Query(description="Order: `-started` newest first, `started` oldest first.")]
 
 
 def encode_cursor(keys: Sequence[Key]) -> str:

@@ -18,7 +18,7 @@ from app.errors import FieldError, Invalid
 from app.http.caller import Caller
 from app.http.dependencies import FromCaller, FromDatabase, FromSettings, NounRouter, Tenant, command, problems
 from app.http.idempotency import IdempotentPost
-from app.http.pagination import Page, Paging, page
+from app.http.pagination import NEWEST, ByAge, Page, Paging, page
 from app.http.streams import PiecewiseResponse, run_in_stream_thread
 from app.jobs import service
 from app.jobs.service import JobRead, JobState
@@ -53,9 +53,11 @@ def list_jobs(
         str | None,
         Query(pattern=SEARCH, description="First characters of the job's id (at least 4) or of its workload's name."),
     ] = None,
+    sort: ByAge = NEWEST,
 ) -> Page[JobRead]:
-    """List jobs, newest first."""
-    found, names = service.list_jobs(database, tenant, paging, workload, state, job_type, search)
+    """List jobs, newest first unless sorted otherwise."""
+    newest = sort == NEWEST
+    found, names = service.list_jobs(database, tenant, paging, workload, state, job_type, search, descending=newest)
     return page(request, found, lambda job: service.to_response(job, names[job.workload_id]))
 
 

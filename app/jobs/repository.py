@@ -220,7 +220,7 @@ def list_jobs(
     if chosen.type is not None:
         statement = statement.where(Job.type == chosen.type)
     if chosen.search is not None:
-        statement = statement.where(found_by(session, tenant, Job, chosen.search))
+        statement = statement.where(found_by(tenant, Job, chosen.search))
     keys = [Job.created_at, Job.id]
     return paginate(session, statement, keys, request, descending=descending, weigh=_weight)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Annotated, Any, Literal, cast
@@ -14,7 +14,7 @@ from app import queue
 from app.audit import service as audit
 from app.database.engine import Database, after_commit
 from app.database.leases import Clock, database_time
-from app.database.tables import Job, JobEvent
+from app.database.tables import Job, JobEvent, Workload
 from app.errors import Conflict, NotFound, TooManyRequests
 from app.http.caller import current_caller, current_quotas
 from app.http.idempotency import Record, no_record
@@ -84,10 +84,12 @@ def create(
     request: dict[str, Any],
     tenant: str,
     clock: Clock = database_time,
+    retry_of: str | None = None,
 ) -> Job:
     """Insert a job in the caller's transaction; workers are woken up after its commit.
 
-    A `priority` in the request becomes the job's, so that lists needn't read requests.
+    A `priority` in the request becomes the job's, so that lists needn't read requests. ``retry_of``: id of the job that
+    it repeats.
     Raises TooManyRequests if the tenant's quota of open jobs is reached.
     """
     most = current_quotas().jobs
@@ -111,7 +113,8 @@ def create(
     session.flush()
     repository.add_event(session, tenant, job.id, _event("queued", 0.0), now)
     if current_caller.get() is not None:  # jobs that the service starts by itself are in its log
-        audit.add(session, tenant, "job.create", f"job {job.id}", {"type": job_type})
+        detail = {"type": job_type} | ({} if retry_of is None else {"retry_of": retry_of})
+        audit.add(session, tenant, "job.create", f"job {job.id}", detail)
     job_id = job.id
     after_commit(session, lambda: queue.enqueue(TASKS[job_type], job_id))
     return job
@@ -193,11 +196,18 @@ def list_jobs(
         return replace(found_jobs, rows=[job for job in found_jobs.rows if job.workload_id in names]), names
 
 
+PREPARED: dict[str, tuple[type[BaseModel], Callable[[Session, Workload, Any], dict[str, Any]]]] = {}
+"""By type of jobs, filled by their services: the model of requests, and what checks one of a workload whose row is
+locked, and returns it as it is stored."""
+
+
 def retry(database: Database, tenant: str, job_id: str, record: Record = no_record) -> JobRead:
     """Queue a job with the request of one that failed or was cancelled, which stays as it is.
 
     Raises:
+        BrokenRow: its stored request is invalid.
         Conflict: it has not ended or has succeeded, or it is a trial, which its training starts.
+        Conflict, Invalid, NotFound: the request would be refused now, as by the operation that queued the job.
         NotFound: there is no such job.
         TooManyRequests: the tenant's quota of open jobs is reached.
     """
@@ -206,12 +216,18 @@ def retry(database: Database, tenant: str, job_id: str, record: Record = no_reco
         if job.state not in RETRIED or job.type == "trial":
             stands = "is a trial; retry its training" if job.type == "trial" else f"is {job.state}"
             raise Conflict(f"job {job_id} {stands}; only a failed or cancelled job can be retried")
-        if not members.keep(session, job.workload_id):
+        workload = session.get(Workload, job.workload_id, with_for_update=True)
+        if workload is None:
             raise NotFound(f"no job {job_id!r}")
-        request = {**job.request, PRIORITY: job.priority}
+        model, checked = PREPARED[job.type]
+        with stored(f"job {job_id}"):
+            asked = model.model_validate(job.request)
+        request = {**checked(session, workload, asked), PRIORITY: job.priority}
         job_type = cast("JobType", job.type)
-        made = create(session, job_type=job_type, workload_id=job.workload_id, request=request, tenant=tenant)
-        answer = _to_response(session, made)
+        made = create(
+            session, job_type=job_type, workload_id=workload.id, request=request, tenant=tenant, retry_of=job_id
+        )
+        answer = to_response(made, workload.name)
         record(session, answer)
         return answer
 

@@ -10,7 +10,7 @@ import math
 import sqlite3
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import msgspec
 from sqlalchemy import ColumnElement, Connection, Row, Select, bindparam, delete, or_, select
@@ -31,7 +31,7 @@ from app.http.pagination import (
 from app.kinds.contract.run_outcome import RunOutcome
 from app.runs import standing
 from app.runs.outcomes import ATTENTION, Staleness, having, silence
-from app.workloads.search import id_prefix, is_id_prefix, workload_ids_with_prefix
+from app.workloads.search import few_workloads, found_by, id_prefix, is_id_prefix
 
 if TYPE_CHECKING:
     import psycopg
@@ -228,12 +228,14 @@ class Filter(NamedTuple):
 
     Attributes:
         search: first characters of a run's id (at least ``SHORTEST_ID``) or of its workload's name.
+        until: latest start.
     """
 
     workload_id: str | None = None
     state: str | None = None
     outcomes: Sequence[RunOutcome] = ()
     search: str | None = None
+    until: datetime | None = None
 
 
 ALL = Filter()
@@ -255,7 +257,9 @@ def list_runs(
 ) -> Slice[LoadedRun]:
     """One page of a tenant's runs that match ``chosen``, with last iterations; stale by ``rule``.
 
-    An order other than ``STARTED`` ranks the newest ``SORTED`` matching runs; runs without a cost come last.
+    An order other than ``STARTED`` ranks the newest ``SORTED`` matching runs; runs without a cost come last. Its cursor
+    is a place in the ranking and the moment of the first page: later pages rank the same runs, as of that moment, so
+    that runs that start meanwhile, and time that passes, move none. A run whose outcome or cost changes can move.
     """
     wanted = _loaded_query(rule).options(_WITHOUT_STATE)
 
@@ -265,23 +269,26 @@ def list_runs(
     if sort in STARTED:
         found = _matching(session, tenant, request, rule, chosen, descending=sort == "-started")
         return _light(found, load, lambda _, run: encode_cursor([run.created_at, run.id]))
+    given: Sequence[Any] = (0, None) if request.cursor is None else decode_cursor(request.cursor, [int, datetime])
+    first, until = max(0, given[0]), given[1]
+    if until is not None:
+        rule, chosen = rule._replace(now=lambda: until), chosen._replace(until=until)
     newest = _matching(session, tenant, PageRequest(SORTED), rule, chosen, descending=True).rows
+    moment = until or max([rule.now(), *(run.created_at for run in newest[:1])])  # clocks differ
     ranked = _ranked(session, newest, sort, rule)
-    first = 0
-    if request.cursor is not None:
-        (given,) = decode_cursor(request.cursor, [int])
-        first = max(0, cast("int", given))
     rows, end = ranked[first : first + request.limit], first + request.limit
-    following = encode_cursor([end]) if end < len(ranked) else None
-    return _light(Slice(rows, following), load, lambda place, _: encode_cursor([first + place + 1]))
+    following = encode_cursor([end, moment]) if end < len(ranked) else None
+    return _light(Slice(rows, following), load, lambda place, _: encode_cursor([first + place + 1, moment]))
 
 
 def _matching(
     session: Session, tenant: str, request: PageRequest, rule: Staleness, chosen: Filter, *, descending: bool
 ) -> Slice[Run]:
-    """One page of runs by their start, with few columns. Several outcomes, or workloads found by a search, are read
+    """One page of runs by their start, with few columns. Several outcomes, or few workloads found by a search, are read
     one by one from their indexes and merged, because a database would sort all of their runs."""
-    query = select(Run).options(load_only(Run.created_at, Run.finished_at, Run.savings)).where(Run.tenant == tenant)
+    query = select(Run).options(load_only(Run.created_at)).where(Run.tenant == tenant)
+    if chosen.until is not None:
+        query = query.where(Run.created_at <= chosen.until)
     if chosen.workload_id is not None:
         query = query.where(Run.workload_id == chosen.workload_id)
     if chosen.state is not None:
@@ -289,8 +296,9 @@ def _matching(
     some = [having(outcome, rule) for outcome in dict.fromkeys(chosen.outcomes)]
     parts: list[ColumnElement[bool]] = some if len(some) > 1 else []
     if chosen.search is not None:
-        parts = [Run.workload_id == one for one in workload_ids_with_prefix(session, tenant, chosen.search)]
-        parts += [id_prefix(Run.id, chosen.search)] if is_id_prefix(chosen.search) else []
+        few = few_workloads(session, tenant, chosen.search)
+        parts = [found_by(tenant, Run, chosen.search)] if few is None else [Run.workload_id == one for one in few]
+        parts += [id_prefix(Run.id, chosen.search)] if few is not None and is_id_prefix(chosen.search) else []
     if some and (chosen.search is not None or len(some) == 1):
         query = query.where(or_(*some))
     if chosen.search is None and not parts:
@@ -308,13 +316,15 @@ def _matching(
 
 def _ranked(session: Session, runs: Sequence[Run], sort: Sort, rule: Staleness) -> list[Run]:
     """The runs in the order ``sort``; those of equal rank, and those without a cost at the end, as they were."""
-    by, ids = sort.removeprefix("-"), [run.id for run in runs]
+    by, ids, now = sort.removeprefix("-"), [run.id for run in runs], rule.now()
     ranks: Mapping[str, float | None]
     if by == "duration":
-        ranks = {run.id: ((run.finished_at or rule.now()) - run.created_at).total_seconds() for run in runs}
+        ended = session.execute(select(Run.id, Run.created_at, Run.finished_at).where(Run.id.in_(ids)))
+        ranks = {run: ((end or now) - start).total_seconds() for run, start, end in ended}
     elif by == "cost":
         spent = standing.of_runs(session, ids)
-        ranks = {run.id: spent[run.id].cost if run.id in spent else standing.stored_cost(run) for run in runs}
+        stored = session.execute(select(Run.id, Run.savings).where(Run.id.in_(set(ids) - set(spent)))).all()
+        ranks = {run: one.cost for run, one in spent.items()} | {run: standing.stored_cost(one) for run, one in stored}
     else:
         rows = session.execute(select(Run.id, silence(rule).outcome).where(Run.id.in_(ids))).all()
         ranks = {run: -GRAVEST_FIRST.index(outcome) for run, outcome in rows}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import select
@@ -29,26 +29,29 @@ def of_runs(session: Session, ids: Sequence[str]) -> dict[str, Standing]:
             continue
         part = Run.state_vector[(0, *views.standing_part)]
         query = select(Run.id, Run.workload_id, Run.start, Run.savings, part.label("state")).join(Workload)
+        stored: dict[str, Any] = {}
         specs: dict[str, Any] = {}
         for first in range(0, len(ids), AT_ONCE):
             some = query.where(Run.id.in_(ids[first : first + AT_ONCE]), Workload.kind == name)
             rows = session.execute(some).all()
-            new = {row.workload_id for row in rows} - specs.keys()
+            new = {row.workload_id for row in rows} - stored.keys()
             if new:
-                stored = session.execute(select(Workload.id, Workload.spec).where(Workload.id.in_(new)))
-                specs |= {one.id: one.spec for one in stored}
+                found_specs = session.execute(select(Workload.id, Workload.spec).where(Workload.id.in_(new)))
+                stored |= {one.id: one.spec for one in found_specs}
             for row in rows:
                 try:
-                    stands = views.standing(read_spec(specs[row.workload_id]), row.start, row.state)
+                    if row.workload_id not in specs:
+                        specs[row.workload_id] = read_spec(stored[row.workload_id])
+                    stands = views.standing(specs[row.workload_id], row.start, row.state)
                 except Exception:  # whatever a kind from outside may raise
                     logger.exception("how run %s stands can't be read", row.id)
                     continue
-                cost = (row.savings or {}).get("cost")  # that at the prices when it finished
-                found[row.id] = stands if cost is None else stands._replace(cost=float(cost))
+                cost = stored_cost(row.savings)  # that at the prices when it finished
+                found[row.id] = stands if cost is None else stands._replace(cost=cost)
     return found
 
 
-def stored_cost(run: Run) -> float | None:
-    """What a finished run cost, if it is stored beside its savings; None: unknown."""
-    cost = (run.savings or {}).get("cost")
+def stored_cost(savings: Mapping[str, Any] | None) -> float | None:
+    """What a finished run cost, if it is stored in its savings; None: unknown."""
+    cost = (savings or {}).get("cost")
     return None if cost is None else float(cost)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import ColumnElement, and_, or_, select
+from sqlalchemy import ColumnElement, Select, and_, or_, select
 from sqlalchemy.orm import Session
 
 from app.database.tables import Workload
@@ -12,13 +12,17 @@ from app.database.tables import Workload
 SEARCH = r"^[a-z0-9._-]{0,63}$"
 SHORTEST_ID = 4
 MOST_FOUND = 50
-"""Most workloads that a search finds, by name."""
+"""Most workloads found by a search whose lists are read one by one."""
 
 
-def workload_ids_with_prefix(session: Session, tenant: str, search: str) -> list[str]:
-    """Ids of the tenant's workloads whose names begin with ``search``, the first ``MOST_FOUND`` by name."""
-    named = select(Workload.id).where(Workload.tenant == tenant, Workload.name.startswith(search, autoescape=True))
-    return list(session.scalars(named.order_by(Workload.name).limit(MOST_FOUND)))
+def few_workloads(session: Session, tenant: str, search: str) -> list[str] | None:
+    """Ids of the tenant's workloads whose names begin with ``search``; None if they are more than ``MOST_FOUND``."""
+    found: list[str] = list(session.scalars(_named(tenant, search).limit(MOST_FOUND + 1)))
+    return None if len(found) > MOST_FOUND else found
+
+
+def _named(tenant: str, search: str) -> Select[str]:
+    return select(Workload.id).where(Workload.tenant == tenant, Workload.name.startswith(search, autoescape=True))
 
 
 def is_id_prefix(search: str) -> bool:
@@ -31,7 +35,7 @@ def id_prefix(column: Any, search: str) -> ColumnElement[bool]:
     return and_(column >= search, column < f"{search}g")
 
 
-def found_by(session: Session, tenant: str, table: Any, search: str) -> ColumnElement[bool]:
+def found_by(tenant: str, table: Any, search: str) -> ColumnElement[bool]:
     """SQL condition: an object's id, or the name of its workload, begins with ``search``."""
-    of_workload = table.workload_id.in_(workload_ids_with_prefix(session, tenant, search))
+    of_workload = table.workload_id.in_(_named(tenant, search))
     return or_(of_workload, id_prefix(table.id, search)) if is_id_prefix(search) else of_workload

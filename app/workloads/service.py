@@ -193,7 +193,8 @@ def change(database: Database, tenant: str, name: str, patch: Mapping[str, Any])
             workload.spec_version += 1
             mark_changed(session, workload)
             session.flush()
-            audit.add(session, tenant, "workload.change", f"workload {before.name}", {"patch": dict(patch)})
+            detail = {"patch": dict(patch), "spec_version": workload.spec_version}
+            audit.add(session, tenant, "workload.change", f"workload {before.name}", detail)
         return to_response(workload)
 
 

@@ -11,6 +11,7 @@ function field(form, input) {
 function body(elt) {
   const sent = JSON.parse(elt.dataset.body ?? "{}");
   for (const input of elt instanceof HTMLFormElement ? elt.elements : []) {
+    if (elt.matches("[hx-patch]") && input.value === input.defaultValue) continue; // others may have changed it
     const value = input.name ? field(elt, input) : undefined;
     if (value === undefined) continue;
     const path = input.name.split("/"), last = path.pop(); // targets/seconds: a member of a member
@@ -55,7 +56,9 @@ document.addEventListener("htmx:afterRequest", ({ detail: { elt, xhr, successful
     if (elt.dataset.goto) location.assign(elt.dataset.goto.replace("{id}", answer.id ?? ""));
     return;
   }
-  if (xhr.status >= 400 && xhr.status < 500) delete elt.dataset.key; // refused: the next is another request
+  // A refusal leaves the key free; 422 also says that it was used with another request. After 409 and 5xx the first
+  // request may still be going on: the next one gets its answer.
+  if (xhr.status === 422) delete elt.dataset.key;
   if (told) told.textContent = answer.detail ?? "";
 });
 
@@ -63,6 +66,7 @@ document.addEventListener("htmx:afterRequest", ({ detail: { elt, xhr, successful
 const chosen = new Set();
 
 function show() {
+  for (const id of chosen) if (!document.getElementById(`pick-${id}`)) chosen.delete(id); // no longer in the table
   for (const box of document.querySelectorAll("[data-compare] input[name=run]")) {
     box.checked = chosen.has(box.value);
     box.disabled = chosen.size >= MOST && !box.checked;

@@ -519,7 +519,7 @@ export interface paths {
         };
         /**
          * List evaluations
-         * @description List completed evaluations, newest first, without their figures.
+         * @description List completed evaluations, newest first unless sorted otherwise, without their figures.
          */
         get: operations["list_evaluations"];
         put?: never;
@@ -587,7 +587,7 @@ export interface paths {
         };
         /**
          * List jobs
-         * @description List jobs, newest first.
+         * @description List jobs, newest first unless sorted otherwise.
          */
         get: operations["list_jobs"];
         put?: never;
@@ -9795,6 +9795,8 @@ export interface operations {
                 workload?: string | null;
                 /** @description First characters of its id (at least 4) or of its workload's name. */
                 search?: string | null;
+                /** @description Order: `-started` newest first, `started` oldest first. */
+                sort?: "-started" | "started";
                 /** @description Maximum items per page. */
                 limit?: number;
                 /** @description Cursor taken from a `next` link. */
@@ -10273,6 +10275,8 @@ export interface operations {
                 type?: ("fit" | "train" | "evaluate") | null;
                 /** @description First characters of the job's id (at least 4) or of its workload's name. */
                 search?: string | null;
+                /** @description Order: `-started` newest first, `started` oldest first. */
+                sort?: "-started" | "started";
                 /** @description Maximum items per page. */
                 limit?: number;
                 /** @description Cursor taken from a `next` link. */

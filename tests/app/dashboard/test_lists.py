@@ -63,7 +63,7 @@ def test_what_was_chosen_holds_for_older_ones(
 
 def test_addresses_name_what_is_chosen_and_no_more() -> None:
     chosen = RunQuery("resnet18", "running").chosen
-    (outcome,) = chosen.choices
+    _, outcome = chosen.choices
     assert JobQuery().chosen.address() == "/ui/jobs"
     assert chosen.address(state=None) == "/ui/runs?workload=resnet18"
     assert chosen.older("a=&b") == "/ui/runs?workload=resnet18&state=running&cursor=a%3D%26b"

@@ -418,7 +418,7 @@ def test_what_happened_to_runs_needs_attention_until_a_later_run_makes_up_for_it
     ]
     assert {f"/ui/runs?workload={workload}&outcome=failed", f"/ui/runs/{run}"} <= set(found.links)
     listed = shown(client, f"/ui/runs?workload={workload}&outcome=failed")
-    assert listed.texts.count("failed") == 11  # and the filter
+    assert listed.texts.count("failed") == 12  # and the filters
     client.patch(f"/runs/{run}", json={"state": "finished"})
     assert f"Run {run[:8]} of other missed its targets" in shown(client).texts
     assert {"missed", "finished in 31.5 s, 22.5 s after the deadline of 9 s; after 1 of 90 iterations"} <= set(

@@ -9,16 +9,19 @@ from typing import Any
 
 import pytest
 from fastapi.testclient import TestClient
-from sqlalchemy import update
+from sqlalchemy import delete, select, update
 
-from app.dashboard import export
+from app.charts.text import currency
+from app.dashboard import export, spec_page
 from app.database.base import utc_now
 from app.database.engine import Database
-from app.database.tables import Job, Run
+from app.database.tables import Agent, AuditEntry, Job, Run, Workload
 from app.keys.access import NAME
+from app.kinds.contract.views import Standing
 from app.main import create_app
-from app.runs import repository
+from app.runs import repository, standing
 from app.settings import Settings
+from app.workloads import search
 from tests.app.both import on_both
 from tests.app.dashboard.test_lists import OTHER, listed, started
 from tests.app.dashboard.test_pages import REPORT, reported, shown
@@ -75,6 +78,89 @@ def test_runs_are_sorted_by_what_an_index_lacks_within_the_newest(
     assert ordered(client, "/ui/runs?sort=-cost") == [dear, idle]  # the newest two
     assert client.get("/ui/runs?sort=name").status_code == 422
     assert client.get("/runs?sort=-cost&cursor=x").status_code == 422
+
+
+@on_both
+def test_a_run_that_starts_meanwhile_repeats_none_on_the_next_page_of_a_ranking(
+    client: TestClient, backend: Database, workload: str
+) -> None:
+    runs = started(client, workload, 4)
+    page = client.get("/runs?sort=duration&limit=2").json()
+    first = [one["id"] for one in page["items"]]
+    assert first == runs[:1:-1]  # the shortest are the newest
+    late = started(client, workload, 2)
+    then = client.get(page["next"]).json()
+    assert [one["id"] for one in then["items"]] == runs[1::-1]
+    assert then["next"] is None
+    assert ordered(client, "/ui/runs?sort=duration") == [*late[::-1], *runs[::-1]]
+
+
+@on_both
+def test_a_search_finds_workloads_beyond_those_that_are_read_one_by_one(
+    client: TestClient, backend: Database, spec: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = ["many-a", "many-b", "many-c", "other"]
+    for name in names:
+        assert client.post("/workloads", json={**spec, "name": name}).status_code == 201
+        publish_model(backend, name)
+        publish_agent(backend, name)
+        publish_evaluation(backend, name, agent=1)
+        sample = {"samples": [{"execution": "e", "reports": [REPORT] * 3}]}
+        assert client.post(f"/workloads/{name}/samples", json=sample).status_code == 201
+        assert client.post(f"/workloads/{name}/models").status_code == 202
+    runs = [*started(client, "many-a"), *started(client, "many-b"), *started(client, "many-c", 2)]
+    started(client, "other")
+    for most in (2, 3):
+        monkeypatch.setattr(search, "MOST_FOUND", most)
+        assert ordered(client, "/ui/runs?search=many") == runs[::-1]
+        assert ordered(client, "/ui/runs?search=many&sort=duration") == runs[::-1]
+        for noun in ("jobs", "evaluations"):
+            found = client.get(f"/{noun}?search=many&sort=started").json()["items"]
+            assert [one["workload"] for one in found] == names[:3], noun
+
+
+def test_every_list_is_exported_in_its_order(client: TestClient, backend: Database, workload: str, other: str) -> None:
+    for name in (workload, other):
+        publish_model(backend, name)
+        publish_agent(backend, name)
+        publish_evaluation(backend, name, agent=1)
+        sample = {"samples": [{"execution": "e", "reports": [REPORT] * 3}]}
+        client.post(f"/workloads/{name}/samples", json=sample)
+        assert client.post(f"/workloads/{name}/models").status_code == 202
+        started(client, name)
+    for noun in ("runs", "jobs", "evaluations"):
+        orders = []
+        for sort in ("", "?sort=started"):
+            links = [
+                one for one in shown(client, f"/ui/{noun}{sort}").links if ".csv" in one or one == f"/{noun}{sort}"
+            ]
+            listed_there = client.get(links[1]).json()["items"]
+            orders.append([one["id"] for one in listed_there])
+            assert [one["id"] for one in rows(client, links[0])] == orders[-1], links
+        assert orders[0] == orders[1][::-1], noun
+        assert len(orders[0]) == 2
+        assert client.get(f"/{noun}?sort=name").status_code == 422
+
+
+def test_a_list_shows_the_chosen_state(client: TestClient, workload: str) -> None:
+    first, second = started(client, workload, 2)
+    client.patch(f"/runs/{second}", json={"state": "failed"})
+    assert listed(client, "/ui/runs?state=running") == {first}
+    page = client.get("/ui/runs?state=running").text
+    chosen = [part.split("<")[0].rpartition(">")[2] for part in page.split('aria-current="true"')[1:]]
+    assert {"running", "all outcomes"} <= set(chosen)
+    assert "all states" in page
+
+
+def test_a_run_whose_elapsed_time_is_unknown_is_listed(
+    client: TestClient, workload: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = started(client, workload, 2)
+    stands = {first: Standing(deadline=60, elapsed=None), second: Standing(deadline=60, elapsed=61)}
+    monkeypatch.setattr(standing, "of_runs", lambda *_: stands)
+    page = client.get("/ui/runs").text
+    assert page.count(" late") == 1
+    assert "None" not in page
 
 
 @on_both
@@ -184,6 +270,7 @@ def test_what_can_not_be_compared_is_refused(client: TestClient, workload: str) 
 def test_a_failed_job_is_retried_with_its_request(client: TestClient, backend: Database) -> None:
     client.post("/ui/examples/iterative")
     (job,) = client.get("/jobs").json()["items"]
+    name = job["workload"]
     refused = client.post(f"/jobs/{job['id']}/retry")
     assert (refused.status_code, "is queued" in refused.json()["detail"]) == (409, True)
     with backend.session() as session:
@@ -197,6 +284,40 @@ def test_a_failed_job_is_retried_with_its_request(client: TestClient, backend: D
     with backend.reading() as session:
         assert session.get_one(Job, again["id"]).request == {"seed": 7}
     assert client.post("/jobs/none/retry").status_code == 404
+    audit = [one["detail"] for one in client.get("/audit?action=job.create").json()["items"]]
+    assert audit[:1] == [{"type": "fit", "retry_of": job["id"]}]
+    assert "retry_of" not in audit[-1]
+    with backend.session() as session:
+        session.execute(update(Job).values(state="failed"))
+    assert client.delete(f"/workloads/{name}/samples?before=2999-01-01T00:00:00Z").status_code == 204
+    refused = client.post(f"/jobs/{job['id']}/retry")
+    assert (refused.status_code, "has no samples" in refused.json()["detail"]) == (409, True)
+
+
+def test_a_retried_job_is_checked_as_when_it_was_made(
+    client: TestClient, backend: Database, workload: str, other: str
+) -> None:
+    for name in (workload, other):
+        publish_model(backend, name)
+        publish_agent(backend, name)
+    made = [
+        client.post(f"/workloads/{workload}/agents", json={"start_from": 1, "budget": 5000}),
+        client.post("/evaluations", json={"workload": workload, "agents": [1]}),
+    ]
+    ids = [one.json()["id"] for one in made]
+    for job in ids:
+        assert client.post(f"/jobs/{job}/cancel").status_code == 200
+    again = [client.post(f"/jobs/{job}/retry") for job in ids]
+    assert [one.status_code for one in again] == [202, 202]
+    with backend.session() as session:
+        requests = {job: session.get_one(Job, job).request for job in (*ids, *(one.json()["id"] for one in again))}
+        assert [requests[job] for job in ids] == [requests[one.json()["id"]] for one in again]
+        session.execute(update(Job).values(state="cancelled"))
+        chosen = select(Workload.id).where(Workload.name == workload)
+        session.execute(delete(Agent).where(Agent.workload_id.in_(chosen)))
+    refused = [client.post(f"/jobs/{job}/retry") for job in ids]
+    assert [one.status_code for one in refused] == [422, 409]
+    assert "start_from" in refused[0].json()["detail"]
 
 
 def test_the_spec_is_a_page_with_its_versions_for_those_who_may_see_them(client: TestClient, workload: str) -> None:
@@ -218,10 +339,38 @@ def test_the_spec_is_a_page_with_its_versions_for_those_who_may_see_them(client:
     assert client.get("/ui/workloads/none/spec").status_code == 404
 
 
+def test_changes_of_other_specs_hide_none_and_lost_ones_are_said_to_be(
+    client: TestClient, backend: Database, workload: str, other: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(spec_page, "MOST_CHANGES", 2)
+    for name, targets in ((workload, (1500, 1200)), (other, (900, 800, 700))):
+        for target in targets:
+            client.patch(f"/workloads/{name}", json={"targets": {"iteration_seconds": target}})
+    changed = [text for text in shown(client, f"/ui/workloads/{workload}/spec").texts if "→" in text]
+    assert changed == ["targets: iteration_seconds → 1,200", "targets: iteration_seconds → 1,500"]
+    page = client.get(f"/ui/workloads/{other}/spec").text
+    assert "<td>4</td>" in page
+    assert "<td>3</td>" in page
+    assert f"Price per hour ({currency()})" in page
+    with backend.session() as session:
+        session.execute(delete(AuditEntry))
+    page = client.get(f"/ui/workloads/{workload}/spec").text
+    assert "Its changes are no longer in the audit log." in page
+    assert "It was not changed" not in page
+
+
 BUTTONS = {
     "read": set(),
     "report": {"Start a run", "Finish", "Cancel"},
-    "train": {"Fit a model", "Train an agent", "Evaluate an agent", "Promote", "Change targets", "Retry"},
+    "train": {
+        "Or load an example",
+        "Fit a model",
+        "Train an agent",
+        "Evaluate an agent",
+        "Promote",
+        "Change targets",
+        "Retry",
+    },
     "admin": {"Delete", "Delete the workload"},
 }
 """What a scope adds to pages, by scope."""
@@ -242,7 +391,7 @@ def test_pages_offer_what_the_key_may_do_and_show_no_other_tenants(
     (job,) = client.get("/jobs").json()["items"]
     client.post(f"/jobs/{job['id']}/cancel")
     home = f"/ui/workloads/{name}"
-    paths = [home, f"{home}/spec", f"/ui/runs/{going}", f"/ui/runs/{over}", f"/ui/jobs/{job['id']}"]
+    paths = ["/", home, f"{home}/spec", f"/ui/runs/{going}", f"/ui/runs/{over}", f"/ui/jobs/{job['id']}"]
     every = set().union(*BUTTONS.values())
     keys = {scope: make_key(backend, "default", {scope, "read"}) for scope in BUTTONS}
     client = TestClient(create_app(settings, backend))  # which knows that there are keys
@@ -252,7 +401,7 @@ def test_pages_offer_what_the_key_may_do_and_show_no_other_tenants(
         assert texts & every == (every if scope == "admin" else added), scope
         assert ("Versions" in texts) == (scope == "admin")  # of the audit log
     client.cookies.set(NAME, make_key(backend, BESIDE, ["admin"])["Authorization"].removeprefix("Bearer "))
-    for path in [*paths, f"/ui/compare?run={going}&run={over}", f"/ui/runs/{going}/iterations.csv"]:
+    for path in [*paths[1:], f"/ui/compare?run={going}&run={over}", f"/ui/runs/{going}/iterations.csv"]:
         assert client.get(path).status_code == 404, path
     assert rows(client, f"/ui/runs.csv?search={name}") == rows(client, f"/ui/runs.csv?search={going[:8]}") == []
     assert client.post(f"/jobs/{job['id']}/retry", headers={"sec-fetch-site": "same-origin"}).status_code == 404

@@ -144,6 +144,8 @@ if TYPE_CHECKING:
     from .key_request_scopes_item import KeyRequestScopesItem
     from .left_prediction import LeftPrediction
     from .limits import Limits
+    from .list_evaluations_sort import ListEvaluationsSort
+    from .list_jobs_sort import ListJobsSort
     from .list_jobs_state_type_0 import ListJobsStateType0
     from .list_jobs_type_type_0 import ListJobsTypeType0
     from .list_runs_outcome_type_0_item import ListRunsOutcomeType0Item
@@ -466,6 +468,8 @@ _MODULES = {
     "KeyRequestScopesItem": "key_request_scopes_item",
     "LeftPrediction": "left_prediction",
     "Limits": "limits",
+    "ListEvaluationsSort": "list_evaluations_sort",
+    "ListJobsSort": "list_jobs_sort",
     "ListJobsStateType0": "list_jobs_state_type_0",
     "ListJobsTypeType0": "list_jobs_type_type_0",
     "ListRunsOutcomeType0Item": "list_runs_outcome_type_0_item",
@@ -769,6 +773,8 @@ __all__ = (
     "KeyRequestScopesItem",
     "LeftPrediction",
     "Limits",
+    "ListEvaluationsSort",
+    "ListJobsSort",
     "ListJobsStateType0",
     "ListJobsTypeType0",
     "ListRunsOutcomeType0Item",

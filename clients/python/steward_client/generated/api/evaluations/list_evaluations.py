@@ -5,6 +5,7 @@ import httpx
 
 from ... import errors
 from ...client import AuthenticatedClient, Client
+from ...models.list_evaluations_sort import ListEvaluationsSort
 from ...models.page_evaluation_read import PageEvaluationRead
 from ...models.problem import Problem
 from ...types import UNSET, Response, Unset
@@ -14,6 +15,7 @@ def _get_kwargs(
     *,
     workload: None | str | Unset = UNSET,
     search: None | str | Unset = UNSET,
+    sort: ListEvaluationsSort | Unset = ListEvaluationsSort.VALUE_0,
     limit: int | Unset = 50,
     cursor: None | str | Unset = UNSET,
 ) -> dict[str, Any]:
@@ -33,6 +35,12 @@ def _get_kwargs(
     else:
         json_search = search
     params["search"] = json_search
+
+    json_sort: str | Unset = UNSET
+    if not isinstance(sort, Unset):
+        json_sort = sort.value
+
+    params["sort"] = json_sort
 
     params["limit"] = limit
 
@@ -119,17 +127,20 @@ def sync_detailed(
     client: AuthenticatedClient | Client,
     workload: None | str | Unset = UNSET,
     search: None | str | Unset = UNSET,
+    sort: ListEvaluationsSort | Unset = ListEvaluationsSort.VALUE_0,
     limit: int | Unset = 50,
     cursor: None | str | Unset = UNSET,
 ) -> Response[PageEvaluationRead | Problem]:
     """List evaluations
 
-     List completed evaluations, newest first, without their figures.
+     List completed evaluations, newest first unless sorted otherwise, without their figures.
 
     Args:
         workload (None | str | Unset): Filter by workload.
         search (None | str | Unset): First characters of its id (at least 4) or of its workload's
             name.
+        sort (ListEvaluationsSort | Unset): Order: `-started` newest first, `started` oldest
+            first. Default: ListEvaluationsSort.VALUE_0.
         limit (int | Unset): Maximum items per page. Default: 50.
         cursor (None | str | Unset): Cursor taken from a `next` link.
 
@@ -144,6 +155,7 @@ def sync_detailed(
     kwargs = _get_kwargs(
         workload=workload,
         search=search,
+        sort=sort,
         limit=limit,
         cursor=cursor,
     )
@@ -160,17 +172,20 @@ def sync(
     client: AuthenticatedClient | Client,
     workload: None | str | Unset = UNSET,
     search: None | str | Unset = UNSET,
+    sort: ListEvaluationsSort | Unset = ListEvaluationsSort.VALUE_0,
     limit: int | Unset = 50,
     cursor: None | str | Unset = UNSET,
 ) -> PageEvaluationRead | Problem | None:
     """List evaluations
 
-     List completed evaluations, newest first, without their figures.
+     List completed evaluations, newest first unless sorted otherwise, without their figures.
 
     Args:
         workload (None | str | Unset): Filter by workload.
         search (None | str | Unset): First characters of its id (at least 4) or of its workload's
             name.
+        sort (ListEvaluationsSort | Unset): Order: `-started` newest first, `started` oldest
+            first. Default: ListEvaluationsSort.VALUE_0.
         limit (int | Unset): Maximum items per page. Default: 50.
         cursor (None | str | Unset): Cursor taken from a `next` link.
 
@@ -186,6 +201,7 @@ def sync(
         client=client,
         workload=workload,
         search=search,
+        sort=sort,
         limit=limit,
         cursor=cursor,
     ).parsed
@@ -196,17 +212,20 @@ async def asyncio_detailed(
     client: AuthenticatedClient | Client,
     workload: None | str | Unset = UNSET,
     search: None | str | Unset = UNSET,
+    sort: ListEvaluationsSort | Unset = ListEvaluationsSort.VALUE_0,
     limit: int | Unset = 50,
     cursor: None | str | Unset = UNSET,
 ) -> Response[PageEvaluationRead | Problem]:
     """List evaluations
 
-     List completed evaluations, newest first, without their figures.
+     List completed evaluations, newest first unless sorted otherwise, without their figures.
 
     Args:
         workload (None | str | Unset): Filter by workload.
         search (None | str | Unset): First characters of its id (at least 4) or of its workload's
             name.
+        sort (ListEvaluationsSort | Unset): Order: `-started` newest first, `started` oldest
+            first. Default: ListEvaluationsSort.VALUE_0.
         limit (int | Unset): Maximum items per page. Default: 50.
         cursor (None | str | Unset): Cursor taken from a `next` link.
 
@@ -221,6 +240,7 @@ async def asyncio_detailed(
     kwargs = _get_kwargs(
         workload=workload,
         search=search,
+        sort=sort,
         limit=limit,
         cursor=cursor,
     )
@@ -235,17 +255,20 @@ async def asyncio(
     client: AuthenticatedClient | Client,
     workload: None | str | Unset = UNSET,
     search: None | str | Unset = UNSET,
+    sort: ListEvaluationsSort | Unset = ListEvaluationsSort.VALUE_0,
     limit: int | Unset = 50,
     cursor: None | str | Unset = UNSET,
 ) -> PageEvaluationRead | Problem | None:
     """List evaluations
 
-     List completed evaluations, newest first, without their figures.
+     List completed evaluations, newest first unless sorted otherwise, without their figures.
 
     Args:
         workload (None | str | Unset): Filter by workload.
         search (None | str | Unset): First characters of its id (at least 4) or of its workload's
             name.
+        sort (ListEvaluationsSort | Unset): Order: `-started` newest first, `started` oldest
+            first. Default: ListEvaluationsSort.VALUE_0.
         limit (int | Unset): Maximum items per page. Default: 50.
         cursor (None | str | Unset): Cursor taken from a `next` link.
 
@@ -262,6 +285,7 @@ async def asyncio(
             client=client,
             workload=workload,
             search=search,
+            sort=sort,
             limit=limit,
             cursor=cursor,
         )

@@ -5,6 +5,7 @@ import httpx
 
 from ... import errors
 from ...client import AuthenticatedClient, Client
+from ...models.list_jobs_sort import ListJobsSort
 from ...models.list_jobs_state_type_0 import ListJobsStateType0
 from ...models.list_jobs_type_type_0 import ListJobsTypeType0
 from ...models.page_job_read import PageJobRead
@@ -18,6 +19,7 @@ def _get_kwargs(
     state: ListJobsStateType0 | None | Unset = UNSET,
     type_: ListJobsTypeType0 | None | Unset = UNSET,
     search: None | str | Unset = UNSET,
+    sort: ListJobsSort | Unset = ListJobsSort.VALUE_0,
     limit: int | Unset = 50,
     cursor: None | str | Unset = UNSET,
 ) -> dict[str, Any]:
@@ -55,6 +57,12 @@ def _get_kwargs(
     else:
         json_search = search
     params["search"] = json_search
+
+    json_sort: str | Unset = UNSET
+    if not isinstance(sort, Unset):
+        json_sort = sort.value
+
+    params["sort"] = json_sort
 
     params["limit"] = limit
 
@@ -141,12 +149,13 @@ def sync_detailed(
     state: ListJobsStateType0 | None | Unset = UNSET,
     type_: ListJobsTypeType0 | None | Unset = UNSET,
     search: None | str | Unset = UNSET,
+    sort: ListJobsSort | Unset = ListJobsSort.VALUE_0,
     limit: int | Unset = 50,
     cursor: None | str | Unset = UNSET,
 ) -> Response[PageJobRead | Problem]:
     """List jobs
 
-     List jobs, newest first.
+     List jobs, newest first unless sorted otherwise.
 
     Args:
         workload (None | str | Unset): Filter by workload.
@@ -154,6 +163,8 @@ def sync_detailed(
         type_ (ListJobsTypeType0 | None | Unset): Filter by type.
         search (None | str | Unset): First characters of the job's id (at least 4) or of its
             workload's name.
+        sort (ListJobsSort | Unset): Order: `-started` newest first, `started` oldest first.
+            Default: ListJobsSort.VALUE_0.
         limit (int | Unset): Maximum items per page. Default: 50.
         cursor (None | str | Unset): Cursor taken from a `next` link.
 
@@ -170,6 +181,7 @@ def sync_detailed(
         state=state,
         type_=type_,
         search=search,
+        sort=sort,
         limit=limit,
         cursor=cursor,
     )
@@ -188,12 +200,13 @@ def sync(
     state: ListJobsStateType0 | None | Unset = UNSET,
     type_: ListJobsTypeType0 | None | Unset = UNSET,
     search: None | str | Unset = UNSET,
+    sort: ListJobsSort | Unset = ListJobsSort.VALUE_0,
     limit: int | Unset = 50,
     cursor: None | str | Unset = UNSET,
 ) -> PageJobRead | Problem | None:
     """List jobs
 
-     List jobs, newest first.
+     List jobs, newest first unless sorted otherwise.
 
     Args:
         workload (None | str | Unset): Filter by workload.
@@ -201,6 +214,8 @@ def sync(
         type_ (ListJobsTypeType0 | None | Unset): Filter by type.
         search (None | str | Unset): First characters of the job's id (at least 4) or of its
             workload's name.
+        sort (ListJobsSort | Unset): Order: `-started` newest first, `started` oldest first.
+            Default: ListJobsSort.VALUE_0.
         limit (int | Unset): Maximum items per page. Default: 50.
         cursor (None | str | Unset): Cursor taken from a `next` link.
 
@@ -218,6 +233,7 @@ def sync(
         state=state,
         type_=type_,
         search=search,
+        sort=sort,
         limit=limit,
         cursor=cursor,
     ).parsed
@@ -230,12 +246,13 @@ async def asyncio_detailed(
     state: ListJobsStateType0 | None | Unset = UNSET,
     type_: ListJobsTypeType0 | None | Unset = UNSET,
     search: None | str | Unset = UNSET,
+    sort: ListJobsSort | Unset = ListJobsSort.VALUE_0,
     limit: int | Unset = 50,
     cursor: None | str | Unset = UNSET,
 ) -> Response[PageJobRead | Problem]:
     """List jobs
 
-     List jobs, newest first.
+     List jobs, newest first unless sorted otherwise.
 
     Args:
         workload (None | str | Unset): Filter by workload.
@@ -243,6 +260,8 @@ async def asyncio_detailed(
         type_ (ListJobsTypeType0 | None | Unset): Filter by type.
         search (None | str | Unset): First characters of the job's id (at least 4) or of its
             workload's name.
+        sort (ListJobsSort | Unset): Order: `-started` newest first, `started` oldest first.
+            Default: ListJobsSort.VALUE_0.
         limit (int | Unset): Maximum items per page. Default: 50.
         cursor (None | str | Unset): Cursor taken from a `next` link.
 
@@ -259,6 +278,7 @@ async def asyncio_detailed(
         state=state,
         type_=type_,
         search=search,
+        sort=sort,
         limit=limit,
         cursor=cursor,
     )
@@ -275,12 +295,13 @@ async def asyncio(
     state: ListJobsStateType0 | None | Unset = UNSET,
     type_: ListJobsTypeType0 | None | Unset = UNSET,
     search: None | str | Unset = UNSET,
+    sort: ListJobsSort | Unset = ListJobsSort.VALUE_0,
     limit: int | Unset = 50,
     cursor: None | str | Unset = UNSET,
 ) -> PageJobRead | Problem | None:
     """List jobs
 
-     List jobs, newest first.
+     List jobs, newest first unless sorted otherwise.
 
     Args:
         workload (None | str | Unset): Filter by workload.
@@ -288,6 +309,8 @@ async def asyncio(
         type_ (ListJobsTypeType0 | None | Unset): Filter by type.
         search (None | str | Unset): First characters of the job's id (at least 4) or of its
             workload's name.
+        sort (ListJobsSort | Unset): Order: `-started` newest first, `started` oldest first.
+            Default: ListJobsSort.VALUE_0.
         limit (int | Unset): Maximum items per page. Default: 50.
         cursor (None | str | Unset): Cursor taken from a `next` link.
 
@@ -306,6 +329,7 @@ async def asyncio(
             state=state,
             type_=type_,
             search=search,
+            sort=sort,
             limit=limit,
             cursor=cursor,
         )

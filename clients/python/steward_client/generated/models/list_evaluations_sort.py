@@ -1,0 +1,9 @@
+from enum import StrEnum
+
+
+class ListEvaluationsSort(StrEnum):
+    STARTED = "started"
+    VALUE_0 = "-started"
+
+    def __str__(self) -> str:
+        return str(self.value)
