@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 from urllib.parse import quote, urljoin
 
 import typer
+from typer._click.core import ParameterSource
 
 from app.cli.commands import Noun as GroupOfNoun
 from app.cli.operations import CHAMPION, KEYS, NAMED, NEWEST, Json, Operation, Option, operations
@@ -37,8 +38,10 @@ def names_of(collection: str, argument: str, fixed: Sequence[str] = ()) -> Calla
 
         before = {name: quote(str(value), safe="") for name, value in ctx.params.items() if value is not None}
         root = ctx.find_root().params
+        given = ctx.get_parameter_source("url") is ParameterSource.COMMANDLINE  # else it may be a default
         try:
-            items = _items(ctx.params.get("url") or root.get("url"), root.get("token"), collection.format(**before))
+            url = ctx.params["url"] if given else root.get("url")
+            items = _items(url, root.get("token"), collection.format(**before))
             found = [str(item[KEYS[argument]]) for item in items]
         except (OSError, ValueError, LookupError, TypeError, HTTPException):
             found = []

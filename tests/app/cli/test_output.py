@@ -139,7 +139,7 @@ def test_outcomes_are_named_as_users_like() -> None:
     outcomes = [{"name": name, "unit": "share", "policies": {"agent": {"mean": 0.5}}} for name in names]
     items = [{"id": "one", "report": {"outcomes": outcomes}}, {"id": "two", "report": {"outcomes": outcomes[:1]}}]
     made = table([Column("id", "id"), Column.parse("report.outcomes")], items, 200, NOW).plain.split("\n")
-    assert [line.split() for line in made] == [["id", *names], ["one", *("50", "%") * 7], ["two", "50", "%"]]
+    assert [line.split() for line in made] == [["id", *names], ["one", *("50.0", "%") * 7], ["two", "50.0", "%"]]
 
 
 def test_texts_are_written_as_they_are_and_no_terminal_obeys_them() -> None:
