@@ -268,8 +268,8 @@ def _runs(reading: Reading, workload: Workload, ages: Ages) -> Iterator[Batch]:
 
 def _delete_runs(workload: Workload, page: Sequence[Run], session: Session) -> int:
     needed, ids = held.needed_runs(session, workload.id), [run.id for run in page]
-    free = delete(Run).where(Run.id.in_(ids), Run.id.not_in(needed), Run.state != held.RUNNING)
-    gone = _delete_rows(session, free)
+    free = (Run.id.in_(ids), Run.id.not_in(needed), Run.state != held.RUNNING)
+    gone = _delete_rows(session, delete(Run).where(*free))
     _forget_audit(session, workload, Run, page)
     return gone
 

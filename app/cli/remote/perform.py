@@ -174,18 +174,9 @@ def perform(operation: Operation, values: Json, output: Console | None = None, n
 
 
 def _list_parts(
-    service: Service,
-    operation: Operation,
-    path: str,
-    content: Json,
-    values: Json,
-    output: Console,
-    notes: Console,
+    service: Service, operation: Operation, path: str, content: Json, values: Json, output: Console, notes: Console
 ) -> Iterator[Any]:
-    """Printable parts of a list: a line of JSON per item, or what ``--output`` says.
-
-    A list that ends at the limit is said to in `notes`, once.
-    """
+    """Printable parts of a list, by ``--json`` or ``--output``; that it ends at the limit is printed to `notes`."""
     most, count = None if values["all"] else values["limit"], 0
     items = _items(service, path, content, most)
     if values["as_json"]:
