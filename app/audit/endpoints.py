@@ -41,7 +41,7 @@ def list_entries(
     ] = None,
     accept: Annotated[str, Header(include_in_schema=False)] = "",
 ) -> Any:
-    """List promotions, changes, deletions and key operations, and who made them, newest first."""
+    """List who created, changed, promoted, started, ended or deleted what, newest first."""
     media = next((media for media in EXPORTS if media in accept.lower()), None)
     if media is None:
         return page(request, service.list_entries(database, tenant, paging, action), service.to_response)

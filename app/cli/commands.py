@@ -195,7 +195,7 @@ class Defaulting(Noun):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Insert the default command's name before arguments that name no command, and are no guess at one."""
-        guess = bool(args) and "--" not in args and any(args[0] in words for words in VERBS.values())
+        guess = bool(args) and "--" not in args and any(args[0] in VERBS.get(verb, ()) for verb in self.commands)
         if args and not guess and args[0] not in (*self.commands, *ctx.help_option_names):
             args = [self.default, *args]
         return super().parse_args(ctx, args)

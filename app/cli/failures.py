@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from app.cli.options import ABSENT, FORBIDDEN, REFUSED, UNREACHABLE
+from app.cli.options import ABSENT, FORBIDDEN, REFUSED, UNREACHABLE, visible
 from app.nouns import NOUNS
 
 Json = dict[str, Any]
@@ -36,7 +36,7 @@ class RefusedError(RuntimeError):
     def __init__(self, problem: Json) -> None:
         self.problem = problem
         self.status: int | None = problem.get("status")
-        super().__init__(f"{problem.get('title', 'refused')}: {_detail(problem)}")
+        super().__init__(visible(f"{problem.get('title', 'refused')}: {_detail(problem)}"))
 
 
 class UnreachableError(RuntimeError):

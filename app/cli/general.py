@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from app.cli.options import SERVICE, STATUSES, AsJson, Url, address
+from app.cli.options import SERVICE, STATUSES, AsJson, Url, address, without_userinfo
 
 PROGRAM = "steward"
 
@@ -71,13 +71,16 @@ def version(as_json: AsJson = False, url: Url = SERVICE) -> None:
     """Print the versions of this program and of the service."""
     import json
 
-    from app.cli.remote.service import Service
+    from app.cli.remote.service import Service, UnreachableError
 
-    if not as_json:
-        typer.echo(f"client {own_version()}")
     with Service(url) as service:
-        served = str(service.call("GET", "/openapi.json")["info"]["version"])
-    typer.echo(json.dumps({"client": own_version(), "server": served}) if as_json else f"server {served} at {url}")
+        document = service.call("GET", "/openapi.json")
+    try:
+        found = {"client": own_version(), "server": str(document["info"]["version"])}
+    except (LookupError, TypeError) as error:
+        raise UnreachableError(f"{without_userinfo(url)} is not a Steward service") from error
+    lines = f"client {found['client']}\nserver {found['server']} at {without_userinfo(url)}"
+    typer.echo(json.dumps(found) if as_json else lines)
 
 
 def completion(shell: Annotated[Literal["bash", "zsh", "fish"], typer.Argument(help="Name of the shell.")]) -> None:

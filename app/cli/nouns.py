@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 from urllib.parse import quote, urljoin
 
 import typer
+from typer._click.core import ParameterSource
 
 from app.cli.commands import Noun as GroupOfNoun
 from app.cli.operations import CHAMPION, KEYS, NAMED, NEWEST, Json, Operation, Option, operations
@@ -36,29 +37,33 @@ def names_of(collection: str, argument: str, fixed: Sequence[str] = ()) -> Calla
         from http.client import HTTPException
 
         before = {name: quote(str(value), safe="") for name, value in ctx.params.items() if value is not None}
+        root = ctx.find_root().params
+        given = ctx.get_parameter_source("url") is ParameterSource.COMMANDLINE  # else it may be a default
         try:
-            items = _items(ctx.params.get("url") or ctx.find_root().params.get("url"), collection.format(**before))
-        except (OSError, ValueError, LookupError, HTTPException):
-            items = []
-        found = [*fixed, *(str(item.get(KEYS[argument], "")) for item in items)]
-        return [name for name in found if name.startswith(incomplete)]
+            url = ctx.params["url"] if given else root.get("url")
+            items = _items(url, root.get("token"), collection.format(**before))
+            found = [str(item[KEYS[argument]]) for item in items]
+        except (OSError, ValueError, LookupError, TypeError, HTTPException):
+            found = []
+        return [name for name in (*fixed, *found) if name.startswith(incomplete)]
 
     return complete
 
 
-def _items(url: str | None, path: str) -> list[Json]:
-    """The first 100 items of a list.
+def _items(url: str | None, token: str | None, path: str) -> list[Json]:
+    """The first 100 items of a list; address and key default to the environment's.
 
     Raises:
         OSError, HTTPException: the service doesn't respond within 0.5 s, or rejects the request.
-        ValueError, KeyError: the response is no list.
+        ValueError: the address isn't HTTP or HTTPS, or the response isn't JSON.
+        KeyError, TypeError: the response is JSON without ``items``.
     """
     from urllib.request import ProxyHandler, Request, build_opener
 
     base = url or os.environ.get("STEWARD_URL") or SERVICE
     if not base.startswith(("http://", "https://")):
         raise ValueError(base)
-    key = os.environ.get("STEWARD_API_KEY", "").strip()
+    key = (token or os.environ.get("STEWARD_API_KEY", "")).strip()
     headers = {"Authorization": f"Bearer {key}"} if key else {}
     request = Request(urljoin(base, f"{path}?limit={MOST}"), headers=headers)  # noqa: S310 # HTTP, as checked above
     with build_opener(ProxyHandler({})).open(request, timeout=SECONDS) as answer:

@@ -32,12 +32,14 @@ class Column(NamedTuple):
         member: path of a member, with dots for nested members.
         until: path of a second time; the cell is then the duration from the first one until it, or until now.
         wide: whether only ``-o wide`` and CSV have it.
+        text: whether ``member`` is no path but a name, and its cells are printed as they are.
     """
 
     head: str
     member: str
     until: str = ""
     wide: bool = False
+    text: bool = False
 
     @classmethod
     def parse(cls, text: str, *, wide: bool = False) -> Column:

@@ -49,6 +49,11 @@ def without_userinfo(url: str) -> str:
     return re.sub(r"^([\w+.-]+://)?.*@", r"\1", url, flags=re.DOTALL)
 
 
+def visible(text: str) -> str:
+    """A text on one line, with U+FFFD for each control character, which a terminal would obey."""
+    return re.sub(r"[\x00-\x1f\x7f-\x9f]", "\ufffd", " ".join(text.split()))
+
+
 def address(url: str) -> str:
     """Callback of the option for the service's address.
 
@@ -77,5 +82,13 @@ Format = Literal["table", "wide", "json", "yaml", "name", "csv"]
 Output = Annotated[
     Format | None, typer.Option("--output", "-o", help="Format; wide: all columns, name: full ids or names alone.")
 ]
+
+
+def require_one_format(output: str | None, *, as_json: bool) -> None:
+    """Raise typer.BadParameter if both ``--output`` and ``--json`` are given."""
+    if as_json and output:
+        raise typer.BadParameter(f"--json and --output {output} exclude one another")
+
+
 NoHeaders = Annotated[bool, typer.Option("--no-headers", help="Leave out the heads of columns.")]
 DataDir = Annotated[Path | None, typer.Option("--data", help="Folder for all data of the embedded mode.")]

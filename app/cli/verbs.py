@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
+from typer._click.exceptions import UsageError
 from typer.core import TyperCommand
 
 from app.cli.commands import Defaulting
 from app.cli.nouns import Fields, File, Wait, Workload, executions, group, names_of, place
 from app.cli.operations import CHAMPION, LATEST, NEWEST, operations
-from app.cli.options import LEVELS, SERVICE, STATUSES, AsJson, Margin, Output, Plot, Url
+from app.cli.options import LEVELS, SERVICE, STATUSES, AsJson, Margin, Output, Plot, Url, require_one_format
 from app.nouns import NOUNS
 
 
@@ -54,6 +55,14 @@ class Runs(Defaulting):
     """``steward run -- python train.py`` is short for ``steward run launch -- python train.py``."""
 
     default = "launch"
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """The command that the arguments name; an error also tells how to launch a program of this name."""
+        try:
+            return super().resolve_command(ctx, args)
+        except UsageError as error:
+            error.message += f" `steward run -- {args[0]} …` launches it."
+            raise
 
     def format_epilog(self, ctx: Any, formatter: Any) -> None:
         """Write the options of ``launch``, the default command, below the list of commands."""
@@ -145,6 +154,7 @@ def show_agent(
     """
     from app.cli.remote.agent_report import Options, run
 
+    require_one_format(output, as_json=json)
     raise typer.Exit(run(Options(url, workload, version, plot, json, output)))
 
 
@@ -237,6 +247,7 @@ def show_evaluation(
     """
     from app.cli.remote.evaluate import again
 
+    require_one_format(output, as_json=as_json)
     again(url, id, output, as_json=as_json)
 
 
@@ -291,6 +302,7 @@ def forecast(
     """
     from app.cli.remote.forecast import Options, run
 
+    require_one_format(output, as_json=json)
     raise typer.Exit(run(Options(url, workload, model, plot, json, output)))
 
 

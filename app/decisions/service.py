@@ -192,7 +192,7 @@ def of_run(database: Database, tenant: str, run: str, iteration: int | None) -> 
         Iteration, (Iteration.run_id == Run.id) & (Iteration.iteration == number)
     )
     with database.reading() as session:
-        run = full_id(session, tenant, Run, run)
+        run = full_id(session, tenant, Run, run, "/query/run")
         found = session.execute(query.where(Run.id == run, Run.tenant == tenant)).one_or_none()
     if found is None:
         raise NotFound(f"no run {run!r}; start one with POST /runs")

@@ -24,7 +24,7 @@ MOST_NAMED = 5
 """Number of candidates that an error names."""
 
 
-def full_id(session: Session, tenant: str, table: Named, given: str) -> str:
+def full_id(session: Session, tenant: str, table: Named, given: str, pointer: str) -> str:
     """The id that begins with ``given``; ``given`` itself if it is no short id, or none begins with it.
 
     A full id costs no query, a short one a search in the primary key.
@@ -33,6 +33,7 @@ def full_id(session: Session, tenant: str, table: Named, given: str) -> str:
         tenant: whose rows are searched.
         table: whose ids are searched.
         given: the id, or its first digits.
+        pointer: where the request has it, for the error.
 
     Raises:
         NotFound: several ids begin with it; the error names the first five.
@@ -50,7 +51,7 @@ def full_id(session: Session, tenant: str, table: Named, given: str) -> str:
     message = f"must be more digits of one id of: {named}"
     raise NotFound(
         f"several {collection} have ids that begin with {given!r}: {named}; give more digits",
-        errors=[FieldError(f"/path/{collection.removesuffix('s')}", message, given)],
+        errors=[FieldError(pointer, message, given)],
     )
 
 
@@ -73,4 +74,4 @@ async def complete_path(app: FastAPI, tenant: str, scope: Scope) -> bool:
 
 def _read(database: Database, tenant: str, table: Named, given: str) -> str:
     with database.reading() as session:
-        return full_id(session, tenant, table, given)
+        return full_id(session, tenant, table, given, f"/path/{table.__tablename__.removesuffix('s')}")

@@ -25,7 +25,18 @@ from sqlalchemy import (
 from sqlalchemy.orm import InstrumentedAttribute, Session, aliased, undefer
 
 from app.database.base import UtcDateTime
-from app.database.tables import Agent, DomainModel, Evaluation, Iteration, Job, JobEvent, Run, Trial, Workload
+from app.database.tables import (
+    Agent,
+    AuditEntry,
+    DomainModel,
+    Evaluation,
+    Iteration,
+    Job,
+    JobEvent,
+    Run,
+    Trial,
+    Workload,
+)
 from app.jobs import repository
 from app.retention import held
 
@@ -182,6 +193,9 @@ def _artifacts(session: Session, workload_id: str, before: datetime | None) -> M
 ROWS = 1_000
 JOBS = 100
 LARGE_ROWS = 10
+CLOCKS_APART = timedelta(days=1)
+AUDITED = {"runs": ("run.end",), "jobs": ("job.create", "job.cancel")}
+"""Actions in the audit log of which there are as many as runs or jobs; their entries are deleted as those are."""
 Reading = Callable[[], AbstractContextManager[Session]]
 Kinds = Mapping[str, str]
 """Type of each column: text, integer, real, boolean, time, json or bytes."""
@@ -249,13 +263,15 @@ def _runs(reading: Reading, workload: Workload, ages: Ages) -> Iterator[Batch]:
     for page in _ended_runs(reading, workload, ages.runs):
         pieces = [Piece(run.id, run.kept_from or 0, run.next_iteration) for run in page]
         yield from _cut(reading, workload, pieces)
-        ids = [run.id for run in page]
-        yield Batch("runs", _plain(page), _kinds(Run), partial(_delete_runs, workload, ids))
+        yield Batch("runs", _plain(page), _kinds(Run), partial(_delete_runs, workload, page))
 
 
-def _delete_runs(workload: Workload, ids: Sequence[str], session: Session) -> int:
-    needed = held.needed_runs(session, workload.id)
-    return _delete_rows(session, delete(Run).where(Run.id.in_(ids), Run.id.not_in(needed), Run.state != held.RUNNING))
+def _delete_runs(workload: Workload, page: Sequence[Run], session: Session) -> int:
+    needed, ids = held.needed_runs(session, workload.id), [run.id for run in page]
+    free = (Run.id.in_(ids), Run.id.not_in(needed), Run.state != held.RUNNING)
+    gone = _delete_rows(session, delete(Run).where(*free))
+    _forget_audit(session, workload, Run, page)
+    return gone
 
 
 def _batches_iterations(reading: Reading, workload: Workload, ages: Ages) -> Iterator[Batch]:
@@ -318,7 +334,7 @@ def _batches_jobs(reading: Reading, workload: Workload, ages: Ages) -> Iterator[
         yield from _events_of(reading, ids, whole=True)
         kinds = {**_kinds(Job), "trials": "json"}
         rows = _with_trials(reading, page)
-        yield Batch("jobs", rows, kinds, partial(_delete_jobs, workload, ids))
+        yield Batch("jobs", rows, kinds, partial(_delete_jobs, workload, page))
 
 
 def _with_trials(reading: Reading, jobs: Sequence[Job]) -> list[Mapping[str, Any]]:
@@ -335,12 +351,27 @@ def _trial_columns(trial: Trial) -> dict[str, Any]:
     return {name: value for name, value in row.items() if name not in ("created_at", "tenant", "artifact")}
 
 
-def _delete_jobs(workload: Workload, ids: Sequence[str], session: Session) -> int:
-    needed = held.needed_jobs(session, workload.id)
+def _delete_jobs(workload: Workload, page: Sequence[Job], session: Session) -> int:
+    needed, ids = held.needed_jobs(session, workload.id), [job.id for job in page]
     free = select(Job.id).where(Job.id.in_(ids), Job.id.not_in(needed), Job.state.not_in(repository.OPEN))
     going = session.scalars(free).all()
     repository.remove(session, going)
+    _forget_audit(session, workload, Job, page)
     return len(going)
+
+
+def _forget_audit(session: Session, workload: Workload, table: type[Run | Job], page: Sequence[Run | Job]) -> None:
+    """Delete the entries in the audit log about those runs or jobs of a page that are deleted."""
+    noun, ids = table.__tablename__, [row.id for row in page]
+    kept = set(session.scalars(select(table.id).where(table.id.in_(ids))))
+    first, last = min(row.created_at for row in page), max(row.finished_at or row.created_at for row in page)
+    statement = delete(AuditEntry).where(
+        AuditEntry.tenant == workload.tenant,
+        AuditEntry.created_at.between(first - CLOCKS_APART, last + CLOCKS_APART),  # by an index, which has no targets
+        AuditEntry.action.in_(AUDITED[noun]),
+        AuditEntry.target.in_([f"{noun.removesuffix('s')} {one}" for one in ids if one not in kept]),
+    )
+    _delete_rows(session, statement)
 
 
 def _batches_events(reading: Reading, workload: Workload, ages: Ages) -> Iterator[Batch]:

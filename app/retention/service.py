@@ -5,16 +5,17 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Mapping
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any, NamedTuple, Protocol
 
-from sqlalchemy import func, select
+from sqlalchemy import ColumnElement, delete, false, func, or_, select
+from sqlalchemy.orm import Session
 
 from app.audit import service as audit
 from app.database import leases
 from app.database.engine import Database
 from app.database.leases import Clock, database_time
-from app.database.tables import IdempotencyKey, Workload
+from app.database.tables import AuditEntry, IdempotencyKey, Workload
 from app.http import idempotency
 from app.kinds.contract.inputs import stored
 from app.retention import batches as due
@@ -115,9 +116,27 @@ def plan(database: Database, settings: Settings, clock: Clock = database_time) -
             counts = due.counts(session, workload.id, due.ages(retention, clock(session)))
         found += [Due(workload.name, noun, rows) for noun, rows in counts.items() if rows]
     with database.reading() as session:
-        old = IdempotencyKey.created_at < clock(session) - timedelta(seconds=settings.idempotency_seconds)
-        keys = session.scalar(select(func.count()).select_from(IdempotencyKey).where(old)) or 0
-    return [*found, Due("", "idempotency keys", keys)] if keys else found
+        now = clock(session)
+        conditions = {
+            "idempotency keys": IdempotencyKey.created_at < now - timedelta(seconds=settings.idempotency_seconds),
+            "audit entries": _old_audit(session, settings, now),
+        }
+        for noun, old in conditions.items():
+            if rows := session.scalar(select(func.count()).where(old)):
+                found.append(Due("", noun, rows))
+    return found
+
+
+def _old_audit(session: Session, settings: Settings, now: datetime) -> ColumnElement[bool]:
+    """SQL condition: audit entries about runs or jobs that are older than the longest retention of any workload."""
+    own = session.scalars(select(Workload.retention)).all()
+    each = [effective(given, settings) for given in (None, *own)]
+    old: list[ColumnElement[bool]] = []
+    for noun, actions in due.AUDITED.items():
+        days = [getattr(one, f"{noun}_days") for one in each]
+        if None not in days:
+            old.append(AuditEntry.action.in_(actions) & (AuditEntry.created_at < now - timedelta(days=max(days))))
+    return or_(false(), *old)
 
 
 class Pruning:
@@ -152,6 +171,7 @@ class Pruning:
                     ages = due.ages(retention, self._clock(session))
                 for batch in batches(self._database.reading, workload, ages):
                     gone[workload.name, batch.noun] += self._go(workload, batch)
+            self._forget_audit()
             self._forget_keys()
         finally:
             with self._database.session() as session:
@@ -173,6 +193,17 @@ class Pruning:
     def _still(self, held: bool) -> None:
         if not held:
             raise HeldElsewhere("another process is deleting")
+
+    def _forget_audit(self) -> None:
+        """Delete entries about runs and jobs that were deleted by hand, or with their workload."""
+        gone = due.ROWS
+        while gone == due.ROWS:
+            with self._database.session() as session:
+                self._still(leases.hold(session, TASK, self._owner, HELD_SECONDS, self._clock))
+                old = _old_audit(session, self._settings, self._clock(session))
+                ids = session.scalars(select(AuditEntry.id).where(old).limit(due.ROWS)).all()
+                session.execute(delete(AuditEntry).where(AuditEntry.id.in_(ids)))
+                gone = len(ids)
 
     def _forget_keys(self) -> None:
         with self._database.session() as session:

@@ -38,7 +38,7 @@ def run(options: Options, output: Console | None = None, notes: Console | None =
         notes.print(Text(f"steward: {error}", "red"), soft_wrap=True)
         return exit_status(error)
     if options.as_json:
-        output.print(json.dumps(agent), soft_wrap=True, markup=False, highlight=False)
+        print_parts(output, [json.dumps(agent)])
     elif options.form not in (None, "table", "wide"):
         print_parts(output, document(agent, options.form, str(agent["version"])))
     else:

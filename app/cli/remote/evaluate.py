@@ -13,7 +13,7 @@ from rich.text import Text
 
 from app.charts.text import moment
 from app.cli.failures import exit_status
-from app.cli.options import DONE, INTERRUPTED, LEVELS, UNMET, Format
+from app.cli.options import DONE, INTERRUPTED, LEVELS, UNMET, Format, visible
 from app.cli.remote import train
 from app.cli.remote.outcomes import by_level
 from app.cli.remote.output import console, document, print_parts
@@ -96,7 +96,7 @@ def words(event: Json) -> str:
 def show(found: Json, output: Console, *, as_json: bool = False) -> None:
     """Print an evaluation: as JSON, or as tables."""
     if as_json:
-        output.print(json.dumps(found), soft_wrap=True, markup=False, highlight=False)
+        print_parts(output, [json.dumps(found)])
         return
     report = found["report"]
     if report.get("outcomes"):
@@ -107,7 +107,7 @@ def show(found: Json, output: Console, *, as_json: bool = False) -> None:
         past = "" if verdict.get("current", True) else ", by an earlier version of the judge: evaluate it again"
         told = f"agent {verdict['agent']}: {verdict['level'] or 'no class'}{past}"
         output.print(Text.assemble((told, "bold"), f" ({moment(made)})" if made else ""))
-        output.print(Text(verdict["reason"]))
+        output.print(Text(visible(verdict["reason"])))
 
 
 def returns(report: Json, width: int) -> Table:
@@ -126,7 +126,8 @@ def returns(report: Json, width: int) -> Table:
         name = policy["name"]
         passed = {level["level"]: level["passed"] for level in agents.get(name, {"levels": []})["levels"]}
         cells = [_cell(level, name, passed.get(level["level"])) for level in levels]
-        table.add_row(Text(name, "bold" if name in agents else ""), *cells, agents.get(name, {}).get("class", ""))
+        shown = Text(visible(name), "bold" if name in agents else "")
+        table.add_row(shown, *cells, agents.get(name, {}).get("class", ""))
     return table
 
 

@@ -14,7 +14,7 @@ from app.charts.text import number, percent
 from app.cli.child import draw_forecast
 from app.cli.failures import RefusedError, UnreachableError, exit_status
 from app.cli.operations import NEWEST, Column
-from app.cli.options import DONE, REFUSED, Format
+from app.cli.options import DONE, REFUSED, Format, visible
 from app.cli.remote.output import document, list_parts, print_parts
 from app.cli.remote.request import meant
 from app.cli.remote.service import Json, Service
@@ -48,7 +48,7 @@ def run(options: Options, output: Console | None = None, notes: Console | None =
         notes.print(Text(f"steward: {error}", "red"), soft_wrap=True)
         return exit_status(error)
     if options.as_json:
-        output.print(json.dumps(answer), soft_wrap=True, markup=False, highlight=False)
+        print_parts(output, [json.dumps(answer)])
     elif options.form in ("json", "yaml"):
         print_parts(output, document(answer, options.form))
     elif options.form in ("csv", "name"):
@@ -68,7 +68,7 @@ def forecast_table(answer: Json) -> Table:
     for row in answer["rows"]:
         counts = [number(row[name]) for name in ("mean", "median", "low", "high")]
         cells = [row["series"], row["time"], f"{row['horizon_seconds']:,g}", *counts, row["family"]]
-        table.add_row(*map(Text, cells))
+        table.add_row(*(Text(visible(cell)) for cell in cells))
     return table
 
 

@@ -18,7 +18,7 @@ from rich.text import Text
 
 from app.charts.text import UNITS, amount, moment, number, percent
 from app.cli.operations import Column, Json
-from app.cli.options import Format
+from app.cli.options import Format, visible
 
 PIPED_COLUMNS = 10_000
 """Width in characters of tables that are not written to a terminal: wider than any row."""
@@ -33,7 +33,13 @@ def console() -> Console:
 
 
 def list_parts(
-    columns: Sequence[Column], items: Sequence[Json], form: Format, width: int, *, headers: bool = True
+    columns: Sequence[Column],
+    items: Sequence[Json],
+    form: Format,
+    width: int,
+    *,
+    headers: bool = True,
+    full_ids: bool = False,
 ) -> Iterator[Text | str]:
     """Printable parts of a list.
 
@@ -43,6 +49,7 @@ def list_parts(
         form: ``table``, ``wide``, ``json``, ``yaml``, ``name`` or ``csv``.
         width: characters per line of a table.
         headers: whether tables and CSV begin with the heads of columns.
+        full_ids: whether tables have ids in full; those of the form ``wide`` always do.
     """
     if form in ("json", "yaml"):
         yield from document(list(items), form)
@@ -55,7 +62,7 @@ def list_parts(
     elif items:
         full = form == "wide"
         shown = columns if full else [one for one in columns if not one.wide]
-        yield table(shown, items, PIPED_COLUMNS if full else width, headers=headers, full=full)
+        yield table(shown, items, PIPED_COLUMNS if full else width, headers=headers, full=full or full_ids)
     elif headers:
         yield Text("none")
 
@@ -63,7 +70,7 @@ def list_parts(
 def document(value: Any, form: Format, key: str = "") -> Iterator[Text | str]:
     """Printable parts of one object (JSON); ``key``: what identifies it, for the form ``name``."""
     if form == "json":
-        yield json.dumps(value, indent=2, ensure_ascii=False)
+        yield _json(value, indent=2)
     elif form == "yaml":
         yield "\n".join(yaml(value))
     elif form == "name":
@@ -76,9 +83,13 @@ def document(value: Any, form: Format, key: str = "") -> Iterator[Text | str]:
 
 
 def print_parts(output: Console, parts: Iterable[Any]) -> None:
-    """Print texts without wrapping, and tables in the available width."""
+    """Write each ``str`` as it is, with a line end; print a Text without wrapping, and a table in the width."""
     for part in parts:
-        output.print(part, soft_wrap=isinstance(part, str | Text), markup=False, highlight=False)
+        if isinstance(part, str):  # rich would replace ":x:" and tabs, and drop carriage returns
+            output.file.write(f"{part}\n")
+            output.file.flush()
+        else:
+            output.print(part, soft_wrap=isinstance(part, Text))
 
 
 # Tables.
@@ -162,9 +173,9 @@ def _split_outcomes(columns: Sequence[Column], items: Sequence[Json]) -> tuple[l
             continue
         for row, item in zip(rows, items, strict=True):
             for one in _member(item, place) or ():
-                name = str(one["name"])
+                name = f"{column.member}.{one['name']}"
                 if all(other.member != name for other in made):
-                    made.append(Column(name, name))
+                    made.append(Column(plain(one["name"]), name, text=True))
                 row[name] = amount(one["policies"]["agent"]["mean"], one["unit"])
     return made, rows
 
@@ -172,6 +183,8 @@ def _split_outcomes(columns: Sequence[Column], items: Sequence[Json]) -> tuple[l
 def cell(column: Column, item: Json, now: datetime) -> str:
     """Text of a column's cell, formatted by the member's name: times as ages, shares in per cent; empty for None."""
     member = column.member
+    if column.text:
+        return plain(item.get(member, ""))
     value = _member(item, member.split(".")) if member not in item else item[member]
     if value is None or value in ([], {}):
         return ""
@@ -191,14 +204,17 @@ def cell(column: Column, item: Json, now: datetime) -> str:
 
 
 def plain(value: Any, digits: int = 6) -> str:
-    """A scalar, or a list or mapping of scalars, on one line; numbers with ``digits`` significant digits."""
+    """A scalar, or a list or mapping of scalars, on one line; numbers with ``digits`` significant digits.
+
+    Control characters, which a terminal would obey, become U+FFFD.
+    """
     if isinstance(value, dict):
-        return ", ".join(f"{name}={plain(one, digits)}" for name, one in value.items())
+        return ", ".join(f"{plain(name)}={plain(one, digits)}" for name, one in value.items())
     if isinstance(value, list):
         return ", ".join(plain(one, digits) for one in value)
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return number(value, digits) if isinstance(value, float) else " ".join(str(value).split())
+    return number(value, digits) if isinstance(value, float) else visible(str(value))
 
 
 def lasting(seconds: float) -> str:
@@ -228,7 +244,7 @@ def tree(value: Any, indent: str = "") -> Iterator[str]:
     if isinstance(value, dict):
         for name, member in value.items():
             if not (member is None or member in ("", [], {})):
-                yield from _tree_member(f"{indent}{name}:", member, indent)
+                yield from _tree_member(f"{indent}{plain(name)}:", member, indent)
     elif isinstance(value, list):
         for member in value[:MOST]:
             first, *rest = [*tree(member, indent + "  ")] or [f"{indent}  –"]
@@ -288,11 +304,17 @@ def _scalar(value: Any) -> str:
     if isinstance(value, str):
         if WORD.fullmatch(value) and not RESERVED.fullmatch(value) and value.isascii():
             return value
-        return NOT_PRINTED.sub(lambda one: f"\\u{ord(one[0]):04x}", json.dumps(value, ensure_ascii=False))
+        return _json(value)
     text = json.dumps(value)
     if isinstance(value, float) and "e" in text and "." not in text:  # which YAML 1.1 takes for a text
         text = text.replace("e", ".0e")
     return text
+
+
+def _json(value: Any, indent: int | None = None) -> str:
+    """JSON without ASCII escapes but for characters that a terminal would obey or not show."""
+    text = json.dumps(value, indent=indent, ensure_ascii=False)
+    return NOT_PRINTED.sub(lambda one: f"\\u{ord(one[0]):04x}", text)
 
 
 def _flat(value: Any, place: str = "") -> Iterator[tuple[str, Any]]:

@@ -18,7 +18,7 @@ from rich.live import Live
 from rich.text import Text
 
 from app.cli.operations import KEYS, Operation
-from app.cli.options import Format
+from app.cli.options import Format, require_one_format
 from app.cli.remote import train as bar
 from app.cli.remote.evaluate import words
 from app.cli.remote.output import console, document, list_parts, print_parts, tree
@@ -69,8 +69,7 @@ def upload(
             with progress(notes, file.name) as bar:
                 path = f"/workloads/{quote(workload, safe='')}/samples"
                 answer = service.call("POST", path, params=query, content=_pieces(file, bar), headers=headers)
-            text: Any = json.dumps(answer) if as_json else Text("\n".join(tree(answer)))
-            output.print(text, soft_wrap=True, markup=False, highlight=False)
+            print_parts(output, [json.dumps(answer) if as_json else Text("\n".join(tree(answer)))])
 
 
 def export(url: str, workload: str, out: Path | None, format_: str | None, execution: str | None) -> None:
@@ -151,15 +150,15 @@ def perform(operation: Operation, values: Json, output: Console | None = None, n
         RefusedError, UnreachableError: the request fails.
         typer.BadParameter: a file or a member of the request can't be read.
     """
-    if values["as_json"] and values.setdefault("output", None):
-        raise typer.BadParameter(f"--json and --output {values['output']} exclude one another")
+    require_one_format(values.setdefault("output", None), as_json=values["as_json"])
     output, notes = output or console(), notes or Console(stderr=True)
     content = content_of(operation, values)
     with Service(values["url"]) as service:
         path, method = path_of(service, operation.path, values), operation.method
         if operation.columns:
-            width = output.width
-            _print_watching(values, output, lambda: _list_parts(service, operation, path, content, values, width))
+            _print_watching(
+                values, output, lambda: _list_parts(service, operation, path, content, values, output, notes)
+            )
         elif operation.file:
             written(values["out"], service.stream(path, **content))
             _done(values, {"file": str(values["out"])}, f"{operation.line.split()[-1]}: {values['out']}", output, notes)
@@ -175,18 +174,23 @@ def perform(operation: Operation, values: Json, output: Console | None = None, n
 
 
 def _list_parts(
-    service: Service, operation: Operation, path: str, content: Json, values: Json, width: int
+    service: Service, operation: Operation, path: str, content: Json, values: Json, output: Console, notes: Console
 ) -> Iterator[Any]:
-    """Printable parts of a list: a line of JSON per item, or what ``--output`` says."""
-    items = _items(service, path, content, None if values["all"] else values["limit"])
+    """Printable parts of a list, by ``--json`` or ``--output``; that it ends at the limit is printed to `notes`."""
+    most, count = None if values["all"] else values["limit"], 0
+    items = _items(service, path, content, most)
     if values["as_json"]:
-        yield from (json.dumps(item) for item in items)
-        return
-    form: Format = values["output"] or "table"
-    rows = list(items)
-    yield from list_parts(operation.columns, rows, form, width, headers=not values["no_headers"])
-    if form in ("table", "wide") and not values["all"] and len(rows) == values["limit"]:
-        yield Text(f"the first {len(rows):,}; --all has all")
+        for item in items:
+            count += 1
+            yield json.dumps(item)
+    else:
+        form: Format = values["output"] or "table"
+        rows = list(items)
+        headers, full_ids, count = not values["no_headers"], not output.is_terminal, len(rows)
+        yield from list_parts(operation.columns, rows, form, output.width, headers=headers, full_ids=full_ids)
+    if count == most and not values.get("noted"):
+        values["noted"] = True
+        notes.print(Text(f"the first {count:,}; --all has all"))
 
 
 def _items(service: Service, path: str, content: Json, most: int | None) -> Iterator[Json]:
@@ -208,7 +212,7 @@ def _render_answer(answer: Json, values: Json) -> Iterator[Any]:
     if values["as_json"]:
         yield json.dumps(answer)
     else:
-        keys = (answer[name] for name in dict.fromkeys(("id", *KEYS.values())) if name in answer)
+        keys = (answer[name] for name in dict.fromkeys(KEYS.values()) if name in answer)
         yield from document(answer, values["output"] or "table", str(next(keys, "")))
 
 
@@ -236,7 +240,7 @@ def _print_watching(values: Json, output: Console, parts: Callable[[], Iterator[
     while True:
         found = [*_render_parts(output, parts())]
         for line in found if found != before else ():
-            print_parts(output, [Text(line)])
+            print_parts(output, [line])
         if values.get("ended"):
             return
         before = found
@@ -245,6 +249,9 @@ def _print_watching(values: Json, output: Console, parts: Callable[[], Iterator[
 
 def _render_parts(output: Console, parts: Iterator[Any]) -> Iterator[str]:
     for part in parts:
+        if isinstance(part, str):
+            yield part
+            continue
         with output.capture() as capture:
             print_parts(output, [part])
         yield capture.get().removesuffix("\n")

@@ -27,7 +27,7 @@ PATIENCE_SECONDS = 30.0
 def authorization_header() -> dict[str, str]:
     """Authorization header with the key in the environment variable `STEWARD_API_KEY`; empty without one.
 
-    The key is no command-line option, as other users of the host can read those.
+    ``--token`` before a command sets this variable; it is for hosts without other users, who could read it.
 
     Raises:
         StartupError: the key has characters that no header may have; the message doesn't quote it.

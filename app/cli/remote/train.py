@@ -21,6 +21,7 @@ from app.cli.child import draw_agent
 from app.cli.failures import Json, exit_status
 from app.cli.options import DONE, INTERRUPTED, REFUSED, UNMET
 from app.cli.remote.outcomes import outcomes_table
+from app.cli.remote.output import print_parts
 from app.cli.remote.service import Json as ServiceJson
 from app.cli.remote.service import RefusedError, Service, UnreachableError
 
@@ -125,7 +126,7 @@ def run(options: Options, output: Console | None = None, notes: Console | None =
         notes.print(Text(f"no window brought a better agent; of the last one: {result['last']['reason']}"))
         return UNMET if options.require_promoted else DONE
     if options.as_json:
-        output.print(json.dumps(agent), soft_wrap=True, markup=False, highlight=False)
+        print_parts(output, [json.dumps(agent)])
     else:
         show(agent, output)
     if not draw_report(agent, options.plot, notes):

@@ -811,7 +811,7 @@ export interface paths {
         };
         /**
          * List audit records
-         * @description List promotions, changes, deletions and key operations, and who made them, newest first.
+         * @description List who created, changed, promoted, started, ended or deleted what, newest first.
          */
         get: operations["list_audit"];
         put?: never;

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import tomllib
 from pathlib import Path
@@ -70,6 +71,14 @@ def test_versions_of_client_and_service() -> None:
     assert json.loads(steward("version", "--json").stdout) == {"client": own_version(), "server": "7.8.9"}
 
 
+@pytest.mark.parametrize("answer", [{"info": {}}, {"info": None}, {}, [1]])
+def test_a_service_of_another_kind_has_no_version(monkeypatch: pytest.MonkeyPatch, answer: Any) -> None:
+    monkeypatch.setattr("app.cli.remote.service.Service.call", lambda *_: answer)
+    found = steward("version", "--url", "http://me:secret@one:1")
+    assert (found.exit_code, found.stdout) == (3, "")
+    assert found.stderr == "steward: http://one:1 is not a Steward service\n"
+
+
 @pytest.mark.parametrize(
     ("word", "path"),
     [
@@ -98,6 +107,9 @@ def test_a_format_is_one_of_those_and_there_is_one_only(asked: list[httpx.Reques
     assert "'xml' is not one of" in steward("run", "list", "-o", "xml").stderr
     both = steward("run", "list", "--json", "-o", "csv")
     assert (both.exit_code, "--json and --output csv exclude one another" in both.stderr) == (2, True)
+    for command in ("agent show w", "evaluate show", "forecast w"):
+        both = steward(*command.split(), "--json", "-o", "yaml")
+        assert (both.exit_code, "--json and --output yaml exclude one another" in both.stderr) == (2, True)
     assert asked == []
     assert steward("run", "list", "-o", "name").stdout == "2-of-any\n1-of-any\n"
     assert steward("run", "show", "x", "-o", "name").stdout == "x\n"
@@ -145,10 +157,20 @@ def test_help_of_runs_has_the_launchers_options() -> None:
 def test_a_wrong_guess_names_the_command(typed: str, meant: str) -> None:
     found = steward(*typed.split())
     assert (found.exit_code, found.stdout) == (2, "")
-    assert f"Did you mean {meant}?; see `steward" in found.stderr
+    assert re.search(rf"Did you mean {meant}\?(; see `steward| `steward run -- ls …` launches it;)", found.stderr)
     assert found.stderr.count("\n") == 1
     for one in meant.replace("` or `", "`").split("`"):
         assert " " not in one.strip() or one in operations()
+
+
+def test_a_word_is_a_guess_only_at_a_verb_that_the_group_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    monkeypatch.setattr("app.cli.remote.evaluate.run", lambda options: asked.append(options.request["workload"]))
+    for program in ("cat", "start"):
+        assert f" `steward run -- {program} …` launches it; see" in steward("run", program, "x.txt").stderr
+    for workload in ("query", "deploy"):  # words for `recommend` and `promote`
+        steward("evaluate", workload)
+    assert asked == ["query", "deploy"]
 
 
 @pytest.mark.parametrize("typed", ["nothing at all", "get", "get nothing"])

@@ -129,7 +129,7 @@ def test_every_list_fits_80_columns_and_names_what_can_be_typed_again(operation:
         assert len(rows) == len(listed)
         key, *others = [column.member for column in operation.columns if not column.wide]
         states = [member for member in others if member in output.STATES]
-        names = [str(item[key])[: 8 if key == "id" else None] for item in listed]
+        names = [str(item[key]) for item in listed]
         assert all(row.startswith(f"{name} ") for row, name in zip(rows, names, strict=True))
         assert all(f" {item[state]} " in row for row, item in zip(rows, listed, strict=True) for state in states)
 
@@ -139,7 +139,7 @@ def test_a_list_that_is_piped_is_not_cut(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.delenv("COLUMNS")
     head, *rows = done("run", "list").splitlines()
     assert head.split()[:3] == ["id", "workload", "outcome"]
-    assert [row.split()[:2] for row in rows] == [[run["id"][:8], run["workload"]] for run in documents("run", "list")]
+    assert [row.split()[:2] for row in rows] == [[run["id"], run["workload"]] for run in documents("run", "list")]
 
 
 def test_an_unknown_name_is_told_without_its_value() -> None:
@@ -161,6 +161,7 @@ def test_nouns_have_the_same_verbs() -> None:
 def test_what_is_shown_is_a_tree_or_json_alone() -> None:
     told = done("workload", "show", "resnet18")
     assert "\nspec:\n" in told
+    assert done("workload", "show", "resnet18", "-o", "name") == "resnet18\n"
     assert "\n    - name: gpus\n" in told
     (shown,) = documents("workload", "show", "resnet18")
     assert shown["spec"]["resources"][0]["name"] == "gpus"
@@ -205,7 +206,11 @@ def test_pages_are_followed_as_far_as_is_asked_for(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(perform, "PAGE", 1)
     assert len(documents("workload", "list", "--all")) == 2
     assert len(documents("workload", "list", "--limit", "1")) == 1
-    assert done("workload", "list", "--limit", "1").splitlines()[-1] == "the first 1; --all has all"
+    for form in ("table", "json", "yaml", "csv", "name"):
+        cut = steward("workload", "list", "--limit", "1", "-o", form)
+        assert (cut.stderr, "--all" in cut.stdout) == ("the first 1; --all has all\n", False)
+    assert steward("workload", "list", "--limit", "1", "--json").stderr == "the first 1; --all has all\n"
+    assert steward("workload", "list", "--all", "--json").stderr == ""
 
 
 def test_what_has_ended_is_watched_no_longer(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -407,21 +412,29 @@ def test_whoever_reads_no_further_and_whoever_interrupts_is_not_answered_by_a_tr
         ("agent show resnet18 ch", ["champion"]),
         ("train --algorithm pl", ["planner"]),
         ("train --device c", ["cpu", "cuda"]),
+        ("--url http://127.0.0.1:1 workload show res", []),
+        ("--url http://127.0.0.1:1 workload show --url ADDRESS res", ["resnet18"]),
     ],
 )
 def test_a_shell_completes_verbs_and_names(address: str, typed: str, named: list[str]) -> None:
+    typed = typed.replace("ADDRESS", address)
     said = ["steward", *typed.split()]
     words = {"_STEWARD_COMPLETE": "complete_bash", "COMP_WORDS": " ".join(said), "COMP_CWORD": f"{len(said) - 1}"}
     told, complaints = begun(address, **words).communicate(timeout=60)
     assert (told.split(), complaints) == (named, "")
 
 
-def test_versions_are_completed_of_the_workload_before_and_silence_is_no_failure(address: str) -> None:
+def test_versions_are_completed_of_the_workload_before_and_silence_is_no_failure(
+    address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     versions = names_of("/workloads/{workload}/agents", "version", ("newest", "champion"))
     context = typer.Context(COMMAND)
     context.params = {"workload": "resnet18", "url": address}
     assert "1" in versions(context, "")
     assert versions(context, "ch") == ["champion"]
+    monkeypatch.setattr("app.cli.nouns.json.load", lambda _: ["no", "object"])
+    assert versions(context, "") == ["newest", "champion"]
+    monkeypatch.undo()
     for away in ("http://127.0.0.1:1", "file:///etc", f"{address}/nowhere"):
         context.params = {"workload": "no one's", "url": away}
         assert versions(context, "") == ["newest", "champion"]

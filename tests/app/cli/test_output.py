@@ -5,18 +5,20 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
+from rich.text import Text
 
 from app.cli.operations import Column
 from app.cli.remote import output
-from app.cli.remote.output import document, list_parts, table
+from app.cli.remote.output import document, list_parts, print_parts, table
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 ONE, TWO, NEAR = "abcdef01" + 24 * "1", "22222222" + 24 * "2", "abcdef01" + 24 * "9"
@@ -61,6 +63,8 @@ def test_a_table_has_short_ids_ages_and_durations() -> None:
 def test_short_ids_are_as_long_as_it_takes_to_be_unique() -> None:
     assert [line.split()[0] for line in lines(run(ONE), run(NEAR))] == ["id", "abcdef011", "abcdef019"]
     assert lines(run(ONE), full=True)[1].split()[0] == ONE
+    (piped,) = list_parts(COLUMNS, [run(ONE), run(TWO)], "table", 80, full_ids=True)
+    assert [line.split()[0] for line in str(piped).split("\n")] == ["id", ONE, TWO]
     assert lines(run("my-own"))[1].split()[0] == "my-own"
 
 
@@ -128,6 +132,28 @@ def test_outcomes_of_a_verdict_are_columns_of_their_own() -> None:
     found = [{**item, "created_at": "2026-03-01T11:00:00Z"} for item in items]
     told = table(columns, found, 80, NOW).plain.split("\n")
     assert told == ["version  late   cost   age", "2        3.1 %  $4.15  1 h", "1                      1 h"]
+
+
+def test_outcomes_are_named_as_users_like() -> None:
+    names = ("idle_seconds", "web-chances", "done_at", "kept_until", "progress", "id", "unit")
+    outcomes = [{"name": name, "unit": "share", "policies": {"agent": {"mean": 0.5}}} for name in names]
+    items = [{"id": "one", "report": {"outcomes": outcomes}}, {"id": "two", "report": {"outcomes": outcomes[:1]}}]
+    made = table([Column("id", "id"), Column.parse("report.outcomes")], items, 200, NOW).plain.split("\n")
+    assert [line.split() for line in made] == [["id", *names], ["one", *("50.0", "%") * 7], ["two", "50.0", "%"]]
+
+
+def test_texts_are_written_as_they_are_and_no_terminal_obeys_them() -> None:
+    odd = ":x:\t\r\n[red]"
+    console = Console(file=io.StringIO(newline=""), width=20)
+    print_parts(console, [odd, *list_parts(COLUMNS, [run(ONE), run(odd)], "name", 80), Text(":x: two")])
+    assert cast("io.StringIO", console.file).getvalue() == f"{odd}\n{ONE}\n{odd}\n:x: two\n"
+    bad = "a\x1b[2J\x9b1mb\x00"
+    (told,) = document({bad: {bad: bad}, "list": [bad, {bad: 1}]}, "table")
+    for text in (str(told), *lines(run("one", workload=bad), run("two"))):
+        assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]", text)
+    assert str(told).count("a\ufffd[2J\ufffd1mb\ufffd") == 5
+    (told,) = document({bad: bad}, "json")
+    assert ("\x9b" in str(told), json.loads(str(told))) == (False, {bad: bad})
 
 
 def test_one_object_has_every_form() -> None:

@@ -67,11 +67,12 @@ def test_what_is_ambiguous_names_the_candidates_and_what_is_too_short_is_unknown
 ) -> None:
     plant(MINE)
     plant(NEAR)
-    for answer in (client.get("/runs/abcdef"), client.get("/decision", params={"run": "abcdef"})):
+    answers = {"/path/run": client.get("/runs/abcdef"), "/query/run": client.get("/decision?run=abcdef")}
+    for pointer, answer in answers.items():
         assert answer.status_code == 404
         assert f"several runs have ids that begin with 'abcdef': {MINE}, {NEAR}; give more" in answer.json()["detail"]
         (field,) = answer.json()["errors"]
-        assert (field["pointer"], field["value"]) == ("/path/run", "abcdef")
+        assert (field["pointer"], field["value"]) == (pointer, "abcdef")
     assert client.delete("/runs/abcdef0").status_code == 404
     assert client.get("/runs/abcdef02").json()["id"] == NEAR
     for unknown in ("abcde", "ABCDEF02", "abcdeg0", "abcdef03", f"{MINE}0", "%"):

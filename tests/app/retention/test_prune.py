@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 from fastapi.testclient import TestClient
 from pyarrow import parquet
+from sqlalchemy import select
 
 from app.database import leases
+from app.database.base import new_id
 from app.database.engine import Database
-from app.database.tables import Adaptation, Agent, DomainModel, Evaluation, Job, JobEvent, Run, Workload
+from app.database.tables import Adaptation, Agent, AuditEntry, DomainModel, Evaluation, Job, JobEvent, Run, Workload
 from app.retention import batches as batching
 from app.retention.batches import Batch
-from app.retention.service import Archive, HeldElsewhere, Pruning, plan
+from app.retention.service import Archive, HeldElsewhere, NoArchive, Pruning, plan
 from app.runs.logs import logged_runs
 from app.settings import Settings
 from app.workloads import service as workloads
 from tests.app.both import on_both
 from tests.app.domain_models.published import TENANT, publish_agent, publish_model
 from tests.app.evaluations.published import publish_evaluation
-from tests.app.retention.ageing import NOW, YOUNG, add_job, add_run, age, clock, count, iterations
+from tests.app.retention.ageing import NOW, OLD, YOUNG, add_job, add_run, age, clock, count, iterations
 from workers.archive import ParquetArchive
 
 
@@ -98,7 +101,7 @@ def test_old_iterations_of_ended_runs_go_and_are_in_the_archive(
     assert plan(backend, thirty, clock) == []
     assert pruning(backend, thirty, archive).run() == {}
     answer = client.get("/decision?run=long&iteration=3")
-    assert (answer.status_code, "is not kept; the first is 10" in answer.json()["detail"]) == (404, True)
+    assert (answer.status_code, "was deleted; the oldest kept is 10" in answer.json()["detail"]) == (404, True)
     with backend.reading() as session:
         told = {len(run.reports) for run in logged_runs(session, workload_id)}
     assert told == {1, 3}  # those whose beginning is gone are no logs any more
@@ -217,6 +220,10 @@ def test_events_go_but_for_the_last_and_jobs_take_theirs_along(
     add_job(backend, workload_id, "told", 45)
     add_job(backend, workload_id, "brief", 1)
     add_job(backend, workload_id, "running", 5, "running")
+    for name in ("told", "brief", "running"):
+        audited(backend, "job.create", f"job {name}")
+    audited(backend, "job.cancel", "job brief")
+    audited(backend, "key.create", "key told")
     assert [one.rows for one in plan(backend, thirty, clock)] == [44]
     assert pruning(backend, thirty, archive).run() == {("resnet18", "events"): 44}
     assert count(backend, JobEvent) == 7
@@ -225,7 +232,52 @@ def test_events_go_but_for_the_last_and_jobs_take_theirs_along(
     pruning(backend, thirty, archive).run()
     assert (count(backend, Job), count(backend, JobEvent)) == (1, 5)
     assert sorted(row["id"] for row in archived(tmp_path, "jobs")) == ["brief", "told"]
+    assert targets(backend) == ["job running", "key told"]
     assert len(archived(tmp_path, "events")) == 46
+
+
+@on_both
+def test_runs_take_their_audit_entries_along_and_old_ones_without_a_run_go(
+    client: TestClient,
+    workload: str,
+    workload_id: str,
+    backend: Database,
+    settings: Settings,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(batching, "ROWS", 1)
+    add_run(backend, workload_id, "old", 2)
+    add_run(backend, workload_id, "young", 2, finished_at=YOUNG)
+    for name in ("old", "young", "by-hand", "by-hand-too"):
+        audited(backend, "run.end", f"run {name}")
+    audited(backend, "run.end", "run old", tenant="other")
+    audited(backend, "run.end", "run at-last", at=YOUNG)
+    audited(backend, "run.delete", "run by-hand")
+    client.put(f"/workloads/{workload}/retention", json={"runs_days": 30})
+    pruning(backend, settings, NoArchive()).run()
+    others = ["run at-last", "run by-hand", "run by-hand", "run by-hand-too"]
+    assert targets(backend) == [*others, "run old", "run young"]
+    fifty = settings.model_copy(update={"retention_runs_days": 50.0})
+    client.put(f"/workloads/{workload}/retention", json={"runs_days": None})
+    pruning(backend, fifty, NoArchive()).run()
+    assert targets(backend) == [*others, "run old", "run young"]  # a workload keeps runs for ever
+    client.put(f"/workloads/{workload}/retention", json={"runs_days": 60})
+    assert [(one.noun, one.rows) for one in plan(backend, fifty, clock)] == [("audit entries", 4)]
+    pruning(backend, fifty, NoArchive()).run()
+    assert targets(backend) == ["run at-last", "run by-hand"]
+
+
+def audited(database: Database, action: str, target: str, *, at: datetime = OLD, tenant: str = TENANT) -> None:
+    with database.session() as session:
+        entry = {"tenant": tenant, "created_at": at, "actor": "steward", "action": action, "target": target}
+        session.add(AuditEntry(id=new_id(), **entry))
+
+
+def targets(database: Database) -> list[str]:
+    """Targets of all audit entries about runs, jobs and keys."""
+    with database.reading() as session:
+        found = session.scalars(select(AuditEntry.target).order_by(AuditEntry.target))
+        return [one for one in found if not one.startswith("workload")]
 
 
 @on_both

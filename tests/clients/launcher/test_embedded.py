@@ -228,17 +228,20 @@ def test_the_last_one_leaves_no_file(port: int, tmp_path: Path) -> None:
     def left() -> list[str]:
         return sorted(path.name.rpartition("-")[2] for path in tmp_path.glob("*.lock"))
 
-    other, link = free_port(), tmp_path / f"steward-{os.getuid()}-link-127.0.0.1-1.lock"
+    kept = ["1.lock", "3.lock", "4.lock", "4.lock", "x4.lock"]
+    other, link = free_port(), tmp_path / f"steward-{os.getuid()}-{12 * 'b'}-127.0.0.1-1.lock"
     with closing(Turn("127.0.0.1", other)) as elsewhere:
         assert elsewhere.take()
         with closing(Turn("127.0.0.1", port)) as first:
             assert first.take()
-            (tmp_path / f"steward-{os.getuid()}-old-127.0.0.1-2.lock").write_text("/of/a/killed/launcher")
+            (tmp_path / f"steward-{os.getuid()}-{12 * 'a'}-127.0.0.1-2.lock").write_text("/of/a/killed/launcher")
+            for foreign in ("notes-4", f"{13 * 'a'}-127.0.0.1-4", f"{12 * 'a'}-127.0.0.1-x4"):
+                (tmp_path / f"steward-{os.getuid()}-{foreign}.lock").write_text("of another program")
             (tmp_path / "steward-0123-old-127.0.0.1-3.lock").write_text("of another user")
             link.symlink_to(tmp_path / "nowhere")
-            assert len(left()) == 5
-        assert left() == sorted(["1.lock", "3.lock", f"{other}.lock"])  # another launcher holds the last
-    assert left() == ["1.lock", "3.lock"]
+            assert len(left()) == 8
+        assert left() == sorted([*kept, f"{other}.lock"])  # another launcher holds the last
+    assert left() == kept
     assert not (tmp_path / "nowhere").exists()
 
 

@@ -62,6 +62,8 @@ def test_lines_that_are_read_at_once_share_the_time_since_the_last() -> None:
     late = spread.spread([Mark(16.0, 5), Mark(16.001, 6)])  # a line's beginning was read just before the rest
     assert [mark.at for mark in late] == [pytest.approx(15.0005), pytest.approx(16.001)]
     assert [mark.at for mark in spread.spread([Mark(17.0, 7), Mark(17.1, 8)])] == [17.0, 17.1]
+    behind = spread.spread([Mark(16.9, 9)]), spread.spread([Mark(17.0, 10), Mark(17.3, 11)])  # of the other stream
+    assert [[mark.at for mark in marks] for marks in behind] == [[17.1], [17.1, 17.3]]
 
 
 def test_a_line_and_its_end_and_what_has_waited_are_read_as_one_piece() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
+import re
 import stat
 import time
 from collections.abc import Callable
@@ -79,7 +80,8 @@ class Turn:
             if self.take():
                 self._path.unlink()
         os.close(self._file)
-        for path in islice(FOLDER.glob(f"steward-{os.getuid()}-*.lock"), MOST_REMOVED):
+        own = filter(_is_lock, FOLDER.glob(f"steward-{os.getuid()}-*.lock"))
+        for path in islice(own, MOST_REMOVED):
             with suppress(OSError):
                 _remove(path)
 
@@ -164,6 +166,15 @@ def _is_at(path: Path, file: int) -> bool:
         return os.path.samestat(path.lstat(), os.fstat(file))
     except FileNotFoundError:
         return False
+
+
+def _is_lock(path: Path) -> bool:
+    """Whether a path has the name of a lock's file of this user's, and belongs to the user."""
+    user = os.getuid()
+    named = re.fullmatch(rf"steward-{user}-[0-9a-f]{{12}}-.+-\d+\.lock", path.name)
+    with suppress(OSError):
+        return named is not None and path.lstat().st_uid == user
+    return False
 
 
 def _remove(path: Path) -> None:

@@ -14,6 +14,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
+from threading import Lock
 from typing import Any, Protocol, TypeVar
 
 from .actuators import leftovers
@@ -164,7 +165,7 @@ class Watched:
             return None
         found: dict[Stream, list[Mark]] = {stream: [] for stream in DESCRIPTORS}
         lines = {stream: Lines(partial(self._line, stream, marks)) for stream, marks in found.items()}
-        spread = Spread(time.monotonic())
+        spread, one_at_a_time = Spread(time.monotonic()), Lock()
 
         def take(stream: Stream, piece: bytes) -> None:
             at = time.monotonic()  # a terminal may take its time
@@ -172,10 +173,11 @@ class Watched:
                 _write(DESCRIPTORS[stream], piece)
             except OSError:  # the output's reader has ended: end the command by SIGPIPE
                 self._broken = True
-            lines[stream].feed(piece, at)  # what is said of a line stands below it
-            for mark in spread.spread(found[stream]):
-                self._marks.put(mark)
-            found[stream].clear()
+            with one_at_a_time:  # a thread for each stream
+                lines[stream].feed(piece, at)  # what is said of a line stands below it
+                for mark in spread.spread(found[stream]):
+                    self._marks.put(mark)
+                found[stream].clear()
 
         return take
 

@@ -91,7 +91,8 @@ class Spread:
     def spread(self, marks: Iterable[Mark]) -> list[Mark]:
         """The marks of one piece of output, without repetitions and with times set; only a progress bar's last."""
         before, fresh = self._last, list[Mark]()
-        for mark in marks:
+        # Of two streams, one may pass on late what it has read before the other
+        for mark in [replace(mark, at=max(mark.at, before.at)) for mark in marks]:
             if mark.number is None or mark.number != self._last.number:
                 if mark.position == "done" and fresh and fresh[-1].position == "done" and fresh[-1].number:
                     fresh.pop()

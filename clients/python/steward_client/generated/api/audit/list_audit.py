@@ -110,7 +110,7 @@ def sync_detailed(
 ) -> Response[PageAuditRead | Problem]:
     """List audit records
 
-     List promotions, changes, deletions and key operations, and who made them, newest first.
+     List who created, changed, promoted, started, ended or deleted what, newest first.
 
     Args:
         action (None | str | Unset): Filter by action: `key.create`, or a prefix such as `key`.
@@ -147,7 +147,7 @@ def sync(
 ) -> PageAuditRead | Problem | None:
     """List audit records
 
-     List promotions, changes, deletions and key operations, and who made them, newest first.
+     List who created, changed, promoted, started, ended or deleted what, newest first.
 
     Args:
         action (None | str | Unset): Filter by action: `key.create`, or a prefix such as `key`.
@@ -179,7 +179,7 @@ async def asyncio_detailed(
 ) -> Response[PageAuditRead | Problem]:
     """List audit records
 
-     List promotions, changes, deletions and key operations, and who made them, newest first.
+     List who created, changed, promoted, started, ended or deleted what, newest first.
 
     Args:
         action (None | str | Unset): Filter by action: `key.create`, or a prefix such as `key`.
@@ -214,7 +214,7 @@ async def asyncio(
 ) -> PageAuditRead | Problem | None:
     """List audit records
 
-     List promotions, changes, deletions and key operations, and who made them, newest first.
+     List who created, changed, promoted, started, ended or deleted what, newest first.
 
     Args:
         action (None | str | Unset): Filter by action: `key.create`, or a prefix such as `key`.
