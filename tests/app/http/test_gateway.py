@@ -200,7 +200,7 @@ def test_a_slow_request_ends_as_503(client: TestClient, prefix: str) -> None:
 
 
 def test_what_is_being_committed_gets_as_long_again_and_is_never_said_not_to_be_done(client: TestClient) -> None:
-    assert "not done within 0.2 s" in client.get("/hot/slow").json()["detail"]
+    assert "timed out after 0.2 s; repeat" in client.get("/hot/slow").json()["detail"]
     detail = client.get("/hot/committing").json()["detail"]
     assert "the outcome is unknown; repeat the request" in detail
 
