@@ -265,14 +265,14 @@ class Cell(NamedTuple):
     change: float
 
 
-def steps_map(title: str, resource: str, cells: Sequence[Cell], told: str) -> Figure:
+def steps_map(title: str, resource: str, cells: Sequence[Cell], most: float, told: str) -> Figure:
     """Heat map of a policy: iterations across, present amounts up; colours show the change of the amount.
 
-    ``resource`` labels the amounts; ``told``: sentences that explain the marks.
+    ``resource`` labels the amounts; ``most``: the largest change that colours tell apart, so that maps of several
+    policies can be compared; ``told``: sentences that explain the marks.
     """
     moving = [{**cell._asdict(), "by": cell.change} for cell in cells if cell.change]
     every = [cell._asdict() for cell in cells]
-    most = max((abs(cell.change) for cell in cells), default=1.0) or 1.0
     x = {"field": "iteration", "type": "ordinal", "title": "iteration", "axis": {"labelOverlap": True, "labelAngle": 0}}
     y = {"field": "amount", "type": "ordinal", "title": resource, "sort": "descending", "axis": {"labelOverlap": True}}
     colour = {

@@ -107,7 +107,7 @@ def health(
         ),
     ] = None,
 ) -> None:
-    """Check whether the API responds, by default the local one: exit with 0 or 1."""
+    """Check whether an API responds (default: the local one)."""
     from app import startup
     from app.cli.server import serve as probe
 

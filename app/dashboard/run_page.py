@@ -37,6 +37,11 @@ class DecisionLine(NamedTuple):
     details: Sequence[str]
     at: datetime
 
+    def decides_as(self, other: DecisionLine) -> bool:
+        """Whether both, and their shadows, decide the same."""
+        mine, theirs = ((one.allocation, one.details, one.shadow) for one in (self, other))
+        return mine == theirs
+
 
 class RunPage(NamedTuple):
     """Content of a run's page.
@@ -133,8 +138,7 @@ def decisions(
     lines: list[DecisionLine] = []
     for row in reversed(rows):
         line = decision_line(row.iteration, row.decision, row.reported_at, loaded.kind)
-        same = lines and (lines[-1].allocation, lines[-1].shadow) == (line.allocation, line.shadow)
-        if same and not every:
+        if lines and not every and lines[-1].decides_as(line):
             lines[-1] = lines[-1]._replace(first=line.iteration)
         else:
             lines.append(line)

@@ -272,11 +272,12 @@ def test_a_workload_is_seen_to_change(browser: Browser, site: Site) -> None:
 def test_a_list_is_chosen_from_by_keyboard(browser: Browser, site: Site) -> None:
     with opened(browser, site, width=320) as page:
         page.goto("/ui/runs")
-        page.locator(".filters a[aria-current]").focus()
+        outcomes = page.get_by_role("navigation", name="By outcome")
+        outcomes.locator("a[aria-current]").focus()
         page.keyboard.press("Tab")
         page.keyboard.press("Enter")
         page.wait_for_url("**/ui/runs?outcome=on_track")
-        expect(page.locator(".filters a[aria-current]")).to_have_text("on track")
+        expect(outcomes.locator("a[aria-current]")).to_have_text("on track")
         page.locator(".wide").focus()  # tables that are wider than the screen are scrolled by keys
         for _ in range(8):  # past the heads that sort, and the box of the first run
             page.keyboard.press("Tab")

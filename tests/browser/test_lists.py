@@ -59,8 +59,9 @@ def test_runs_are_sorted_searched_and_filtered_with_all_in_the_url(
         page.get_by_role("link", name="Cost", exact=True).click()
         page.wait_for_url("**/ui/runs?sort=cost")
         assert [one for one in listed(page) if one in runs] == [third, first, second]
-        page.get_by_role("link", name="failed", exact=True).click()
-        page.get_by_role("link", name="at risk", exact=True).click()
+        outcomes = page.get_by_role("navigation", name="By outcome")
+        outcomes.get_by_role("link", name="failed", exact=True).click()
+        outcomes.get_by_role("link", name="at risk", exact=True).click()
         page.wait_for_url("**/ui/runs?outcome=failed&outcome=at_risk&sort=cost")
         assert third in listed(page)
         page.get_by_placeholder("run or workload").fill(third[:8])

@@ -159,7 +159,7 @@ def test_a_full_disk_cuts_no_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 @pytest.mark.parametrize(
     ("text", "match"),
     [
-        ("no\n", "line 1 is no line"),
+        ("no\n", "line 1 is not a line"),
         ('{"begun":{"key":"k","workload":"other"}}\n', "no journal of workload 'vision'"),
         ('{"a":1,"b":2}\n', "line 1"),
     ],

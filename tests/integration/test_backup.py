@@ -171,7 +171,7 @@ def test_what_is_no_backup_or_of_another_version_or_damaged_changes_nothing(tmp_
     later = told("restore", str(file), data=data)
     assert (later.exit_code, "another version of Steward" in later.stderr) == (2, True), later.stderr
     whole = file.read_bytes()
-    for content, said in ((b"", "no backup"), (b"hello", "no backup"), (whole[: len(whole) // 2], "")):
+    for content, said in ((b"", "not a backup"), (b"hello", "not a backup"), (whole[: len(whole) // 2], "")):
         file.write_bytes(content)
         refused = told("restore", str(file), data=data)
         assert (refused.exit_code, "nothing was restored" in refused.stderr) == (2, True), refused.stderr

@@ -265,7 +265,7 @@ def policy_figures(compiled: Compiled) -> Iterator[Figure]:
             f"Recommended change by {who.replace('_', ' ')}, by iteration and current allocation, for a run exactly on "
             "schedule. Blank: no change."
         )
-        yield steps_map(f"Policy map, {resource.name}", resource.name, cells, told)
+        yield steps_map(f"Policy map, {resource.name}", resource.name, cells, resource.max_steps * resource.step, told)
 
 
 def _policy_states(compiled: Compiled, levels: NDArray[np.int16], at: NDArray[np.int32]) -> State:
@@ -297,7 +297,7 @@ def facts(compiled: Compiled, history: RunHistory) -> list[Fact]:
     decision, state = last(history), state_of(compiled, history.state)
     found = [
         Fact("iteration", f"{history.iterations:,} of {compiled.layout.iterations:,}"),
-        Fact("allocation", in_words(decision["allocation"])),
+        Fact("next allocation" if history.live else "last decision", in_words(decision["allocation"])),
     ]
     if state is not None:
         found.append(Fact("cost so far", money(float(state.cost[0]))))

@@ -127,7 +127,7 @@ def test_marks_stand_out_from_their_ground_and_notes_can_be_read(dark: bool, pan
 
 
 def test_a_map_has_its_colours_from_the_theme() -> None:
-    drawn = steps_map("Map", "gpus", [Cell(0, 1.0, -2.0), Cell(1, 1.0, 2.0)], "Cells.")
+    drawn = steps_map("Map", "gpus", [Cell(0, 1.0, -2.0), Cell(1, 1.0, 2.0)], 2.0, "Cells.")
     colours = vl_convert.vegalite_to_svg({**drawn.spec, "config": config(dark=True)})
     assert all(
         f'fill="rgb({red}, {green}, {blue})"' in colours for red, green, blue in ((116, 192, 252), (255, 135, 135))

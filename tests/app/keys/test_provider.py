@@ -209,7 +209,7 @@ def test_an_issuers_keys_are_asked_for_over_https_alone(
 ) -> None:
     issuer.keys_at = "http://issuer.example/keys"
     assert status(client, issuer.token()) == 503
-    assert "over https alone" in caplog.text
+    assert "over https only" in caplog.text
 
 
 def test_a_key_of_another_algorithm_leaves_the_others(client: TestClient, issuer: Issuer) -> None:

@@ -151,7 +151,7 @@ def test_large_reports_wait_in_bounded_number_and_size_for_each_tenant(monkeypat
         here = Aside()
         waits = [asyncio.ensure_future(here.run(TENANT, 10, opened.wait, 60)) for _ in range(4)]
         await asyncio.sleep(0)
-        with pytest.raises(TooManyRequests, match="4 reports of tenant default that take long wait") as refused:
+        with pytest.raises(TooManyRequests, match="tenant default has 4 large reports queued") as refused:
             await here.run(TENANT, 10, opened.wait, 60)
         assert refused.value.retry_after == waiting.RETRY_SECONDS
         assert await here.run(OTHER, 10, lambda: "other") == "other"
@@ -194,7 +194,7 @@ def test_a_run_holds_a_bounded_number_of_jobs_at_once(database: Database) -> Non
 
     async def go() -> None:
         assert (await taker.report(TENANT, runs[0], 0, large(MOST_JOBS)))[0] == 201
-        with pytest.raises(InvalidInput, match="at most 2,000 jobs") as refused:
+        with pytest.raises(InvalidInput, match="at most 2,000 pending and running jobs") as refused:
             await taker.report(TENANT, runs[0], 1, json.dumps(more).encode())
         assert (refused.value.errors[0].pointer, refused.value.errors[0].value) == ("/submitted", MOST_JOBS + 1)
         leaves = {**more, "ended": [{"job": "j7"}]}

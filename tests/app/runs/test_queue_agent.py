@@ -86,7 +86,7 @@ def test_a_shadow_is_written_down_and_changes_nothing(client: TestClient, backen
         first(client, shadow=version)
     refused = client.post(f"/workloads/{pool}/agents/{version}/promote", json={"require": ["shadow"]})
     assert refused.status_code == 409
-    assert "0% were what was done; leave it out of `require`" in refused.json()["detail"]
+    assert "only that 0 % agreed with the decisions; leave it out of `require`" in refused.json()["detail"]
 
 
 def test_a_policy_that_fails_is_answered_for_by_the_specs_strategy(

@@ -297,7 +297,7 @@ def test_a_run_that_is_outrun_again_and_again_is_to_be_tried_later(
 
     monkeypatch.setattr(repository, "append", outrun)
     monkeypatch.setattr(repository, "append_current", lambda *_: set())
-    with pytest.raises(Unavailable, match="keep coming in between") as caught:
+    with pytest.raises(Unavailable, match="concurrent reports of run") as caught:
         asyncio.run(reporter(database).report(TENANT, run, 0, report()))
     assert caught.value.retry_after == 1
     assert kept(database, run) == []

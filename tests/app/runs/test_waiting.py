@@ -18,7 +18,7 @@ from tests.app.runs.reporting import TENANT, register, report, reporter, start
 def test_no_more_wait_than_may() -> None:
     here = Waiting(lambda: 0.0)
     taken = [here.enter() for _ in range(MOST)]
-    with pytest.raises(Unavailable, match="1,024 reports wait") as refused:
+    with pytest.raises(Unavailable, match="1,024 reports are queued") as refused:
         here.enter()
     assert refused.value.retry_after == waiting.RETRY_SECONDS
     here.leave(taken[5])

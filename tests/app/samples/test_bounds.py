@@ -264,7 +264,7 @@ async def test_an_upload_that_sends_nothing_any_more_gives_its_thread_back(monke
 
     here = Body(receive)
     feeding = asyncio.create_task(here.feed())
-    with pytest.raises(BadRequest, match="nothing of the body came for"):
+    with pytest.raises(BadRequest, match="no data was received for"):
         await anyio.to_thread.run_sync(lambda: list(here.chunks()))
     feeding.cancel()
 

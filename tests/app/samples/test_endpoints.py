@@ -185,7 +185,7 @@ def test_blocks_far_apart_are_still_taken_back(client: TestClient, workload: str
     body = csv_of({"a": 3, **between}) + "a,0,4,99,128\n"
     answer = upload_csv(client, workload, body)
     assert counts(answer) == (1200, 0, 1, 1200)
-    assert "block" in answer.json()["rejections"][0]["reason"]
+    assert "contiguous" in answer.json()["rejections"][0]["reason"]
     assert "a" not in names(client, workload)
 
 

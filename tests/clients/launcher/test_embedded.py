@@ -8,16 +8,16 @@ import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
-from dataclasses import replace
 from pathlib import Path
+from typing import Any
 from unittest.mock import Mock
 
 import psutil
 import pytest
-from steward_client.launcher import embedded, serving, standby
+from steward_client.launcher import embedded, service, serving, standby
 from steward_client.launcher.actuators import leftovers
 from steward_client.launcher.embedded import Embedded
-from steward_client.launcher.service import Service
+from steward_client.launcher.service import JobFailed, Service
 from steward_client.launcher.serving import service_at
 from steward_client.launcher.standby import Turn
 from steward_client.launcher.wishes import Misuse, Wishes
@@ -164,23 +164,27 @@ def test_a_service_that_no_launcher_runs_is_never_replaced(tmp_path: Path, port:
             plain.kill()
 
 
-def test_who_learns_is_told_of_a_service_without_a_worker_and_others_are_not(
-    tmp_path: Path, port: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(serving, "READY_SECONDS", 0.5)
-    with subprocess.Popen(command(port)) as plain, closing(Service(f"http://127.0.0.1:{port}")) as asked:
-        try:
-            wait_until(asked.is_up, 60)
-            with service_at(wished(port, tmp_path), tmp_path, lambda _: None) as found:
-                assert not found.own
-            learns = replace(wished(port, tmp_path), learn=True)
-            with (
-                pytest.raises(Misuse, match=rf"--learn needs a worker, and http://127.0.0.1:{port} has none: start"),
-                service_at(learns, tmp_path, lambda _: None),
-            ):
-                pytest.fail("it learns without a worker")
-        finally:
-            plain.kill()
+class Waits(Service):
+    """A service whose jobs wait, with or without a worker."""
+
+    has_worker, looks = False, 0
+
+    def call(self, method: str, path: str, *_: Any, **__: Any) -> Any:
+        self.looks += 1
+        return {"id": "1", "state": "queued" if self.looks < 9 else "succeeded", "result": {"model": 1}}
+
+    def ready(self, *, worker: bool) -> bool:
+        return self.has_worker or not worker
+
+
+def test_a_job_that_no_worker_takes_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(service, "WORKER_SECONDS", 0.5)
+    job = {"id": "1", "state": "queued"}
+    with closing(Waits("http://there:80")) as without, closing(Waits("http://there:80")) as busy:
+        busy.has_worker = True
+        with pytest.raises(JobFailed, match=r"http://there has no worker: start `steward worker` there"):
+            without.done(job, lambda _: None)
+        assert busy.done(job, lambda _: None) == {"model": 1}
 
 
 def test_who_learns_asks_for_a_worker_unless_settings_say_how_many(

@@ -27,7 +27,7 @@ def test_the_scaler_listens_until_it_is_ended() -> None:
     [
         (("scaler", "--tls-cert", __file__), "steward scaler: TLS needs --tls-cert and --tls-key together"),
         (("adapter", "--tls-key", __file__), "steward adapter: TLS needs --tls-cert and --tls-key together"),
-        (("recommender", "--once"), "steward recommender: this is no pod with a service account"),
+        (("recommender", "--once"), "steward recommender: not in a pod with a service account"),
         (("recommender", "--once", "--kubernetes", "http://127.0.0.1:1"), "steward recommender: GET /apis/autoscaling"),
     ],
 )

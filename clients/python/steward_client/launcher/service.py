@@ -22,7 +22,7 @@ from steward_client.retry import Retry
 
 PATIENCE_SECONDS, LONGEST_ASKED_SECONDS = 30.0, 10.0
 LOOK_SECONDS = 5.0
-FOLLOW_SECONDS = 0.3
+FOLLOW_SECONDS, WORKER_SECONDS = 0.3, 60.0
 DEFAULT_PORT = 8080
 Json = dict[str, Any]
 Say = Callable[[str], None]
@@ -129,13 +129,18 @@ class Service:
         """Wait for a job's end and return its result; ``told`` is called with the job at each look (every 0.3 s).
 
         Raises:
-            JobFailed: the job failed or was cancelled.
+            JobFailed: the job failed, was cancelled, or waits for over 60 s while the service has no worker.
             StewardError, Unreachable: as ``call``.
         """
+        until = time.monotonic() + WORKER_SECONDS
         while job["state"] in ("queued", "running"):
             told(job)
             time.sleep(FOLLOW_SECONDS)
             job = self.call("GET", f"/jobs/{job['id']}")
+            if job["state"] == "queued" and time.monotonic() > until:
+                if not self.ready(worker=True):
+                    raise JobFailed(f"{shown_url(httpx.URL(self.url))} has no worker: start `steward worker` there")
+                until = time.monotonic() + WORKER_SECONDS
         if job["state"] != "succeeded":
             problem = job["error"] or {}
             raise JobFailed(str(problem.get("detail") or f"the job was {job['state']}"))

@@ -49,8 +49,6 @@ def service_at(wishes: Wishes, folder: Path, say: Say) -> Iterator[Service]:
             raise Unreachable(
                 f"no service answers at {service.url}: is it running, and is that its address (--url, STEWARD_URL)?"
             )
-        if wishes.learn and not service.own:
-            _await_worker(service)
         yield service
 
 
@@ -148,15 +146,6 @@ def _command(url: str, data: Path, *, learns: bool) -> list[str]:
     where = ["--host", str(address.hostname), "--port", str(address.port or 80), "--data", str(data)]
     workers = ["--workers", "1"] if learns and "STEWARD_WORKERS" not in os.environ else []
     return [program, "serve", *where, *workers]
-
-
-def _await_worker(service: Service) -> None:
-    """Wait for a worker of a service that was there before; raises Misuse if there is none within 60 s."""
-    until = time.monotonic() + READY_SECONDS
-    while not service.ready(worker=True):
-        if time.monotonic() > until:
-            raise Misuse(f"--learn needs a worker, and {service.url} has none: start `steward worker` there")
-        time.sleep(LOOK_SECONDS)
 
 
 def _await(service: Service, own: Embedded, *, learns: bool) -> None:

@@ -202,8 +202,8 @@ def test_a_state_without_announcement_is_restored_without() -> None:
 @pytest.mark.parametrize(
     ("iteration", "upcoming", "pointer", "accepted"),
     [
-        (28, told(64, 64), "/upcoming", "must hold at most 1 iterations: 1 iterations are left"),
-        (29, told(64), "/upcoming", "must hold at most 0 iterations: 0 iterations are left"),
+        (28, told(64, 64), "/upcoming", "must hold at most 1 iterations: 1 iterations remain"),
+        (29, told(64), "/upcoming", "must hold at most 0 iterations: 0 iterations remain"),
         (0, [*told(64), {"features": {"batch": 64, "depth": 1}}], "/upcoming/1/features/depth", "known: batch"),
         (0, told(64, 600), "/upcoming/1/features/batch", "must be between 32 and 512"),
     ],
