@@ -68,7 +68,7 @@ def test_every_series_that_is_asked_for_is_there(exposed: set[str]) -> None:
 
 WHOLE = (
     *("steward_jobs", "steward_job_waiting_seconds", "steward_runs", "steward_runs_ended", "steward_saved_cost"),
-    *("steward_workers", "steward_champion_age_seconds"),
+    *("steward_workers", "steward_champion_age_seconds", "steward_target_probability"),
 )
 """What each API process tells of the whole database: sums over processes would count it several times."""
 

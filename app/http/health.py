@@ -35,7 +35,7 @@ from app.http.exchange import Exchange
 from app.jobs import repository as jobs
 from app.kinds.contract.engine import Source
 from app.kinds.contract.run_outcome import LIVE, RunOutcome
-from app.runs import outcomes, savings
+from app.runs import outcomes, savings, standing
 from app.runs.outcomes import Staleness
 from app.settings import Settings
 from app.telemetry.logs import began
@@ -114,8 +114,8 @@ class ServiceCollector(Collector):
 
 
 class TenantCollector(Collector):
-    """Prometheus collector of a tenant's own: the cost that runs which finished within the last hour saved, and the age
-    of champions."""
+    """Prometheus collector of a tenant's own: the cost that runs which finished within the last hour saved, the age of
+    champions, and how likely running runs meet their targets."""
 
     def __init__(self, database: Database, tenant: str) -> None:
         self.database, self.tenant = database, tenant
@@ -124,14 +124,16 @@ class TenantCollector(Collector):
         """The metrics without values; doesn't query the database."""
         cost = "Cost that runs which finished within an hour saved, without runs of mode advise."
         age = "Seconds since the training of the agent that serves a workload's decisions in a role."
+        likely = "Lowest probability of meeting a target among a workload's running runs."
         return [
             GaugeMetricFamily("steward_saved_cost", cost, labels=["against"]),
             GaugeMetricFamily("steward_champion_age_seconds", age, labels=["workload", "role"]),
+            GaugeMetricFamily("steward_target_probability", likely, labels=["workload"]),
         ]
 
     def collect(self) -> Iterable[GaugeMetricFamily]:
         """The metrics with their present values; without any if the database fails."""
-        costs, ages = self.describe()
+        costs, ages, chances = self.describe()
         now = utc_now()
         with suppress(SQLAlchemyError), self.database.reading() as session:
             saved = savings.total(savings.saved_since(session, self.tenant, now - LATELY))
@@ -139,7 +141,9 @@ class TenantCollector(Collector):
                 costs.add_metric((against,), cost)
             for workload, role, made in agents.champions(session, self.tenant):
                 ages.add_metric((workload, role), (now - made).total_seconds())
-        return [costs, ages]
+            for workload, chance in standing.lowest_chances(session, self.tenant).items():
+                chances.add_metric((workload,), chance)
+        return [costs, ages, chances]
 
 
 @router.get("/healthz", operation_id="health", summary="Check liveness")

@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from app.database.tables import Run, Workload
+from app.database.tables import Iteration, Run, Workload
 from app.http.pagination import AT_ONCE
 from app.kinds.contract.views import Standing
 from app.kinds.registry import KINDS, read_spec
@@ -48,6 +48,28 @@ def of_runs(session: Session, ids: Sequence[str]) -> dict[str, Standing]:
                     continue
                 cost = stored_cost(row.savings)  # that at the prices when it finished
                 found[row.id] = stands if cost is None else stands._replace(cost=cost)
+    return found
+
+
+MOST_LIVE = 200
+"""Most running runs, the newest, whose probabilities are read at once."""
+
+
+def lowest_chances(session: Session, tenant: str) -> dict[str, float]:
+    """The lowest probability of meeting a target among a tenant's running runs, by workload; without those unknown."""
+    query = (
+        select(Workload.name, Iteration)
+        .join(Run, Run.workload_id == Workload.id)
+        .join(Iteration, (Iteration.run_id == Run.id) & (Iteration.iteration == Run.next_iteration - 1))
+        .where(Run.tenant == tenant, Run.state == "running")
+        .order_by(Run.created_at.desc())
+        .limit(MOST_LIVE)
+    )
+    found: dict[str, float] = {}
+    for workload, last in session.execute(query):
+        values = last.decision.get("chances")
+        if isinstance(values, Mapping) and values:
+            found[workload] = min(found.get(workload, 1.0), *values.values())
     return found
 
 

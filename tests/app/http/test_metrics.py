@@ -70,6 +70,32 @@ def test_champions_are_as_old_as_their_agents(client: TestClient, spec: dict[str
     assert 'steward_champion_age_seconds{role="default",workload="other"}' in client.get("/metrics").text
 
 
+def test_the_lowest_probability_of_each_workload_is_told(
+    client: TestClient, spec: dict[str, Any], backend: Database
+) -> None:
+    report = {"allocation": {"gpus": 4}, "metrics": {"iteration_seconds": 31.5}, "features": {"batch": 128}}
+    chances = dict[str, list[float]]()
+    for name in ("resnet18", "other"):
+        client.post("/workloads", json={**spec, "name": name})
+        publish_model(backend, name)
+        for seconds in (90, 100_000):
+            start = {"workload": name, "targets": {"iteration_seconds": seconds}}
+            run = client.post("/runs", json=start).json()["id"]
+            said = client.put(f"/runs/{run}/iterations/0", json=report).json()["chances"]
+            chances.setdefault(name, []).append(said["iteration_seconds"])
+    gone = client.post("/runs", json={"workload": "other", "targets": {"iteration_seconds": 1}}).json()["id"]
+    client.put(f"/runs/{gone}/iterations/0", json=report)
+    client.patch(f"/runs/{gone}", json={"state": "cancelled"})
+
+    def told(tenant: str) -> dict[str, float]:
+        family = TenantCollector(backend, tenant).collect()[2]  # type: ignore[index]
+        return {one.labels["workload"]: one.value for one in family.samples}
+
+    assert told("default") == {name: min(values) for name, values in chances.items()}
+    assert told("another") == {}
+    assert min(chances["other"]) < max(chances["other"])
+
+
 def test_what_the_guard_does_to_the_built_in_heuristic_is_not_counted_as_an_agents(
     client: TestClient, spec: dict[str, Any], database: Database
 ) -> None:
