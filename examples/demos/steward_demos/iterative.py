@@ -159,7 +159,7 @@ class Demo:
         """
         self.show.step("The same training at static allocations, beside the same neighbour")
         chosen = careful_static(_measured(profiled), run_plan.iterations, run_plan.deadline)
-        careful = self.static(own, run_plan, "careful", f"fixed {chosen} %", chosen)
+        careful = self.static(own, run_plan, "careful", f"fixed by hand, {chosen} %", chosen)
         largest = self.static(own, run_plan, "largest", f"largest, {MAXIMUM} %", MAXIMUM)
         seen = _measured([*profiled, steward, careful, largest])
         percent = best_static(seen, run_plan.iterations, run_plan.deadline)

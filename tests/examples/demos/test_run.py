@@ -69,7 +69,7 @@ def test_it_ends_with_one_screen_of_80_columns(played: tuple["subprocess.Complet
     assert len(screen) <= 40
     said = "\n".join(screen)
     assert "All figures are simulated." in said
-    assert re.search(r"careful static, \d+ % .*MISSED by", said)
+    assert re.search(r"fixed by hand, \d+ % .*MISSED by", said)
     assert re.search(r"Steward .*met by", said)
     assert re.search(r"\d+% less \(-?\d+% to \d+%\) than largest, 90 %", said)
     assert "Changed for save iterations 3" in said
