@@ -90,7 +90,7 @@ def test_a_cluster_is_learned_and_served_through_a_kill(steward_factory: Start, 
         assert playing.reports[-1][1]["source"] == "agent"
         timed = [one for _, decision in playing.reports for one in decision["changes"] if one["seconds_left"]]
         assert timed
-        assert all("to end in" in one["text"] for one in timed)
+        assert all("finish in" in one["text"] for one in timed)
         call("PATCH", f"/runs/{playing.run}", json={"state": "finished"})
         kept = {one["execution"]: one for one in call("GET", "/workloads/gpu-cluster/samples")["items"]}
         assert kept[playing.run]["arrivals"]["count"] == playing.number

@@ -61,7 +61,7 @@ def test_a_run_of_a_member_is_given_what_its_own_target_takes(
         grown = run.until_mine_has(4)
         assert run.report() == "soonest"
         assert grown["seconds_left"] < grown["seconds_wanted"] < 1800
-        assert "wanted in" in grown["text"]
+        assert "deadline in" in grown["text"]
         call("PATCH", f"/workloads/{NAME}", json={"targets": {"iteration_seconds": 900}})
         call("PATCH", "/workloads/lab", json={"weights": {"deadlines": 4}})
         hurried = run.until_mine_has(8)
