@@ -129,7 +129,7 @@ def test_the_metric_sums_what_a_tenants_own_runs_applied_within_the_hour(
 
 
 def saved_costs(backend: Database, tenant: str) -> dict[str, float]:
-    metric, _ = TenantCollector(backend, tenant).collect()
+    metric, *_ = TenantCollector(backend, tenant).collect()
     return {sample.labels["against"]: sample.value for sample in metric.samples}
 
 
