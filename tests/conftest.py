@@ -64,8 +64,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtestloop() -> None:
-    """Garbage is looked for again, but not among all that was loaded: a million objects, many times a minute."""
+    """Garbage is looked for again, seldom, and not among all that was loaded: a million objects."""
     gc.freeze()
+    gc.set_threshold(50_000, 20, 100)
     gc.enable()
 
 
