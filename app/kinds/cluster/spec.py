@@ -179,9 +179,6 @@ class ClusterSpec(Strict):
         return maximum
 
 
-Spec = ClusterSpec
-
-
 # Changes to a ``cluster`` workload while it is served: prices, weights, queues, members.
 
 
