@@ -258,7 +258,8 @@ def unpack(data: bytes) -> Content:
     """
     tables, header = safetensors_numpy.load(data), read_header(data)
     applications, jobs = (tuple(json.loads(header[name])) for name in ("applications", "jobs"))
-    return Content(applications, jobs, *(np.asarray(tables[name], np.float64) for name in WIDTHS))
+    each = (np.asarray(tables.get(name, np.zeros((0, width))), np.float64) for name, width in WIDTHS.items())
+    return Content(applications, jobs, *each)
 
 
 SHOWN = 100
