@@ -48,8 +48,6 @@ from app.settings import Settings, get_settings
 from app.telemetry.counts import TenantCounter, drift_counter
 from app.workloads.snapshot import WorkloadCache
 
-logger = logging.getLogger(__name__)
-
 ENDPOINTS: Sequence[ModuleType] = [import_module(f"app.{package}.endpoints") for package in NOUNS]
 """The nouns' modules of routes; an entry of the table without one fails here."""
 

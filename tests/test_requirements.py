@@ -37,6 +37,10 @@ def imported(*folders: str) -> list[tuple[str, str]]:
     return [found for folder in folders for found in _imported(folder)]
 
 
+distributions = cache(packages_distributions)
+"""Names of distributions by module, read once from all that is installed."""
+
+
 @cache
 def _imported(folder: str) -> list[tuple[str, str]]:
     own = OWN | sys.stdlib_module_names
@@ -61,7 +65,7 @@ def _modules(node: ast.stmt) -> list[str]:
 )
 def test_what_is_imported_is_declared(extras: list[str], folders: list[str]) -> None:
     there = closure([one for extra in ["", *extras] for one in declared(extra)] + CLIENT).keys()
-    owners = packages_distributions()
+    owners = distributions()
     missing = {
         f"{module} in {path}"
         for module, path in imported(*folders)

@@ -16,6 +16,7 @@ from playwright.sync_api import sync_playwright
 
 from tests.browser.chromium import ARGUMENTS, program
 
+pytestmark = pytest.mark.slow  # the whole site is built
 ROOT = Path(__file__).parents[1]
 OF_SCRIPTS = {"reference/schema.html"}
 """Pages whose anchors a script makes."""

@@ -11,6 +11,7 @@ from tests.wording import (
     EXCUSED,
     LABELS,
     PHRASES,
+    Find,
     Text,
     _pattern,
     finds,
@@ -99,14 +100,19 @@ def test_what_replaces_words_is_not_itself_retired_and_each_is_said_once() -> No
     assert len({one.lower() for one in (*LABELS, *PHRASES)}) == len(LABELS) + len(PHRASES)
 
 
-def test_each_excuse_is_needed_and_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
-    own = dict(EXCUSED)
-    monkeypatch.setattr("tests.wording.EXCUSED", {})
-    found = list(finds(texts()))
-    for (path, words), why in own.items():
-        assert any(Path(one.where.path).match(path) and one.retired == words for one in found), (path, words)
+@pytest.fixture(scope="module")
+def unexcused() -> list[Find]:
+    """What is found in the whole repository if nothing is excused."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("tests.wording.EXCUSED", {})
+        return list(finds(texts()))
+
+
+def test_each_excuse_is_needed_and_says_why(unexcused: list[Find]) -> None:
+    for (path, words), why in EXCUSED.items():
+        assert any(Path(one.where.path).match(path) and one.retired == words for one in unexcused), (path, words)
         assert len(why.split()) > 2
 
 
-def test_nothing_retired_is_left() -> None:
-    assert list(finds(texts())) == []
+def test_nothing_retired_is_left(unexcused: list[Find]) -> None:
+    assert list(finds(one.where for one in unexcused)) == []

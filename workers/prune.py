@@ -5,7 +5,6 @@ It is a separate process, since it may take long, and keeps the archive's librar
 
 from __future__ import annotations
 
-import logging
 import sys
 
 from sqlalchemy.exc import SQLAlchemyError
@@ -17,8 +16,6 @@ from app.retention.service import Archive, HeldElsewhere, NoArchive, Pruning
 from app.settings import Settings, get_settings
 from app.startup import EXIT_STATUS, first_line
 from app.telemetry import logs
-
-logger = logging.getLogger(__name__)
 
 
 def archive(settings: Settings) -> Archive:

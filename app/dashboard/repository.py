@@ -23,7 +23,7 @@ from app.database.tables import (
     Run,
     Workload,
 )
-from app.runs.outcomes import ATTENTION, NOT_JUDGED, Staleness, having, silence
+from app.runs.outcomes import ATTENTION, Staleness, having, silence
 
 LATEST = 20
 """Number of newest judged runs of a workload that are counted."""
@@ -179,7 +179,7 @@ def troubled_runs(session: Session, tenant: str, since: datetime, rule: Stalenes
             Workload.name,
             live.outcome.label("outcome"),
             Run.id,
-            case((live.outcome == Run.outcome, Run.outcome_reason), else_=NOT_JUDGED).label("reason"),
+            Run.outcome_reason.label("reason"),
             live.silent_seconds.label("silent_seconds"),
             live.expected.label("expected"),
             Workload.spec,

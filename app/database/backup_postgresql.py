@@ -24,7 +24,6 @@ MOST_BYTES = 1 << 20
 """Bytes that are read of a dump's text to find its revision."""
 READING_SECONDS, READING_BYTES = 3, 100_000
 """Processor seconds that a check may take: a fixed part, and one more per that many bytes."""
-SCHEMA = "public"
 
 
 def backup(url: URL, file: Path, *, force: bool = False) -> Contents:

@@ -21,7 +21,7 @@ MOST_BLOCKS = 24
 class Block(msgspec.Struct, array_like=True, frozen=True, gc=False):
     """Sums of an outcome over successive reports of a run while one agent decided.
 
-    ``agent``: its version, None: a heuristic. ``first``: first iteration, -1 in blocks of earlier releases.
+    ``agent``: its version, None: a heuristic. ``first``: first iteration.
     ``total`` and ``number`` are sums of the outcome and of its number of summands; the mean is their ratio.
     """
 
@@ -30,7 +30,7 @@ class Block(msgspec.Struct, array_like=True, frozen=True, gc=False):
     reports: int
     total: float
     number: float
-    first: int = -1
+    first: int
 
 
 def count_report(

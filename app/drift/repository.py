@@ -49,16 +49,13 @@ class StoredDrift(NamedTuple):
 
 
 def history(session: Session, workload_id: str) -> Sequence[StoredDrift]:
-    """Drift stored by each adaptation of a workload, oldest first; adaptations of early releases have no cuts."""
+    """Drift stored by each adaptation of a workload, oldest first."""
     columns = Adaptation.created_at, Adaptation.steps, Adaptation.notice
     statement = select(*columns).where(Adaptation.workload_id == workload_id)
     rows = session.execute(statement.order_by(Adaptation.created_at, Adaptation.id))
     stored = [(row, row.steps[0]["figures"]) for row in rows if row.steps]
     return [
-        StoredDrift(
-            row.created_at, figures.get("drifts") or [figures["factors"]], row.notice["model"], figures.get("since", {})
-        )
-        for row, figures in stored
+        StoredDrift(row.created_at, figures["drifts"], row.notice["model"], figures["since"]) for row, figures in stored
     ]
 
 

@@ -53,6 +53,18 @@ Moment = Annotated[float, Meta(ge=0, le=LATEST_MOMENT)]
 Probability = Annotated[float, Field(gt=0, lt=1, allow_inf_nan=False)]
 
 
+Named = TypeVar("Named")
+
+
+def unique(named: tuple[Named, ...]) -> tuple[Named, ...]:
+    """Return ``named``, models with a ``name``; raise ValueError if two have the same one."""
+    names = [one.name for one in named]  # type: ignore[attr-defined]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise ValueError(f"names must be unique: {', '.join(twice)} given twice")
+    return named
+
+
 class EarlyMaxLength:
     """Pydantic annotation that rejects a list with too many items before its items are validated.
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from app.kinds.contract.policy import Choice, Situation
 from app.policies.base import RETURN_SCALE, Arrays, IncompatibleArtifact, check_layers
-from app.policies.functions import ACTIVATIONS, gru_step, mask_actions, namespace_of, scores, tanh
+from app.policies.functions import ACTIVATIONS, gru_step, namespace_of, tanh
 
 CORE, PARTS = "core.", ("weight", "bias")
 Layer = tuple[Any, Any]
@@ -137,56 +137,6 @@ class NetworkPolicy:
         memory = self.remember(observation, situation.memory) if self.units else None
         q = self.q_values(observation, situation.view.mask, memory)
         return Choice(q.argmax(axis=1), q / SCALE, memory)
-
-
-# A network that scores the candidates of a set.
-
-
-@dataclass(frozen=True, eq=False)
-class ScorerPolicy:
-    """Greedy policy of candidates' scores, for any number and order of candidates.
-
-    ``config`` is that of ``functions.scores``, with ``algorithm``; ``arrays`` are those of ``functions.scores``. A
-    situation's view has the candidates' features as ``observation`` [B, K, F], and the legal ones as ``mask`` [B, K].
-    """
-
-    config: dict[str, Any]
-    arrays: Arrays
-
-    @property
-    def name(self) -> str:
-        """Name of the algorithm that trained it."""
-        return str(self.config["algorithm"])
-
-    @classmethod
-    def build(cls, config: dict[str, Any], arrays: Arrays) -> Self:
-        """Build the policy from a config and arrays.
-
-        Raises:
-            IncompatibleArtifact: an array is missing or of the wrong shape.
-        """
-        parts = [f"each.{i}" for i in range(len(config["layers"]))] + [
-            f"joint.{i}" for i in range(len(config["joint"]))
-        ]
-        names = [f"{name}.{part}" for name in (*parts, "advantage") for part in ("weight", "bias")]
-        names += [] if config["context"] == "none" else ["context.weight"]
-        names += [f"{n}.weight" for n in ("query", "key", "value")] if config["context"] == "attention" else []
-        missing = [name for name in names if name not in arrays]
-        if missing:
-            raise IncompatibleArtifact(f"the scorer lacks {', '.join(missing)}")
-        check_layers(arrays)
-        return cls(config, {k: np.ascontiguousarray(v, np.float32) for k, v in arrays.items()})
-
-    def scores(self, observation: NDArray[np.floating], mask: NDArray[np.bool_]) -> NDArray[np.floating]:
-        """Return scores [B, K] of K candidates with F features, ``observation`` [B, K, F]; −∞ if ``mask`` is False."""
-        found = scores(observation.astype(np.float32, copy=False), mask, self.arrays, self.config)
-        result: NDArray[np.floating] = mask_actions(found, mask)
-        return result
-
-    def act(self, situation: Situation) -> Choice:
-        """Choose the legal candidate of the highest score in each of B rows, [B]; ``values`` are all scores, [B, K]."""
-        found = self.scores(situation.view.observation, situation.view.mask)
-        return Choice(found.argmax(axis=1), found)
 
 
 # A small network that adapts to a few examples by gradient descent, over the Python array API.

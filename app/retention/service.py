@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections import Counter
 from collections.abc import Mapping
 from datetime import datetime, timedelta
@@ -77,8 +76,6 @@ def put(database: Database, settings: Settings, tenant: str, name: str, given: R
 
 TASK = "prune"
 HELD_SECONDS = 60.0
-
-logger = logging.getLogger(__name__)
 
 
 class Archive(Protocol):

@@ -2,8 +2,7 @@
 
 Stored while a run goes on: `on_track` or `at_risk`, with each report; when it ends: `met`, `missed`, `failed`,
 `cancelled`, or `completed` where there is no target to judge by. Derived whenever a run is read: `stale`, for a live
-run that has not reported for many of its iterations; and the outcome of a run that ended without one, because a process
-of an earlier release ended it.
+run that has not reported for many of its iterations.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Float, and_, case, func, literal, or_, select
+from sqlalchemy import ColumnElement, Float, and_, case, func, literal, select
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.orm import Session
 from sqlalchemy.sql.compiler import SQLCompiler
@@ -40,9 +39,6 @@ REMEDIES = {
 """What to do about a run whose outcome does not depend on its workload's targets."""
 ENDED = {"finished": "has finished", "failed": "has failed", "cancelled": "was cancelled"}
 """Words for the states of a run that has ended."""
-BY_STATE: dict[RunOutcome, str] = {"completed": "finished", "failed": "failed", "cancelled": "cancelled"}
-"""State from which the outcome of an ended run without a stored outcome is derived."""
-NOT_JUDGED = "it was ended by an earlier release, which judges no runs"
 LONGEST = 1_000
 """Largest number of characters of a stored reason."""
 CompiledOf = Callable[[str], Compiled]
@@ -116,12 +112,7 @@ def silence(rule: Staleness) -> Silence:
     live = and_(Run.outcome.in_(LIVE), Run.state == "running", ~Run.quiet)
     often = literal(rule.iterations, Float()) * func.coalesce(expected, floor)
     stale = and_(live, silent > floor, silent > often)
-    by_state = [(_ended_without(state), outcome) for outcome, state in BY_STATE.items()]
-    return Silence(silent, expected, stale, case((stale, "stale"), *by_state, else_=Run.outcome))
-
-
-def _ended_without(state: str) -> ColumnElement[bool]:
-    return and_(Run.outcome.in_(LIVE), Run.state == state)
+    return Silence(silent, expected, stale, case((stale, "stale"), else_=Run.outcome))
 
 
 def having(outcome: RunOutcome, rule: Staleness) -> ColumnElement[bool]:
@@ -130,8 +121,7 @@ def having(outcome: RunOutcome, rule: Staleness) -> ColumnElement[bool]:
         return silence(rule).stale
     if outcome in LIVE:
         return and_(Run.outcome == outcome, Run.state == "running", ~silence(rule).stale)
-    stored, state = Run.outcome == outcome, BY_STATE.get(outcome)
-    return stored if state is None else or_(stored, _ended_without(state))
+    return Run.outcome == outcome
 
 
 def counts(session: Session, rule: Staleness) -> dict[str, int]:
@@ -161,7 +151,7 @@ def reason(run: Run, outcome: str, silent: float, expected: float | None) -> str
     """
     if outcome == "stale":
         return stale_reason(silent, expected)
-    return run.outcome_reason if outcome == run.outcome else NOT_JUDGED
+    return run.outcome_reason
 
 
 def stale_reason(silent: float, expected: float | None) -> str:

@@ -10,9 +10,14 @@ from anyio.from_thread import BlockingPortal
 from fastapi.testclient import TestClient
 
 from app.database.engine import Database
+from app.kinds.registry import read_spec
 from app.main import create_app
 from app.settings import Settings
+from app.workloads import service as workloads
 from tests.batched import SPEC as EXAMPLE
+
+OTHERS = "others"
+"""A tenant beside the tests' own."""
 
 
 @pytest.fixture
@@ -39,8 +44,9 @@ def client(settings: Settings, backend: Database, portal: BlockingPortal) -> Tes
 
 
 @pytest.fixture
-def workload(client: TestClient, spec: dict[str, Any]) -> str:
-    """Name of a registered workload."""
+def workload(client: TestClient, backend: Database, spec: dict[str, Any]) -> str:
+    """Name of a registered workload; another tenant has one of the same name, whose runs are twice as long."""
+    workloads.register(backend, OTHERS, read_spec(spec | {"iterations": 2 * spec["iterations"]}))
     answer = client.post("/workloads", json=spec)
     assert answer.status_code == 201, answer.text
     return str(answer.json()["name"])

@@ -10,7 +10,7 @@ import pytest
 from benchmarks.hostile import PARTS
 from benchmarks.hostile.__main__ import DUMPS
 from benchmarks.hostile.formats import ACCEPTED, FAILED, Format, dumped, every
-from benchmarks.hostile.run import tried
+from benchmarks.hostile.run import cases, tried
 from benchmarks.hostile.service import Service
 
 CASES = 10
@@ -38,8 +38,9 @@ def test_sound_files_are_taken_and_whatever_becomes_of_them_nothing_fails(format
     assert len({form.name for form in formats}) == len(formats) >= 25
     for form in formats:
         assert {form.take(seed)[0] for seed in form.seeds} == {ACCEPTED}, form.name
-        found = tried(form, CASES)
-        assert (found.outcomes[FAILED], found.failures) == (0, []), form.name
+        for way, content in cases(form, CASES, 0):
+            outcome, told = form.take(content)
+            assert outcome != FAILED, (form.name, way, told)
 
 
 @pytest.mark.servers
@@ -49,5 +50,6 @@ def test_dumps_of_postgresql_are_checked_or_refused(postgres_url: str, tmp_path:
     named = form.seeds[0].replace(b"FK CONSTRAINT", b"\xc6K CONSTRAINT")  # is quoted in what pg_restore says
     assert named != form.seeds[0]
     assert form.take(named)[0] != FAILED
-    found = tried(form, CASES)
+    found = tried(form, CASES // 2)
+    assert found.outcomes.total() == CASES // 2
     assert (found.outcomes[FAILED], found.failures) == (0, [])

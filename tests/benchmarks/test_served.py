@@ -120,8 +120,8 @@ def test_runs(name: str, steward: Over, shared_data: Path) -> None:
         both.append(Both(steward, profile))
         return both[0]
 
-    played = play(held, learner, 3, 1)
-    assert both[0].compared == 3 * held.spec.iterations
+    played = play(held, learner, 2, 1)
+    assert both[0].compared == 2 * held.spec.iterations
     assert (np.diff(played.allocations, axis=1) != 0).any()
 
 
@@ -216,7 +216,7 @@ def test_workflows(strategy: str, steward: Over, shared_data: Path, monkeypatch:
 # --- requests -------------------------------------------------------------------------------------------------------
 
 
-SECONDS = 20.0
+SECONDS = 10.0
 
 
 class Chosen(NamedTuple):

@@ -114,9 +114,8 @@ def test_a_list_is_seen_to_move_and_keeps_what_is_chosen(browser: Browser, site:
         assert page.locator(".plot svg").count() == page.locator(".plot").count() >= 4
 
 
-def test_new_pages_fit_and_are_accessible_in_both_themes(
-    browser: Browser, site: Site, runs: tuple[str, str, str]
-) -> None:
+@pytest.mark.parametrize("theme", ["light", pytest.param("dark", marks=pytest.mark.slow)])
+def test_new_pages_fit_and_are_accessible(browser: Browser, site: Site, runs: tuple[str, str, str], theme: str) -> None:
     compared = "&".join(f"run={run}" for run in runs)
     paths = [
         "/ui/runs?sort=-cost&outcome=failed&outcome=at_risk",
@@ -125,17 +124,16 @@ def test_new_pages_fit_and_are_accessible_in_both_themes(
         *(f"/ui/workloads/{name}/spec" for name in site.kinds),
         f"/ui/runs/{runs[2]}",
     ]
-    for theme in ("light", "dark"):
-        with opened(browser, site, theme) as page:
-            for path in paths:
-                page.goto(path)
-                drawn(page)
-                found = Axe().run(page)
-                assert [f"{one['id']}: {one['nodes'][0]['html']}" for one in found.response["violations"]] == [], path
-                for width in (1440, 320):
-                    page.set_viewport_size({"width": width, "height": 900})
-                    assert not page.evaluate(WIDER), (path, width)
-                page.set_viewport_size({"width": 1440, "height": 900})
+    with opened(browser, site, theme) as page:
+        for path in paths:
+            page.goto(path)
+            drawn(page)
+            found = Axe().run(page)
+            assert [f"{one['id']}: {one['nodes'][0]['html']}" for one in found.response["violations"]] == [], path
+            for width in (1440, 320):
+                page.set_viewport_size({"width": width, "height": 900})
+                assert not page.evaluate(WIDER), (path, width)
+            page.set_viewport_size({"width": 1440, "height": 900})
 
 
 def test_a_list_and_iterations_are_downloaded(browser: Browser, site: Site, runs: tuple[str, str, str]) -> None:

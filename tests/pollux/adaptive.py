@@ -14,7 +14,8 @@ from typing_extensions import override
 
 from app.kinds.cluster.jobs import Floats, Integers
 from app.kinds.cluster.placement import Outlook, Rule, Situation
-from app.kinds.cluster.throughput import Best, JobStatistics, Profile, best, goodput_at, sizes_of
+from app.kinds.cluster.throughput import Best, sizes_of
+from tests.pollux.goodput import JobStatistics, Profile, best, goodput_at
 from tests.pollux.measured import NCF_BATCH, ONE_GPU, Application, Batch
 from tests.pollux.simulator import ClusterSimulator, Settings, Submission, metric_gains, packed_first
 

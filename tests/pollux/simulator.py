@@ -13,7 +13,8 @@ from typing_extensions import override
 
 from app.kinds.cluster import jobs as table
 from app.kinds.cluster.jobs import Floats, Integers, Jobs
-from app.kinds.cluster.placement import Neighbours, Outlook, Rule, Situation, place, seconds_by_table, slowdowns
+from app.kinds.cluster.placement import Neighbours, Outlook, Rule, Situation, place, slowdowns
+from tests.pollux.goodput import seconds_by_table
 from tests.pollux.measured import ONE_GPU, Application, Batch
 
 # Logs of jobs, as the published simulator has them: who came when, with what, and asked for how many GPUs.

@@ -5,7 +5,6 @@ Shapes: n or m rows, D columns, R resources, F features, c distinct inputs, I it
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, Protocol, Self
 
@@ -142,11 +141,6 @@ def from_logs(mean: Floats, sd: Floats | float) -> Prediction:
 def spread(residuals: Floats, parameters: int) -> float:
     """Return the standard deviation of natural-log residuals [n]; degrees of freedom n − ``parameters``, at least 1."""
     return float(np.sqrt((residuals**2).sum() / max(len(residuals) - parameters, 1)))
-
-
-def join_names(names: Sequence[str]) -> str:
-    """Join names to text: “a, b and c”; “none” for an empty sequence."""
-    return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]])) if names else "none"
 
 
 # Encoding of columns to a scale on which their effect is smooth.

@@ -211,7 +211,6 @@ def show(agent: ServiceJson, output: Console) -> None:
 HEADROOM_WIDTH = 40
 HEADROOM_PARTS = (("gain", "█"), ("left", "▒"), ("beyond", "░"))
 """Parts of the bar and their characters: return that tuning, knowledge of the run, and hindsight of all chance add."""
-LAW = "each run's law"  # the knowledge of a run where a report of an earlier version doesn't name it
 
 
 def headroom(room: ServiceJson) -> str:
@@ -221,7 +220,7 @@ def headroom(room: ServiceJson) -> str:
     sizes["beyond"] = whole - sizes["gain"] - sizes["left"]
     marks = (mark * round(HEADROOM_WIDTH * sizes[name] / (whole or 1.0)) for name, mark in HEADROOM_PARTS)
     won = room.get("share_won")
-    share = f"\nthe agent won {_share(won)} of what knowing {room.get('knows', LAW)} would give" if won else ""
+    share = f"\nthe agent won {_share(won)} of what knowing {room['knows']} would give" if won else ""
     return f"headroom {''.join(marks)} {room['text']}{share}"
 
 

@@ -75,7 +75,7 @@ class ApplicationMeasurements(NamedTuple):
 
     @property
     def parameters(self) -> Floats | None:
-        """Parameters of the throughput model fitted to the measured steps, as ``JobStatistics.seconds``, [7]; None
+        """Parameters of the throughput model fitted to the measured steps, as ``step_seconds`` reads them, [7]; None
         without a measured step."""
         if not self.places:
             return None

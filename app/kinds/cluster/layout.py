@@ -16,7 +16,6 @@ from app.kinds.cluster.jobs import Floats, Integers, Jobs
 from app.kinds.cluster.placement import Rule, Situation, TargetAllocation
 from app.kinds.cluster.policies import ENTRIES, FACTORS, WITH_MODEL, factors, observe, rules
 from app.kinds.cluster.records import Records
-from app.kinds.cluster.report import Submitted
 from app.kinds.cluster.spec import ClusterSpec
 from app.kinds.cluster.strategies import tried_sizes
 from app.policies.base import Published
@@ -193,25 +192,25 @@ def _plain(column: np.ndarray[Any, Any]) -> list[Any]:
 
 
 def unpack(stored: list[Any]) -> ClusterState:
-    """Return the state from lists that ``pack`` returned, after JSON; columns missing in older states get defaults."""
-    now, names, columns, held, capacity, told, learned, *shown = stored
+    """Return the state from lists that ``pack`` returned, after JSON."""
+    now, names, columns, held, capacity, told, learned, shown, off, off_starts = stored
     jobs = table.none(len(capacity))
     there = np.zeros((len(names), len(capacity)), np.int64)
     there[held[0], held[1]] = held[2]
     given = dict(zip([name for name in Jobs._fields if name != "allocation"], columns, strict=True))
     made = {name: _column(values, getattr(jobs, name).dtype, table.NEVER) for name, values in given.items()}
-    new = records.of([Submitted(name, 1) for name in names])  # columns that a state from before hasn't
-    known = [_column(values, column.dtype, records.UNKNOWN) for values, column in zip(told, new, strict=False)]
+    empty = records.of([])
+    known = [_column(values, column.dtype, records.UNKNOWN) for values, column in zip(told, empty, strict=True)]
     return ClusterState(
         float(now),
         tuple(names),
         Jobs(allocation=there, **made),
         np.array(capacity, np.int64),
-        Records._make([*known, *new[len(known) :]]),
+        Records._make(known),
         learning.unpack_learning(learned, len(names)),
-        experience.unpack(shown[0]) if shown else {},
-        tuple(shown[1]) if shown else (),
-        tuple(shown[2]) if len(shown) > 2 else (),
+        experience.unpack(shown),
+        tuple(off),
+        tuple(off_starts),
     )
 
 

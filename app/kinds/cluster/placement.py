@@ -195,16 +195,6 @@ class Outlook(Protocol):
         ...
 
 
-def seconds_by_table(outlook: Outlook, gpus: Integers) -> Floats:
-    """Return the seconds to completion, [J, K], of each of J jobs on each of its K numbers of GPUs, ``gpus`` [J, K].
-
-    They are ``update_seconds`` × ``updates`` of ``outlook``, infinite for numbers that a job can't use. Raises
-    IndexError if a number of GPUs is beyond the outlook's table."""
-    with np.errstate(invalid="ignore"):
-        left = np.take_along_axis(outlook.update_seconds(), gpus, axis=1) * outlook.updates()[:, None]
-    return np.where(np.isnan(left), np.inf, left)
-
-
 class Situation(NamedTuple):
     """A moment to allocate GPUs to J jobs on N nodes.
 

@@ -106,7 +106,6 @@ def observe(situation: Situation, weight: Floats, interval: float, coming: float
 # untrained agent equals the rule ``soonest``.
 
 
-KIND = "cluster"
 FACTORS = np.array([1.0, 0.5**0.5, 2.0**0.5, 0.5, 2.0])
 """Factors on a job's weight by action; action 0 changes nothing, and their geometric mean is 1."""
 TEMPERATURE = 0.3

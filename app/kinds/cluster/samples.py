@@ -258,16 +258,8 @@ def unpack(data: bytes) -> Content:
     """
     tables, header = safetensors_numpy.load(data), read_header(data)
     applications, jobs = (tuple(json.loads(header[name])) for name in ("applications", "jobs"))
-    found = (
-        _of_width(np.asarray(tables.get(name, np.zeros((0, width))), np.float64), width)
-        for name, width in WIDTHS.items()
-    )
-    return Content(applications, jobs, *found)
-
-
-def _of_width(table: Floats, width: int) -> Floats:
-    """Return ``table`` with columns of NaN appended up to ``width``, for rows stored before these columns existed."""
-    return np.column_stack([table, np.full((len(table), width - table.shape[1]), np.nan)])
+    each = (np.asarray(tables.get(name, np.zeros((0, width))), np.float64) for name, width in WIDTHS.items())
+    return Content(applications, jobs, *each)
 
 
 SHOWN = 100
@@ -352,13 +344,9 @@ class ClusterSamples(RowCodec):
     execution: ClassVar[type[ExecutionBase]] = ClusterExecution
 
     def unpack(self, data: bytes) -> Content:
-        """Deserialise steps, curves and arrivals; raise SafetensorError, ValueError or KeyError if ``data`` is damaged.
-        Steps on fewer nodes than their GPUs need, which older versions accepted, get the smallest possible number of
-        nodes."""
-        found = unpack(data)
-        steps = found.steps.copy()
-        steps[:, NODES] = np.maximum(steps[:, NODES], np.ceil(steps[:, GPUS] / self.layout.capacity.max()))
-        return found._replace(steps=steps)
+        """Deserialise steps, curves and arrivals; raise SafetensorError, ValueError or KeyError if ``data`` is
+        damaged."""
+        return unpack(data)
 
     def summary(self, data: bytes) -> Mapping[str, Any]:
         """Return the summary of stored bytes as JSON; jobs are counted by position of the queue."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Literal, TypeVar
+from typing import Annotated, Literal
 
 from pydantic import (
     AfterValidator,
@@ -17,13 +17,12 @@ from pydantic import (
 )
 
 from app.kinds.contract.inputs import FieldIssue, InvalidInput, unknown_names
-from app.kinds.fields import EarlyMaxLength, NonNegative, Positive, Probability, Slug, Strict
+from app.kinds.fields import EarlyMaxLength, NonNegative, Positive, Probability, Slug, Strict, unique
 
 Apart = Annotated[float, Field(ge=0.1, le=1e9)]
 """Seconds between decisions, or of waiting. Below 0.1 s an episode, in which jobs train for hours, would not end, and
 clients would report without pause; the maximum is 30 years."""
 MOST_NODES, MOST_GPUS, MOST_MEMBERS = 4_096, 64, 256
-Named = TypeVar("Named", "NodeClass", "JobQueue")
 
 
 class NodeClass(Strict):
@@ -60,14 +59,6 @@ class ClusterWeights(Strict):
         description="missed targets of members; at 1, meeting one is worth as much as the speed of all jobs",
     )
     changes: NonNegative = Field(default=0.01, description="restarts")
-
-
-def _unique(named: tuple[Named, ...]) -> tuple[Named, ...]:
-    names = [one.name for one in named]
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
-        raise ValueError(f"names must be unique: {', '.join(twice)} given twice")
-    return named
 
 
 def _few(nodes: tuple[NodeClass, ...]) -> tuple[NodeClass, ...]:
@@ -113,14 +104,14 @@ class ClusterSpec(Strict):
         tuple[NodeClass, ...],
         Field(min_length=1, max_length=16),
         EarlyMaxLength(),
-        AfterValidator(_unique),
+        AfterValidator(unique),
         AfterValidator(_few),
     ]
     queues: Annotated[
         tuple[JobQueue, ...],
         Field(min_length=1, max_length=16),
         EarlyMaxLength(),
-        AfterValidator(_unique),
+        AfterValidator(unique),
         AfterValidator(_first_stays),
     ] = (JobQueue(name="default"),)
     minimum: Annotated[int, Field(ge=1, description="minimum GPUs of a job, unless it sets its own")] = 1
@@ -177,9 +168,6 @@ class ClusterSpec(Strict):
         if maximum is not None and maximum < given.data.get("minimum", 1):
             raise ValueError(f"must be at least {given.data['minimum']}, which is minimum")
         return maximum
-
-
-Spec = ClusterSpec
 
 
 # Changes to a ``cluster`` workload while it is served: prices, weights, queues, members.

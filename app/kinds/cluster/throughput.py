@@ -43,31 +43,6 @@ class Limits(NamedTuple):
     largest_local: Integers
 
 
-class JobStatistics(NamedTuple):
-    """Throughput and gradient statistics of J jobs.
-
-    Attributes:
-        seconds: α and β of computing, of synchronisation across nodes and within one, and γ (Pollux, section 3.2),
-            [J, 7].
-        squared, variance: squared norm and variance of the gradient at the initial batch, [J].
-        initial, largest: batch limits over all GPUs, in samples, [J].
-        smallest_local, largest_local: batch limits per GPU and pass, in samples, [J].
-    """
-
-    seconds: Floats
-    squared: Floats
-    variance: Floats
-    initial: Integers
-    largest: Integers
-    smallest_local: Integers
-    largest_local: Integers
-
-    @property
-    def limits(self) -> Limits:
-        """Batch limits of the J jobs, in samples."""
-        return Limits(*self[3:])
-
-
 class Course(NamedTuple):
     """Goodput of one job and its best batch, by R numbers of GPUs, [R] each.
 
@@ -106,15 +81,6 @@ class Best(NamedTuple):
     accumulated: Integers
 
 
-def best(known: JobStatistics, nodes: Integers, gpus: Integers) -> Best:
-    """Return, for each of J jobs on each of R numbers of ``gpus`` and ``nodes`` ([R] or [J, R]), the batch of largest
-    goodput among ``TRIED`` sizes in equal ratios from the smallest to the largest allowed."""
-    nodes, gpus = np.broadcast_arrays(np.atleast_2d(nodes), np.atleast_2d(gpus))
-    nodes, gpus = nodes[:, :, None], gpus[:, :, None]  # [1 or J, R, 1]
-    tried = _candidates(known.limits, gpus)
-    return _choose_best(tried, goodput_at(known, nodes, gpus, tried.atomic, tried.accumulated))
-
-
 def course(times: Times, batches: Batches, noise_scale: float, total: int) -> Course:
     """Return the best batch and goodput of one job by number of GPUs, up to ``total``.
 
@@ -128,11 +94,11 @@ def course(times: Times, batches: Batches, noise_scale: float, total: int) -> Co
     # Numbers of GPUs to tabulate, ascending, [sizes]: all up to 64, then about equal ratios up to ``total``
     beyond = np.rint(np.geomspace(1, max(total, 1), MOST_TRIED)).astype(np.int64)
     gpus = np.unique(np.concatenate([np.arange(1, min(total, MOST_TRIED) + 1), beyond]))
-    tried = _candidates(Limits(*(np.array([part]) for part in batches)), gpus[None, :, None])
+    tried = candidates(Limits(*(np.array([part]) for part in batches)), gpus[None, :, None])
     computing, whole = times(gpus[:, None], tried.atomic[0])
     samples = gpus[:, None] * tried.atomic[0] * (tried.accumulated[0] + 1)
     worth = efficiency(float(batches.initial), samples, noise_scale)
-    best_of = _choose_best(tried, (samples / (tried.accumulated[0] * computing + whole) * worth)[None])
+    best_of = choose_best(tried, (samples / (tried.accumulated[0] * computing + whole) * worth)[None])
     found = best_of.goodput[0]
     batch = np.minimum(gpus * best_of.atomic[0] * (best_of.accumulated[0] + 1), batches.largest)
     return Course(*(np.concatenate([[0], part]) for part in (gpus, found, np.where(found > 0, batch, 0))))
@@ -147,7 +113,7 @@ def efficiency(initial: float, batch: Floats, noise_scale: float) -> Floats:
     return np.asarray((initial + noise_scale) / (batch + noise_scale), np.float64)
 
 
-class _Candidates(NamedTuple):
+class Candidates(NamedTuple):
     """K candidate batches of J jobs on R numbers of GPUs: samples per pass, further passes, and whether allowed,
     [J, R, K]."""
 
@@ -156,7 +122,8 @@ class _Candidates(NamedTuple):
     legal: NDArray[np.bool_]
 
 
-def _candidates(limits: Limits, gpus: Integers) -> _Candidates:
+def candidates(limits: Limits, gpus: Integers) -> Candidates:
+    """Return the batches to try on ``gpus`` [1 or J, R, 1], in equal ratios from the smallest to the largest."""
     initial, largest, low, high = (np.asarray(column)[:, None, None] for column in limits)
     first = np.maximum(initial, low * gpus)
     local = first * (largest / first) ** np.linspace(0, 1, TRIED) / gpus  # [J, R, K]
@@ -164,27 +131,16 @@ def _candidates(limits: Limits, gpus: Integers) -> _Candidates:
     alone = (gpus == 1) & (local > initial + TOLERANCE)
     accumulated = np.where(alone, np.maximum(accumulated, 1), accumulated)
     atomic = np.ceil(local / (accumulated + 1) - TOLERANCE)
-    return _Candidates(atomic, accumulated, (low <= atomic) & (atomic <= high) & (first <= largest))
+    return Candidates(atomic, accumulated, (low <= atomic) & (atomic <= high) & (first <= largest))
 
 
-def _choose_best(tried: _Candidates, value: Floats) -> Best:
+def choose_best(tried: Candidates, value: Floats) -> Best:
+    """Return the legal batches of the largest ``value`` [J, R, K]."""
     value = np.where(tried.legal, value, 0.0)
     at = value.argmax(axis=2)[:, :, None]
     every = (value, tried.atomic, tried.accumulated)
     goodput, atomic, accumulated = (np.take_along_axis(part, at, axis=2)[:, :, 0] for part in every)
     return Best(goodput, atomic.astype(np.int64), accumulated.astype(np.int64))
-
-
-def goodput_at(known: JobStatistics, nodes: Integers, gpus: Integers, atomic: Floats, accumulated: Floats) -> Floats:
-    """Return the goodput in samples per second of J jobs at given batches; arrays broadcast to [J, R, K]. ``atomic``:
-    samples per GPU and pass; ``accumulated``: further passes per update."""
-    seconds = step_seconds(known.seconds[:, None, None, :], nodes, gpus, atomic)
-    computing = known.seconds[:, 0, None, None] + known.seconds[:, 1, None, None] * atomic
-    total = gpus * atomic * (accumulated + 1)
-    scale = total / np.asarray(known.initial)[:, None, None]
-    squared, variance = known.squared[:, None, None], known.variance[:, None, None]
-    useful = (variance + squared) / (variance / scale + squared) / scale
-    return np.asarray(total / (accumulated * computing + seconds) * useful, np.float64)
 
 
 def step_seconds(parameters: Floats, nodes: Integers, gpus: Integers, atomic: Floats) -> Floats:
@@ -364,39 +320,6 @@ ProfilePlace = tuple[int, int, int]
 """Nodes, GPUs, and samples per GPU and pass."""
 ProfileTimes = tuple[float, float]
 """Seconds of a step, and seconds of computing in it."""
-
-
-class Profile:
-    """Measured steps of one job, and the throughput model fitted to them. It is refitted when a measurement differs by
-    more than ``SURPRISE`` (in log seconds) from its prediction; ``fits`` caches fits across jobs of an application.
-
-    Attributes:
-        most: largest number of GPUs measured; 0 before a measurement.
-        parameters: parameters of the throughput model, [7]; None before a measurement.
-    """
-
-    def __init__(self, fits: dict[tuple[object, ...], Floats]) -> None:
-        self.most = 0
-        self.parameters: Floats | None = None
-        self._fits = fits
-        self._seen: dict[ProfilePlace, ProfileTimes] = {}
-        self._fitted: dict[ProfilePlace, ProfileTimes] = {}
-
-    def measure(self, place: ProfilePlace, times: ProfileTimes) -> bool:
-        """Add a measurement of a place that was not yet measured, else ignore it; return whether the parameters
-        changed."""
-        if place in self._seen:
-            return False
-        self._seen[place] = times
-        self.most = max(self.most, place[1])
-        if self.parameters is not None and matches_prediction(self.parameters, self._fitted, place, times):
-            return False
-        self._fitted[place] = times
-        key = tuple(self._fitted.items())
-        if key not in self._fits:
-            self._fits[key] = fit(self._fitted)
-        self.parameters = self._fits[key]
-        return True
 
 
 def matches_prediction(

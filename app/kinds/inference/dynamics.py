@@ -218,19 +218,6 @@ class State(NamedTuple):
     loaded: Integers
 
 
-def smooth_rate(rate: Floats, elapsed: Floats, arrived: Integers, window: float) -> Floats:
-    """Return exponentially smoothed requests per second, of the arguments' broadcast shape.
-
-    Args:
-        rate: smoothed requests per second before.
-        elapsed: seconds since then.
-        arrived: number of requests that arrived at the end of these seconds.
-        window: time constant in seconds, the spec's ``control_seconds``.
-    """
-    kept: Floats = rate * np.exp(-elapsed / window) + arrived / window
-    return kept
-
-
 # Observation and mask of a state: the only encoder of the kind.
 
 

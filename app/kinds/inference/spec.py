@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, Self, TypeVar
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from app.charts.text import exact
 from app.kinds.contract.inputs import InvalidInput, unknown_names
-from app.kinds.fields import EarlyMaxLength, NonNegative, Positive, Slug, Strict
+from app.kinds.fields import EarlyMaxLength, NonNegative, Positive, Slug, Strict, unique
 
 LARGEST_BATCH, LARGEST_QUEUE = 1_024, 10_000
 MOST_ACTIONS = 4_096
@@ -24,7 +24,6 @@ DAY = 86_400.0
 MOST_INTERVALS = 10_000
 """Most control intervals, and so decisions, of an episode; bounds its cost without arrivals."""
 
-Named = TypeVar("Named", "Variant", "ServerClass", "User")
 Count = Annotated[int, Field(ge=0, le=MOST_SERVERS)]
 
 
@@ -87,14 +86,6 @@ class InferenceWeights(Strict):
     switching: NonNegative = Field(default=0.01, description="changes of a server's variant or power, per request")
 
 
-def _unique(named: tuple[Named, ...]) -> tuple[Named, ...]:
-    names = [one.name for one in named]
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
-        raise ValueError(f"names must be unique: {', '.join(twice)} given twice")
-    return named
-
-
 def _few(servers: tuple[ServerClass, ...]) -> tuple[ServerClass, ...]:
     count = sum(one.maximum for one in servers)
     if count > MOST_SERVERS:
@@ -114,16 +105,16 @@ class InferenceSpec(Strict):
     name: Slug
     kind: Literal["inference"]
     variants: Annotated[
-        tuple[Variant, ...], Field(min_length=1, max_length=16), EarlyMaxLength(), AfterValidator(_unique)
+        tuple[Variant, ...], Field(min_length=1, max_length=16), EarlyMaxLength(), AfterValidator(unique)
     ]
     servers: Annotated[
         tuple[ServerClass, ...],
         Field(min_length=1, max_length=8),
         EarlyMaxLength(),
-        AfterValidator(_unique),
+        AfterValidator(unique),
         AfterValidator(_few),
     ]
-    users: Annotated[tuple[User, ...], Field(min_length=1, max_length=32), EarlyMaxLength(), AfterValidator(_unique)]
+    users: Annotated[tuple[User, ...], Field(min_length=1, max_length=32), EarlyMaxLength(), AfterValidator(unique)]
     batches: Annotated[
         tuple[Annotated[int, Field(ge=1, le=LARGEST_BATCH)], ...],
         Field(min_length=1, max_length=16, description="allowed batch sizes; the smallest also takes fewer requests"),

@@ -184,9 +184,9 @@ class IterativeServing(Serving):
 
     def unpack(self, stored: list[Any]) -> RunState:
         """Return the state from lists that ``pack`` returned; None becomes NaN."""
-        row, notices, upcoming, *rest = stored  # earlier releases stored less
+        row, notices, upcoming, belief, changes = stored
         announced = np.array(upcoming, np.float64) if upcoming else NOTHING
-        return RunState(np.array(row, np.float64), announced, frozenset(notices), *rest)
+        return RunState(np.array(row, np.float64), announced, frozenset(notices), belief, changes)
 
     def weight(self, state: RunState) -> int:
         """Return the size of the state's arrays in bytes."""

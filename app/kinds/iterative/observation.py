@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.kinds.iterative.announced import Announced, Remaining, announced_iterations
-from app.kinds.iterative.layout import AHEAD, Layout
+from app.kinds.iterative.layout import AHEAD
 from app.kinds.iterative.moves import GridPosition, Moves
 from app.kinds.iterative.projection import LOG_LIMIT, over_columns
 from app.kinds.iterative.projector import Projector
@@ -87,8 +87,6 @@ def log_within(ratio: Array) -> Array:
 # View of a run: observation, legal actions, and expected return of each.
 
 
-Indices = NDArray[np.integer]
-
 EFFECT_LIMIT, ADVICE_LIMIT = 6.0, 20.0
 
 
@@ -105,11 +103,6 @@ class View(NamedTuple):
     observation: Array
     mask: NDArray[Any]
     outlook: Array
-
-
-def mask(layout: Layout, levels: NDArray[np.integer]) -> NDArray[np.bool_]:
-    """Return a mask [B, N] of the N actions that keep ``levels`` [B, R] of R resources within their bounds."""
-    return layout.legal(levels).T
 
 
 def view(projector: Projector, state: State, given: Preferences | None = None) -> View:
@@ -142,11 +135,6 @@ def view(projector: Projector, state: State, given: Preferences | None = None) -
         coming = told.coming(coming, ahead.average_length(position.point))
     observation = _observation(projector, state, given, projection, coming, expected)
     return View(observation.T, legal.T, (expected if outlook is None else outlook).T)
-
-
-def observe(projector: Projector, state: State) -> Array:
-    """Return the observation of B runs, [B, D], with the D entries of ``Layout.observation_names``."""
-    return view(projector, state).observation
 
 
 class Options(NamedTuple):

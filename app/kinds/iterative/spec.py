@@ -10,7 +10,7 @@ from pydantic.config import JsonDict
 
 from app.charts.text import exact
 from app.kinds.contract.inputs import SMALLEST_NUMBER, FieldIssue, InvalidInput, unknown_names
-from app.kinds.fields import EarlyMaxLength, Finite, Name, NonNegative, Positive, Probability, Slug, Strict
+from app.kinds.fields import EarlyMaxLength, Finite, Name, NonNegative, Positive, Probability, Slug, Strict, unique
 
 SECONDS = "iteration_seconds"  # metric that is always present: costs are billed by it
 MAXIMUM_ALLOCATIONS = 20_000
@@ -206,24 +206,16 @@ class Disturbances(Strict):
     pace_shift: PaceShift | None = None
 
 
-def _unique(items: tuple[Resource | Metric | Feature, ...]) -> tuple[Resource | Metric | Feature, ...]:
-    names = [item.name for item in items]
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
-        raise ValueError(f"names must be unique: {', '.join(twice)} given twice")
-    return items
-
-
 class IterativeSpec(Strict):
     """A workload of kind ``iterative``: its resources, metrics with targets, features and preferences."""
 
     name: Slug
     kind: Literal["iterative"] = "iterative"
     resources: Annotated[
-        tuple[Resource, ...], Field(min_length=1, max_length=8), EarlyMaxLength(), AfterValidator(_unique)
+        tuple[Resource, ...], Field(min_length=1, max_length=8), EarlyMaxLength(), AfterValidator(unique)
     ]
-    metrics: Annotated[tuple[Metric, ...], Field(max_length=16), EarlyMaxLength(), AfterValidator(_unique)] = ()
-    features: Annotated[tuple[Feature, ...], Field(max_length=8), EarlyMaxLength(), AfterValidator(_unique)] = ()
+    metrics: Annotated[tuple[Metric, ...], Field(max_length=16), EarlyMaxLength(), AfterValidator(unique)] = ()
+    features: Annotated[tuple[Feature, ...], Field(max_length=8), EarlyMaxLength(), AfterValidator(unique)] = ()
     iterations: Annotated[int, Field(ge=1, le=100_000)]
     weights: Weights = Weights()
     criterion: Criterion = Criterion()

@@ -34,7 +34,6 @@ from app.kinds.workflow.run_times import LAST, SHORTEST, PastTask, Regression, r
 
 SHOWN = 5
 NOBODY = table([])
-Parents = Sequence[Any]
 
 
 class Draft:

@@ -283,10 +283,8 @@ def pack(state: State) -> list[Any]:
 
 
 def unpack(stored: list[Any]) -> State:
-    """Return the state from lists that ``pack`` returned, after JSON; fields that older releases didn't store get
-    defaults."""
-    now, before, columns, ended, nodes, head, history, done, *more = stored
-    weight, covariance = more[:2] or blank(0)[:2]
+    """Return the state from lists that ``pack`` returned, after JSON."""
+    now, before, columns, ended, nodes, head, history, done, weight, covariance, plan, reserved = stored
     columns = {**columns, "inputs": [tuple((name, size) for name, size in inputs) for inputs in columns["inputs"]]}
     return State(
         now,
@@ -299,14 +297,12 @@ def unpack(stored: list[Any]) -> State:
         done,
         np.array(weight),
         np.array(covariance),
-        plans.unpack(more[2]) if len(more) > 2 else None,
-        Reservations(*more[3]) if len(more) > 3 else NOTHING_RESERVED,
+        plans.unpack(plan),
+        Reservations(*reserved),
     )
 
 
 def _parse_finished(stored: Any) -> PastTask:
-    if not isinstance(stored, list):
-        return PastTask(stored, np.nan, 1)
     seconds, estimate, processors = stored
     return PastTask(seconds, np.nan if estimate is None else estimate, processors)
 

@@ -7,7 +7,7 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from app.kinds.contract.inputs import InvalidInput, unknown_names
-from app.kinds.fields import EarlyMaxLength, NonNegative, Positive, Slug, Strict
+from app.kinds.fields import EarlyMaxLength, NonNegative, Positive, Slug, Strict, unique
 from app.kinds.workflow.scheduling.rules import RULES
 
 TERMS = ("slowdown", "wait", "makespan", "deadline", "utilisation", "cost")
@@ -67,14 +67,6 @@ class Limits(Strict):
     processors: Annotated[int, Field(ge=1)] | None = None
 
 
-def _unique(nodes: tuple[NodeType, ...]) -> tuple[NodeType, ...]:
-    names = [node.name for node in nodes]
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
-        raise ValueError(f"names must be unique: {', '.join(twice)} given twice")
-    return nodes
-
-
 def _few(nodes: tuple[NodeType, ...]) -> tuple[NodeType, ...]:
     count = sum(node.maximum for node in nodes)
     if count > MAXIMUM_NODES:
@@ -97,7 +89,7 @@ class WorkflowSpec(Strict):
         tuple[NodeType, ...],
         Field(min_length=1, max_length=16),
         EarlyMaxLength(),
-        AfterValidator(_unique),
+        AfterValidator(unique),
         AfterValidator(_few),
     ]
     weights: Objective = Objective()

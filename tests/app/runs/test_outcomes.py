@@ -8,10 +8,8 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 
-from app.dashboard.repository import outcomes as outcomes_of_workloads
 from app.database.base import utc_now
 from app.database.engine import Database
-from app.database.tables import Run
 from app.kinds.iterative import policies
 from app.kinds.registry import KINDS
 from app.main import create_app
@@ -358,37 +356,6 @@ def test_a_run_ends_when_its_workload_can_not_be_compiled(
     assert (found["state"], found["outcome"]) == ("finished", "completed")
     assert found["outcome_reason"] == "the workload can't be read: ZeroDivisionError: by nothing"
     assert ended(fresh, queue)["outcome_reason"] == "no task had a deadline"
-
-
-@on_both
-def test_runs_that_an_earlier_release_ended_are_over(client: TestClient, workload: str, backend: Database) -> None:
-    failed, finished, live = (started(client, workload) for _ in range(3))
-    for run in (failed, finished, live):
-        reported(client, run, 0, 3, 40)
-    with backend.session() as session:  # it knows no outcomes
-        for run, state in ((failed, "failed"), (finished, "finished")):
-            session.get_one(Run, run).state = state
-            session.get_one(Run, run).finished_at = utc_now()
-    assert [listed(client, outcome=one) for one in ("at_risk", "on_track")] == [{live}, set()]
-    assert [listed(client, outcome=one) for one in ("failed", "completed", "missed")] == [{failed}, {finished}, set()]
-    why = "it was ended by an earlier release, which judges no runs"
-    assert [outcome(client, run) for run in (failed, finished)] == [("failed", why), ("completed", why)]
-    with backend.reading() as session:  # the home page counts what its notices report
-        rule, since = Staleness.of(Settings()), utc_now() - timedelta(hours=1)
-        (found,) = outcomes_of_workloads(session, "default", since, rule).values()
-        assert (found.live, found.failed, found.missed, found.judged) == (1, 1, 0, 1)
-    lines = client.get("/metrics").text.splitlines()
-    assert {
-        'steward_runs{outcome="failed"} 1.0',
-        'steward_runs{outcome="completed"} 1.0',
-        'steward_runs{outcome="at_risk"} 1.0',
-        'steward_runs_ended{outcome="failed"} 1.0',
-        'steward_runs_ended{outcome="completed"} 1.0',
-        'steward_runs_ended{outcome="missed"} 0.0',
-    } <= set(lines)
-    later(client, 10_000)
-    assert listed(client, outcome="stale") == {live}
-    assert 'steward_runs_ended{outcome="failed"} 0.0' in client.get("/metrics").text.splitlines()
 
 
 def test_a_task_that_a_whole_report_leaves_out_is_not_late(client: TestClient) -> None:

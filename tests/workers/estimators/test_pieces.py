@@ -17,7 +17,6 @@ from workers.estimators.base import (
     collapse,
     decompose,
     grouped_median,
-    join_names,
     replicate_variance,
 )
 from workers.estimators.residuals import Measurements, bounds, calibrate, unexplained_entries, weighted_quantile
@@ -283,5 +282,3 @@ def test_executions_are_read_under_each_other() -> None:
 def test_too_little_data_speaks_in_terms() -> None:
     error = TooLittleData("3 executions at 3 allocations", "1 at 1")
     assert str(error) == "needs 3 executions at 3 allocations; has 1 at 1"
-    assert join_names(["a", "b", "c"]) == "a, b and c"
-    assert join_names([]) == "none"

@@ -1,5 +1,6 @@
 """Networks over candidate sets: any number, any order, and both families learn with them."""
 
+from collections.abc import Mapping
 from typing import Any, Literal
 
 import msgspec
@@ -9,9 +10,7 @@ from gymnasium import spaces
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.policies.base import IncompatibleArtifact
 from app.policies.functions import attend, encode_candidates, masked_mean, scores
-from app.policies.network import ScorerPolicy
 from tests.workers.learning import games
 from tests.workers.learning.suite import run_alone, trained
 from workers.learning.agent import make_agent
@@ -160,10 +159,15 @@ def test_both_families_learn_to_choose(config: Config) -> None:
     chance = float(np.mean([test.regret(np.array([_legal(row, k) for row in test.mask])).mean() for k in range(3)]))
     kind, described, arrays = runner.agent.export()
     assert kind == "scorer"
-    policy = ScorerPolicy.build({"algorithm": "tested", **described}, dict(arrays))
-    found = policy.scores(test.observation, test.mask).argmax(axis=1)
+    found = served(described, arrays, test).argmax(axis=1)
     assert test.regret(found).mean() <= chance / 12
     assert test.regret(blind.agent.greedy(test.observation, test.mask)).mean() > chance / 3
+
+
+def served(config: Mapping[str, Any], arrays: Mapping[str, Any], shown: games.Choosing) -> np.ndarray:
+    """Scores of exported arrays in NumPy, [B, K]; −∞ where a candidate is illegal."""
+    found = scores(shown.observation.astype(np.float32), shown.mask, arrays, config)
+    return np.where(shown.mask, found, -np.inf)
 
 
 def _legal(mask: np.ndarray, seed: int) -> int:
@@ -177,13 +181,8 @@ def test_what_is_exported_scores_as_the_learner_does(config: Config) -> None:
     runner = trained(config, environment, 30)
     _, described, arrays = runner.agent.export()
     assert described["advice"] == [1, 2]
-    policy = ScorerPolicy.build({"algorithm": "tested", **described}, dict(arrays))
-    own = runner.agent.values(environment.observation, environment.mask)
-    served = policy.scores(environment.observation, environment.mask)
-    np.testing.assert_allclose(served[environment.mask], own[environment.mask], rtol=1e-4, atol=1e-5)
-    assert (served[~environment.mask] == -np.inf).all()
-    with pytest.raises(IncompatibleArtifact, match=r"context\.weight"):
-        ScorerPolicy.build(policy.config, {k: v for k, v in arrays.items() if k != "context.weight"})
+    own, found = runner.agent.values(environment.observation, environment.mask), served(described, arrays, environment)
+    np.testing.assert_allclose(found[environment.mask], own[environment.mask], rtol=1e-4, atol=1e-5)
 
 
 def test_an_untrained_scorer_says_what_the_advice_says() -> None:

@@ -169,7 +169,7 @@ TRAJECTORY = ("rewards", "ends", "values", "last", "log_probs", "behaviours")
 INPUTS = (*SLAB, "noise", *TRAJECTORY, "advantage", "target", "old", "entropy_weight", *FLAT)
 UNROLLED = ("sequence", "begins", "memory")
 """Feeds of a recurrent core, replacing the observation."""
-CORE, POLICY, CRITIC = "core.", "policy.", "critic."
+CORE, POLICY = "core.", "policy."
 """Name prefixes of the variables of the recurrent core and of the two networks in the flat vector."""
 ACTOR = (CORE, POLICY)
 """Name prefixes of the variables that acting depends on."""

@@ -12,11 +12,6 @@ Seconds = NDArray[np.float64]
 SHORTEST = 10.0  # seconds; as in a bounded slowdown
 
 
-def varies(rule: int) -> bool:
-    """Whether the scores of a rule (index into ``RULES``) change while tasks wait; others are known at submission."""
-    return LXF <= rule <= UNICEP
-
-
 def scores(rule: int, now: float, submit: Seconds, requested: Seconds, processors: NDArray[np.int64]) -> Seconds:
     """Return the score of each of Q waiting tasks by a rule, smallest first, [Q].
 

@@ -102,6 +102,7 @@ ROOM: dict[str, Any] = {
         for name, mean in (("gain", 1.0), ("left", 1.0), ("beyond", 2.0))
     },
     "text": "tuned by 1.0 %",
+    "knows": "each run's law",
     "share_won": {"mean": 0.5, "low": 0.25, "high": 0.75},
 }
 

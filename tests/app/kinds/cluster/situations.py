@@ -8,7 +8,8 @@ from app.kinds.cluster.jobs import NEVER, Floats, Integers
 from app.kinds.cluster.layout import ClusterState, Layout
 from app.kinds.cluster.model import ClusterModel
 from app.kinds.cluster.outlook import Beliefs, BelievedOutlook
-from app.kinds.cluster.placement import Situation, in_order, place, seconds_by_table
+from app.kinds.cluster.placement import Situation, in_order, place
+from tests.pollux.goodput import seconds_by_table
 
 
 def unmeasured(layout: Layout, state: ClusterState) -> BelievedOutlook:

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from app.kinds.cluster.placement import Situation, pack, place
 from app.kinds.cluster.strategies import FLOOR, fitting, goodput, least, speedups
-from app.kinds.cluster.throughput import JobStatistics, best, goodput_at
 from tests.app.kinds.cluster.situations import situations
+from tests.pollux.goodput import JobStatistics, best, goodput_at
 
 PARAMETERS = np.array([[0.121, 0.00568, 0.0236, 0.00634, 0.0118, 0.00317, 1.14]])
 ONE = np.ones(1, np.int64)

@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 from app.kinds.contract.inputs import InvalidInput
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.moves import action_towards, step
-from app.kinds.iterative.observation import mask
 from tests.planted import planted_spec
 
 TWO = planted_spec(
@@ -62,7 +61,7 @@ def test_a_legal_action_moves_exactly_and_an_illegal_one_never_leaves_the_bounds
     after = step(layout, levels, np.array([action]))
     assert (after >= 0).all()
     assert (after < np.array(layout.levels)).all()
-    if mask(layout, levels)[0, action]:
+    if layout.legal(levels)[action, 0]:
         assert (after - levels == layout.deltas[action]).all()
 
 
@@ -72,6 +71,6 @@ def test_moving_towards_a_goal_gets_there(start: tuple[int, int], goal: tuple[in
     levels, aim = np.array([start]), np.array([goal])
     for _ in range(8):
         action = action_towards(layout, levels, aim)
-        assert mask(layout, levels)[0, action[0]]
+        assert layout.legal(levels)[action[0], 0]
         levels = step(layout, levels, action)
     assert (levels == aim).all()

@@ -3,7 +3,7 @@ import pytest
 
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.model import initial_table
-from app.kinds.iterative.observation import mask, outlook, preferences_of, reachable, terms, view
+from app.kinds.iterative.observation import outlook, preferences_of, reachable, terms, view
 from app.kinds.iterative.projector import Projector
 from app.kinds.iterative.state import State, advance, begin, expect
 from tests.planted import planted_spec, planted_table
@@ -56,7 +56,7 @@ def test_the_view_is_the_outlook_of_what_can_be_reached() -> None:
     projector = Projector(LAYOUT, planted_table(SPEC))
     state = anywhere(projector)
     seen = view(projector, state)
-    legal = mask(LAYOUT, state.levels)
+    legal = LAYOUT.legal(state.levels).T
     np.testing.assert_array_equal(seen.mask, legal)
     expected = np.where(legal, outlook(projector, state, reachable(projector, state, legal)).T, -np.inf)
     np.testing.assert_allclose(seen.outlook, expected, rtol=1e-9)

@@ -1,7 +1,8 @@
 import numpy as np
 import pytest
 
-from app.kinds.cluster.throughput import Profile, ProfilePlace, ProfileTimes, fit, step_seconds
+from app.kinds.cluster.throughput import ProfilePlace, ProfileTimes, fit, step_seconds
+from tests.pollux.goodput import Profile
 
 TRUE = np.array([0.1, 0.005, 0.08, 0.004, 0.02, 0.002, 1.5])
 

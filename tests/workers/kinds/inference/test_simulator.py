@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.kinds.inference.dynamics import CONTROL, smooth_rate
+from app.kinds.inference.dynamics import CONTROL
 from app.kinds.inference.layout import WAIT, Layout
 from tests.workers.kinds.inference.systems import first_legal, layout, played, random_legal, service, world
 from workers.inputs import Conditions
@@ -146,6 +146,11 @@ def test_learners_go_on_with_a_new_episode() -> None:
     assert (ended > 1).all()
 
 
+def smooth_rate(rate: np.ndarray, elapsed: np.ndarray, arrived: int, window: float) -> Any:
+    """Smoothed requests per second, after ``elapsed`` seconds at whose end so many requests arrived."""
+    return rate * np.exp(-elapsed / window) + arrived / window
+
+
 class Slow:
     """The same system, one event after the other in plain Python: seconds are constant, requests given."""
 
@@ -225,7 +230,7 @@ class Slow:
 
     def arrive(self, user: int) -> None:
         passed = self.now - self.rate_at[user]
-        self.rate[user] = smooth_rate(self.rate[user], passed, np.array(1), self.spec.control_seconds)
+        self.rate[user] = smooth_rate(self.rate[user], passed, 1, self.spec.control_seconds)
         self.rate_at[user] = self.now
         self.queues[user].append(self.now)
         if len(self.queues[user]) > self.spec.queue_limit:
@@ -295,7 +300,7 @@ def test_it_goes_event_by_event_like_a_plain_simulator(seed: int) -> None:
         assert state.waiting[0].tolist() == [len(queue) for queue in slow.queues]
         oldest = [slow.now - queue[0] if queue else 0.0 for queue in slow.queues]
         np.testing.assert_allclose(state.oldest[0], oldest, atol=1e-9)
-        faded = smooth_rate(slow.rate, slow.now - slow.rate_at, np.zeros(2, int), 2.0)
+        faded = smooth_rate(slow.rate, slow.now - slow.rate_at, 0, 2.0)
         np.testing.assert_allclose(state.rate[0], faded, atol=1e-9)
         means = [np.mean(own) if own else 1.0 for own in slow.quality]
         np.testing.assert_allclose(state.quality[0], means, atol=1e-9)

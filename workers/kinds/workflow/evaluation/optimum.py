@@ -246,7 +246,6 @@ class _Search:
 
 TRIALS = 400
 PLACEMENTS = 200_000  # most placements of tasks in all trials
-LOWEST = np.zeros(len(TERMS))  # no term is below 0
 
 
 class ValuedPlan(NamedTuple):

@@ -23,7 +23,6 @@ from .remote import FIRST_PAUSE_SECONDS, KILLED, LONGEST_PAUSE_SECONDS, Remote
 CONTAINER, LABEL, NAME, LAUNCHER = "steward", "steward-run", "steward-name", "steward-launcher"
 IN_PLACE = "resize of the pod, in place"
 NO_SUCH, UNPROCESSABLE = 404, 422
-RESIZE_SECONDS = 10.0
 Object = Mapping[str, Any]
 
 

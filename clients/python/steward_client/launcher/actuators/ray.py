@@ -35,7 +35,6 @@ REQUEST = (
 UNITS_OF_RAY = {"cpu": ("CPU", 0.01), "gpus": ("GPU", 1.0), "memory": ("memory", float(1 << 20))}
 PIECES = {"CPU": 1.0, "GPU": 1.0, "memory": float(1 << 30)}
 MOST_BUNDLES = 10_000
-NO_SUCH = 404
 GOING_ON = ("PENDING", "RUNNING")
 
 

@@ -86,8 +86,3 @@ def check_same(wishes: Wishes, spec: Json) -> None:
 
 def _text(one: Resource) -> str:
     return f"{one.name}={one.minimum:g}..{one.maximum:g}/{one.step:g}{one.unit}"
-
-
-def names(chosen: Sequence[Resource]) -> list[str]:
-    """Names of the resources, in order."""
-    return [one.name for one in chosen]

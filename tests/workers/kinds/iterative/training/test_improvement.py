@@ -32,7 +32,8 @@ TWO = planted_spec(
     metrics=[{"name": "iteration_seconds", "target": 150.0, "scope": "run"}],
     resources=[{"name": "gpus", "minimum": 1, "maximum": 6}, {"name": "cpus", "minimum": 1, "maximum": 4}],
 )
-BUDGET = 20_000
+BUDGET = 4_000
+TUNES = 20_000  # enough to tune the rule too
 
 
 def improved(spec: Spec, point: np.ndarray, arrays: Arrays) -> ImprovedRulePolicy:
@@ -57,7 +58,7 @@ def test_before_learning_it_decides_as_the_tuned_rule(spec: Spec, table: ModelTa
     same = load(save(improved(spec, point, arrays), layout))
     arrays["correction.bias"] = np.linspace(0, 2, len(layout.deltas), dtype=np.float32)
     other = load(save(improved(spec, point, arrays), layout))
-    simulator = IterativeSimulator(layout, table, 512, 11, TRAINING)
+    simulator = IterativeSimulator(layout, table, 128, 11, TRAINING)
     simulator.reset()
     moved = departed = 0
     for _ in range(layout.iterations):
@@ -66,8 +67,8 @@ def test_before_learning_it_decides_as_the_tuned_rule(spec: Spec, table: ModelTa
         moved += int((by_rule != layout.noop).sum())
         departed += int((decide(simulator.situation, other).action != by_rule).sum())
         simulator.step(by_rule)
-    assert moved > 50
-    assert departed > 50
+    assert moved > 20
+    assert departed > 20
 
 
 @pytest.mark.parametrize("spec", [SHIFTING, TWO])
@@ -115,7 +116,7 @@ def tuned() -> bytes:
 
 def test_it_gains_over_its_rule_where_runs_change_their_pace(tuned: bytes) -> None:
     table = planted_table(SHIFTING, noise=0.15)
-    found = improve(SHIFTING, table, tuned, 1, 2 * BUDGET)
+    found = improve(SHIFTING, table, tuned, 1, 40_000)
     assert found is not None
     evaluator = Evaluator(SHIFTING, table, 9_100, 8_192)
     gain = evaluator.score_artifact(load(found)).returns - evaluator.score_artifact(load(tuned)).returns
@@ -145,18 +146,18 @@ def test_the_better_of_tuned_and_improved_rule_competes(monkeypatch: pytest.Monk
     problem = IterativeTraining(SHIFTING, planted_table(SHIFTING), 1, improves=True)
     scores = {TUNED: 1.0, IMPROVED: 2.0}
     monkeypatch.setattr(problem, "score", lambda artifact: scores[load(artifact).policy.name])
-    better = problem.plan(BUDGET)
+    better = problem.plan(TUNES)
     assert (better.name, better.score) == (IMPROVED, 2.0)
     assert PlannedPolicy.unpack(better.pack()) == better
     assert TUNED in problem.judge(better.artifact, better, None, 0.01)["heuristics"]
     scores[IMPROVED] = 1.0
-    assert problem.plan(BUDGET).name == TUNED
+    assert problem.plan(TUNES).name == TUNED
 
 
 @pytest.mark.usefixtures("no_plan")
 def test_only_trainings_in_which_it_competes_improve_the_rule(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(improvement, "improve", lambda *_: pytest.fail("it was improved"))
-    assert IterativeTraining(SHIFTING, planted_table(SHIFTING), 1).plan(BUDGET).name == TUNED
+    assert IterativeTraining(SHIFTING, planted_table(SHIFTING), 1).plan(TUNES).name == TUNED
 
 
 @pytest.mark.parametrize(
