@@ -335,3 +335,12 @@ def _drift_notices(session: Session, tenant: str, rule: Staleness) -> Iterator[N
         what = f"{number:,} runs of {workload} have drifted" if number > 1 else f"{workload} has drifted"
         why = f"the newest: {why}" if number > 1 else why
         yield Notice("warn", what, why, DRIFT_REMEDY, f"/ui/runs/{run}")
+
+
+def targets_of(spec: Any) -> dict[str, float | None]:
+    """Targets of a spec by name, None where none is set, if its kind lets them be changed; else empty."""
+    if isinstance(spec, dict) or "targets" not in KINDS[spec.kind].patch.model_fields:
+        return {}
+    parts = [value for value in spec.model_dump(mode="json").values() if isinstance(value, list)]
+    objects = [one for part in parts for one in part if isinstance(one, dict) and "target" in one]
+    return {one["name"]: one["target"] for one in objects}

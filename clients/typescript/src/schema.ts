@@ -730,10 +730,11 @@ export interface paths {
         options?: never;
         head?: never;
         /**
-         * End a run
+         * End a run, or change its targets
          * @description Finish, fail or cancel a run: it gets its outcome, and its iterations become a sample of its workload.
          *
-         *     Repeating changes nothing; the first reason stays. A run that has ended in another state is a conflict.
+         *     Repeating changes nothing; the first reason stays. A run that has ended in another state is a conflict. With
+         *     `targets`, the run goes on: every decision from now on aims at them, and they judge its end.
          */
         patch: operations["end_run"];
         trace?: never;
@@ -4286,7 +4287,7 @@ export interface components {
         };
         /**
          * RunListed
-         * @description A run in a list, even if its decision can't be read.
+         * @description A run in a list, even if its decision can't be read, and without its output.
          */
         RunListed: {
             /** Id */
@@ -4359,21 +4360,38 @@ export interface components {
         };
         /**
          * RunPatch
-         * @description The state in which a run ends, and why.
+         * @description The state in which a run ends, and why; or other targets of a running run.
          */
         RunPatch: {
             /**
              * State
              * @description Final state.
-             * @enum {string}
              */
-            state: "finished" | "failed" | "cancelled";
+            state?: ("finished" | "failed" | "cancelled") | null;
             /**
              * Reason
              * @description Reason of the end, such as an exception or an exit status.
              * @example exit status 1
              */
             reason?: string | null;
+            /**
+             * Output
+             * @description Last lines of the output of the run's process. Only the run itself has them, not lists; they are deleted with it.
+             * @example Traceback (most recent call last):
+             *     …
+             *     MemoryError
+             */
+            output?: string | null;
+            /**
+             * Targets
+             * @description New targets of this run alone, by metric, from its next decision on; null: the workload's applies again. Not together with a state.
+             * @example {
+             *       "iteration_seconds": 1500
+             *     }
+             */
+            targets?: {
+                [key: string]: number | null;
+            } | null;
         };
         /**
          * RunRead
@@ -4446,6 +4464,11 @@ export interface components {
             created_at: string;
             /** Finished At */
             finished_at: string | null;
+            /**
+             * Output
+             * @description Last lines of its process's output, as sent with its end; null: not sent.
+             */
+            output?: string | null;
         };
         /**
          * RunStarted

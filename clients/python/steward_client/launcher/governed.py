@@ -355,7 +355,10 @@ class Governed:
     def _end(self) -> None:
         """End the run with the command's result; if the service can't be told, keep the iterations in a file."""
         try:
-            self.run.finish() if self.watched.status == 0 else self.run.fail(self.watched.failure)
+            if self.watched.status == 0:
+                self.run.finish()
+            else:
+                self.run.fail(self.watched.failure, self.watched.output if self.wishes.output else None)
         except (StewardError, Unreachable) as error:
             self._keep(error_line(error))
 

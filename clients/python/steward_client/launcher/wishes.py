@@ -78,6 +78,7 @@ class Wishes:
         actuator, options: name of the actuator, and its options.
         url, data: address of the service, and data folder of an embedded one (None: ``STEWARD_DATA_DIR``).
         plot: file for a plot of the run; None: none.
+        output: whether the last lines of a failed command's output are sent to the service.
         restart: whether a command that ended while it was measured may be restarted.
         profile_iterations: number of iterations to measure.
         budget: environment steps of the training; None: 250,000.
@@ -103,6 +104,7 @@ class Wishes:
     data: Path | None = None
     plot: Path | None = None
     quiet: bool = False
+    output: bool = True
     restart: bool = True
     profile_iterations: int = 24
     budget: int | None = None
