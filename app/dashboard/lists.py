@@ -232,13 +232,15 @@ class Notice(NamedTuple):
 
 class Facts(NamedTuple):
     """Numbers of all of a tenant's runs, of those at risk and stale now, and of failed jobs; and what was saved this
-    month in words: against the largest and the best fixed allocation (empty: nothing is known)."""
+    month in words: against the largest and the best fixed allocation (empty: nothing is known), without runs that were
+    ``unmeasured`` at one of them."""
 
     runs: Outcomes
     at_risk: int
     stale: int
     failed_jobs: int
     saved: Sequence[str]
+    unmeasured: int
     month: str
 
 
@@ -283,20 +285,22 @@ def overview(database: Database, tenant: str, rule: Staleness) -> Overview:
     for trouble in troubled:
         live[trouble.outcome] += trouble.number
     total = Outcomes(*map(sum, zip(*ended.values(), strict=True))) if ended else Outcomes()
-    costs = [money(one) for one in savings.total(saved).values()] if saved else []
-    facts = Facts(total, live["at_risk"], live["stale"], number, costs, f"{month:%B}")
+    sums = savings.total(saved).values() if saved else ()
+    costs = [money(one.cost) if one.runs else "unknown" for one in sums]
+    unmeasured = max((one.unmeasured for one in sums), default=0)
+    facts = Facts(total, live["at_risk"], live["stale"], number, costs, unmeasured, f"{month:%B}")
     lines = run_lines(database, latest, rule)
     return Overview(facts, summaries, notices[:NOTICES], max(0, further), lines, found.cursor)
 
 
 def _summary(
-    one: WorkloadListed, has: Counts, of: Outcomes, danger: Sequence[str], saved: Mapping[str, float] | None
+    one: WorkloadListed, has: Counts, of: Outcomes, danger: Sequence[str], saved: Mapping[str, savings.Saved] | None
 ) -> Summary:
     words: tuple[str, str] = ("", "")
     if one.problem is None:
         description = KINDS[one.kind].describe(one.spec)
         words = description.resources, description.targets
-    cost = "" if saved is None else money(saved["largest"])
+    cost = money(saved["largest"].cost) if saved is not None and saved["largest"].runs else ""
     return Summary(one.name, one.kind, *words, one.problem or "", one.champions, has, of, danger, cost)
 
 

@@ -113,11 +113,15 @@ def saved(found: Savings) -> list[Fact]:
     facts = []
     for what, one in (("largest", found.largest), ("best fixed, with hindsight", found.best_fixed)):
         held = in_words(one.allocation or {})
+        if one.saved is None:
+            facts.append(Fact(f"saved against {held}", one.unmeasured or "unknown", what))
+            continue
         facts.append(Fact(f"saved against {held}", text(one.saved), f"{what}; {percent(found.level, 0)} of models"))
     if found.advised is not None:
         met = found.advised.meets_targets
         hint = "" if met is None else f"targets met by {percent(met, 0)} of models"
-        facts.append(Fact("recommendations would have saved", text(found.advised.saved, -1.0), hint))
+        said = text(found.advised.saved, -1.0) if found.advised.saved else found.advised.unmeasured or "unknown"
+        facts.append(Fact("recommendations would have saved", said, hint))
     return facts
 
 

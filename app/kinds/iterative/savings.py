@@ -79,7 +79,8 @@ def savings(
             it is not. Runs of over ``MOST_REPLAYED`` iterations are not, nor if it takes over ``LONGEST_REPLAY`` s.
 
     None without a domain model that was fitted to the workload's samples, without reports, and where allocations times
-    different iterations are more than ``MOST_COMPARED``.
+    different iterations are more than ``MOST_COMPARED``. A comparison has no figures if its allocations are outside of
+    the range that samples or this run have: there the members agree by their families' form, not by measurements.
     """
     layout, projector = compiled.layout, compiled.projector
     if not projector.table.fitted or not reports:
@@ -93,6 +94,9 @@ def savings(
 
     def compared(allocation: dict[str, float] | None, rows: Rows, pauses: Floats) -> Comparison:
         """Compare with ``rows`` of the grid in the iterations and ``pauses`` before them, seconds, [N] each."""
+        if unmeasured := _unmeasured(projector, read.row, rows):
+            blank = dict.fromkeys(("seconds", "cost", "saved", "meets_targets"))
+            return Comparison(allocation=allocation, unmeasured=unmeasured, **blank)
         prices = layout.allocations @ layout.prices
         some, others = _summed(projector, read, rows)
         sums, cost = np.zeros((1 + projector.members, len(layout.metrics))), np.zeros(1 + projector.members)
@@ -127,6 +131,23 @@ def savings(
         best_fixed=held(_best(projector, distinct, wanted, len(reports))),
         advised=None if courses is None else compared(None, *courses),
     )
+
+
+def _unmeasured(projector: Projector, ran: Rows, rows: Rows) -> str | None:
+    """Why ``rows`` of the grid [N] are extrapolated: beyond the samples' and the run's (``ran``, [N]) range of a
+    resource by over half a step; None if they are not."""
+    layout, table = projector.layout, projector.table
+    here, there = layout.allocations[ran], layout.allocations[rows]
+    low = np.minimum(table.seen_low, here.min(axis=0))
+    high = np.maximum(table.seen_high, here.max(axis=0))
+    for at, resource in enumerate(layout.spec.resources):
+        least, most = there[:, at].min(), there[:, at].max()
+        if least >= low[at] - resource.step / 2 and most <= high[at] + resource.step / 2:
+            continue
+        beyond = most if most > high[at] + resource.step / 2 else least
+        known = f"{low[at]:g}" if low[at] == high[at] else f"{low[at]:g} to {high[at]:g}"
+        return f"not measured at {beyond:g} {resource.name}: samples and run have {known}"
+    return None
 
 
 def _usage(layout: Layout, reports: Sequence[Mapping[str, Any]]) -> tuple[float, float]:

@@ -1483,7 +1483,7 @@ export interface components {
         };
         /**
          * Comparison
-         * @description The reported iterations, had they run at other allocations.
+         * @description The reported iterations, had they run at other allocations; without figures where the model extrapolates.
          */
         Comparison: {
             /**
@@ -1496,15 +1496,21 @@ export interface components {
             allocation: {
                 [key: string]: number;
             } | null;
-            /** @description Seconds they would have taken. */
-            seconds: components["schemas"]["Estimate"];
-            /** @description What they would have cost: hours times prices. */
-            cost: components["schemas"]["Estimate"];
-            /** @description That cost minus the run's: below 0 where the run cost more. */
-            saved: components["schemas"]["Estimate"];
+            /**
+             * Unmeasured
+             * @description Why there are no figures: neither the model's samples nor the run reach this allocation. Null: they do.
+             * @example not measured at 8 gpus: samples and run have 1 to 4
+             */
+            unmeasured?: string | null;
+            /** @description Seconds they would have taken; null: `unmeasured`. */
+            seconds: components["schemas"]["Estimate"] | null;
+            /** @description What they would have cost: hours times prices; null: `unmeasured`. */
+            cost: components["schemas"]["Estimate"] | null;
+            /** @description That cost minus the run's: below 0 where the run cost more; null: `unmeasured`. */
+            saved: components["schemas"]["Estimate"] | null;
             /**
              * Meets Targets
-             * @description Share of the models by which they would have met all targets; null without targets.
+             * @description Share of the models by which they would have met all targets; null without targets, and if `unmeasured`.
              * @example 0.93
              */
             meets_targets: number | null;
@@ -3249,10 +3255,20 @@ export interface components {
              * @description Cost of the runs.
              */
             cost: number;
-            /** @description Cost that they saved against the largest allocation, held throughout. */
-            largest: components["schemas"]["Estimate"];
-            /** @description Cost that they saved against the best allocation to hold. */
-            best_fixed: components["schemas"]["Estimate"];
+            /** @description Cost that they saved against the largest allocation, held throughout; null: of no run is it known. */
+            largest: components["schemas"]["Estimate"] | null;
+            /**
+             * Largest Runs
+             * @description Number of runs that `largest` sums: those with measurements there.
+             */
+            largest_runs: number;
+            /** @description Cost that they saved against the best allocation to hold; null: of no run is it known. */
+            best_fixed: components["schemas"]["Estimate"] | null;
+            /**
+             * Best Fixed Runs
+             * @description Number of runs that `best_fixed` sums.
+             */
+            best_fixed_runs: number;
             /** @description Cost of the recommendations, had they been applied, minus the runs' own: below 0 where they would have saved; null in mode `control`. */
             advised: components["schemas"]["Estimate"] | null;
             /**

@@ -437,15 +437,23 @@ def test_a_model_says_what_was_saved_beside_allocations_that_a_run_never_had(
     serve: Serve, database: Database, client: TestClient, folder: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     url, command = serve().url, [sys.executable, script(folder, ONE_BAR)]
-    for version in (1, 2):
-        assert publish_model(database, "busy") == version
+    for version, high in ((1, 10.0), (2, 100.0)):
+        assert publish_model(database, "busy", seen_high=high) == version
         assert run(url, "--policy", "hold", "--", *command) == 0  # at the least, where the workload begins
         told = capfd.readouterr().err
         saved = runs(client)[0]["savings"]
         for name, what in (("largest", "largest"), ("best_fixed", "best fixed, known only afterwards")):
-            units, value = saved[name]["allocation"]["cpu"], saved[name]["saved"]["value"]
-            said = "cost the same" if abs(value) < 1e-12 else "saved " if value > 0 else "cost "
+            units = saved[name]["allocation"]["cpu"]
+            value = 0.0 if saved[name]["saved"] is None else saved[name]["saved"]["value"]
+            said = (
+                saved[name]["unmeasured"] or "cost the same"
+                if abs(value) < 1e-12
+                else "saved "
+                if value > 0
+                else "cost "
+            )
             assert f"against cpu {units:g} % ({what}): {said}" in told, told
+        assert (saved["largest"]["saved"] is None) == (version == 1)
         assert "over 5 reported iterations, by the model, against" in told
         assert "recommendations" not in told
 
