@@ -1916,6 +1916,12 @@ export interface components {
              * @enum {string}
              */
             state?: "failed" | "finished";
+            /**
+             * @description why it failed, such as the last line of its log; shown on the run's page
+             * @default
+             * @example torch.OutOfMemoryError: CUDA out of memory
+             */
+            reason?: string;
         };
         /**
          * Estimate
