@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 from functools import lru_cache
-from importlib.metadata import EntryPoints, PackageNotFoundError, entry_points, requires, version
+from importlib.metadata import EntryPoints, PackageNotFoundError, distribution, entry_points, requires, version
 from pathlib import Path
 
 DISTRIBUTION = "steward-allocation"
@@ -39,15 +40,24 @@ def missing(extra: str) -> list[str]:
     return [name[1] for name in found if name is not None and not _has(name[1])]
 
 
-def _has(distribution: str) -> bool:
+def _has(name: str) -> bool:
     try:
-        return bool(version(distribution))
+        return bool(version(name))
     except PackageNotFoundError:
         return False
 
 
 def command(extra: str) -> str:
-    """Command that installs an extra."""
+    """Command that installs an extra from where this distribution came: a checkout, a wheel, or a package index."""
+    try:
+        # PEP 610; absent if it came from an index
+        origin = json.loads(distribution(DISTRIBUTION).read_text("direct_url.json") or "{}")
+    except (PackageNotFoundError, ValueError):
+        origin = {}
+    if "dir_info" in origin:
+        return f"in the checkout, pip install -e '.[{extra}]'"
+    if "archive_info" in origin:
+        return f'pip install "$(echo dist/{DISTRIBUTION.replace("-", "_")}-*.whl)[{extra}]"'
     return f"pip install '{DISTRIBUTION}[{extra}]'"
 
 

@@ -34,7 +34,7 @@ from app.kinds.registry import KINDS, MissingKind, read_spec
 
 LARGEST_SEARCH = 100
 """Number of newest evaluations of a workload that are searched for verdicts."""
-JUDGE = 2
+JUDGE = 3
 """Version of the rules by which trainings and evaluations judge agents; raised when earlier verdicts no longer hold."""
 FIRST_JUDGE = 1
 """Version assumed for reports that name no judge."""

@@ -1,9 +1,9 @@
-"""Options before the command, and commands about the command line itself: version, completion, explanations."""
+"""Options before the command, and commands about the command line itself: version, explanations."""
 
 from __future__ import annotations
 
 import os
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
@@ -13,10 +13,9 @@ PROGRAM = "steward"
 
 
 def register(cli: typer.Typer) -> None:
-    """Add the options before the command, and ``version``, ``completion`` and ``explain``."""
+    """Add the options before the command, and ``version`` and ``explain``."""
     cli.callback(epilog=STATUSES)(before)
     cli.command(epilog=STATUSES)(version)
-    cli.command()(completion)
     cli.command()(explain)
 
 
@@ -81,18 +80,6 @@ def version(as_json: AsJson = False, url: Url = SERVICE) -> None:
         raise UnreachableError(f"{without_userinfo(url)} is not a Steward service") from error
     lines = f"client {found['client']}\nserver {found['server']} at {without_userinfo(url)}"
     typer.echo(json.dumps(found) if as_json else lines)
-
-
-def completion(shell: Annotated[Literal["bash", "zsh", "fish"], typer.Argument(help="Name of the shell.")]) -> None:
-    """Print a script for completion in a shell.
-
-    It completes commands, options and names. Bash: source <(steward completion bash). Zsh: the same in ~/.zshrc, after
-    compinit. Fish: steward completion fish | source.
-    """
-    from typer._completion_shared import get_completion_script
-
-    # its name of bash, zsh or fish; nothing is run
-    typer.echo(get_completion_script(prog_name=PROGRAM, complete_var="_STEWARD_COMPLETE", shell=shell))  # nosec B604
 
 
 def explain(

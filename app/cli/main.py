@@ -5,11 +5,9 @@ Heavy modules are imported only when a command needs them, so that `steward --he
 
 from __future__ import annotations
 
-import os
 from importlib import import_module
 
 import typer
-from typer._completion_classes import completion_init
 
 from app.cli.commands import Commands
 from app.cli.options import STATUSES
@@ -24,9 +22,6 @@ cli = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
-    add_completion=False,
 )
-if "_STEWARD_COMPLETE" in os.environ:  # a shell asks for completions, by the script of `steward completion`
-    completion_init()
 for _group in GROUPS:
     import_module(f"app.cli.{_group}").register(cli)

@@ -23,7 +23,7 @@ from app.nouns import NOUNS
 def register(cli: typer.Typer) -> None:
     """Add a group for each noun of the API to the ``steward`` command, and ``forecast``, ``train`` and ``mcp``."""
     own: dict[str, dict[str, Any]] = {  # verbs that are written here, and what else a group has of its own
-        "run": {"cls": Runs, "more": "`steward run -- COMMAND` launches one."},
+        "run": {"cls": Runs, "more": "`steward run -- COMMAND` launches one.", "without": ("update",)},
         "evaluate": {
             "cls": Defaulting,
             "more": "`steward evaluate WORKLOAD` creates one.",
@@ -34,6 +34,7 @@ def register(cli: typer.Typer) -> None:
     }
     groups = {noun.command: group(noun, **own.get(noun.command, {})) for noun in NOUNS.values() if noun.command}
     groups["run"].command(cls=PassedOn)(launch)
+    groups["run"].command(epilog=STATUSES)(update)
     groups["evaluate"].command("show", epilog=STATUSES)(show_evaluation)
     groups["evaluate"].command("create")(evaluate)
     groups["agent"].command("show")(show_agent)
@@ -94,6 +95,46 @@ def launch(context: typer.Context) -> None:
     from steward_client.launcher.main import main
 
     raise typer.Exit(main(context.args, "steward run"))
+
+
+def update(
+    run: Annotated[str, place(operations()["run update"], "run")],
+    deadline: Annotated[
+        str | None, typer.Option(metavar="TIME", help="Time from its start to finish in: seconds, or 30m, 1h30m.")
+    ] = None,
+    target: Annotated[
+        list[str] | None, typer.Option(metavar="METRIC=VALUE", help="Target of a metric, null: the workload's.")
+    ] = None,
+    output: Output = None,
+    as_json: AsJson = False,
+    url: Url = SERVICE,
+) -> None:
+    """Change the targets of a running run, for it alone.
+
+    The next decision aims at them, and they judge the run's end: steward run update newest --deadline 45m.
+    """
+    from steward_client.launcher.iterations.mark import SECONDS
+    from steward_client.launcher.wishes import Misuse, duration
+
+    from app.cli.remote.perform import perform
+    from app.cli.remote.request import path_of
+    from app.cli.remote.service import Service
+
+    try:
+        seconds = [] if deadline is None else [f"{SECONDS}={duration(deadline)!r}"]
+    except Misuse as error:
+        raise typer.BadParameter(str(error)) from error
+    fields = [f"targets.{one}" for one in (*seconds, *(target or ()))]
+    if not fields:
+        raise typer.BadParameter("nothing to change: --deadline 45m and --target METRIC=VALUE are accepted")
+    values = {"run": run, "fields": fields, "file": None, "output": output, "as_json": as_json, "url": url}
+    if deadline is not None:  # the metric's target may be one of each iteration
+        with Service(url) as service:
+            workload = service.call("GET", path_of(service, "/runs/{run}", values))["workload"]
+            metrics = service.call("GET", f"/workloads/{workload}")["spec"].get("metrics", ())
+        if not any(one["name"] == SECONDS and one.get("scope") == "run" for one in metrics):
+            raise typer.BadParameter(f"--deadline: workload {workload!r} has no {SECONDS} of scope run")
+    perform(operations()["run update"], values)
 
 
 # Agents. Learning code runs in a child or a worker; the service never imports it.

@@ -232,13 +232,15 @@ class Notice(NamedTuple):
 
 class Facts(NamedTuple):
     """Numbers of all of a tenant's runs, of those at risk and stale now, and of failed jobs; and what was saved this
-    month in words: against the largest and the best fixed allocation (empty: nothing is known)."""
+    month in words: against the largest and the best fixed allocation (empty: nothing is known), without runs that were
+    ``unmeasured`` at one of them."""
 
     runs: Outcomes
     at_risk: int
     stale: int
     failed_jobs: int
     saved: Sequence[str]
+    unmeasured: int
     month: str
 
 
@@ -283,20 +285,22 @@ def overview(database: Database, tenant: str, rule: Staleness) -> Overview:
     for trouble in troubled:
         live[trouble.outcome] += trouble.number
     total = Outcomes(*map(sum, zip(*ended.values(), strict=True))) if ended else Outcomes()
-    costs = [money(one) for one in savings.total(saved).values()] if saved else []
-    facts = Facts(total, live["at_risk"], live["stale"], number, costs, f"{month:%B}")
+    sums = savings.total(saved).values() if saved else ()
+    costs = [money(one.cost) if one.runs else "unknown" for one in sums]
+    unmeasured = max((one.unmeasured for one in sums), default=0)
+    facts = Facts(total, live["at_risk"], live["stale"], number, costs, unmeasured, f"{month:%B}")
     lines = run_lines(database, latest, rule)
     return Overview(facts, summaries, notices[:NOTICES], max(0, further), lines, found.cursor)
 
 
 def _summary(
-    one: WorkloadListed, has: Counts, of: Outcomes, danger: Sequence[str], saved: Mapping[str, float] | None
+    one: WorkloadListed, has: Counts, of: Outcomes, danger: Sequence[str], saved: Mapping[str, savings.Saved] | None
 ) -> Summary:
     words: tuple[str, str] = ("", "")
     if one.problem is None:
         description = KINDS[one.kind].describe(one.spec)
         words = description.resources, description.targets
-    cost = "" if saved is None else money(saved["largest"])
+    cost = money(saved["largest"].cost) if saved is not None and saved["largest"].runs else ""
     return Summary(one.name, one.kind, *words, one.problem or "", one.champions, has, of, danger, cost)
 
 
@@ -335,3 +339,12 @@ def _drift_notices(session: Session, tenant: str, rule: Staleness) -> Iterator[N
         what = f"{number:,} runs of {workload} have drifted" if number > 1 else f"{workload} has drifted"
         why = f"the newest: {why}" if number > 1 else why
         yield Notice("warn", what, why, DRIFT_REMEDY, f"/ui/runs/{run}")
+
+
+def targets_of(spec: Any) -> dict[str, float | None]:
+    """Targets of a spec by name, None where none is set, if its kind lets them be changed; else empty."""
+    if isinstance(spec, dict) or "targets" not in KINDS[spec.kind].patch.model_fields:
+        return {}
+    parts = [value for value in spec.model_dump(mode="json").values() if isinstance(value, list)]
+    objects = [one for part in parts for one in part if isinstance(one, dict) and "target" in one]
+    return {one["name"]: one["target"] for one in objects}

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from sqlalchemy.orm import Session
@@ -16,6 +17,7 @@ from app.database.engine import Database
 from app.kinds.contract.savings import Estimate, Savings
 from app.kinds.contract.views import Alternative, Fact, Hindsight, Table
 from app.kinds.registry import KINDS, read_decision, read_or_raw
+from app.runs import repository as runs
 from app.runs.outcomes import Staleness
 from app.runs.repository import LoadedRun
 from app.runs.service import RunListed, load, read_listed
@@ -47,6 +49,8 @@ class RunPage(NamedTuple):
     """Content of a run's page.
 
     Attributes:
+        output: last lines of the output of a run that has ended; empty: there are none.
+        targets: targets of a running run, by metric, which can be changed; empty: it can have none of its own.
         older: iteration before which there are more decisions; None: there are none.
         problems: parts that can't be shown, with reasons.
     """
@@ -60,6 +64,8 @@ class RunPage(NamedTuple):
     decisions: Sequence[DecisionLine]
     older: int | None
     problems: Sequence[str]
+    output: str = ""
+    targets: Mapping[str, float | None] = MappingProxyType({})
 
 
 def page(database: Database, tenant: str, run: str, compiled_of: CompiledOf, rule: Staleness) -> RunPage:
@@ -72,6 +78,7 @@ def page(database: Database, tenant: str, run: str, compiled_of: CompiledOf, rul
         views = lists.views(loaded.kind)
         given = lists.run_with_reports(session, loaded)
         lines, older = decisions(session, loaded, None, every=False)
+        output = runs.output(session, loaded.run.id) or ""
     facts: list[Any] = [Fact("reports", f"{loaded.run.next_iteration:,}")]
     figures: list[Any] = []
     tables: list[Any] = []
@@ -86,7 +93,12 @@ def page(database: Database, tenant: str, run: str, compiled_of: CompiledOf, rul
         problems = [problem for problem in (no_facts, no_figures, no_tables, no_others) if problem]
     run_read = read_listed(loaded)
     facts = [*facts, *(saved(run_read.savings) if run_read.savings is not None else ())]
-    return RunPage(run_read, loaded.kind, facts, figures, tables, others, lines, older, problems)
+    targets: dict[str, float | None] = {}
+    if run_read.state == "running" and compiled is not None and "targets" in KINDS[loaded.kind].start.model_fields:
+        usual = lists.targets_of(compiled.snapshot.spec)
+        targets = {name: value for name, value in usual.items() if value is not None}
+        targets |= loaded.run.start.get("targets", {})
+    return RunPage(run_read, loaded.kind, facts, figures, tables, others, lines, older, problems, output, targets)
 
 
 def saved(found: Savings) -> list[Fact]:
@@ -101,11 +113,15 @@ def saved(found: Savings) -> list[Fact]:
     facts = []
     for what, one in (("largest", found.largest), ("best fixed, with hindsight", found.best_fixed)):
         held = in_words(one.allocation or {})
+        if one.saved is None:
+            facts.append(Fact(f"saved against {held}", one.unmeasured or "unknown", what))
+            continue
         facts.append(Fact(f"saved against {held}", text(one.saved), f"{what}; {percent(found.level, 0)} of models"))
     if found.advised is not None:
         met = found.advised.meets_targets
         hint = "" if met is None else f"targets met by {percent(met, 0)} of models"
-        facts.append(Fact("recommendations would have saved", text(found.advised.saved, -1.0), hint))
+        said = text(found.advised.saved, -1.0) if found.advised.saved else found.advised.unmeasured or "unknown"
+        facts.append(Fact("recommendations would have saved", said, hint))
     return facts
 
 

@@ -12,8 +12,9 @@ from fastapi.responses import HTMLResponse
 
 from app.audit import service as audit
 from app.charts.text import NOTHING, currency, number
+from app.dashboard import lists
 from app.dashboard.rendering import may, page
-from app.dashboard.workload_page import length, targets_of
+from app.dashboard.workload_page import length
 from app.database.engine import Database
 from app.http.dependencies import FromDatabase, Tenant, WorkloadName
 from app.http.pagination import PageRequest
@@ -82,7 +83,13 @@ def spec_page(database: Database, tenant: str, name: str) -> SpecPage:
     changes = _changes(database, tenant, read) if may("GET /audit") else None
     text = json.dumps(plain, indent=2, ensure_ascii=False)
     return SpecPage(
-        read, described, "" if described is None else length(described), parts, changes, text, targets_of(read)
+        read,
+        described,
+        "" if described is None else length(described),
+        parts,
+        changes,
+        text,
+        lists.targets_of(read.spec),
     )
 
 

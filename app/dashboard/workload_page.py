@@ -120,7 +120,7 @@ def page(database: Database, tenant: str, name: str, compiled_of: CompiledOf, ru
         job_table(database, tenant, JobQuery(row.name), PageRequest(JOBS)),
         found,
         [*([read.problem] if read.problem else []), *problems],
-        targets_of(read),
+        lists.targets_of(read.spec),
         read.problem is None and _starts_bare(row.kind),
     )
 
@@ -129,15 +129,6 @@ def length(described: Description) -> str:
     """Number of iterations of runs, in words, or the kind's own description."""
     bare = described.length.replace(",", "").isdigit()
     return f"{described.length} iterations" if bare else described.length
-
-
-def targets_of(read: WorkloadListed) -> dict[str, float | None]:
-    """Targets of a spec by name, None where none is set, if its kind lets them be changed; else empty."""
-    if isinstance(read.spec, dict) or "targets" not in KINDS[read.kind].patch.model_fields:
-        return {}
-    parts = [value for value in read.spec.model_dump(mode="json").values() if isinstance(value, list)]
-    objects = [one for part in parts for one in part if isinstance(one, dict) and "target" in one]
-    return {one["name"]: one["target"] for one in objects}
 
 
 def _starts_bare(kind: str) -> bool:

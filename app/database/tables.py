@@ -65,6 +65,10 @@ class Run(IdMixin, TenantMixin, CreatedMixin, Base):
     """State and notices of the sequential drift test; NULL before the first report with residuals."""
     drifts: Mapped[int] = mapped_column(default=0)
     """Number of drift notices."""
+    changes: Mapped[int] = mapped_column(default=0, server_default="0")
+    """Number of changes of `start`; a report that was decided before the last one is not written, but decided anew."""
+    output: Mapped[bytes | None] = mapped_column(LargeBinary, deferred=True)
+    """Last lines of its process's output, UTF-8; NULL: not sent. No archive has it."""
     savings: Mapped[dict[str, Any] | None]
     """What it saved against other allocations (`app.kinds.contract.savings.Savings`), stored once it has finished; NULL
     if its kind doesn't compute it, or not from its data."""

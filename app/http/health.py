@@ -123,27 +123,30 @@ class TenantCollector(Collector):
     def describe(self) -> Iterable[GaugeMetricFamily]:
         """The metrics without values; doesn't query the database."""
         cost = "Cost that runs which finished within an hour saved, without runs of mode advise."
+        unmeasured = "Runs that finished within an hour and were not compared: the other allocation was not measured."
         age = "Seconds since the training of the agent that serves a workload's decisions in a role."
         likely = "Lowest probability of meeting a target among a workload's running runs."
         return [
             GaugeMetricFamily("steward_saved_cost", cost, labels=["against"]),
+            GaugeMetricFamily("steward_unmeasured_runs", unmeasured, labels=["against"]),
             GaugeMetricFamily("steward_champion_age_seconds", age, labels=["workload", "role"]),
             GaugeMetricFamily("steward_target_probability", likely, labels=["workload"]),
         ]
 
     def collect(self) -> Iterable[GaugeMetricFamily]:
         """The metrics with their present values; without any if the database fails."""
-        costs, ages, chances = self.describe()
+        costs, unmeasured, ages, chances = self.describe()
         now = utc_now()
         with suppress(SQLAlchemyError), self.database.reading() as session:
             saved = savings.total(savings.saved_since(session, self.tenant, now - LATELY))
-            for against, cost in saved.items():
-                costs.add_metric((against,), cost)
+            for against, found in saved.items():
+                costs.add_metric((against,), found.cost)
+                unmeasured.add_metric((against,), found.unmeasured)
             for workload, role, made in agents.champions(session, self.tenant):
                 ages.add_metric((workload, role), (now - made).total_seconds())
             for workload, chance in standing.lowest_chances(session, self.tenant).items():
                 chances.add_metric((workload,), chance)
-        return [costs, ages, chances]
+        return [costs, unmeasured, ages, chances]
 
 
 @router.get("/healthz", operation_id="health", summary="Check liveness")

@@ -194,7 +194,7 @@ ROWS = 1_000
 JOBS = 100
 LARGE_ROWS = 10
 CLOCKS_APART = timedelta(days=1)
-AUDITED = {"runs": ("run.end",), "jobs": ("job.create", "job.cancel")}
+AUDITED = {"runs": ("run.end", "run.change"), "jobs": ("job.create", "job.cancel")}
 """Actions in the audit log of which there are as many as runs or jobs; their entries are deleted as those are."""
 Reading = Callable[[], AbstractContextManager[Session]]
 Kinds = Mapping[str, str]

@@ -50,6 +50,7 @@ class Live(msgspec.Struct, eq=False):
         drift: state of the sequential drift test.
         risk: why it is at risk of missing a target; empty while it is on track.
         quiet: whether no report is due until an event happens.
+        changes: number of changes of ``start``.
         weight: bytes of memory that do not change between reports.
     """
 
@@ -68,6 +69,7 @@ class Live(msgspec.Struct, eq=False):
     drift: Drift = NOTHING
     risk: str = ""
     quiet: bool = False
+    changes: int = 0
     weight: int = OVERHEAD
 
     def __post_init__(self) -> None:
@@ -98,6 +100,7 @@ def from_stored(found: Row[Any], shadow: Shadow | None = None) -> Live:
         drift=restore_drift(found.drift),
         risk=found.outcome_reason or "" if found.outcome == "at_risk" else "",
         quiet=found.quiet,
+        changes=found.changes,
     )
 
 
@@ -334,7 +337,7 @@ def entry(item: Item) -> Entry:
     risk, quiet = item.risk, item.answer.quiet
     outcome = None if (risk, quiet) == (live.risk, live.quiet) else (*outcomes.running_outcome(risk), quiet)
     both = pack_iteration(run, item.encoded, item.answer.decision)
-    return Entry(run, iteration, live.tenant, item.digest, stored, both, drift, outcome)
+    return Entry(run, iteration, live.tenant, item.digest, stored, both, drift, outcome, live.changes)
 
 
 def _entries(ready: Sequence[Item]) -> tuple[list[Entry], dict[str, Exception | None]]:

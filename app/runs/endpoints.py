@@ -40,6 +40,8 @@ STARTS = [kind.start for kind in KINDS.values()]
 RunId = Annotated[str, Path(alias="run", max_length=64, description="The run's id.")]
 
 
+ENDS = "Finish, fail or cancel a run."
+
 router = NounRouter("runs")
 
 
@@ -123,8 +125,13 @@ def get_run(run: RunId, database: FromDatabase, tenant: Tenant, rule: FromStalen
 @router.patch(
     "/{run}",
     operation_id="end_run",
-    openapi_extra=command("run finish", options=["state", "reason"], fixed={"state": "finished"}),
-    summary="End a run",
+    openapi_extra={
+        "x-cli": {
+            **command("run finish", options=["state", "reason"], fixed={"state": "finished"}, help=ENDS)["x-cli"],
+            **command("run update", help="Change the targets of a running run, for it alone.")["x-cli"],
+        }
+    },
+    summary="End a run, or change its targets",
     responses=problems(404, 409, 413, 415),
 )
 def end(
@@ -132,10 +139,11 @@ def end(
 ) -> RunRead:
     """Finish, fail or cancel a run: it gets its outcome, and its iterations become a sample of its workload.
 
-    Repeating changes nothing; the first reason stays. A run that has ended in another state is a conflict.
+    Repeating changes nothing; the first reason stays. A run that has ended in another state is a conflict. With
+    `targets`, the run goes on: every decision from now on aims at them, and they judge its end.
     """
     compiled = request.app.state.compiled_workloads
-    return service.end(database, tenant, run, patch, lambda workload: compiled.fetch(workload, tenant), rule)
+    return service.change(database, tenant, run, patch, lambda workload: compiled.fetch(workload, tenant), rule)
 
 
 @router.deletes("/{run}", 409, _409="It is active, or something active depends on it; the cause is named.")

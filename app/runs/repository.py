@@ -49,6 +49,7 @@ class Entry(msgspec.Struct, frozen=True):
         packed: report and decision, compressed.
         drift: state of the drift test (JSON) and number of notices; None: unchanged.
         outcome: the run's outcome, its reason, and whether it is quiet; None: unchanged.
+        changes: number of changes of the start parameters by which it was decided.
     """
 
     run: str
@@ -59,6 +60,7 @@ class Entry(msgspec.Struct, frozen=True):
     packed: bytes
     drift: tuple[msgspec.Raw, int] | None = None
     outcome: tuple[str, str | None, bool] | None = None
+    changes: int = 0
 
 
 # PostgreSQL takes the whole batch as an array of each column in one statement, a transaction of its own, in one round
@@ -75,11 +77,13 @@ WITH moved AS (
     SELECT * FROM unnest(CAST(%(run)s AS text[]), CAST(%(iteration)s AS integer[]), CAST(%(digest)s AS text[]),
       CAST(%(state)s AS jsonb[]), CAST(%(packed)s AS bytea[]),
       CAST(%(drift)s AS jsonb[]), CAST(%(drifts)s AS integer[]),
-      CAST(%(outcome)s AS text[]), CAST(%(reason)s AS text[]), CAST(%(quiet)s AS boolean[]))
-    AS entry(run, iteration, digest, state, packed, drift, drifts, outcome, reason, quiet)
+      CAST(%(outcome)s AS text[]), CAST(%(reason)s AS text[]), CAST(%(quiet)s AS boolean[]),
+      CAST(%(changes)s AS integer[]))
+    AS entry(run, iteration, digest, state, packed, drift, drifts, outcome, reason, quiet, changes)
     LIMIT CAST(%(rows)s AS bigint)
   ) AS input
   WHERE runs.id = input.run AND runs.next_iteration = input.iteration AND runs.state = 'running'
+    AND runs.changes = input.changes
   RETURNING runs.tenant, input.*
 )
 INSERT INTO iterations (run_id, iteration, tenant, digest, packed, reported_at)
@@ -88,7 +92,7 @@ RETURNING run_id
 """
 _ADVANCE_EACH = """
 UPDATE runs SET next_iteration = next_iteration + 1, state_vector = ?{drift}{outcome}
-WHERE id = ? AND next_iteration = ? AND state = 'running'
+WHERE id = ? AND next_iteration = ? AND state = 'running' AND changes = ?
 """
 _DRIFT, _OUTCOME = ", drift = ?, drifts = ?", ", outcome = ?, outcome_reason = ?, quiet = ?"
 _INSERT_EACH = """
@@ -97,7 +101,7 @@ INSERT INTO iterations (run_id, iteration, tenant, digest, packed, reported_at) 
 
 
 class OutrunError(Exception):
-    """A run was advanced, ended or deleted since its state was read; the transaction must be rolled back."""
+    """A run was advanced, changed, ended or deleted since its state was read; the transaction must be rolled back."""
 
 
 def append(connection: psycopg.Connection | sqlite3.Connection, entries: Sequence[Entry], now: datetime) -> set[str]:
@@ -122,6 +126,7 @@ def append(connection: psycopg.Connection | sqlite3.Connection, entries: Sequenc
         "outcome": (None if outcome is None else outcome[0] for outcome in outcomes),
         "reason": (None if outcome is None else outcome[1] for outcome in outcomes),
         "quiet": (None if outcome is None else str(outcome[2]) for outcome in outcomes),
+        "changes": (str(entry.changes) for entry in entries),
     }
     arrays = {name: _array(values) for name, values in columns.items()}
     written = connection.execute(_APPEND_ALL, {**arrays, "rows": len(entries), "now": now})
@@ -147,7 +152,7 @@ def _append_each(executed: Callable[..., Any], entries: Sequence[Entry], now: da
         drift = () if e.drift is None else (str(e.drift[0], "utf-8"), e.drift[1])
         outcome = () if e.outcome is None else e.outcome
         sets = (_DRIFT if drift else "", _OUTCOME if outcome else "")
-        moves.setdefault(sets, []).append((str(e.state, "utf-8"), *drift, *outcome, e.run, e.iteration))
+        moves.setdefault(sets, []).append((str(e.state, "utf-8"), *drift, *outcome, e.run, e.iteration, e.changes))
     for (drift_set, outcome_set), rows in moves.items():
         if executed(_ADVANCE_EACH.format(drift=drift_set, outcome=outcome_set), rows).rowcount != len(rows):
             raise OutrunError
@@ -158,9 +163,9 @@ def _append_each(executed: Callable[..., Any], entries: Sequence[Entry], now: da
 
 def append_current(connection: Connection, entries: Sequence[Entry], now: datetime) -> set[str]:
     """Write only reports of runs not advanced meanwhile, under SQLite's write lock; returns ids of runs written."""
-    expected = {entry.run: entry.iteration for entry in entries}
-    query = select(Run.id, Run.next_iteration).where(Run.id.in_(expected), Run.state == RUNNING)
-    current = {run for run, following in connection.execute(query) if expected[run] == following}
+    expected = {entry.run: (entry.iteration, entry.changes) for entry in entries}
+    query = select(Run.id, Run.next_iteration, Run.changes).where(Run.id.in_(expected), Run.state == RUNNING)
+    current = {run for run, *found in connection.execute(query) if expected[run] == tuple(found)}
     if current:
         _append_each(connection.exec_driver_sql, [entry for entry in entries if entry.run in current], now)
     return current
@@ -173,7 +178,7 @@ _AT_END = (Iteration.run_id == Run.id) & (Iteration.iteration == Run.next_iterat
 _STANDING = (
     select(
         *(Run.id, Run.tenant, Run.workload_id, Run.state, Run.next_iteration, Run.start, Run.state_vector, Run.drift),
-        *(Run.outcome, Run.outcome_reason, Run.quiet, Run.shadow_version, Workload.name, Workload.kind),
+        *(Run.outcome, Run.outcome_reason, Run.quiet, Run.shadow_version, Run.changes, Workload.name, Workload.kind),
         *(Iteration.digest, Iteration.packed),
     )
     .join(Workload, Workload.id == Run.workload_id)
@@ -373,6 +378,12 @@ def add(session: Session, run: Run) -> None:
     """Insert a run and flush; raises IntegrityError if the database rejects the row."""
     session.add(run)
     session.flush()
+
+
+def output(session: Session, run: str) -> str | None:
+    """The stored last lines of a run's output; None: there are none."""
+    found = session.scalar(select(Run.output).where(Run.id == run))
+    return None if found is None else found.decode()
 
 
 def remove(session: Session, run: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from pydantic import BaseModel, Field
 from sqlalchemy import RowMapping, Select, case, func, select, update
@@ -41,8 +41,14 @@ class MonthlySavings(BaseModel):
     runs: int = Field(description="Number of finished runs with savings.")
     met: int = Field(description="Number of them that met their targets.")
     cost: float = Field(description="Cost of the runs.")
-    largest: Estimate = Field(description="Cost that they saved against the largest allocation, held throughout.")
-    best_fixed: Estimate = Field(description="Cost that they saved against the best allocation to hold.")
+    largest: Estimate | None = Field(
+        description="Cost that they saved against the largest allocation, held throughout; null: of no run is it known."
+    )
+    largest_runs: int = Field(description="Number of runs that `largest` sums: those with measurements there.")
+    best_fixed: Estimate | None = Field(
+        description="Cost that they saved against the best allocation to hold; null: of no run is it known."
+    )
+    best_fixed_runs: int = Field(description="Number of runs that `best_fixed` sums.")
     advised: Estimate | None = Field(
         description="Cost of the recommendations, had they been applied, minus the runs' own: below 0 where they would "
         "have saved; null in mode `control`."
@@ -113,7 +119,7 @@ def by_month(session: Session, workload_id: str, workload: str, now: datetime) -
         func.count().label("runs"),
         func.sum(case((Run.outcome == "met", 1), else_=0)).label("met"),
         func.sum(_number("cost")).label("cost"),
-        func.count(_number("advised", "saved", "value")).label("advised_runs"),
+        *(func.count(_number(course, "saved", "value")).label(f"{course}_runs") for course in AGAINST),
     ]
     for course in AGAINST:
         for part in ("value", "low", "high"):
@@ -129,19 +135,34 @@ def by_month(session: Session, workload_id: str, workload: str, now: datetime) -
     return WorkloadSavings(workload=workload, months=[_read(row) for row in session.execute(query).mappings()])
 
 
-def saved_since(session: Session, tenant: str, since: datetime) -> dict[str, dict[str, float]]:
+class Saved(NamedTuple):
+    """Cost that runs saved against an allocation, their number, and that of runs without a measurement there."""
+
+    cost: float
+    runs: int
+    unmeasured: int
+
+
+def saved_since(session: Session, tenant: str, since: datetime) -> dict[str, dict[str, Saved]]:
     """Cost saved by a tenant's runs that finished since ``since`` and applied their decisions: by workload id, by name
     in ``FIXED``. Workloads without such runs are missing."""
-    sums = (func.coalesce(func.sum(_number(name, "saved", "value")), 0.0) for name in FIXED)
+    sums = list[Any]()
+    for name in FIXED:
+        known = _number(name, "saved", "value")
+        sums += [func.coalesce(func.sum(known), 0.0), func.count(known), func.count() - func.count(known)]
     owned = Run.workload_id.in_(select(Workload.id).where(Workload.tenant == tenant))  # as the index needs
     query = select(Run.workload_id, *sums).where(owned, SAVED, Run.finished_at >= since, ~ADVISED)
     rows = session.execute(query.group_by(Run.workload_id))
-    return {workload: dict(zip(FIXED, values, strict=True)) for workload, *values in rows}
+    return {
+        workload: {name: Saved(*values[3 * at : 3 * at + 3]) for at, name in enumerate(FIXED)}
+        for workload, *values in rows
+    }
 
 
-def total(saved: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
+def total(saved: Mapping[str, Mapping[str, Saved]]) -> dict[str, Saved]:
     """Sums over workloads of what ``saved_since`` has returned."""
-    return {name: sum(one[name] for one in saved.values()) for name in FIXED}
+    nothing = Saved(0.0, 0, 0)
+    return {name: Saved(*map(sum, zip(nothing, *(one[name] for one in saved.values()), strict=True))) for name in FIXED}
 
 
 def _number(*path: str) -> Any:
@@ -155,5 +176,5 @@ def _read(row: RowMapping) -> MonthlySavings:
         else Estimate.model_validate({part: row[f"{course}_{part}"] for part in ("value", "low", "high")})
         for course in AGAINST
     }
-    own = {name: row[name] for name in ("month", "mode", "runs", "met", "cost", "advised_runs")}
+    own = {name: row[name] for name in ("month", "mode", "runs", "met", "cost", *(f"{one}_runs" for one in AGAINST))}
     return MonthlySavings.model_validate(own | found)

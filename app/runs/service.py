@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 from pydantic import BaseModel, ConfigDict, Field
@@ -43,6 +43,8 @@ from app.workloads import members
 
 RunState = Literal["running", "finished", "failed", "cancelled"]
 LONGEST_REASON = 500
+LONGEST_OUTPUT = 16_384
+MOST_TARGETS = 16
 
 
 class WorkloadOnly(BaseModel):
@@ -64,8 +66,8 @@ class RunStarted(BaseModel):
     )
 
 
-class RunRead(BaseModel):
-    """A run: its outcome so far, its last decision, and detected drift."""
+class RunBase(BaseModel):
+    """What a run has alone and in lists."""
 
     id: str
     workload: str
@@ -92,24 +94,46 @@ class RunRead(BaseModel):
     finished_at: datetime | None
 
 
-class RunListed(RunRead):
-    """A run in a list, even if its decision can't be read."""
+class RunRead(RunBase):
+    """A run: its outcome so far, its last decision, and detected drift."""
+
+    output: str | None = Field(
+        default=None, description="Last lines of its process's output, as sent with its end; null: not sent."
+    )
+
+
+class RunListed(RunBase):
+    """A run in a list, even if its decision can't be read, and without its output."""
 
     decision: AnyDecision | dict[str, Any]
     problem: str | None
 
 
 class RunPatch(BaseModel):
-    """The state in which a run ends, and why."""
+    """The state in which a run ends, and why; or other targets of a running run."""
 
     model_config = ConfigDict(extra="forbid")
 
-    state: Literal["finished", "failed", "cancelled"] = Field(description="Final state.")
+    state: Literal["finished", "failed", "cancelled"] | None = Field(default=None, description="Final state.")
     reason: str | None = Field(
         default=None,
         max_length=LONGEST_REASON,
         description="Reason of the end, such as an exception or an exit status.",
         examples=["exit status 1"],
+    )
+    output: str | None = Field(
+        default=None,
+        max_length=LONGEST_OUTPUT,
+        description="Last lines of the output of the run's process. Only the run itself has them, not lists; they are "
+        "deleted with it.",
+        examples=["Traceback (most recent call last):\n…\nMemoryError"],
+    )
+    targets: dict[Annotated[str, Field(max_length=63)], float | None] | None = Field(
+        default=None,
+        max_length=MOST_TARGETS,
+        description="New targets of this run alone, by metric, from its next decision on; null: the workload's applies "
+        "again. Not together with a state.",
+        examples=[{"iteration_seconds": 1500}],
     )
 
 
@@ -237,7 +261,7 @@ def get(database: Database, tenant: str, run: str, rule: Staleness) -> RunRead:
         BrokenRow, MissingKind: its decision can't be parsed here.
     """
     with database.reading() as session:
-        return _to_response(load(session, tenant, run, rule))
+        return _to_response(load(session, tenant, run, rule), repository.output(session, run))
 
 
 def list_runs(
@@ -264,9 +288,9 @@ def list_runs(
         return repository.list_runs(session, tenant, request, rule, chosen, sort)
 
 
-def _to_response(loaded: LoadedRun) -> RunRead:
+def _to_response(loaded: LoadedRun, output: str | None = None) -> RunRead:
     with stored(f"run {loaded.run.id}"):
-        return RunRead(decision=read_decision(_last(loaded)), **_beside_decision(loaded))
+        return RunRead(decision=read_decision(_last(loaded)), output=output, **_beside_decision(loaded))
 
 
 def read_listed(loaded: LoadedRun) -> RunListed:
@@ -333,6 +357,52 @@ def read_iteration(row: Iteration, kind: str) -> IterationRead:
     )
 
 
+def change(
+    database: Database, tenant: str, run: str, patch: RunPatch, compiled_of: CompiledOf, rule: Staleness
+) -> RunRead:
+    """End a run, or change its targets; arguments and errors as those of ``end``.
+
+    Raises:
+        Invalid, InvalidInput: neither or both is requested, or a target is not one of the workload.
+    """
+    if patch.targets is None and patch.state is not None:
+        return end(database, tenant, run, patch, compiled_of, rule)
+    if patch.targets is None:
+        accepted = "must be finished, failed or cancelled, or targets be given"
+        raise Invalid(f"/state: {accepted}", errors=[FieldError("/state", accepted, None)])
+    for name in ("state", "reason", "output"):
+        if (given := getattr(patch, name)) is not None:
+            accepted = "must be left out where targets are given"
+            raise Invalid(f"/{name}: {accepted}", errors=[FieldError(f"/{name}", accepted, given)])
+    with database.reading() as session:
+        before = load(session, tenant, run, rule)
+    kind = KINDS[before.kind]
+    if "targets" not in kind.start.model_fields:
+        accepted = f"runs of kind {kind.name} have no targets of their own"
+        raise Invalid(f"/targets: {accepted}", errors=[FieldError("/targets", accepted, patch.targets)])
+    own = before.run.start.get("targets", {})
+    kept = {name: value for name, value in {**own, **patch.targets}.items() if value is not None}
+    for name in patch.targets.keys() - kept.keys():
+        kept[name] = own.get(name, 1.0)  # checked below like the others: is it a metric with a target?
+    begun = kind.start.model_validate({"workload": before.workload, **before.run.start, "targets": kept})
+    kind.engine.begin(compiled_of(before.run.workload_id), None, begun, rule.now())
+    targets = {name: value for name, value in kept.items() if patch.targets.get(name, value) is not None}
+    with database.session() as session:
+        query = (
+            update(Run)
+            .where(Run.id == run, Run.tenant == tenant, Run.state == RUNNING, Run.changes == before.run.changes)
+            .values(start={**before.run.start, "targets": targets}, changes=before.run.changes + 1)
+            .execution_options(synchronize_session=False)
+        )
+        result = session.execute(query)
+        found = load(session, tenant, run, rule)
+        if isinstance(result, CursorResult) and result.rowcount != 1:
+            why = outcomes.ENDED.get(found.run.state, "was changed by another request; repeat the request")
+            raise Conflict(f"run {run} {why}; its targets were not changed")
+        audit.add(session, tenant, "run.change", f"run {run}", {"targets": patch.targets, "before": own})
+        return _to_response(found)
+
+
 def end(
     database: Database,
     tenant: str,
@@ -369,14 +439,15 @@ def end(
             loaded = load(session, tenant, run, rule)
             ended = loaded.run
             reports = samples.add_run(session, ended, drifts.cuts(session, ended), rule.now)
-            ended.outcome, ended.outcome_reason = patch.state, patch.reason or None
+            ended.outcome, ended.outcome_reason = str(patch.state), patch.reason or None
+            ended.output = patch.output.encode() if patch.output else None
             if patch.state == "finished":
                 judged = EndedRun(ended.start, _last(loaded), ended.state_vector, reports)
                 ended.outcome, reason = outcomes.judge_run(judged, compiled)
                 ended.outcome_reason = f"{reason}; {patch.reason}" if patch.reason else reason
             audit.add(session, tenant, "run.end", f"run {run}", {"state": patch.state})
             session.flush()
-        found = _to_response(load(session, tenant, run, rule))
+        found = _to_response(load(session, tenant, run, rule), repository.output(session, run))
         if found.state != patch.state:
             raise Conflict(f"run {run} {outcomes.ENDED.get(found.state)} already; it can't become {patch.state}")
     if patch.state != "finished" or found.savings is not None:

@@ -331,6 +331,8 @@ def upgrade() -> None:
         sa.Column("kept_from", sa.Integer(), nullable=True),
         sa.Column("drift", JSON, nullable=True),
         sa.Column("drifts", sa.Integer(), nullable=False),
+        sa.Column("changes", sa.Integer(), server_default="0", nullable=False),
+        sa.Column("output", sa.LargeBinary(), nullable=True),
         sa.Column("savings", JSON, nullable=True),
         sa.Column("id", sa.String(length=32), nullable=False),
         sa.Column("tenant", sa.String(length=63), nullable=False),

@@ -24,6 +24,7 @@ from tests.integration.caller import SPEC, samples
 from tests.servers import clean_environment, free_port, stop, wait_until
 from tests.wheels import ROOT, build
 
+EXTRA = 'pip install "$(echo dist/steward_allocation-*.whl)[worker]"'
 KNOBS = {"STEWARD_WORKER_WARM": "false", "STEWARD_WORKER_NICE": "0", "STEWARD_TRAINING_NICE": "0"}
 
 
@@ -110,7 +111,7 @@ def test_without_extras_it_serves_decisions_and_says_what_waits(core: Installed)
     assert names & {"torch", "numba", "scipy", "scikit-learn", "gymnasium"} == set()
     data = core.folder / "data"
     with core.serving(data) as (client, log):
-        assert "fits and trainings wait for a worker: pip install 'steward-allocation[worker]'" in log.read_text()
+        assert f"fits and trainings wait for a worker: {EXTRA}" in log.read_text()
         for kind in KINDS:
             for name in (f"{kind}-a", f"{kind}-b"):
                 assert decide(client, kind, name)["source"] == "heuristic"
@@ -126,7 +127,7 @@ def test_without_extras_it_serves_decisions_and_says_what_waits(core: Installed)
             assert client.get(page).is_success, page
         checks = json.loads(core.run("steward", "doctor", "--json", "--data", str(data)).stdout)["checks"]
         found = next(one for one in checks if one["check"] == "extras")
-        assert (found["status"], "pip install 'steward-allocation[worker]'" in found["remedy"]) == ("warn", True)
+        assert (found["status"], EXTRA in found["remedy"]) == ("warn", True)
     existing(core, data)
 
 
@@ -151,7 +152,7 @@ def test_commands_that_learn_name_the_extra_and_others_work(core: Installed) -> 
         done = core.run("steward", *command)
         assert done.returncode == 2
         assert "(gymnasium, numba, " in done.stderr
-        assert "pip install 'steward-allocation[worker]'" in done.stderr
+        assert EXTRA in done.stderr
     assert core.run("steward", "serve", STEWARD_WORKERS="2").returncode == 2  # who asks for workers is told
     script = "import time\nfor i in range(5): time.sleep(0.2); print(f'epoch {i + 1}/5 loss=1', flush=True)"
     for name in ("first", "second"):
@@ -161,7 +162,7 @@ def test_commands_that_learn_name_the_extra_and_others_work(core: Installed) -> 
         assert (done.returncode, "epoch 5/5" in done.stdout) == (0, True), done.stderr
         done = core.run("steward-run", "--learn", *launched)
         assert done.returncode == 2
-        assert "pip install 'steward-allocation[worker]'" in done.stderr
+        assert EXTRA in done.stderr
     assert not (core.folder / "unmade").exists()
 
 

@@ -128,13 +128,24 @@ class Judgement:
 
     @property
     def as_good(self) -> bool:
-        """Whether the agent is at least as good as the best baseline, up to the margin, with ``confidence``."""
-        return self.equivalence.as_good(self.advantage)
+        """Whether the agent is at least as good as the best baseline, up to the margin, with ``confidence``, and does
+        not miss more targets."""
+        return self.equivalence.as_good(self.advantage) and not self._later(self.best)
 
     @property
     def better(self) -> bool:
-        """Whether the agent is better than the policy in use by more than ``needed``, with ``confidence``."""
-        return self.needed.better(self.gain)
+        """Whether the agent is better than the policy in use by more than ``needed``, with ``confidence``, and does not
+        miss more targets."""
+        return self.needed.better(self.gain) and not self._later(self.incumbent)
+
+    def _later(self, rival: str) -> str:
+        if self.outcome_values is None:
+            return ""
+        counted = self.outcome_values
+        theirs = self._of(counted.baselines, counted.champion, rival)
+        return later(
+            counted.outcomes, counted.agent, theirs, self.equivalence_margin, self.clusters, sure=self.confidence
+        )
 
     @property
     def promoted(self) -> bool:
@@ -145,15 +156,17 @@ class Judgement:
     def reason(self) -> str:
         """Reason for the verdict in words: outcomes in users' units, then returns, difference and its interval."""
         if not self.as_good:
-            doubt = (
-                f"not promoted: not at least as good as the best heuristic, {self.best}, with {self._sure} confidence"
-            )
-            return f"{doubt}: {self._against(self.best, self.equivalence)}; {self._reason_to_stay}"
+            late = self._later(self.best)
+            doubt = f"not at least as good as the best heuristic, {self.best}, with {self._sure} confidence"
+            doubt = f"more targets missed than by the best heuristic, {self.best}: {late}" if late else doubt
+            return f"not promoted: {doubt}: {self._against(self.best, self.equivalence)}; {self._reason_to_stay}"
         against = f"{self._present}: {self._against(self.incumbent, self.needed)}"
         best = self.baselines[self.best].mean()
         beside = (
             "" if self.incumbent == self.best else f"; the best heuristic, {self.best}, returns {decimals(best, 5)}"
         )
+        if late := self._later(self.incumbent):
+            return f"not promoted: more targets missed than by {self._present}: {late}; {self._reason_to_stay}"
         if not self.better:
             return f"not promoted: not better than {against}{beside}; {self._reason_to_stay}"
         return f"promoted: better than {against}{beside}"
@@ -235,6 +248,39 @@ class Judgement:
             "reason": self.reason,
             "episodes": len(self.returns),
         }
+
+
+def later(
+    outcomes: Sequence[Outcome],
+    ours: NDArray[np.floating],
+    theirs: NDArray[np.floating],
+    margin: float,
+    clusters: Clusters | None,
+    *,
+    sure: float,
+) -> str:
+    """Return in words which ``binding`` outcomes are higher than another policy's beyond the margin; empty: none.
+
+    Args:
+        outcomes: the O outcomes.
+        ours, theirs: outcomes of both policies in the same E episodes, [E, O].
+        margin: largest difference of shares that counts as none, 0 to 1.
+        clusters: index of each episode's group of dependent episodes; None: all are independent.
+        sure: confidence with which the difference must be above the margin, 0 to 1.
+    """
+    found = list[str]()
+    for place, outcome in enumerate(outcomes):
+        if not outcome.binding:
+            continue
+        mine, other = (np.asarray(values[:, place], np.float64) for values in (ours, theirs))
+        difference = estimate(mine - other, clusters).interval(sure)
+        if difference.low > margin + ROUNDING:
+            low, high = percent(difference.low), percent(difference.high)
+            found.append(
+                f"{outcome.name} {percent(mine.mean())} against {percent(other.mean())} (difference {low} to {high} "
+                f"with {confidence(sure)} confidence, tolerance {percent(margin)})"
+            )
+    return ", ".join(found)
 
 
 def refute(optimum: Floats, others: Mapping[str, Floats], clusters: Clusters | None = None) -> str | None:

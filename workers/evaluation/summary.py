@@ -12,7 +12,7 @@ from app.charts.text import SHARE, amount, decimals, percent
 from app.kinds.contract.kind import Outcome
 from app.kinds.contract.policy import Policy
 from workers.evaluation.candidate import OPTIMUM, PLAN, PLANNED, RANDOM, Candidate, PolicyEntry, Settings
-from workers.evaluation.judge import refute
+from workers.evaluation.judge import later, refute
 from workers.evaluation.problem import LevelOptimum, Problem
 from workers.evaluation.report.schedules import heat_map_json
 from workers.evaluation.statistics import (
@@ -160,6 +160,13 @@ class LevelScores:
     def advantage(self, name: str) -> Interval:
         """Return a policy's mean paired return minus the best heuristic's, with its confidence interval."""
         return self.interval(name, self.ahead(name))
+
+    def later(self, name: str, outcomes: Sequence[Outcome]) -> str:
+        """Return in words which targets a policy misses more often than the best heuristic, by ``judge.later``."""
+        ours, theirs = (self.outcomes[who].reshape(-1, len(outcomes)) for who in (name, self.best))
+        clusters = self.clusters(name, self.scores[name])
+        margin, sure = self.settings.equivalence_margin, self.settings.confidence
+        return later(outcomes, ours, theirs, margin, clusters, sure=sure)
 
     def improvement(self, name: str) -> Interval:
         """Return the share of episodes with a higher return than the best heuristic's (ties: half), with interval."""
@@ -351,11 +358,13 @@ class Summary:
             f"(difference {decimals(ahead.mean, 5, signed=True)}, {percent(self.settings.confidence, 0)} interval "
             f"{decimals(ahead.low, 5, signed=True)} to {decimals(ahead.high, 5, signed=True)}; {scored.equivalence})"
         )
-        if scored.equivalence.as_good(ahead.as_dict()):
+        late = scored.later(name, self.problem.outcomes)
+        if scored.equivalence.as_good(ahead.as_dict()) and not late:
             return Verdict(True, f"at least as good: {comparison}")
         if level is Level.FIXED and self._verdict(name, Level.SEEDS).passed:
             return Verdict(True, f"behind in this one episode, but not in those that it is one of, L1: {comparison}")
-        return Verdict(False, f"not shown to be at least as good: {comparison}")
+        doubt = f"more targets missed: {late}" if late else "not shown to be at least as good"
+        return Verdict(False, f"{doubt}: {comparison}")
 
     def _outcomes_in_words(self, name: str, scored: LevelScores) -> str:
         """Return the mean outcomes of a candidate and of the best heuristic at a level, in words."""

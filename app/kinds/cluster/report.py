@@ -14,6 +14,8 @@ from app.kinds.fields import Finite, Moment, NonNegative, Part, Positive
 
 MOST_BESIDE = 4
 """Most applications that a step names as neighbours."""
+LONGEST_REASON = 500
+"""Most characters of the reason for which a job failed."""
 SHORTEST, LARGEST = 1e-6, 1e9
 """Bounds of step durations in seconds; ``LARGEST`` also bounds batches and iterations."""
 MOST_JOBS = 2_000
@@ -110,6 +112,14 @@ class Ended(Part, frozen=True, gc=False):
 
     job: Id
     state: Literal["finished", "failed"] = "finished"
+    reason: Annotated[
+        str,
+        Meta(
+            max_length=LONGEST_REASON,
+            description="why it failed, such as the last line of its log; shown on the run's page",
+            examples=["torch.OutOfMemoryError: CUDA out of memory"],
+        ),
+    ] = ""
 
 
 class NodeChange(Part, frozen=True, gc=False):

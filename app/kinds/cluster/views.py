@@ -28,6 +28,7 @@ from app.kinds.cluster.waiting import predict_starts, seconds_left
 from app.kinds.contract.run_outcome import EndedRun, Judgement, in_time
 from app.kinds.contract.views import (
     ASKED_THEN,
+    MOST_ROWS,
     NOTHING_YET,
     Alternative,
     Fact,
@@ -341,9 +342,16 @@ class ClusterViews(Views):
 
     @override
     def tables(self, compiled: Compiled, history: RunHistory) -> Sequence[Table]:
-        """Return the table of the jobs after the last decision; none of a run that has ended."""
+        """Return the table of the jobs after the last decision, unless the run has ended, and that of failed jobs."""
         state: ClusterState | None = history.state
-        return [jobs_table(compiled, state)] if history.live and state is not None and state.names else []
+        found = [jobs_table(compiled, state)] if history.live and state is not None and state.names else []
+        ended = [(step.iteration, job) for step in history.steps for job in step.report.get("ended", ())]
+        failed = [(at, job) for at, job in reversed(ended) if job.get("state") == "failed"]
+        if failed:
+            rows = [(job["job"], f"{at:,}", job.get("reason") or "not reported") for at, job in failed[:MOST_ROWS]]
+            told = "Newest first, of the reports that are shown."
+            found.append(Table("Failed jobs", told, ("Job", "Report", "Reason"), rows, len(failed) - len(rows)))
+        return found
 
     @override
     def workload(self, compiled: Compiled, learnt: Learnt) -> Sequence[Figure]:

@@ -353,10 +353,13 @@ class Outcome(NamedTuple):
         name: name of the quantity in evaluation reports.
         unit: unit of its amounts; "": none; ``SHARE``: share, 0 to 1, shown as a percentage; ``MONEY``: the currency
             of all prices.
+        binding: whether it is a share of missed targets that the user's weights don't trade for cost: an agent whose
+            share is higher than a heuristic's is refused, whatever its return.
     """
 
     name: str
     unit: str = ""
+    binding: bool = False
 
     def document(self) -> dict[str, Any]:
         """Return name and unit as stored in reports; the unit ``MONEY`` is replaced by the current currency."""

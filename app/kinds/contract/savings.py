@@ -23,17 +23,26 @@ class Estimate(BaseModel):
 
 
 class Comparison(BaseModel):
-    """The reported iterations, had they run at other allocations."""
+    """The reported iterations, had they run at other allocations; without figures where the model extrapolates."""
 
     allocation: dict[str, float] | None = Field(
         description="The allocation that is held, by resource; null: what was recommended, which changes.",
         examples=[{"gpus": 8}],
     )
-    seconds: Estimate = Field(description="Seconds they would have taken.")
-    cost: Estimate = Field(description="What they would have cost: hours times prices.")
-    saved: Estimate = Field(description="That cost minus the run's: below 0 where the run cost more.")
+    unmeasured: str | None = Field(
+        default=None,
+        description="Why there are no figures: neither the model's samples nor the run reach this allocation. Null: "
+        "they do.",
+        examples=["not measured at 8 gpus: samples and run have 1 to 4"],
+    )
+    seconds: Estimate | None = Field(description="Seconds they would have taken; null: `unmeasured`.")
+    cost: Estimate | None = Field(description="What they would have cost: hours times prices; null: `unmeasured`.")
+    saved: Estimate | None = Field(
+        description="That cost minus the run's: below 0 where the run cost more; null: `unmeasured`."
+    )
     meets_targets: Number | None = Field(
-        description="Share of the models by which they would have met all targets; null without targets.",
+        description="Share of the models by which they would have met all targets; null without targets, and if "
+        "`unmeasured`.",
         examples=[0.93],
     )
 

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from app.kinds.contract.engine import Pending
 from app.kinds.contract.savings import Comparison, Estimate, Savings
 from app.kinds.iterative.compiled import Compiled
-from app.kinds.iterative.contingencies import LEAST_WORKED, as_one
+from app.kinds.iterative.contingencies import LEAST_WORKED, Segment, as_one
 from app.kinds.iterative.engine import ENGINE, CheckedReport
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.prediction import target
@@ -79,7 +79,8 @@ def savings(
             it is not. Runs of over ``MOST_REPLAYED`` iterations are not, nor if it takes over ``LONGEST_REPLAY`` s.
 
     None without a domain model that was fitted to the workload's samples, without reports, and where allocations times
-    different iterations are more than ``MOST_COMPARED``.
+    different iterations are more than ``MOST_COMPARED``. A comparison has no figures if its allocations are outside of
+    the range that samples or this run have: there the members agree by their families' form, not by measurements.
     """
     layout, projector = compiled.layout, compiled.projector
     if not projector.table.fitted or not reports:
@@ -91,10 +92,13 @@ def savings(
     spent, took = _usage(layout, reports)
     wanted = [target(start, metric) for metric in layout.spec.metrics]
 
-    def compared(allocation: dict[str, float] | None, rows: Rows, pauses: Floats) -> Comparison:
-        """Compare with ``rows`` of the grid in the iterations and ``pauses`` before them, seconds, [N] each."""
+    def compared(allocation: dict[str, float] | None, work: _Reported, rows: Rows, pauses: Floats) -> Comparison:
+        """Compare with ``work`` of P parts of iterations at ``rows`` of the grid after ``pauses`` [s], [P] each."""
+        if unmeasured := _unmeasured(projector, read.row, rows):
+            blank = dict.fromkeys(("seconds", "cost", "saved", "meets_targets"))
+            return Comparison(allocation=allocation, unmeasured=unmeasured, **blank)
         prices = layout.allocations @ layout.prices
-        some, others = _summed(projector, read, rows)
+        some, others = _summed(projector, work, rows)
         sums, cost = np.zeros((1 + projector.members, len(layout.metrics))), np.zeros(1 + projector.members)
         each = max(CHUNK // sums.size, 1)
         for first in range(0, len(others), each):
@@ -115,7 +119,7 @@ def savings(
 
     def held(row: int) -> Comparison:
         named = layout.allocation_dict(projector.grid_levels[row])
-        return compared(named, np.full(len(reports), row), np.zeros(len(reports)))
+        return compared(named, read, np.full(len(reports), row), np.zeros(len(reports)))
 
     courses = _replay(compiled, start, read, reports, replayed_at) if replayed_at is not None else None
     return Savings(
@@ -127,6 +131,23 @@ def savings(
         best_fixed=held(_best(projector, distinct, wanted, len(reports))),
         advised=None if courses is None else compared(None, *courses),
     )
+
+
+def _unmeasured(projector: Projector, ran: Rows, rows: Rows) -> str | None:
+    """Why ``rows`` of the grid [N] are extrapolated: beyond the samples' and the run's (``ran``, [N]) range of a
+    resource by over half a step; None if they are not."""
+    layout, table = projector.layout, projector.table
+    here, there = layout.allocations[ran], layout.allocations[rows]
+    low = np.minimum(table.seen_low, here.min(axis=0))
+    high = np.maximum(table.seen_high, here.max(axis=0))
+    for at, resource in enumerate(layout.spec.resources):
+        least, most = there[:, at].min(), there[:, at].max()
+        if least >= low[at] - resource.step / 2 and most <= high[at] + resource.step / 2:
+            continue
+        beyond = most if most > high[at] + resource.step / 2 else least
+        known = f"{low[at]:g}" if low[at] == high[at] else f"{low[at]:g} to {high[at]:g}"
+        return f"not measured at {beyond:g} {resource.name}: samples and run have {known}"
+    return None
 
 
 def _usage(layout: Layout, reports: Sequence[Mapping[str, Any]]) -> tuple[float, float]:
@@ -216,35 +237,37 @@ def _converted(projector: Projector, read: _Reported, rows: Rows) -> Floats:
 
 def _replay(
     compiled: Compiled, start: Mapping[str, Any], read: _Reported, reports: Sequence[Mapping[str, Any]], now: datetime
-) -> tuple[Rows, Floats] | None:
-    """The rows of the grid that the iterations would have had, and the pauses before them, had every decision been
-    applied, [N] each: the engine decides on reports that the model's mean converts to what it decided before.
+) -> tuple[_Reported, Rows, Floats] | None:
+    """The work of P parts of iterations, the rows of the grid that they would have had, and the pauses before them, [P]
+    each, had every decision been applied: the engine decides on reports that the model's mean converts to what it
+    decided before.
 
-    Contingencies are not applied. None if the run is too long, or the engine fails.
+    Contingencies are applied within iterations that the model's mean has last longer. None if the run is too long, or
+    the engine fails.
     """
     if len(reports) > MOST_REPLAYED:
         return None
-    layout, until = compiled.layout, monotonic() + LONGEST_REPLAY
+    layout, projector, until = compiled.layout, compiled.projector, monotonic() + LONGEST_REPLAY
     first = int(start.get("first_iteration", 0))
-    rows, paused = np.empty_like(read.row), np.zeros(len(reports))
+    parts = list[_Part]()
     before: NDArray[np.int32] | None = None
     try:
         begun = IterationRunStart.model_validate({"workload": compiled.snapshot.name, **start})
         answered = ENGINE.begin(compiled, None, begun, now)
         for i, report in enumerate(reports):
-            levels = np.array(layout.encode_allocation(msgspec.json.decode(answered.decision)["allocation"]), np.int32)
-            rows[i] = layout.index(levels)
-            paused[i] = 0.0 if before is None else (levels != before) @ compiled.projector.change_seconds
-            before = levels
+            course, metrics = _course(projector, msgspec.json.decode(answered.decision), read.part(i, 1), i, before)
+            before = course[-1].levels
+            parts += course
             if i == len(reports) - 1:
                 break
             if monotonic() > until:
                 return None
-            metrics = _converted(compiled.projector, read.part(i, 1), rows[i : i + 1])[0, 0]
-            metrics[layout.seconds] += paused[i]
             given = ENGINE.decode(msgspec.json.encode({key: one for key, one in report.items() if key != "segments"}))
             checked: CheckedReport = ENGINE.read(compiled, answered.state, first + i, given)
-            turn = msgspec.structs.replace(checked, levels=levels.tolist(), metrics=metrics.tolist())
+            segments = [Segment(one.levels.tolist(), one.seconds) for one in course] if len(course) > 1 else []
+            turn = msgspec.structs.replace(
+                checked, levels=before.tolist(), metrics=metrics.tolist(), segments=tuple(segments)
+            )
             pending = Pending("replay", first + i, answered.state, turn, start, None)
             (following,) = ENGINE.answer(compiled, [pending], now)
             if isinstance(following, Exception):
@@ -254,7 +277,51 @@ def _replay(
     except Exception:  # whatever an agent may raise: the other comparisons stand
         logger.exception("a run of workload %s can't be replayed", compiled.snapshot.name)
         return None
-    return rows, paused
+    of, shares = np.array([one.iteration for one in parts]), np.array([one.share for one in parts])
+    work = _Reported(read.row[of], read.iteration[of], read.features[of], read.measured[of] * shares[:, None])
+    rows = np.array([int(layout.index(one.levels)) for one in parts], np.intp)
+    return work, rows, np.array([one.pause for one in parts])
+
+
+class _Part(NamedTuple):
+    """A part of a replayed iteration at one allocation, ``levels`` in grid steps above the minimum [R]: its
+    ``share`` of the iteration's work, and its ``seconds``, of which the first ``pause`` are its change's."""
+
+    iteration: int
+    levels: NDArray[np.int32]
+    share: float
+    pause: float
+    seconds: float
+
+
+def _course(
+    projector: Projector,
+    decision: Mapping[str, Any],
+    one: _Reported,
+    iteration: int,
+    before: NDArray[np.int32] | None,
+) -> tuple[list[_Part], Floats]:
+    """Play a decision and its contingencies in one reported iteration, ``one`` (N = 1), by the model's mean, after the
+    allocation ``before`` [R] (None: it is the first). Returns its parts, and its metrics, [M]."""
+    layout, second = projector.layout, projector.layout.seconds
+    plan = [(0.0, decision["allocation"])]
+    plan += [(each["after_seconds"], each["allocation"]) for each in decision.get("contingencies", ())]
+    parts, total, left = list[_Part](), np.zeros(one.measured.shape[1]), 1.0
+    for place, (begun, allocation) in enumerate(plan):
+        levels = np.array(layout.encode_allocation(allocation), np.int32)
+        pause = 0.0 if before is None else float((levels != before) @ projector.change_seconds)
+        metrics = _converted(projector, one, np.array([int(layout.index(levels))]))[0, 0]
+        rest = pause + left * float(metrics[second])
+        until = next((after - begun for after, _ in plan[place + 1 :] if after > begun), np.inf)
+        seconds = min(rest, until)
+        share = left if seconds == rest else max(seconds - pause, 0.0) / float(metrics[second])
+        parts.append(_Part(iteration, levels, share, min(pause, seconds), seconds))
+        total += share * metrics
+        total[second] += min(pause, seconds)
+        before, left = levels, left - share
+        if seconds == rest:
+            break
+    return parts, total
 
 
 def _meets(layout: Layout, sums: Floats, wanted: Sequence[float | None], iterations: int) -> NDArray[np.bool_]:

@@ -26,7 +26,7 @@ __all__ = ["Live", "Running", "Service", "http_client", "open_http"]
 
 TIMEOUT_SECONDS = 30.0
 PARTING_SECONDS = 5.0
-LONGEST_REASON = 500
+LONGEST_REASON, LONGEST_OUTPUT = 500, 16_384
 
 
 class Numbered(Protocol):
@@ -182,15 +182,16 @@ class Live(Shown, Generic[D]):
         """End the run, whose iterations become samples of its workload; raises StewardError and Unreachable."""
         self._end("finished")
 
-    def fail(self, reason: str | None = None) -> None:
+    def fail(self, reason: str | None = None, output: str | None = None) -> None:
         """Send stored reports and end the run as failed; raises StewardError and Unreachable.
 
-        The reason is stored with the run's outcome, truncated to ``LONGEST_REASON`` characters.
+        The reason is stored with the run's outcome, truncated to ``LONGEST_REASON`` characters; ``output``, the last
+        lines of the process's output, with the run, cut to its last ``LONGEST_OUTPUT`` characters.
         """
         try:
             self.flush()
         finally:
-            self._end("failed", reason)
+            self._end("failed", reason, output)
 
     def cancel(self, reason: str | None = None) -> None:
         """Send stored reports and end the run as cancelled, with a reason; raises as ``fail``."""
@@ -238,8 +239,13 @@ class Live(Shown, Generic[D]):
             else:
                 self.fail(f"{type(error).__name__}: {error}" if str(error) else type(error).__name__)
 
-    def _end(self, state: str, reason: str | None = None) -> None:
-        body = {"state": state} if not reason else {"state": state, "reason": _storable(reason)}
+    def _end(self, state: str, reason: str | None = None, output: str | None = None) -> None:
+        body = {"state": state}
+        if reason:
+            text = _storable(reason)
+            body["reason"] = text if len(text) <= LONGEST_REASON else f"{text[: LONGEST_REASON - 1]}…"
+        if output:
+            body["output"] = _storable(output)[-LONGEST_OUTPUT:]
         found = self._call("PATCH", f"/runs/{self.id}", self._judged, body)
         self.outcome, self.outcome_reason = found.get("outcome"), found.get("outcome_reason")
         self.savings = found.get("savings")
@@ -262,10 +268,9 @@ class Live(Shown, Generic[D]):
         return self._retry.call(self._http, method, path, read, json, headers)
 
 
-def _storable(reason: str) -> str:
-    """A reason that the service accepts: at most ``LONGEST_REASON`` characters, without NUL and lone surrogates."""
-    text = reason.encode("utf-8", "replace").decode().replace("\0", "\N{REPLACEMENT CHARACTER}")
-    return text if len(text) <= LONGEST_REASON else f"{text[: LONGEST_REASON - 1]}…"
+def _storable(text: str) -> str:
+    """A text that the service accepts: without NUL and lone surrogates."""
+    return text.encode("utf-8", "replace").decode().replace("\0", "\N{REPLACEMENT CHARACTER}")
 
 
 def http_client(client: Service) -> httpx.Client:

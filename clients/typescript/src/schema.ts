@@ -730,10 +730,11 @@ export interface paths {
         options?: never;
         head?: never;
         /**
-         * End a run
+         * End a run, or change its targets
          * @description Finish, fail or cancel a run: it gets its outcome, and its iterations become a sample of its workload.
          *
-         *     Repeating changes nothing; the first reason stays. A run that has ended in another state is a conflict.
+         *     Repeating changes nothing; the first reason stays. A run that has ended in another state is a conflict. With
+         *     `targets`, the run goes on: every decision from now on aims at them, and they judge its end.
          */
         patch: operations["end_run"];
         trace?: never;
@@ -1482,7 +1483,7 @@ export interface components {
         };
         /**
          * Comparison
-         * @description The reported iterations, had they run at other allocations.
+         * @description The reported iterations, had they run at other allocations; without figures where the model extrapolates.
          */
         Comparison: {
             /**
@@ -1495,15 +1496,21 @@ export interface components {
             allocation: {
                 [key: string]: number;
             } | null;
-            /** @description Seconds they would have taken. */
-            seconds: components["schemas"]["Estimate"];
-            /** @description What they would have cost: hours times prices. */
-            cost: components["schemas"]["Estimate"];
-            /** @description That cost minus the run's: below 0 where the run cost more. */
-            saved: components["schemas"]["Estimate"];
+            /**
+             * Unmeasured
+             * @description Why there are no figures: neither the model's samples nor the run reach this allocation. Null: they do.
+             * @example not measured at 8 gpus: samples and run have 1 to 4
+             */
+            unmeasured?: string | null;
+            /** @description Seconds they would have taken; null: `unmeasured`. */
+            seconds: components["schemas"]["Estimate"] | null;
+            /** @description What they would have cost: hours times prices; null: `unmeasured`. */
+            cost: components["schemas"]["Estimate"] | null;
+            /** @description That cost minus the run's: below 0 where the run cost more; null: `unmeasured`. */
+            saved: components["schemas"]["Estimate"] | null;
             /**
              * Meets Targets
-             * @description Share of the models by which they would have met all targets; null without targets.
+             * @description Share of the models by which they would have met all targets; null without targets, and if `unmeasured`.
              * @example 0.93
              */
             meets_targets: number | null;
@@ -1909,6 +1916,12 @@ export interface components {
              * @enum {string}
              */
             state?: "failed" | "finished";
+            /**
+             * @description why it failed, such as the last line of its log; shown on the run's page
+             * @default
+             * @example torch.OutOfMemoryError: CUDA out of memory
+             */
+            reason?: string;
         };
         /**
          * Estimate
@@ -3248,10 +3261,20 @@ export interface components {
              * @description Cost of the runs.
              */
             cost: number;
-            /** @description Cost that they saved against the largest allocation, held throughout. */
-            largest: components["schemas"]["Estimate"];
-            /** @description Cost that they saved against the best allocation to hold. */
-            best_fixed: components["schemas"]["Estimate"];
+            /** @description Cost that they saved against the largest allocation, held throughout; null: of no run is it known. */
+            largest: components["schemas"]["Estimate"] | null;
+            /**
+             * Largest Runs
+             * @description Number of runs that `largest` sums: those with measurements there.
+             */
+            largest_runs: number;
+            /** @description Cost that they saved against the best allocation to hold; null: of no run is it known. */
+            best_fixed: components["schemas"]["Estimate"] | null;
+            /**
+             * Best Fixed Runs
+             * @description Number of runs that `best_fixed` sums.
+             */
+            best_fixed_runs: number;
             /** @description Cost of the recommendations, had they been applied, minus the runs' own: below 0 where they would have saved; null in mode `control`. */
             advised: components["schemas"]["Estimate"] | null;
             /**
@@ -4286,7 +4309,7 @@ export interface components {
         };
         /**
          * RunListed
-         * @description A run in a list, even if its decision can't be read.
+         * @description A run in a list, even if its decision can't be read, and without its output.
          */
         RunListed: {
             /** Id */
@@ -4359,21 +4382,38 @@ export interface components {
         };
         /**
          * RunPatch
-         * @description The state in which a run ends, and why.
+         * @description The state in which a run ends, and why; or other targets of a running run.
          */
         RunPatch: {
             /**
              * State
              * @description Final state.
-             * @enum {string}
              */
-            state: "finished" | "failed" | "cancelled";
+            state?: ("finished" | "failed" | "cancelled") | null;
             /**
              * Reason
              * @description Reason of the end, such as an exception or an exit status.
              * @example exit status 1
              */
             reason?: string | null;
+            /**
+             * Output
+             * @description Last lines of the output of the run's process. Only the run itself has them, not lists; they are deleted with it.
+             * @example Traceback (most recent call last):
+             *     …
+             *     MemoryError
+             */
+            output?: string | null;
+            /**
+             * Targets
+             * @description New targets of this run alone, by metric, from its next decision on; null: the workload's applies again. Not together with a state.
+             * @example {
+             *       "iteration_seconds": 1500
+             *     }
+             */
+            targets?: {
+                [key: string]: number | null;
+            } | null;
         };
         /**
          * RunRead
@@ -4446,6 +4486,11 @@ export interface components {
             created_at: string;
             /** Finished At */
             finished_at: string | null;
+            /**
+             * Output
+             * @description Last lines of its process's output, as sent with its end; null: not sent.
+             */
+            output?: string | null;
         };
         /**
          * RunStarted

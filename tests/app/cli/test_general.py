@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
+import sys
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -19,6 +21,9 @@ from app.cli.general import own_version
 from app.cli.main import cli
 from app.cli.operations import operations
 from app.nouns import NOUNS
+from tests.servers import clean_environment
+
+ROOT = Path(__file__).parents[3]
 
 
 def steward(*arguments: str) -> Result:
@@ -184,13 +189,68 @@ def test_retired_words_are_no_commands(retired: str) -> None:
     assert steward("workload", retired, "resnet18").exit_code == 2
 
 
-@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_a_shell_gets_its_script(shell: str) -> None:
-    told = steward("completion", shell).stdout
-    assert "_STEWARD_COMPLETE" in told
-    if shell == "bash":
-        assert subprocess.run(["bash", "-n"], input=told, text=True, check=False).returncode == 0
-    assert steward("completion", "tcsh").exit_code == 2
+IN_BASH = """
+steward() { "$PYTHON" -m app.cli "$@"; }
+source <(steward --show-completion)
+typed() { COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _steward_completion steward; echo "${COMPREPLY[@]}"; }
+typed steward work
+typed steward workload sh
+typed steward --show
+complete -p steward
+steward --install-completion
+"""
+IN_ZSH = """
+compdef() { print compdef "$@"; }
+steward() { "$PYTHON" -m app.cli "$@"; }
+eval "$(steward --show-completion)"
+steward --install-completion
+"""
+
+
+def shell_says(shell: str, script: str, home: Path) -> list[str]:
+    """Lines that a shell prints whose home is ``home``; its program finds itself as `env steward`."""
+    program = home / "bin" / "steward"
+    program.parent.mkdir()
+    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m app.cli "$@"\n')
+    program.chmod(0o755)
+    path = f"{program.parent}:{os.environ['PATH']}"
+    environment = clean_environment(
+        {"HOME": str(home), "PATH": path, "PYTHON": sys.executable, "PYTHONPATH": str(ROOT)}
+    )
+    done = subprocess.run([shell, "-c", script], env=environment, capture_output=True, text=True, check=True, cwd=home)
+    return done.stdout.splitlines()
+
+
+def test_bash_completes_by_the_script_that_is_shown_and_installed(tmp_path: Path) -> None:
+    commands, verbs, options, hook, *rest = shell_says("bash", IN_BASH, tmp_path)
+    assert commands.split() == ["worker", "workload"]
+    assert verbs.split() == ["show"]
+    assert options.split() == ["--show-completion"]
+    assert hook == "complete -o default -F _steward_completion steward"
+    assert "bash completion installed in" in rest[0]
+    assert "_STEWARD_COMPLETE" in (tmp_path / ".bash_completions" / "steward.sh").read_text()
+    assert ".bash_completions/steward.sh" in (tmp_path / ".bashrc").read_text()
+
+
+@pytest.mark.skipif(shutil.which("zsh") is None, reason="zsh is not installed")
+def test_zsh_gets_its_script_shown_and_installed(tmp_path: Path) -> None:
+    hook, *rest = shell_says("zsh", IN_ZSH, tmp_path)
+    assert hook == "compdef _steward_completion steward"
+    assert "zsh completion installed in" in rest[0]
+
+
+@pytest.mark.parametrize("shell", ["zsh", "fish"])
+def test_other_shells_get_a_script_and_completions(shell: str, tmp_path: Path) -> None:
+    asked = {
+        "_STEWARD_COMPLETE": f"complete_{shell}",
+        "_TYPER_COMPLETE_ARGS": "steward workload sh",
+        "_TYPER_COMPLETE_FISH_ACTION": "get-args",
+    }
+    for variables, told in (({"_STEWARD_COMPLETE": f"source_{shell}"}, "_STEWARD_COMPLETE"), (asked, "show")):
+        environment = clean_environment({"HOME": str(tmp_path), "PYTHONPATH": str(ROOT), **variables})
+        program = [sys.executable, "-m", "app.cli"]
+        done = subprocess.run(program, env=environment, capture_output=True, text=True, check=False, cwd=tmp_path)
+        assert (told in done.stdout, done.stderr) == (True, "")
 
 
 def explained(path: str) -> str:

@@ -202,6 +202,35 @@ def test_a_run_is_started_reported_and_ended(tmp_path: Path) -> None:
     assert "seen: yes" in done("model", "predict", "resnet18", "newest", "allocation.gpus=1", "feature.batch=8")
 
 
+def test_a_running_run_gets_another_deadline_and_a_failed_one_shows_its_output() -> None:
+    (mine,), (other,) = documents("run", "create", "resnet18"), documents("run", "create", "resnet18")
+    (changed,) = documents("run", "update", mine["id"], "--deadline", "45m")
+    assert changed["start"]["targets"] == {"iteration_seconds": 2700.0}
+    assert documents("run", "show", other["id"])[0]["start"] == {}
+    assert "iteration_seconds: 600" in done("run", "update", mine["id"][:8], "--target", "iteration_seconds=600")
+    (back,) = documents("run", "update", mine["id"], "--target", "iteration_seconds=null")
+    assert back["start"]["targets"] == {}
+    for options, told in (
+        ((), "--deadline 45m and --target METRIC=VALUE are accepted"),
+        (("--deadline", "soon"), "soon: not a duration; 90s, 30m, 1h30m are accepted"),
+        (("--target", "loss=3"), "/targets/loss: no metric with a target; known: iteration_seconds"),
+        (("--target", "iteration_seconds"), "iteration_seconds"),
+    ):
+        found = steward("run", "update", mine["id"], *options)
+        assert (found.exit_code in (1, 2), told in found.stderr) == (True, True), found.stderr
+    stepwise = {**SPEC, "name": "stepwise", "metrics": [{"name": "iteration_seconds", "target": 20.0}]}
+    done("workload", "create", "-", input=json.dumps(stepwise))
+    (third,) = documents("run", "create", "stepwise")
+    found = steward("run", "update", third["id"], "--deadline", "45m")
+    assert (found.exit_code, "'stepwise' has no iteration_seconds of scope run" in found.stderr) == (2, True)
+    done("run", "update", third["id"], "--target", "iteration_seconds=30")
+    for run, body in ((mine, "output=epoch 1\nMemoryError"), (other, "reason=gone")):
+        done("run", "finish", run["id"], "--state", "failed", body)
+    assert "MemoryError" in done("run", "show", mine["id"])
+    assert "output" not in done("run", "show", other["id"])
+    assert "MemoryError" not in done("run", "list", "-o", "json")
+
+
 def test_pages_are_followed_as_far_as_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(perform, "PAGE", 1)
     assert len(documents("workload", "list", "--all")) == 2

@@ -111,6 +111,16 @@ def test_the_first_page_tells_each_workloads_state(client: TestClient, workload:
     assert not {"Needs attention", f"{workload} has samples and no model"} & set(shown(client).texts)
 
 
+def test_a_running_run_s_targets_can_be_changed_on_its_page_alone(client: TestClient, workload: str) -> None:
+    mine, other = reported(client, workload), reported(client, workload)
+    client.patch(f"/runs/{other}", json={"targets": {"iteration_seconds": 77}})
+    shown_of = {run: client.get(f"/ui/runs/{run}").text for run in (mine, other)}
+    assert 'value="1800"' in shown_of[mine]
+    assert 'value="77"' in shown_of[other]
+    client.patch(f"/runs/{mine}", json={"state": "finished"})
+    assert "targets/iteration_seconds" not in client.get(f"/ui/runs/{mine}").text
+
+
 def test_a_run_shows_what_was_measured_expected_and_decided(client: TestClient, workload: str) -> None:
     run = reported(client, workload)
     found = shown(client, f"/ui/runs/{run}")

@@ -23,22 +23,22 @@ from app.workloads import service as workloads
 TENANT = "default"
 
 
-def doubling(layout: Layout) -> ModelTable:
+def doubling(layout: Layout, seen_high: float = 8.0) -> ModelTable:
     """Seconds double with every step of the allocation: 2, 4, 8 …; the interval is from half to twice as long."""
     table = initial_table(layout)
     table.log_mean[layout.seconds, :, 0, 0] = np.log(2) * (1 + np.arange(len(layout.allocations)))
     table.noise_sd[:] = 0.0
     table.marginal_low[:] = -np.log(2)
     table.marginal_high[:] = np.log(2)
-    table.seen_high[:] = 8
+    table.seen_high[:] = seen_high
     return ModelTable(**{**table.__dict__, "informed": True})
 
 
-def publish_model(database: Database, name: str, report: dict[str, Any] | None = None) -> int:
-    """A model of seconds that double with every step."""
+def publish_model(database: Database, name: str, report: dict[str, Any] | None = None, seen_high: float = 8.0) -> int:
+    """A model of seconds that double with every step, of samples up to ``seen_high`` units."""
     with database.session() as session:
         workload = workloads.require(session, TENANT, name)
-        table = doubling(layout_of(workload)).to_bytes()
+        table = doubling(layout_of(workload), seen_high).to_bytes()
         return domain_models.publish(session, workload.id, workload.spec_version, report or {"family": "none"}, table)
 
 

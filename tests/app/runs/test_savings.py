@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
+import numpy as np
 import pytest
 from fastapi.testclient import TestClient
+from sqlalchemy import select
 
 from app.dashboard.repository import targets
 from app.database.base import utc_now
 from app.database.engine import Database
-from app.database.tables import Iteration, Run
+from app.database.tables import DomainModel, Iteration, Run, Workload
 from app.drift.repository import runs
 from app.http.health import TenantCollector
+from app.kinds.iterative.model import ModelTable
 from app.runs.logs import logged_runs
 from tests.app.both import on_both
 from tests.app.domain_models.published import publish_model
@@ -131,6 +135,44 @@ def test_the_metric_sums_what_a_tenants_own_runs_applied_within_the_hour(
 def saved_costs(backend: Database, tenant: str) -> dict[str, float]:
     metric, *_ = TenantCollector(backend, tenant).collect()
     return {sample.labels["against"]: sample.value for sample in metric.samples}
+
+
+@on_both
+def test_what_was_not_measured_is_left_out_of_every_sum_and_counted(
+    client: TestClient, backend: Database, two: tuple[str, str]
+) -> None:
+    modelled, other = two
+    known = [finished(client, modelled, gpus, 20.0) for gpus in (2, 4)]
+    narrow(backend, modelled)
+    unknown, there = finished(client, modelled, 2, 20.0), finished(client, modelled, 8, 20.0)
+    assert unknown["savings"]["largest"]["saved"] is None
+    assert unknown["savings"]["largest"]["unmeasured"] == "not measured at 8 gpus: samples and run have 1 to 4"
+    assert there["savings"]["largest"]["saved"]["value"] == pytest.approx(0.0), "it ran there itself"
+    (month,) = client.get(f"/workloads/{modelled}/savings").json()["months"]
+    expected = sum(one["savings"]["largest"]["saved"]["value"] for one in (*known, there))
+    assert month["largest"]["value"] == pytest.approx(expected)
+    assert (month["runs"], month["largest_runs"], month["best_fixed_runs"]) == (4, 3, 4)
+    assert saved_costs(backend, "default")["largest"] == pytest.approx(expected)
+    assert 'steward_unmeasured_runs{against="largest"} 1.0' in client.get("/metrics").text
+    assert 'steward_unmeasured_runs{against="best_fixed"} 0.0' in client.get("/metrics").text
+    page, home = client.get(f"/ui/runs/{unknown['id']}").text, client.get("/").text
+    assert "not measured at 8 gpus: samples and run have 1 to 4" in page
+    assert "without 1 run that has no measurement there" in home
+    publish_model(backend, other)
+    narrow(backend, other)
+    finished(client, other, 2, 20.0)
+    (alone,) = client.get(f"/workloads/{other}/savings").json()["months"]
+    assert (alone["runs"], alone["largest"], alone["largest_runs"], alone["best_fixed_runs"]) == (1, None, 0, 1)
+
+
+def narrow(backend: Database, workload: str) -> None:
+    """Give a workload's newest model samples of 1 to 4 gpus only; caches see it by the workload's revision."""
+    with backend.session() as session:
+        row = session.scalars(select(Workload).where(Workload.name == workload)).one()
+        model = session.scalars(select(DomainModel).where(DomainModel.workload_id == row.id)).one()
+        table = ModelTable.from_bytes(model.table)
+        model.table = replace(table, seen_low=np.array([1.0]), seen_high=np.array([4.0])).to_bytes()
+        row.revision += 1
 
 
 @on_both

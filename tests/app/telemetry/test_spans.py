@@ -72,5 +72,5 @@ def test_a_span_that_its_caller_does_not_want_is_not_exported(exporter: InMemory
 def test_a_start_without_the_extra_names_it(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(installed, "missing", lambda extra: [extra])
     startup.check_traces(settings)
-    with pytest.raises(StartupError, match=r"steward-allocation\[otel\]"):
+    with pytest.raises(StartupError, match=r"pip install .*\[otel\]"):
         startup.check_traces(settings.model_copy(update={"traces": True}))

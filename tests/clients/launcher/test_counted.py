@@ -437,15 +437,23 @@ def test_a_model_says_what_was_saved_beside_allocations_that_a_run_never_had(
     serve: Serve, database: Database, client: TestClient, folder: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     url, command = serve().url, [sys.executable, script(folder, ONE_BAR)]
-    for version in (1, 2):
-        assert publish_model(database, "busy") == version
+    for version, high in ((1, 10.0), (2, 100.0)):
+        assert publish_model(database, "busy", seen_high=high) == version
         assert run(url, "--policy", "hold", "--", *command) == 0  # at the least, where the workload begins
         told = capfd.readouterr().err
         saved = runs(client)[0]["savings"]
         for name, what in (("largest", "largest"), ("best_fixed", "best fixed, known only afterwards")):
-            units, value = saved[name]["allocation"]["cpu"], saved[name]["saved"]["value"]
-            said = "cost the same" if abs(value) < 1e-12 else "saved " if value > 0 else "cost "
+            units = saved[name]["allocation"]["cpu"]
+            value = 0.0 if saved[name]["saved"] is None else saved[name]["saved"]["value"]
+            said = (
+                saved[name]["unmeasured"] or "cost the same"
+                if abs(value) < 1e-12
+                else "saved "
+                if value > 0
+                else "cost "
+            )
             assert f"against cpu {units:g} % ({what}): {said}" in told, told
+        assert (saved["largest"]["saved"] is None) == (version == 1)
         assert "over 5 reported iterations, by the model, against" in told
         assert "recommendations" not in told
 
@@ -503,13 +511,37 @@ def test_advice_changes_nothing_and_says_what_it_would_have_saved(
     assert "--advise changes nothing, --learn measures by changes" in capfd.readouterr().err
 
 
-def test_advice_is_refused_where_a_command_would_take_it_for_its_allocation(
+class Elsewhere(LocalProcesses):
+    shares_files = False
+    passes_output = True
+
+
+def test_advice_to_a_command_elsewhere_is_by_its_output_and_it_gets_no_run_to_follow(
     serve: Serve, client: TestClient, folder: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    class Elsewhere(LocalProcesses):
-        shares_files = False
-
     monkeypatch.setattr(registry, "create", lambda _name, ranges, _options: Elsewhere(ranges))
-    assert run(serve().url, "--advise", "--", sys.executable, script(folder, ONE_BAR)) == 2
-    assert "doesn't see the launcher's files" in capfd.readouterr().err
+    told = "import os\nprint('told', sorted(one for one in os.environ if one.startswith('STEWARD_')))\n"
+    assert run(serve().url, "--advise", "--", sys.executable, script(folder, told + ONE_BAR)) == 0
+    said = capfd.readouterr()
+    before = sorted(one for one in os.environ if one.startswith("STEWARD_"))
+    assert f"told {before}" in said.out, "neither run nor token"
+    assert "iterations are read from its output alone" in said.err
+    (one,) = runs(client)
+    assert (one["state"], one["start"]["mode"], one["iterations"]) == ("finished", "advise", 5)
+    assert {item["report"]["allocation"]["cpu"] for item in iterations(client, one["id"])} == {100.0}
+
+
+def test_advice_is_refused_only_where_no_iteration_could_be_seen(
+    serve: Serve, client: TestClient, folder: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Silent(Elsewhere):
+        passes_output = False
+
+    monkeypatch.setattr(registry, "create", lambda _name, ranges, _options: Silent(ranges))
+    logs = "import csv\nfor n in range(5):\n    work()\n    print(n, file=open('log.csv', 'a'), flush=True)\n"
+    command = ["--", sys.executable, script(folder, HEAD + logs)]
+    assert run(serve().url, "--advise", *command) == 2
+    assert "iterations can't be seen, as with these options" in capfd.readouterr().err
     assert runs(client) == []
+    assert run(serve().url, "--advise", "--watch-file", "log.csv", *command) == 0
+    assert [(one["state"], one["start"]["mode"]) for one in runs(client)] == [("finished", "advise")]

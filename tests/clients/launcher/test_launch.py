@@ -20,13 +20,14 @@ import httpx
 import psutil
 import pytest
 from fastapi.testclient import TestClient
-from steward_client.launcher import followed, governed
+from steward_client.launcher import arguments, followed, governed
 from steward_client.launcher.actuators import local, registry
 from steward_client.launcher.actuators.contract import Allocation, CannotSet, Launch
 from steward_client.launcher.actuators.local import LocalProcesses
 from steward_client.launcher.limits.groups import PREFIX, parents
 from steward_client.launcher.limits.guarded import Guarded
 from steward_client.launcher.main import main
+from steward_client.launcher.watched import LARGEST_SENT, TRACEBACK, Watched
 
 from app.database.engine import Database
 from app.settings import Settings
@@ -255,6 +256,69 @@ def test_the_status_is_the_commands_own_and_its_run_has_failed(
     assert run(serve().url, "--", *command) == status
     assert told in capfd.readouterr().err
     assert [one["state"] for one in runs(client)] == ([] if status == 127 else ["failed"])  # 127: it wasn't started
+
+
+FAILS = """
+import sys
+print("\\x1b[31mred\\x1b[0m", flush=True)
+for n in range(4):
+    print(f"\\r{n}/4", end="", flush=True)
+print("\\rdone", flush=True)
+for n in range(150):
+    print("line", n)
+sys.stdout.flush()
+
+def deeper(depth):
+    if depth:
+        deeper(depth - 1) if depth % 2 else deeper(depth - 1)
+    raise MemoryError("no room for \\N{SNOWMAN}")
+
+try:
+    deeper(3)
+except MemoryError:
+    raise RuntimeError("given up")
+"""
+
+
+def test_the_last_lines_of_a_failed_command_s_output_reach_the_service_unless_it_is_told_not_to(
+    serve: Serve, client: TestClient, folder: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    url = serve().url
+    assert run(url, "--", sys.executable, script(folder, FAILS)) == 1
+    assert "\x1b[31mred" in capfd.readouterr().out, "it passes through unchanged"
+    assert run(url, "--no-output", "--", sys.executable, script(folder, FAILS)) == 1
+    assert run(url, "--", sys.executable, script(folder, PRINTS), "3", "0.01") == 0
+    finished, withheld, failed = (client.get(f"/runs/{one['id']}").json() for one in runs(client))
+    assert (finished["output"], withheld["output"], withheld["state"]) == (None, None, "failed")
+    assert failed["outcome_reason"] == withheld["outcome_reason"] == "exit status 1: RuntimeError: given up"
+    lines = failed["output"].splitlines()
+    assert {"line 149", TRACEBACK, "MemoryError: no room for \N{SNOWMAN}", "RuntimeError: given up"} <= set(lines)
+    assert ("\x1b" in failed["output"], len(failed["output"]) <= LARGEST_SENT) == (False, True)
+
+
+@pytest.mark.parametrize(
+    ("pieces", "kept"),
+    [
+        ([b"\x1b[31mred\x1b[0m\n", b"bell\x07 tab\t.\n"], ["red", "bell tab\t."]),
+        ([b"\r1/9", b"\r2/9", b"\r9/9\n", b"end\n"], ["9/9", "end"]),
+        ([b"%d\n" % number for number in range(300)], [f"{number}" for number in range(200, 300)]),
+        (
+            [b"before\n", TRACEBACK.encode() + b"\n", *(b"  deep %d\n" % number for number in range(150)), b"E: x\n"],
+            [TRACEBACK, *(f"  deep {number}" for number in range(150)), "E: x"],
+        ),
+        ([b"x" * 1_999 + b"\n"] * 20, ["x" * 1_999] * 8),
+        ([], []),
+    ],
+)
+def test_what_is_kept_of_output_is_bounded_and_without_escape_codes(
+    pieces: list[bytes], kept: list[str], tmp_path: Path
+) -> None:
+    watched = Watched(replace(arguments.read("steward-run", ["--", "true"])), LocalProcesses({}), tmp_path, print)
+    take = watched._sink()
+    assert take is not None
+    for piece in pieces:
+        take("stdout", piece)
+    assert (watched.output.splitlines(), len(watched.output) <= LARGEST_SENT) == (kept, True)
 
 
 @contextmanager

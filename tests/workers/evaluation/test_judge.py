@@ -151,6 +151,32 @@ def test_what_users_count_is_told_before_returns() -> None:
     assert "best heuristic, good, with 95 % confidence: missed deadlines 4.2 % against 6.0 %" in worse.reason
 
 
+def test_no_gain_promotes_who_misses_more_targets() -> None:
+    """Neither against the best rule nor against what is in use; a miss of what does not bind is a matter of weights."""
+    rates = {"agent": 0.2, "good": 0.05, "poor": 0.1, "champion": 0.1}
+    missed = {name: (RANDOM.random((400, 1)) < rate).astype(float) for name, rate in rates.items()}
+    rules = {name: missed[name] for name in RULES}
+
+    def judged(agent: str, *, binding: bool = True, champion: str | None = None, margin: float = 0.01) -> Judgement:
+        present = None if champion is None else missed[champion]
+        outcomes = [Outcome("missed deadlines", "share", binding)]
+        counted = OutcomeValues(outcomes, missed[agent], rules, present)
+        ours = None if champion is None else earns(0.5)
+        return Judgement(earns(1.0), RULES, "good", ours, margin, counted)
+
+    late = judged("agent")
+    assert (late.as_good, late.better, late.promoted, late.report()["promoted"]) == (False, False, False, False)
+    assert "more targets missed than by the best heuristic, good: missed deadlines" in late.reason
+    assert judged("agent", binding=False).promoted
+    assert judged("agent", margin=0.25).as_good, "within the tolerance of 25 points"
+    assert judged("good").promoted
+    assert "promoted: better than good" in judged("good").reason
+    missed["champion"][:] = 0.0
+    behind = judged("good", champion="champion")
+    assert (behind.as_good, behind.promoted) == (True, False)
+    assert "more targets missed than by the champion at that time: missed deadlines" in behind.reason
+
+
 def test_what_is_level_with_the_best_rule_still_replaces_a_worse_one_that_answers() -> None:
     level = earns(0.0)
     assert Judgement(level, RULES, "poor").promoted

@@ -379,3 +379,33 @@ def test_candidates_that_are_outdated_do_not_play() -> None:
         ("none", "so is it"),
     ]
     assert not any(level["available"] for level in document["levels"])
+
+
+class Earlier:
+    """Model-predictive control that aims at a share of the deadline: dearer, and late less often."""
+
+    name = "earlier"
+
+    def act(self, situation: Situation) -> Choice:
+        projector, state = situation.projector, situation.state
+        there = state._replace(targets=0.85 * state.targets)
+        return HEURISTICS["model_predictive"].act(Situation(projector, there, view(projector, there)))
+
+
+def test_who_is_cheaper_and_late_more_often_passes_only_where_a_miss_is_weighted_below_cost() -> None:
+    quick = replace(SETTINGS, episodes=64, trials=0, level="L1")
+    found = {}
+    for cost in (0.6, 1.5):
+        spec = planted_spec(**SPEC.model_dump(include={"iterations", "metrics"}), weights={"cost": cost})
+        problem = IterativeProblem(spec, planted_table(spec, effect=0.3, noise=0.2), ())
+        problem.heuristics = {"earlier": Earlier()}
+        entered = [Candidate("thrifty", [HEURISTICS["model_predictive"]]), Candidate("as late", [Earlier()])]
+        found[cost] = evaluate(problem, entered, quick)
+        levels = candidate(found[cost], "thrifty")["levels"]
+        assert levels[1]["advantage"]["low"] > 0, "by the return it is better in both"
+        assert found[cost].class_of("as late") == "L1"
+    assert [one.class_of("thrifty") for one in found.values()] == ["L0", "L1"]
+    reason = candidate(found[0.6], "thrifty")["levels"][1]["reason"]
+    assert reason.startswith("more targets missed: missed deadlines ")
+    assert "with 95 % confidence, tolerance 1.0 %" in reason
+    assert reason in candidate(found[0.6], "thrifty")["verdict"]

@@ -18,7 +18,7 @@ from app.kinds.iterative.moves import step
 from app.kinds.iterative.observation import View, miss, reward, terms, view
 from app.kinds.iterative.policies import decide
 from app.kinds.iterative.projector import Projector
-from app.kinds.iterative.spec import SECONDS, Metric, Resource, Spec
+from app.kinds.iterative.spec import SECONDS, Metric, Resource, Spec, Weights
 from app.kinds.iterative.state import State, advance, begin, expect
 from app.policies.artifact import Artifact
 from workers.evaluation.statistics import jackknife, mean_interval
@@ -286,17 +286,21 @@ def outcomes_of(spec: Spec) -> tuple[Outcome, ...]:
     Two per target (share of runs or iterations that miss it, 0…1; by how much on average, in the metric's unit), hours
     per resource, cost (left out if it equals one resource's hours), and the number of changes of allocation.
     """
-    missed = [outcome for metric in spec.metrics if metric.target is not None for outcome in _missed_outcomes(metric)]
+    targets = [metric for metric in spec.metrics if metric.target is not None]
+    missed = [outcome for metric in targets for outcome in _missed_outcomes(metric, spec.weights)]
     reserved = [Outcome(name) for name, _ in hours_of(spec.resources)]
     money = [Outcome("cost", MONEY)] if _has_price(spec) else []
     return (*missed, *reserved, *money, Outcome("changes"))
 
 
-def _missed_outcomes(metric: Metric) -> tuple[Outcome, Outcome]:
+def _missed_outcomes(metric: Metric, weights: Weights) -> tuple[Outcome, Outcome]:
+    # A run's target is a promise, unless missing it is weighted below cost; a set point is never met exactly.
+    binding = metric.scope == "run" and metric.goal != "track" and metric.weight * weights.sla >= weights.cost
     if metric.scope == "run" and metric.name == SECONDS and metric.goal == "at_most":
-        return Outcome("missed deadlines", SHARE), Outcome("lateness", metric.unit)
+        return Outcome("missed deadlines", SHARE, binding), Outcome("lateness", metric.unit)
     where = "runs" if metric.scope == "run" else "iterations"
-    return Outcome(f"{where} that miss {metric.name}", SHARE), Outcome(f"{metric.name} missed by", metric.unit)
+    missed = Outcome(f"{where} that miss {metric.name}", SHARE, binding)
+    return missed, Outcome(f"{metric.name} missed by", metric.unit)
 
 
 def hours_of(resources: Sequence[Resource]) -> list[tuple[str, float]]:

@@ -94,6 +94,9 @@ def parser(program: str) -> argparse.ArgumentParser:
     told = made.add_argument_group("output")
     told.add_argument("--plot", metavar="FILE", type=Path, help="write a plot of the run: .png, .svg or .html")
     told.add_argument("--quiet", action="store_true", help="print only the summary, warnings, and further starts")
+    told.add_argument(
+        "--no-output", dest="output", action="store_false", help="don't send a failed command's last lines of output"
+    )
     learning = made.add_argument_group("with --learn")
     learning.add_argument(
         "--profile-iterations", metavar="N", type=int, default=24, help="iterations to measure; default: 24"
@@ -151,6 +154,7 @@ def read(program: str, arguments: Sequence[str]) -> Wishes:
         data=said.data,
         plot=said.plot,
         quiet=said.quiet,
+        output=said.output,
         restart=said.restart,
         profile_iterations=said.profile_iterations,
         budget=said.budget,

@@ -90,16 +90,15 @@ class Governed:
         )
 
     def _start(self) -> None:
-        """Start the run; if the command doesn't see the launcher's files, with a token with which it can report."""
+        """Start the run; if the command doesn't see the launcher's files, with a token with which it can report, unless
+        it would take recommendations for its allocation."""
         self.currency = self._service.call("GET", f"/workloads/{self.spec['name']}").get("currency", "")
-        if self._actuator.shares_files or self._takes_over:
+        if self._actuator.shares_files or self._takes_over or self.wishes.advise:
             self.run.start()
             return
         asked = {"workload": self.spec["name"], "targets": targets(self.wishes, self.spec), "token": True}  # nosec B105
         if self.wishes.policy is not None:
             asked["policy"] = self.wishes.policy
-        if self.wishes.advise:
-            asked["mode"] = "advise"
         begun = self._service.call("POST", "/runs", asked)
         self.run.take_up(begun["id"])
         self._followed = self.watched.follow(Followed(self._service, self.run.id))
@@ -185,6 +184,8 @@ class Governed:
         registry.introduce(self._actuator, self._tell)
         if self.wishes.advise:
             self._tell(f"advising: {NOTHING_CHANGED}")
+            if not self._actuator.shares_files and self.wishes.watch_file is None:
+                self._tell("iterations are read from its output alone: there it can't report to the launcher by itself")
         self._show("first", self._decided_allocation(), decision.reason.text, decision.source)
         try:
             self.watched.start(self._allowed, self._remote)
@@ -355,7 +356,10 @@ class Governed:
     def _end(self) -> None:
         """End the run with the command's result; if the service can't be told, keep the iterations in a file."""
         try:
-            self.run.finish() if self.watched.status == 0 else self.run.fail(self.watched.failure)
+            if self.watched.status == 0:
+                self.run.finish()
+            else:
+                self.run.fail(self.watched.failure, self.watched.output if self.wishes.output else None)
         except (StewardError, Unreachable) as error:
             self._keep(error_line(error))
 

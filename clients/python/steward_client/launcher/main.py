@@ -117,7 +117,7 @@ def _govern(wishes: Wishes, service: Service, spec: Json, folder: Path, going: P
     ranges = {found["name"]: Resource.of_spec(found).range for found in spec["resources"]}
     actuator = going.watched.actuator if going else registry.create(wishes.actuator, ranges, dict(wishes.options))
     try:
-        wishes.check_advice(shares_files=actuator.shares_files)
+        wishes.check_advice(shares_files=actuator.shares_files, passes_output=getattr(actuator, "passes_output", True))
         watched = going.watched if going else Watched(wishes, actuator, folder, say, spec["iterations"])
         with closing(Governed(wishes, service, spec, watched, say, going.rows if going else None)) as governed:
             status = governed.drive()

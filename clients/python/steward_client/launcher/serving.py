@@ -140,8 +140,8 @@ def _command(url: str, data: Path, *, learns: bool) -> list[str]:
     program = str(beside) if beside.exists() else shutil.which("steward")
     if program is None:
         raise Misuse(
-            f"no service answers at {url}, and none is installed here: "
-            "pip install 'steward-allocation[worker]', or --url"
+            f"no service answers at {url}, and none is installed here: --url names another, or "
+            'pip install "$(echo dist/steward_allocation-*.whl)[worker]" after `make wheels` in a checkout'
         )
     where = ["--host", str(address.hostname), "--port", str(address.port or 80), "--data", str(data)]
     workers = ["--workers", "1"] if learns and "STEWARD_WORKERS" not in os.environ else []

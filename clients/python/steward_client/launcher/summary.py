@@ -109,6 +109,8 @@ def savings_lines(savings: Mapping[str, Any], units: Mapping[str, str], currency
 
     def text(one: Mapping[str, Any], sign: float = 1.0) -> str:
         """``sign`` -1: the other course would have saved, not the run."""
+        if one["saved"] is None:
+            return str(one["unmeasured"])
         bounds = [None if one["saved"][part] is None else sign * one["saved"][part] for part in PARTS]
         value = bounds[0] or 0.0
         met = "" if one["meets_targets"] is None else f"; targets met by {percent(one['meets_targets'])} of models"
@@ -130,7 +132,9 @@ def savings_lines(savings: Mapping[str, Any], units: Mapping[str, str], currency
         found.append(f"against {held} ({what}): {text(savings[name])}")
     found[0] = f"over {savings['iterations']} reported iterations, by the model, {found[0]}"
     if (advised := savings.get("advised")) is not None:
-        found.append(f"recommendations, applied, would have {text(advised, -1.0)}")
+        unknown = advised["saved"] is None
+        said = "savings of recommendations are unknown:" if unknown else "recommendations, applied, would have"
+        found.append(f"{said} {text(advised, -1.0)}")
     return found
 
 

@@ -32,6 +32,9 @@ LOOK_SECONDS = 0.02
 SILENT_SECONDS = 30.0
 """Seconds without a recognised iteration until a hint is printed."""
 LINES_SEEN, LINES_AFTER_TRACEBACK = 500, 5
+LINES_SENT, LARGEST_SENT = 100, 16_384
+"""Most lines of a failed command's output that are sent, unless a longer traceback fits; most characters."""
+CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 TRACEBACK, RAISED = "Traceback (most recent call last):", re.compile(r"[A-Za-z_][\w.]*(?:: .*)?")
 OUTPUT, OWN_FILE, TOLD = range(3)
 DESCRIPTORS: dict[Stream, int] = {"stdout": 1, "stderr": 2}
@@ -81,6 +84,8 @@ class Watched:
         self._rank, self._broken, self._first = -1, False, 0
         self._seen: deque[str] = deque(maxlen=LINES_SEEN)
         self._errors: deque[str] = deque(maxlen=LINES_SEEN)
+        self._last: deque[str] = deque(maxlen=LINES_SEEN)
+        self._redrawn: dict[Stream, bool] = {}
         self._refusals = set[str]()
         self._hints, self._hint_at, self._began_again = set[str | None](), float("inf"), False
         self.between: Callable[[], None] | None = None
@@ -182,6 +187,11 @@ class Watched:
         return take
 
     def _line(self, stream: Stream, marks: list[Mark], line: str, at: float, end: str) -> None:
+        if end:
+            if self._redrawn.get(stream) and self._last:  # a progress bar's next frame, over the one before
+                self._last.pop()
+            self._last.append(CONTROLS.sub("", ESCAPES.sub("", line)))
+            self._redrawn = {stream: end == "\r"}
         if end and stream == "stderr":
             self._errors.append(line)
         if end and not self._matcher.form:
@@ -291,6 +301,20 @@ class Watched:
             return f"killed by {signal.Signals(status - SIGNALLED).name}"
         except ValueError:
             return f"exit status {status}{self._exception()}"
+
+    @property
+    def output(self) -> str:
+        """Last lines of the command's output without escape sequences; empty if it goes past the launcher.
+
+        At most ``LINES_SENT``, or more from the last traceback's beginning, and at most ``LARGEST_SENT`` characters.
+        """
+        lines = list(self._last)
+        first = max(len(lines) - LINES_SENT, 0)
+        if TRACEBACK in lines:
+            first = min(first, len(lines) - 1 - lines[::-1].index(TRACEBACK))
+        while first < len(lines) and sum(map(len, lines[first:])) + len(lines) - first > LARGEST_SENT:
+            first += 1
+        return "\n".join(lines[first:])
 
     def _exception(self) -> str:
         lines = [line for line in self._errors if line.strip()]

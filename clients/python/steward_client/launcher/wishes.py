@@ -78,6 +78,7 @@ class Wishes:
         actuator, options: name of the actuator, and its options.
         url, data: address of the service, and data folder of an embedded one (None: ``STEWARD_DATA_DIR``).
         plot: file for a plot of the run; None: none.
+        output: whether the last lines of a failed command's output are sent to the service.
         restart: whether a command that ended while it was measured may be restarted.
         profile_iterations: number of iterations to measure.
         budget: environment steps of the training; None: 250,000.
@@ -103,20 +104,27 @@ class Wishes:
     data: Path | None = None
     plot: Path | None = None
     quiet: bool = False
+    output: bool = True
     restart: bool = True
     profile_iterations: int = 24
     budget: int | None = None
 
-    def check_advice(self, *, shares_files: bool) -> None:
-        """Refuse advice to a command that doesn't see the launcher's files; ``shares_files``: whether it does.
+    def check_advice(self, *, shares_files: bool, passes_output: bool) -> None:
+        """Refuse advice where no iteration could be seen: advice goes to the launcher alone, so the command gets no run
+        to report to by itself, whose decisions it would take for its allocation.
+
+        Args:
+            shares_files: whether the command sees the launcher's files.
+            passes_output: whether the launcher sees the command's output.
 
         Raises:
-            Misuse: the command would take recommendations for its allocation.
+            Misuse: neither is so, and no file is watched.
         """
-        if self.advise and not shares_files:
+        if self.advise and not (shares_files or passes_output or self.watch_file):
             raise Misuse(
-                f"--advise with actuator {self.actuator}: the command doesn't see the launcher's files, and would "
-                "take recommendations for its allocation; an actuator that shares them is accepted, such as local"
+                f"--advise with actuator {self.actuator}: iterations can't be seen, as with these options the command "
+                "doesn't see the launcher's files, nor the launcher its output; --watch-file FILE is accepted, or for "
+                "slurm --option shared=yes, where both see the same folders"
             )
 
     @property

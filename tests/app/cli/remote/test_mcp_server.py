@@ -429,7 +429,7 @@ def test_without_its_package_it_says_what_to_install(monkeypatch: pytest.MonkeyP
     found = CliRunner().invoke(cli, ["mcp"])
     assert (found.exit_code, found.stdout) == (2, "")
     assert found.stderr.count("\n") == 1
-    assert "pip install 'steward-allocation[mcp]'" in found.stderr
+    assert installed.command("mcp") in found.stderr
 
 
 # What a real service can't be made to do: lose an answer, and let time pass.

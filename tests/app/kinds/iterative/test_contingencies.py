@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 from fastapi.testclient import TestClient
@@ -12,17 +14,20 @@ from fastapi.testclient import TestClient
 from app.decisions.service import encode_decision
 from app.kinds.contract.engine import Pending, Snapshot
 from app.kinds.contract.inputs import InvalidInput
+from app.kinds.iterative.compiled import Compiled
 from app.kinds.iterative.contingencies import MOST, Segment, advance_in_segments, encode_segments, offers
-from app.kinds.iterative.engine import CheckedReport
+from app.kinds.iterative.engine import ENGINE, CheckedReport
 from app.kinds.iterative.kind import KIND as KIND_OF_SERVICE
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.model import ModelTable
 from app.kinds.iterative.projector import Projector
 from app.kinds.iterative.report import IterationRunStart, IterationSegment
+from app.kinds.iterative.savings import savings
 from app.kinds.iterative.spec import Spec
 from app.kinds.iterative.state import State, advance, begin
 from benchmarks.held_out.engine import NOW
 from tests.answers import all_answered
+from tests.app.kinds.iterative.decisions.deciding import compiled
 from workers.inputs import Workload
 from workers.kinds.iterative import KIND
 from workers.kinds.iterative.grid import Executions
@@ -285,3 +290,69 @@ def test_runs_that_are_never_changed_have_none(client: TestClient, rule: str) ->
         found = [Pending("run", 0, begun.state, report, {}, None) for _ in range(2)]  # in one batch
         answered = [json.loads(one.decision) for one in all_answered(engine.answer(compiled, found, NOW))]
         assert all(bool(one["contingencies"]) is some for one in answered)
+
+
+def _expected(on: Compiled, gpus: float, number: int, slowed: Sequence[float]) -> float:
+    logs = on.projector.log_mean(np.array([int(gpus) - 1]), on.projector.point(np.zeros((1, 0))), np.array([number]))
+    return float(np.exp(logs[0, on.layout.seconds])) * slowed[number]
+
+
+def _driven(on: Compiled, slowed: Sequence[float], *, reacts: bool) -> list[dict[str, Any]]:
+    """Reports of a run to which decisions are applied, and with ``reacts`` contingencies, as a launcher does it: each
+    iteration takes what the model expects times ``slowed``, and as long per unit of work at each allocation."""
+
+    answered = ENGINE.begin(on, "run", IterationRunStart.model_validate({"workload": "long"}), NOW)
+    found, before = list[dict[str, Any]](), None
+    for number in range(4):
+        decision = msgspec.json.decode(answered.decision)
+        gpus, left, clock = decision["allocation"]["gpus"], 1.0, 0.0
+        segments = list[dict[str, Any]]()
+        changes = [(one["after_seconds"], one["allocation"]["gpus"]) for one in decision["contingencies"] if reacts]
+        while True:
+            pause = 10.0 if before not in (None, gpus) else 0.0
+            ends = clock + pause + left * _expected(on, gpus, number, slowed)
+            begun, before = clock, gpus
+            if not changes or changes[0][0] >= ends:
+                segments.append({"allocation": {"gpus": gpus}, "seconds": ends - begun})
+                break
+            clock, gpus = changes.pop(0)
+            segments.append({"allocation": {"gpus": before}, "seconds": clock - begun})
+            left -= max(clock - begun - pause, 0.0) / _expected(on, before, number, slowed)
+        report = {"allocation": {"gpus": gpus}, "metrics": {"iteration_seconds": ends}}
+        found.append(report | ({"segments": segments} if len(segments) > 1 else {}))
+        read = ENGINE.read(on, answered.state, number, ENGINE.decode(msgspec.json.encode(found[-1])))
+        (answered,) = all_answered(ENGINE.answer(on, [Pending("run", number, answered.state, read, {}, None)], NOW))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("slowed", "noise", "changed", "within"),
+    [
+        ((1.15, 1.15, 1.15, 1.6), 0.15, {}, 3),  # the last iteration
+        ((1.0, 1.0, 2.2, 1.0), 0.35, {"metrics": [{**DEADLINE, "target": 1_500.0}], "weights": {"sla": 20.0}}, 2),
+    ],
+)
+def test_the_replay_of_advice_applies_contingencies_as_a_launcher_does(
+    slowed: Sequence[float], noise: float, changed: dict[str, Any], within: int
+) -> None:
+    """What recommendations would have cost a run that held the largest allocation is what one costs that follows them,
+    within an iteration that takes nearly twice as long, too."""
+    spec = _spec(**changed)
+    on = compiled(spec, _fitted(spec, noise))
+    followed = {reacts: _driven(on, slowed, reacts=reacts) for reacts in (False, True)}
+    assert [number for number, one in enumerate(followed[True]) if "segments" in one] == [within]
+    usage = {reacts: savings(on, {}, runs, None) for reacts, runs in followed.items()}
+    held = [
+        {"allocation": {"gpus": 16.0}, "metrics": {"iteration_seconds": _expected(on, 16.0, number, slowed)}}
+        for number in range(4)
+    ]
+    found = savings(on, {}, held, NOW)
+    assert found is not None
+    assert found.advised is not None
+    assert found.advised.cost is not None
+    assert found.advised.seconds is not None
+    costs = {reacts: one.cost for reacts, one in usage.items() if one is not None}
+    assert costs[True] != pytest.approx(costs[False], rel=3e-3)
+    assert found.advised.cost.value == pytest.approx(costs[True], rel=1e-3)
+    took = sum(one["metrics"]["iteration_seconds"] for one in followed[True])
+    assert found.advised.seconds.value == pytest.approx(took, rel=2e-3)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from app.kinds.contract.engine import Pending
+from app.kinds.contract.savings import Estimate
 from app.kinds.iterative.compiled import Compiled
 from app.kinds.iterative.engine import ENGINE
 from app.kinds.iterative.report import IterationRunStart
@@ -39,6 +40,11 @@ def reports(sizes: list[int], slower: float = 1.0) -> list[dict[str, Any]]:
         found.append({"allocation": {"executors": float(size)}, "metrics": {"iteration_seconds": took}})
         before = size
     return found
+
+
+def known(one: Estimate | None) -> Estimate:
+    assert one is not None
+    return one
 
 
 def by_hand(sizes: list[int], slower: float, target: float) -> tuple[int, dict[int, tuple[float, float]]]:
@@ -75,11 +81,11 @@ def test_other_allocations_are_what_the_law_says_times_the_runs_own_effect(
     assert found.best_fixed.allocation == {"executors": float(best)}
     for one, size in ((found.largest, 36), (found.best_fixed, best)):
         took, cost = every[size]
-        assert one.seconds.value == pytest.approx(took, rel=1e-4)
-        assert one.cost.value == pytest.approx(cost, rel=1e-4)
-        assert one.saved.value == pytest.approx(cost - spent, abs=1e-4)
+        assert known(one.seconds).value == pytest.approx(took, rel=1e-4)
+        assert known(one.cost).value == pytest.approx(cost, rel=1e-4)
+        assert known(one.saved).value == pytest.approx(cost - spent, abs=1e-4)
         assert one.meets_targets == float(took <= target)
-        assert one.saved.low is None  # a single model has no spread
+        assert known(one.saved).low is None  # a single model has no spread
 
 
 def test_what_members_disagree_on_is_in_the_interval_and_what_was_held_is_certain() -> None:
@@ -93,10 +99,51 @@ def test_what_members_disagree_on_is_in_the_interval_and_what_was_held_is_certai
     assert largest[1] is not None
     unsure, sure = (one.largest for one in largest if one is not None)
     low, high = (30 * seconds(36) * np.exp(part) for part in (-0.27, 0.27))
-    assert (unsure.seconds.low, unsure.seconds.high) == pytest.approx((low, high), rel=1e-3)
-    assert sure.saved.low == pytest.approx(0.0, abs=1e-9)
-    assert sure.saved.high == pytest.approx(0.0, abs=1e-9)
+    assert (known(unsure.seconds).low, known(unsure.seconds).high) == pytest.approx((low, high), rel=1e-3)
+    assert known(sure.saved).low == pytest.approx(0.0, abs=1e-9)
+    assert known(sure.saved).high == pytest.approx(0.0, abs=1e-9)
     assert unsure.meets_targets == pytest.approx(np.mean(30 * seconds(36) * np.exp(np.linspace(-0.3, 0.3, 21)) <= 330))
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "sizes", "largest", "best"),
+    [
+        (4.0, 36.0, [8, 12], None, None),
+        (4.0, 20.0, [8, 12], "not measured at 36 executors: samples and run have 4 to 20", None),
+        (4.0, 20.0, [8, 36], None, None),  # the run itself was there
+        (12.0, 12.0, [12, 12], "not measured at 36 executors: samples and run have 12", None),
+        (30.0, 36.0, [30, 36], None, "not measured at 19 executors: samples and run have 30 to 36"),
+        (4.0, 35.6, [8, 8], None, None),  # less than half a step
+    ],
+)
+def test_no_figures_are_made_up_where_neither_samples_nor_the_run_have_been(
+    low: float, high: float, sizes: list[int], largest: str | None, best: str | None
+) -> None:
+    spec = priced()
+    table = replace(planted_table(spec), seen_low=np.array([low]), seen_high=np.array([high]))
+    start = {"targets": {"iteration_seconds": len(sizes) * seconds(19) * 1.0001}}
+    found = savings(compiled(spec, table), start, reports(sizes), None)
+    assert found is not None
+    if sizes == [12, 12]:
+        best = "not measured at 19 executors: samples and run have 12"
+    if (low, high) == (4.0, 20.0) or best is not None:
+        assert found.best_fixed.allocation == {"executors": 19.0}
+    for one, told in ((found.largest, largest), (found.best_fixed, best)):
+        figures = (one.seconds, one.cost, one.saved)
+        assert (one.unmeasured, [part is None for part in figures]) == (told, [told is not None] * 3)
+        assert (one.meets_targets is None) == (told is not None)
+    assert found.cost > 0
+
+
+def test_recommendations_beyond_what_was_measured_have_no_figures() -> None:
+    spec = priced()
+    every = planted_table(spec)
+    narrow = replace(every, seen_low=np.array([30.0]), seen_high=np.array([36.0]))
+    told = [savings(compiled(spec, table), {}, reports([36] * 30), NOW) for table in (every, narrow)]
+    advised = [one.advised for one in told if one is not None]
+    assert [None if one is None else one.saved is None for one in advised] == [False, True]
+    assert advised[1] is not None
+    assert str(advised[1].unmeasured).startswith("not measured at ")
 
 
 def test_segments_count_where_they_ran() -> None:
@@ -111,7 +158,9 @@ def test_segments_count_where_they_ran() -> None:
     found = savings(on, {}, [one], None)
     assert found is not None
     assert found.cost == pytest.approx((8 * parts[0] + 30 * parts[1]) * PRICE / 3600)
-    assert found.largest.seconds.value == pytest.approx(seconds(36), rel=1e-4)  # a quarter of the work, and the rest
+    assert known(found.largest.seconds).value == pytest.approx(
+        seconds(36), rel=1e-4
+    )  # a quarter of the work, and the rest
 
 
 def test_iterations_before_the_first_are_not_counted_and_no_target_has_no_verdict() -> None:
@@ -142,13 +191,13 @@ def test_what_was_recommended_is_replayed_as_if_it_had_been_applied() -> None:
     assert found.advised is not None
     assert found.seconds > 330
     assert found.advised.meets_targets == 1.0
-    assert found.advised.cost.value < found.largest.cost.value
+    assert known(found.advised.cost).value < known(found.largest.cost).value
     follows = followed(on)
     again = savings(on, {}, follows, NOW)
     assert again is not None
     assert again.advised is not None
-    assert again.advised.cost.value == pytest.approx(again.cost, rel=1e-3)
-    assert found.advised.cost.value == pytest.approx(again.cost, rel=1e-2)
+    assert known(again.advised.cost).value == pytest.approx(again.cost, rel=1e-3)
+    assert known(found.advised.cost).value == pytest.approx(again.cost, rel=1e-2)
 
 
 def test_long_runs_are_not_replayed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -182,7 +231,7 @@ def test_the_replay_aims_at_the_runs_own_target() -> None:
     assert loose.advised is not None
     assert tight.advised is not None
     assert loose.advised.meets_targets == tight.advised.meets_targets == 1.0
-    assert loose.advised.cost.value < 0.9 * tight.advised.cost.value
+    assert known(loose.advised.cost).value < 0.9 * known(tight.advised.cost).value
 
 
 def test_pauses_longer_than_the_work_are_left_out() -> None:
@@ -194,7 +243,7 @@ def test_pauses_longer_than_the_work_are_left_out() -> None:
     held[2]["metrics"]["iteration_seconds"] = seconds(20) + 30.0
     found = savings(on, {}, held, None)
     assert found is not None
-    assert found.largest.seconds.value == pytest.approx(4 * seconds(36), rel=1e-4)
+    assert known(found.largest.seconds).value == pytest.approx(4 * seconds(36), rel=1e-4)
 
 
 def test_other_metrics_are_shared_by_work_and_targets_of_iterations_are_met_on_average() -> None:

@@ -84,5 +84,5 @@ class TestRay(DistributedContract):
 
 def test_without_ray_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
-    with pytest.raises(ExecutionError, match=r"steward-allocation\[ray\]"):
+    with pytest.raises(ExecutionError, match=r"pip install .*\[ray\]"):
         make_executor("ray", CONFIGS["double"], simulator(), Plan(64), 0)

@@ -234,7 +234,12 @@ def _round_values(values: Floats, digits: int) -> list[float]:
 
 QUEUED = (Outcome("bounded slowdown"), Outcome("wait", "s"), Outcome("makespan", "s"))
 """Outcomes of jobs on one machine that is always on."""
-OUTCOMES = (*QUEUED, Outcome("deadlines missed", SHARE), Outcome("rented", "node-hours"), Outcome("cost", MONEY))
+OUTCOMES = (
+    *QUEUED,
+    Outcome("deadlines missed", SHARE, binding=True),
+    Outcome("rented", "node-hours"),
+    Outcome("cost", MONEY),
+)
 """Outcomes of any tasks on any nodes."""
 
 

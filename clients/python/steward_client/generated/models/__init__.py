@@ -225,7 +225,8 @@ if TYPE_CHECKING:
     from .run_listed_start import RunListedStart
     from .run_listed_state import RunListedState
     from .run_patch import RunPatch
-    from .run_patch_state import RunPatchState
+    from .run_patch_state_type_0 import RunPatchStateType0
+    from .run_patch_targets_type_0 import RunPatchTargetsType0
     from .run_read import RunRead
     from .run_read_outcome import RunReadOutcome
     from .run_read_start import RunReadStart
@@ -549,7 +550,8 @@ _MODULES = {
     "RunListedStart": "run_listed_start",
     "RunListedState": "run_listed_state",
     "RunPatch": "run_patch",
-    "RunPatchState": "run_patch_state",
+    "RunPatchStateType0": "run_patch_state_type_0",
+    "RunPatchTargetsType0": "run_patch_targets_type_0",
     "RunRead": "run_read",
     "RunReadOutcome": "run_read_outcome",
     "RunReadStart": "run_read_start",
@@ -855,7 +857,8 @@ __all__ = (
     "RunListedState",
     "RunningTask",
     "RunPatch",
-    "RunPatchState",
+    "RunPatchStateType0",
+    "RunPatchTargetsType0",
     "RunRead",
     "RunReadOutcome",
     "RunReadStart",

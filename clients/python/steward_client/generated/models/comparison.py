@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 from attrs import define as _attrs_define
 from attrs import field as _attrs_field
 
+from ..types import UNSET, Unset
+
 if TYPE_CHECKING:
     from ..models.comparison_allocation_type_0 import ComparisonAllocationType0
     from ..models.estimate import Estimate
@@ -16,22 +18,25 @@ T = TypeVar("T", bound="Comparison")
 
 @_attrs_define
 class Comparison:
-    """The reported iterations, had they run at other allocations."""
+    """The reported iterations, had they run at other allocations; without figures where the model extrapolates."""
 
     allocation: ComparisonAllocationType0 | None
     """ The allocation that is held, by resource; null: what was recommended, which changes. """
-    seconds: Estimate
-    """ A value by the domain model, with an interval. """
-    cost: Estimate
-    """ A value by the domain model, with an interval. """
-    saved: Estimate
-    """ A value by the domain model, with an interval. """
+    seconds: Estimate | None
+    """ Seconds they would have taken; null: `unmeasured`. """
+    cost: Estimate | None
+    """ What they would have cost: hours times prices; null: `unmeasured`. """
+    saved: Estimate | None
+    """ That cost minus the run's: below 0 where the run cost more; null: `unmeasured`. """
     meets_targets: float | None
-    """ Share of the models by which they would have met all targets; null without targets. """
+    """ Share of the models by which they would have met all targets; null without targets, and if `unmeasured`. """
+    unmeasured: None | str | Unset = UNSET
+    """ Why there are no figures: neither the model's samples nor the run reach this allocation. Null: they do. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
         from ..models.comparison_allocation_type_0 import ComparisonAllocationType0  # noqa: PLC0415
+        from ..models.estimate import Estimate  # noqa: PLC0415
 
         allocation: dict[str, Any] | None
         if isinstance(self.allocation, ComparisonAllocationType0):
@@ -39,14 +44,32 @@ class Comparison:
         else:
             allocation = self.allocation
 
-        seconds = self.seconds.to_dict()
+        seconds: dict[str, Any] | None
+        if isinstance(self.seconds, Estimate):
+            seconds = self.seconds.to_dict()
+        else:
+            seconds = self.seconds
 
-        cost = self.cost.to_dict()
+        cost: dict[str, Any] | None
+        if isinstance(self.cost, Estimate):
+            cost = self.cost.to_dict()
+        else:
+            cost = self.cost
 
-        saved = self.saved.to_dict()
+        saved: dict[str, Any] | None
+        if isinstance(self.saved, Estimate):
+            saved = self.saved.to_dict()
+        else:
+            saved = self.saved
 
         meets_targets: float | None
         meets_targets = self.meets_targets
+
+        unmeasured: None | str | Unset
+        if isinstance(self.unmeasured, Unset):
+            unmeasured = UNSET
+        else:
+            unmeasured = self.unmeasured
 
         field_dict: dict[str, Any] = {}
         field_dict.update(self.additional_properties)
@@ -59,6 +82,8 @@ class Comparison:
                 "meets_targets": meets_targets,
             }
         )
+        if unmeasured is not UNSET:
+            field_dict["unmeasured"] = unmeasured
 
         return field_dict
 
@@ -84,11 +109,50 @@ class Comparison:
 
         allocation = _parse_allocation(d.pop("allocation"))
 
-        seconds = Estimate.from_dict(d.pop("seconds"))
+        def _parse_seconds(data: object) -> Estimate | None:
+            if data is None:
+                return data
+            try:
+                if not isinstance(data, dict):
+                    raise TypeError()
+                seconds_type_0 = Estimate.from_dict(data)
 
-        cost = Estimate.from_dict(d.pop("cost"))
+                return seconds_type_0
+            except (TypeError, ValueError, AttributeError, KeyError):
+                pass
+            return cast(Estimate | None, data)
 
-        saved = Estimate.from_dict(d.pop("saved"))
+        seconds = _parse_seconds(d.pop("seconds"))
+
+        def _parse_cost(data: object) -> Estimate | None:
+            if data is None:
+                return data
+            try:
+                if not isinstance(data, dict):
+                    raise TypeError()
+                cost_type_0 = Estimate.from_dict(data)
+
+                return cost_type_0
+            except (TypeError, ValueError, AttributeError, KeyError):
+                pass
+            return cast(Estimate | None, data)
+
+        cost = _parse_cost(d.pop("cost"))
+
+        def _parse_saved(data: object) -> Estimate | None:
+            if data is None:
+                return data
+            try:
+                if not isinstance(data, dict):
+                    raise TypeError()
+                saved_type_0 = Estimate.from_dict(data)
+
+                return saved_type_0
+            except (TypeError, ValueError, AttributeError, KeyError):
+                pass
+            return cast(Estimate | None, data)
+
+        saved = _parse_saved(d.pop("saved"))
 
         def _parse_meets_targets(data: object) -> float | None:
             if data is None:
@@ -97,12 +161,22 @@ class Comparison:
 
         meets_targets = _parse_meets_targets(d.pop("meets_targets"))
 
+        def _parse_unmeasured(data: object) -> None | str | Unset:
+            if data is None:
+                return data
+            if isinstance(data, Unset):
+                return data
+            return cast(None | str | Unset, data)
+
+        unmeasured = _parse_unmeasured(d.pop("unmeasured", UNSET))
+
         comparison = cls(
             allocation=allocation,
             seconds=seconds,
             cost=cost,
             saved=saved,
             meets_targets=meets_targets,
+            unmeasured=unmeasured,
         )
 
         comparison.additional_properties = d

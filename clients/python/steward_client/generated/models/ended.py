@@ -17,6 +17,8 @@ class Ended:
 
     job: str
     state: EndedState | Unset = EndedState.FINISHED
+    reason: str | Unset = ""
+    """ why it failed, such as the last line of its log; shown on the run's page """
 
     def to_dict(self) -> dict[str, Any]:
         job = self.job
@@ -24,6 +26,8 @@ class Ended:
         state: str | Unset = UNSET
         if not isinstance(self.state, Unset):
             state = self.state.value
+
+        reason = self.reason
 
         field_dict: dict[str, Any] = {}
 
@@ -34,6 +38,8 @@ class Ended:
         )
         if state is not UNSET:
             field_dict["state"] = state
+        if reason is not UNSET:
+            field_dict["reason"] = reason
 
         return field_dict
 
@@ -49,9 +55,12 @@ class Ended:
         else:
             state = EndedState(_state)
 
+        reason = d.pop("reason", UNSET)
+
         ended = cls(
             job=job,
             state=state,
+            reason=reason,
         )
 
         return ended

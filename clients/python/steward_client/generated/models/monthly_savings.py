@@ -29,10 +29,14 @@ class MonthlySavings:
     """ Number of them that met their targets. """
     cost: float
     """ Cost of the runs. """
-    largest: Estimate
-    """ A value by the domain model, with an interval. """
-    best_fixed: Estimate
-    """ A value by the domain model, with an interval. """
+    largest: Estimate | None
+    """ Cost that they saved against the largest allocation, held throughout; null: of no run is it known. """
+    largest_runs: int
+    """ Number of runs that `largest` sums: those with measurements there. """
+    best_fixed: Estimate | None
+    """ Cost that they saved against the best allocation to hold; null: of no run is it known. """
+    best_fixed_runs: int
+    """ Number of runs that `best_fixed` sums. """
     advised: Estimate | None
     """ Cost of the recommendations, had they been applied, minus the runs' own: below 0 where they would have
     saved; null in mode `control`. """
@@ -53,9 +57,21 @@ class MonthlySavings:
 
         cost = self.cost
 
-        largest = self.largest.to_dict()
+        largest: dict[str, Any] | None
+        if isinstance(self.largest, Estimate):
+            largest = self.largest.to_dict()
+        else:
+            largest = self.largest
 
-        best_fixed = self.best_fixed.to_dict()
+        largest_runs = self.largest_runs
+
+        best_fixed: dict[str, Any] | None
+        if isinstance(self.best_fixed, Estimate):
+            best_fixed = self.best_fixed.to_dict()
+        else:
+            best_fixed = self.best_fixed
+
+        best_fixed_runs = self.best_fixed_runs
 
         advised: dict[str, Any] | None
         if isinstance(self.advised, Estimate):
@@ -75,7 +91,9 @@ class MonthlySavings:
                 "met": met,
                 "cost": cost,
                 "largest": largest,
+                "largest_runs": largest_runs,
                 "best_fixed": best_fixed,
+                "best_fixed_runs": best_fixed_runs,
                 "advised": advised,
                 "advised_runs": advised_runs,
             }
@@ -98,9 +116,39 @@ class MonthlySavings:
 
         cost = d.pop("cost")
 
-        largest = Estimate.from_dict(d.pop("largest"))
+        def _parse_largest(data: object) -> Estimate | None:
+            if data is None:
+                return data
+            try:
+                if not isinstance(data, dict):
+                    raise TypeError()
+                largest_type_0 = Estimate.from_dict(data)
 
-        best_fixed = Estimate.from_dict(d.pop("best_fixed"))
+                return largest_type_0
+            except (TypeError, ValueError, AttributeError, KeyError):
+                pass
+            return cast(Estimate | None, data)
+
+        largest = _parse_largest(d.pop("largest"))
+
+        largest_runs = d.pop("largest_runs")
+
+        def _parse_best_fixed(data: object) -> Estimate | None:
+            if data is None:
+                return data
+            try:
+                if not isinstance(data, dict):
+                    raise TypeError()
+                best_fixed_type_0 = Estimate.from_dict(data)
+
+                return best_fixed_type_0
+            except (TypeError, ValueError, AttributeError, KeyError):
+                pass
+            return cast(Estimate | None, data)
+
+        best_fixed = _parse_best_fixed(d.pop("best_fixed"))
+
+        best_fixed_runs = d.pop("best_fixed_runs")
 
         def _parse_advised(data: object) -> Estimate | None:
             if data is None:
@@ -126,7 +174,9 @@ class MonthlySavings:
             met=met,
             cost=cost,
             largest=largest,
+            largest_runs=largest_runs,
             best_fixed=best_fixed,
+            best_fixed_runs=best_fixed_runs,
             advised=advised,
             advised_runs=advised_runs,
         )

@@ -27,7 +27,7 @@ T = TypeVar("T", bound="RunListed")
 
 @_attrs_define
 class RunListed:
-    """A run in a list, even if its decision can't be read."""
+    """A run in a list, even if its decision can't be read, and without its output."""
 
     id: str
     workload: str

@@ -1,27 +1,45 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from attrs import define as _attrs_define
 
-from ..models.run_patch_state import RunPatchState
+from ..models.run_patch_state_type_0 import RunPatchStateType0
 from ..types import UNSET, Unset
+
+if TYPE_CHECKING:
+    from ..models.run_patch_targets_type_0 import RunPatchTargetsType0
+
 
 T = TypeVar("T", bound="RunPatch")
 
 
 @_attrs_define
 class RunPatch:
-    """The state in which a run ends, and why."""
+    """The state in which a run ends, and why; or other targets of a running run."""
 
-    state: RunPatchState
+    state: None | RunPatchStateType0 | Unset = UNSET
     """ Final state. """
     reason: None | str | Unset = UNSET
     """ Reason of the end, such as an exception or an exit status. """
+    output: None | str | Unset = UNSET
+    """ Last lines of the output of the run's process. Only the run itself has them, not lists; they are deleted
+    with it. """
+    targets: None | RunPatchTargetsType0 | Unset = UNSET
+    """ New targets of this run alone, by metric, from its next decision on; null: the workload's applies again. Not
+    together with a state. """
 
     def to_dict(self) -> dict[str, Any]:
-        state = self.state.value
+        from ..models.run_patch_targets_type_0 import RunPatchTargetsType0  # noqa: PLC0415
+
+        state: None | str | Unset
+        if isinstance(self.state, Unset):
+            state = UNSET
+        elif isinstance(self.state, RunPatchStateType0):
+            state = self.state.value
+        else:
+            state = self.state
 
         reason: None | str | Unset
         if isinstance(self.reason, Unset):
@@ -29,22 +47,56 @@ class RunPatch:
         else:
             reason = self.reason
 
+        output: None | str | Unset
+        if isinstance(self.output, Unset):
+            output = UNSET
+        else:
+            output = self.output
+
+        targets: dict[str, Any] | None | Unset
+        if isinstance(self.targets, Unset):
+            targets = UNSET
+        elif isinstance(self.targets, RunPatchTargetsType0):
+            targets = self.targets.to_dict()
+        else:
+            targets = self.targets
+
         field_dict: dict[str, Any] = {}
 
-        field_dict.update(
-            {
-                "state": state,
-            }
-        )
+        field_dict.update({})
+        if state is not UNSET:
+            field_dict["state"] = state
         if reason is not UNSET:
             field_dict["reason"] = reason
+        if output is not UNSET:
+            field_dict["output"] = output
+        if targets is not UNSET:
+            field_dict["targets"] = targets
 
         return field_dict
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
+        from ..models.run_patch_targets_type_0 import RunPatchTargetsType0  # noqa: PLC0415
+
         d = dict(src_dict)
-        state = RunPatchState(d.pop("state"))
+
+        def _parse_state(data: object) -> None | RunPatchStateType0 | Unset:
+            if data is None:
+                return data
+            if isinstance(data, Unset):
+                return data
+            try:
+                if not isinstance(data, str):
+                    raise TypeError()
+                state_type_0 = RunPatchStateType0(data)
+
+                return state_type_0
+            except (TypeError, ValueError, AttributeError, KeyError):
+                pass
+            return cast(None | RunPatchStateType0 | Unset, data)
+
+        state = _parse_state(d.pop("state", UNSET))
 
         def _parse_reason(data: object) -> None | str | Unset:
             if data is None:
@@ -55,9 +107,37 @@ class RunPatch:
 
         reason = _parse_reason(d.pop("reason", UNSET))
 
+        def _parse_output(data: object) -> None | str | Unset:
+            if data is None:
+                return data
+            if isinstance(data, Unset):
+                return data
+            return cast(None | str | Unset, data)
+
+        output = _parse_output(d.pop("output", UNSET))
+
+        def _parse_targets(data: object) -> None | RunPatchTargetsType0 | Unset:
+            if data is None:
+                return data
+            if isinstance(data, Unset):
+                return data
+            try:
+                if not isinstance(data, dict):
+                    raise TypeError()
+                targets_type_0 = RunPatchTargetsType0.from_dict(data)
+
+                return targets_type_0
+            except (TypeError, ValueError, AttributeError, KeyError):
+                pass
+            return cast(None | RunPatchTargetsType0 | Unset, data)
+
+        targets = _parse_targets(d.pop("targets", UNSET))
+
         run_patch = cls(
             state=state,
             reason=reason,
+            output=output,
+            targets=targets,
         )
 
         return run_patch

@@ -55,6 +55,8 @@ class RunRead:
     finished_at: datetime.datetime | None
     shadow: int | None | Unset = UNSET
     """ Version of the agent consulted as a shadow. """
+    output: None | str | Unset = UNSET
+    """ Last lines of its process's output, as sent with its end; null: not sent. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
@@ -118,6 +120,12 @@ class RunRead:
         else:
             shadow = self.shadow
 
+        output: None | str | Unset
+        if isinstance(self.output, Unset):
+            output = UNSET
+        else:
+            output = self.output
+
         field_dict: dict[str, Any] = {}
         field_dict.update(self.additional_properties)
         field_dict.update(
@@ -140,6 +148,8 @@ class RunRead:
         )
         if shadow is not UNSET:
             field_dict["shadow"] = shadow
+        if output is not UNSET:
+            field_dict["output"] = output
 
         return field_dict
 
@@ -263,6 +273,15 @@ class RunRead:
 
         shadow = _parse_shadow(d.pop("shadow", UNSET))
 
+        def _parse_output(data: object) -> None | str | Unset:
+            if data is None:
+                return data
+            if isinstance(data, Unset):
+                return data
+            return cast(None | str | Unset, data)
+
+        output = _parse_output(d.pop("output", UNSET))
+
         run_read = cls(
             id=id,
             workload=workload,
@@ -279,6 +298,7 @@ class RunRead:
             created_at=created_at,
             finished_at=finished_at,
             shadow=shadow,
+            output=output,
         )
 
         run_read.additional_properties = d

@@ -28,9 +28,11 @@ class Savings:
     level: float
     """ Share of the models within `low` to `high`. """
     largest: Comparison
-    """ The reported iterations, had they run at other allocations. """
+    """ The reported iterations, had they run at other allocations; without figures where the model extrapolates.
+    """
     best_fixed: Comparison
-    """ The reported iterations, had they run at other allocations. """
+    """ The reported iterations, had they run at other allocations; without figures where the model extrapolates.
+    """
     advised: Comparison | None | Unset = UNSET
     """ Recommendations, applied throughout, of runs to which nothing was applied (mode `advise`): by the model and
     the policy when the run finished. Its `saved` is below 0 where they would have saved. """

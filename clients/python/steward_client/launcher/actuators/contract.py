@@ -120,6 +120,7 @@ class Actuator(Protocol):
         shares_files: whether the command sees files of the launcher's machine under the same paths. If not, the
             launcher gives it ``STEWARD_URL``, ``STEWARD_RUN`` and ``STEWARD_TOKEN``, with which its callbacks report to
             the service directly, while the launcher applies the decisions.
+        passes_output: whether the command's output reaches ``Launch.output``; optional, an actuator without it does.
     """
 
     name: str

@@ -36,6 +36,7 @@ class Remote(Actuator, ABC):
 
     name: str
     shares_files = False
+    passes_output = True
     look_seconds = 1.0
     """Longest time in seconds between two looks at a command; shorter at its start, and while it ends."""
 

@@ -76,7 +76,7 @@ class SlurmJob(Remote, Leaving):
             raise CannotSet(
                 mixed[0], asked, "Slurm counts it by node or task; set it by sbatch=…, beside nodes and workers"
             )
-        self.shares_files = shared == "yes"
+        self.shares_files = self.passes_output = shared == "yes"
         self._more = [*([f"--partition={partition}"] if partition else []), *shlex.split(sbatch)]
         self._job, self._output = "", Path(os.devnull)
 

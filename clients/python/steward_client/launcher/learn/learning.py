@@ -307,7 +307,9 @@ class Learning:
             actuator = undone.enter_context(
                 closing(registry.create(self._wishes.actuator, ranges, dict(self._wishes.options)))
             )
-            self._wishes.check_advice(shares_files=actuator.shares_files)
+            self._wishes.check_advice(
+                shares_files=actuator.shares_files, passes_output=getattr(actuator, "passes_output", True)
+            )
             if self.status is None:
                 registry.introduce(actuator, self._tell)
             iterations = self._wishes.iterations if self.spec is None else self.spec["iterations"]

@@ -66,7 +66,7 @@ def test_nothing_is_started_where_nothing_is_installed_and_it_is_looked_for_once
 
     search = PlanSearch(nothing, clock=lambda: now[0])
     for now[0] in (1.0, 2.0, 1.5 + PAUSE_SECONDS, 2.5 + PAUSE_SECONDS):
-        with pytest.raises(SearchUnavailableError, match=r"not installed: pip install 'steward-allocation\[worker\]'"):
+        with pytest.raises(SearchUnavailableError, match=r"not installed: .*\[worker\]'"):
             search(LEFT)
     assert looks == [1.0, 1.5 + PAUSE_SECONDS]
 

@@ -116,17 +116,19 @@ def sync_detailed(
     client: AuthenticatedClient | Client,
     body: RunPatch,
 ) -> Response[Problem | RunRead]:
-    """End a run
+    """End a run, or change its targets
 
      Finish, fail or cancel a run: it gets its outcome, and its iterations become a sample of its
     workload.
 
     Repeating changes nothing; the first reason stays. A run that has ended in another state is a
-    conflict.
+    conflict. With
+    `targets`, the run goes on: every decision from now on aims at them, and they judge its end.
 
     Args:
         run (str): The run's id.
-        body (RunPatch): The state in which a run ends, and why.
+        body (RunPatch): The state in which a run ends, and why; or other targets of a running
+            run.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -154,17 +156,19 @@ def sync(
     client: AuthenticatedClient | Client,
     body: RunPatch,
 ) -> Problem | RunRead | None:
-    """End a run
+    """End a run, or change its targets
 
      Finish, fail or cancel a run: it gets its outcome, and its iterations become a sample of its
     workload.
 
     Repeating changes nothing; the first reason stays. A run that has ended in another state is a
-    conflict.
+    conflict. With
+    `targets`, the run goes on: every decision from now on aims at them, and they judge its end.
 
     Args:
         run (str): The run's id.
-        body (RunPatch): The state in which a run ends, and why.
+        body (RunPatch): The state in which a run ends, and why; or other targets of a running
+            run.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -187,17 +191,19 @@ async def asyncio_detailed(
     client: AuthenticatedClient | Client,
     body: RunPatch,
 ) -> Response[Problem | RunRead]:
-    """End a run
+    """End a run, or change its targets
 
      Finish, fail or cancel a run: it gets its outcome, and its iterations become a sample of its
     workload.
 
     Repeating changes nothing; the first reason stays. A run that has ended in another state is a
-    conflict.
+    conflict. With
+    `targets`, the run goes on: every decision from now on aims at them, and they judge its end.
 
     Args:
         run (str): The run's id.
-        body (RunPatch): The state in which a run ends, and why.
+        body (RunPatch): The state in which a run ends, and why; or other targets of a running
+            run.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -223,17 +229,19 @@ async def asyncio(
     client: AuthenticatedClient | Client,
     body: RunPatch,
 ) -> Problem | RunRead | None:
-    """End a run
+    """End a run, or change its targets
 
      Finish, fail or cancel a run: it gets its outcome, and its iterations become a sample of its
     workload.
 
     Repeating changes nothing; the first reason stays. A run that has ended in another state is a
-    conflict.
+    conflict. With
+    `targets`, the run goes on: every decision from now on aims at them, and they judge its end.
 
     Args:
         run (str): The run's id.
-        body (RunPatch): The state in which a run ends, and why.
+        body (RunPatch): The state in which a run ends, and why; or other targets of a running
+            run.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
