@@ -50,7 +50,7 @@ router = NounRouter("runs")
     summary="Start a run",
     response_model=RunStarted,
     openapi_extra=any_of(STARTS) | command("run create", arguments=["workload"]),
-    responses=problems(404, 413, 415),
+    responses=problems(404, 409, 413, 415, _409="A cap leaves no room for the run's first iteration."),
 )
 def start(
     request: Request,
@@ -124,7 +124,7 @@ def get_run(run: RunId, database: FromDatabase, tenant: Tenant, rule: FromStalen
     "/{run}",
     operation_id="end_run",
     openapi_extra=command("run finish", options=["state", "reason"], fixed={"state": "finished"}),
-    summary="End a run",
+    summary="End a run, or change its caps",
     responses=problems(404, 409, 413, 415),
 )
 def end(
@@ -132,8 +132,11 @@ def end(
 ) -> RunRead:
     """Finish, fail or cancel a run: it gets its outcome, and its iterations become a sample of its workload.
 
-    Repeating changes nothing; the first reason stays. A run that has ended in another state is a conflict.
+    Repeating changes nothing; the first reason stays. A run that has ended in another state is a conflict. With `caps`
+    in place of `state` a running run gets new ones.
     """
+    if patch.state is None:
+        return service.cap(database, tenant, run, patch.caps, rule)
     compiled = request.app.state.compiled_workloads
     return service.end(database, tenant, run, patch, lambda workload: compiled.fetch(workload, tenant), rule)
 

@@ -1,15 +1,15 @@
 """The outcome of a run, defined once for the API, pages, commands and metrics.
 
 Stored while a run goes on: `on_track` or `at_risk`, with each report; when it ends: `met`, `missed`, `failed`,
-`cancelled`, or `completed` where there is no target to judge by. Derived whenever a run is read: `stale`, for a live
-run that has not reported for many of its iterations; and the outcome of a run that ended without one, because a process
-of an earlier release ended it.
+`cancelled`, `cap_reached` where it was stopped at a cap, or `completed` where there is no target to judge by. Derived
+whenever a run is read: `stale`, for a live run that has not reported for many of its iterations; and the outcome of a
+run that ended without one, because a process of an earlier release ended it.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
@@ -29,12 +29,19 @@ from app.settings import Settings
 
 logger = logging.getLogger(__name__)
 
-ATTENTION: tuple[RunOutcome, ...] = ("failed", "missed", "at_risk", "stale")
+ATTENTION: tuple[RunOutcome, ...] = ("failed", "missed", "cap_reached", "at_risk", "stale")
 """Outcomes that need attention, the gravest first."""
-HAPPENED = {"failed": "failed", "missed": "missed its targets", "at_risk": "is at risk", "stale": "does not report"}
+HAPPENED = {
+    "failed": "failed",
+    "missed": "missed its targets",
+    "cap_reached": "was stopped at a cap",
+    "at_risk": "is at risk",
+    "stale": "does not report",
+}
 """Predicates of sentences about a run, by outcome of ``ATTENTION``."""
 REMEDIES = {
     "failed": "look at the end of its process's output, mend the fault, and start it again",
+    "cap_reached": "raise the cap, or continue the work with fewer resources or in the next month",
     "stale": "look whether its process still works; if not, end the run as failed",
 }
 """What to do about a run whose outcome does not depend on its workload's targets."""
@@ -185,6 +192,21 @@ def remedy(outcome: str, spec: Any) -> str:
 def running_outcome(risk: str) -> tuple[RunOutcome, str | None]:
     """Outcome and reason to store for a running run: at risk for the reason ``risk``, on track if that is empty."""
     return ("at_risk", risk[:LONGEST]) if risk else ("on_track", None)
+
+
+def cap_reached(run: Run, decision: Mapping[str, Any]) -> str:
+    """Why a run that ended unfinished was stopped at a cap, in words; empty if it wasn't.
+
+    ``decision``: its last one, which says stop; or the run lasted longer than its own cap allows, in an iteration that
+    was not reported. ``run`` has its end.
+    """
+    if decision.get("stop"):
+        return str(decision["reason"]["text"]).removeprefix("stop: ")[:LONGEST]
+    most = (run.start.get("caps") or {}).get("seconds")
+    if most is None or run.finished_at is None:
+        return ""
+    lasted = (run.finished_at - run.created_at).total_seconds()
+    return f"it ran for {duration(lasted)}, and its duration cap is {duration(most)}" if lasted >= most else ""
 
 
 def compiled_or_reason(compiled_of: CompiledOf, workload: str) -> Compiled | str:

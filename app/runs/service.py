@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import msgspec
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 from sqlalchemy import CursorResult, update
 from sqlalchemy.orm import Session
 
 from app.agents import repository as agents
 from app.agents.repository import AGENTS
 from app.audit import service as audit
+from app.caps.service import in_force
 from app.database.base import new_id, utc_now
 from app.database.engine import Database
 from app.database.tables import Iteration, Run
@@ -22,6 +23,7 @@ from app.drift import repository as drifts
 from app.errors import Conflict, FieldError, Invalid, NotFound
 from app.http.idempotency import Record, no_record
 from app.http.pagination import PageRequest, Slice
+from app.kinds.contract.caps import Caps, Spending
 from app.kinds.contract.engine import DriftNotice
 from app.kinds.contract.inputs import stored
 from app.kinds.contract.kind import no_savings
@@ -72,7 +74,8 @@ class RunRead(BaseModel):
     state: RunState
     outcome: RunOutcome = Field(
         description="While it runs: `on_track`, `at_risk` of missing a target, or `stale` (no report for too long). "
-        "Once ended: `met` or `missed` its targets, `failed`, `cancelled`, or `completed` without a target to judge by."
+        "Once ended: `met` or `missed` its targets, `failed`, `cancelled`, `cap_reached` (stopped at a cap), or "
+        "`completed` without a target to judge by."
     )
     outcome_reason: str | None = Field(description="Reason of the outcome; null: none.")
     spec_version: int = Field(description="Version of the workload's spec when the run started.")
@@ -100,17 +103,26 @@ class RunListed(RunRead):
 
 
 class RunPatch(BaseModel):
-    """The state in which a run ends, and why."""
+    """The state in which a run ends, and why; or, while it runs, its new caps."""
 
     model_config = ConfigDict(extra="forbid")
 
-    state: Literal["finished", "failed", "cancelled"] = Field(description="Final state.")
+    state: Literal["finished", "failed", "cancelled"] | None = Field(default=None, description="Final state.")
     reason: str | None = Field(
         default=None,
         max_length=LONGEST_REASON,
         description="Reason of the end, such as an exception or an exit status.",
         examples=["exit status 1"],
     )
+    caps: Caps | None = Field(
+        default=None, description="Limits of this run from its next report on, in place of the former ones; null: none."
+    )
+
+    @model_validator(mode="after")
+    def _one_change(self) -> Self:
+        if (self.state is None) == ("caps" not in self.model_fields_set):
+            raise ValueError("either state, which ends the run, or caps is required")
+        return self
 
 
 class IterationRead(BaseModel):
@@ -153,12 +165,13 @@ def start(
         NotFound: the workload was deleted since ``compiled`` was made.
         ValidationError: the body doesn't match the kind's schema of a start.
         InvalidInput: its values don't fit the workload.
+        Conflict: a cap leaves no room for its first iteration.
         Invalid: there is no such rule or shadow agent, the shadow has another layout, or the kind has no mode
             ``advise``.
     """
     kind = KINDS[compiled.snapshot.spec.kind]
     given = kind.start.model_validate(body)
-    identifier, moment = new_id(), now()
+    identifier, moment, snapshot = new_id(), now(), compiled.snapshot
     if given.policy is not None:
         if given.shadow is not None:
             accepted = "must be null where a policy is named: shadows are compared with the default policy"
@@ -167,8 +180,12 @@ def start(
     if given.mode == savings.ADVISE and kind.savings is no_savings:
         accepted = f"must be 'control': savings of advice are unknown for kind {kind.name}"
         raise Invalid(f"/mode: {accepted}", errors=[FieldError("/mode", accepted, given.mode)])
-    begun = kind.engine.begin(compiled, identifier, given, moment)
-    snapshot, decision = compiled.snapshot, msgspec.json.decode(begun.decision)
+    own: Caps | None = getattr(given, "caps", None)
+    limits = in_force(database, tenant, own and own.limits, snapshot, moment, None)
+    begun = kind.engine.begin(compiled, identifier, given, moment, limits)
+    if begun.stop:
+        raise Conflict(f"no run of {snapshot.name} can start: {begun.stop}")
+    decision, spending = msgspec.json.decode(begun.decision), begun.spending or Spending(0.0, 0.0)
     outcome, reason = outcomes.running_outcome(begun.risk or "")
     run = Run(
         id=identifier,
@@ -187,6 +204,8 @@ def start(
         next_iteration=decision["iteration"],
         kept_from=decision["iteration"] or None,
         decision=decision,
+        next_cost=spending.next_cost,
+        next_seconds=spending.next_seconds,
         created_at=moment,
     )
     started = RunStarted(id=run.id, workload=snapshot.name, agent=snapshot.agent_version, decision=run.decision)
@@ -198,7 +217,7 @@ def start(
         repository.add(session, run)
         record(session, started)
     if kept is not None and given.shadow is None:
-        kept.put(from_start(run, snapshot.name, snapshot.spec.kind))
+        kept.put(from_start(run, snapshot))
     return started
 
 
@@ -361,7 +380,7 @@ def end(
         query = (
             update(Run)
             .where(Run.id == run, Run.tenant == tenant, Run.state == RUNNING)
-            .values(state=patch.state, finished_at=rule.now())
+            .values(state=patch.state, finished_at=rule.now(), next_cost=0.0, next_seconds=0.0)
             .execution_options(synchronize_session=False)
         )
         result = session.execute(query)
@@ -370,7 +389,9 @@ def end(
             ended = loaded.run
             reports = samples.add_run(session, ended, drifts.cuts(session, ended), rule.now)
             ended.outcome, ended.outcome_reason = patch.state, patch.reason or None
-            if patch.state == "finished":
+            if patch.state != "finished" and (reached := outcomes.cap_reached(ended, _last(loaded))):
+                ended.outcome, ended.outcome_reason = "cap_reached", reached
+            elif patch.state == "finished":
                 judged = EndedRun(ended.start, _last(loaded), ended.state_vector, reports)
                 ended.outcome, reason = outcomes.judge_run(judged, compiled)
                 ended.outcome_reason = f"{reason}; {patch.reason}" if patch.reason else reason
@@ -382,6 +403,31 @@ def end(
     if patch.state != "finished" or found.savings is not None:
         return found
     return found.model_copy(update={"savings": savings.settle(database, run, compiled, rule.now())})
+
+
+def cap(database: Database, tenant: str, run: str, caps: Caps | None, rule: Staleness) -> RunRead:
+    """Replace a running run's own caps (None: remove them); its decisions follow within a second.
+
+    Raises:
+        NotFound: there is no such run.
+        Conflict: it has ended.
+        Invalid: its kind doesn't state what runs cost.
+    """
+    with database.session() as session:
+        loaded = load(session, tenant, run, rule)
+        row, kind = loaded.run, KINDS[loaded.kind]
+        if not kind.engine.serving.metered:
+            accepted = f"must be left out: the cost of runs of kind {kind.name} is unknown while they run"
+            raise Invalid(f"/caps: {accepted}", errors=[FieldError("/caps", accepted, caps and caps.limits)])
+        if row.state != RUNNING:
+            raise Conflict(f"run {run} {outcomes.ENDED[row.state]}; its caps can't change")
+        limits = caps.limits if caps is not None else {}
+        others = {name: value for name, value in row.start.items() if name != "caps"}
+        row.start = others | ({"caps": limits} if limits else {})
+        members.bump(session, row.workload_id)  # so that processes read the run anew
+        audit.add(session, tenant, "run.cap", f"run {run}", dict(limits))
+        session.flush()
+        return _to_response(load(session, tenant, run, rule))
 
 
 def delete(database: Database, tenant: str, run: str) -> None:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from enum import IntEnum
 from functools import lru_cache, reduce
+from types import MappingProxyType
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from app.kinds.contract.caps import Cap, left
 from app.kinds.contract.kind import Term, Terms, around, changed_terms
 from app.kinds.contract.policy import Choice, Situation
+from app.kinds.iterative.announced import announced_iterations, remaining
 from app.kinds.iterative.heuristics import (
     MODEL_PREDICTIVE,
     Heuristic,
@@ -24,10 +27,11 @@ from app.kinds.iterative.heuristics import (
 )
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.model import ModelTable
-from app.kinds.iterative.observation import Options, reachable, reference_cost
+from app.kinds.iterative.moves import action_towards
+from app.kinds.iterative.observation import Options, everywhere, outlook, reachable, reference_cost
 from app.kinds.iterative.projector import Projector
 from app.kinds.iterative.spec import Spec
-from app.kinds.iterative.state import STEADIER, State, has_probability, slowdown
+from app.kinds.iterative.state import STEADIER, State, has_probability, log_factor, member_weights, slowdown
 from app.policies import artifact
 from app.policies.artifact import SHARED, Artifact, Families
 from app.policies.base import Arrays, IncompatibleArtifact, Published
@@ -231,12 +235,14 @@ MODEL_NOISE = 1e-3  # of return: a heuristic's predicted gain below it is within
 
 
 class Verdict(IntEnum):
-    """Outcome of the guard for a policy's choice: followed, or why no change or the heuristic's choice replaces it."""
+    """Outcome of the guard for a policy's choice: followed, or why another one replaces it: no change, the heuristic's
+    choice, or a step towards an allocation within the run's caps."""
 
     FOLLOWED = 0
     WITHIN_NOISE = 1
     OUTSIDE_EXPERIENCE = 2
     FINISHED = 3
+    BEYOND_CAP = 4
 
 
 class GuardedChoice(NamedTuple):
@@ -249,6 +255,7 @@ class GuardedChoice(NamedTuple):
         values: the policy's expected return of each of N actions, [B, N]; None: it estimates none.
         outside: mask of runs outside the training conditions, [B], by cause; empty without an agent.
         memory: the policy's hidden state for its next decision, whatever the verdict, [B, H]; None: not recurrent.
+        goals: row of the allocation grid to move to, by position of the runs ``BEYOND_CAP``.
     """
 
     action: NDArray[np.integer]
@@ -257,6 +264,7 @@ class GuardedChoice(NamedTuple):
     values: NDArray[np.floating] | None
     outside: dict[str, NDArray[np.bool_]]
     memory: NDArray[np.float32] | None = None
+    goals: Mapping[int, int] = MappingProxyType({})
 
 
 def decide(situation: Situation, artifact: Artifact | None, rule: Heuristic | None = None) -> GuardedChoice:
@@ -346,3 +354,50 @@ def _legal(situation: Situation, action: NDArray[np.integer]) -> NDArray[np.inte
     """Return ``action`` [B] with no change for illegal actions, so that no policy's mistake reaches a launcher."""
     allowed = situation.view.mask[np.arange(len(action)), action]
     return np.where(allowed, action, situation.projector.layout.noop)
+
+
+# Caps: allocations that are expected to complete a run within what is left of them.
+
+
+def within_caps(
+    situation: Situation, decided: GuardedChoice, planned: NDArray[np.integer], caps: Sequence[Sequence[Cap]]
+) -> GuardedChoice:
+    """Replace actions of B runs that lead beyond their ``caps`` by steps towards an allocation within them.
+
+    ``planned`` [B]: rows of the allocation grid that the decided actions lead to, after the next iteration."""
+    projector, state = situation.projector, situation.state
+    if not projector.table.informed:
+        return decided
+    action, verdict, goals = decided.action.copy(), decided.verdict.copy(), dict[int, int]()
+    for i, own in enumerate(caps):
+        if not own or verdict[i] == Verdict.FINISHED:
+            continue
+        one = State(*(field[i : i + 1] for field in state))
+        goal = row_within(projector, one, own, int(planned[i]))
+        if goal != planned[i]:
+            action[i] = action_towards(projector.layout, one.levels, projector.grid_levels[goal][None])[0]
+            verdict[i], goals[i] = Verdict.BEYOND_CAP, goal
+    if not goals:
+        return decided
+    return decided._replace(action=_legal(situation, action), verdict=verdict, goals=goals)
+
+
+def row_within(projector: Projector, state: State, caps: Sequence[Cap], planned: int) -> int:
+    """Return the row of the allocation grid with which one run (``state`` with B = 1) is expected to end within its
+    caps: ``planned`` if it is, else that of the highest expected return; if none is, the one that passes them least."""
+    grid = everywhere(projector, state)
+    ahead, apart = remaining(projector, state, grid.allocation, announced_iterations(projector, state))
+    at = projector.layout.seconds
+    seconds = ahead.rest(at) * np.exp(log_factor(ahead.ahead, apart, at))  # [A, K], a column for each member
+    if apart is not state:
+        seconds = seconds @ member_weights(state).T
+    seconds = seconds + grid.pause
+    with np.errstate(divide="ignore", invalid="ignore"):  # nothing may be left
+        money = seconds * grid.rate / left(caps, "cost", float(state.cost[0]))
+        share = np.fmax(money, seconds / left(caps, "seconds", float(state.elapsed[0, at])))[:, 0]
+    if share[planned] <= 1 or not np.isfinite(share).any():
+        return planned
+    within = share <= 1
+    if not within.any():
+        return int(share.argmin())
+    return int(np.where(within, outlook(projector, state, grid)[:, 0], -np.inf).argmax())
