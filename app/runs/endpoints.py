@@ -135,8 +135,6 @@ def end(
     Repeating changes nothing; the first reason stays. A run that has ended in another state is a conflict. With `caps`
     in place of `state` a running run gets new ones.
     """
-    if patch.state is None:
-        return service.cap(database, tenant, run, patch.caps, rule)
     compiled = request.app.state.compiled_workloads
     return service.end(database, tenant, run, patch, lambda workload: compiled.fetch(workload, tenant), rule)
 

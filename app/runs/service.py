@@ -181,7 +181,7 @@ def start(
         accepted = f"must be 'control': savings of advice are unknown for kind {kind.name}"
         raise Invalid(f"/mode: {accepted}", errors=[FieldError("/mode", accepted, given.mode)])
     own: Caps | None = getattr(given, "caps", None)
-    limits = in_force(database, tenant, own and own.limits, snapshot, moment, None)
+    limits = in_force(database, tenant, own and own.model_dump(), snapshot, moment, None)
     begun = kind.engine.begin(compiled, identifier, given, moment, limits)
     if begun.stop:
         raise Conflict(f"no run of {snapshot.name} can start: {begun.stop}")
@@ -360,7 +360,8 @@ def end(
     compiled_of: CompiledOf,
     rule: Staleness,
 ) -> RunRead:
-    """End a run with its outcome, and store its iterations as a sample of its workload, in one transaction.
+    """End a run with its outcome, and store its iterations as a sample of its workload, in one transaction; or change
+    the caps of a running one, if that is what ``patch`` says.
 
     What a finished run saved is stored afterwards. Repeating it changes nothing, as the first reason stays, but adds
     savings that are not stored yet. ``patch``: final state and reason; ``compiled_of``: returns the compiled workload
@@ -371,6 +372,8 @@ def end(
         Conflict: it has ended in another state.
         TooManyRequests: the tenant's quota of executions is reached; the run stays running.
     """
+    if patch.state is None:
+        return cap(database, tenant, run, patch.caps, rule)
     if patch.state == "finished":
         with database.reading() as session:  # compiled before the database is locked
             workload = load(session, tenant, run, rule).run.workload_id
@@ -421,11 +424,11 @@ def cap(database: Database, tenant: str, run: str, caps: Caps | None, rule: Stal
             raise Invalid(f"/caps: {accepted}", errors=[FieldError("/caps", accepted, caps and caps.limits)])
         if row.state != RUNNING:
             raise Conflict(f"run {run} {outcomes.ENDED[row.state]}; its caps can't change")
-        limits = caps.limits if caps is not None else {}
+        limits = caps.model_dump(exclude_none=True) if caps is not None else {}
         others = {name: value for name, value in row.start.items() if name != "caps"}
         row.start = others | ({"caps": limits} if limits else {})
         members.bump(session, row.workload_id)  # so that processes read the run anew
-        audit.add(session, tenant, "run.cap", f"run {run}", dict(limits))
+        audit.add(session, tenant, "run.cap", f"run {run}", limits)
         session.flush()
         return _to_response(load(session, tenant, run, rule))
 

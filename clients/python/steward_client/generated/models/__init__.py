@@ -20,6 +20,12 @@ if TYPE_CHECKING:
     from .batch_prediction_arrivals_type_0 import BatchPredictionArrivalsType0
     from .batch_start import BatchStart
     from .batches_read import BatchesRead
+    from .cap_use import CapUse
+    from .cap_use_of import CapUseOf
+    from .cap_use_scope import CapUseScope
+    from .cap_use_state import CapUseState
+    from .caps import Caps
+    from .caps_read import CapsRead
     from .cluster_decision import ClusterDecision
     from .cluster_decision_source import ClusterDecisionSource
     from .cluster_execution import ClusterExecution
@@ -225,7 +231,7 @@ if TYPE_CHECKING:
     from .run_listed_start import RunListedStart
     from .run_listed_state import RunListedState
     from .run_patch import RunPatch
-    from .run_patch_state import RunPatchState
+    from .run_patch_state_type_0 import RunPatchStateType0
     from .run_read import RunRead
     from .run_read_outcome import RunReadOutcome
     from .run_read_start import RunReadStart
@@ -346,6 +352,12 @@ _MODULES = {
     "BatchPredictionArrivalsType0": "batch_prediction_arrivals_type_0",
     "BatchStart": "batch_start",
     "BatchesRead": "batches_read",
+    "CapUse": "cap_use",
+    "CapUseOf": "cap_use_of",
+    "CapUseScope": "cap_use_scope",
+    "CapUseState": "cap_use_state",
+    "Caps": "caps",
+    "CapsRead": "caps_read",
     "ClusterDecision": "cluster_decision",
     "ClusterDecisionSource": "cluster_decision_source",
     "ClusterExecution": "cluster_execution",
@@ -549,7 +561,7 @@ _MODULES = {
     "RunListedStart": "run_listed_start",
     "RunListedState": "run_listed_state",
     "RunPatch": "run_patch",
-    "RunPatchState": "run_patch_state",
+    "RunPatchStateType0": "run_patch_state_type_0",
     "RunRead": "run_read",
     "RunReadOutcome": "run_read_outcome",
     "RunReadStart": "run_read_start",
@@ -651,6 +663,12 @@ __all__ = (
     "BatchPrediction",
     "BatchPredictionArrivalsType0",
     "BatchStart",
+    "Caps",
+    "CapsRead",
+    "CapUse",
+    "CapUseOf",
+    "CapUseScope",
+    "CapUseState",
     "ClusterDecision",
     "ClusterDecisionSource",
     "ClusterExecution",
@@ -855,7 +873,7 @@ __all__ = (
     "RunListedState",
     "RunningTask",
     "RunPatch",
-    "RunPatchState",
+    "RunPatchStateType0",
     "RunRead",
     "RunReadOutcome",
     "RunReadStart",

@@ -1,27 +1,41 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from attrs import define as _attrs_define
 
-from ..models.run_patch_state import RunPatchState
+from ..models.run_patch_state_type_0 import RunPatchStateType0
 from ..types import UNSET, Unset
+
+if TYPE_CHECKING:
+    from ..models.caps import Caps
+
 
 T = TypeVar("T", bound="RunPatch")
 
 
 @_attrs_define
 class RunPatch:
-    """The state in which a run ends, and why."""
+    """The state in which a run ends, and why; or, while it runs, its new caps."""
 
-    state: RunPatchState
+    state: None | RunPatchStateType0 | Unset = UNSET
     """ Final state. """
     reason: None | str | Unset = UNSET
     """ Reason of the end, such as an exception or an exit status. """
+    caps: Caps | None | Unset = UNSET
+    """ Limits of this run from its next report on, in place of the former ones; null: none. """
 
     def to_dict(self) -> dict[str, Any]:
-        state = self.state.value
+        from ..models.caps import Caps  # noqa: PLC0415
+
+        state: None | str | Unset
+        if isinstance(self.state, Unset):
+            state = UNSET
+        elif isinstance(self.state, RunPatchStateType0):
+            state = self.state.value
+        else:
+            state = self.state
 
         reason: None | str | Unset
         if isinstance(self.reason, Unset):
@@ -29,22 +43,48 @@ class RunPatch:
         else:
             reason = self.reason
 
+        caps: dict[str, Any] | None | Unset
+        if isinstance(self.caps, Unset):
+            caps = UNSET
+        elif isinstance(self.caps, Caps):
+            caps = self.caps.to_dict()
+        else:
+            caps = self.caps
+
         field_dict: dict[str, Any] = {}
 
-        field_dict.update(
-            {
-                "state": state,
-            }
-        )
+        field_dict.update({})
+        if state is not UNSET:
+            field_dict["state"] = state
         if reason is not UNSET:
             field_dict["reason"] = reason
+        if caps is not UNSET:
+            field_dict["caps"] = caps
 
         return field_dict
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
+        from ..models.caps import Caps  # noqa: PLC0415
+
         d = dict(src_dict)
-        state = RunPatchState(d.pop("state"))
+
+        def _parse_state(data: object) -> None | RunPatchStateType0 | Unset:
+            if data is None:
+                return data
+            if isinstance(data, Unset):
+                return data
+            try:
+                if not isinstance(data, str):
+                    raise TypeError()
+                state_type_0 = RunPatchStateType0(data)
+
+                return state_type_0
+            except (TypeError, ValueError, AttributeError, KeyError):
+                pass
+            return cast(None | RunPatchStateType0 | Unset, data)
+
+        state = _parse_state(d.pop("state", UNSET))
 
         def _parse_reason(data: object) -> None | str | Unset:
             if data is None:
@@ -55,9 +95,27 @@ class RunPatch:
 
         reason = _parse_reason(d.pop("reason", UNSET))
 
+        def _parse_caps(data: object) -> Caps | None | Unset:
+            if data is None:
+                return data
+            if isinstance(data, Unset):
+                return data
+            try:
+                if not isinstance(data, dict):
+                    raise TypeError()
+                caps_type_0 = Caps.from_dict(data)
+
+                return caps_type_0
+            except (TypeError, ValueError, AttributeError, KeyError):
+                pass
+            return cast(Caps | None | Unset, data)
+
+        caps = _parse_caps(d.pop("caps", UNSET))
+
         run_patch = cls(
             state=state,
             reason=reason,
+            caps=caps,
         )
 
         return run_patch

@@ -116,17 +116,18 @@ def sync_detailed(
     client: AuthenticatedClient | Client,
     body: RunPatch,
 ) -> Response[Problem | RunRead]:
-    """End a run
+    """End a run, or change its caps
 
      Finish, fail or cancel a run: it gets its outcome, and its iterations become a sample of its
     workload.
 
     Repeating changes nothing; the first reason stays. A run that has ended in another state is a
-    conflict.
+    conflict. With `caps`
+    in place of `state` a running run gets new ones.
 
     Args:
         run (str): The run's id.
-        body (RunPatch): The state in which a run ends, and why.
+        body (RunPatch): The state in which a run ends, and why; or, while it runs, its new caps.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -154,17 +155,18 @@ def sync(
     client: AuthenticatedClient | Client,
     body: RunPatch,
 ) -> Problem | RunRead | None:
-    """End a run
+    """End a run, or change its caps
 
      Finish, fail or cancel a run: it gets its outcome, and its iterations become a sample of its
     workload.
 
     Repeating changes nothing; the first reason stays. A run that has ended in another state is a
-    conflict.
+    conflict. With `caps`
+    in place of `state` a running run gets new ones.
 
     Args:
         run (str): The run's id.
-        body (RunPatch): The state in which a run ends, and why.
+        body (RunPatch): The state in which a run ends, and why; or, while it runs, its new caps.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -187,17 +189,18 @@ async def asyncio_detailed(
     client: AuthenticatedClient | Client,
     body: RunPatch,
 ) -> Response[Problem | RunRead]:
-    """End a run
+    """End a run, or change its caps
 
      Finish, fail or cancel a run: it gets its outcome, and its iterations become a sample of its
     workload.
 
     Repeating changes nothing; the first reason stays. A run that has ended in another state is a
-    conflict.
+    conflict. With `caps`
+    in place of `state` a running run gets new ones.
 
     Args:
         run (str): The run's id.
-        body (RunPatch): The state in which a run ends, and why.
+        body (RunPatch): The state in which a run ends, and why; or, while it runs, its new caps.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -223,17 +226,18 @@ async def asyncio(
     client: AuthenticatedClient | Client,
     body: RunPatch,
 ) -> Problem | RunRead | None:
-    """End a run
+    """End a run, or change its caps
 
      Finish, fail or cancel a run: it gets its outcome, and its iterations become a sample of its
     workload.
 
     Repeating changes nothing; the first reason stays. A run that has ended in another state is a
-    conflict.
+    conflict. With `caps`
+    in place of `state` a running run gets new ones.
 
     Args:
         run (str): The run's id.
-        body (RunPatch): The state in which a run ends, and why.
+        body (RunPatch): The state in which a run ends, and why; or, while it runs, its new caps.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.

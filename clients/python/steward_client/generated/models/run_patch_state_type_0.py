@@ -1,7 +1,7 @@
 from enum import StrEnum
 
 
-class RunPatchState(StrEnum):
+class RunPatchStateType0(StrEnum):
     CANCELLED = "cancelled"
     FAILED = "failed"
     FINISHED = "finished"
