@@ -9,7 +9,7 @@ run that ended without one, because a process of an earlier release ended it.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
@@ -192,21 +192,6 @@ def remedy(outcome: str, spec: Any) -> str:
 def running_outcome(risk: str) -> tuple[RunOutcome, str | None]:
     """Outcome and reason to store for a running run: at risk for the reason ``risk``, on track if that is empty."""
     return ("at_risk", risk[:LONGEST]) if risk else ("on_track", None)
-
-
-def cap_reached(run: Run, decision: Mapping[str, Any]) -> str:
-    """Why a run that ended unfinished was stopped at a cap, in words; empty if it wasn't.
-
-    ``decision``: its last one, which says stop; or the run lasted longer than its own cap allows, in an iteration that
-    was not reported. ``run`` has its end.
-    """
-    if decision.get("stop"):
-        return str(decision["reason"]["text"]).removeprefix("stop: ")[:LONGEST]
-    most = (run.start.get("caps") or {}).get("seconds")
-    if most is None or run.finished_at is None:
-        return ""
-    lasted = (run.finished_at - run.created_at).total_seconds()
-    return f"it ran for {duration(lasted)}, and its duration cap is {duration(most)}" if lasted >= most else ""
 
 
 def compiled_or_reason(compiled_of: CompiledOf, workload: str) -> Compiled | str:

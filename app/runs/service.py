@@ -114,6 +114,10 @@ class RunPatch(BaseModel):
         description="Reason of the end, such as an exception or an exit status.",
         examples=["exit status 1"],
     )
+    outcome: Literal["cap_reached"] | None = Field(
+        default=None,
+        description="With state `cancelled` or `failed`: it was stopped at a cap, also if no decision says `stop`.",
+    )
     caps: Caps | None = Field(
         default=None, description="Limits of this run from its next report on, in place of the former ones; null: none."
     )
@@ -122,6 +126,8 @@ class RunPatch(BaseModel):
     def _one_change(self) -> Self:
         if (self.state is None) == ("caps" not in self.model_fields_set):
             raise ValueError("either state, which ends the run, or caps is required")
+        if self.outcome is not None and self.state not in ("failed", "cancelled"):
+            raise ValueError("outcome needs state failed or cancelled")
         return self
 
 
@@ -181,7 +187,7 @@ def start(
         accepted = f"must be 'control': savings of advice are unknown for kind {kind.name}"
         raise Invalid(f"/mode: {accepted}", errors=[FieldError("/mode", accepted, given.mode)])
     own: Caps | None = getattr(given, "caps", None)
-    limits = in_force(database, tenant, own and own.model_dump(), snapshot, moment, None)
+    limits = in_force(database, tenant, {} if own is None else own.model_dump(), snapshot, moment, None)
     begun = kind.engine.begin(compiled, identifier, given, moment, limits)
     if begun.stop:
         raise Conflict(f"no run of {snapshot.name} can start: {begun.stop}")
@@ -392,10 +398,13 @@ def end(
             ended = loaded.run
             reports = samples.add_run(session, ended, drifts.cuts(session, ended), rule.now)
             ended.outcome, ended.outcome_reason = patch.state, patch.reason or None
-            if patch.state != "finished" and (reached := outcomes.cap_reached(ended, _last(loaded))):
-                ended.outcome, ended.outcome_reason = "cap_reached", reached
+            decision = _last(loaded)
+            if patch.state != "finished" and decision.get("stop"):
+                ended.outcome, ended.outcome_reason = "cap_reached", decision["reason"]["text"][: outcomes.LONGEST]
+            elif patch.outcome is not None:
+                ended.outcome = patch.outcome
             elif patch.state == "finished":
-                judged = EndedRun(ended.start, _last(loaded), ended.state_vector, reports)
+                judged = EndedRun(ended.start, decision, ended.state_vector, reports)
                 ended.outcome, reason = outcomes.judge_run(judged, compiled)
                 ended.outcome_reason = f"{reason}; {patch.reason}" if patch.reason else reason
             audit.add(session, tenant, "run.end", f"run {run}", {"state": patch.state})

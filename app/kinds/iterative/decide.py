@@ -445,6 +445,8 @@ def begin(compiled: Compiled, state: State, *, live: bool = True, caps: Sequence
     text, notices = add_notices(first.text, "", context.decided.beyond if informed else "", NONE, "")
     predicted = _predictions(compiled, seen)[0] if informed else {}
     spending = next(_spendings(compiled, state, seen, [False])) if informed else Spending(0.0, 0.0)
+    if projector.table.prior:  # no run is refused, nor another's money reserved, because of a guess
+        spending = spending._replace(next_cost=0.0, next_seconds=0.0)
     made = KindDecision(
         {
             "allocation": context.decided.encoded,

@@ -58,6 +58,8 @@ def parser(program: str) -> argparse.ArgumentParser:
     made.add_argument(
         "--target", metavar="METRIC=VALUE", action="append", default=[], help="target for another metric; repeatable"
     )
+    made.add_argument("--max-cost", metavar="COST", help="stop the command before an iteration that would cost more")
+    made.add_argument("--max-duration", metavar="TIME", help="stop the command after this time: seconds, or 30m, 1h30m")
     made.add_argument("--policy", metavar="RULE", help="rule to follow instead of the agent or default rule: hold, …")
     made.add_argument("--advise", action="store_true", help="change nothing: show what is recommended, and its savings")
     made.add_argument("--resource", metavar="NAME=LEAST..MOST/STEP", action="append", default=[], help=_RESOURCE)
@@ -138,6 +140,8 @@ def read(program: str, arguments: Sequence[str]) -> Wishes:
         clean=said.clean,
         deadline=None if said.deadline is None else wishes.duration(said.deadline),
         targets=wishes.targets(said.target),
+        max_cost=None if said.max_cost is None else wishes.cost(said.max_cost),
+        max_seconds=None if said.max_duration is None else wishes.duration(said.max_duration, "--max-duration"),
         resources=tuple(map(wishes.resource, said.resource)),
         policy=said.policy,
         advise=said.advise,
