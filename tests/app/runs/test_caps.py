@@ -79,6 +79,11 @@ def test_a_run_is_announced_to_stop_and_stops_before_it_passes_its_cap(
     listed = client.get("/runs", params={"outcome": "cap_reached"}).json()["items"]
     assert [one["id"] for one in listed] == [capped]
     assert 'steward_runs{outcome="cap_reached"} 1.0' in client.get("/metrics").text
+    stopped = [client.get(f"/workloads/{name}/savings").json()["stopped"] for name in two]
+    assert stopped == [[{"month": f"{utc_now():%Y-%m}", "runs": 1, "cost": 30.0}], []]
+    home = client.get("/").text
+    assert "was stopped at a cap" in home
+    assert "raise the cap" in home
 
 
 @on_both

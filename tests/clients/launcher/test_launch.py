@@ -31,7 +31,7 @@ from steward_client.launcher.main import main
 from app.database.engine import Database
 from app.settings import Settings
 from tests.clients.cutting import BEFORE, Cutting
-from tests.clients.launcher.serving import FAMILY, PRINTS, REPORTS, SPEC, TELLS, WAITS, script, worked
+from tests.clients.launcher.serving import CPU, FAMILY, PRINTS, REPORTS, SPEC, TELLS, WAITS, script, worked
 from tests.clients.test_foreign import ANSWERS
 from tests.clients.test_reaction import contingency, with_contingencies
 from tests.clients.test_run import Handler, forwarded
