@@ -159,7 +159,7 @@ class TroubledWorkload(NamedTuple):
 
 
 def troubled_runs(session: Session, tenant: str, since: datetime, rule: Staleness) -> list[TroubledWorkload]:
-    """Runs that are stale or at risk, and those that failed, missed targets or were stopped at a cap since ``since``, by
+    """Runs that are stale or at risk, and those that failed, missed targets or reached a cap since ``since``, by
     workload and outcome.
 
     One that has ended so is left out once a later run of its workload met its targets, or completed with reports.

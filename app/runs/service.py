@@ -38,6 +38,7 @@ from app.runs.deciding import StartedRuns, from_start
 from app.runs.outcomes import CompiledOf, Staleness
 from app.runs.repository import RUNNING, Filter, LoadedRun, Sort
 from app.samples import service as samples
+from app.telemetry import attributes
 from app.workloads import members
 
 # API schemas of runs.
@@ -222,6 +223,7 @@ def start(
             _check_shadow(session, compiled, given.shadow)
         repository.add(session, run)
         record(session, started)
+    attributes.note(attributes.of_decision(decision))
     if kept is not None and given.shadow is None:
         kept.put(from_start(run, snapshot))
     return started
@@ -410,6 +412,7 @@ def end(
             audit.add(session, tenant, "run.end", f"run {run}", {"state": patch.state})
             session.flush()
         found = _to_response(load(session, tenant, run, rule))
+        attributes.note({"steward.outcome": found.outcome, "steward.workload": found.workload, "steward.run": run})
         if found.state != patch.state:
             raise Conflict(f"run {run} {outcomes.ENDED.get(found.state)} already; it can't become {patch.state}")
     if patch.state != "finished" or found.savings is not None:
