@@ -95,6 +95,7 @@ def parser(program: str) -> argparse.ArgumentParser:
     place.add_argument("--clean", action="store_true", help=_CLEAN)
     told = made.add_argument_group("output")
     told.add_argument("--plot", metavar="FILE", type=Path, help="write a plot of the run: .png, .svg or .html")
+    told.add_argument("--mlflow", metavar="URI", nargs="?", const="", help=_MLFLOW)
     told.add_argument("--quiet", action="store_true", help="print only the summary, warnings, and further starts")
     learning = made.add_argument_group("with --learn")
     learning.add_argument(
@@ -110,6 +111,10 @@ _CLEAN = "also remove what launchers on other machines left of this run; without
 _NO_RESTART = (
     "start the command once only; without this, one that ends before enough is measured is started again, and once "
     "more under decisions; each start is announced"
+)
+_MLFLOW = (
+    "log decisions and outcome to MLflow, to the run MLFLOW_RUN_ID, or to a new one that the command's start_run() "
+    "continues; default address: MLFLOW_TRACKING_URI"
 )
 _RESOURCE = "resource to set: cpu=50..400/50%% (of a core), memory=512..4096/512MiB"
 
@@ -153,6 +158,7 @@ def read(program: str, arguments: Sequence[str]) -> Wishes:
         options=wishes.pairs("--option", said.option),
         url=said.url.rstrip("/"),
         data=said.data,
+        mlflow=said.mlflow,
         plot=said.plot,
         quiet=said.quiet,
         restart=said.restart,

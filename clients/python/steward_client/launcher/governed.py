@@ -14,6 +14,7 @@ from typing import Any
 from steward_client.answers import nothing
 from steward_client.errors import CapReached, StewardError, Unreachable
 from steward_client.iterative import Run
+from steward_client.mlflow_sink import MlflowSink
 from steward_client.reaction import Timetable
 from steward_client.retry import Retry
 
@@ -51,10 +52,18 @@ class Governed:
         watched: the command.
         say: called with messages for the user.
         known: the command's iterations so far, if it is running already; None: it isn't.
+        sink: logs decisions and outcome to MLflow; None: they are not logged.
     """
 
     def __init__(
-        self, wishes: Wishes, service: Service, spec: Json, watched: Watched, say: Say, known: Sequence[Row] | None
+        self,
+        wishes: Wishes,
+        service: Service,
+        spec: Json,
+        watched: Watched,
+        say: Say,
+        known: Sequence[Row] | None,
+        sink: MlflowSink | None = None,
     ) -> None:
         self.wishes, self.spec, self.rows, self.watched = wishes, spec, list(known or ()), watched
         self._actuator, self._say, self._service = watched.actuator, say, service
@@ -67,7 +76,7 @@ class Governed:
         self._takes_over = self._settled = known is not None
         gone = time.monotonic() - watched.began if self._takes_over else 0.0
         self.run, self._followed = self._new_run(watched.clock.count, gone), None
-        self._remote = dict[str, str]()
+        self._sink, self._remote = sink, dict(sink.environment) if sink else {}
         self.cancelled = self.currency = ""
         self.stopped = False
         self._said, self._changes = set[str](), 0
@@ -109,7 +118,7 @@ class Governed:
         begun = self._service.call("POST", "/runs", asked)
         self.run.take_up(begun["id"])
         self._followed = self.watched.follow(Followed(self._service, self.run.id))
-        self._remote = {"STEWARD_URL": self._service.url, "STEWARD_RUN": self.run.id, "STEWARD_TOKEN": begun["token"]}
+        self._remote |= {"STEWARD_URL": self._service.url, "STEWARD_RUN": self.run.id, "STEWARD_TOKEN": begun["token"]}
 
     def drive(self) -> int:
         """Run the command to its end and return its exit status; signals meanwhile are passed on to it.
@@ -175,11 +184,17 @@ class Governed:
         return self.wishes.deadline or dict(self.wishes.targets).get(SECONDS) or seconds.get("target")
 
     def close(self) -> None:
-        """Close the connection to the service; the run is not ended."""
+        """Close the connection to the service, and log the outcome; the run is not ended."""
+        if self._sink is not None:
+            status = self.watched.status
+            self._sink.ended(self.run, "cancelled" if self.cancelled else "failed" if status else "finished")
+            self._sink.close()
         self.run.close()
 
     def _begin(self) -> None:
         decision = self.run.decision
+        if self._sink is not None:
+            self._sink.decided(self.run)
         if self._takes_over:
             when, decided = f"after {self.watched.clock.count} iterations", self._decided_allocation()
             if self.wishes.advise:
@@ -215,7 +230,11 @@ class Governed:
             reportable = row is not None and self._reportable(row)
             if row is not None and reportable:
                 given = row.allocation, self._metrics_of(row), self._features_of(row)
-                self.run.report(self.run.iteration, *given, segments=row.segments)
+                number = self.run.iteration
+                self.run.report(number, *given, segments=row.segments)
+                if self._sink is not None:
+                    self._sink.reported(number, given[1])
+                    self._sink.decided(self.run)
             if self._followed is not None:
                 self._followed.move(self.run.id, self.run.iteration)
             decided = (reportable or row is None) and self._followed is None

@@ -81,6 +81,7 @@ class Wishes:
         pattern, watch_file, marks: how to detect iterations that the command doesn't report.
         actuator, options: name of the actuator, and its options.
         url, data: address of the service, and data folder of an embedded one (None: ``STEWARD_DATA_DIR``).
+        mlflow: tracking URI of MLflow, to which decisions are logged; empty: that of the environment; None: not logged.
         plot: file for a plot of the run; None: none.
         restart: whether a command that ended while it was measured may be restarted.
         profile_iterations: number of iterations to measure.
@@ -107,6 +108,7 @@ class Wishes:
     options: tuple[tuple[str, str], ...] = ()
     url: str = "http://127.0.0.1:8080"
     data: Path | None = None
+    mlflow: str | None = None
     plot: Path | None = None
     quiet: bool = False
     restart: bool = True
