@@ -20,8 +20,10 @@ from app.database.base import utc_now
 from app.database.engine import Database
 from app.database.leases import insert
 from app.database.tables import Iteration, Run, TenantCaps, Workload
+from app.errors import FieldError, Invalid
 from app.kinds.contract.caps import Cap, Caps, Scope
 from app.kinds.contract.engine import Snapshot
+from app.kinds.registry import KINDS
 from app.workloads import members
 
 
@@ -79,6 +81,13 @@ def shared(session: Session, tenant: str, spec: Any) -> dict[Scope, Caps]:
     of_tenant = None if row is None else Caps.model_validate(row.caps)
     found: dict[Scope, Caps | None] = {"workload": getattr(spec, "caps", None), "tenant": of_tenant}
     return {scope: caps for scope, caps in found.items() if caps is not None and caps.limits}
+
+
+def check_metered(kind: str, caps: Caps | None) -> None:
+    """Raise Invalid, which names ``/caps``, if runs of a kind can't have caps."""
+    if not KINDS[kind].engine.serving.metered:
+        accepted = f"must be left out: what runs of kind {kind} have cost is unknown while they go on"
+        raise Invalid(f"/caps: {accepted}", errors=[FieldError("/caps", accepted, caps and caps.model_dump())])
 
 
 def read(database: Database, tenant: str, now: datetime | None = None) -> CapsRead:

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 from fastapi import Path, Query, Request, Response, status
 
+from app.errors import Forbidden
 from app.http.dependencies import (
     SLUG,
     FromCaller,
@@ -128,14 +129,16 @@ def get_run(run: RunId, database: FromDatabase, tenant: Tenant, rule: FromStalen
     responses=problems(404, 409, 413, 415),
 )
 def end(
-    request: Request, run: RunId, patch: RunPatch, database: FromDatabase, tenant: Tenant, rule: FromStaleness
+    request: Request, run: RunId, patch: RunPatch, database: FromDatabase, caller: FromCaller, rule: FromStaleness
 ) -> RunRead:
     """Finish, fail or cancel a run: it gets its outcome, and its iterations become a sample of its workload.
 
     Repeating changes nothing; the first reason stays. A run that has ended in another state is a conflict. With `caps`
-    in place of `state` a running run gets new ones.
+    in place of `state` a running run gets new ones; its own token can't change them.
     """
-    compiled = request.app.state.compiled_workloads
+    if patch.state is None and caller.run is not None:
+        raise Forbidden("the token of a run can't change its caps; a key of scope report can")
+    compiled, tenant = request.app.state.compiled_workloads, caller.tenant
     return service.end(database, tenant, run, patch, lambda workload: compiled.fetch(workload, tenant), rule)
 
 

@@ -14,7 +14,7 @@ from sqlalchemy.orm import Session
 from app.agents import repository as agents
 from app.agents.repository import AGENTS
 from app.audit import service as audit
-from app.caps.service import in_force
+from app.caps.service import check_metered, in_force
 from app.database.base import new_id, utc_now
 from app.database.engine import Database
 from app.database.tables import Iteration, Run
@@ -430,10 +430,8 @@ def cap(database: Database, tenant: str, run: str, caps: Caps | None, rule: Stal
     """
     with database.session() as session:
         loaded = load(session, tenant, run, rule)
-        row, kind = loaded.run, KINDS[loaded.kind]
-        if not kind.engine.serving.metered:
-            accepted = f"must be left out: the cost of runs of kind {kind.name} is unknown while they run"
-            raise Invalid(f"/caps: {accepted}", errors=[FieldError("/caps", accepted, caps and caps.limits)])
+        row = loaded.run
+        check_metered(loaded.kind, caps)
         if row.state != RUNNING:
             raise Conflict(f"run {run} {outcomes.ENDED[row.state]}; its caps can't change")
         limits = caps.model_dump(exclude_none=True) if caps is not None else {}

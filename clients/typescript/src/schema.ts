@@ -4529,6 +4529,11 @@ export interface components {
              * @example exit status 1
              */
             reason?: string | null;
+            /**
+             * Outcome
+             * @description With state `cancelled` or `failed`: it was stopped at a cap, also if no decision says `stop`.
+             */
+            outcome?: "cap_reached" | null;
             /** @description Limits of this run from its next report on, in place of the former ones; null: none. */
             caps?: components["schemas"]["Caps"] | null;
         };
@@ -4993,6 +4998,22 @@ export interface components {
              * @description Sum of their durations.
              */
             seconds: number;
+        };
+        /**
+         * StoppedRuns
+         * @description Runs of one month that were stopped at a cap; they have no savings.
+         */
+        StoppedRuns: {
+            /**
+             * Month
+             * @description Month in which they ended, UTC.
+             * @example 2026-11
+             */
+            month: string;
+            /** Runs */
+            runs: number;
+            /** Cost */
+            cost: number;
         };
         /**
          * StoredExecution
@@ -5671,6 +5692,11 @@ export interface components {
         WorkloadSavings: {
             /** Workload */
             workload: string;
+            /**
+             * Stopped
+             * @description Runs stopped at a cap, newest first, at most 24 months.
+             */
+            stopped: components["schemas"]["StoppedRuns"][];
             /**
              * Months
              * @description Newest first, at most 24 months.

@@ -258,6 +258,7 @@ if TYPE_CHECKING:
     from .started import Started
     from .step_prediction import StepPrediction
     from .steps_read import StepsRead
+    from .stopped_runs import StoppedRuns
     from .stored_execution import StoredExecution
     from .submitted import Submitted
     from .trace_execution import TraceExecution
@@ -588,6 +589,7 @@ _MODULES = {
     "Started": "started",
     "StepPrediction": "step_prediction",
     "StepsRead": "steps_read",
+    "StoppedRuns": "stopped_runs",
     "StoredExecution": "stored_execution",
     "Submitted": "submitted",
     "TraceExecution": "trace_execution",
@@ -899,6 +901,7 @@ __all__ = (
     "Started",
     "StepPrediction",
     "StepsRead",
+    "StoppedRuns",
     "StoredExecution",
     "Submitted",
     "TraceExecution",

@@ -1,7 +1,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Literal,
+    TypeVar,
+    cast,
+)
 
 from attrs import define as _attrs_define
 
@@ -23,6 +29,8 @@ class RunPatch:
     """ Final state. """
     reason: None | str | Unset = UNSET
     """ Reason of the end, such as an exception or an exit status. """
+    outcome: Literal["cap_reached"] | None | Unset = UNSET
+    """ With state `cancelled` or `failed`: it was stopped at a cap, also if no decision says `stop`. """
     caps: Caps | None | Unset = UNSET
     """ Limits of this run from its next report on, in place of the former ones; null: none. """
 
@@ -43,6 +51,12 @@ class RunPatch:
         else:
             reason = self.reason
 
+        outcome: Literal["cap_reached"] | None | Unset
+        if isinstance(self.outcome, Unset):
+            outcome = UNSET
+        else:
+            outcome = self.outcome
+
         caps: dict[str, Any] | None | Unset
         if isinstance(self.caps, Unset):
             caps = UNSET
@@ -58,6 +72,8 @@ class RunPatch:
             field_dict["state"] = state
         if reason is not UNSET:
             field_dict["reason"] = reason
+        if outcome is not UNSET:
+            field_dict["outcome"] = outcome
         if caps is not UNSET:
             field_dict["caps"] = caps
 
@@ -95,6 +111,19 @@ class RunPatch:
 
         reason = _parse_reason(d.pop("reason", UNSET))
 
+        def _parse_outcome(data: object) -> Literal["cap_reached"] | None | Unset:
+            if data is None:
+                return data
+            if isinstance(data, Unset):
+                return data
+            outcome_type_0 = cast(Literal["cap_reached"], data)
+            if outcome_type_0 != "cap_reached":
+                raise ValueError(f"outcome_type_0 must match const 'cap_reached', got '{outcome_type_0}'")
+            return outcome_type_0
+            return cast(Literal["cap_reached"] | None | Unset, data)
+
+        outcome = _parse_outcome(d.pop("outcome", UNSET))
+
         def _parse_caps(data: object) -> Caps | None | Unset:
             if data is None:
                 return data
@@ -115,6 +144,7 @@ class RunPatch:
         run_patch = cls(
             state=state,
             reason=reason,
+            outcome=outcome,
             caps=caps,
         )
 
