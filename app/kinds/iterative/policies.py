@@ -368,12 +368,15 @@ def within_caps(
     projector, state = situation.projector, situation.state
     if not projector.table.informed:
         return decided
+    after = projector.grid_levels[planned]
+    pause = ((after != state.levels) @ projector.change_seconds) * (state.iteration > 0)
+    rate = (projector.units(after) * state.prices).sum(axis=1) * projector.hours_per_second
+    share = _share(projector, state, caps, Options(planned[None], pause[None], pause[None], rate[None]))[0]
+    beyond = np.flatnonzero((share > 1) & (decided.verdict != Verdict.FINISHED))
     action, verdict, goals = decided.action.copy(), decided.verdict.copy(), dict[int, int]()
-    for i, own in enumerate(caps):
-        if not own or verdict[i] == Verdict.FINISHED:
-            continue
+    for i in map(int, beyond):
         one = State(*(field[i : i + 1] for field in state))
-        goal = row_within(projector, one, own, int(planned[i]))
+        goal = row_within(projector, one, caps[i], int(planned[i]))
         if goal != planned[i]:
             action[i] = action_towards(projector.layout, one.levels, projector.grid_levels[goal][None])[0]
             verdict[i], goals[i] = Verdict.BEYOND_CAP, goal
@@ -386,18 +389,26 @@ def row_within(projector: Projector, state: State, caps: Sequence[Cap], planned:
     """Return the row of the allocation grid with which one run (``state`` with B = 1) is expected to end within its
     caps: ``planned`` if it is, else that of the highest expected return; if none is, the one that passes them least."""
     grid = everywhere(projector, state)
-    ahead, apart = remaining(projector, state, grid.allocation, announced_iterations(projector, state))
-    at = projector.layout.seconds
-    seconds = ahead.rest(at) * np.exp(log_factor(ahead.ahead, apart, at))  # [A, K], a column for each member
-    if apart is not state:
-        seconds = seconds @ member_weights(state).T
-    seconds = seconds + grid.pause
-    with np.errstate(divide="ignore", invalid="ignore"):  # nothing may be left
-        money = seconds * grid.rate / left(caps, "cost", float(state.cost[0]))
-        share = np.fmax(money, seconds / left(caps, "seconds", float(state.elapsed[0, at])))[:, 0]
+    share = _share(projector, state, [caps], grid)[:, 0]
     if share[planned] <= 1 or not np.isfinite(share).any():
         return planned
     within = share <= 1
     if not within.any():
         return int(share.argmin())
     return int(np.where(within, outlook(projector, state, grid)[:, 0], -np.inf).argmax())
+
+
+def _share(projector: Projector, state: State, caps: Sequence[Sequence[Cap]], options: Options) -> Array:
+    """Return the share of what is left of the caps of B runs that each of K options, held to the end, is expected to
+    use, [K, B]: above 1 it passes one; infinite or NaN: nothing is left."""
+    ahead, apart = remaining(projector, state, options.allocation, announced_iterations(projector, state))
+    at = projector.layout.seconds
+    seconds = ahead.rest(at) * np.exp(log_factor(ahead.ahead, apart, at))
+    if apart is not state:  # a column for each run and member
+        each = seconds.reshape(len(seconds), len(state.iteration), -1)
+        seconds = np.einsum("kbm,bm->kb", each, member_weights(state))
+    seconds = seconds + options.pause
+    spent = zip(caps, state.cost.tolist(), state.elapsed[:, at].tolist(), strict=True)
+    rest = np.array([(left(own, "cost", cost), left(own, "seconds", took)) for own, cost, took in spent])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.fmax(seconds * options.rate / rest[:, 0], seconds / rest[:, 1])
