@@ -6,7 +6,7 @@ NumPy costs about the same for one run as for sixty, so all numeric steps are do
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import compress, repeat
 from typing import Any, NamedTuple, TypeVar
 
@@ -255,19 +255,17 @@ def _render(compiled: Compiled, batch: Batch, steps: Steps, responder: _Responde
     return made
 
 
-def _spendings(compiled: Compiled, state: State, seen: Forecast, over: Sequence[bool]) -> Iterator[Spending]:
+def _spendings(compiled: Compiled, state: State, seen: Forecast, over: Sequence[bool]) -> list[Spending]:
     """Return what each of B runs has cost so far and is expected to, at the decided allocation."""
-    going, at = ~np.array(over), compiled.layout.seconds
-    following = np.nan_to_num(seen.mean[:, at]) * going
-    columns = (
-        state.cost,
-        state.elapsed[:, at],
-        following * seen.rate,
-        following,
-        seen.cost[1] * going,
-        seen.rest[1] * going,
-    )
-    return map(Spending._make, zip(*(column.tolist() for column in columns), strict=True))
+    at = compiled.layout.seconds
+    ahead = seen.mean[:, at].tolist(), seen.rate.tolist(), seen.cost[1].tolist(), seen.rest[1].tolist()
+    columns = zip(state.cost.tolist(), state.elapsed[:, at].tolist(), *ahead, over, strict=True)
+    return [
+        Spending(cost, took, following * rate, following, rest_cost, rest)
+        if not is_over and following < math.inf  # a forecast that is no number says nothing
+        else Spending(cost, took, 0.0, 0.0, 0.0 if is_over else math.nan, 0.0 if is_over else math.nan)
+        for cost, took, following, rate, rest_cost, rest, is_over in columns
+    ]
 
 
 def under_caps(compiled: Compiled, made: KindDecision, caps: Sequence[Cap], held: int) -> KindDecision:
@@ -444,7 +442,7 @@ def begin(compiled: Compiled, state: State, *, live: bool = True, caps: Sequence
         first = reasons.first(compiled.words, context)
     text, notices = add_notices(first.text, "", context.decided.beyond if informed else "", NONE, "")
     predicted = _predictions(compiled, seen)[0] if informed else {}
-    spending = next(_spendings(compiled, state, seen, [False])) if informed else Spending(0.0, 0.0)
+    spending = _spendings(compiled, state, seen, [False])[0] if informed else Spending(0.0, 0.0)
     if projector.table.prior:  # no run is refused, nor another's money reserved, because of a guess
         spending = spending._replace(next_cost=0.0, next_seconds=0.0)
     made = KindDecision(
