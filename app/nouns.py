@@ -191,6 +191,13 @@ _EACH = (
             "PUT /{run}/iterations/{iteration}": "report run",
         },
     ),
+    Noun(
+        package="caps",
+        path="/caps",
+        command="caps",
+        description="Manage the tenant's caps on cost and duration.",
+        access={"GET": "read", "PUT": "admin"},
+    ),
     Noun(package="decisions", path="/decision", access={"GET": "read report run"}),
     Noun(package="keys", path="/keys", access={"POST": "admin", "GET": "admin", "DELETE /{id}": "admin"}),
     Noun(package="audit", path="/audit", access={"GET": "admin"}),

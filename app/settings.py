@@ -173,8 +173,8 @@ class Settings(BaseSettings):
     webhook_urls: Addresses = Field(
         (),
         repr=False,
-        description="URLs that workers tell of runs at risk, stale, missed or failed, and of failed jobs, "
-        "comma-separated.",
+        description="URLs that workers tell of runs at risk, stale, missed, failed or stopped at a cap, and of failed "
+        "jobs, comma-separated.",
     )
     webhook_secret: str = Field(
         "",

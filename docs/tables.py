@@ -8,6 +8,7 @@ from pathlib import Path
 from app.http.caller import SCOPES
 from app.keys.access import TABLE, need
 from app.settings import Settings
+from app.telemetry.attributes import ATTRIBUTES
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "docs/making"))
@@ -41,10 +42,17 @@ def specs() -> str:
     return reference(json.loads((ROOT / "openapi.json").read_text()))
 
 
+def attributes_table() -> str:
+    """One line per attribute of spans."""
+    lines = ["| attribute | |", "|---|---|"]
+    return "\n".join([*lines, *(f"| `{name}` | {text} |" for name, text in ATTRIBUTES.items())])
+
+
 TABLES: dict[str, tuple[str, Callable[[], str]]] = {
     "docs/reference/settings.md": ("settings", settings_table),
     "docs/reference/access.md": ("access", access_table),
     "docs/reference/spec.md": ("spec", specs),
+    "docs/how-to/operate.md": ("attributes", attributes_table),
 }
 """By document: the name that its markers give the table, and what it is."""
 

@@ -118,7 +118,7 @@ def _of_runs(session: Session, receiver: str, settings: Settings, now: datetime)
     found, since = silence(Staleness.of(settings, lambda: now)), now - LOOKED_BACK
     live = and_(Run.outcome.in_(LIVE), or_(Run.finished_at.is_(None), Run.finished_at >= since))
     # An expression: SQLite is to use the index of times, not that of outcomes, which has all failed runs ever
-    ended = and_(func.coalesce(Run.outcome, "").in_(("failed", "missed")), Run.finished_at >= since)
+    ended = and_(func.coalesce(Run.outcome, "").in_(("failed", "missed", "cap_reached")), Run.finished_at >= since)
     for where in (live, ended):
         query = (
             select(Run, found.outcome, found.silent_seconds, found.expected, Workload)

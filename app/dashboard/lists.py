@@ -190,8 +190,14 @@ ROWS, NOTICES = 50, 9
 RECENT = timedelta(days=7)
 LEVELS = ("bad", "warn")
 """Levels of notices, the gravest first."""
-GRAVE, DANGERS = ("failed", "missed"), ("at_risk", "stale")
-TOGETHER = {"failed": "failed", "missed": "missed their targets", "at_risk": "are at risk", "stale": "do not report"}
+GRAVE, DANGERS = ("failed", "missed", "cap_reached"), ("at_risk", "stale")
+TOGETHER = {
+    "failed": "failed",
+    "missed": "missed their targets",
+    "cap_reached": "were stopped at a cap",
+    "at_risk": "are at risk",
+    "stale": "do not report",
+}
 """Predicates of sentences about several runs, by outcome."""
 UNREADABLE_REMEDY = "install its kind's package, or register it again"
 DRIFT_REMEDY = "fit its model again, and train a new agent"

@@ -159,9 +159,10 @@ class TroubledWorkload(NamedTuple):
 
 
 def troubled_runs(session: Session, tenant: str, since: datetime, rule: Staleness) -> list[TroubledWorkload]:
-    """Runs that are stale or at risk, and those that failed or missed targets since ``since``, by workload and outcome.
+    """Runs that are stale or at risk, and those that failed, missed targets or reached a cap since ``since``, by
+    workload and outcome.
 
-    A failed or missed run is left out once a later run of its workload met its targets, or completed with reports.
+    One that has ended so is left out once a later run of its workload met its targets, or completed with reports.
     """
     live = silence(rule)
     something = Run.next_iteration > Run.decision["iteration"].as_integer()
@@ -170,7 +171,7 @@ def troubled_runs(session: Session, tenant: str, since: datetime, rule: Stalenes
     mended = (
         select(Run.workload_id, func.max(Run.finished_at).label("at")).where(*recent, good).group_by(Run.workload_id)
     ).subquery()
-    bad = or_(having("failed", rule), having("missed", rule))
+    bad = or_(having("failed", rule), having("missed", rule), having("cap_reached", rule))
     lost = and_(bad, Run.finished_at >= since, func.coalesce(Run.finished_at > mended.c.at, true()))
     alike = (Run.workload_id, live.outcome)
     newest = (func.coalesce(Run.finished_at, Run.created_at).desc(), Run.id.desc())

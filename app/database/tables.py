@@ -45,7 +45,7 @@ class Run(IdMixin, TenantMixin, CreatedMixin, Base):
     state: Mapped[str] = mapped_column(String(16), default="running")
     """running, finished, failed or cancelled."""
     outcome: Mapped[str] = mapped_column(String(16), default="on_track", server_default="on_track")
-    """on_track or at_risk while it runs; met, missed, failed, cancelled or completed when it has ended."""
+    """on_track or at_risk while it runs; met, missed, failed, cancelled, cap_reached or completed when it has ended."""
     outcome_reason: Mapped[str | None]
     expected_seconds: Mapped[float | None]
     """Predicted seconds of its first iteration; NULL without a prediction."""
@@ -72,6 +72,12 @@ class Run(IdMixin, TenantMixin, CreatedMixin, Base):
     savings: Mapped[dict[str, Any] | None]
     """What it saved against other allocations (`app.kinds.contract.savings.Savings`), stored once it has finished; NULL
     if its kind doesn't compute it, or not from its data."""
+    cost: Mapped[float] = mapped_column(Double, default=0.0, server_default="0")
+    seconds: Mapped[float] = mapped_column(Double, default=0.0, server_default="0")
+    """Cost of the reported iterations and sum of their seconds; 0 if its kind doesn't state them."""
+    next_cost: Mapped[float] = mapped_column(Double, default=0.0, server_default="0")
+    next_seconds: Mapped[float] = mapped_column(Double, default=0.0, server_default="0")
+    """What the iteration under way is expected to add to them; 0 once the run has ended."""
 
 
 RULED = Run.start["policy"].as_string().is_not(None)
@@ -131,6 +137,18 @@ class Workload(IdMixin, TenantMixin, CreatedMixin, Base):
         """Version of the agent that serves decisions in a role; None if a heuristic serves them."""
         found = self.champions.get(role)
         return None if found is None else found.version
+
+
+# Caps: limits of what a tenant's runs may cost and take.
+
+
+class TenantCaps(Base):
+    """A tenant's caps for all its runs of a month (schema in `app.kinds.contract.caps`)."""
+
+    __tablename__ = "tenant_caps"
+
+    tenant: Mapped[str] = mapped_column(String(63), primary_key=True)
+    caps: Mapped[dict[str, Any]]
 
 
 # Agents: trained versions of a workload's policy.
@@ -496,7 +514,7 @@ class WebhookDelivery(TenantMixin, CreatedMixin, Base):
     subject: Mapped[str] = mapped_column(Identifier, primary_key=True)
     """Id of the run or job, which may have been deleted."""
     event: Mapped[str] = mapped_column(String(16), primary_key=True)
-    """run.at_risk, run.stale, run.missed, run.failed or job.failed."""
+    """run.at_risk, run.stale, run.missed, run.cap_reached, run.failed or job.failed."""
     message: Mapped[dict[str, Any]]
     attempts: Mapped[int] = mapped_column(default=0)
     due_at: Mapped[datetime | None]

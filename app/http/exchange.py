@@ -30,6 +30,7 @@ from app.http.limits import (
 )
 from app.http.problems import MEDIA_TYPE, respond
 from app.http.query import check_body, check_json
+from app.telemetry.attributes import Value
 from app.telemetry.logs import Trace
 
 logger = logging.getLogger(__name__)
@@ -64,6 +65,7 @@ class Exchange:
         path: path parameters, on a hot route.
         route: template of its path; `unknown` before routing.
         status: HTTP status of the response; 0 before it has begun.
+        attributes: further attributes of its span.
         trace: its span; None before it is known. `traceparent` is the header with the parent span.
         request_id: the client's `X-Request-ID`, if requests are logged or traced.
         work: the framework's task for it, on an ordinary route.
@@ -72,6 +74,7 @@ class Exchange:
 
     caller: Caller
     path: Mapping[str, str] = MappingProxyType({})
+    attributes: Mapping[str, Value] = MappingProxyType({})
     route = UNKNOWN
     status = 0
     trace: Trace | None = None

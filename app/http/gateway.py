@@ -18,6 +18,7 @@ from app.http.limits import METHODS
 from app.http.query import check_address
 from app.http.short_ids import complete_path
 from app.settings import Settings
+from app.telemetry.attributes import noting
 from app.telemetry.logs import began, working
 
 COUNTED = frozenset({*METHODS, "HEAD", "OPTIONS"})
@@ -106,7 +107,7 @@ class Gateway:
             exchange.trace = exchange.trace or began(
                 next((value.decode("latin-1") for name, value in scope["headers"] if name == b"traceparent"), "")
             )
-            with working(exchange.trace):
+            with working(exchange.trace), noting() as exchange.attributes:
                 # A task of its own: the framework waits for its threads, even where its time is over.
                 exchange.work = asyncio.ensure_future(self.inner(scope, exchange.receive, exchange.send))
             await asyncio.shield(exchange.work)

@@ -38,6 +38,7 @@ from app.kinds.contract.run_outcome import LIVE, RunOutcome
 from app.runs import outcomes, savings, standing
 from app.runs.outcomes import Staleness
 from app.settings import Settings
+from app.telemetry.attributes import Value, of_answer
 from app.telemetry.logs import began
 from app.telemetry.requests import RequestLog
 
@@ -374,7 +375,8 @@ class Observer:
             which = exchange.request_id, trace or exchange.traceparent
             self._log.add((ended, seconds, method, route, status, tenant, name, *which, exchange.decision))
         if self._spans is not None and trace is not None:
-            told = {"http.request.method": method, "http.route": route, "steward.tenant": tenant, STATUS: status}
+            told: dict[str, Value] = {"http.request.method": method, "http.route": route, "steward.tenant": tenant}
+            told |= {STATUS: status, **exchange.attributes, **of_answer(exchange.decision)}
             self._spans.add(f"{method} {route}", trace, ended, seconds, told, failed=status >= SERVER_ERROR)
 
     async def close(self) -> None:

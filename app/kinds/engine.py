@@ -18,6 +18,7 @@ from typing import Any, ClassVar, Protocol
 import msgspec
 from pydantic import BaseModel
 
+from app.kinds.contract.caps import Cap, Spending
 from app.kinds.contract.engine import EncodedDecision, Pending, Query, Residuals, Shadow, Snapshot
 from app.kinds.contract.inputs import invalid, timestamp
 from app.kinds.fields import Part, decoded
@@ -142,6 +143,9 @@ class KindDecision(msgspec.Struct, frozen=True):
         risk: reason why the run may miss a target; "": on track, or no target; None: unknown, the last one stays.
         expected_seconds: predicted seconds of the first iteration, in a first decision; None: unknown.
         quiet: whether no report is due until an event happens, however long that takes.
+        spending: what the run has cost, and is expected to; None: the kind doesn't tell.
+        caps: use of the run's caps, a ``CapUse`` each.
+        stop: why the run is to stop; empty: it isn't.
     """
 
     own: dict[str, Any]
@@ -156,6 +160,9 @@ class KindDecision(msgspec.Struct, frozen=True):
     risk: str | None = ""
     expected_seconds: float | None = None
     quiet: bool = False
+    spending: Spending | None = None
+    caps: Sequence[dict[str, Any]] = ()
+    stop: str = ""
 
 
 class Serving(ABC):
@@ -169,6 +176,8 @@ class Serving(ABC):
     """Type of reports. Equal reports are encoded by ``msgspec`` to equal bytes, in sorted order."""
     failed_shadow: ClassVar[Mapping[str, Any]]
     """Values of the fields of a decision's ``shadow`` if the shadow failed, without ``agent`` and ``problem``."""
+    metered: ClassVar[bool] = False
+    """Whether decisions state what a run has cost, so that runs can have caps."""
 
     @abstractmethod
     def compile(self, snapshot: Snapshot) -> Any:
@@ -181,6 +190,10 @@ class Serving(ABC):
         Raises:
             InvalidInput: ``start`` doesn't fit the workload.
         """
+
+    def begin_within(self, compiled: Any, start: Any, caps: Sequence[Cap], now: datetime) -> KindDecision:
+        """Return the first decision as ``begin``, of a run with caps; by default these change nothing."""
+        return self.begin(compiled, start, now)
 
     @abstractmethod
     def read(self, compiled: Any, state: Any, iteration: int, report: Any) -> Any:
@@ -287,13 +300,17 @@ class Engine:
         """
         return self.serving.read(compiled, kept.state, iteration, report)
 
-    def begin(self, compiled: Compiled, run: str | None, start: Any, now: datetime) -> EncodedDecision:
-        """Return the encoded first decision and first state of a run that starts at ``now`` (UTC).
+    def begin(
+        self, compiled: Compiled, run: str | None, start: Any, now: datetime, caps: Sequence[Cap] = ()
+    ) -> EncodedDecision:
+        """Return the encoded first decision and first state of a run with ``caps`` that starts at ``now`` (UTC).
 
         Raises:
             InvalidInput: ``start`` doesn't fit the workload.
         """
-        return self._first_decision(compiled, run, self.serving.begin(compiled, start, now), now)
+        serving = self.serving
+        first = serving.begin_within(compiled, start, caps, now) if caps else serving.begin(compiled, start, now)
+        return self._first_decision(compiled, run, first, now)
 
     def _first_decision(
         self, compiled: Compiled, run: str | None, first: KindDecision, now: datetime
@@ -503,8 +520,20 @@ def _encoded_decision(
     }
     if envelope.shadowed:
         fields["shadow"] = shadow
-    kept = RunMemory(made.state, memories)
-    return EncodedDecision(_encode(fields), kept, made.residuals, made.risk, made.expected_seconds, made.quiet)
+    if made.caps:
+        fields["caps"] = made.caps
+    if made.stop:
+        fields["stop"] = True
+    return EncodedDecision(
+        _encode(fields),
+        RunMemory(made.state, memories),
+        made.residuals,
+        made.risk,
+        made.expected_seconds,
+        made.quiet,
+        made.spending,
+        made.stop,
+    )
 
 
 def _next_memories(

@@ -19,7 +19,7 @@ from app.database.engine import Writer
 from app.database.packing import pack_iteration, unpack_iteration
 from app.database.tables import Run
 from app.drift.detector import NOTHING, Drift, Report, encode_drift, new_notices, observe_residuals, restore_drift
-from app.kinds.contract.engine import EncodedDecision, Pending, Shadow
+from app.kinds.contract.engine import EncodedDecision, Pending, Shadow, Snapshot
 from app.kinds.engine import Compiled
 from app.kinds.registry import KINDS
 from app.runs import outcomes, repository
@@ -104,12 +104,13 @@ def from_stored(found: Row[Any], shadow: Shadow | None = None) -> Live:
     )
 
 
-def from_start(run: Run, workload: str, kind: str) -> Live:
-    """A live run that has just been started, without a shadow."""
+def from_start(run: Run, snapshot: Snapshot) -> Live:
+    """A live run of a workload that has just been started, without a shadow."""
+    kind = snapshot.spec.kind
     return Live(
         id=run.id,
         tenant=run.tenant,
-        workload=workload,
+        workload=snapshot.name,
         workload_id=run.workload_id,
         state=run.state,
         following=run.next_iteration,
@@ -337,7 +338,9 @@ def entry(item: Item) -> Entry:
     risk, quiet = item.risk, item.answer.quiet
     outcome = None if (risk, quiet) == (live.risk, live.quiet) else (*outcomes.running_outcome(risk), quiet)
     both = pack_iteration(run, item.encoded, item.answer.decision)
-    return Entry(run, iteration, live.tenant, item.digest, stored, both, drift, outcome, live.changes)
+    spending = item.answer.spending
+    spent = None if spending is None else (spending.cost, spending.seconds, spending.next_cost, spending.next_seconds)
+    return Entry(run, iteration, live.tenant, item.digest, stored, both, drift, outcome, spent, live.changes)
 
 
 def _entries(ready: Sequence[Item]) -> tuple[list[Entry], dict[str, Exception | None]]:

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 from fastapi import Path, Query, Request, Response, status
 
+from app.errors import Forbidden
 from app.http.dependencies import (
     SLUG,
     FromCaller,
@@ -52,7 +53,7 @@ router = NounRouter("runs")
     summary="Start a run",
     response_model=RunStarted,
     openapi_extra=any_of(STARTS) | command("run create", arguments=["workload"]),
-    responses=problems(404, 413, 415),
+    responses=problems(404, 409, 413, 415, _409="A cap leaves no room for the run's first iteration."),
 )
 def start(
     request: Request,
@@ -128,21 +129,24 @@ def get_run(run: RunId, database: FromDatabase, tenant: Tenant, rule: FromStalen
     openapi_extra={
         "x-cli": {
             **command("run finish", options=["state", "reason"], fixed={"state": "finished"}, help=ENDS)["x-cli"],
-            **command("run update", help="Change the targets of a running run, for it alone.")["x-cli"],
+            **command("run update", help="Change the targets or caps of a running run, for it alone.")["x-cli"],
         }
     },
-    summary="End a run, or change its targets",
+    summary="End a run, or change its targets or caps",
     responses=problems(404, 409, 413, 415),
 )
 def end(
-    request: Request, run: RunId, patch: RunPatch, database: FromDatabase, tenant: Tenant, rule: FromStaleness
+    request: Request, run: RunId, patch: RunPatch, database: FromDatabase, caller: FromCaller, rule: FromStaleness
 ) -> RunRead:
     """Finish, fail or cancel a run: it gets its outcome, and its iterations become a sample of its workload.
 
     Repeating changes nothing; the first reason stays. A run that has ended in another state is a conflict. With
-    `targets`, the run goes on: every decision from now on aims at them, and they judge its end.
+    `targets` or `caps` the run goes on: every decision from now on aims at them, or keeps to them, and they judge its
+    end. A run's own token can't change its caps.
     """
-    compiled = request.app.state.compiled_workloads
+    if "caps" in patch.model_fields_set and caller.run is not None:
+        raise Forbidden("the token of a run can't change its caps; a key of scope report can")
+    compiled, tenant = request.app.state.compiled_workloads, caller.tenant
     return service.change(database, tenant, run, patch, lambda workload: compiled.fetch(workload, tenant), rule)
 
 

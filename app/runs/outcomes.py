@@ -1,8 +1,8 @@
 """The outcome of a run, defined once for the API, pages, commands and metrics.
 
 Stored while a run goes on: `on_track` or `at_risk`, with each report; when it ends: `met`, `missed`, `failed`,
-`cancelled`, or `completed` where there is no target to judge by. Derived whenever a run is read: `stale`, for a live
-run that has not reported for many of its iterations.
+`cancelled`, `cap_reached` where it was stopped at a cap, or `completed` where there is no target to judge by. Derived
+whenever a run is read: `stale`, for a live run that has not reported for many of its iterations.
 """
 
 from __future__ import annotations
@@ -28,12 +28,19 @@ from app.settings import Settings
 
 logger = logging.getLogger(__name__)
 
-ATTENTION: tuple[RunOutcome, ...] = ("failed", "missed", "at_risk", "stale")
+ATTENTION: tuple[RunOutcome, ...] = ("failed", "missed", "cap_reached", "at_risk", "stale")
 """Outcomes that need attention, the gravest first."""
-HAPPENED = {"failed": "failed", "missed": "missed its targets", "at_risk": "is at risk", "stale": "does not report"}
+HAPPENED = {
+    "failed": "failed",
+    "missed": "missed its targets",
+    "cap_reached": "was stopped at a cap",
+    "at_risk": "is at risk",
+    "stale": "does not report",
+}
 """Predicates of sentences about a run, by outcome of ``ATTENTION``."""
 REMEDIES = {
     "failed": "look at the end of its process's output, mend the fault, and start it again",
+    "cap_reached": "raise the cap, or continue the work with fewer resources or in the next month",
     "stale": "look whether its process still works; if not, end the run as failed",
 }
 """What to do about a run whose outcome does not depend on its workload's targets."""

@@ -21,6 +21,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from app.caps.service import in_force
 from app.database.base import utc_now
 from app.database.engine import Database
 from app.decisions import service as decisions
@@ -29,7 +30,8 @@ from app.drift.detector import new_notices
 from app.errors import Conflict, FieldError, NotFound, Unavailable
 from app.http.batching import LARGEST_BATCH, Gathering
 from app.http.query import LARGE_BYTES, check_names
-from app.kinds.contract.engine import Pending
+from app.kinds.contract.caps import Cap
+from app.kinds.contract.engine import Pending, Snapshot
 from app.kinds.engine import Compiled
 from app.kinds.registry import KINDS
 from app.runs import deciding, repository
@@ -123,11 +125,11 @@ class Reporter:
                     continue
                 rule = live.start.get("policy", "")
                 compiled = self._compiled.peek(live.workload_id, tenant, rule)
-                if compiled is None:
-                    compiled = await self._compiled.get(live.workload_id, tenant, rule)
-                    if iteration != live.following:
-                        continue
-                item = _item(live, compiled, iteration, given, commit)
+                compiled = compiled or await self._compiled.get(live.workload_id, tenant, rule)
+                caps = await self._caps(live, compiled.snapshot)
+                if iteration != live.following:
+                    continue
+                item = _item(live, compiled, iteration, given, commit, caps)
                 if KINDS[live.kind].engine.takes_long(compiled, live.kind_state, given.report):
                     with self._waiting.away(number):
                         await self._aside.run(tenant, len(item.encoded), self._decide_aside, item)
@@ -142,6 +144,13 @@ class Reporter:
         finally:
             self._waiting.leave(number)
         raise Unavailable(f"concurrent reports of run {run}; repeat the request", retry_after=1)
+
+    async def _caps(self, live: Live, snapshot: Snapshot) -> Sequence[Cap]:
+        own = live.start.get("caps")
+        given = self._database, live.tenant, own, snapshot, self._clock(), live.id
+        if snapshot.caps:  # the database tells what other runs have used
+            return await self._in_thread(in_force, *given)
+        return in_force(*given) if own else ()
 
     def _live_run(self, run: str) -> Live | None:
         live = self._runs.get(run)
@@ -304,10 +313,17 @@ def _decode_report(live: Live, body: bytes) -> _DecodedReport:
     return _DecodedReport(report, encoded, hashlib.blake2b(encoded, digest_size=16).hexdigest())
 
 
-def _item(live: Live, compiled: Compiled, iteration: int, given: _DecodedReport, commit: Callable[[], None]) -> Item:
+def _item(
+    live: Live,
+    compiled: Compiled,
+    iteration: int,
+    given: _DecodedReport,
+    commit: Callable[[], None],
+    caps: Sequence[Cap],
+) -> Item:
     """A waiting report, not yet converted for the engine."""
     shadow = live.shadow or compiled.snapshot.shadow
-    pending = Pending(live.id, iteration, live.kind_state, given.report, live.start, shadow)
+    pending = Pending(live.id, iteration, live.kind_state, given.report, live.start, shadow, caps)
     future: asyncio.Future[bytes | Verdict] = asyncio.get_running_loop().create_future()
     return Item(live, compiled, pending, given.digest, given.encoded, future, commit)
 

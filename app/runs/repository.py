@@ -49,6 +49,7 @@ class Entry(msgspec.Struct, frozen=True):
         packed: report and decision, compressed.
         drift: state of the drift test (JSON) and number of notices; None: unchanged.
         outcome: the run's outcome, its reason, and whether it is quiet; None: unchanged.
+        spent: the run's cost and seconds, and what its next iteration is expected to add to each; None: unchanged.
         changes: number of changes of the start parameters by which it was decided.
     """
 
@@ -60,6 +61,7 @@ class Entry(msgspec.Struct, frozen=True):
     packed: bytes
     drift: tuple[msgspec.Raw, int] | None = None
     outcome: tuple[str, str | None, bool] | None = None
+    spent: tuple[float, float, float, float] | None = None
     changes: int = 0
 
 
@@ -72,29 +74,36 @@ WITH moved AS (
   UPDATE runs SET next_iteration = next_iteration + 1, state_vector = input.state,
     drift = COALESCE(input.drift, runs.drift), drifts = COALESCE(input.drifts, runs.drifts),
     outcome = COALESCE(input.outcome, runs.outcome), quiet = COALESCE(input.quiet, runs.quiet),
-    outcome_reason = CASE WHEN input.outcome IS NULL THEN runs.outcome_reason ELSE input.reason END
+    outcome_reason = CASE WHEN input.outcome IS NULL THEN runs.outcome_reason ELSE input.reason END,
+    cost = COALESCE(input.cost, runs.cost), seconds = COALESCE(input.seconds, runs.seconds),
+    next_cost = COALESCE(input.next_cost, runs.next_cost),
+    next_seconds = COALESCE(input.next_seconds, runs.next_seconds)
   FROM (
     SELECT * FROM unnest(CAST(%(run)s AS text[]), CAST(%(iteration)s AS integer[]), CAST(%(digest)s AS text[]),
       CAST(%(state)s AS jsonb[]), CAST(%(packed)s AS bytea[]),
       CAST(%(drift)s AS jsonb[]), CAST(%(drifts)s AS integer[]),
       CAST(%(outcome)s AS text[]), CAST(%(reason)s AS text[]), CAST(%(quiet)s AS boolean[]),
+      CAST(%(cost)s AS double precision[]), CAST(%(seconds)s AS double precision[]),
+      CAST(%(next_cost)s AS double precision[]), CAST(%(next_seconds)s AS double precision[]),
       CAST(%(changes)s AS integer[]))
-    AS entry(run, iteration, digest, state, packed, drift, drifts, outcome, reason, quiet, changes)
+    AS entry(run, iteration, digest, state, packed, drift, drifts, outcome, reason, quiet,
+      cost, seconds, next_cost, next_seconds, changes)
     LIMIT CAST(%(rows)s AS bigint)
   ) AS input
   WHERE runs.id = input.run AND runs.next_iteration = input.iteration AND runs.state = 'running'
     AND runs.changes = input.changes
-  RETURNING runs.tenant, input.*
+  RETURNING runs.tenant, input.run, input.iteration, input.digest, input.packed
 )
 INSERT INTO iterations (run_id, iteration, tenant, digest, packed, reported_at)
 SELECT run, iteration, tenant, digest, packed, %(now)s FROM moved
 RETURNING run_id
 """
 _ADVANCE_EACH = """
-UPDATE runs SET next_iteration = next_iteration + 1, state_vector = ?{drift}{outcome}
+UPDATE runs SET next_iteration = next_iteration + 1, state_vector = ?{drift}{outcome}{spent}
 WHERE id = ? AND next_iteration = ? AND state = 'running' AND changes = ?
 """
 _DRIFT, _OUTCOME = ", drift = ?, drifts = ?", ", outcome = ?, outcome_reason = ?, quiet = ?"
+_SPENT = ", cost = ?, seconds = ?, next_cost = ?, next_seconds = ?"
 _INSERT_EACH = """
 INSERT INTO iterations (run_id, iteration, tenant, digest, packed, reported_at) VALUES (?, ?, ?, ?, ?, ?)
 """
@@ -128,6 +137,8 @@ def append(connection: psycopg.Connection | sqlite3.Connection, entries: Sequenc
         "quiet": (None if outcome is None else str(outcome[2]) for outcome in outcomes),
         "changes": (str(entry.changes) for entry in entries),
     }
+    for at, name in enumerate(("cost", "seconds", "next_cost", "next_seconds")):
+        columns[name] = [None if entry.spent is None else repr(entry.spent[at]) for entry in entries]
     arrays = {name: _array(values) for name, values in columns.items()}
     written = connection.execute(_APPEND_ALL, {**arrays, "rows": len(entries), "now": now})
     return {run for (run,) in written}
@@ -147,14 +158,16 @@ def _element(value: str | None) -> str:
 
 def _append_each(executed: Callable[..., Any], entries: Sequence[Entry], now: datetime) -> set[str]:
     """Like ``append``, row by row in SQLite; ``executed`` runs a statement for many rows. OutrunError as there."""
-    moves: dict[tuple[str, str], list[tuple[Any, ...]]] = {}  # by the other columns that are set, mostly none
+    moves: dict[tuple[str, str, str], list[tuple[Any, ...]]] = {}  # by the other columns that are set
     for e in entries:
         drift = () if e.drift is None else (str(e.drift[0], "utf-8"), e.drift[1])
         outcome = () if e.outcome is None else e.outcome
-        sets = (_DRIFT if drift else "", _OUTCOME if outcome else "")
-        moves.setdefault(sets, []).append((str(e.state, "utf-8"), *drift, *outcome, e.run, e.iteration, e.changes))
-    for (drift_set, outcome_set), rows in moves.items():
-        if executed(_ADVANCE_EACH.format(drift=drift_set, outcome=outcome_set), rows).rowcount != len(rows):
+        sets = (_DRIFT if drift else "", _OUTCOME if outcome else "", _SPENT if e.spent else "")
+        row = (str(e.state, "utf-8"), *drift, *outcome, *(e.spent or ()), e.run, e.iteration, e.changes)
+        moves.setdefault(sets, []).append(row)
+    for (drift_set, outcome_set, spent_set), rows in moves.items():
+        statement = _ADVANCE_EACH.format(drift=drift_set, outcome=outcome_set, spent=spent_set)
+        if executed(statement, rows).rowcount != len(rows):
             raise OutrunError
     moment = now.strftime("%Y-%m-%d %H:%M:%S.%f")
     executed(_INSERT_EACH, [(e.run, e.iteration, e.tenant, e.digest, e.packed, moment) for e in entries])

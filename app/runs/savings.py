@@ -56,10 +56,19 @@ class MonthlySavings(BaseModel):
     advised_runs: int = Field(description="Number of runs that `advised` sums: long ones are not replayed.")
 
 
+class StoppedRuns(BaseModel):
+    """Runs of one month that were stopped at a cap; they have no savings."""
+
+    month: str = Field(description="Month in which they ended, UTC.", examples=["2026-11"])
+    runs: int
+    cost: float
+
+
 class WorkloadSavings(BaseModel):
     """Savings of a workload's finished runs, by month."""
 
     workload: str
+    stopped: list[StoppedRuns] = Field(description="Runs stopped at a cap, newest first, at most 24 months.")
     months: list[MonthlySavings] = Field(description="Newest first, at most 24 months.")
 
 
@@ -132,7 +141,17 @@ def by_month(session: Session, workload_id: str, workload: str, now: datetime) -
         .group_by(month, mode)
         .order_by(month.desc(), mode)
     )
-    return WorkloadSavings(workload=workload, months=[_read(row) for row in session.execute(query).mappings()])
+    capped = (
+        select(month.label("month"), func.count().label("runs"), func.sum(Run.cost).label("cost"))
+        .where(Run.workload_id == workload_id, Run.outcome == "cap_reached", Run.finished_at >= since)
+        .group_by(month)
+        .order_by(month.desc())
+    )
+    return WorkloadSavings(
+        workload=workload,
+        stopped=[StoppedRuns.model_validate(dict(row)) for row in session.execute(capped).mappings()],
+        months=[_read(row) for row in session.execute(query).mappings()],
+    )
 
 
 class Saved(NamedTuple):

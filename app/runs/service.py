@@ -14,6 +14,7 @@ from sqlalchemy.orm import Session
 from app.agents import repository as agents
 from app.agents.repository import AGENTS
 from app.audit import service as audit
+from app.caps.service import check_metered, in_force
 from app.database.base import new_id, utc_now
 from app.database.engine import Database
 from app.database.tables import Iteration, Run
@@ -22,6 +23,7 @@ from app.drift import repository as drifts
 from app.errors import Conflict, FieldError, Invalid, NotFound
 from app.http.idempotency import Record, no_record
 from app.http.pagination import PageRequest, Slice
+from app.kinds.contract.caps import Caps, Spending
 from app.kinds.contract.engine import DriftNotice
 from app.kinds.contract.inputs import stored
 from app.kinds.contract.kind import no_savings
@@ -36,6 +38,7 @@ from app.runs.deciding import StartedRuns, from_start
 from app.runs.outcomes import CompiledOf, Staleness
 from app.runs.repository import RUNNING, Filter, LoadedRun, Sort
 from app.samples import service as samples
+from app.telemetry import attributes
 from app.workloads import members
 
 # API schemas of runs.
@@ -74,7 +77,8 @@ class RunBase(BaseModel):
     state: RunState
     outcome: RunOutcome = Field(
         description="While it runs: `on_track`, `at_risk` of missing a target, or `stale` (no report for too long). "
-        "Once ended: `met` or `missed` its targets, `failed`, `cancelled`, or `completed` without a target to judge by."
+        "Once ended: `met` or `missed` its targets, `failed`, `cancelled`, `cap_reached` (stopped at a cap), or "
+        "`completed` without a target to judge by."
     )
     outcome_reason: str | None = Field(description="Reason of the outcome; null: none.")
     spec_version: int = Field(description="Version of the workload's spec when the run started.")
@@ -110,7 +114,7 @@ class RunListed(RunBase):
 
 
 class RunPatch(BaseModel):
-    """The state in which a run ends, and why; or other targets of a running run."""
+    """The state in which a run ends, and why; or other targets or caps of a running run."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -128,12 +132,21 @@ class RunPatch(BaseModel):
         "deleted with it.",
         examples=["Traceback (most recent call last):\n…\nMemoryError"],
     )
+    outcome: Literal["cap_reached"] | None = Field(
+        default=None,
+        description="With state `cancelled` or `failed`: it was stopped at a cap, also if no decision says `stop`.",
+    )
     targets: dict[Annotated[str, Field(max_length=63)], float | None] | None = Field(
         default=None,
         max_length=MOST_TARGETS,
         description="New targets of this run alone, by metric, from its next decision on; null: the workload's applies "
         "again. Not together with a state.",
         examples=[{"iteration_seconds": 1500}],
+    )
+    caps: Caps | None = Field(
+        default=None,
+        description="Limits of this run from its next decision on, in place of the former ones; null: none. Not "
+        "together with a state.",
     )
 
 
@@ -177,12 +190,13 @@ def start(
         NotFound: the workload was deleted since ``compiled`` was made.
         ValidationError: the body doesn't match the kind's schema of a start.
         InvalidInput: its values don't fit the workload.
+        Conflict: a cap leaves no room for its first iteration.
         Invalid: there is no such rule or shadow agent, the shadow has another layout, or the kind has no mode
             ``advise``.
     """
     kind = KINDS[compiled.snapshot.spec.kind]
     given = kind.start.model_validate(body)
-    identifier, moment = new_id(), now()
+    identifier, moment, snapshot = new_id(), now(), compiled.snapshot
     if given.policy is not None:
         if given.shadow is not None:
             accepted = "must be null where a policy is named: shadows are compared with the default policy"
@@ -191,8 +205,12 @@ def start(
     if given.mode == savings.ADVISE and kind.savings is no_savings:
         accepted = f"must be 'control': savings of advice are unknown for kind {kind.name}"
         raise Invalid(f"/mode: {accepted}", errors=[FieldError("/mode", accepted, given.mode)])
-    begun = kind.engine.begin(compiled, identifier, given, moment)
-    snapshot, decision = compiled.snapshot, msgspec.json.decode(begun.decision)
+    own: Caps | None = getattr(given, "caps", None)
+    limits = in_force(database, tenant, {} if own is None else own.model_dump(), snapshot, moment, None)
+    begun = kind.engine.begin(compiled, identifier, given, moment, limits)
+    if begun.stop:
+        raise Conflict(f"no run of {snapshot.name} can start: {begun.stop}")
+    decision, spending = msgspec.json.decode(begun.decision), begun.spending or Spending(0.0, 0.0)
     outcome, reason = outcomes.running_outcome(begun.risk or "")
     run = Run(
         id=identifier,
@@ -211,6 +229,8 @@ def start(
         next_iteration=decision["iteration"],
         kept_from=decision["iteration"] or None,
         decision=decision,
+        next_cost=spending.next_cost,
+        next_seconds=spending.next_seconds,
         created_at=moment,
     )
     started = RunStarted(id=run.id, workload=snapshot.name, agent=snapshot.agent_version, decision=run.decision)
@@ -221,8 +241,9 @@ def start(
             _check_shadow(session, compiled, given.shadow)
         repository.add(session, run)
         record(session, started)
+    attributes.note(attributes.of_decision(decision))
     if kept is not None and given.shadow is None:
-        kept.put(from_start(run, snapshot.name, snapshot.spec.kind))
+        kept.put(from_start(run, snapshot))
     return started
 
 
@@ -360,47 +381,73 @@ def read_iteration(row: Iteration, kind: str) -> IterationRead:
 def change(
     database: Database, tenant: str, run: str, patch: RunPatch, compiled_of: CompiledOf, rule: Staleness
 ) -> RunRead:
-    """End a run, or change its targets; arguments and errors as those of ``end``.
+    """End a run, or change the targets or caps of a running one; arguments and errors as those of ``end``.
+
+    A changed run counts its changes: no decision by the former targets and caps is stored any more, whichever process
+    made it.
 
     Raises:
-        Invalid, InvalidInput: neither or both is requested, or a target is not one of the workload.
+        Invalid, InvalidInput: not exactly one kind of change is requested, a target is not one of the workload, or the
+            kind's runs have no such targets or caps.
     """
-    if patch.targets is None and patch.state is not None:
-        return end(database, tenant, run, patch, compiled_of, rule)
-    if patch.targets is None:
-        accepted = "must be finished, failed or cancelled, or targets be given"
+    capped = "caps" in patch.model_fields_set
+    going_on = patch.targets is not None or capped
+    if patch.state is None and not going_on:
+        accepted = "must be finished, failed or cancelled, or targets or caps be given"
         raise Invalid(f"/state: {accepted}", errors=[FieldError("/state", accepted, None)])
-    for name in ("state", "reason", "output"):
+    if not going_on:
+        if patch.outcome is not None and patch.state == "finished":
+            accepted = "needs state failed or cancelled"
+            raise Invalid(f"/outcome: {accepted}", errors=[FieldError("/outcome", accepted, patch.outcome)])
+        return end(database, tenant, run, patch, compiled_of, rule)
+    for name in ("state", "reason", "output", "outcome"):
         if (given := getattr(patch, name)) is not None:
-            accepted = "must be left out where targets are given"
+            accepted = "must be left out where targets or caps are given"
             raise Invalid(f"/{name}: {accepted}", errors=[FieldError(f"/{name}", accepted, given)])
     with database.reading() as session:
         before = load(session, tenant, run, rule)
-    kind = KINDS[before.kind]
-    if "targets" not in kind.start.model_fields:
-        accepted = f"runs of kind {kind.name} have no targets of their own"
-        raise Invalid(f"/targets: {accepted}", errors=[FieldError("/targets", accepted, patch.targets)])
-    own = before.run.start.get("targets", {})
-    kept = {name: value for name, value in {**own, **patch.targets}.items() if value is not None}
-    for name in patch.targets.keys() - kept.keys():
-        kept[name] = own.get(name, 1.0)  # checked below like the others: is it a metric with a target?
-    begun = kind.start.model_validate({"workload": before.workload, **before.run.start, "targets": kept})
-    kind.engine.begin(compiled_of(before.run.workload_id), None, begun, rule.now())
-    targets = {name: value for name, value in kept.items() if patch.targets.get(name, value) is not None}
+    start = dict(before.run.start)
+    former: dict[str, Any] = {}
+    if patch.targets is not None:
+        former["targets"] = start.get("targets", {})
+        start["targets"] = _changed_targets(before, patch.targets, compiled_of, rule)
+    if capped:
+        former["caps"] = start.pop("caps", {})
+        check_metered(before.kind, patch.caps)
+        if patch.caps is not None and (limits := patch.caps.model_dump(exclude_none=True)):
+            start["caps"] = limits
     with database.session() as session:
         query = (
             update(Run)
             .where(Run.id == run, Run.tenant == tenant, Run.state == RUNNING, Run.changes == before.run.changes)
-            .values(start={**before.run.start, "targets": targets}, changes=before.run.changes + 1)
+            .values(start=start, changes=before.run.changes + 1)
             .execution_options(synchronize_session=False)
         )
         result = session.execute(query)
         found = load(session, tenant, run, rule)
         if isinstance(result, CursorResult) and result.rowcount != 1:
             why = outcomes.ENDED.get(found.run.state, "was changed by another request; repeat the request")
-            raise Conflict(f"run {run} {why}; its targets were not changed")
-        audit.add(session, tenant, "run.change", f"run {run}", {"targets": patch.targets, "before": own})
+            raise Conflict(f"run {run} {why}; its {' and '.join(former)} were not changed")
+        given = {name: start.get(name, {}) for name in former}
+        audit.add(session, tenant, "run.change", f"run {run}", {**given, "before": former})
         return _to_response(found)
+
+
+def _changed_targets(
+    before: LoadedRun, given: Mapping[str, float | None], compiled_of: CompiledOf, rule: Staleness
+) -> dict[str, float]:
+    """A run's own targets after a change, without those that are its workload's again; raises Invalid, InvalidInput."""
+    kind = KINDS[before.kind]
+    if "targets" not in kind.start.model_fields:
+        accepted = f"runs of kind {kind.name} have no targets of their own"
+        raise Invalid(f"/targets: {accepted}", errors=[FieldError("/targets", accepted, given)])
+    own = before.run.start.get("targets", {})
+    kept = {name: value for name, value in {**own, **given}.items() if value is not None}
+    for name in given.keys() - kept.keys():
+        kept[name] = own.get(name, 1.0)  # checked below like the others: is it a metric with a target?
+    begun = kind.start.model_validate({"workload": before.workload, **before.run.start, "targets": kept})
+    kind.engine.begin(compiled_of(before.run.workload_id), None, begun, rule.now())
+    return {name: value for name, value in kept.items() if given.get(name, value) is not None}
 
 
 def end(
@@ -431,7 +478,7 @@ def end(
         query = (
             update(Run)
             .where(Run.id == run, Run.tenant == tenant, Run.state == RUNNING)
-            .values(state=patch.state, finished_at=rule.now())
+            .values(state=patch.state, finished_at=rule.now(), next_cost=0.0, next_seconds=0.0)
             .execution_options(synchronize_session=False)
         )
         result = session.execute(query)
@@ -441,13 +488,19 @@ def end(
             reports = samples.add_run(session, ended, drifts.cuts(session, ended), rule.now)
             ended.outcome, ended.outcome_reason = str(patch.state), patch.reason or None
             ended.output = patch.output.encode() if patch.output else None
-            if patch.state == "finished":
-                judged = EndedRun(ended.start, _last(loaded), ended.state_vector, reports)
+            decision = _last(loaded)
+            if patch.state != "finished" and decision.get("stop"):
+                ended.outcome, ended.outcome_reason = "cap_reached", decision["reason"]["text"][: outcomes.LONGEST]
+            elif patch.outcome is not None:
+                ended.outcome = patch.outcome
+            elif patch.state == "finished":
+                judged = EndedRun(ended.start, decision, ended.state_vector, reports)
                 ended.outcome, reason = outcomes.judge_run(judged, compiled)
                 ended.outcome_reason = f"{reason}; {patch.reason}" if patch.reason else reason
             audit.add(session, tenant, "run.end", f"run {run}", {"state": patch.state})
             session.flush()
         found = _to_response(load(session, tenant, run, rule), repository.output(session, run))
+        attributes.note({"steward.outcome": found.outcome, "steward.workload": found.workload, "steward.run": run})
         if found.state != patch.state:
             raise Conflict(f"run {run} {outcomes.ENDED.get(found.state)} already; it can't become {patch.state}")
     if patch.state != "finished" or found.savings is not None:

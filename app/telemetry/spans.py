@@ -18,6 +18,7 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from opentelemetry.sdk.trace.id_generator import IdGenerator
 from opentelemetry.trace import NonRecordingSpan, SpanContext, SpanKind, StatusCode, TraceFlags, set_span_in_context
 
+from app.telemetry.attributes import Value
 from app.telemetry.logs import Trace
 
 FLUSH_MILLISECONDS = 2000
@@ -57,7 +58,7 @@ class Spans:
         trace: Trace,
         ended: float,
         seconds: float,
-        told: Mapping[str, str | int | float],
+        told: Mapping[str, Value],
         *,
         kind: SpanKind = SpanKind.SERVER,
         failed: bool = False,

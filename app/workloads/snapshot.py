@@ -21,6 +21,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from app.agents import repository as agents
 from app.agents.repository import Artifact
+from app.caps import service as caps
 from app.database.base import DEFAULT_TENANT
 from app.database.engine import Database
 from app.database.tables import Workload
@@ -213,6 +214,7 @@ def load(database: Database, workload: Workload) -> Snapshot:
         forecasters = KINDS[spec.kind].forecasters(readable) if readable is not None else ()
         counted = observed_counts(session, workload.id, forecasters) if forecasters else {}
         told = members.describe_members(session, workload.tenant, spec)
+        shared = caps.shared(session, workload.tenant, spec) if KINDS[spec.kind].engine.serving.metered else {}
     layout = layout_of(spec)
     policies = {role: _policy(found, layout, workload, problem) for role, found in stored.items() if found is not None}
     champion = policies.get(DEFAULT_ROLE)
@@ -234,6 +236,7 @@ def load(database: Database, workload: Workload) -> Snapshot:
         prior=priors.made(workload) if readable is None else None,
         coming=next_hour(forecasters, counted),
         members=told,
+        caps=shared,
         stored_bytes=sum(sizes) + json_size(workload.spec),
     )
 

@@ -72,6 +72,12 @@ def upgrade() -> None:
     op.create_index("ix_leases_tenant", "leases", ["tenant"])
 
     op.create_table(
+        "tenant_caps",
+        sa.Column("tenant", sa.String(length=63), nullable=False),
+        sa.Column("caps", JSON, nullable=False),
+        sa.PrimaryKeyConstraint("tenant", name="pk_tenant_caps"),
+    )
+    op.create_table(
         "webhook_deliveries",
         sa.Column("receiver", sa.String(length=16), nullable=False),
         sa.Column("subject", sa.String(length=32), nullable=False),
@@ -334,6 +340,10 @@ def upgrade() -> None:
         sa.Column("changes", sa.Integer(), server_default="0", nullable=False),
         sa.Column("output", sa.LargeBinary(), nullable=True),
         sa.Column("savings", JSON, nullable=True),
+        sa.Column("cost", sa.Double(), server_default="0", nullable=False),
+        sa.Column("seconds", sa.Double(), server_default="0", nullable=False),
+        sa.Column("next_cost", sa.Double(), server_default="0", nullable=False),
+        sa.Column("next_seconds", sa.Double(), server_default="0", nullable=False),
         sa.Column("id", sa.String(length=32), nullable=False),
         sa.Column("tenant", sa.String(length=63), nullable=False),
         sa.Column("created_at", TIME, nullable=False),

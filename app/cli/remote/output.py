@@ -97,7 +97,11 @@ def print_parts(output: Console, parts: Iterable[Any]) -> None:
 
 STATES = ("state", "outcome", "status")
 """Members that are never truncated, as users search for them; the first column isn't either, as users type it again."""
-COLOURS = {"failed": "red", "missed": "red", "at_risk": "yellow", "stale": "yellow", "met": "green"}
+COLOURS = {
+    **dict.fromkeys(("failed", "missed", "cap_reached"), "red"),
+    **dict.fromkeys(("at_risk", "stale"), "yellow"),
+    "met": "green",
+}
 """Colours of states on terminals; all others have none."""
 ID = re.compile(r"[0-9a-f]{32}")
 SHORT_ID = 8

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, Field
 
+from app.kinds.contract.caps import Cap, Caps, CapUse, Scope, Spending
 from app.kinds.forecasting.answer import NextHour
 from app.policies.artifact import Artifact
 
@@ -187,6 +188,7 @@ class Snapshot:
             (``app.kinds.contract.kind.Prior``); None: there are none, and the kind assumes an average workload.
         coming: forecast counts for the next hour by name of series; only series with recent counts.
         members: member workloads by name.
+        caps: caps of workload and tenant, for all their runs of a month; only those that are set.
         rule: name of the rule that decides in place of agents and the default rule; empty: none.
         stored_bytes: bytes read from storage for the snapshot: spec, domain model and agents.
         compiled: cache of the compiled workload by name of the deciding rule; empty name: agents and default rule.
@@ -208,6 +210,7 @@ class Snapshot:
     prior: Mapping[str, Any] | None = None
     coming: Mapping[str, NextHour] = field(default_factory=dict)
     members: Mapping[str, Member] = field(default_factory=dict)
+    caps: Mapping[Scope, Caps] = field(default_factory=dict)
     rule: str = ""
     stored_bytes: int = 0
     compiled: dict[str, Any] = field(default_factory=dict, repr=False)
@@ -246,6 +249,7 @@ class Pending(msgspec.Struct, frozen=True):
         report: the report as returned by the engine's ``read``.
         start: parameters that the run was started with.
         shadow: agent consulted without effect; None: none.
+        caps: limits of the run, its own and those it shares.
     """
 
     run: str | None
@@ -254,6 +258,7 @@ class Pending(msgspec.Struct, frozen=True):
     report: Any
     start: Mapping[str, Any]
     shadow: Shadow | None
+    caps: Sequence[Cap] = ()
 
 
 class EncodedDecision(msgspec.Struct, frozen=True):
@@ -266,6 +271,8 @@ class EncodedDecision(msgspec.Struct, frozen=True):
         risk: reason why the run may miss a target; empty: on track, or no target; None: unknown, the last value stays.
         expected_seconds: in a first decision, predicted seconds of the first iteration; None: unknown.
         quiet: whether no report is due until an event happens, however long that takes.
+        spending: what the run has cost, and is expected to; None: its kind doesn't tell.
+        stop: why the run is to stop; empty: it isn't.
     """
 
     decision: bytes
@@ -274,6 +281,8 @@ class EncodedDecision(msgspec.Struct, frozen=True):
     risk: str | None = ""
     expected_seconds: float | None = None
     quiet: bool = False
+    spending: Spending | None = None
+    stop: str = ""
 
 
 # Fields common to the decisions of all kinds; a kind's own model adds the allocation and the discriminator ``kind``.
@@ -317,6 +326,23 @@ Drifts = Annotated[
 ]
 
 
+CapUses = Annotated[
+    list[CapUse],
+    Field(
+        description="The run's caps, and what is left of them; absent without caps.",
+        exclude_if=lambda found: not found,
+    ),
+]
+Stop = Annotated[
+    bool,
+    Field(
+        description="Whether the run is to stop, because a cap is reached: end its process, and the run as "
+        "`cancelled`.",
+        exclude_if=lambda found: not found,
+    ),
+]
+
+
 class DecisionBase(BaseModel):
     """The fields that the service itself, the client and the dashboard rely on."""
 
@@ -334,8 +360,10 @@ class DecisionBase(BaseModel):
     reason: Reason
     valid_for_iterations: int = Field(description="Number of iterations it is valid for; 0 once the run is complete.")
     decided_at: datetime
+    caps: CapUses = []
+    stop: Stop = False
     drift: Drifts = None
 
 
-ADDED = ("drift",)
-"""Fields that the service adds at the end of decisions; engines don't write them."""
+ADDED = ("caps", "stop", "drift")
+"""Fields at the end of decisions that are written only if they say something; ``drift`` is the service's."""

@@ -7,7 +7,7 @@ reports is stale."""
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
-RunOutcome = Literal["on_track", "at_risk", "stale", "met", "missed", "failed", "cancelled", "completed"]
+RunOutcome = Literal["on_track", "at_risk", "stale", "met", "missed", "failed", "cancelled", "completed", "cap_reached"]
 LIVE: tuple[RunOutcome, ...] = ("on_track", "at_risk")
 """Outcomes stored while a run goes on; `stale` is derived on reading."""
 DEFAULT_PROBABILITY = 0.5

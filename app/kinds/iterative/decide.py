@@ -10,9 +10,11 @@ from collections.abc import Sequence
 from itertools import compress, repeat
 from typing import Any, NamedTuple, TypeVar
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from app.kinds.contract.caps import Cap, Spending, judge
 from app.kinds.contract.policy import Situation
 from app.kinds.engine import Choices, DecidedBy, KindDecision
 from app.kinds.iterative import policies as guard
@@ -45,6 +47,7 @@ class Batch(NamedTuple):
         upcoming: F features of each of U announced future iterations, [U, F] per run; U differs between runs.
         changes: ``RunState.changes`` of each run after its report, [B].
         live: whether they are runs; False: states from queries, whose decisions have no contingencies.
+        caps: limits of each run, [B]; empty: no run has any.
     """
 
     situation: Situation
@@ -52,6 +55,7 @@ class Batch(NamedTuple):
     upcoming: Sequence[NDArray[np.float64]]
     changes: Sequence[int]
     live: bool = True
+    caps: Sequence[Sequence[Cap]] = ()
 
 
 class PolicyChoice(NamedTuple):
@@ -85,11 +89,13 @@ def make_batch(
     changes: Sequence[int] = (),
     *,
     live: bool = True,
+    caps: Sequence[Sequence[Cap]] = (),
 ) -> Batch:
-    """Return the B runs of ``state`` as a batch; ``notices`` [B], ``upcoming`` [U, F], ``changes`` [B] (empty: none)
-    and ``live`` are as in ``Batch``."""
+    """Return the B runs of ``state`` as a batch; ``notices`` [B], ``upcoming`` [U, F], ``changes`` [B] (empty: none),
+    ``live`` and ``caps`` are as in ``Batch``."""
     seen = view(compiled.projector, state, compiled.preferences(state))
-    return Batch(Situation(compiled.projector, state, seen), notices, upcoming, changes or [0] * len(notices), live)
+    situation = Situation(compiled.projector, state, seen)
+    return Batch(situation, notices, upcoming, changes or [0] * len(notices), live, caps if any(caps) else ())
 
 
 def choose(compiled: Compiled, batch: Batch, agent: Artifact | None, memory: Memory | None) -> Choices:
@@ -98,6 +104,12 @@ def choose(compiled: Compiled, batch: Batch, agent: Artifact | None, memory: Mem
     ``memory`` [B, H] holds a recurrent policy's hidden states; None: all zeros, or none."""
     situation = batch.situation if memory is None else batch.situation._replace(memory=memory)
     decided = guard.decide(situation, agent, compiled.chosen)
+    if batch.caps:
+        after = compiled.layout.index(step(compiled.layout, situation.state.levels, decided.action))
+        rules = compiled.heuristics(situation.state)
+        then = _continuation(compiled, situation, PolicyChoice(decided, agent), rules)
+        planned = np.where(then >= 0, then, after)
+        decided = guard.within_caps(situation, decided, planned, batch.caps)
     return Choices(decided.action.tolist(), PolicyChoice(decided, agent), decided.memory)
 
 
@@ -120,11 +132,8 @@ def write(compiled: Compiled, batch: Batch, choices: Choices, decided_by: Decide
     state: State = batch.situation.state
     chosen: PolicyChoice = choices.detail
     decided, agent = chosen
-    rules, then = compiled.heuristics(state), continuation(batch.situation)
-    if compiled.heuristic != MODEL_PREDICTIVE:  # no other rule chooses for one iteration alone
-        answers = decided.verdict == Verdict.OUTSIDE_EXPERIENCE if agent else np.ones(len(rules), np.bool_)
-        passing = ~answers | (np.array(rules) == MODEL_PREDICTIVE)
-        then = np.where(passing, then, -1)
+    rules = compiled.heuristics(state)
+    then = _continuation(compiled, batch.situation, chosen, rules)
     levels = step(compiled.layout, state.levels, decided.action)
     steps = Steps(levels, decided, guard.hysteresis(batch.situation, agent), then)
     policies = [agent.policy.name] * len(rules) if agent else rules
@@ -132,6 +141,21 @@ def write(compiled: Compiled, batch: Batch, choices: Choices, decided_by: Decide
         decided_by.source, decided_by.code, policies, rules, [compiled.preface(decided_by, one) for one in rules]
     )
     return _render(compiled, batch, steps, responder)
+
+
+def _continuation(
+    compiled: Compiled, situation: Situation, chosen: PolicyChoice, rules: Sequence[str]
+) -> NDArray[np.integer]:
+    """Return the row of the allocation grid after the next iteration, [B]; −1: the decided allocation is held.
+
+    ``rules``: names of the heuristics used without an agent, [B]."""
+    then, (decided, agent) = continuation(situation), chosen
+    if compiled.heuristic != MODEL_PREDICTIVE:  # no other rule chooses for one iteration alone
+        answers = decided.verdict == Verdict.OUTSIDE_EXPERIENCE if agent else np.ones(len(rules), np.bool_)
+        then = np.where(~answers | (np.array(rules) == MODEL_PREDICTIVE), then, -1)
+    for i, goal in decided.goals.items():
+        then[i] = goal
+    return then
 
 
 def row(state: State, index: int) -> State:
@@ -172,6 +196,7 @@ def _render(compiled: Compiled, batch: Batch, steps: Steps, responder: _Responde
             [] if rule in HELD else _contingencies(compiled, row(state, i), steps.levels[i], float(pause[i]))
             for i, rule in enumerate(responder.rules)
         ]
+    spendings = _spendings(compiled, state, seen, over)
     columns = zip(
         contexts,
         hold.tolist(),
@@ -186,9 +211,10 @@ def _render(compiled: Compiled, batch: Batch, steps: Steps, responder: _Responde
         responder.policies,
         over,
         risks(compiled.layout, state, seen),
+        spendings,
         strict=True,
     )
-    return [
+    made = [
         KindDecision(
             {
                 "allocation": context.decided.encoded,
@@ -205,6 +231,7 @@ def _render(compiled: Compiled, batch: Batch, steps: Steps, responder: _Responde
             policy=policy,
             valid=0 if is_over else 1,
             risk=at_risk,
+            spending=spending,
         )
         for (
             context,
@@ -220,8 +247,48 @@ def _render(compiled: Compiled, batch: Batch, steps: Steps, responder: _Responde
             policy,
             is_over,
             at_risk,
+            spending,
         ) in columns
     ]
+    if batch.caps:
+        return [under_caps(compiled, *each) for each in zip(made, batch.caps, hold.tolist(), strict=True)]
+    return made
+
+
+def _spendings(compiled: Compiled, state: State, seen: Forecast, over: Sequence[bool]) -> list[Spending]:
+    """Return what each of B runs has cost so far and is expected to, at the decided allocation."""
+    at = compiled.layout.seconds
+    ahead = seen.mean[:, at].tolist(), seen.rate.tolist(), seen.cost[1].tolist(), seen.rest[1].tolist()
+    columns = zip(state.cost.tolist(), state.elapsed[:, at].tolist(), *ahead, over, strict=True)
+    return [
+        Spending(cost, took, following * rate, following, rest_cost, rest)
+        if not is_over and following < math.inf  # a forecast that is no number says nothing
+        else Spending(cost, took, 0.0, 0.0, 0.0 if is_over else math.nan, 0.0 if is_over else math.nan)
+        for cost, took, following, rate, rest_cost, rest, is_over in columns
+    ]
+
+
+def under_caps(compiled: Compiled, made: KindDecision, caps: Sequence[Cap], held: int) -> KindDecision:
+    """Return a run's decision with the use of its ``caps``; where one is reached, it is to keep row ``held`` of the
+    allocation grid and stop."""
+    if not caps or made.spending is None:
+        return made
+    found, text = judge(caps, made.spending, over=made.valid == 0), made.reason["text"]
+    if found.stop:
+        own = {"allocation": compiled.allocation_text(held).encoded, "delta": compiled.delta(held, held)}
+        return msgspec.structs.replace(
+            made,
+            own={**made.own, **own, "contingencies": []},
+            noop=True,
+            source="guard",
+            reason={"code": "cap_reached", "text": f"stop: {found.stop}"},
+            risk=found.stop,
+            caps=found.entries,
+            stop=found.stop,
+        )
+    reason = {**made.reason, "text": "; ".join(filter(None, (text, found.notice)))}
+    risk = "; ".join(filter(None, (made.risk, found.risk))) or made.risk
+    return msgspec.structs.replace(made, reason=reason, risk=risk, caps=found.entries)
 
 
 def _contingencies(compiled: Compiled, state: State, levels: Levels, pause: float) -> list[dict[str, Any]]:
@@ -264,6 +331,10 @@ def _reasons(
         elif verdict == Verdict.OUTSIDE_EXPERIENCE:
             source, code = "guard", "outside_experience"
             notice = reasons.outside_experience(tuple(compress(ways, outside[i])), responder.rules[i])
+        elif verdict == Verdict.BEYOND_CAP:
+            wanted = step(compiled.layout, state.levels[i : i + 1], steps.decided.chosen[i : i + 1])
+            intended = compiled.allocation_text(int(compiled.layout.index(wanted)[0])).words
+            own, source, code = reasons.beyond_cap(own, intended), "guard", "cap"
         text, present = add_notices(own.text, notice, context.decided.beyond, before, responder.notices[i])
         if often := reasons.flapping(moves):
             text = f"{text}; {often}"
@@ -350,11 +421,14 @@ def _chances(compiled: Compiled, seen: Forecast) -> list[dict[str, float]]:
     return [{name: chance for name, chance in row if not math.isnan(chance)} for row in told]
 
 
-def begin(compiled: Compiled, state: State, *, live: bool = True) -> KindDecision:
-    """Return the first decision of one run (``state`` with B = 1): the model's best allocation, or the spec's initial
-    one without a model. ``live``: as in ``Batch``."""
+def begin(compiled: Compiled, state: State, *, live: bool = True, caps: Sequence[Cap] = ()) -> KindDecision:
+    """Return the first decision of one run (``state`` with B = 1): the model's best allocation within its ``caps``, or
+    the spec's initial one without a model. ``live``: as in ``Batch``."""
     projector, layout = compiled.projector, compiled.layout
     levels = first_allocation(projector, state)
+    if caps and projector.table.informed:
+        within = guard.row_within(projector, state, caps, int(layout.index(levels)[0]))
+        levels = projector.grid_levels[[within]].astype(levels.dtype)
     hold, after = layout.index(layout.start_levels[None]), layout.index(levels)
     seen = forecast(projector, state, hold, after, np.zeros(1))
     context = decision_contexts(compiled, state, seen, hold, after)[0]
@@ -368,7 +442,10 @@ def begin(compiled: Compiled, state: State, *, live: bool = True) -> KindDecisio
         first = reasons.first(compiled.words, context)
     text, notices = add_notices(first.text, "", context.decided.beyond if informed else "", NONE, "")
     predicted = _predictions(compiled, seen)[0] if informed else {}
-    return KindDecision(
+    spending = _spendings(compiled, state, seen, [False])[0] if informed else Spending(0.0, 0.0)
+    if projector.table.prior:  # no run is refused, nor another's money reserved, because of a guess
+        spending = spending._replace(next_cost=0.0, next_seconds=0.0)
+    made = KindDecision(
         {
             "allocation": context.decided.encoded,
             "delta": compiled.delta(int(hold[0]), int(after[0])),
@@ -386,21 +463,33 @@ def begin(compiled: Compiled, state: State, *, live: bool = True) -> KindDecisio
         policy="static_best" if informed else "initial",
         risk=risks(layout, state, seen)[0],
         expected_seconds=predicted[SECONDS]["mean"] if informed else None,
+        spending=spending,
     )
+    return under_caps(compiled, made, caps, int(after[0]))
 
 
-def hold(compiled: Compiled, state: State, upcoming: NDArray[np.float64], changes: int, failure: str) -> KindDecision:
+def hold(
+    compiled: Compiled,
+    state: State,
+    upcoming: NDArray[np.float64],
+    changes: int,
+    failure: str,
+    caps: Sequence[Cap] = (),
+) -> KindDecision:
     """Return a decision that keeps the allocation of one run (``state`` with B = 1), without model or forecast.
 
     ``upcoming`` [U, F] are its announced features, ``changes`` those of its ``RunState``; ``failure`` begins the
-    reason's text."""
+    reason's text. Of its ``caps``, those that are reached are known."""
     here = int(compiled.layout.index(state.levels)[0])
     own = {"allocation": compiled.allocation_text(here).encoded, "delta": compiled.delta(here, here)}
-    return KindDecision(
+    made = KindDecision(
         {**own, "predicted": {}, "chances": {}, "contingencies": []},
         {"code": "fallback", "text": f"{failure}; keep {compiled.allocation_text(here).words}"},
         noop=True,
         state=RunState(pack(state)[0], upcoming, NONE, compiled.belief, changes),
         iteration=int(state.iteration[0]),
+        valid=0 if state.iteration[0] >= compiled.layout.iterations else 1,
         risk=None,
+        spending=Spending(float(state.cost[0]), float(state.elapsed[0, compiled.layout.seconds])),
     )
+    return under_caps(compiled, made, caps, here)

@@ -13,6 +13,7 @@ import numpy as np
 from msgspec import UNSET
 from numpy.typing import NDArray
 
+from app.kinds.contract.caps import Cap
 from app.kinds.contract.engine import Pending, Query, Snapshot
 from app.kinds.contract.inputs import invalid
 from app.kinds.engine import Choices, DecidedBy, Engine, KindDecision, RunMemory, Serving
@@ -59,6 +60,7 @@ class IterativeServing(Serving):
     decided together."""
 
     report = IterationReport
+    metered = True
     failed_shadow: ClassVar[Mapping[str, Any]] = {"allocation": None, "agrees": False, "gain": None}
 
     def compile(self, snapshot: Snapshot) -> Compiled:
@@ -90,6 +92,12 @@ class IterativeServing(Serving):
         Raises:
             InvalidInput: ``start`` has an iteration, targets, probabilities or features that don't fit the workload.
         """
+        return self.begin_within(compiled, start, (), now)
+
+    def begin_within(
+        self, compiled: Compiled, start: IterationRunStart, caps: Sequence[Cap], now: datetime
+    ) -> KindDecision:
+        """Return the first decision as ``begin``, within ``caps`` where an allocation is."""
         state = queries.beginning(
             compiled,
             start.targets,
@@ -98,7 +106,7 @@ class IterativeServing(Serving):
             upcoming=start.upcoming,
             first=start.first_iteration,
         )
-        return decide.begin(compiled, state)
+        return decide.begin(compiled, state, caps=caps)
 
     def takes_long(self, compiled: Compiled, state: RunState, report: IterationReport) -> bool:
         """Return whether a thread should decide on the report, as it takes milliseconds: decisions may offer
@@ -131,7 +139,8 @@ class IterativeServing(Serving):
             return decide.make_batch(compiled, state, [NONE] * count, [NOTHING] * count, live=False)
         upcoming = [_upcoming(one) for one in pending]
         state, changes = _advance(compiled, pending, upcoming)
-        return decide.make_batch(compiled, state, [one.notices for one in before], upcoming, changes)
+        notices, caps = [one.notices for one in before], [one.caps for one in pending]
+        return decide.make_batch(compiled, state, notices, upcoming, changes, caps=caps)
 
     def agent(self, compiled: Compiled, made: Artifact) -> Artifact:
         """Return the artifact; raises IncompatibleArtifact if it doesn't fit the layout."""
@@ -160,7 +169,7 @@ class IterativeServing(Serving):
             return decide.hold(compiled, queries.states(compiled, [given]), NOTHING, 0, failure)
         upcoming = _upcoming(one)
         state, [changes] = _advance(compiled, [one], [upcoming])
-        return decide.hold(compiled, state, upcoming, changes, failure)
+        return decide.hold(compiled, state, upcoming, changes, failure, one.caps)
 
     def compare(self, compiled: Compiled, batch: Batch, row: int, done: Any, other: Choices) -> dict[str, Any]:
         """Return a shadow's allocation for run ``row``, whether its action equals ``done``, and its gain in expected

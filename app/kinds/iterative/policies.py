@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from enum import IntEnum
 from functools import lru_cache, reduce
+from types import MappingProxyType
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from app.kinds.contract.caps import Cap, left
 from app.kinds.contract.kind import Term, Terms, around, changed_terms
 from app.kinds.contract.policy import Choice, Situation
+from app.kinds.iterative.announced import announced_iterations, remaining
 from app.kinds.iterative.heuristics import (
     MODEL_PREDICTIVE,
     Heuristic,
@@ -24,10 +27,11 @@ from app.kinds.iterative.heuristics import (
 )
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.model import ModelTable
-from app.kinds.iterative.observation import Options, reachable, reference_cost
+from app.kinds.iterative.moves import action_towards
+from app.kinds.iterative.observation import Options, everywhere, outlook, reachable, reference_cost
 from app.kinds.iterative.projector import Projector
 from app.kinds.iterative.spec import Spec
-from app.kinds.iterative.state import STEADIER, State, has_probability, slowdown
+from app.kinds.iterative.state import STEADIER, State, has_probability, log_factor, member_weights, slowdown
 from app.policies import artifact
 from app.policies.artifact import SHARED, Artifact, Families
 from app.policies.base import Arrays, IncompatibleArtifact, Published
@@ -231,12 +235,14 @@ MODEL_NOISE = 1e-3  # of return: a heuristic's predicted gain below it is within
 
 
 class Verdict(IntEnum):
-    """Outcome of the guard for a policy's choice: followed, or why no change or the heuristic's choice replaces it."""
+    """Outcome of the guard for a policy's choice: followed, or why another one replaces it: no change, the heuristic's
+    choice, or a step towards an allocation within the run's caps."""
 
     FOLLOWED = 0
     WITHIN_NOISE = 1
     OUTSIDE_EXPERIENCE = 2
     FINISHED = 3
+    BEYOND_CAP = 4
 
 
 class GuardedChoice(NamedTuple):
@@ -249,6 +255,7 @@ class GuardedChoice(NamedTuple):
         values: the policy's expected return of each of N actions, [B, N]; None: it estimates none.
         outside: mask of runs outside the training conditions, [B], by cause; empty without an agent.
         memory: the policy's hidden state for its next decision, whatever the verdict, [B, H]; None: not recurrent.
+        goals: row of the allocation grid to move to, by position of the runs ``BEYOND_CAP``.
     """
 
     action: NDArray[np.integer]
@@ -257,6 +264,7 @@ class GuardedChoice(NamedTuple):
     values: NDArray[np.floating] | None
     outside: dict[str, NDArray[np.bool_]]
     memory: NDArray[np.float32] | None = None
+    goals: Mapping[int, int] = MappingProxyType({})
 
 
 def decide(situation: Situation, artifact: Artifact | None, rule: Heuristic | None = None) -> GuardedChoice:
@@ -346,3 +354,61 @@ def _legal(situation: Situation, action: NDArray[np.integer]) -> NDArray[np.inte
     """Return ``action`` [B] with no change for illegal actions, so that no policy's mistake reaches a launcher."""
     allowed = situation.view.mask[np.arange(len(action)), action]
     return np.where(allowed, action, situation.projector.layout.noop)
+
+
+# Caps: allocations that are expected to complete a run within what is left of them.
+
+
+def within_caps(
+    situation: Situation, decided: GuardedChoice, planned: NDArray[np.integer], caps: Sequence[Sequence[Cap]]
+) -> GuardedChoice:
+    """Replace actions of B runs that lead beyond their ``caps`` by steps towards an allocation within them.
+
+    ``planned`` [B]: rows of the allocation grid that the decided actions lead to, after the next iteration."""
+    projector, state = situation.projector, situation.state
+    if not projector.table.informed:
+        return decided
+    after = projector.grid_levels[planned]
+    pause = ((after != state.levels) @ projector.change_seconds) * (state.iteration > 0)
+    rate = (projector.units(after) * state.prices).sum(axis=1) * projector.hours_per_second
+    share = _share(projector, state, caps, Options(planned[None], pause[None], pause[None], rate[None]))[0]
+    beyond = np.flatnonzero((share > 1) & (decided.verdict != Verdict.FINISHED))
+    action, verdict, goals = decided.action.copy(), decided.verdict.copy(), dict[int, int]()
+    for i in map(int, beyond):
+        one = State(*(field[i : i + 1] for field in state))
+        goal = row_within(projector, one, caps[i], int(planned[i]))
+        if goal != planned[i]:
+            action[i] = action_towards(projector.layout, one.levels, projector.grid_levels[goal][None])[0]
+            verdict[i], goals[i] = Verdict.BEYOND_CAP, goal
+    if not goals:
+        return decided
+    return decided._replace(action=_legal(situation, action), verdict=verdict, goals=goals)
+
+
+def row_within(projector: Projector, state: State, caps: Sequence[Cap], planned: int) -> int:
+    """Return the row of the allocation grid with which one run (``state`` with B = 1) is expected to end within its
+    caps: ``planned`` if it is, else that of the highest expected return; if none is, the one that passes them least."""
+    grid = everywhere(projector, state)
+    share = _share(projector, state, [caps], grid)[:, 0]
+    if share[planned] <= 1 or not np.isfinite(share).any():
+        return planned
+    within = share <= 1
+    if not within.any():
+        return int(share.argmin())
+    return int(np.where(within, outlook(projector, state, grid)[:, 0], -np.inf).argmax())
+
+
+def _share(projector: Projector, state: State, caps: Sequence[Sequence[Cap]], options: Options) -> Array:
+    """Return the share of what is left of the caps of B runs that each of K options, held to the end, is expected to
+    use, [K, B]: above 1 it passes one; infinite or NaN: nothing is left."""
+    ahead, apart = remaining(projector, state, options.allocation, announced_iterations(projector, state))
+    at = projector.layout.seconds
+    seconds = ahead.rest(at) * np.exp(log_factor(ahead.ahead, apart, at))
+    if apart is not state:  # a column for each run and member
+        each = seconds.reshape(len(seconds), len(state.iteration), -1)
+        seconds = np.einsum("kbm,bm->kb", each, member_weights(state))
+    seconds = seconds + options.pause
+    spent = zip(caps, state.cost.tolist(), state.elapsed[:, at].tolist(), strict=True)
+    rest = np.array([(left(own, "cost", cost), left(own, "seconds", took)) for own, cost, took in spent])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.fmax(seconds * options.rate / rest[:, 0], seconds / rest[:, 1])

@@ -36,6 +36,8 @@ from app.kinds.iterative.state import State, drift_variance, log_factor, member_
 # ``trade_off``        a miss is accepted, because meeting the target isn't worth its price
 # ``phase``            the next iteration gains more, or less, from an allocation than those after it
 # ``on_track``         nothing needs to change
+# ``cap``              the policy's allocation, held to the end, would pass a cap
+# ``cap_reached``      the run is to stop: the next iteration would pass a cap
 # ``complete``         every iteration is reported: what the run took against its targets, and its cost
 # ``within_noise``, …  a guard replaced the policy's step
 # ``no_model``, ``no_agent``  a heuristic decides: there are no samples, or no agent is promoted
@@ -278,6 +280,11 @@ def within_noise(own: Reason, intended: str, gain: float, required: float) -> Re
     return Reason("within_noise", f"{own.text}; {intended}: {below if gain > 0 else unless}")
 
 
+def beyond_cap(own: Reason, intended: str) -> Reason:
+    """Return the reason why allocation ``intended`` isn't taken, which a cap forbids; ``own`` is that of the step."""
+    return Reason("cap", f"{own.text}; {intended}, held to the end, would pass a cap")
+
+
 _OUTSIDE = {
     "allocation": "the allocation is outside the range of the samples",
     "features": "the features are outside the range of the samples",
@@ -326,6 +333,7 @@ class Forecast(NamedTuple):
         chance: probability to meet the target, [2, B, M]; NaN: unknown.
         rest: seconds of the remaining run, [2, B].
         cost: cost of the remaining run, in the prices' currency, [2, B].
+        rate: cost per second of the next iteration at the decided allocation, [B].
     """
 
     mean: Array
@@ -336,6 +344,7 @@ class Forecast(NamedTuple):
     chance: Array
     rest: Array
     cost: Array
+    rate: Array
 
 
 def forecast(
@@ -368,7 +377,7 @@ def forecast(
         _, later = _project_run(projector, state, left.taken_over(), apart)
         taking_over = (layout.allocations[after] * state.prices).sum(axis=2) * projector.hours_per_second
         cost += later * (taking_over - rates)
-    return Forecast(mean, low, high, projected, excess, chance, rest, cost)
+    return Forecast(mean, low, high, projected, excess, chance, rest, cost, rates[1])
 
 
 def _project_run(projector: Projector, state: State, left: Remaining, apart: State) -> tuple[Array, Array]:

@@ -8,6 +8,7 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 from pydantic import BaseModel, Field
 
+from app.kinds.contract.caps import Caps
 from app.kinds.contract.engine import DecisionBase, Reason
 from app.kinds.contract.inputs import SMALLEST_NUMBER
 from app.kinds.contract.kind import RunStart
@@ -164,6 +165,11 @@ class IterationRunStart(RunStart):
     )
     features: dict[Name, Finite] | None = Field(
         default=None, description="Features of the first iteration, if known: all of them.", max_length=8
+    )
+    caps: Caps | None = Field(
+        default=None,
+        description="Limits of this run: decisions are made within them, and `stop` before an iteration that would "
+        "pass one.",
     )
     upcoming: list[UpcomingIteration] = Field(
         default=[], max_length=MOST_UPCOMING, description="The iterations after the first, in order, as in a report."

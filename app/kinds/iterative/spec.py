@@ -9,6 +9,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validat
 from pydantic.config import JsonDict
 
 from app.charts.text import exact
+from app.kinds.contract.caps import Caps
 from app.kinds.contract.inputs import SMALLEST_NUMBER, FieldIssue, InvalidInput, unknown_names
 from app.kinds.fields import EarlyMaxLength, Finite, Name, NonNegative, Positive, Probability, Slug, Strict, unique
 
@@ -225,6 +226,10 @@ class IterativeSpec(Strict):
         "tenant's similar earlier workloads, and this one's model serves later workloads so.",
     )
     disturbances: Disturbances = Disturbances()
+    caps: Caps | None = Field(
+        default=None,
+        description="Limits for all runs of the workload in a month (UTC): those that run, and those that ended in it.",
+    )
 
     @model_validator(mode="before")
     @classmethod
@@ -291,6 +296,9 @@ class IterativePatch(BaseModel):
         dict[str, NonNegative],
         Field(description="New weights of the objective's terms; 0 disables a term.", examples=[{"cost": 0.2}]),
     ] = {}
+    caps: Annotated[
+        Caps | None, Field(description="New limits for all runs of a month, in place of the former ones; null: none.")
+    ] = None
 
 
 def apply_patch(spec: Spec, patch: IterativePatch) -> Spec:
@@ -316,6 +324,8 @@ def apply_patch(spec: Spec, patch: IterativePatch) -> Spec:
     for resource in fields["resources"]:
         resource["price_per_hour"] = patch.prices.get(resource["name"], resource["price_per_hour"])
     fields["weights"] |= patch.weights
+    if "caps" in patch.model_fields_set:
+        fields["caps"] = patch.caps
     _check_probabilities(fields["metrics"])
     return Spec.model_validate(fields)
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from .epochs import Epoch
-    from .errors import ClientError, StewardError, Unreachable
+    from .errors import CapReached, ClientError, StewardError, Unreachable
     from .frames import RejectedRows, Uploaded, upload, upload_async
     from .generated import AuthenticatedClient, Client
     from .iterative import Run
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "Epoch": "epochs",
+    "CapReached": "errors",
     "ClientError": "errors",
     "StewardError": "errors",
     "Unreachable": "errors",
@@ -65,6 +66,7 @@ _HOMES = {
 __all__ = [
     "Agent",
     "AuthenticatedClient",
+    "CapReached",
     "CarriedRun",
     "Client",
     "ClientError",

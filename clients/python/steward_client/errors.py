@@ -61,3 +61,7 @@ class Unreachable(ClientError):
     def __init__(self, message: str, asked: float = 0.0) -> None:
         super().__init__(message)
         self.asked = asked
+
+
+class CapReached(KeyboardInterrupt):
+    """The work stops at a cap: a run that is left with it is cancelled, with the outcome ``cap_reached``."""

@@ -50,6 +50,7 @@ class Run(Live[Decision]):
         upcoming: features of the iterations after it, in order, as far as they are known.
         first_iteration: number of the first reported iteration; targets are for the iterations from it on.
         policy: name of a rule that decides in this run, such as ``hold``; None: the promoted agent or the default rule.
+        caps: limits of this run: ``cost``, in the currency of prices, and ``seconds``; ``stop`` tells when to end.
         advise: whether decisions are recommendations that the caller doesn't apply; ``savings`` of the finished run
             says what they would have saved.
         retry: how start and end are repeated, and how pauses grow; None: by the defaults of ``Retry``.
@@ -76,6 +77,7 @@ class Run(Live[Decision]):
         first_iteration: int = 0,
         policy: str | None = None,
         advise: bool = False,
+        caps: Mapping[str, float] | None = None,
         retry: Retry | None = None,
         wait_seconds: float = WAIT_SECONDS,
         refusals: Refusals = "log",
@@ -98,6 +100,8 @@ class Run(Live[Decision]):
             request["policy"] = policy
         if advise:
             request["mode"] = "advise"
+        if caps:
+            request["caps"] = dict(caps)
         retry = retry or Retry()
         self._outage = Outage(retry, wait_seconds)
         self._raises = refusals == "raise"
@@ -137,6 +141,12 @@ class Run(Live[Decision]):
         """What to do if the next iteration takes longer than expected, by ascending time; empty while the decision on
         the last one isn't known."""
         return contingencies_of(self.decision) if self.decision.iteration == self.iteration else []
+
+    @property
+    def stop(self) -> bool:
+        """Whether the work is to be stopped, because a cap is reached; ``decision.reason`` says which. ``cancel`` the
+        run then, or raise ``CapReached``: its outcome is ``cap_reached``."""
+        return self.decision.stop is True
 
     def react(self, apply: Apply) -> Reaction:
         """Context manager around the next iteration that applies the decision's contingencies by ``apply``, in a

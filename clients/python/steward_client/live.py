@@ -15,7 +15,7 @@ from typing_extensions import override
 
 from .answers import Read, document
 from .display import URL, Service, Shown, Summary, address
-from .errors import StewardError, Unreachable
+from .errors import CapReached, StewardError, Unreachable
 from .retry import Retry
 from .trust import ssl_context
 
@@ -52,7 +52,7 @@ class Live(Shown, Generic[D]):
     """A live run as a context manager that starts and finishes it.
 
     An exception ends the run as failed, with the exception's type and text as the reason; `KeyboardInterrupt`, or the
-    cancellation of an asyncio task, ends it as cancelled.
+    cancellation of an asyncio task, ends it as cancelled; `CapReached` as cancelled at a cap.
 
     Attributes:
         client: the argument ``client``.
@@ -193,12 +193,15 @@ class Live(Shown, Generic[D]):
         finally:
             self._end("failed", reason, output)
 
-    def cancel(self, reason: str | None = None) -> None:
-        """Send stored reports and end the run as cancelled, with a reason; raises as ``fail``."""
+    def cancel(self, reason: str | None = None, *, capped: bool = False) -> None:
+        """Send stored reports and end the run as cancelled, with a reason; raises as ``fail``.
+
+        ``capped``: it was stopped at a cap, which becomes its outcome; decisions that say ``stop`` imply it.
+        """
         try:
             self.flush()
         finally:
-            self._end("cancelled", reason)
+            self._end("cancelled", reason, capped=capped)
 
     def flush(self) -> None:
         """Send stored reports; by default there are none, as each is sent at once."""
@@ -235,17 +238,20 @@ class Live(Shown, Generic[D]):
         self._retry = replace(self._retry, patience_seconds=min(PARTING_SECONDS, self._retry.patience_seconds))
         with suppress(StewardError, Unreachable):
             if isinstance(error, (KeyboardInterrupt, CancelledError)):
-                self.cancel(str(error) or f"interrupted ({type(error).__name__})")
+                reason = str(error) or f"interrupted ({type(error).__name__})"
+                self.cancel(reason, capped=isinstance(error, CapReached))
             else:
                 self.fail(f"{type(error).__name__}: {error}" if str(error) else type(error).__name__)
 
-    def _end(self, state: str, reason: str | None = None, output: str | None = None) -> None:
+    def _end(self, state: str, reason: str | None = None, output: str | None = None, *, capped: bool = False) -> None:
         body = {"state": state}
         if reason:
             text = _storable(reason)
             body["reason"] = text if len(text) <= LONGEST_REASON else f"{text[: LONGEST_REASON - 1]}…"
         if output:
             body["output"] = _storable(output)[-LONGEST_OUTPUT:]
+        if capped:
+            body["outcome"] = "cap_reached"
         found = self._call("PATCH", f"/runs/{self.id}", self._judged, body)
         self.outcome, self.outcome_reason = found.get("outcome"), found.get("outcome_reason")
         self.savings = found.get("savings")

@@ -730,11 +730,12 @@ export interface paths {
         options?: never;
         head?: never;
         /**
-         * End a run, or change its targets
+         * End a run, or change its targets or caps
          * @description Finish, fail or cancel a run: it gets its outcome, and its iterations become a sample of its workload.
          *
          *     Repeating changes nothing; the first reason stays. A run that has ended in another state is a conflict. With
-         *     `targets`, the run goes on: every decision from now on aims at them, and they judge its end.
+         *     `targets` or `caps` the run goes on: every decision from now on aims at them, or keeps to them, and they judge its
+         *     end. A run's own token can't change its caps.
          */
         patch: operations["end_run"];
         trace?: never;
@@ -752,6 +753,30 @@ export interface paths {
          */
         get: operations["list_iterations"];
         put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/caps": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read caps
+         * @description Get the limits of what the tenant's runs may cost and take in a month, and what they have used.
+         */
+        get: operations["read_caps"];
+        /**
+         * Set caps
+         * @description Set the limits of what the tenant's runs may cost and take in a month (UTC); omitted ones are removed.
+         */
+        put: operations["put_caps"];
         post?: never;
         delete?: never;
         options?: never;
@@ -1161,6 +1186,87 @@ export interface components {
             seconds: number;
         };
         /**
+         * CapUse
+         * @description A limit of a run, and what is left of it.
+         */
+        CapUse: {
+            /**
+             * Scope
+             * @description Whose cap it is. Caps of workload and tenant are for all runs of a month (UTC).
+             * @enum {string}
+             */
+            scope: "run" | "workload" | "tenant";
+            /**
+             * Of
+             * @enum {string}
+             */
+            of: "cost" | "seconds";
+            /** Limit */
+            limit: number;
+            /**
+             * Spent
+             * @description Used so far, by all runs that it covers; with what the present iterations of other runs are expected to use.
+             */
+            spent: number;
+            /**
+             * Left
+             * @description `limit` minus `spent`, at least 0.
+             */
+            left: number;
+            /**
+             * Projected
+             * @description `spent` at the end of this run, if the decision is followed and other runs stop now; null: unknown.
+             */
+            projected: number | null;
+            /**
+             * State
+             * @description `near`: at least 80 % is used, or this run is projected to pass it. `reached`: the next iteration would pass it, so the run is to stop.
+             * @enum {string}
+             */
+            state: "within" | "near" | "reached";
+        };
+        /**
+         * Caps
+         * @description Upper limits; null: none.
+         */
+        Caps: {
+            /**
+             * Cost
+             * @description Limit of the cost, in the currency of prices.
+             * @default null
+             */
+            cost?: number | null;
+            /**
+             * Seconds
+             * @description Limit of the sum of the iterations' seconds.
+             * @default null
+             */
+            seconds?: number | null;
+        };
+        /**
+         * CapsRead
+         * @description A tenant's caps, and what its runs of this month have used.
+         */
+        CapsRead: {
+            /**
+             * Month
+             * @description The month, UTC.
+             * @example 2026-11
+             */
+            month: string;
+            caps: components["schemas"]["Caps"];
+            /**
+             * Cost
+             * @description Cost of the month's runs, with the iterations that are under way.
+             */
+            cost: number;
+            /**
+             * Seconds
+             * @description Sum of the iterations' seconds of the month's runs, likewise.
+             */
+            seconds: number;
+        };
+        /**
          * ClusterDecision
          * @description GPUs and nodes of each job from now on; jobs not listed keep what they have.
          */
@@ -1215,6 +1321,18 @@ export interface components {
              * Format: date-time
              */
             decided_at: string;
+            /**
+             * Caps
+             * @description The run's caps, and what is left of them; absent without caps.
+             * @default []
+             */
+            caps?: components["schemas"]["CapUse"][];
+            /**
+             * Stop
+             * @description Whether the run is to stop, because a cap is reached: end its process, and the run as `cancelled`.
+             * @default false
+             */
+            stop?: boolean;
             /**
              * Drift
              * @description Drift detected by this report; returned once.
@@ -1660,6 +1778,18 @@ export interface components {
              * Format: date-time
              */
             decided_at: string;
+            /**
+             * Caps
+             * @description The run's caps, and what is left of them; absent without caps.
+             * @default []
+             */
+            caps?: components["schemas"]["CapUse"][];
+            /**
+             * Stop
+             * @description Whether the run is to stop, because a cap is reached: end its process, and the run as `cancelled`.
+             * @default false
+             */
+            stop?: boolean;
             /**
              * Drift
              * @description Drift detected by this report; returned once.
@@ -2456,6 +2586,18 @@ export interface components {
              */
             decided_at: string;
             /**
+             * Caps
+             * @description The run's caps, and what is left of them; absent without caps.
+             * @default []
+             */
+            caps?: components["schemas"]["CapUse"][];
+            /**
+             * Stop
+             * @description Whether the run is to stop, because a cap is reached: end its process, and the run as `cancelled`.
+             * @default false
+             */
+            stop?: boolean;
+            /**
              * Drift
              * @description Drift detected by this report; returned once.
              * @default null
@@ -2845,6 +2987,8 @@ export interface components {
             use_earlier_workloads?: boolean;
             /** @default {} */
             disturbances?: components["schemas"]["Disturbances"];
+            /** @description Limits for all runs of the workload in a month (UTC): those that run, and those that ended in it. */
+            caps?: components["schemas"]["Caps"] | null;
         };
         /**
          * JobChange
@@ -3855,6 +3999,18 @@ export interface components {
              */
             decided_at: string;
             /**
+             * Caps
+             * @description The run's caps, and what is left of them; absent without caps.
+             * @default []
+             */
+            caps?: components["schemas"]["CapUse"][];
+            /**
+             * Stop
+             * @description Whether the run is to stop, because a cap is reached: end its process, and the run as `cancelled`.
+             * @default false
+             */
+            stop?: boolean;
+            /**
              * Drift
              * @description Drift detected by this report; returned once.
              * @default null
@@ -4323,10 +4479,10 @@ export interface components {
             state: "running" | "finished" | "failed" | "cancelled";
             /**
              * Outcome
-             * @description While it runs: `on_track`, `at_risk` of missing a target, or `stale` (no report for too long). Once ended: `met` or `missed` its targets, `failed`, `cancelled`, or `completed` without a target to judge by.
+             * @description While it runs: `on_track`, `at_risk` of missing a target, or `stale` (no report for too long). Once ended: `met` or `missed` its targets, `failed`, `cancelled`, `cap_reached` (stopped at a cap), or `completed` without a target to judge by.
              * @enum {string}
              */
-            outcome: "on_track" | "at_risk" | "stale" | "met" | "missed" | "failed" | "cancelled" | "completed";
+            outcome: "on_track" | "at_risk" | "stale" | "met" | "missed" | "failed" | "cancelled" | "completed" | "cap_reached";
             /**
              * Outcome Reason
              * @description Reason of the outcome; null: none.
@@ -4382,7 +4538,7 @@ export interface components {
         };
         /**
          * RunPatch
-         * @description The state in which a run ends, and why; or other targets of a running run.
+         * @description The state in which a run ends, and why; or other targets or caps of a running run.
          */
         RunPatch: {
             /**
@@ -4405,6 +4561,11 @@ export interface components {
              */
             output?: string | null;
             /**
+             * Outcome
+             * @description With state `cancelled` or `failed`: it was stopped at a cap, also if no decision says `stop`.
+             */
+            outcome?: "cap_reached" | null;
+            /**
              * Targets
              * @description New targets of this run alone, by metric, from its next decision on; null: the workload's applies again. Not together with a state.
              * @example {
@@ -4414,6 +4575,8 @@ export interface components {
             targets?: {
                 [key: string]: number | null;
             } | null;
+            /** @description Limits of this run from its next decision on, in place of the former ones; null: none. Not together with a state. */
+            caps?: components["schemas"]["Caps"] | null;
         };
         /**
          * RunRead
@@ -4431,10 +4594,10 @@ export interface components {
             state: "running" | "finished" | "failed" | "cancelled";
             /**
              * Outcome
-             * @description While it runs: `on_track`, `at_risk` of missing a target, or `stale` (no report for too long). Once ended: `met` or `missed` its targets, `failed`, `cancelled`, or `completed` without a target to judge by.
+             * @description While it runs: `on_track`, `at_risk` of missing a target, or `stale` (no report for too long). Once ended: `met` or `missed` its targets, `failed`, `cancelled`, `cap_reached` (stopped at a cap), or `completed` without a target to judge by.
              * @enum {string}
              */
-            outcome: "on_track" | "at_risk" | "stale" | "met" | "missed" | "failed" | "cancelled" | "completed";
+            outcome: "on_track" | "at_risk" | "stale" | "met" | "missed" | "failed" | "cancelled" | "completed" | "cap_reached";
             /**
              * Outcome Reason
              * @description Reason of the outcome; null: none.
@@ -4881,6 +5044,22 @@ export interface components {
              * @description Sum of their durations.
              */
             seconds: number;
+        };
+        /**
+         * StoppedRuns
+         * @description Runs of one month that were stopped at a cap; they have no savings.
+         */
+        StoppedRuns: {
+            /**
+             * Month
+             * @description Month in which they ended, UTC.
+             * @example 2026-11
+             */
+            month: string;
+            /** Runs */
+            runs: number;
+            /** Cost */
+            cost: number;
         };
         /**
          * StoredExecution
@@ -5560,6 +5739,11 @@ export interface components {
             /** Workload */
             workload: string;
             /**
+             * Stopped
+             * @description Runs stopped at a cap, newest first, at most 24 months.
+             */
+            stopped: components["schemas"]["StoppedRuns"][];
+            /**
              * Months
              * @description Newest first, at most 24 months.
              */
@@ -5795,6 +5979,11 @@ export interface components {
             weights?: {
                 [key: string]: number;
             };
+            /**
+             * @description New limits for all runs of a month, in place of the former ones; null: none.
+             * @default null
+             */
+            caps?: components["schemas"]["Caps"] | null;
         };
         /**
          * WorkflowPatch
@@ -6130,6 +6319,11 @@ export interface components {
             features?: {
                 [key: string]: number;
             } | null;
+            /**
+             * @description Limits of this run: decisions are made within them, and `stop` before an iteration that would pass one.
+             * @default null
+             */
+            caps?: components["schemas"]["Caps"] | null;
             /**
              * Upcoming
              * @description The iterations after the first, in order, as in a report.
@@ -10876,7 +11070,7 @@ export interface operations {
                 /** @description Filter by state. */
                 state?: ("running" | "finished" | "failed" | "cancelled") | null;
                 /** @description Filter by outcome. */
-                outcome?: ("on_track" | "at_risk" | "stale" | "met" | "missed" | "failed" | "cancelled" | "completed")[] | null;
+                outcome?: ("on_track" | "at_risk" | "stale" | "met" | "missed" | "failed" | "cancelled" | "completed" | "cap_reached")[] | null;
                 /** @description First characters of the run's id (at least 4) or of its workload's name. */
                 search?: string | null;
                 /** @description Order; `-`: the latest, longest, dearest or gravest first. By another column than `started`, the newest 500 matching runs are sorted; those without a cost come last. */
@@ -11027,7 +11221,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The first request under this `Idempotency-Key` is still in flight: retry after `Retry-After` seconds. */
+            /** @description A cap leaves no room for the run's first iteration. The first request under this `Idempotency-Key` is still in flight: retry after `Retry-After` seconds. */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -11443,6 +11637,185 @@ export interface operations {
             };
             /** @description Not found. */
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request names a host that this service does not serve. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Invalid input; `errors` names each field. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests, jobs or executions for this key or tenant. Retry after `Retry-After` seconds. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Temporarily unavailable; nothing was written. Retry after `Retry-After` seconds. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    read_caps: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CapsRead"];
+                };
+            };
+            /** @description Missing or invalid key. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The key lacks the required scope, or a page of another origin sent the request. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request names a host that this service does not serve. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Invalid input; `errors` names each field. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests, jobs or executions for this key or tenant. Retry after `Retry-After` seconds. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Temporarily unavailable; nothing was written. Retry after `Retry-After` seconds. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    put_caps: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Caps"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CapsRead"];
+                };
+            };
+            /** @description Malformed request. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Missing or invalid key. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The key lacks the required scope, or a page of another origin sent the request. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body exceeds the limit. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unsupported content type or encoding. */
+            415: {
                 headers: {
                     [name: string]: unknown;
                 };

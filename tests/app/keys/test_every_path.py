@@ -62,6 +62,7 @@ BODIES: dict[str, Any] = {
     "POST /workloads/{workload}/agents/{version}/rollback": {},
     "PUT /workloads/{workload}/drift": {"respond": "off"},
     "PUT /workloads/{workload}/retention": {},
+    "PUT /caps": {},
     "POST /evaluations": {"workload": SPEC["name"]},
     "POST /runs": {"workload": SPEC["name"]},
     "PATCH /runs/{run}": {"state": "finished"},
@@ -280,6 +281,8 @@ def test_a_runs_token_reports_to_its_run_and_does_nothing_else(service: Service)
             assert ask(service, operation, service.run_token).status_code == 403, operation
     for query in ("workload=zebra", "", f"run={service.names['run']}&run={elsewhere}", "run=&workload=zebra"):
         assert service.client.get(f"/decision?{query}", headers=service.run_token).status_code == 403
+    own = service.client.patch(f"/runs/{service.names['run']}", json={"caps": None}, headers=service.run_token)
+    assert (own.status_code, "can't change its caps" in own.json()["detail"]) == (403, True)
     assert may == {
         "GET /runs/{run}",
         "PATCH /runs/{run}",

@@ -213,7 +213,7 @@ def test_metrics_count_the_runs_of_all_tenants_by_outcome(client: TestClient, wo
         return {line.split('"')[1]: float(line.split()[-1]) for line in lines}
 
     found = counted()
-    assert len(found) == 8
+    assert len(found) == 9
     assert (found["failed"], found["cancelled"], found["stale"]) == (1, 1, 0)
     assert found["on_track"] + found["at_risk"] == 2
     later(client, 10_000)

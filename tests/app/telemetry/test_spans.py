@@ -13,8 +13,10 @@ from app.main import create_app
 from app.settings import Settings
 from app.startup import StartupError
 from app.telemetry import spans
+from app.telemetry.attributes import ATTRIBUTES
 from app.telemetry.logs import began
 from tests.app.jobs.test_lease import make
+from tests.batched import SPEC
 from workers.tasks.base import RunningJob, perform
 
 pytest.importorskip("opentelemetry.sdk")
@@ -57,6 +59,39 @@ def test_a_request_and_its_job_are_spans_of_one_trace(
     assert job.start_time is not None
     assert job.end_time is not None
     assert job.start_time <= job.end_time
+
+
+def test_spans_of_runs_carry_decisions_and_outcomes_that_are_documented(
+    exporter: InMemorySpanExporter, settings: Settings, database: Database
+) -> None:
+    settings = settings.model_copy(update={"traces": True})
+    with TestClient(create_app(settings, database)) as client:
+        for name in ("first", "second"):
+            assert client.post("/workloads", json=SPEC | {"name": name}).status_code == 201
+        runs = [client.post("/runs", json={"workload": name}).json()["id"] for name in ("first", "second")]
+        report = {"allocation": {"gpus": 4}, "metrics": {"iteration_seconds": 31.5}, "features": {"batch": 128}}
+        decision = client.put(f"/runs/{runs[1]}/iterations/0", json=report).json()
+        client.patch(f"/runs/{runs[0]}", json={"state": "failed"})
+        client.get("/runs")
+    told = {span.name: dict(span.attributes or {}) for span in exporter.get_finished_spans()}
+    reported = told["PUT /runs/{run}/iterations/{iteration}"]
+    assert {name: reported[f"steward.{name}"] for name in ("workload", "run", "iteration", "tenant")} == {
+        "workload": "second",
+        "run": runs[1],
+        "iteration": 1,
+        "tenant": "default",
+    }
+    assert reported["steward.decision.source"] == decision["source"]
+    assert reported["steward.decision.reason"] == decision["reason"]["code"]
+    assert reported["steward.decision.allocation.gpus"] == decision["allocation"]["gpus"]
+    assert (told["POST /runs"]["steward.workload"], told["POST /runs"]["steward.iteration"]) == ("second", 0)
+    ended = told["PATCH /runs/{run}"]
+    assert (ended["steward.run"], ended["steward.outcome"]) == (runs[0], "failed")
+    assert not any(name.startswith("steward.decision") for name in told["GET /runs"])
+    names = {name for one in told.values() for name in one if name.startswith("steward.")}
+    assert {"steward.decision.allocation.<resource>" if ".allocation." in name else name for name in names} <= set(
+        ATTRIBUTES
+    )
 
 
 def _broken(_: RunningJob) -> None:

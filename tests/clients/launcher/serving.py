@@ -76,10 +76,11 @@ open('ready', 'w').close()
 print('ready', flush=True)
 exec(spin)
 """
+CPU = {"name": "cpu", "unit": "%", "minimum": 20, "maximum": 100, "step": 20, "max_steps": 2}
 SPEC = {
     "name": "busy",
     "kind": "iterative",
-    "resources": [{"name": "cpu", "unit": "%", "minimum": 20, "maximum": 100, "step": 20, "max_steps": 2}],
+    "resources": [CPU],
     "metrics": [{"name": "iteration_seconds", "unit": "s", "target": 10, "goal": "at_most", "scope": "run"}],
     "iterations": 5,
 }

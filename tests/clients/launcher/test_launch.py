@@ -32,7 +32,7 @@ from steward_client.launcher.watched import LARGEST_SENT, TRACEBACK, Watched
 from app.database.engine import Database
 from app.settings import Settings
 from tests.clients.cutting import BEFORE, Cutting
-from tests.clients.launcher.serving import FAMILY, PRINTS, REPORTS, SPEC, TELLS, WAITS, script, worked
+from tests.clients.launcher.serving import CPU, FAMILY, PRINTS, REPORTS, SPEC, TELLS, WAITS, script, worked
 from tests.clients.test_foreign import ANSWERS
 from tests.clients.test_reaction import contingency, with_contingencies
 from tests.clients.test_run import Handler, forwarded
@@ -757,3 +757,50 @@ def test_quietly_only_the_summary_is_said(
         "iterations",
         "run:",
     ], told
+
+
+HANGS = """
+import time
+for n in range(2):
+    print(f'epoch {n}: loss=1', flush=True)
+    time.sleep(0.3)
+time.sleep(9)
+"""
+
+
+def test_a_command_is_stopped_at_its_cost_and_the_summary_says_so(
+    serve: Serve, client: TestClient, folder: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    spec = {**SPEC, "name": "priced", "resources": [{**CPU, "price_per_hour": 36.0}]}
+    assert client.post("/workloads", json=spec).status_code == 201
+    command, url = [sys.executable, script(folder, SLOW)], serve().url  # at most 1 a second, at least 0.2
+    assert main(["--workload", "priced", "--url", url, "--max-cost", "1e6", "--", *command]) == 0
+    assert main(["--workload", "priced", "--url", url, "--max-cost", "0.25", "--", *command]) == 143
+    said = capfd.readouterr().err
+    assert re.search(r"the run's cost cap of \$0\.25.*: the command gets SIGTERM", said), said
+    assert re.search(r"stopped after \d iterations? in .*cost cap", said), said
+    assert "outcome: cap_reached (" in said
+    found = {one["start"]["caps"]["cost"]: (one["state"], one["outcome"] == "cap_reached") for one in runs(client)}
+    assert found == {1e6: ("finished", False), 0.25: ("cancelled", True)}
+
+
+def test_a_command_is_stopped_after_its_duration_within_an_iteration_but_not_if_it_is_advised(
+    serve: Serve, client: TestClient, folder: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    begun = time.monotonic()
+    assert run(serve().url, "--max-duration", "2s", "--", sys.executable, script(folder, HANGS)) == 143
+    assert time.monotonic() - begun < 40
+    said = capfd.readouterr().err
+    assert "the command has run for 2 s, the most by --max-duration: the command gets SIGTERM; it is killed" in said
+    (one,) = runs(client)
+    assert (one["state"], one["outcome"]) == ("cancelled", "cap_reached")
+    command = [sys.executable, script(folder, PRINTS), "4", "0.3"]
+    assert run(serve().url, "--advise", "--max-duration", "500ms", "--", *command) == 0
+    assert "recommended: stop, the command has run for" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("text", ["0", "-1", "nan", "inf", "10EUR", ""])
+@pytest.mark.parametrize("option", ["--max-cost", "--max-duration"])
+def test_caps_are_above_0(option: str, text: str, capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(["--workload", "busy", f"{option}={text}", "--", "true"]) == 2
+    assert f"{option} {text}: " in capfd.readouterr().err

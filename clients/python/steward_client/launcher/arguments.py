@@ -58,6 +58,8 @@ def parser(program: str) -> argparse.ArgumentParser:
     made.add_argument(
         "--target", metavar="METRIC=VALUE", action="append", default=[], help="target for another metric; repeatable"
     )
+    made.add_argument("--max-cost", metavar="COST", help="stop the command before an iteration that would cost more")
+    made.add_argument("--max-duration", metavar="TIME", help="stop the command after this time: seconds, or 30m, 1h30m")
     made.add_argument("--policy", metavar="RULE", help="rule to follow instead of the agent or default rule: hold, …")
     made.add_argument("--advise", action="store_true", help="change nothing: show what is recommended, and its savings")
     made.add_argument("--resource", metavar="NAME=LEAST..MOST/STEP", action="append", default=[], help=_RESOURCE)
@@ -93,6 +95,7 @@ def parser(program: str) -> argparse.ArgumentParser:
     place.add_argument("--clean", action="store_true", help=_CLEAN)
     told = made.add_argument_group("output")
     told.add_argument("--plot", metavar="FILE", type=Path, help="write a plot of the run: .png, .svg or .html")
+    told.add_argument("--mlflow", metavar="URI", nargs="?", const="", help=_MLFLOW)
     told.add_argument("--quiet", action="store_true", help="print only the summary, warnings, and further starts")
     told.add_argument(
         "--no-output", dest="output", action="store_false", help="don't send a failed command's last lines of output"
@@ -111,6 +114,10 @@ _CLEAN = "also remove what launchers on other machines left of this run; without
 _NO_RESTART = (
     "start the command once only; without this, one that ends before enough is measured is started again, and once "
     "more under decisions; each start is announced"
+)
+_MLFLOW = (
+    "log decisions and outcome to MLflow, to the run MLFLOW_RUN_ID, or to a new one that the command's start_run() "
+    "continues; default address: MLFLOW_TRACKING_URI"
 )
 _RESOURCE = "resource to set: cpu=50..400/50%% (of a core), memory=512..4096/512MiB"
 
@@ -141,6 +148,8 @@ def read(program: str, arguments: Sequence[str]) -> Wishes:
         clean=said.clean,
         deadline=None if said.deadline is None else wishes.duration(said.deadline),
         targets=wishes.targets(said.target),
+        max_cost=None if said.max_cost is None else wishes.cost(said.max_cost),
+        max_seconds=None if said.max_duration is None else wishes.duration(said.max_duration, "--max-duration"),
         resources=tuple(map(wishes.resource, said.resource)),
         policy=said.policy,
         advise=said.advise,
@@ -152,6 +161,7 @@ def read(program: str, arguments: Sequence[str]) -> Wishes:
         options=wishes.pairs("--option", said.option),
         url=said.url.rstrip("/"),
         data=said.data,
+        mlflow=said.mlflow,
         plot=said.plot,
         quiet=said.quiet,
         output=said.output,

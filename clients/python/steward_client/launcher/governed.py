@@ -12,15 +12,16 @@ from pathlib import Path
 from typing import Any
 
 from steward_client.answers import nothing
-from steward_client.errors import StewardError, Unreachable
+from steward_client.errors import CapReached, StewardError, Unreachable
 from steward_client.iterative import Run
+from steward_client.mlflow_sink import MlflowSink
 from steward_client.reaction import Timetable
 from steward_client.retry import Retry
 
 from .actuators import registry
 from .actuators.contract import ActuatorError, Allocation
 from .followed import Followed
-from .interrupts import Interrupted, defer_interrupts, ignore_signals
+from .interrupts import Interrupted, Stopped, defer_interrupts, ignore_signals
 from .iterations.mark import SECONDS, Iteration
 from .row import HELD, PROFILE, Row
 from .said import unless
@@ -41,6 +42,7 @@ class Governed:
     Attributes:
         rows: the iterations so far, without those whose start is unknown.
         cancelled: what ended the run from outside, in words; empty: nothing did.
+        stopped: whether that was a cap.
         currency: currency of the prices, from the service; empty: unknown.
 
     Args:
@@ -50,10 +52,18 @@ class Governed:
         watched: the command.
         say: called with messages for the user.
         known: the command's iterations so far, if it is running already; None: it isn't.
+        sink: logs decisions and outcome to MLflow; None: they are not logged.
     """
 
     def __init__(
-        self, wishes: Wishes, service: Service, spec: Json, watched: Watched, say: Say, known: Sequence[Row] | None
+        self,
+        wishes: Wishes,
+        service: Service,
+        spec: Json,
+        watched: Watched,
+        say: Say,
+        known: Sequence[Row] | None,
+        sink: MlflowSink | None = None,
     ) -> None:
         self.wishes, self.spec, self.rows, self.watched = wishes, spec, list(known or ()), watched
         self._actuator, self._say, self._service = watched.actuator, say, service
@@ -66,12 +76,14 @@ class Governed:
         self._takes_over = self._settled = known is not None
         gone = time.monotonic() - watched.began if self._takes_over else 0.0
         self.run, self._followed = self._new_run(watched.clock.count, gone), None
-        self._remote = dict[str, str]()
+        self._sink, self._remote = sink, dict(sink.environment) if sink else {}
         self.cancelled = self.currency = ""
+        self.stopped = False
         self._said, self._changes = set[str](), 0
         self._timetable: Timetable | None = None
-        in_place = not wishes.advise and not any(one.restarts for one in self._actuator.resources().values())
-        self.watched.between = self._react if in_place else None  # a restart would lose the iteration
+        # A restart would lose the iteration
+        self._in_place = not wishes.advise and not any(one.restarts for one in self._actuator.resources().values())
+        self.watched.between = self._look
 
     _followed: Followed | None
 
@@ -84,6 +96,7 @@ class Governed:
             first_iteration=first,
             policy=self.wishes.policy,
             advise=self.wishes.advise,
+            caps=self.wishes.caps,
             retry=Retry(patience_seconds=PATIENCE_SECONDS, longest_asked_seconds=LONGEST_ASKED_SECONDS),
             wait_seconds=WAIT_SECONDS,
             refusals="log",
@@ -99,10 +112,12 @@ class Governed:
         asked = {"workload": self.spec["name"], "targets": targets(self.wishes, self.spec), "token": True}  # nosec B105
         if self.wishes.policy is not None:
             asked["policy"] = self.wishes.policy
+        if self.wishes.caps:
+            asked["caps"] = self.wishes.caps
         begun = self._service.call("POST", "/runs", asked)
         self.run.take_up(begun["id"])
         self._followed = self.watched.follow(Followed(self._service, self.run.id))
-        self._remote = {"STEWARD_URL": self._service.url, "STEWARD_RUN": self.run.id, "STEWARD_TOKEN": begun["token"]}
+        self._remote |= {"STEWARD_URL": self._service.url, "STEWARD_RUN": self.run.id, "STEWARD_TOKEN": begun["token"]}
 
     def drive(self) -> int:
         """Run the command to its end and return its exit status; signals meanwhile are passed on to it.
@@ -119,8 +134,9 @@ class Governed:
                 return self._cut_short(self.watched.status, str(error))
             self.watched.interrupt(error)
             self.cancelled = "Ctrl-C (SIGINT)" if error.number == signal.SIGINT else str(error)
+            self.stopped = isinstance(error, Stopped)
             with ignore_signals():
-                self._end_early(KeyboardInterrupt(self.cancelled))
+                self._end_early((CapReached if self.stopped else KeyboardInterrupt)(self.cancelled))
             return error.status
 
     def _drive(self) -> int:
@@ -167,11 +183,17 @@ class Governed:
         return self.wishes.deadline or dict(self.wishes.targets).get(SECONDS) or seconds.get("target")
 
     def close(self) -> None:
-        """Close the connection to the service; the run is not ended."""
+        """Close the connection to the service, and log the outcome; the run is not ended."""
+        if self._sink is not None:
+            status = self.watched.status
+            self._sink.ended(self.run, "cancelled" if self.cancelled else "failed" if status else "finished")
+            self._sink.close()
         self.run.close()
 
     def _begin(self) -> None:
         decision = self.run.decision
+        if self._sink is not None:
+            self._sink.decided(self.run)
         if self._takes_over:
             when, decided = f"after {self.watched.clock.count} iterations", self._decided_allocation()
             if self.wishes.advise:
@@ -209,17 +231,33 @@ class Governed:
             reportable = row is not None and self._reportable(row)
             if row is not None and reportable:
                 given = row.allocation, self._metrics_of(row), self._features_of(row)
-                self.run.report(self.run.iteration, *given, segments=row.segments)
+                number = self.run.iteration
+                self.run.report(number, *given, segments=row.segments)
+                if self._sink is not None:
+                    self._sink.reported(number, given[1])
+                    self._sink.decided(self.run)
             if self._followed is not None:
                 self._followed.move(self.run.id, self.run.iteration)
             decided = (reportable or row is None) and self._followed is None
+        if self.run.stop and self.watched.status is None:
+            self._stop(self.run.decision.reason.text.removeprefix("stop: "))
         self._apply(when, before, self._decided_allocation())
         decided &= not self.wishes.advise
         self._timetable = Timetable(self._set(), self.run.contingencies, iteration.at) if decided else None
 
-    def _react(self) -> None:
-        """Apply the contingency whose time has come in the running iteration, if any."""
-        if self._timetable is None:
+    def _stop(self, reason: str) -> None:
+        """Stop the command because a cap is reached; where nothing is applied, only say so."""
+        if self.wishes.advise:
+            self._once(f"recommended: stop, {reason}")
+        else:
+            raise Stopped(reason)
+
+    def _look(self) -> None:
+        """Within an iteration: stop the command after its longest duration, or apply the contingency that is due."""
+        most = self.wishes.max_seconds
+        if most is not None and time.monotonic() - self.watched.began >= most:
+            self._stop(f"the command has run for {duration_text(most)}, the most by --max-duration")
+        if self._timetable is None or not self._in_place:
             return
         due = self._timetable.due(time.monotonic())
         if due is None or due.allocation == self._timetable.allocation or self._beyond_bounds(due.allocation):

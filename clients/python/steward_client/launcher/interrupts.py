@@ -28,6 +28,24 @@ class Interrupted(BaseException):
         self.status = SIGNALLED + number
         super().__init__(signal.Signals(number).name)
 
+    @property
+    def passed_on(self) -> str:
+        """What happens to the command, in words."""
+        return f"{self}: passed on to the command"
+
+
+class Stopped(Interrupted):
+    """A cap is reached, for the reason given: the command is ended as by SIGTERM."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(signal.SIGTERM)
+        self.args = (reason,)
+
+    @property
+    def passed_on(self) -> str:
+        """What happens to the command, in words."""
+        return f"{self}: the command gets SIGTERM"
+
 
 def _raise(number: int, _: FrameType | None) -> None:
     if _holders:

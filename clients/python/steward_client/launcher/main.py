@@ -11,6 +11,7 @@ from contextlib import closing
 from pathlib import Path
 
 from steward_client.errors import StewardError, Unreachable
+from steward_client.mlflow_sink import MlflowSink, MlflowUnavailable
 
 from . import arguments, plot, summary
 from .actuators import leftovers, registry
@@ -119,13 +120,25 @@ def _govern(wishes: Wishes, service: Service, spec: Json, folder: Path, going: P
     try:
         wishes.check_advice(shares_files=actuator.shares_files, passes_output=getattr(actuator, "passes_output", True))
         watched = going.watched if going else Watched(wishes, actuator, folder, say, spec["iterations"])
-        with closing(Governed(wishes, service, spec, watched, say, going.rows if going else None)) as governed:
+        known = going.rows if going else None
+        with closing(Governed(wishes, service, spec, watched, say, known, _sink(wishes))) as governed:
             status = governed.drive()
     finally:
         with ignore_signals():
             actuator.close()
     _conclude(governed, wishes)
     return status
+
+
+def _sink(wishes: Wishes) -> MlflowSink | None:
+    """What logs to MLflow; None if that isn't asked for, or not possible, which is said: the command runs anyway."""
+    if wishes.mlflow is None:
+        return None
+    try:
+        return MlflowSink(wishes.mlflow, name=wishes.run_name)
+    except MlflowUnavailable as error:
+        say(f"decisions are not logged to MLflow: {error}")
+        return None
 
 
 def _workload(wishes: Wishes, service: Service) -> Json:

@@ -33,14 +33,14 @@ def lines(governed: Governed) -> list[str]:
     of = "" if watched.clock.count <= total else f" (workload {governed.spec['name']!r} has {total})"
     found = [f"{watched.clock.count} iterations{of} in {duration_text(seconds)}"]
     if governed.cancelled:
-        found = [f"cancelled after {found[0]}: {governed.cancelled}"]
+        found = [f"{'stopped' if governed.stopped else 'cancelled'} after {found[0]}: {governed.cancelled}"]
     elif watched.status:
         found = [f"failed after {found[0]}: {watched.failure}"]
     elif deadline is None:
         found = [f"done after {found[0]}, without a deadline"]
     else:
         found = [f"done after {found[0]}, {percent(seconds / deadline)} of the deadline of {duration_text(deadline)}"]
-    if not governed.cancelled and not watched.status:
+    if governed.stopped or not (governed.cancelled or watched.status):
         found.append(_outcome(governed))
     if governed.rows:
         found += [

@@ -146,7 +146,7 @@ class Watched:
         if error.number == signal.SIGINT and sys.stderr.isatty():
             pass_on(2, b"^C")  # the terminal's echo: the message begins on a line of its own
         again = "press Ctrl-C again" if error.number == signal.SIGINT else "a second signal"
-        self._say(f"{error}: passed on to the command; it is killed after {GRACE_SECONDS:g} s, {again} to kill it now")
+        self._say(f"{error.passed_on}; it is killed after {GRACE_SECONDS:g} s, {again} to kill it now")
         try:
             status = self.actuator.stop(error.number, GRACE_SECONDS)
         except Interrupted:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ RESOURCE = re.compile(
 )
 DURATION = re.compile(rf"(?P<count>{NUMBER})(?P<unit>ms|s|m|h|d|)")
 SECONDS = {"ms": 1e-3, "s": 1.0, "": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
+LARGEST_COST = 1e100
 LONGEST = 1e9  # seconds; waits of clocks end not much later
 MOST_LEVELS = 20_000
 STEPS = 1e-6
@@ -70,6 +72,8 @@ class Wishes:
         clean: whether to remove also what launchers of other machines left under this name.
         deadline: seconds from the command's start; None: the workload's.
         targets: targets of other metrics, in their units.
+        max_cost: cost at which the command is stopped, in the currency of prices; None: no limit.
+        max_seconds: seconds from the command's start, and of its iterations, after which it is stopped; None: no limit.
         policy: name of the rule that decides; None: the agent or the default rule.
         advise: whether the command keeps the largest allocation, and decisions are only shown.
         resources: resources to be set; empty: the workload's, or this machine's CPU.
@@ -77,6 +81,7 @@ class Wishes:
         pattern, watch_file, marks: how to detect iterations that the command doesn't report.
         actuator, options: name of the actuator, and its options.
         url, data: address of the service, and data folder of an embedded one (None: ``STEWARD_DATA_DIR``).
+        mlflow: tracking URI of MLflow, to which decisions are logged; empty: that of the environment; None: not logged.
         plot: file for a plot of the run; None: none.
         output: whether the last lines of a failed command's output are sent to the service.
         restart: whether a command that ended while it was measured may be restarted.
@@ -91,6 +96,8 @@ class Wishes:
     clean: bool = False
     deadline: float | None = None
     targets: tuple[tuple[str, float], ...] = ()
+    max_cost: float | None = None
+    max_seconds: float | None = None
     policy: str | None = None
     advise: bool = False
     resources: tuple[Resource, ...] = ()
@@ -102,12 +109,19 @@ class Wishes:
     options: tuple[tuple[str, str], ...] = ()
     url: str = "http://127.0.0.1:8080"
     data: Path | None = None
+    mlflow: str | None = None
     plot: Path | None = None
     quiet: bool = False
     output: bool = True
     restart: bool = True
     profile_iterations: int = 24
     budget: int | None = None
+
+    @property
+    def caps(self) -> dict[str, float]:
+        """The run's caps as the service takes them; empty: none."""
+        found = {"cost": self.max_cost, "seconds": self.max_seconds}
+        return {name: limit for name, limit in found.items() if limit is not None}
 
     def check_advice(self, *, shares_files: bool, passes_output: bool) -> None:
         """Refuse advice where no iteration could be seen: advice goes to the launcher alone, so the command gets no run
@@ -157,19 +171,30 @@ def resource(text: str) -> Resource:
     return Resource(found["name"], low, high, step, unit)
 
 
-def duration(text: str) -> float:
-    """Parse a duration such as ``90``, ``30m`` or ``1h30m`` into seconds.
+def duration(text: str, option: str = "--deadline") -> float:
+    """Parse a duration such as ``90``, ``30m`` or ``1h30m`` into seconds; ``option`` is named in error messages.
 
     Raises:
         Misuse: it is malformed, not above 0, or longer than 30 years.
     """
     found = list(DURATION.finditer(text.strip()))
     if not text.strip() or "".join(part[0] for part in found) != text.strip():
-        raise Misuse(f"--deadline {text}: not a duration; 90s, 30m, 1h30m are accepted")
+        raise Misuse(f"{option} {text}: not a duration; 90s, 30m, 1h30m are accepted")
     seconds = sum(float(part["count"]) * SECONDS[part["unit"]] for part in found)
     if not 0 < seconds <= LONGEST:
-        raise Misuse(f"--deadline {text}: a duration above 0 is accepted, up to 30 years, such as 90s, 1h30m")
+        raise Misuse(f"{option} {text}: a duration above 0 is accepted, up to 30 years, such as 90s, 1h30m")
     return seconds
+
+
+def cost(text: str) -> float:
+    """Parse a cost, a number above 0 in the currency of prices; raises Misuse for anything else."""
+    try:
+        found = float(text)
+    except ValueError:
+        found = math.nan
+    if not 0 < found <= LARGEST_COST:
+        raise Misuse(f"--max-cost {text}: a number above 0 is accepted, in the currency of the workload's prices")
+    return found
 
 
 def pairs(option: str, texts: Iterable[str]) -> tuple[tuple[str, str], ...]:

@@ -20,6 +20,12 @@ if TYPE_CHECKING:
     from .batch_prediction_arrivals_type_0 import BatchPredictionArrivalsType0
     from .batch_start import BatchStart
     from .batches_read import BatchesRead
+    from .cap_use import CapUse
+    from .cap_use_of import CapUseOf
+    from .cap_use_scope import CapUseScope
+    from .cap_use_state import CapUseState
+    from .caps import Caps
+    from .caps_read import CapsRead
     from .cluster_decision import ClusterDecision
     from .cluster_decision_source import ClusterDecisionSource
     from .cluster_execution import ClusterExecution
@@ -253,6 +259,7 @@ if TYPE_CHECKING:
     from .started import Started
     from .step_prediction import StepPrediction
     from .steps_read import StepsRead
+    from .stopped_runs import StoppedRuns
     from .stored_execution import StoredExecution
     from .submitted import Submitted
     from .trace_execution import TraceExecution
@@ -347,6 +354,12 @@ _MODULES = {
     "BatchPredictionArrivalsType0": "batch_prediction_arrivals_type_0",
     "BatchStart": "batch_start",
     "BatchesRead": "batches_read",
+    "CapUse": "cap_use",
+    "CapUseOf": "cap_use_of",
+    "CapUseScope": "cap_use_scope",
+    "CapUseState": "cap_use_state",
+    "Caps": "caps",
+    "CapsRead": "caps_read",
     "ClusterDecision": "cluster_decision",
     "ClusterDecisionSource": "cluster_decision_source",
     "ClusterExecution": "cluster_execution",
@@ -578,6 +591,7 @@ _MODULES = {
     "Started": "started",
     "StepPrediction": "step_prediction",
     "StepsRead": "steps_read",
+    "StoppedRuns": "stopped_runs",
     "StoredExecution": "stored_execution",
     "Submitted": "submitted",
     "TraceExecution": "trace_execution",
@@ -653,6 +667,12 @@ __all__ = (
     "BatchPrediction",
     "BatchPredictionArrivalsType0",
     "BatchStart",
+    "Caps",
+    "CapsRead",
+    "CapUse",
+    "CapUseOf",
+    "CapUseScope",
+    "CapUseState",
     "ClusterDecision",
     "ClusterDecisionSource",
     "ClusterExecution",
@@ -884,6 +904,7 @@ __all__ = (
     "Started",
     "StepPrediction",
     "StepsRead",
+    "StoppedRuns",
     "StoredExecution",
     "Submitted",
     "TraceExecution",

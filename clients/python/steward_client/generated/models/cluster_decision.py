@@ -17,6 +17,7 @@ from ..models.cluster_decision_source import ClusterDecisionSource
 from ..types import UNSET, Unset
 
 if TYPE_CHECKING:
+    from ..models.cap_use import CapUse
     from ..models.drift_notice import DriftNotice
     from ..models.job_change import JobChange
     from ..models.job_start import JobStart
@@ -66,6 +67,10 @@ class ClusterDecision:
     """ Latest time for the next report; null if there are no jobs. """
     rule: str
     """ Rule that assigned the GPUs: the heuristic's, or `weighed`, by an agent. """
+    caps: list[CapUse] | Unset = UNSET
+    """ The run's caps, and what is left of them; absent without caps. """
+    stop: bool | Unset = False
+    """ Whether the run is to stop, because a cap is reached: end its process, and the run as `cancelled`. """
     drift: list[DriftNotice] | None | Unset = UNSET
     """ Drift detected by this report; returned once. """
     starts: list[JobStart] | Unset = UNSET
@@ -122,6 +127,15 @@ class ClusterDecision:
 
         rule = self.rule
 
+        caps: list[dict[str, Any]] | Unset = UNSET
+        if not isinstance(self.caps, Unset):
+            caps = []
+            for caps_item_data in self.caps:
+                caps_item = caps_item_data.to_dict()
+                caps.append(caps_item)
+
+        stop = self.stop
+
         drift: list[dict[str, Any]] | None | Unset
         if isinstance(self.drift, Unset):
             drift = UNSET
@@ -174,6 +188,10 @@ class ClusterDecision:
                 "rule": rule,
             }
         )
+        if caps is not UNSET:
+            field_dict["caps"] = caps
+        if stop is not UNSET:
+            field_dict["stop"] = stop
         if drift is not UNSET:
             field_dict["drift"] = drift
         if starts is not UNSET:
@@ -185,6 +203,7 @@ class ClusterDecision:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
+        from ..models.cap_use import CapUse  # noqa: PLC0415
         from ..models.drift_notice import DriftNotice  # noqa: PLC0415
         from ..models.job_change import JobChange  # noqa: PLC0415
         from ..models.job_start import JobStart  # noqa: PLC0415
@@ -258,6 +277,17 @@ class ClusterDecision:
 
         rule = d.pop("rule")
 
+        _caps = d.pop("caps", UNSET)
+        caps: list[CapUse] | Unset = UNSET
+        if _caps is not UNSET:
+            caps = []
+            for caps_item_data in _caps:
+                caps_item = CapUse.from_dict(caps_item_data)
+
+                caps.append(caps_item)
+
+        stop = d.pop("stop", UNSET)
+
         def _parse_drift(data: object) -> list[DriftNotice] | None | Unset:
             if data is None:
                 return data
@@ -326,6 +356,8 @@ class ClusterDecision:
             free=free,
             wake_at=wake_at,
             rule=rule,
+            caps=caps,
+            stop=stop,
             drift=drift,
             starts=starts,
             shadow=shadow,

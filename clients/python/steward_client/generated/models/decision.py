@@ -17,6 +17,7 @@ from ..models.decision_source import DecisionSource
 from ..types import UNSET, Unset
 
 if TYPE_CHECKING:
+    from ..models.cap_use import CapUse
     from ..models.contingency import Contingency
     from ..models.decision_allocation import DecisionAllocation
     from ..models.decision_chances import DecisionChances
@@ -62,6 +63,10 @@ class Decision:
     """ Change from the reported allocation. """
     predicted: DecisionPredicted
     """ Predicted metrics of the next iteration at this allocation. """
+    caps: list[CapUse] | Unset = UNSET
+    """ The run's caps, and what is left of them; absent without caps. """
+    stop: bool | Unset = False
+    """ Whether the run is to stop, because a cap is reached: end its process, and the run as `cancelled`. """
     drift: list[DriftNotice] | None | Unset = UNSET
     """ Drift detected by this report; returned once. """
     chances: DecisionChances | Unset = UNSET
@@ -111,6 +116,15 @@ class Decision:
         delta = self.delta.to_dict()
 
         predicted = self.predicted.to_dict()
+
+        caps: list[dict[str, Any]] | Unset = UNSET
+        if not isinstance(self.caps, Unset):
+            caps = []
+            for caps_item_data in self.caps:
+                caps_item = caps_item_data.to_dict()
+                caps.append(caps_item)
+
+        stop = self.stop
 
         drift: list[dict[str, Any]] | None | Unset
         if isinstance(self.drift, Unset):
@@ -164,6 +178,10 @@ class Decision:
                 "predicted": predicted,
             }
         )
+        if caps is not UNSET:
+            field_dict["caps"] = caps
+        if stop is not UNSET:
+            field_dict["stop"] = stop
         if drift is not UNSET:
             field_dict["drift"] = drift
         if chances is not UNSET:
@@ -177,6 +195,7 @@ class Decision:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
+        from ..models.cap_use import CapUse  # noqa: PLC0415
         from ..models.contingency import Contingency  # noqa: PLC0415
         from ..models.decision_allocation import DecisionAllocation  # noqa: PLC0415
         from ..models.decision_chances import DecisionChances  # noqa: PLC0415
@@ -234,6 +253,17 @@ class Decision:
         delta = DecisionDelta.from_dict(d.pop("delta"))
 
         predicted = DecisionPredicted.from_dict(d.pop("predicted"))
+
+        _caps = d.pop("caps", UNSET)
+        caps: list[CapUse] | Unset = UNSET
+        if _caps is not UNSET:
+            caps = []
+            for caps_item_data in _caps:
+                caps_item = CapUse.from_dict(caps_item_data)
+
+                caps.append(caps_item)
+
+        stop = d.pop("stop", UNSET)
 
         def _parse_drift(data: object) -> list[DriftNotice] | None | Unset:
             if data is None:
@@ -306,6 +336,8 @@ class Decision:
             allocation=allocation,
             delta=delta,
             predicted=predicted,
+            caps=caps,
+            stop=stop,
             drift=drift,
             chances=chances,
             contingencies=contingencies,

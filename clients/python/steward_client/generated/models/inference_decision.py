@@ -18,6 +18,7 @@ from ..types import UNSET, Unset
 
 if TYPE_CHECKING:
     from ..models.batch_start import BatchStart
+    from ..models.cap_use import CapUse
     from ..models.drift_notice import DriftNotice
     from ..models.drop import Drop
     from ..models.inference_decision_expected_type_0 import InferenceDecisionExpectedType0
@@ -69,6 +70,10 @@ class InferenceDecision:
     """ Waiting requests by user, after this decision. """
     quality: InferenceDecisionQuality
     """ Recent mean response quality by user; 1 before the first response. """
+    caps: list[CapUse] | Unset = UNSET
+    """ The run's caps, and what is left of them; absent without caps. """
+    stop: bool | Unset = False
+    """ Whether the run is to stop, because a cap is reached: end its process, and the run as `cancelled`. """
     drift: list[DriftNotice] | None | Unset = UNSET
     """ Drift detected by this report; returned once. """
     turn_on: list[str] | Unset = UNSET
@@ -136,6 +141,15 @@ class InferenceDecision:
 
         quality = self.quality.to_dict()
 
+        caps: list[dict[str, Any]] | Unset = UNSET
+        if not isinstance(self.caps, Unset):
+            caps = []
+            for caps_item_data in self.caps:
+                caps_item = caps_item_data.to_dict()
+                caps.append(caps_item)
+
+        stop = self.stop
+
         drift: list[dict[str, Any]] | None | Unset
         if isinstance(self.drift, Unset):
             drift = UNSET
@@ -197,6 +211,10 @@ class InferenceDecision:
                 "quality": quality,
             }
         )
+        if caps is not UNSET:
+            field_dict["caps"] = caps
+        if stop is not UNSET:
+            field_dict["stop"] = stop
         if drift is not UNSET:
             field_dict["drift"] = drift
         if turn_on is not UNSET:
@@ -213,6 +231,7 @@ class InferenceDecision:
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
         from ..models.batch_start import BatchStart  # noqa: PLC0415
+        from ..models.cap_use import CapUse  # noqa: PLC0415
         from ..models.drift_notice import DriftNotice  # noqa: PLC0415
         from ..models.drop import Drop  # noqa: PLC0415
         from ..models.inference_decision_expected_type_0 import (
@@ -296,6 +315,17 @@ class InferenceDecision:
 
         quality = InferenceDecisionQuality.from_dict(d.pop("quality"))
 
+        _caps = d.pop("caps", UNSET)
+        caps: list[CapUse] | Unset = UNSET
+        if _caps is not UNSET:
+            caps = []
+            for caps_item_data in _caps:
+                caps_item = CapUse.from_dict(caps_item_data)
+
+                caps.append(caps_item)
+
+        stop = d.pop("stop", UNSET)
+
         def _parse_drift(data: object) -> list[DriftNotice] | None | Unset:
             if data is None:
                 return data
@@ -376,6 +406,8 @@ class InferenceDecision:
             wake_at=wake_at,
             waiting=waiting,
             quality=quality,
+            caps=caps,
+            stop=stop,
             drift=drift,
             turn_on=turn_on,
             turn_off=turn_off,

@@ -9,6 +9,7 @@ from ..models.iteration_run_start_mode import IterationRunStartMode
 from ..types import UNSET, Unset
 
 if TYPE_CHECKING:
+    from ..models.caps import Caps
     from ..models.iteration_run_start_features_type_0 import (
         IterationRunStartFeaturesType0,
     )
@@ -47,10 +48,13 @@ class IterationRunStart:
     not by this run. Targets of the whole run apply to the remaining iterations. """
     features: IterationRunStartFeaturesType0 | None | Unset = UNSET
     """ Features of the first iteration, if known: all of them. """
+    caps: Caps | None | Unset = UNSET
+    """ Limits of this run: decisions are made within them, and `stop` before an iteration that would pass one. """
     upcoming: list[UpcomingIteration] | Unset = UNSET
     """ The iterations after the first, in order, as in a report. """
 
     def to_dict(self) -> dict[str, Any]:
+        from ..models.caps import Caps  # noqa: PLC0415
         from ..models.iteration_run_start_features_type_0 import (
             IterationRunStartFeaturesType0,  # noqa: PLC0415
         )
@@ -93,6 +97,14 @@ class IterationRunStart:
         else:
             features = self.features
 
+        caps: dict[str, Any] | None | Unset
+        if isinstance(self.caps, Unset):
+            caps = UNSET
+        elif isinstance(self.caps, Caps):
+            caps = self.caps.to_dict()
+        else:
+            caps = self.caps
+
         upcoming: list[dict[str, Any]] | Unset = UNSET
         if not isinstance(self.upcoming, Unset):
             upcoming = []
@@ -123,6 +135,8 @@ class IterationRunStart:
             field_dict["first_iteration"] = first_iteration
         if features is not UNSET:
             field_dict["features"] = features
+        if caps is not UNSET:
+            field_dict["caps"] = caps
         if upcoming is not UNSET:
             field_dict["upcoming"] = upcoming
 
@@ -130,6 +144,7 @@ class IterationRunStart:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
+        from ..models.caps import Caps  # noqa: PLC0415
         from ..models.iteration_run_start_features_type_0 import (
             IterationRunStartFeaturesType0,  # noqa: PLC0415
         )
@@ -202,6 +217,23 @@ class IterationRunStart:
 
         features = _parse_features(d.pop("features", UNSET))
 
+        def _parse_caps(data: object) -> Caps | None | Unset:
+            if data is None:
+                return data
+            if isinstance(data, Unset):
+                return data
+            try:
+                if not isinstance(data, dict):
+                    raise TypeError()
+                caps_type_0 = Caps.from_dict(data)
+
+                return caps_type_0
+            except (TypeError, ValueError, AttributeError, KeyError):
+                pass
+            return cast(Caps | None | Unset, data)
+
+        caps = _parse_caps(d.pop("caps", UNSET))
+
         _upcoming = d.pop("upcoming", UNSET)
         upcoming: list[UpcomingIteration] | Unset = UNSET
         if _upcoming is not UNSET:
@@ -221,6 +253,7 @@ class IterationRunStart:
             probabilities=probabilities,
             first_iteration=first_iteration,
             features=features,
+            caps=caps,
             upcoming=upcoming,
         )
 

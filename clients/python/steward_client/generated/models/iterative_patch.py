@@ -1,13 +1,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from attrs import define as _attrs_define
 
 from ..types import UNSET, Unset
 
 if TYPE_CHECKING:
+    from ..models.caps import Caps
     from ..models.iterative_patch_prices import IterativePatchPrices
     from ..models.iterative_patch_probabilities import IterativePatchProbabilities
     from ..models.iterative_patch_targets import IterativePatchTargets
@@ -30,8 +31,12 @@ class IterativePatch:
     """ New prices per unit-hour, by resource. """
     weights: IterativePatchWeights | Unset = UNSET
     """ New weights of the objective's terms; 0 disables a term. """
+    caps: Caps | None | Unset = UNSET
+    """ New limits for all runs of a month, in place of the former ones; null: none. """
 
     def to_dict(self) -> dict[str, Any]:
+        from ..models.caps import Caps  # noqa: PLC0415
+
         targets: dict[str, Any] | Unset = UNSET
         if not isinstance(self.targets, Unset):
             targets = self.targets.to_dict()
@@ -48,6 +53,14 @@ class IterativePatch:
         if not isinstance(self.weights, Unset):
             weights = self.weights.to_dict()
 
+        caps: dict[str, Any] | None | Unset
+        if isinstance(self.caps, Unset):
+            caps = UNSET
+        elif isinstance(self.caps, Caps):
+            caps = self.caps.to_dict()
+        else:
+            caps = self.caps
+
         field_dict: dict[str, Any] = {}
 
         field_dict.update({})
@@ -59,11 +72,14 @@ class IterativePatch:
             field_dict["prices"] = prices
         if weights is not UNSET:
             field_dict["weights"] = weights
+        if caps is not UNSET:
+            field_dict["caps"] = caps
 
         return field_dict
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
+        from ..models.caps import Caps  # noqa: PLC0415
         from ..models.iterative_patch_prices import IterativePatchPrices  # noqa: PLC0415
         from ..models.iterative_patch_probabilities import IterativePatchProbabilities  # noqa: PLC0415
         from ..models.iterative_patch_targets import IterativePatchTargets  # noqa: PLC0415
@@ -98,11 +114,29 @@ class IterativePatch:
         else:
             weights = IterativePatchWeights.from_dict(_weights)
 
+        def _parse_caps(data: object) -> Caps | None | Unset:
+            if data is None:
+                return data
+            if isinstance(data, Unset):
+                return data
+            try:
+                if not isinstance(data, dict):
+                    raise TypeError()
+                caps_type_0 = Caps.from_dict(data)
+
+                return caps_type_0
+            except (TypeError, ValueError, AttributeError, KeyError):
+                pass
+            return cast(Caps | None | Unset, data)
+
+        caps = _parse_caps(d.pop("caps", UNSET))
+
         iterative_patch = cls(
             targets=targets,
             probabilities=probabilities,
             prices=prices,
             weights=weights,
+            caps=caps,
         )
 
         return iterative_patch

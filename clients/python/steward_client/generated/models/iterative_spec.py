@@ -14,6 +14,7 @@ from attrs import define as _attrs_define
 from ..types import UNSET, Unset
 
 if TYPE_CHECKING:
+    from ..models.caps import Caps
     from ..models.criterion import Criterion
     from ..models.disturbances import Disturbances
     from ..models.feature import Feature
@@ -49,8 +50,12 @@ class IterativeSpec:
     measured, and in a reported allocation that is less than the decided one. A ``pace_shift`` to slower paces also
     changes decisions at once: without an agent, targets are aimed at earlier, and allocations change less often.
     """
+    caps: Caps | None | Unset = UNSET
+    """ Limits for all runs of the workload in a month (UTC): those that run, and those that ended in it. """
 
     def to_dict(self) -> dict[str, Any]:
+        from ..models.caps import Caps  # noqa: PLC0415
+
         name = self.name
 
         resources = []
@@ -90,6 +95,14 @@ class IterativeSpec:
         if not isinstance(self.disturbances, Unset):
             disturbances = self.disturbances.to_dict()
 
+        caps: dict[str, Any] | None | Unset
+        if isinstance(self.caps, Unset):
+            caps = UNSET
+        elif isinstance(self.caps, Caps):
+            caps = self.caps.to_dict()
+        else:
+            caps = self.caps
+
         field_dict: dict[str, Any] = {}
 
         field_dict.update(
@@ -113,11 +126,14 @@ class IterativeSpec:
             field_dict["use_earlier_workloads"] = use_earlier_workloads
         if disturbances is not UNSET:
             field_dict["disturbances"] = disturbances
+        if caps is not UNSET:
+            field_dict["caps"] = caps
 
         return field_dict
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
+        from ..models.caps import Caps  # noqa: PLC0415
         from ..models.criterion import Criterion  # noqa: PLC0415
         from ..models.disturbances import Disturbances  # noqa: PLC0415
         from ..models.feature import Feature  # noqa: PLC0415
@@ -182,6 +198,23 @@ class IterativeSpec:
         else:
             disturbances = Disturbances.from_dict(_disturbances)
 
+        def _parse_caps(data: object) -> Caps | None | Unset:
+            if data is None:
+                return data
+            if isinstance(data, Unset):
+                return data
+            try:
+                if not isinstance(data, dict):
+                    raise TypeError()
+                caps_type_0 = Caps.from_dict(data)
+
+                return caps_type_0
+            except (TypeError, ValueError, AttributeError, KeyError):
+                pass
+            return cast(Caps | None | Unset, data)
+
+        caps = _parse_caps(d.pop("caps", UNSET))
+
         iterative_spec = cls(
             name=name,
             resources=resources,
@@ -193,6 +226,7 @@ class IterativeSpec:
             criterion=criterion,
             use_earlier_workloads=use_earlier_workloads,
             disturbances=disturbances,
+            caps=caps,
         )
 
         return iterative_spec

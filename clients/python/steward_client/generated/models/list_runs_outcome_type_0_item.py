@@ -4,6 +4,7 @@ from enum import StrEnum
 class ListRunsOutcomeType0Item(StrEnum):
     AT_RISK = "at_risk"
     CANCELLED = "cancelled"
+    CAP_REACHED = "cap_reached"
     COMPLETED = "completed"
     FAILED = "failed"
     MET = "met"

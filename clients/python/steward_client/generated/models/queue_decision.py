@@ -17,6 +17,7 @@ from ..models.queue_decision_source import QueueDecisionSource
 from ..types import UNSET, Unset
 
 if TYPE_CHECKING:
+    from ..models.cap_use import CapUse
     from ..models.drift_notice import DriftNotice
     from ..models.node_steps import NodeSteps
     from ..models.placement import Placement
@@ -60,6 +61,10 @@ class QueueDecision:
     nodes: NodeSteps
     """ Nodes to request and to release. """
     warnings: list[ReportWarning]
+    caps: list[CapUse] | Unset = UNSET
+    """ The run's caps, and what is left of them; absent without caps. """
+    stop: bool | Unset = False
+    """ Whether the run is to stop, because a cap is reached: end its process, and the run as `cancelled`. """
     drift: list[DriftNotice] | None | Unset = UNSET
     """ Drift detected by this report; returned once. """
     waiting: int | None | Unset = UNSET
@@ -117,6 +122,15 @@ class QueueDecision:
         for warnings_item_data in self.warnings:
             warnings_item = warnings_item_data.to_dict()
             warnings.append(warnings_item)
+
+        caps: list[dict[str, Any]] | Unset = UNSET
+        if not isinstance(self.caps, Unset):
+            caps = []
+            for caps_item_data in self.caps:
+                caps_item = caps_item_data.to_dict()
+                caps.append(caps_item)
+
+        stop = self.stop
 
         drift: list[dict[str, Any]] | None | Unset
         if isinstance(self.drift, Unset):
@@ -184,6 +198,10 @@ class QueueDecision:
                 "warnings": warnings,
             }
         )
+        if caps is not UNSET:
+            field_dict["caps"] = caps
+        if stop is not UNSET:
+            field_dict["stop"] = stop
         if drift is not UNSET:
             field_dict["drift"] = drift
         if waiting is not UNSET:
@@ -201,6 +219,7 @@ class QueueDecision:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
+        from ..models.cap_use import CapUse  # noqa: PLC0415
         from ..models.drift_notice import DriftNotice  # noqa: PLC0415
         from ..models.node_steps import NodeSteps  # noqa: PLC0415
         from ..models.placement import Placement  # noqa: PLC0415
@@ -273,6 +292,17 @@ class QueueDecision:
             warnings_item = ReportWarning.from_dict(warnings_item_data)
 
             warnings.append(warnings_item)
+
+        _caps = d.pop("caps", UNSET)
+        caps: list[CapUse] | Unset = UNSET
+        if _caps is not UNSET:
+            caps = []
+            for caps_item_data in _caps:
+                caps_item = CapUse.from_dict(caps_item_data)
+
+                caps.append(caps_item)
+
+        stop = d.pop("stop", UNSET)
 
         def _parse_drift(data: object) -> list[DriftNotice] | None | Unset:
             if data is None:
@@ -366,6 +396,8 @@ class QueueDecision:
             placements=placements,
             nodes=nodes,
             warnings=warnings,
+            caps=caps,
+            stop=stop,
             drift=drift,
             waiting=waiting,
             running=running,

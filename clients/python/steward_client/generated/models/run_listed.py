@@ -34,7 +34,8 @@ class RunListed:
     state: RunListedState
     outcome: RunListedOutcome
     """ While it runs: `on_track`, `at_risk` of missing a target, or `stale` (no report for too long). Once ended:
-    `met` or `missed` its targets, `failed`, `cancelled`, or `completed` without a target to judge by. """
+    `met` or `missed` its targets, `failed`, `cancelled`, `cap_reached` (stopped at a cap), or `completed` without a
+    target to judge by. """
     outcome_reason: None | str
     """ Reason of the outcome; null: none. """
     spec_version: int

@@ -8,6 +8,7 @@ from attrs import field as _attrs_field
 
 if TYPE_CHECKING:
     from ..models.monthly_savings import MonthlySavings
+    from ..models.stopped_runs import StoppedRuns
 
 
 T = TypeVar("T", bound="WorkloadSavings")
@@ -18,12 +19,19 @@ class WorkloadSavings:
     """Savings of a workload's finished runs, by month."""
 
     workload: str
+    stopped: list[StoppedRuns]
+    """ Runs stopped at a cap, newest first, at most 24 months. """
     months: list[MonthlySavings]
     """ Newest first, at most 24 months. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
         workload = self.workload
+
+        stopped = []
+        for stopped_item_data in self.stopped:
+            stopped_item = stopped_item_data.to_dict()
+            stopped.append(stopped_item)
 
         months = []
         for months_item_data in self.months:
@@ -35,6 +43,7 @@ class WorkloadSavings:
         field_dict.update(
             {
                 "workload": workload,
+                "stopped": stopped,
                 "months": months,
             }
         )
@@ -44,9 +53,17 @@ class WorkloadSavings:
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
         from ..models.monthly_savings import MonthlySavings  # noqa: PLC0415
+        from ..models.stopped_runs import StoppedRuns  # noqa: PLC0415
 
         d = dict(src_dict)
         workload = d.pop("workload")
+
+        stopped = []
+        _stopped = d.pop("stopped")
+        for stopped_item_data in _stopped:
+            stopped_item = StoppedRuns.from_dict(stopped_item_data)
+
+            stopped.append(stopped_item)
 
         months = []
         _months = d.pop("months")
@@ -57,6 +74,7 @@ class WorkloadSavings:
 
         workload_savings = cls(
             workload=workload,
+            stopped=stopped,
             months=months,
         )
 

@@ -116,19 +116,21 @@ def sync_detailed(
     client: AuthenticatedClient | Client,
     body: RunPatch,
 ) -> Response[Problem | RunRead]:
-    """End a run, or change its targets
+    """End a run, or change its targets or caps
 
      Finish, fail or cancel a run: it gets its outcome, and its iterations become a sample of its
     workload.
 
     Repeating changes nothing; the first reason stays. A run that has ended in another state is a
     conflict. With
-    `targets`, the run goes on: every decision from now on aims at them, and they judge its end.
+    `targets` or `caps` the run goes on: every decision from now on aims at them, or keeps to them, and
+    they judge its
+    end. A run's own token can't change its caps.
 
     Args:
         run (str): The run's id.
-        body (RunPatch): The state in which a run ends, and why; or other targets of a running
-            run.
+        body (RunPatch): The state in which a run ends, and why; or other targets or caps of a
+            running run.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -156,19 +158,21 @@ def sync(
     client: AuthenticatedClient | Client,
     body: RunPatch,
 ) -> Problem | RunRead | None:
-    """End a run, or change its targets
+    """End a run, or change its targets or caps
 
      Finish, fail or cancel a run: it gets its outcome, and its iterations become a sample of its
     workload.
 
     Repeating changes nothing; the first reason stays. A run that has ended in another state is a
     conflict. With
-    `targets`, the run goes on: every decision from now on aims at them, and they judge its end.
+    `targets` or `caps` the run goes on: every decision from now on aims at them, or keeps to them, and
+    they judge its
+    end. A run's own token can't change its caps.
 
     Args:
         run (str): The run's id.
-        body (RunPatch): The state in which a run ends, and why; or other targets of a running
-            run.
+        body (RunPatch): The state in which a run ends, and why; or other targets or caps of a
+            running run.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -191,19 +195,21 @@ async def asyncio_detailed(
     client: AuthenticatedClient | Client,
     body: RunPatch,
 ) -> Response[Problem | RunRead]:
-    """End a run, or change its targets
+    """End a run, or change its targets or caps
 
      Finish, fail or cancel a run: it gets its outcome, and its iterations become a sample of its
     workload.
 
     Repeating changes nothing; the first reason stays. A run that has ended in another state is a
     conflict. With
-    `targets`, the run goes on: every decision from now on aims at them, and they judge its end.
+    `targets` or `caps` the run goes on: every decision from now on aims at them, or keeps to them, and
+    they judge its
+    end. A run's own token can't change its caps.
 
     Args:
         run (str): The run's id.
-        body (RunPatch): The state in which a run ends, and why; or other targets of a running
-            run.
+        body (RunPatch): The state in which a run ends, and why; or other targets or caps of a
+            running run.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -229,19 +235,21 @@ async def asyncio(
     client: AuthenticatedClient | Client,
     body: RunPatch,
 ) -> Problem | RunRead | None:
-    """End a run, or change its targets
+    """End a run, or change its targets or caps
 
      Finish, fail or cancel a run: it gets its outcome, and its iterations become a sample of its
     workload.
 
     Repeating changes nothing; the first reason stays. A run that has ended in another state is a
     conflict. With
-    `targets`, the run goes on: every decision from now on aims at them, and they judge its end.
+    `targets` or `caps` the run goes on: every decision from now on aims at them, or keeps to them, and
+    they judge its
+    end. A run's own token can't change its caps.
 
     Args:
         run (str): The run's id.
-        body (RunPatch): The state in which a run ends, and why; or other targets of a running
-            run.
+        body (RunPatch): The state in which a run ends, and why; or other targets or caps of a
+            running run.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.

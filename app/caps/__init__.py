@@ -1,0 +1,1 @@
+"""Caps on cost and duration that runs share, by workload and tenant."""

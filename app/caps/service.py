@@ -1,0 +1,113 @@
+"""Caps of tenants, and what the runs of a month have used of the caps that they share.
+
+A month's runs are those that ended in it, and those that run and have started or reported in it (UTC); each counts as a
+whole. A run that goes on counts with its present iteration, as far as that is predicted. So of several runs that pass a
+cap at once none goes on for more than the iteration that it has begun.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from pydantic import BaseModel, Field
+from sqlalchemy import func, select
+from sqlalchemy.orm import Session
+
+from app.audit import service as audit
+from app.database.base import utc_now
+from app.database.engine import Database
+from app.database.leases import insert
+from app.database.tables import Iteration, Run, TenantCaps, Workload
+from app.errors import FieldError, Invalid
+from app.kinds.contract.caps import Cap, Caps, Scope
+from app.kinds.contract.engine import Snapshot
+from app.kinds.registry import KINDS
+from app.workloads import members
+
+
+class CapsRead(BaseModel):
+    """A tenant's caps, and what its runs of this month have used."""
+
+    month: str = Field(description="The month, UTC.", examples=["2026-11"])
+    caps: Caps
+    cost: float = Field(description="Cost of the month's runs, with the iterations that are under way.")
+    seconds: float = Field(description="Sum of the iterations' seconds of the month's runs, likewise.")
+
+
+def spent(
+    session: Session, tenant: str, workload_id: str | None, now: datetime, but: str | None = None
+) -> dict[str, float]:
+    """Cost and seconds of the runs of the month of ``now`` by name: of one workload, or of all (None), without the run
+    ``but``. Runs of kinds that don't state them count as 0."""
+    month = now.replace(day=1, hour=0, minute=0, second=0, microsecond=0)
+    mine = [Run.tenant == tenant, *([Run.workload_id == workload_id] if workload_id else [])]
+    last = (
+        select(Iteration.reported_at)
+        .where(Iteration.run_id == Run.id, Iteration.iteration == Run.next_iteration - 1)
+        .correlate(Run)
+        .scalar_subquery()
+    )
+    live, ended = (Run.state == "running", func.coalesce(last, Run.created_at) >= month), (Run.finished_at >= month,)
+    total = {"cost": 0.0, "seconds": 0.0}
+    for which in (live, ended):  # an index each
+        sums = func.sum(Run.cost + Run.next_cost), func.sum(Run.seconds + Run.next_seconds)
+        query = select(*sums).where(*mine, *which, *([Run.id != but] if but else []))
+        for name, value in zip(total, session.execute(query).one(), strict=True):
+            total[name] += value or 0.0
+    return total
+
+
+def in_force(
+    database: Database, tenant: str, own: Mapping[str, Any] | None, snapshot: Snapshot, now: datetime, run: str | None
+) -> tuple[Cap, ...]:
+    """The caps of a run: its own, and those that it shares with other runs, with what these have used.
+
+    Reads the database if there are shared ones. ``own``: as in its start parameters; ``run``: None before its start.
+    """
+    found = [Cap("run", of, limit) for of, limit in Caps.model_validate(own or {}).limits.items()]
+    if snapshot.caps:
+        with database.reading() as session:
+            for scope, caps in snapshot.caps.items():
+                used = spent(session, tenant, snapshot.workload_id if scope == "workload" else None, now, run)
+                found += [Cap(scope, of, limit, used[of]) for of, limit in caps.limits.items()]
+    return tuple(found)
+
+
+def shared(session: Session, tenant: str, spec: Any) -> dict[Scope, Caps]:
+    """The caps that runs of a workload share: its own by its ``spec``, and its tenant's; only those that are set."""
+    row = session.get(TenantCaps, tenant)
+    of_tenant = None if row is None else Caps.model_validate(row.caps)
+    found: dict[Scope, Caps | None] = {"workload": getattr(spec, "caps", None), "tenant": of_tenant}
+    return {scope: caps for scope, caps in found.items() if caps is not None and caps.limits}
+
+
+def check_metered(kind: str, caps: Caps | None) -> None:
+    """Raise Invalid, which names ``/caps``, if runs of a kind can't have caps."""
+    if not KINDS[kind].engine.serving.metered:
+        accepted = f"must be left out: what runs of kind {kind} have cost is unknown while they go on"
+        raise Invalid(f"/caps: {accepted}", errors=[FieldError("/caps", accepted, caps and caps.model_dump())])
+
+
+def read(database: Database, tenant: str, now: datetime | None = None) -> CapsRead:
+    """A tenant's caps, with what its runs have used in the month of ``now``."""
+    at = now or utc_now()
+    with database.reading() as session:
+        row = session.get(TenantCaps, tenant)
+        return CapsRead(
+            month=f"{at:%Y-%m}",
+            caps=Caps() if row is None else Caps.model_validate(row.caps),
+            **spent(session, tenant, None, at),
+        )
+
+
+def put(database: Database, tenant: str, caps: Caps) -> CapsRead:
+    """Replace a tenant's caps; decisions follow within a second."""
+    stored = caps.model_dump(mode="json", exclude_none=True)
+    with database.session() as session:
+        row = insert(session, TenantCaps).values(tenant=tenant, caps=stored)
+        session.execute(row.on_conflict_do_update(index_elements=[TenantCaps.tenant], set_={"caps": stored}))
+        members.bump(session, *session.scalars(select(Workload.id).where(Workload.tenant == tenant)))
+        audit.add(session, tenant, "caps.put", f"tenant {tenant}", stored)
+    return read(database, tenant)

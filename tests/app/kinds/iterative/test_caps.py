@@ -1,0 +1,104 @@
+"""Caps: what is judged of them, and the guard's steps to allocations that complete within them; runs in batches."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from app.kinds.contract.caps import Cap, Caps, Spending, judge, left
+from app.kinds.contract.policy import Situation
+from app.kinds.iterative.observation import everywhere, view
+from app.kinds.iterative.policies import GuardedChoice, Verdict, decide, row_within, within_caps
+from app.kinds.iterative.projector import Projector
+from tests.app.kinds.iterative.decisions.deciding import compiled, reported
+
+COST = Cap("run", "cost", 10.0)
+
+
+@pytest.mark.parametrize(
+    ("spending", "state", "stop", "risk"),
+    [
+        (Spending(7.9, 0, 0.1, 0, 2.0), "within", "", ""),
+        (Spending(8.0, 0, 0.1, 0, 2.0), "near", "", ""),  # it is projected to end within
+        (Spending(8.0, 0, 0.1, 0), "near", "", "$8.00 of the run's cost cap of $10.00 is used"),
+        (Spending(1.0, 0, 1.0, 0, 9.5), "near", "", "projected to use $10.50 of the run's cost cap of $10.00"),
+        (Spending(9.5, 0, 0.6, 0, 0.6), "reached", "$9.50 of the run's cost cap of $10.00 is used, and the next", ""),
+        (Spending(9.5, 0, 0.5, 0, 0.5), "near", "", ""),  # the last one fits
+        (Spending(10.0, 0), "reached", "$10.00 of the run's cost cap of $10.00 is used", ""),
+    ],
+)
+def test_a_cap_is_announced_and_then_reached(spending: Spending, state: str, stop: str, risk: str) -> None:
+    found = judge([COST, Cap("tenant", "seconds", 1e9)], spending)
+    assert [one["state"] for one in found.entries] == [state, "within"]
+    assert found.stop.startswith(stop)
+    assert found.risk.startswith(risk)
+    assert bool(found.stop) == bool(stop)
+    assert bool(found.risk) == bool(risk)
+    assert bool(found.notice) == (state == "near")
+    over = judge([COST], spending, over=True)
+    assert (over.stop, over.risk, over.notice) == ("", "", "")
+
+
+def test_what_others_have_used_counts_and_is_announced_even_if_this_run_ends_within() -> None:
+    shared = Cap("workload", "seconds", 100.0, others=75.0)
+    found = judge([shared], Spending(0, 10.0, 0, 5.0, 0, 5.0))
+    assert found.entries[0] | {"projected": 90.0, "left": 15.0, "spent": 85.0} == found.entries[0]
+    assert "1 min 25 s of the workload's monthly duration cap of 1 min 40 s is used" in found.risk
+    assert left([shared, Cap("run", "seconds", 12.0)], "seconds", 10.0) == 2.0
+    assert left([shared], "seconds", 90.0) == 0.0
+    assert left([shared], "cost", 90.0) == math.inf
+    assert Caps(cost=1.0).limits == {"cost": 1.0}
+
+
+def guarded(caps: list[list[Cap]], allocations: list[int]) -> tuple[Situation, GuardedChoice, GuardedChoice]:
+    """The rule's choices for runs at allocations, before and after their caps."""
+    on = compiled()
+    state = reported(on, allocations)
+    situation = Situation(on.projector, state, view(on.projector, state))
+    free = decide(situation, None, on.chosen)
+    rows = on.layout.index(state.levels + on.layout.deltas[free.action])
+    return situation, free, within_caps(situation, free, rows, caps)
+
+
+def used(projector: Projector, situation: Situation, run: int, row: int) -> float:
+    """Money that a run has cost at its end, if a row of the grid is taken and held."""
+    one = type(situation.state)(*(field[run : run + 1] for field in situation.state))
+    grid, iterations = everywhere(projector, one), projector.layout.iterations - int(one.iteration[0])
+    units = float(projector.layout.allocations[row][0])
+    seconds = (2 + 60 / units + 0.1 * units) * iterations + float(grid.pause[row, 0])
+    return float(one.cost[0]) + seconds * float(grid.rate[row, 0])
+
+
+def test_runs_move_to_what_completes_within_their_caps_and_others_stay() -> None:
+    situation, free, _ = guarded([[], []], [16, 16])
+    projector = situation.projector
+    plenty = Cap("run", "cost", 1e9)
+    spent = float(situation.state.cost[0])
+    held = used(projector, situation, 0, int(projector.layout.index(situation.state.levels)[0]))
+    tight = Cap("run", "cost", spent + 0.6 * (held - spent))
+    _, before, after = guarded([[tight], [plenty]], [16, 16])
+    assert before.action.tolist() == free.action.tolist()
+    assert after.verdict.tolist() == [Verdict.BEYOND_CAP, before.verdict[1]]
+    assert after.action[1] == before.action[1]
+    goal = after.goals[0]
+    assert projector.layout.allocations[goal][0] < 16
+    assert used(projector, situation, 0, goal) <= tight.limit * 1.05
+    planned = projector.layout.index(situation.state.levels + projector.layout.deltas[before.action])
+    assert goal < planned[0]  # further down than the rule's own step
+    assert projector.layout.deltas[after.action[0]][0] == -4  # as far as one step leads
+
+
+def test_if_nothing_completes_the_least_excess_is_taken_and_a_duration_asks_for_the_quickest() -> None:
+    on = compiled()
+    state = reported(on, [8])
+    present, low = int(on.layout.index(state.levels)[0]), 0
+    assert row_within(on.projector, state, [Cap("run", "cost", float(state.cost[0]) + 1e-3)], present) == low
+    no_time = Cap("run", "seconds", float(state.elapsed[0, on.layout.seconds]) + 1)
+    quickest = row_within(on.projector, state, [no_time], low)
+    seconds = [2 + 60 / units + 0.1 * units for units in on.layout.allocations[:, 0]]
+    assert seconds[quickest] == pytest.approx(min(seconds), rel=0.05)
+    assert row_within(on.projector, state, [Cap("run", "cost", 0.0)], present) == present  # nothing is left: it stops
+    assert row_within(on.projector, state, [Cap("run", "cost", 1e9), Cap("tenant", "seconds", 1e9)], present) == present
+    assert np.isfinite(state.cost).all()
