@@ -242,7 +242,7 @@ def test_runs_are_compared_on_shared_axes(client: TestClient, workload: str, oth
     third = client.post("/runs", json={"workload": workload, "targets": {"iteration_seconds": 99}}).json()["id"]
     client.put(f"/runs/{third}/iterations/0", json=REPORT)
     page = shown(client, f"/ui/compare?run={first}&run={second}&run={third}")
-    titles = {"iteration seconds (s)", "Allocation of gpus", "Elapsed time"}
+    titles = {"iteration seconds (s)", "Allocation of GPUs", "Elapsed time"}
     assert titles <= set(page.texts)
     names = {row["name"] for chart in page.charts for row in chart["layer"][0]["data"]["values"]}
     assert names == {f"{first[:8]} ({workload})", f"{second[:8]} ({other})", f"{third[:8]} ({workload})"}
