@@ -360,8 +360,7 @@ def _run_action(one: TroubledWorkload, kind: str) -> Action | None:
 
 def _job(job: Job, workload: str) -> Notice:
     again = Action("Retry", "POST /jobs/{id}/retry", f"/jobs/{job.id}/retry", "/ui/jobs/{id}")
-    do = None if job.type == "trial" else again
-    return Notice("bad", *failure(job, workload), JOB_REMEDY, f"/ui/jobs/{job.id}", do)
+    return Notice("bad", *failure(job, workload), JOB_REMEDY, f"/ui/jobs/{job.id}", again)
 
 
 def _drift_notices(session: Session, tenant: str, rule: Staleness) -> Iterator[Notice]:

@@ -216,7 +216,7 @@ def test_what_answers_is_said_beside_who_was_not_promoted_and_how_that_compares(
     assert client.get(f"{other}/2").json()["instead"] == ""
     client.patch(f"/workloads/{NAMES[0]}", json={"prices": {"gpus": 99.0}})
     said = client.get(f"{one}/2").json()["instead"]
-    assert said.endswith("when the agent was trained; no current verdict shows that the agent is better")
+    assert said.endswith("when the agent was trained); no current verdict shows that the agent is better")
 
 
 @pytest.mark.parametrize(

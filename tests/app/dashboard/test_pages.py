@@ -22,7 +22,7 @@ from app.dashboard.lists import numbers
 from app.dashboard.rendering import NAMES, address, cell, page
 from app.database.base import utc_now
 from app.database.engine import Database
-from app.database.tables import Run, Workload
+from app.database.tables import Job, Run, Workload
 from app.kinds.contract.views import MOST_STEPS
 from app.kinds.registry import KINDS
 from app.main import create_app
@@ -115,6 +115,8 @@ def test_a_run_shows_what_was_measured_expected_and_decided(client: TestClient, 
     reason = client.get(f"/runs/{run}").json()["decision"]["reason"]["text"]
     assert reason in found.texts
     assert {"3 of 90", "hold", "threshold"} <= set(found.texts)
+    assert "built-in policy" in found.texts  # the source of its decisions, which has a title that explains it
+    assert 'title="No agent is promoted: the built-in policy decided."' in client.get(f"/ui/runs/{run}").text
     _, measured, allocated = found.charts
     (line,) = [layer for layer in measured["layer"] if layer["mark"]["style"] == "measured"]
     assert [row["value"] for row in line["data"]["values"]] == [31.5, 31.5, 31.5]
@@ -472,6 +474,25 @@ def test_a_silent_run_needs_attention(client: TestClient, workload: str) -> None
     assert why == "the newest: no report for 40 min"  # its reports came at once: what they took tells nothing
     for path in ("/ui/runs", f"/ui/runs/{runs[0]}", f"/ui/workloads/{workload}", "/ui/runs?outcome=stale"):
         assert "stale" in shown(client, path).texts
+    assert "End as failed" not in texts  # each of several may be another matter
+    client.patch(f"/runs/{runs[1]}", json={"state": "cancelled"})
+    (button,) = re.findall(r"<button[^>]*>End as failed</button>", client.get("/").text)
+    assert f'hx-patch="/runs/{runs[0]}"' in button
+    assert "does not report" in button
+
+
+def test_a_failed_job_is_retried_from_its_notice(client: TestClient, workload: str, backend: Database) -> None:
+    with backend.session() as session:
+        owner = session.query(Workload).filter_by(name=workload).one()
+        error = {"type": "about:blank", "title": "Failed", "status": 500, "detail": "out of memory"}
+        told = {"error": error, "finished_at": utc_now(), "state": "failed", "request": {}}
+        jobs = [Job(tenant="default", type=of, workload_id=owner.id, **told) for of in ("train", "trial")]
+        session.add_all(jobs)
+        session.flush()
+        train, trial = (job.id for job in jobs)
+    page_of_all = client.get("/").text
+    assert f'hx-post="/jobs/{train}/retry"' in page_of_all
+    assert f"/jobs/{trial}/retry" not in page_of_all  # its study starts another
 
 
 def saved(largest: float, fixed: float) -> dict[str, Any]:

@@ -327,6 +327,7 @@ def test_the_spec_is_a_page_with_its_versions_for_those_who_may_see_them(client:
         client.patch(f"/workloads/{workload}", json={"targets": {"iteration_seconds": target}})
     found = shown(client, path)
     assert {"Resources", "Metrics", "Weights", "gpus", "1,200", "Versions"} <= set(found.texts)
+    assert {"Change time (s)", "Largest change (steps)", "missed targets (sla)"} <= set(found.texts)
     changed = [text for text in found.texts if "→" in text]
     assert changed == ["targets: iteration_seconds → 1,200", "targets: iteration_seconds → 1,500"]
     assert {"3", "2"} <= set(found.texts)
