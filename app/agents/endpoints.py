@@ -48,7 +48,7 @@ def train(
 @router.lists(
     404,
     columns=[
-        *("version", "status", "standing", "report.outcomes"),
+        *("version", "status", "validity: standing", "report.outcomes"),
         *("age: created_at", "verdict: report.reason"),
     ],
     wide=["algorithm", "seed", "model: model_version", "champion until: champion_until"],

@@ -157,8 +157,9 @@ class Present:
         rules, rival, gain = report.get("heuristics") or {}, report.get("incumbent"), report.get("gain")
         best = rules.get(report.get("best_heuristic"))
         if rival not in rules or not isinstance(gain, Mapping) or best is None:
-            return "a heuristic"
-        answered = f"a heuristic, which was {rival} when the agent was trained"
+            return "the built-in policy"
+        rival = str(rival).replace("_", " ")
+        answered = f"the built-in policy ({rival} when the agent was trained)"
         if judge_of(report) < JUDGE or self.validity(agent).state == "outdated":
             return f"{answered}; no current verdict shows that the agent is better"
         margin = float(report.get("equivalence_margin", 0.0)) * abs(float(best["mean"]))
@@ -171,9 +172,9 @@ class Present:
         elif float(gain["high"]) <= margin:
             compared = f"{rival} is at least as good"
         return (
-            f"{answered}; {compared}: on the same episodes the agent's return differs by {mean} "
+            f"{answered}; {compared}: difference of the agent's return on the same episodes {mean} "
             f"({confidence(float(report.get('confidence', 0.95)))} interval {low} to {high}; "
-            f"margin {decimals(margin, 5)})"
+            f"differences up to {decimals(margin, 5)} count as equal)"
         )
 
 

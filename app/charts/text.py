@@ -89,6 +89,15 @@ def percent(share: float, places: int = 1) -> str:
     return f"{decimals(100 * share, places)} %"
 
 
+def probability(share: float) -> str:
+    """A probability of meeting a target: “94 %”, rounded down so that it isn't overstated; “0 %” if it can't be met.
+
+    What is uncertain is “under 1 %” to “99 %”."""
+    if 0 < share < 0.01:
+        return "under 1 %"
+    return f"{min(math.floor(100 * share + ROUNDING * 1e3), 99)} %"
+
+
 def confidence(share: float) -> str:
     """A confidence level (share of 1) in per cent, with enough digits to differ from 100 %: “95 %”, “99.955 %”."""
     if not math.isfinite(share):
@@ -155,9 +164,28 @@ def duration(value: float | None) -> str:
     return " ".join([f"{decimals(whole // size, 0)} {unit}", *rest])
 
 
-def in_words(amounts: Mapping[str, float]) -> str:
-    """Format amounts by name, such as an allocation’s by resource: “6 gpus, 4 cpus”."""
-    return ", ".join(f"{number(value, 9)} {name}" for name, value in amounts.items())
+GPUS = {"gpu": "GPUs", "gpus": "GPUs"}
+"""Names of resources that have their own spelling."""
+
+
+def resource_name(name: str) -> str:
+    """A resource’s name for people: “GPUs”, “executors”."""
+    return GPUS.get(name, name.replace("_", " "))
+
+
+def quantity(figure: str, name: str, unit: str = "") -> str:
+    """A figure of a resource: “6 GPUs”, “4 executors”, “cpu 125 %”, and “cpu 4” if its ``unit`` is not known."""
+    if name in GPUS:
+        return f"{figure} GPU" if figure == "1" else f"{figure} GPUs"
+    if unit in ("", name, name.removesuffix("s")):
+        return f"{figure} {resource_name(name)}" if name.endswith("s") else f"{resource_name(name)} {figure}"
+    return f"{resource_name(name)} {figure} {unit}"
+
+
+def in_words(amounts: Mapping[str, float], units: Mapping[str, str] | None = None) -> str:
+    """Format amounts by name, such as an allocation’s by resource, with their ``units``: “6 GPUs, memory 512 MiB”."""
+    known = units or {}
+    return ", ".join(quantity(number(value, 9), name, known.get(name, "")) for name, value in amounts.items())
 
 
 def moment(at: datetime | None) -> str:

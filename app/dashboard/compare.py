@@ -162,7 +162,7 @@ def _common(lines: Sequence[RunLine]) -> list[Row]:
         "started": [moment(one.created_at) for one in lines],
         "duration": [duration(one.seconds) for one in lines],
         "iterations": [one.progress for one in lines],
-        "elapsed of deadline": [one.elapsed for one in lines],
+        "time used (of deadline)": [one.elapsed for one in lines],
         "probability of meeting targets": [one.likely for one in lines],
         "cost": [one.spent for one in lines],
     }

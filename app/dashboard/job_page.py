@@ -82,13 +82,13 @@ def _figures(events: Sequence[JobEvent], marks: Mapping[str, float]) -> list[Fig
     if not learnt:
         return []
     caption = (
-        "Mean training return of the latest episodes, exploration included: rewards in its simulator. "
-        "It is shaped and scaled, and can't be compared with the return in reports."
+        "Mean reward per episode in the training simulator, with exploration; higher is better. "
+        "Rewards are scaled: don't compare them with the return of evaluations."
     )
     if marks:
-        caption += " Dashed: what others reach in the same simulator."
+        caption += " Dashed: built-in policies in the same simulator."
     if PLAN in marks:
-        caption += " Dotted: what the plan that is best under the domain model reaches there, undisturbed or not."
+        caption += " Dotted: the best plan if the domain model were exact."
     learnt = list(dict.fromkeys(learnt))
     every = -(-len(learnt) // MOST_POINTS)
     return [learning(list(dict.fromkeys([*learnt[::every], learnt[-1]])), marks, caption, (PLAN,))]

@@ -13,7 +13,7 @@ from urllib.parse import urlencode
 from fastapi import Request
 from sqlalchemy.orm import Session
 
-from app.charts.text import NOTHING, duration, money, percent
+from app.charts.text import NOTHING, duration, money, probability
 from app.dashboard import repository
 from app.dashboard.repository import Counts, Outcomes, TroubledWorkload
 from app.database.engine import Database
@@ -87,8 +87,8 @@ class RunLine(NamedTuple):
 
     @property
     def likely(self) -> str:
-        """Lowest probability of meeting a target, in per cent and never certain."""
-        return NOTHING if self.chance is None else percent(min(max(self.chance, 0.01), 0.99), 0)
+        """Lowest probability of meeting a target."""
+        return NOTHING if self.chance is None else probability(self.chance)
 
     @property
     def spent(self) -> str:
@@ -226,14 +226,32 @@ class Summary(NamedTuple):
     saved: str
 
 
+class Action(NamedTuple):
+    """What a notice's button does: an ``operation`` of the API at ``path``, or a link there for those who may do it.
+
+    Attributes:
+        then: page that is opened afterwards, with ``{id}`` of the answer; empty: the same page.
+        goes: whether ``path`` is a page to go to.
+    """
+
+    words: str
+    operation: str
+    path: str
+    then: str = ""
+    body: Mapping[str, str] | None = None
+    confirm: str = ""
+    goes: bool = False
+
+
 class Notice(NamedTuple):
-    """Something that needs attention: its level, its subject, its reason, what to do about it, and a link."""
+    """Something that needs attention: level, subject, reason, what to do about it, link, and a button that does it."""
 
     level: str
     what: str
     why: str
     remedy: str
     link: str
+    action: Action | None = None
 
 
 class Facts(NamedTuple):
@@ -292,7 +310,7 @@ def overview(database: Database, tenant: str, rule: Staleness) -> Overview:
         live[trouble.outcome] += trouble.number
     total = Outcomes(*map(sum, zip(*ended.values(), strict=True))) if ended else Outcomes()
     sums = savings.total(saved).values() if saved else ()
-    costs = [money(one.cost) if one.runs else "unknown" for one in sums]
+    costs = [saved_in_words(one.cost) if one.runs else "unknown" for one in sums]
     unmeasured = max((one.unmeasured for one in sums), default=0)
     facts = Facts(total, live["at_risk"], live["stale"], number, costs, unmeasured, f"{month:%B}")
     lines = run_lines(database, latest, rule)
@@ -306,8 +324,13 @@ def _summary(
     if one.problem is None:
         description = KINDS[one.kind].describe(one.spec)
         words = description.resources, description.targets
-    cost = money(saved["largest"].cost) if saved is not None and saved["largest"].runs else ""
+    cost = saved_in_words(saved["largest"].cost) if saved is not None and saved["largest"].runs else ""
     return Summary(one.name, one.kind, *words, one.problem or "", one.champions, has, of, danger, cost)
+
+
+def saved_in_words(cost: float) -> str:
+    """A saved cost: “$4.15”, or “$4.15 lost” if it is below 0."""
+    return money(cost) if cost >= 0 else f"{money(-cost)} lost"
 
 
 def _unreadable(read: Sequence[WorkloadListed]) -> Iterator[Notice]:
@@ -324,17 +347,30 @@ def _run(one: TroubledWorkload) -> Notice:
     if one.outcome == "stale":
         reason = stale_reason(one.silent_seconds, one.expected)
     spec, problem = read_or_raw(read_spec, one.spec)
-    remedy = remedy_of(one.outcome, None if problem else spec)
+    remedy, kind = remedy_of(one.outcome, None if problem else spec), "" if problem else str(spec.kind)
     if one.number == 1:
         what = f"Run {one.run[:8]} of {one.workload} {HAPPENED[one.outcome]}"
-        return Notice(level, what, reason, remedy, f"/ui/runs/{one.run}")
+        return Notice(level, what, reason, remedy, f"/ui/runs/{one.run}", _run_action(one, kind))
     which = urlencode({"workload": one.workload, "outcome": one.outcome})
     what = f"{one.number:,} runs of {one.workload} {TOGETHER[one.outcome]}"
-    return Notice(level, what, f"the newest: {reason}", remedy, f"/ui/runs?{which}")
+    do = None if one.outcome == "stale" else _run_action(one, kind)  # of each run, it may be another
+    return Notice(level, what, f"the newest: {reason}", remedy, f"/ui/runs?{which}", do)
+
+
+def _run_action(one: TroubledWorkload, kind: str) -> Action | None:
+    if one.outcome == "stale":
+        body = {"state": "failed", "reason": "ended as failed on the overview: it does not report"}
+        sure = "End this run as failed? It takes no more reports."
+        return Action("End as failed", "PATCH /runs/{run}", f"/runs/{one.run}", body=body, confirm=sure)
+    if one.outcome != "failed" and kind and "targets" in KINDS[kind].patch.model_fields:
+        page = f"/ui/workloads/{one.workload}/spec#change"
+        return Action("Change targets", "PATCH /workloads/{workload}", page, goes=True)
+    return None
 
 
 def _job(job: Job, workload: str) -> Notice:
-    return Notice("bad", *failure(job, workload), JOB_REMEDY, f"/ui/jobs/{job.id}")
+    again = Action("Retry", "POST /jobs/{id}/retry", f"/jobs/{job.id}/retry", "/ui/jobs/{id}")
+    return Notice("bad", *failure(job, workload), JOB_REMEDY, f"/ui/jobs/{job.id}", again)
 
 
 def _drift_notices(session: Session, tenant: str, rule: Staleness) -> Iterator[Notice]:
@@ -344,7 +380,10 @@ def _drift_notices(session: Session, tenant: str, rule: Staleness) -> Iterator[N
         why = notices[-1].get("text", "") if notices else ""
         what = f"{number:,} runs of {workload} have drifted" if number > 1 else f"{workload} has drifted"
         why = f"the newest: {why}" if number > 1 else why
-        yield Notice("warn", what, why, DRIFT_REMEDY, f"/ui/runs/{run}")
+        fit = Action(
+            "Fit a model", "POST /workloads/{workload}/models", f"/workloads/{workload}/models", "/ui/jobs/{id}"
+        )
+        yield Notice("warn", what, why, DRIFT_REMEDY, f"/ui/runs/{run}", fit)
 
 
 def targets_of(spec: Any) -> dict[str, float | None]:

@@ -88,7 +88,9 @@ def page(database: Database, tenant: str, run: str, compiled_of: CompiledOf, rul
     if views is not None and compiled is not None:
         facts, no_facts = lists.view_or_problem("the state", lambda: views.facts(compiled, given))
         figures, no_figures = lists.view_or_problem("its charts", lambda: views.run(compiled, given))
-        others, no_others = lists.view_or_problem("other policies", lambda: views.alternatives(compiled, given))
+        others, no_others = lists.view_or_problem(
+            "other policies", lambda: views.alternatives(compiled, given) if given.live else []
+        )
         tables, no_tables = lists.view_or_problem("its tables", lambda: views.tables(compiled, given))
         problems = [problem for problem in (no_facts, no_figures, no_tables, no_others) if problem]
     run_read = read_listed(loaded)
@@ -106,9 +108,9 @@ def saved(found: Savings) -> list[Fact]:
 
     def text(value: Estimate, sign: float = 1.0) -> str:
         if value.low is None or value.high is None:
-            return money(sign * value.value)
+            return lists.saved_in_words(sign * value.value)
         bounds = sorted((sign * value.low, sign * value.high))
-        return f"{money(sign * value.value)} ({money(bounds[0])} to {money(bounds[1])})"
+        return f"{lists.saved_in_words(sign * value.value)} ({money(bounds[0])} to {money(bounds[1])})"
 
     facts = []
     for what, one in (("largest", found.largest), ("best fixed, with hindsight", found.best_fixed)):

@@ -134,9 +134,25 @@ def _hints(schema: Mapping[str, Any], part: Mapping[str, Any]) -> dict[str, str]
     return found
 
 
+LABELS = {
+    "sla": "missed targets (sla)",
+    "change": "changes of the allocation (change)",
+    "criterion": "limits of simulation",
+    "max_steps": "largest change (steps)",
+    "max_seconds": "largest time (s)",
+    "max_fraction": "largest share of an iteration",
+    "gpus": "GPUs",
+    "memory_gb": "memory (GB)",
+    "demotion_gpu_hours": "demotion (GPU-hours)",
+}
+"""Names of fields that a reader of a table would not understand."""
+
+
 def words(name: str) -> str:
-    """A field's name in words; prices have the currency."""
-    plain = name.replace("_", " ")
+    """A field's name in words; prices have the currency, durations their unit."""
+    plain = LABELS.get(name, name).replace("_", " ")
+    if plain.endswith(" seconds"):
+        return f"{plain.removesuffix(' seconds')} time (s)"
     return f"{plain} ({currency()})" if plain.startswith("price") else plain
 
 

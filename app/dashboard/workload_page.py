@@ -155,8 +155,8 @@ def _forecast(found: Forecast, name: str) -> Figure:
     coming = [Coming(row.time.timestamp(), row.mean, row.low, row.high) for row in rows]
     every = duration(rows[0].interval_seconds)
     caption = (
-        f"Counted in each {every}; expected from the end of what is known on, with a band that holds "
-        f"{percent(found.level, 0)} of what comes. By {', '.join(sorted({row.family for row in rows}))}."
+        f"Arrivals in each {every}: counted, then expected with a band of {percent(found.level, 0)} probability. "
+        f"Method: {', '.join(sorted({row.family for row in rows}))}."
     )
     return forecast(f"Arrival forecast: {name}", f"each {every}", came, coming, caption.replace("_", " "))
 

@@ -34,7 +34,7 @@ KEEP_ALIVE_SECONDS = 15.0
 @router.lists(
     404,
     columns=[
-        *("id", "type", "workload", "state", "done: progress"),
+        *("id", "type", "workload", "state", "progress"),
         *("took: started_at..finished_at", "age: created_at", "error: error.detail"),
     ],
     wide=["priority", "attempts", "left: eta_seconds", "result"],

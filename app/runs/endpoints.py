@@ -83,7 +83,7 @@ def start(
 @router.lists(
     404,
     columns=[
-        *("id", "workload", "outcome", "done: iterations", "chance: decision.chances"),
+        *("id", "workload", "outcome", "iterations", "probability: decision.chances"),
         *("elapsed: created_at..finished_at", "cost: savings.cost", "age: created_at"),
     ],
     wide=[
@@ -165,7 +165,7 @@ def delete(run: RunId, database: FromDatabase, tenant: Tenant) -> None:
             *("iteration", "allocation: report.allocation", "measured: report.metrics"),
             *("next: decision.allocation", "reason: decision.reason.text"),
         ],
-        wide=["chance: decision.chances", "source: decision.source", "reported: reported_at"],
+        wide=["probability: decision.chances", "source: decision.source", "reported: reported_at"],
     ),
     summary="List iterations",
     response_model=Page[IterationRead],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -95,7 +96,37 @@ def test_a_run_is_seen_to_go_on(browser: Browser, site: Site) -> None:
         drawn(page)
         assert page.locator("#live .plot svg").count() == 3
         page.locator("#hindsight").scroll_into_view_if_needed()
-        expect(page.get_by_text("gpus by policy", exact=True)).to_be_visible()
+        expect(page.get_by_text("GPUs by policy", exact=True)).to_be_visible()
+
+
+def test_a_workloads_tables_stay_when_they_are_fetched_again(browser: Browser, site: Site) -> None:
+    with opened(browser, site) as page:
+        page.goto(f"/ui/workloads/{site.workload}")
+        with page.expect_response(lambda answer: "/ui/runs?" in answer.url and "part=true" in answer.url):
+            expect(page.locator(f"#run-{site.run}")).to_be_visible()
+        with page.expect_response(lambda answer: "/ui/jobs?" in answer.url and "part=true" in answer.url):
+            page.wait_for_timeout(300)  # until the first answer is shown
+        page.wait_for_timeout(300)
+        expect(page.locator(f"#run-{site.run}")).to_be_visible()
+        expect(page.locator(f"#job-{site.job}")).to_be_visible()
+        expect(page.locator("[data-live]:visible")).to_have_count(1)
+
+
+def test_pages_that_update_themselves_say_when_they_did_and_whether_they_can(browser: Browser, site: Site) -> None:
+    context = browser.new_context(base_url=site.url)  # that requests fail is its subject
+    context.set_default_timeout(PATIENCE)
+    page = context.new_page()
+    page.goto("/")
+    mark = page.locator("[data-live]")
+    expect(mark).to_have_text(re.compile(r"live · updated \d+ s ago"))
+    page.route("**/*", lambda route: route.abort())
+    expect(mark).to_have_text(re.compile(r"not connected · updated \d+ s ago"))
+    page.unroute("**/*")
+    expect(mark).to_have_text(re.compile(r"live · updated \d s ago"))
+    page.goto(f"/ui/jobs/{site.failed}")
+    expect(page.locator("#log")).to_be_visible()
+    expect(mark).to_have_count(0)
+    context.close()
 
 
 def at(page: Page, plot: int, across: float, down: float = 0.5) -> tuple[float, float]:
@@ -132,7 +163,7 @@ def test_a_chart_answers_wherever_the_pointer_is_and_its_neighbours_follow(brows
             expect(page.locator(".cursor:visible")).to_have_count(3)
             there = page.locator("#tip strong").inner_text().split(" · ")[0].removeprefix("iteration ")
             assert page.evaluate(UNDER) == [int(there)] * 3
-        expect(tip).to_contain_text("gpus")
+        expect(tip).to_contain_text("GPUs")
         page.mouse.move(*at(page, 1, 0.5))
         expect(tip).to_contain_text("iteration seconds (s)")
         page.mouse.move(5, 5)
@@ -151,7 +182,7 @@ def test_a_change_of_the_allocation_tells_its_reason(browser: Browser, site: Sit
         box = mark.bounding_box()
         assert box is not None
         page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
-        expect(page.locator("#tip")).to_contain_text("2 → 6 gpus")
+        expect(page.locator("#tip")).to_contain_text("2 → 6 GPUs")
         expect(page.locator("#tip")).to_contain_text("reason")
 
 

@@ -254,6 +254,23 @@ def test_a_job_is_cancelled_retried_and_deleted(browser: Browser, keyed: Keyed) 
     assert keyed.api.get(f"/jobs/{job}").status_code == 404
 
 
+def test_a_notice_has_a_button_for_those_who_may_do_what_it_recommends(browser: Browser, keyed: Keyed) -> None:
+    late = keyed.api.post("/runs", json={"workload": WORKLOAD, "targets": {"iteration_seconds": 9}}).json()["id"]
+    body = {"allocation": {"gpus": 4}, "metrics": {"iteration_seconds": 30.0}}
+    keyed.api.put(f"/runs/{late}/iterations/0", json=body).raise_for_status()
+    notice = f"Run {late[:8]} of {WORKLOAD} is at risk"
+    for key, least in (("read", 0), ("train", 1)):
+        with signed_in(browser, keyed, key) as page:
+            one = page.locator(".notices li", has_text=notice)
+            expect(one).to_be_visible()
+            expect(one.get_by_role("button", name="Change targets")).to_have_count(least)
+            if least:
+                one.get_by_role("button", name="Change targets").click()
+                page.wait_for_url(f"**/ui/workloads/{WORKLOAD}/spec#change")
+                expect(page.get_by_role("heading", name="Change targets")).to_be_in_viewport()
+    keyed.api.patch(f"/runs/{late}", json={"state": "cancelled"}).raise_for_status()
+
+
 def test_a_run_is_started_finished_cancelled_and_deleted(browser: Browser, keyed: Keyed) -> None:
     with signed_in(browser, keyed, "report") as page:
         page.goto(f"/ui/workloads/{WORKLOAD}")

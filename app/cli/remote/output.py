@@ -16,7 +16,7 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from app.charts.text import UNITS, amount, moment, number, percent
+from app.charts.text import UNITS, amount, moment, number, percent, probability
 from app.cli.operations import Column, Json
 from app.cli.options import Format, visible
 
@@ -203,7 +203,7 @@ def cell(column: Column, item: Json, now: datetime) -> str:
     if member.endswith("seconds"):
         return lasting(value)
     if member.endswith("chances"):  # of meeting each target: the least, until it is known
-        return "" if item.get("finished_at") else percent(min(value.values()), 0)
+        return "" if item.get("finished_at") else probability(min(value.values()))
     return percent(value, 0) if member == "progress" else plain(value, 4)
 
 

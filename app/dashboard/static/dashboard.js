@@ -393,6 +393,30 @@ document.addEventListener("htmx:afterSwap", (event) => {
   clear();
   drawAll(event.detail.elt.parentElement ?? document);
 });
+
+// Pages that update themselves say so, how old what they show is, and whether the service can be reached.
+let updated = Date.now(), lost = false;
+
+function alive(now = Date.now()) {
+  const past = Math.max(Math.round((now - updated) / 1000), 0);
+  const age = past < 60 ? `${past} s` : `${Math.floor(past / 60)} min`;
+  for (const mark of document.querySelectorAll("[data-live]")) {
+    mark.textContent = `${lost ? "not connected" : "live"} · updated ${age} ago`;
+    mark.classList.toggle("warn", lost);
+    mark.classList.toggle("running", !lost);
+  }
+}
+
+for (const [name, reached] of [["afterSwap", true], ["sseOpen", true], ["sseError", false], ["sendError", false]]) {
+  document.addEventListener(`htmx:${name}`, () => {
+    if (name === "afterSwap") updated = Date.now();
+    lost = !reached;
+    alive();
+  });
+}
+setInterval(alive, 1000);
+alive();
+
 document.addEventListener("htmx:afterRequest", (event) => {
   const { xhr, successful, elt } = event.detail;
   if (successful) {

@@ -24,9 +24,9 @@ def terms(spec: ClusterSpec) -> Terms:
 
 def describe(spec: ClusterSpec) -> Description:
     """Return a short text on a spec: nodes, duration of runs, and queues with their weights."""
-    nodes = ", ".join(f"{one.count} × {one.gpus} GPUs {one.name}" for one in spec.nodes)
+    nodes = ", ".join(f"{one.count} {one.name} nodes of {one.gpus} GPUs" for one in spec.nodes)
     queues = ", ".join(f"{one.name} (weight {exact(one.weight)})" for one in spec.queues)
-    return Description(nodes, "until it is ended", f"completion times of {queues}", REMEDY)
+    return Description(nodes, "no fixed length", f"completion times of {queues}", REMEDY)
 
 
 def summarise(decision: ClusterDecision) -> str:

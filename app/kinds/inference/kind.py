@@ -39,14 +39,15 @@ def judge(compiled: Any, run: EndedRun) -> Judgement:  # noqa: ARG001
 
 def describe(spec: InferenceSpec) -> Description:
     """Describe a spec in a few words: variants on servers, duration, and response times in seconds by user."""
-    servers = ", ".join(f"{s.name} {s.minimum}–{s.maximum} × {exact(s.cores)} cores" for s in spec.servers)
+    servers = ", ".join(f"{s.minimum}–{s.maximum} {s.name} servers of {exact(s.cores)} cores" for s in spec.servers)
     variants = ", ".join(variant.name for variant in spec.variants)
-    wanted = ", ".join(
-        f"{u.name} within {exact(u.quality.full_until)} to {exact(u.quality.zero_at)} s" for u in spec.users
+    wanted = "; ".join(
+        f"{u.name}: full quality within {exact(u.quality.full_until)} s, none after {exact(u.quality.zero_at)} s"
+        for u in spec.users
     )
     most = " or ".join(server.name for server in spec.servers)
     remedy = f"raise the maximum of {most}, or allow users longer response times"
-    return Description(f"{variants} on {servers}", "until it is ended", wanted, remedy)
+    return Description(f"{variants} on {servers}", "no fixed length", wanted, remedy)
 
 
 def summarise(decision: InferenceDecision) -> str:

@@ -12,7 +12,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from app.charts.text import in_words, number
+from app.charts.text import in_words, number, quantity
 from app.kinds.contract.engine import Snapshot
 from app.kinds.contract.inputs import LARGEST_NUMBER, SMALLEST_NUMBER
 from app.kinds.engine import NO_AGENT, DecidedBy, deciding_policy
@@ -116,7 +116,7 @@ class Compiled:
         allocation = self.layout.allocation_dict(self.projector.grid_levels[index])
         maximum = all(allocation[one.name] == one.maximum for one in self.layout.spec.resources)
         encoded = msgspec.Raw(msgspec.json.encode(allocation))
-        return AllocationText(encoded, in_words(allocation), self._beyond(index), maximum)
+        return AllocationText(encoded, in_words(allocation, self.layout.units), self._beyond(index), maximum)
 
     def _beyond(self, index: int) -> str:
         """Return a text on resources whose allocation, grid row ``index``, is outside the measured range; "": none."""
@@ -124,7 +124,9 @@ class Compiled:
         outside = (units < table.seen_low - 1e-9) | (units > table.seen_high + 1e-9)
         bounds = zip(self.layout.resources, table.seen_low, table.seen_high, outside, strict=True)
         beyond = [
-            f"{number(low, 9)} to {number(high, 9)} {name}" for name, low, high, is_outside in bounds if is_outside
+            quantity(f"{number(low, 9)} to {number(high, 9)}", name, self.layout.units[name])
+            for name, low, high, is_outside in bounds
+            if is_outside
         ]
         return f"outside the measured range ({', '.join(beyond)})" if beyond else ""
 

@@ -1,6 +1,6 @@
 """Registration of kind ``iterative``: a job whose allocation changes between its iterations."""
 
-from app.charts.text import number
+from app.charts.text import amount, in_words, number, quantity, resource_name
 from app.kinds.contract.kind import Description, Kind, Prediction, TrainingOptions
 from app.kinds.iterative import policies, prediction, savings
 from app.kinds.iterative.engine import ENGINE
@@ -22,11 +22,11 @@ def describe(spec: IterativeSpec) -> Description:
     """Describe a spec in a few words: resources, number of iterations, and targets."""
     metrics = [metric for metric in spec.metrics if metric.target is not None]
     resources = ", ".join(
-        f"{r.name} {number(r.minimum, 9)}–{number(r.maximum, 9)} {r.unit}".rstrip() for r in spec.resources
+        quantity(f"{number(r.minimum, 9)}–{number(r.maximum, 9)}", r.name, r.unit) for r in spec.resources
     )
     eased = [f"relax the target of {one.name}" for one in metrics if not is_deadline(one)]
     eased += ["raise the deadline"] if len(eased) < len(metrics) else []
-    most = f"the maximum of {' or '.join(one.name for one in spec.resources)}"
+    most = f"the maximum of {' or '.join(resource_name(one.name) for one in spec.resources)}"
     more = any(one.goal == "at_least" or (one.name == SECONDS and one.goal == "at_most") for one in metrics)
     eased += [most if eased[-1:] == ["raise the deadline"] else f"raise {most}"] if more else []
     remedy = " or ".join(eased) or "relax the run's targets"
@@ -35,13 +35,15 @@ def describe(spec: IterativeSpec) -> Description:
 
 def _target_text(metric: Metric) -> str:
     sure = f" at {number(100 * metric.probability, 6)} %" if metric.probability is not None else ""
-    amount = f"{metric.goal.replace('_', ' ')} {number(metric.target or 0.0)} {metric.unit}".rstrip()
-    return f"{metric.name} {amount} per {metric.scope}{sure}"
+    aim = amount(metric.target or 0.0, metric.unit)
+    if is_deadline(metric):
+        return f"deadline {aim}{sure}"
+    return f"{metric.name.replace('_', ' ')} {metric.goal.replace('_', ' ')} {aim} per {metric.scope}{sure}"
 
 
 def summarise(decision: Decision) -> str:
     """Return the allocation of a decision as one line of text."""
-    return ", ".join(f"{name} {number(value, 9)}" for name, value in decision.allocation.items())
+    return in_words(decision.allocation)
 
 
 KIND = Kind(

@@ -72,6 +72,7 @@ class Layout:
     def __init__(self, spec: Spec) -> None:
         self.spec = spec
         self.resources = [r.name for r in spec.resources]
+        self.units = {r.name: r.unit for r in spec.resources}
         self.metrics = [m.name for m in spec.metrics]
         self.features = [f.name for f in spec.features]
         self.levels = tuple(r.levels for r in spec.resources)

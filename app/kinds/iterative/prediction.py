@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, Field
 
-from app.charts.text import amount, number, percent
+from app.charts.text import amount, number, probability
 from app.kinds.contract.engine import Query
 from app.kinds.contract.inputs import InvalidInput, invalid, of_query, pairs, whole_number
 from app.kinds.contract.kind import Parameter
@@ -124,7 +124,7 @@ def _risk(
         return f"{goal} {what}: {_amount(metric, elapsed)} so far"
     if chance is not None:
         more = "" if np.isnan(required) else f", {number(100 * required, 6)} % required"
-        return f"{percent(min(max(chance, 0.01), 0.99), 0)} likely to meet {goal}{more}"
+        return f"{probability(chance)} likely to meet {goal}{more}"
     return f"projected {_amount(metric, projected)}; {goal}"
 
 

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.charts.text import amount, duration, money, number
+from app.charts.text import probability as likelihood
 from app.kinds.iterative.announced import Announced, Remaining, announced_iterations, remaining
 from app.kinds.iterative.chance import chances_of
 from app.kinds.iterative.layout import Layout
@@ -180,7 +181,7 @@ def _reached(own: Wording, context: DecisionContext, option: int) -> str:
 
 def _value(own: Wording, context: DecisionContext, option: int) -> str:
     chance = context.chance[option]
-    probability = "" if math.isnan(chance) else f" ({percent(chance)}{own.when})"
+    probability = "" if math.isnan(chance) else f" ({likelihood(chance)}{own.when})"
     return f"{number(context.projected[option])}{own.unit}{probability}"
 
 
@@ -202,11 +203,6 @@ def _unmet(own: Wording, context: DecisionContext) -> str:
 
 _target = lru_cache(maxsize=1024)(number)
 """The function ``number`` with a cache, as the same targets recur in each report."""
-
-
-def percent(share: float) -> str:
-    """Format a share (0 to 1) such as “94 %”, rounded down so that a probability isn't overstated."""
-    return f"{math.floor(100 * share + 1e-9)} %" if share >= 0.01 or share == 0 else "under 1 %"
 
 
 def _cost(context: DecisionContext) -> str:

@@ -10,7 +10,18 @@ from numpy.typing import NDArray
 from typing_extensions import override
 
 from app.charts.figures import Cell, Figure, Fitted, Sample, doubt, response, steps_map
-from app.charts.text import amount, currency, in_words, money, number, percent, seconds
+from app.charts.text import (
+    amount,
+    currency,
+    in_words,
+    money,
+    number,
+    percent,
+    probability,
+    quantity,
+    resource_name,
+    seconds,
+)
 from app.charts.timeline import (
     Ahead,
     Change,
@@ -51,7 +62,7 @@ from app.kinds.iterative.policies import decide
 from app.kinds.iterative.prediction import is_deadline, metrics_so_far, state_of, target
 from app.kinds.iterative.projector import Projector
 from app.kinds.iterative.query import beginning
-from app.kinds.iterative.spec import SECONDS, IterativeSpec, Metric
+from app.kinds.iterative.spec import SECONDS, IterativeSpec, Metric, Resource
 from app.kinds.iterative.state import State, begin
 
 # Workload page: metrics by resource, their uncertainty, and the most informative next sample.
@@ -118,15 +129,20 @@ def _logs(projector: Projector, rows: Rows, features: Floats) -> Floats:
 def _response(projector: Projector, one: Slice, metric: int, samples: Floats | None) -> Figure:
     layout, resource = projector.layout, projector.layout.spec.resources[one.resource]
     name, unit = layout.metrics[metric].replace("_", " "), layout.spec.metrics[metric].unit
-    amounts = f"{resource.name} ({resource.unit})" if resource.unit not in ("", resource.name) else resource.name
     return response(
-        f"{name} by {resource.name}",
-        amounts,
+        f"{name} by {resource_name(resource.name)}",
+        _axis(resource),
         f"{name} ({unit})" if unit else name,
         _fitted_points(projector, one, metric),
         _points(projector, one.resource, metric, samples),
         _caption(projector),
     )
+
+
+def _axis(resource: Resource) -> str:
+    """Return the label of an axis: “GPUs”, “cpu (%)”."""
+    name, unit = resource_name(resource.name), resource.unit
+    return name if unit in ("", resource.name, resource.name.removesuffix("s")) else f"{name} ({unit})"
 
 
 def _fitted_points(projector: Projector, one: Slice, metric: int) -> list[Fitted]:
@@ -173,11 +189,12 @@ def _doubt(projector: Projector, one: Slice) -> Figure:
     )
     offsets = projector.offsets(one.rows, projector.point(usual), at)[:, :, projector.layout.seconds]
     spread = np.expm1(np.minimum(offsets.std(axis=1), 5.0))
-    best, name = float(one.amounts[int(spread.argmax())]), projector.layout.resources[one.resource]
+    best, resource = float(one.amounts[int(spread.argmax())]), projector.layout.spec.resources[one.resource]
+    name = resource_name(resource.name)
     told = "Spread of predictions between models that fit the samples. "
-    told += f"Most informative next sample: {number(best, 9)} {name}."
+    told += f"Most informative next sample: {quantity(number(best, 9), resource.name, resource.unit)}."
     points = [Sample(*map(float, pair)) for pair in zip(one.amounts, spread, strict=True)]
-    return doubt(f"Model uncertainty by {name}", name, points, best, told)
+    return doubt(f"Model uncertainty by {name}", _axis(resource), points, best, told)
 
 
 # Hindsight: what the heuristics would have decided at the reports of a run.
@@ -214,7 +231,7 @@ def _figures(compiled: Compiled, history: RunHistory, asked: Sequence[Step]) -> 
             points = [Point(p.iteration, float(amount)) for p, amount in zip(decided, amounts, strict=True)]
             series.append(Series(name.replace("_", " "), points))
         told = f"{len(asked):,} of {len(history.steps):,} decisions, each for the iteration after it."
-        yield allocated(f"{resource.name} by policy", resource.unit or resource.name, series, told)
+        yield allocated(f"{resource_name(resource.name)} by policy", _axis(resource), series, told)
 
 
 def _states(compiled: Compiled, history: RunHistory, chosen: set[int]) -> State:
@@ -265,7 +282,8 @@ def policy_figures(compiled: Compiled) -> Iterator[Figure]:
             f"Recommended change by {who.replace('_', ' ')}, by iteration and current allocation, for a run exactly on "
             "schedule. Blank: no change."
         )
-        yield steps_map(f"Policy map, {resource.name}", resource.name, cells, resource.max_steps * resource.step, told)
+        name = resource_name(resource.name)
+        yield steps_map(f"Policy map, {name}", _axis(resource), cells, resource.max_steps * resource.step, told)
 
 
 def _policy_states(compiled: Compiled, levels: NDArray[np.int16], at: NDArray[np.int32]) -> State:
@@ -294,17 +312,17 @@ def last(history: RunHistory) -> Any:
 
 def facts(compiled: Compiled, history: RunHistory) -> list[Fact]:
     """Return a run's iteration, allocation, cost so far, and the probability to meet each target (or the outcome)."""
-    decision, state = last(history), state_of(compiled, history.state)
+    decision, state, units = last(history), state_of(compiled, history.state), compiled.layout.units
     found = [
         Fact("iteration", f"{history.iterations:,} of {compiled.layout.iterations:,}"),
-        Fact("next allocation" if history.live else "last decision", in_words(decision["allocation"])),
+        Fact("next allocation" if history.live else "last decision", in_words(decision["allocation"], units)),
     ]
     if state is not None:
-        found.append(Fact("cost so far", money(float(state.cost[0]))))
+        found.append(Fact("cost so far" if history.live else "cost", money(float(state.cost[0]))))
     if history.state is not None and decision.get("contingencies"):
         first = decision["contingencies"][0]
         after = f"if the iteration takes over {seconds(first['after_seconds'])}"
-        found.append(Fact("contingency", in_words(first["allocation"]), after))
+        found.append(Fact("contingency", in_words(first["allocation"], units), after))
     done = state is not None and int(state.iteration[0]) >= compiled.layout.iterations
     over = metrics_so_far(compiled.layout, state, history.start) if state is not None and done else {}
     aimed_at = [metric for metric in compiled.layout.spec.metrics if target(history.start, metric)]
@@ -319,9 +337,16 @@ def _chance(decision: Any, metric: Metric, history: RunHistory, came_to: float |
         verdict = "met" if metric.is_met(came_to, goal) else "missed"
         sure = f"{verdict}: {amount(came_to, metric.unit)}"
     else:
-        sure = "not known yet" if chance is None else f"{percent(min(max(chance, 0.01), 0.99), 0)} likely"
-    aim = "deadline" if is_deadline(metric) else f"target of {metric.name.replace('_', ' ')}"
-    return Fact(f"{aim}: {wanted}", sure, f"per {metric.scope}")
+        if chance is not None and history.live:
+            return Fact(
+                f"probability of meeting the {_aim(metric)}", probability(chance), f"{wanted} per {metric.scope}"
+            )
+        sure = "not known yet" if history.live else "ended early"
+    return Fact(f"{_aim(metric)}: {wanted}", sure, f"per {metric.scope}")
+
+
+def _aim(metric: Metric) -> str:
+    return "deadline" if is_deadline(metric) else f"target of {metric.name.replace('_', ' ')}"
 
 
 def run_figures(compiled: Compiled, history: RunHistory) -> Iterator[Figure]:
@@ -343,8 +368,8 @@ def _by_iteration(compiled: Compiled, history: RunHistory) -> Iterator[Figure]:
         yield _metric(compiled, history, metric, note)
     for resource in spec.resources:
         points = [Point(s.iteration, s.report["allocation"][resource.name]) for s in history.steps]
-        unit = resource.unit or resource.name
-        yield allocated(f"Allocation of {resource.name}", unit, [Series(resource.name, points)], f"By iteration.{note}")
+        name, told = resource_name(resource.name), f"By iteration.{note}"
+        yield allocated(f"Allocation of {name}", _axis(resource), [Series(name, points)], told)
 
 
 def _metric(compiled: Compiled, history: RunHistory, metric: Metric, note: str) -> Figure:
@@ -380,7 +405,9 @@ def _progress(compiled: Compiled, history: RunHistory, metric: Metric, wanted: f
     unit, size = scaled(metric.unit, max([wanted, *(one.value for one in points), *(one.median for one in ahead)]))
     axis = f"{'elapsed' if deadline else f'total {name}'} ({unit})" if unit else f"total {name}"
     told = _progress_caption(compiled, history, metric, wanted, ahead)
-    return projected(title, (axis, size), points, ahead, list(_changes(history, points)), wanted, told)
+    return projected(
+        title, (axis, size), points, ahead, list(_changes(history, points, compiled.layout.units)), wanted, told
+    )
 
 
 def _ahead(compiled: Compiled, history: RunHistory, metric: Metric, state: State | None) -> Iterator[Ahead]:
@@ -405,12 +432,12 @@ def _ahead(compiled: Compiled, history: RunHistory, metric: Metric, state: State
     yield from (Ahead(int(n) - 1, *map(float, row)) for n, *row in zip(until, median, low, high, strict=True))
 
 
-def _changes(history: RunHistory, points: Sequence[Point]) -> Iterator[Change]:
+def _changes(history: RunHistory, points: Sequence[Point], units: Mapping[str, str]) -> Iterator[Change]:
     """Yield the changes of the allocation between drawn reports, with the reason of the decision if it is drawn."""
     for before, after, point in zip(history.steps, history.steps[1:], points, strict=False):
         was, now = before.report["allocation"], after.report["allocation"]
         words = [
-            f"{number(was.get(name, 0), 9)} → {number(now[name], 9)} {name}"
+            quantity(f"{number(was.get(name, 0), 9)} → {number(now[name], 9)}", name, units[name])
             for name in now
             if was.get(name) != now[name]
         ]
@@ -433,9 +460,9 @@ def _progress_caption(
         parts.append(f"{limit[0].upper()}{limit[1:]} was {verdict}: {amount(total, metric.unit)}.")
     elif ahead:
         chance = last(history).get("chances", {}).get(metric.name)
-        sure = "" if chance is None else f"{percent(min(max(chance, 0.01), 0.99), 0)} likely to meet {limit}. "
+        sure = "" if chance is None else f"{probability(chance)} likely to meet {limit}. "
         share = percent(compiled.projector.table.level, 0)
-        held = in_words(last(history)["allocation"])
+        held = in_words(last(history)["allocation"], compiled.layout.units)
         low, median, high = (amount(value, metric.unit) for value in (ahead[-1].low, ahead[-1].median, ahead[-1].high))
         parts.append(f"{sure}Projection, {held} held: {median} at the end ({low} to {high} in {share} of cases).")
     return " ".join([*parts, f"Dashed red: {goal}. Circles: the allocation changed."])
@@ -497,7 +524,7 @@ def alternatives(compiled: Compiled, history: RunHistory) -> list[Alternative]:
     for name, rule in HEURISTICS.items():
         levels = step(compiled.layout, state.levels, decide(situation, None, rule).action)
         given = compiled.layout.allocation_dict(levels[0])
-        found.append(Alternative(name.replace("_", " "), in_words(given), given == taken))
+        found.append(Alternative(name.replace("_", " "), in_words(given, compiled.layout.units), given == taken))
     return found
 
 

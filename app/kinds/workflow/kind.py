@@ -27,10 +27,10 @@ def judge(compiled: Any, run: EndedRun) -> Judgement:  # noqa: ARG001
 
 def describe(spec: WorkflowSpec) -> Description:
     """Return a short text on a spec: nodes, duration of runs, and terms of the objective with weights."""
-    nodes = ", ".join(f"{n.name} {n.minimum}–{n.maximum} × {n.processors} processors" for n in spec.nodes)
+    nodes = ", ".join(f"{n.minimum}–{n.maximum} {n.name} nodes of {n.processors} processors" for n in spec.nodes)
     wanted = [f"{name} {exact(weight)}" for name, weight in spec.weights.model_dump().items() if weight]
     remedy = f"raise the maximum of {' or '.join(node.name for node in spec.nodes)}, or move the tasks' deadlines"
-    return Description(nodes, "until it is ended", "; ".join(wanted), remedy)
+    return Description(nodes, "no fixed length", f"weights: {', '.join(wanted)}" if wanted else "", remedy)
 
 
 def summarise(decision: QueueDecision) -> str:

@@ -202,8 +202,9 @@ def test_what_answers_is_said_beside_who_was_not_promoted_and_how_that_compares(
 ) -> None:
     one, other = (f"/workloads/{name}/agents" for name in NAMES)
     told = (
-        "a heuristic, which was hold when the agent was trained; hold is at least as good: on the same episodes "
-        "the agent's return differs by +0.00100 (95 % interval -0.00200 to +0.00400; margin 0.00450)"
+        "the built-in policy (hold when the agent was trained); hold is at least as good: difference of the agent's "
+        "return on the same episodes +0.00100 (95 % interval -0.00200 to +0.00400; differences up to 0.00450 count as "
+        "equal)"
     )
     assert client.get(f"{one}/1").json()["instead"] == told
     assert f"Current policy: {told}" in page(client, f"{NAMES[0]}/agents/1")
@@ -215,7 +216,7 @@ def test_what_answers_is_said_beside_who_was_not_promoted_and_how_that_compares(
     assert client.get(f"{other}/2").json()["instead"] == ""
     client.patch(f"/workloads/{NAMES[0]}", json={"prices": {"gpus": 99.0}})
     said = client.get(f"{one}/2").json()["instead"]
-    assert said.endswith("when the agent was trained; no current verdict shows that the agent is better")
+    assert said.endswith("when the agent was trained); no current verdict shows that the agent is better")
 
 
 @pytest.mark.parametrize(

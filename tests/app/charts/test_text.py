@@ -131,6 +131,35 @@ def test_shares_are_in_per_cent_and_none_is_below_nothing() -> None:
     assert text.amount(1.66, "GPU-hours") == "1.66 GPU-hours"
 
 
+def test_allocations_are_in_the_words_of_their_resources() -> None:
+    assert text.in_words({"gpus": 6, "executors": 4}) == "6 GPUs, 4 executors"
+    assert (
+        text.in_words({"gpu": 1, "cpu": 125, "memory": 512}, {"gpu": "gpu", "cpu": "%"})
+        == "1 GPU, cpu 125 %, memory 512"
+    )
+    assert (
+        text.in_words({"workers": 2, "memory": 512}, {"workers": "worker", "memory": "MiB"})
+        == "2 workers, memory 512 MiB"
+    )
+    assert text.quantity("1–8", "gpus", "gpu") == "1–8 GPUs"
+
+
+@pytest.mark.parametrize(
+    ("share", "told"),
+    [
+        (0.0, "0 %"),
+        (1e-6, "under 1 %"),
+        (0.01, "1 %"),
+        (0.949, "94 %"),
+        (0.29, "29 %"),
+        (0.9999, "99 %"),
+        (1.0, "99 %"),
+    ],
+)
+def test_a_probability_is_not_overstated_and_never_certain(share: float, told: str) -> None:
+    assert text.probability(share) == told
+
+
 def test_moments_say_that_they_are_utc() -> None:
     at = datetime(2026, 1, 31, 20, 5, tzinfo=timezone(timedelta(hours=2)))
     assert text.moment(at) == text.moment(at.astimezone(UTC)) == "2026-01-31 18:05:00 UTC"

@@ -17,12 +17,12 @@ import vl_convert
 from fastapi.testclient import TestClient
 from sqlalchemy import event
 
-from app.charts.text import duration, use_currency
+from app.charts.text import duration, probability, use_currency
 from app.dashboard.lists import numbers
 from app.dashboard.rendering import NAMES, address, cell, page
 from app.database.base import utc_now
 from app.database.engine import Database
-from app.database.tables import Run, Workload
+from app.database.tables import Job, Run, Workload
 from app.kinds.contract.views import MOST_STEPS
 from app.kinds.registry import KINDS
 from app.main import create_app
@@ -103,9 +103,7 @@ def test_an_empty_service_tells_how_to_begin(client: TestClient) -> None:
 def test_the_first_page_tells_each_workloads_state(client: TestClient, workload: str) -> None:
     run = reported(client, workload)
     found = shown(client)
-    assert {workload, "gpus 1–16 gpu; iteration_seconds at most 1,800 s per run", "built-in", "at risk"} <= {
-        *found.texts
-    }
+    assert {workload, "1–16 GPUs; deadline 1,800 s", "built-in", "at risk"} <= {*found.texts}
     assert {f"/ui/workloads/{workload}", f"/ui/runs/{run}", "/docs"} <= set(found.links)
     assert client.patch(f"/runs/{run}", json={"state": "finished"}).status_code == 200
     assert not {"Needs attention", f"{workload} has samples and no model"} & set(shown(client).texts)
@@ -127,6 +125,8 @@ def test_a_run_shows_what_was_measured_expected_and_decided(client: TestClient, 
     reason = client.get(f"/runs/{run}").json()["decision"]["reason"]["text"]
     assert reason in found.texts
     assert {"3 of 90", "hold", "threshold"} <= set(found.texts)
+    assert "built-in policy" in found.texts  # the source of its decisions, which has a title that explains it
+    assert 'title="No agent is promoted: the built-in policy decided."' in client.get(f"/ui/runs/{run}").text
     _, measured, allocated = found.charts
     (line,) = [layer for layer in measured["layer"] if layer["mark"]["style"] == "measured"]
     assert [row["value"] for row in line["data"]["values"]] == [31.5, 31.5, 31.5]
@@ -197,10 +197,10 @@ def test_a_deadline_is_held_against_the_projection_until_the_run_ends(
     assert all(row["low"] < row["median"] < row["high"] for row in ahead[1:])
     assert [row["median"] for row in ahead] == sorted(row["median"] for row in ahead)
     (change,) = drawn_as(chart, "change")
-    assert (change["iteration"], change["change"], bool(change["reason"])) == (2, "4 → 6 gpus", True)
+    assert (change["iteration"], change["change"], bool(change["reason"])) == (2, "4 → 6 GPUs", True)
     assert drawn_as(chart, "target") == [{"target": 30.0}]
     decision = client.get(f"/runs/{runs[0]}").json()["decision"]
-    sure = f"{100 * min(max(decision['chances']['iteration_seconds'], 0.01), 0.99):.0f} % likely to meet the deadline"
+    sure = f"{probability(decision['chances']['iteration_seconds'])} likely to meet the deadline"
     assert [text for text in live.texts if text.startswith(sure)]
     assert drawn_as(over.charts[0], "decided") == []
     assert len(drawn_as(over.charts[0], "change")) == 1
@@ -233,7 +233,7 @@ def test_what_other_policies_would_have_done_is_told_of_the_whole_run(client: Te
     (drawn,) = shown(client, f"/ui/runs/{run}/others").charts
     rows = drawn["layer"][0]["data"]["values"]
     assert {row["iteration"] for row in rows} == {1, 2, 3}
-    last = {row["name"]: f"{row['value']:g} gpus" for row in rows if row["iteration"] == 3}
+    last = {row["name"]: f"{row['value']:g} GPUs" for row in rows if row["iteration"] == 3}
     del last["decided"]
     told = [text for text in shown(client, f"/ui/runs/{run}").texts if text]
     assert {name: told[told.index(name) + 1] for name in last} == last
@@ -280,7 +280,7 @@ def test_a_workload_shows_curve_agents_and_map(client: TestClient, workload: str
     client.patch(f"/runs/{reported(client, workload)}", json={"state": "finished"})
     evaluation = publish_evaluation(backend, workload, agent=1)
     found = shown(client, f"/ui/workloads/{workload}")
-    assert {"Policy map, gpus", "iteration seconds by gpus", "champion", "L2", "Roll back"} <= set(found.texts)
+    assert {"Policy map, GPUs", "iteration seconds by GPUs", "champion", "L2", "Roll back"} <= set(found.texts)
     assert f"/evaluations/{evaluation}/report" in found.links
     response, policy = found.charts
     assert [layer["mark"]["style"] for layer in response["layer"]] == ["expected", "sample", "fitted"]
@@ -293,7 +293,7 @@ def test_other_kinds_are_told_beside(client: TestClient) -> None:
     client.post("/workloads", json=POOL)
     run = client.post("/runs", json={"workload": "pool"}).json()["id"]
     client.put(f"/runs/{run}/iterations/0", json={"now": 1.0, "queued": [{"id": "a", "processors": 2}]})
-    assert "pool 1–1 × 8 processors" in {text.partition(";")[0] for text in shown(client).texts}
+    assert "1–1 pool nodes of 8 processors" in {text.partition(";")[0] for text in shown(client).texts}
     assert "1 task starts" in shown(client, f"/ui/runs/{run}").texts
     assert "pool" in shown(client, "/ui/workloads/pool").texts
 
@@ -398,7 +398,7 @@ def test_a_run_that_is_over_tells_whether_it_met_its_target(client: TestClient, 
         run = client.post("/runs", json=start).json()["id"]
         for number in range(90):
             client.put(f"/runs/{run}/iterations/{number}", json={**REPORT, "allocation": {"gpus": 12}})
-        assert {verdict, "12 gpus"} <= set(shown(client, f"/ui/runs/{run}").texts)
+        assert {verdict, "12 GPUs"} <= set(shown(client, f"/ui/runs/{run}").texts)
 
 
 def test_what_happened_to_runs_needs_attention_until_a_later_run_makes_up_for_it(
@@ -415,7 +415,7 @@ def test_what_happened_to_runs_needs_attention_until_a_later_run_makes_up_for_it
     client.put(f"/runs/{run}/iterations/0", json=REPORT)
     found = shown(client)
     words = [text for text in found.texts if text]
-    assert words[words.index("Needs attention") + 1 :][:9] == [
+    assert words[words.index("Needs attention") + 1 :][:10] == [
         f"10 runs of {workload} failed",
         f"the newest: exit status 1 of {lost[-1]}",
         "To do:",
@@ -423,7 +423,8 @@ def test_what_happened_to_runs_needs_attention_until_a_later_run_makes_up_for_it
         f"Run {run[:8]} of other is at risk",
         "the deadline of 9 s has passed: 31.5 s so far",
         "To do:",
-        "raise the deadline or the maximum of gpus.",
+        "raise the deadline or the maximum of GPUs.",
+        "Change targets",
         "Workloads",  # nothing else needs attention
     ]
     assert {f"/ui/runs?workload={workload}&outcome=failed", f"/ui/runs/{run}"} <= set(found.links)
@@ -483,6 +484,25 @@ def test_a_silent_run_needs_attention(client: TestClient, workload: str) -> None
     assert why == "the newest: no report for 40 min"  # its reports came at once: what they took tells nothing
     for path in ("/ui/runs", f"/ui/runs/{runs[0]}", f"/ui/workloads/{workload}", "/ui/runs?outcome=stale"):
         assert "stale" in shown(client, path).texts
+    assert "End as failed" not in texts  # each of several may be another matter
+    client.patch(f"/runs/{runs[1]}", json={"state": "cancelled"})
+    (button,) = re.findall(r"<button[^>]*>End as failed</button>", client.get("/").text)
+    assert f'hx-patch="/runs/{runs[0]}"' in button
+    assert "does not report" in button
+
+
+def test_a_failed_job_is_retried_from_its_notice(client: TestClient, workload: str, backend: Database) -> None:
+    with backend.session() as session:
+        owner = session.query(Workload).filter_by(name=workload).one()
+        error = {"type": "about:blank", "title": "Failed", "status": 500, "detail": "out of memory"}
+        told = {"error": error, "finished_at": utc_now(), "state": "failed", "request": {}}
+        jobs = [Job(tenant="default", type=of, workload_id=owner.id, **told) for of in ("train", "trial")]
+        session.add_all(jobs)
+        session.flush()
+        train, trial = (job.id for job in jobs)
+    page_of_all = client.get("/").text
+    assert f'hx-post="/jobs/{train}/retry"' in page_of_all
+    assert f"/jobs/{trial}/retry" not in page_of_all  # its study starts another
 
 
 def saved(largest: float, fixed: float) -> dict[str, Any]:
@@ -540,10 +560,13 @@ def test_the_first_page_sums_up_all_runs_of_a_tenant(
     assert fact(client, "Targets met, 7 days")[0] == "2/3"
     assert fact(client, "Saved in June")[:2] == [
         "$34.00",
-        "against the largest allocation; $4.00 against the best fixed one",
+        "against the largest allocation; $4.00 against the best fixed one, in hindsight",
     ]
     texts = shown(client).texts
     assert {"$30.00", "$4.00", "foreign"} & set(texts) == {"$30.00", "$4.00"}
+    with backend.session() as session:
+        session.get_one(Run, ended[3]).savings = saved(4, -9)
+    assert fact(client, "Saved in June")[1].endswith("; $4.00 lost against the best fixed one, in hindsight")
 
 
 def test_the_first_page_asks_as_few_questions_of_the_database_for_many_workloads_as_for_one(

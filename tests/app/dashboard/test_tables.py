@@ -242,7 +242,7 @@ def test_runs_are_compared_on_shared_axes(client: TestClient, workload: str, oth
     third = client.post("/runs", json={"workload": workload, "targets": {"iteration_seconds": 99}}).json()["id"]
     client.put(f"/runs/{third}/iterations/0", json=REPORT)
     page = shown(client, f"/ui/compare?run={first}&run={second}&run={third}")
-    titles = {"iteration seconds (s)", "Allocation of gpus", "Elapsed time"}
+    titles = {"iteration seconds (s)", "Allocation of GPUs", "Elapsed time"}
     assert titles <= set(page.texts)
     names = {row["name"] for chart in page.charts for row in chart["layer"][0]["data"]["values"]}
     assert names == {f"{first[:8]} ({workload})", f"{second[:8]} ({other})", f"{third[:8]} ({workload})"}
@@ -327,6 +327,7 @@ def test_the_spec_is_a_page_with_its_versions_for_those_who_may_see_them(client:
         client.patch(f"/workloads/{workload}", json={"targets": {"iteration_seconds": target}})
     found = shown(client, path)
     assert {"Resources", "Metrics", "Weights", "gpus", "1,200", "Versions"} <= set(found.texts)
+    assert {"Change time (s)", "Largest change (steps)", "missed targets (sla)"} <= set(found.texts)
     changed = [text for text in found.texts if "→" in text]
     assert changed == ["targets: iteration_seconds → 1,200", "targets: iteration_seconds → 1,500"]
     assert {"3", "2"} <= set(found.texts)

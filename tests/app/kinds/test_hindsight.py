@@ -94,8 +94,8 @@ def test_a_change_has_the_reason_of_its_decision_or_none() -> None:
         return [row for one in layers if one["mark"]["style"] == "change" for row in one["data"]["values"]]
 
     assert [(one["change"], bool(one["reason"])) for one in changes(whole)] == [
-        ("2 → 4 gpus", True),
-        ("4 → 6 gpus", True),
+        ("2 → 4 GPUs", True),
+        ("4 → 6 GPUs", True),
     ]
     (only,) = changes(whole._replace(steps=whole.steps[1::2], every=2))
-    assert (only["change"], only["reason"]) == ("4 → 6 gpus by iteration 9", "")
+    assert (only["change"], only["reason"]) == ("4 → 6 GPUs by iteration 9", "")

@@ -200,7 +200,7 @@ def test_each_iteration_is_counted_once(
 ) -> None:
     assert run(serve().url, "--", sys.executable, script(folder, text)) == 0
     told = capfd.readouterr().err
-    assert f"done after {count} iterations" in told, told
+    assert f"finished after {count} iterations" in told, told
     assert ("begins again" in told) == (count > 5)
     (one,) = runs(client)
     assert (one["state"], one["outcome"], one["iterations"]) == ("finished", "met", 5), told
@@ -233,10 +233,10 @@ def test_a_bar_of_very_many_steps_is_counted_in_blocks(
     assert client.post("/workloads", json=spec).status_code == 201
     text = TQDM + "for n in tqdm(range(49_999), mininterval=0.5):\n    pass\n"
     assert run(serve().url, "--workload", "steps", "--", sys.executable, script(folder, text)) == 0
-    assert "done after 1000 iterations" in capfd.readouterr().err
+    assert "finished after 1000 iterations" in capfd.readouterr().err
     assert [one["iterations"] for one in runs(client)] == [1000]
     assert run(serve().url, "--workload", "steps", "--", sys.executable, script(folder, TQDM + LEFT_NEAR_ITS_END)) == 0
-    assert "done after 951 iterations" in capfd.readouterr().err
+    assert "finished after 951 iterations" in capfd.readouterr().err
     assert sorted(one["iterations"] for one in runs(client)) == [951, 1000]
 
 
@@ -264,7 +264,7 @@ def test_output_that_arrives_at_the_end_counts_before_it_is_said_that_none_was_r
     for text in (ONE_BAR, lines(1, 5, "f'epoch {n}/5: loss=0.5'")):
         assert run(url, "--", sys.executable, script(folder, text)) == 0
         told = capfd.readouterr().err
-        assert "done after 5 iterations" in told
+        assert "finished after 5 iterations" in told
         assert "no iteration was recognised" not in told
     assert [one["iterations"] for one in runs(client)] == [5, 5]
 
@@ -298,7 +298,7 @@ def test_what_is_not_recognised_is_said_while_the_command_runs_with_a_pattern_th
     Path("told").unlink()
     script(folder, PASSES.replace("while not pathlib.Path('told').exists()", "while n < 4"))
     assert run(url, "--pattern", found[1], "--", *command) == 0
-    assert "done after 4 iterations" in capfd.readouterr().err
+    assert "finished after 4 iterations" in capfd.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -391,7 +391,7 @@ def test_messages_on_a_terminal_stand_on_lines_of_their_own(serve: Serve, folder
         written = _all(main)
     assert launcher.returncode == 0
     text = written.decode()
-    assert "steward: done after 5 iterations" in text
+    assert "steward: finished after 5 iterations" in text
     before = [text[: found.start()][-1] for found in re.finditer("steward: ", text) if found.start()]
     assert set(before) <= {"\n", "J"}, text  # after a line's end, or where a bar was erased
 

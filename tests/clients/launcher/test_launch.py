@@ -94,7 +94,7 @@ def test_a_script_is_governed(
         "lines like 'Epoch 3'",
         "start-up and first iteration: ",
         "cpu: set by ",
-        "done after 6 iterations (workload 'busy' has 5) in ",
+        "finished after 6 iterations (workload 'busy' has 5) in ",
         "of the deadline of 1 min",
         "cpu %",
     ):
@@ -552,7 +552,7 @@ def test_a_command_that_goes_on_while_it_is_learned_from_is_governed_from_there(
     assert main([*said, "--profile-iterations", "6", "--", sys.executable, script(folder, WAITS)]) == 0
     told = capfd.readouterr()
     begun = told.out.count("epoch")
-    for part in ("the command keeps cpu 100 %", "controlling from iteration", f"done after {begun} iterations"):
+    for part in ("the command keeps cpu 100 %", "controlling from iteration", f"finished after {begun} iterations"):
         assert part in told.err, told.err
     assert told.err.count("iterations: by lines") == 1  # one process
     (one,) = runs(client)
@@ -612,7 +612,7 @@ def test_a_service_that_is_lost_while_it_is_measured_ends_no_command(
     assert main([*said, "--", *command]) == 0
     told = capfd.readouterr()
     assert told.out.count("epoch") == 60
-    for part in ("profiling stopped: ", "not learned: ", "not controlled: ", "done after 60 iterations"):
+    for part in ("profiling stopped: ", "not learned: ", "not controlled: ", "finished after 60 iterations"):
         assert part in told.err, told.err
 
 
@@ -629,7 +629,7 @@ def test_a_command_with_a_deadline_alone_is_governed_from_its_third_iteration(
     begun = told.out.count("epoch")
     for part in (
         "registered: workload 'train', 3000 iterations",
-        f"done after {begun} iterations",
+        f"finished after {begun} iterations",
         "measured before the first",
     ):
         assert part in told.err, told.err
@@ -733,7 +733,7 @@ def test_an_allocation_that_is_refused_while_it_is_measured_ends_no_command(
     assert main([*said, "--profile-iterations", "9", "--", sys.executable, script(folder, WAITS)]) == 0
     told = capfd.readouterr()
     assert told.err.count("cpu=100 can't be set: there is no room for it now; the present limits stay") == 1, told.err
-    assert f"done after {told.out.count('epoch')} iterations" in told.err
+    assert f"finished after {told.out.count('epoch')} iterations" in told.err
     measured = client.get("/workloads/train/samples", headers={"accept": "text/csv"}).text.splitlines()[1:]
     assert len({float(line.split(",")[2]) for line in measured}) >= 2
 

@@ -31,7 +31,7 @@ def test_a_chart_is_no_wider_than_it_may_be(count: int, wide: int) -> None:
 @pytest.mark.parametrize(
     ("status", "told"),
     [
-        (0, ["done after 3 iterations in 1.5 s, 50 % of the deadline of 3 s", "outcome: met (1.5 s early)"]),
+        (0, ["finished after 3 iterations in 1.5 s, 50 % of the deadline of 3 s", "outcome: met (1.5 s early)"]),
         (137, ["failed after 3 iterations in 1.5 s: killed by SIGKILL"]),
     ],
 )

@@ -154,7 +154,12 @@ def test_two_scripts_at_once_share_a_service_whose_pages_can_be_read_later(start
         found = re.findall(rf"run: {url}/ui/runs/(\w+)", launched.said)
         assert len(found) == 2, launched.said  # when decisions begin, and in the summary
         runs.append(found[-1])
-        for part in (f"dashboard: {url}", "controlling from iteration", f"done after {count} iterations in ", "of the"):
+        for part in (
+            f"dashboard: {url}",
+            "controlling from iteration",
+            f"finished after {count} iterations in ",
+            "of the",
+        ):
             assert part in launched.said, launched.said
         assert "outcome: met" in launched.said
         compared = r"(cost vs\. the largest allocation \(cpu 100 %\): |against cpu 100 % \(largest\): )\w+"
@@ -216,7 +221,7 @@ def test_every_end_of_a_script_is_the_launchers_and_stands_at_its_run(
         assert (row["outcome"], reason in (row["outcome_reason"] or "")) == (outcome, True), row
         assert ends[name].said.rstrip().count(f"run: {row['url']}") >= 1, ends[name].said
         assert len(steward.Steward(url=url).run(row["id"]).history()) == row["iterations"] - 1  # the first isn't timed
-    assert "done after 13 iterations (workload 'over' has 12) in " in ends["over"].said
+    assert "finished after 13 iterations (workload 'over' has 12) in " in ends["over"].said
     assert "passed on to the command; it is killed after 10 s, press Ctrl-C again to kill it now" in ends["twice"].said
     assert "steward: the command is killed" in ends["twice"].said
     assert "a second signal to kill it now" in ends["ended"].said
@@ -231,7 +236,7 @@ def test_a_progress_bar_of_a_pytorch_loop_is_counted(
     assert launched.status(300) == 0, launched.said
     assert launched.out == "saved\n"
     assert "iterations: by the progress bar 'training' of 15, each of its steps" in launched.said
-    assert "done after 15 iterations in " in launched.said
+    assert "finished after 15 iterations in " in launched.said
     (row,) = steward.runs("net", url=url)
     assert (row["state"], row["iterations"]) == ("finished", 15)
 
@@ -253,12 +258,14 @@ def test_silent_and_unusual_scripts_are_told_what_is_missing_while_they_run(
     assert pattern, unusual.said
     for launched in (silent, unusual):
         assert launched.status() == 0
-        assert re.search(r"the command is done after .+ s, without decisions\n$", launched.said), launched.said
+        assert re.search(
+            r"the command finished after .+ s, without decisions: print a line per iteration.+\n$", launched.said
+        ), launched.said
         assert launched.said.count("no iteration was recognised") == 1
     began = time.monotonic()
     text = UNUSUAL.replace("time.sleep(2)", "time.sleep(0.1)")
     again = start("again", text, url, "--deadline", "9m", "--iterations", "20", "--pattern", pattern[1])
     assert again.status() == 0
-    assert "done after 20 iterations in " in again.said
+    assert "finished after 20 iterations in " in again.said
     assert time.monotonic() - began < 60
     assert [row["workload"] for row in steward.runs(url=url)] == ["again"]

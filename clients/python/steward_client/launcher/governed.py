@@ -23,7 +23,7 @@ from .actuators.contract import ActuatorError, Allocation
 from .followed import Followed
 from .interrupts import Interrupted, Stopped, defer_interrupts, ignore_signals
 from .iterations.mark import SECONDS, Iteration
-from .row import HELD, PROFILE, Row
+from .row import HELD, PROFILE, Row, source_in_words
 from .said import unless
 from .service import LONGEST_ASKED_SECONDS, PATIENCE_SECONDS, Json, Say, Service, error_line
 from .watched import Watched
@@ -384,7 +384,7 @@ class Governed:
             return
         texts = [f"{name} {value:g} {self._resources[name].unit}".strip() for name, value in allocation.items()]
         advised = "recommended " if self.wishes.advise else ""
-        self._tell(f"{when}: {advised}{', '.join(texts)} ({source}: {reason})")
+        self._tell(f"{when}: {advised}{', '.join(texts)} ({source_in_words(source)}: {reason})")
 
     def _once(self, text: str) -> None:
         if text not in self._said:

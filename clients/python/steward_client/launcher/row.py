@@ -38,3 +38,11 @@ class Row:
     def report(self) -> dict[str, Any]:
         """Its allocation, and its segments if it has any, as in a report."""
         return {"allocation": self.allocation} | ({"segments": list(self.segments)} if self.segments else {})
+
+
+SOURCES = {"heuristic": "built-in policy", "guard": "safety check"}
+
+
+def source_in_words(source: str) -> str:
+    """What made a decision, as pages call it: “built-in policy”, “safety check”, “agent”."""
+    return SOURCES.get(source, source)

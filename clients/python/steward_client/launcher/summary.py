@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import Any
 
 from .governed import Governed
-from .row import PROFILE, Row
+from .row import PROFILE, Row, source_in_words
 from .wishes import duration_text, percent
 
 HOUR = 3600.0
@@ -37,9 +37,11 @@ def lines(governed: Governed) -> list[str]:
     elif watched.status:
         found = [f"failed after {found[0]}: {watched.failure}"]
     elif deadline is None:
-        found = [f"done after {found[0]}, without a deadline"]
+        found = [f"finished after {found[0]}, without a deadline"]
     else:
-        found = [f"done after {found[0]}, {percent(seconds / deadline)} of the deadline of {duration_text(deadline)}"]
+        found = [
+            f"finished after {found[0]}, {percent(seconds / deadline)} of the deadline of {duration_text(deadline)}"
+        ]
     if governed.stopped or not (governed.cancelled or watched.status):
         found.append(_outcome(governed))
     if governed.rows:
@@ -168,7 +170,7 @@ def _decisions_line(rows: Sequence[Row], *, advise: bool) -> str:
     if not rows:
         return f"decisions: none{measured}"
     changes = sum(before.allocation != after.allocation for before, after in pairwise(rows))
-    by = ", ".join(f"{source} {count}" for source, count in sources.most_common())
+    by = ", ".join(f"{source_in_words(source)} {count}" for source, count in sources.most_common())
     what = "recommendations" if advise else "decisions"
     return f"{what}: {len(rows)} ({by}), {changes} change{'' if changes == 1 else 's'} of the allocation{measured}"
 

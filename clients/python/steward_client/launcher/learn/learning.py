@@ -34,6 +34,9 @@ LEFT = (JobFailed, StewardError, Unreachable)
 BEGUN = "training interrupted; the next --learn resumes it"
 
 
+NEXT_TIME = ": print a line per iteration, such as 'Epoch 3/90', or use --pattern or --watch-file"
+
+
 class CommandEnded(RuntimeError):
     """The command has ended and nothing more is done; the message says why.
 
@@ -326,7 +329,7 @@ class Learning:
         if not profile.rows:
             seen = ": only one iteration was seen, and not its start" if watched.clock.count else ""
             seconds = duration_text(watched.ended - watched.began)
-            raise CommandEnded(0, f"the command is done after {seconds}, without decisions{seen}")
+            raise CommandEnded(0, f"the command finished after {seconds}, without decisions{seen or NEXT_TIME}")
 
     def _measures(self, profile: Profile) -> bool:
         """Measure the command; whether it runs on. An unreachable service ends measuring, but not the command."""
