@@ -115,7 +115,7 @@ def test_a_workload_goes_through_fit_training_and_run(stack: Composed, url: str,
         for number in range(30):
             body = {"allocation": run["decision"]["allocation"], "metrics": {"iteration_seconds": 5.0}}
             answer = caller.http.put(f"/runs/{run['id']}/iterations/{number}", json=body)
-            assert answer.status_code == 200, answer.text
+            assert answer.status_code == 201, answer.text
         assert caller.http.patch(f"/runs/{run['id']}", json={"state": "finished"}).json()["outcome"] == "met"
     workers = [
         stack.execute(one, "steward", "worker", "--check", "&&", "echo", "yes") for one in stack.containers["worker"]
