@@ -24,13 +24,14 @@ COPY examples/demos examples/demos
 RUN pip install --no-cache-dir --constraint constraints.txt setuptools \
     && pip wheel --no-cache-dir --no-deps --no-build-isolation --wheel-dir /wheels ./clients/python . \
     && cp constraints.txt /wheels
+COPY deploy/slim /wheels/slim
 
 FROM ${BASE} AS api
 RUN groupadd --system --gid 10001 steward \
     && useradd --system --uid 10001 --gid steward --create-home steward \
     && mkdir /data && chown steward:steward /data
 COPY --from=wheels /wheels /wheels
-RUN pip install --no-cache-dir --constraint /wheels/constraints.txt /wheels/*.whl
+RUN pip install --no-cache-dir --constraint /wheels/constraints.txt /wheels/*.whl && /wheels/slim
 USER 10001
 ENV STEWARD_DATA_DIR=/data STEWARD_WORKERS=0
 VOLUME /data
@@ -41,8 +42,9 @@ FROM api AS worker
 ARG TORCH=https://download.pytorch.org/whl/cpu/torch/
 USER root
 # From there alone: the package index has builds for GPUs under the same version.
-RUN pip install --no-cache-dir --constraint /wheels/constraints.txt --no-deps --no-index --find-links "${TORCH}" torch
+RUN pip install --no-cache-dir --constraint /wheels/constraints.txt --no-deps --no-index --find-links "${TORCH}" torch \
+    && /wheels/slim
 RUN pip install --no-cache-dir --constraint /wheels/constraints.txt \
-    "$(echo /wheels/steward_allocation-*.whl)[archive,worker]"
+    "$(echo /wheels/steward_allocation-*.whl)[archive,worker]" && /wheels/slim
 USER 10001
 CMD ["steward", "worker"]

@@ -15,7 +15,7 @@ export UV_HTTP_TIMEOUT ?= 180
 # Tests start dozens of processes: without compiled modules on disk each would compile all that it imports anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: setup test test-all mutants lint audit bench demo docs openapi wheels sbom clean
+.PHONY: setup test test-all engines mutants lint audit bench demo docs openapi wheels sbom clean
 
 setup: $(STAMP)
 
@@ -37,6 +37,10 @@ test: setup
 # And those that train for long, or start and kill servers.
 test-all: test
 	$(PYTEST) -m slow $(ARGS)
+
+# On a real Docker daemon, as root; `.ci/engines` installs it. Building the images takes minutes.
+engines: setup
+	STEWARD_IMAGES=1 OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -rs -m engines tests/engines $(ARGS)
 
 # Would the tests notice a fault? `make mutants ARGS="guard lease --most 20 --seed 3"`; takes hours in full.
 mutants: setup

@@ -14,7 +14,7 @@ from typing import Any
 from app.installed import DISTRIBUTION, EXTRAS, missing
 
 ROOT = Path(__file__).parent.parent
-FOUND_BY_OTHERS = {"httptools", "uvloop", "psycopg", "redis"}  # uvicorn, SQLAlchemy and Celery look for them
+FOUND_BY_OTHERS = {"httptools", "uvloop", "psycopg"}  # uvicorn and SQLAlchemy look for them
 MODULES = {"pyjwt": "jwt", "scikit-learn": "sklearn", "vl-convert-python": "vl_convert"}
 OURS = {"app", "workers", "migrations", "steward_demos"}
 

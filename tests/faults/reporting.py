@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Mapping
 from typing import Any, Self
 
 import httpx
@@ -25,14 +26,15 @@ def report(number: int) -> dict[str, Any]:
 class Reporting:
     """As many clients as runs, each of which repeats a report until it is acknowledged."""
 
-    def __init__(self, url: str, runs: int = 3) -> None:
-        self.url, self.statuses = url, set[int]()
+    def __init__(self, url: str, runs: int = 3, headers: Mapping[str, str] | None = None) -> None:
+        self.url, self.statuses, self._headers = url, set[int](), headers
         self.acknowledged: dict[str, list[dict[str, Any]]] = {}
         self._ended = threading.Event()
-        answer = httpx.post(f"{url}/workloads", json={**SPEC, "iterations": 100_000}, timeout=60)
+        answer = httpx.post(f"{url}/workloads", json={**SPEC, "iterations": 100_000}, timeout=60, headers=headers)
         assert answer.status_code in (200, 201), answer.text
         for _ in range(runs):
-            self.acknowledged[httpx.post(f"{url}/runs", json={"workload": WORKLOAD}, timeout=60).json()["id"]] = []
+            begun = httpx.post(f"{url}/runs", json={"workload": WORKLOAD}, timeout=60, headers=headers)
+            self.acknowledged[begun.json()["id"]] = []
         self._threads = [threading.Thread(target=self._go, args=(run,), daemon=True) for run in self.acknowledged]
 
     def __enter__(self) -> Self:
@@ -68,7 +70,7 @@ class Reporting:
         answers = self.acknowledged[run]
         while not self._ended.is_set():
             try:
-                with httpx.Client(base_url=self.url, timeout=40) as http:
+                with httpx.Client(base_url=self.url, timeout=40, headers=self._headers) as http:
                     while not self._ended.is_set():
                         answer = http.put(f"/runs/{run}/iterations/{len(answers)}", json=report(len(answers)))
                         self.statuses.add(answer.status_code)
@@ -86,7 +88,7 @@ class Reporting:
         for run, answers in self.acknowledged.items():
             stored, link = list[Any](), f"/runs/{run}/iterations?limit=500"
             while link:
-                page = httpx.get(f"{self.url}{link}", timeout=60).json()
+                page = httpx.get(f"{self.url}{link}", timeout=60, headers=self._headers).json()
                 stored += page["items"]
                 link = page["next"]
             assert [one["iteration"] for one in stored] == list(range(len(stored)))

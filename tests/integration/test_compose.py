@@ -123,10 +123,14 @@ def test_the_api_is_an_image_without_torch_and_the_worker_adds_it(
 ) -> None:
     assert [*stages] == ["", "wheels", "api", "worker"]
     (api,) = (told for told in stages["api"].of("RUN") if "pip" in told)
-    assert api == "pip install --no-cache-dir --constraint /wheels/constraints.txt /wheels/*.whl"  # no extra
+    assert (
+        api == "pip install --no-cache-dir --constraint /wheels/constraints.txt /wheels/*.whl && /wheels/slim"
+    )  # no extra
     torch, rest = stages["worker"].of("RUN")
-    assert torch.endswith('--no-deps --no-index --find-links "${TORCH}" torch')  # no other build is ever taken
-    assert rest.endswith(f'"$(echo /wheels/{DISTRIBUTION.replace("-", "_")}-*.whl)[archive,worker]"')
+    assert torch.endswith(
+        '--no-deps --no-index --find-links "${TORCH}" torch && /wheels/slim'
+    )  # no other build is ever taken
+    assert rest.endswith(f'"$(echo /wheels/{DISTRIBUTION.replace("-", "_")}-*.whl)[archive,worker]" && /wheels/slim')
     assert stages["worker"].of("ARG") == ["TORCH=https://download.pytorch.org/whl/cpu/torch/"]
     for told in (torch, rest):
         assert "--constraint /wheels/constraints.txt" in told
@@ -154,7 +158,12 @@ def test_the_worker_of_the_image_takes_torch_from_a_folder(stages: dict[str, Sta
         made.writestr(f"{folder}/METADATA", "Metadata-Version: 2.1\nName: torch\nVersion: 2.13.0+cpu\n")
         made.writestr(f"{folder}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
         made.writestr(f"{folder}/RECORD", "")
-    told = stages["worker"].of("RUN")[0].replace("/wheels/constraints.txt", str(ROOT / "constraints.txt"))
+    told = (
+        stages["worker"]
+        .of("RUN")[0]
+        .removesuffix(" && /wheels/slim")
+        .replace("/wheels/constraints.txt", str(ROOT / "constraints.txt"))
+    )
     command = [part.strip('"').replace("${TORCH}", str(tmp_path)) for part in told.split()]
     options = [*command[2:], "--target", str(tmp_path / "there")]
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check"]

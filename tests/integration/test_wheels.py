@@ -109,6 +109,8 @@ def test_without_extras_it_serves_decisions_and_says_what_waits(core: Installed)
     names = set(listed.stdout.lower().split())
     assert {"steward-allocation", "steward-client", "numpy"} <= names
     assert names & {"torch", "numba", "scipy", "scikit-learn", "gymnasium"} == set()
+    redis = core.run("python", "-c", "from kombu import Connection as C; print(C('redis://host:6379/0').transport)")
+    assert "redis.Transport" in redis.stdout, redis.stderr  # another broker needs no extra either
     data = core.folder / "data"
     with core.serving(data) as (client, log):
         assert f"fits and trainings wait for a worker: {EXTRA}" in log.read_text()

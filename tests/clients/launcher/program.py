@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import signal
 import subprocess
 import time
@@ -17,13 +18,15 @@ POLL_SECONDS = 0.01
 class Program:
     """A process in a group of its own, with its output in two files of a folder."""
 
-    def __init__(self, command: Sequence[str], environment: Mapping[str, str], folder: Path) -> None:
+    def __init__(
+        self, command: Sequence[str], environment: Mapping[str, str], folder: Path, within: Path | str | None = None
+    ) -> None:
         folder.mkdir(parents=True)
         self._files: dict[Stream, Path] = {"stdout": folder / "out", "stderr": folder / "errors"}
         with self._files["stdout"].open("wb") as out, self._files["stderr"].open("wb") as errors:
             environment = {"PATH": os.environ["PATH"], **environment}
             self._process = subprocess.Popen(
-                command, stdout=out, stderr=errors, env=environment, start_new_session=True
+                command, stdout=out, stderr=errors, env=environment, start_new_session=True, cwd=within
             )
 
     @property
@@ -31,6 +34,11 @@ class Program:
         """As a shell has it."""
         status = self._process.poll()
         return status if status is None or status >= 0 else 128 - status
+
+    @property
+    def resident(self) -> int:
+        """Bytes of memory in use."""
+        return int(Path(f"/proc/{self._process.pid}/statm").read_text().split()[1]) * resource.getpagesize()
 
     def send(self, number: int) -> None:
         if self.status is None:

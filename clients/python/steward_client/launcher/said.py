@@ -22,6 +22,15 @@ def pass_on(descriptor: int, piece: bytes) -> None:
         _unfinished[descriptor] = piece[-PIECE_BYTES:]
 
 
+def write(descriptor: int, piece: bytes) -> None:
+    """Write a piece of output to descriptor 1 or 2, all of it; raises OSError if its reader has ended."""
+    (sys.stdout if descriptor == 1 else sys.stderr).flush()
+    view = memoryview(piece)
+    while view:
+        view = view[os.write(descriptor, view) :]
+    pass_on(descriptor, piece)
+
+
 def _line_start() -> str:
     """Text that moves the cursor to a new line; it erases a progress bar on a terminal, which is redrawn below."""
     try:

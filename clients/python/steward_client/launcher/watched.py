@@ -7,6 +7,7 @@ import os
 import queue
 import re
 import shlex
+import shutil
 import signal
 import sys
 import time
@@ -15,7 +16,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from threading import Lock
-from typing import Any, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 from .actuators import leftovers
 from .actuators.contract import GRACE_SECONDS, Actuator, ActuatorError, Allocation, Launch, Sink, Stream
@@ -25,7 +26,7 @@ from .iterations.files import OwnFile, Tail, parse_marks
 from .iterations.mark import Clock, Iteration, Mark
 from .iterations.output import Lines, Matcher, Spread
 from .iterations.suggestion import suggest_pattern
-from .said import pass_on, unless
+from .said import pass_on, unless, write
 from .wishes import Wishes, duration_text
 
 LOOK_SECONDS = 0.02
@@ -131,9 +132,11 @@ class Watched:
         if not self.actuator.shares_files:
             return
         said = {"iteration": iteration, "allocation": dict(allocation), "reason": reason}
-        beside = self._folder / "allocation.new"
+        file, beside = self._folder / "allocation.json", self._folder / "allocation.new"
         beside.write_text(json.dumps(said))
-        beside.replace(self._folder / "allocation.json")
+        if file.exists():
+            shutil.copymode(file, beside)  # an actuator may have let another user read it
+        beside.replace(file)
 
     def interrupt(self, error: Interrupted) -> None:
         """Pass a signal on to the command and wait for its end; a second signal kills it.
@@ -175,7 +178,7 @@ class Watched:
         def take(stream: Stream, piece: bytes) -> None:
             at = time.monotonic()  # a terminal may take its time
             try:
-                _write(DESCRIPTORS[stream], piece)
+                write(DESCRIPTORS[stream], piece)
             except OSError:  # the output's reader has ended: end the command by SIGPIPE
                 self._broken = True
             with one_at_a_time:  # a thread for each stream
@@ -295,12 +298,15 @@ class Watched:
 
     @property
     def failure(self) -> str:
-        """Why the command failed, in words: its signal, or its exit status and the exception it printed."""
-        status = self.status or 0
+        """Why the command failed, in words: its signal, or its exit status and the exception it printed; and what the
+        actuator knows.
+        """
+        status, known = self.status or 0, getattr(self.actuator, "reason", "")
+        why = f" ({known})" if known else ""
         try:
-            return f"killed by {signal.Signals(status - SIGNALLED).name}"
+            return f"killed by {signal.Signals(status - SIGNALLED).name}{why}"
         except ValueError:
-            return f"exit status {status}{self._exception()}"
+            return f"exit status {status}{why}{self._exception()}"
 
     @property
     def output(self) -> str:
@@ -326,11 +332,3 @@ class Watched:
                 ends = RAISED.fullmatch(line) and len(lines) - number <= LINES_AFTER_TRACEBACK
                 return f": {line}" if ends else ""
         return ""
-
-
-def _write(descriptor: int, piece: bytes) -> None:
-    (sys.stdout if descriptor == 1 else sys.stderr).flush()
-    view: Any = memoryview(piece)
-    while view:
-        view = view[os.write(descriptor, view) :]
-    pass_on(descriptor, piece)

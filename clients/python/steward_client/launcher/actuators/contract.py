@@ -161,7 +161,8 @@ class Actuator(Protocol):
         status.
 
         None while it runs or before its start; 128 + n if signal n ended it, as in a shell. A daemon or cluster that
-        doesn't respond counts as a running command.
+        doesn't respond counts as a running command. An actuator that knows more than the status, such as that memory
+        ran out, may have it in words in an attribute ``reason`` (empty: nothing is known).
         """
         ...
 

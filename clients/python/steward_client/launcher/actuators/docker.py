@@ -10,6 +10,7 @@ import json
 import os
 import signal
 import struct
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -19,9 +20,20 @@ from typing_extensions import override
 
 from steward_client.trust import ssl_context
 
-from .contract import UNITS, ActuatorError, Allocation, Launch, Range, Settable, Sink, Stream, Unavailable
+from .contract import (
+    UNITS,
+    ActuatorError,
+    Allocation,
+    CannotSet,
+    Launch,
+    Range,
+    Settable,
+    Sink,
+    Stream,
+    Unavailable,
+)
 from .leftovers import Leaving, Leftover, launcher
-from .remote import KILLED, Remote
+from .remote import FIRST_PAUSE_SECONDS, KILLED, LONGEST_PAUSE_SECONDS, Remote
 
 LABEL, LAUNCHER = "steward", "steward-launcher"
 SOCKET = "unix:///var/run/docker.sock"
@@ -30,6 +42,10 @@ NANO_PER_PERCENT, MEBIBYTE = 10_000_000, 1 << 20
 LEAST_MEBIBYTES = 6.0  # Docker's own
 STREAMS: Mapping[int, Stream] = {1: "stdout", 2: "stderr"}
 NO_SUCH, CONFLICT = 404, 409
+ROOT = "/"
+SHARED_FOLDER, SHARED_FILE = 0o711, 0o666
+"""Modes of the launcher's folder and its files if the container's user is another one; the folder's name can't be
+guessed."""
 
 
 class DockerContainer(Remote, Leaving):
@@ -40,22 +56,38 @@ class DockerContainer(Remote, Leaving):
         image: the container's image, which must be present (``docker pull``).
         host: ``unix:///path`` or ``tcp://host:port``; empty: ``DOCKER_HOST``, else Docker's default socket.
         user: user in the container, ``uid`` or ``uid:gid``; empty: the image's.
+        folder: folder of this machine in which the command begins, mounted under the same path if the daemon is on this
+            machine; by default the launcher's working folder; empty: none, and the image's is the working folder.
+        network: network of the container, such as ``host``; empty: Docker's default.
 
     Raises:
         Unavailable: no image is given, or Docker doesn't respond.
-        ActuatorError: ``host`` is malformed.
+        ActuatorError: ``host`` is malformed, or there is no such ``folder``.
         CannotSet: Docker can't set a wanted resource, or not in that range.
     """
 
     name = "docker"
     look_seconds = 0.25
 
-    def __init__(self, wanted: Mapping[str, Range], image: str = "", host: str = "", user: str = "") -> None:
+    def __init__(
+        self,
+        wanted: Mapping[str, Range],
+        image: str = "",
+        host: str = "",
+        user: str = "",
+        folder: str = ".",
+        network: str = "",
+    ) -> None:
         if not image:
             raise Unavailable("a container needs an image: --option image=python:3.11")
+        if folder and not Path(folder).is_dir():
+            raise ActuatorError(f"folder={folder}: a folder of this machine is accepted, or nothing for none")
         address = host or os.environ.get("DOCKER_HOST", "") or SOCKET
         self._http, self.shares_files = _client(address), address.startswith("unix://")
-        self._image, self._user, self._address, self._id = image, user, address, ""
+        self._image, self._user, self._network, self._address = image, user, network, address
+        self._mounted = str(Path(folder).resolve()) if folder and self.shares_files else ROOT
+        self._id, self.reason = "", ""
+        self._output: httpx.Response | None = None
         try:
             found = self._call("GET", "/info").json()
             super().__init__(_settable(found["NCPU"], found["MemTotal"]), wanted)
@@ -64,20 +96,27 @@ class DockerContainer(Remote, Leaving):
             raise
 
     def _begin(self, launch: Launch, allocation: Allocation) -> None:
-        host: dict[str, Any] = {**_limits(allocation), "Init": True}
-        if self.shares_files and launch.folder is not None:
-            host["Binds"] = [f"{launch.folder}:{launch.folder}"]
-        body = {
+        body: dict[str, Any] = {
             "Image": self._image,
             "Entrypoint": [],
             "Cmd": list(launch.command),
             "Env": [f"{name}={value}" for name, value in launch.environment.items()],
             "Labels": {LABEL: launch.name, LAUNCHER: launcher()},
             "User": self._user,
-            "HostConfig": host,
+            "HostConfig": {**_limits(allocation), "Init": True, "NetworkMode": self._network, "Mounts": []},
         }
+        shared = [str(launch.folder)] if self.shares_files and launch.folder is not None else []
+        if self._mounted != ROOT:  # which can't be mounted
+            shared.append(self._mounted)
+            body["WorkingDir"] = self._mounted
+        body["HostConfig"]["Mounts"] = [{"Type": "bind", "Source": one, "Target": one} for one in dict.fromkeys(shared)]
         try:
             self._id = self._call("POST", "/containers/create", body).json()["Id"]
+            if self.shares_files and launch.folder is not None:
+                user = self._call("GET", f"/containers/{self._id}/json").json()["Config"]["User"]
+                _share(launch.folder, user.partition(":")[0])
+            # Attached before the start nothing is missed, and a piece of a line is passed on as it is written.
+            self._output = self._open("POST", f"/containers/{self._id}/attach?stream=true&stdout=true&stderr=true")
             self._call("POST", f"/containers/{self._id}/start")
         except ActuatorError:
             if self._id:
@@ -85,14 +124,34 @@ class DockerContainer(Remote, Leaving):
             raise
 
     def _set(self, allocation: Allocation) -> None:
+        if allocation.get("memory", 0.0) < self._current.get("memory", 0.0):
+            self._check_memory(allocation["memory"])
         self._call("POST", f"/containers/{self._id}/update", _limits(allocation))
+
+    def _check_memory(self, mebibytes: float) -> None:
+        """Refuse a limit below what is in use: depending on its cgroups, Docker would let the kernel kill the command.
+
+        Raises:
+            CannotSet: more is in use, without the files' cache.
+        """
+        told = self._call("GET", f"/containers/{self._id}/stats?stream=false&one-shot=true", gone=True)
+        found = told.json().get("memory_stats", {}).get("stats", {}) if told.is_success else {}
+        used = found.get("anon", found.get("total_rss", 0)) / MEBIBYTE  # of cgroups 2, of cgroups 1
+        if used > mebibytes:
+            raise CannotSet("memory", mebibytes, f"more is needed: the command has {used:.0f} MiB in use")
 
     def _look(self) -> int | None:
         answer = self._call("GET", f"/containers/{self._id}/json", gone=True)
         if answer.status_code == NO_SUCH:
-            return KILLED  # it was removed from outside
+            self.reason = "the container was removed"
+            return KILLED
         state = answer.json()["State"]
-        return int(state["ExitCode"]) if state["Status"] in ("exited", "dead") else None
+        if state["Status"] not in ("exited", "dead"):
+            return None
+        if state.get("OOMKilled"):
+            limit = f"{self._current['memory']:g} MiB" if "memory" in self._current else "the machine's"
+            self.reason = f"out of memory: the limit was {limit}"
+        return int(state["ExitCode"])
 
     def _signal(self, number: int, seconds: float) -> None:  # noqa: ARG002 # it is waited for elsewhere
         self._call("POST", f"/containers/{self._id}/kill?signal={signal.Signals(number).name}", gone=True)
@@ -119,13 +178,38 @@ class DockerContainer(Remote, Leaving):
         self._http.close()
 
     def _follow(self, sink: Sink) -> None:
-        path = f"/containers/{self._id}/logs?follow=true&stdout=true&stderr=true"
+        """Pass on what the container writes; if the daemon goes away, the rest from its log once it is back."""
+        received, pause = dict.fromkeys(STREAMS.values(), 0), FIRST_PAUSE_SECONDS
+        while True:
+            last = self._closed
+            try:
+                self._pass_on(received, sink)
+                if last or self._look() is not None:
+                    return
+            except (Unavailable, httpx.HTTPError):
+                if last:
+                    return
+            except ActuatorError as error:  # this log driver can't be read, or the container is gone
+                sink("stderr", f"[docker's log ended: {error}]\n".encode())
+                return
+            time.sleep(pause)
+            pause = min(pause * 1.5, LONGEST_PAUSE_SECONDS)
+
+    def _pass_on(self, received: dict[Stream, int], sink: Sink) -> None:
+        """Pass on the attached stream, or the log without the bytes of each stream that were ``received`` already."""
+        answer, self._output = self._output, None
+        skipped = dict.fromkeys(received, 0) if answer is not None else dict(received)
+        if answer is None:
+            answer = self._open("GET", f"/containers/{self._id}/logs?follow=true&stdout=true&stderr=true")
         try:
-            with self._http.stream("GET", path, timeout=httpx.Timeout(TIMEOUT_SECONDS, read=None)) as answer:
-                for stream, piece in frames(answer.iter_bytes()):
-                    sink(stream, piece)
-        except httpx.HTTPError as error:
-            sink("stderr", f"[docker's log ended: {error}]\n".encode())
+            for stream, piece in frames(answer.iter_bytes()):
+                fresh = piece[skipped[stream] :]
+                skipped[stream] -= len(piece) - len(fresh)
+                received[stream] += len(fresh)
+                if fresh:
+                    sink(stream, fresh)
+        finally:
+            answer.close()
 
     def _call(self, method: str, path: str, body: Any = None, *, gone: bool = False) -> httpx.Response:
         """Call the Engine API and return the response; with ``gone`` a missing or stopped container is no error.
@@ -137,11 +221,26 @@ class DockerContainer(Remote, Leaving):
         try:
             answer = self._http.request(method, path, json=body)
         except httpx.RequestError as error:
-            remedy = "is the daemon running, and may you use its socket (group docker)?"
-            raise Unavailable(f"Docker doesn't answer at {self._address}: {error}; {remedy}") from error
+            raise self._no_answer(error) from error
         if not answer.is_success and not (gone and answer.status_code in (NO_SUCH, CONFLICT)):
             raise ActuatorError(f"Docker: {_message(answer)}{self._remedy(answer, path)}")
         return answer
+
+    def _open(self, method: str, path: str) -> httpx.Response:
+        """Call the Engine API and return the response as a stream, to be closed; raises as `_call` does."""
+        request = self._http.build_request(method, path, timeout=httpx.Timeout(TIMEOUT_SECONDS, read=None))
+        try:
+            answer = self._http.send(request, stream=True)
+            if answer.is_success:
+                return answer
+            answer.read()
+        except httpx.RequestError as error:
+            raise self._no_answer(error) from error
+        raise ActuatorError(f"Docker: {_message(answer)}")
+
+    def _no_answer(self, error: Exception) -> Unavailable:
+        remedy = "is the daemon running, and may you use its socket (group docker)?"
+        return Unavailable(f"Docker doesn't answer at {self._address}: {error}; {remedy}")
 
     def _remedy(self, answer: httpx.Response, path: str) -> str:
         missing = answer.status_code == NO_SUCH and path.startswith("/containers/create")
@@ -160,6 +259,15 @@ def _client(address: str) -> httpx.Client:
     if scheme != "tcp" or not rest:
         raise ActuatorError(f"host={address}: unix:///path or tcp://host:port is accepted")
     return httpx.Client(base_url=f"http://{rest}", timeout=TIMEOUT_SECONDS, verify=ssl_context())
+
+
+def _share(folder: Path, user: str) -> None:
+    """Let ``user``, a container's, read and append to the files of the launcher's folder; empty: root."""
+    if user in ("", "0", "root", str(os.getuid())):
+        return
+    folder.chmod(SHARED_FOLDER)
+    for file in filter(Path.is_file, folder.iterdir()):
+        file.chmod(SHARED_FILE)
 
 
 def _settable(cores: int, memory: int) -> dict[str, Settable]:

@@ -11,7 +11,20 @@ from threading import Thread
 
 from typing_extensions import override
 
-from .contract import GRACE_SECONDS, Actuator, ActuatorError, Allocation, CannotSet, Launch, Range, Settable, Sink
+from steward_client.launcher.said import write
+
+from .contract import (
+    GRACE_SECONDS,
+    Actuator,
+    ActuatorError,
+    Allocation,
+    CannotSet,
+    Launch,
+    Range,
+    Settable,
+    Sink,
+    Stream,
+)
 
 SHARE = 0.1
 """Time until the next look at a command, as a share of the time for which it has run."""
@@ -39,6 +52,7 @@ class Remote(Actuator, ABC):
     passes_output = True
     look_seconds = 1.0
     """Longest time in seconds between two looks at a command; shorter at its start, and while it ends."""
+    reason = ""
 
     def __init__(self, settable: Mapping[str, Settable], wanted: Mapping[str, Range]) -> None:
         for name, asked in wanted.items():
@@ -100,9 +114,9 @@ class Remote(Actuator, ABC):
         allocation = self._check_allocation(launch.allocation)
         self._begin(launch, allocation)
         self._started, self._current, self._since = True, allocation, time.monotonic()
-        if launch.output is not None:
-            self._follower = Thread(target=self._follow, args=(launch.output,), daemon=True, name=f"{self.name} output")
-            self._follower.start()
+        sink = launch.output or _write
+        self._follower = Thread(target=self._follow, args=(sink,), daemon=True, name=f"{self.name} output")
+        self._follower.start()
 
     @override
     def apply(self, allocation: Allocation) -> Allocation:
@@ -181,3 +195,7 @@ class Remote(Actuator, ABC):
                 self._remove()
         except ActuatorError as error:
             logger.warning("%s: something may be left: %s", self.name, error)
+
+
+def _write(stream: Stream, piece: bytes) -> None:
+    write(1 if stream == "stdout" else 2, piece)
