@@ -10,7 +10,7 @@ used while the method was built (``--built``); the rest is reported. Part ``spee
 import argparse
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -114,7 +114,7 @@ def quantiles(name: str) -> Floats:
 
 def table_of(names: list[str]) -> Floats:
     """Means of ``quantiles`` over logs."""
-    return np.mean([quantiles(name) for name in names], axis=0).round(2)  # type: ignore[no-any-return]
+    return np.mean([quantiles(name) for name in names], axis=0).round(2)
 
 
 def predictor() -> Iterator[Figure]:
@@ -145,9 +145,7 @@ def windows(trace: Trace, *, built: bool) -> list[Trace]:
     starts = np.linspace(0, trace.tasks - length, PIECES).astype(int)
     mine = starts[0 if built else 1 :: 2]
     mine = mine[np.linspace(0, len(mine) - 1, WINDOWS + 2).astype(int)[1:-1]]
-    return [
-        piece(trace, int(start), length) for start in mine[np.linspace(0, len(mine) - 1, WINDOWS + 2).astype(int)[1:-1]]
-    ]
+    return [piece(trace, int(start), length) for start in mine]
 
 
 def rows(*, built: bool) -> Iterator[Row]:
@@ -229,7 +227,7 @@ def speed() -> Iterator[Figure]:
     yield {"name": name, "value": value, "unit": "ms", "goal": goal}
 
 
-def results(parts: tuple[str, ...] = PARTS) -> list[Figure]:
+def results(parts: Sequence[str] = PARTS) -> list[Figure]:
     """Figures of all parts."""
     made = {"predictor": predictor, "ahead": ahead, "speed": speed}
     return [figure for part in parts for figure in made[part]()]

@@ -85,10 +85,10 @@ class Course(NamedTuple):
     """State of a scenario that is played, changed in place.
 
     Attributes:
-        queue: waiting jobs in order, in the first ``count[0]`` entries, [J].
-        ends, planned, held: sampled and planned end, and processors of running jobs, in the first ``count[1]``.
+        queue: waiting jobs in order, in the first ``level[0]`` entries, [J].
+        ends, planned, held: sampled and planned end, and processors of running jobs, in the first ``level[1]``.
         begun: start of each job, seconds from now; NaN: not started, [J].
-        count: waiting jobs, running jobs, free processors, committed job (−1: none), and the fewest processors that a
+        level: waiting jobs, running jobs, free processors, committed job (−1: none), and the fewest processors that a
             waiting job needs, [5].
     """
 
@@ -97,7 +97,7 @@ class Course(NamedTuple):
     planned: Seconds
     held: Indices
     begun: Seconds
-    count: Indices
+    level: Indices
 
 
 WAITS, RUNS, IDLE, COMMITTED, LEAST = range(5)
@@ -106,18 +106,18 @@ WAITS, RUNS, IDLE, COMMITTED, LEAST = range(5)
 @kernel
 def start(course: Course, jobs: Scenario, job: int, now: float) -> None:
     """Start ``job`` at ``now`` (seconds); the caller removes it from the queue."""
-    at = course.count[RUNS]
+    at = course.level[RUNS]
     course.ends[at], course.planned[at] = now + jobs.lasts[job], now + jobs.plan[job]
     course.held[at] = jobs.need[job]
-    course.count[RUNS] = at + 1
-    course.count[IDLE] -= jobs.need[job]
+    course.level[RUNS] = at + 1
+    course.level[IDLE] -= jobs.need[job]
     course.begun[job] = now
 
 
 @kernel
 def reservation(course: Course, need: int, now: float) -> tuple[float, int]:
     """Return the second at which ``need`` processors should be free, and how many more are free then."""
-    free, until, running = course.count[IDLE], now, course.count[RUNS]
+    free, until, running = course.level[IDLE], now, course.level[RUNS]
     previous = -np.inf
     while free < need:
         due = np.inf
@@ -137,7 +137,7 @@ def reservation(course: Course, need: int, now: float) -> tuple[float, int]:
 def dispatch(course: Course, jobs: Scenario, mechanism: int, now: float, barred: int) -> int:
     """Start jobs by the queue's order and ``mechanism``, all but the job ``barred`` (−1: none); return a number that
     two decisions share only if they start and commit the same jobs."""
-    queue, count, need = course.queue, course.count, jobs.need
+    queue, count, need = course.queue, course.level, jobs.need
     waits, kept, blocked, made = count[WAITS], 0, -1, 1
     spare, until, least = 0, -np.inf, np.iinfo(np.int64).max
     committed = count[COMMITTED] if mechanism != EASY else -1
@@ -187,8 +187,8 @@ def first_decision(course: Course, jobs: Scenario, state: Indices, mechanism: in
     waiting, running = state[2], len(jobs.ends)
     course.ends[:running], course.planned[:running], course.held[:running] = jobs.ends, jobs.planned, jobs.held
     course.begun[:] = np.nan
-    course.count[WAITS], course.count[RUNS], course.count[IDLE] = waiting, running, state[0]
-    course.count[COMMITTED] = state[1]
+    course.level[WAITS], course.level[RUNS], course.level[IDLE] = waiting, running, state[0]
+    course.level[COMMITTED] = state[1]
     place = 0
     if front >= 0:
         course.queue[0] = front
@@ -203,20 +203,20 @@ def first_decision(course: Course, jobs: Scenario, state: Indices, mechanism: in
 @kernel
 def join(course: Course, jobs: Scenario, job: int) -> None:
     """Add ``job`` to the queue, by its score."""
-    queue, score, at = course.queue, jobs.score, course.count[WAITS]
+    queue, score, at = course.queue, jobs.score, course.level[WAITS]
     while at > 0 and score[queue[at - 1]] > score[job]:
         queue[at] = queue[at - 1]
         at -= 1
     queue[at] = job
-    course.count[WAITS] += 1
-    course.count[LEAST] = min(course.count[LEAST], jobs.need[job])
+    course.level[WAITS] += 1
+    course.level[LEAST] = min(course.level[LEAST], jobs.need[job])
 
 
 @kernel
 def cost_of(course: Course, jobs: Scenario, mechanism: int, waiting: int) -> float:
     """Play a scenario from its first decision to ``HORIZON``; return the bounded slowdown that all jobs gather from
     now on, those that wait at the end included."""
-    count, arriving, total = course.count, waiting, len(jobs.at)
+    count, arriving, total = course.level, waiting, len(jobs.at)
     while True:
         due, which = np.inf, -1
         for i in range(count[RUNS]):
@@ -395,7 +395,7 @@ def simulate_ahead(outlook: Outlook, table: Seconds = TABLE) -> Alternatives:
     """Compare changes of the order of a live queue by simulating ahead."""
     arrays = [getattr(outlook, name) for name in Present._fields[:-1]]
     state = np.array([outlook.free, outlook.head, outlook.waiting])
-    found = compare(Present(*arrays, state), table, outlook.mechanism, outlook.seed)
+    found = compare(Present._make([*arrays, state]), table, outlook.mechanism, outlook.seed)
     best = best_of(found)
     rest = np.argsort(-found.gain[1:], kind="stable") + 1
     order = rest if best == 0 else np.concatenate([[best], rest[rest != best]])
