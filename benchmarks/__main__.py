@@ -61,6 +61,7 @@ BENCHMARKS = (
     "workflow_speed",
     "workflow_decisions",
     "workflow_generalisation",
+    "workflow_ahead",
     "inference_serving",
     "inference_speed",
     "inference_small",

@@ -18,6 +18,7 @@ from app.kinds.workflow.queue import (
     GIGA,
     MOST_EDGES,
     MOST_NAMES,
+    MOST_PAST,
     MOST_TASKS,
     MOST_USERS,
     NODE_STATES,
@@ -29,6 +30,7 @@ from app.kinds.workflow.queue import (
     QueueReport,
     RunningTask,
     State,
+    Submitted,
 )
 from app.kinds.workflow.run_times import LAST, SHORTEST, PastTask, Regression, remember, table
 
@@ -43,6 +45,7 @@ class Draft:
         wrong: issues of values impossible in any run.
         against: issues of contradictions with earlier reports.
         new: first row of the tasks that this report introduces.
+        submitted: tasks that this report introduces.
         gone: rows that leave the queue.
     """
 
@@ -52,6 +55,7 @@ class Draft:
         self.row, self.new = dict(state.queue.row), len(state.queue)
         self.nodes, self.ended, self.history = dict(state.nodes), dict(state.ended), dict(state.history)
         self.regression = Regression(state.weight.copy(), state.covariance.copy(), NOBODY)
+        self.submitted: list[Submitted] = []
         self.gone: set[int] = set()
         self.wrong: list[FieldIssue] = []
         self.against: list[FieldIssue] = []
@@ -78,6 +82,7 @@ class Draft:
         )
         for name, value in zip(COLUMNS, values, strict=True):
             self.columns[name].append(value)
+        self.submitted.append(Submitted(float(values[1]), values[6], values[2], values[8]))
         if task.submit is not None and task.submit > self.report.now:
             self.wrong.append(
                 FieldIssue(
@@ -417,6 +422,7 @@ def _next_state(draft: Draft) -> State:
         covariance=draft.regression.covariance,
         plan=plan_after_report(state.plan, draft.report.finished, queue.row),
         reserved=state.reserved,
+        submitted=(*state.submitted, *draft.submitted)[-MOST_PAST:],
     )
 
 

@@ -12,7 +12,8 @@ from app.charts.text import duration, percent, seconds
 from app.kinds.contract.engine import Snapshot
 from app.kinds.contract.inputs import FieldIssue
 from app.kinds.engine import deciding_policy
-from app.kinds.workflow.plan_search import SearchUnavailableError, UnplannableError, left_of, rented_nodes
+from app.kinds.workflow.ahead import look_ahead
+from app.kinds.workflow.plan_search import PlanSearch, SearchUnavailableError, UnplannableError, left_of, rented_nodes
 from app.kinds.workflow.plans import WORTHWHILE, QueuePlan, Remaining, SearchResult, Turn
 from app.kinds.workflow.policies import SHIPPED, QueuePolicy, Waiting, artifact
 from app.kinds.workflow.queue import Layout
@@ -21,7 +22,7 @@ from app.kinds.workflow.scheduling.decide import Choice, Chooser, DispatchDecisi
 from app.kinds.workflow.scheduling.dispatch import MECHANISMS, NONE
 from app.kinds.workflow.scheduling.fleet import OPEN, DispatchResult, Free, Renting, UserLimits, rent
 from app.kinds.workflow.scheduling.situation import QueueSituation, ranking
-from app.kinds.workflow.spec import AGENT, DEFAULT_STRATEGY, Spec
+from app.kinds.workflow.spec import AGENT, DEFAULT_STRATEGY, LOOKAHEAD, Spec
 from app.policies.artifact import Artifact
 
 # Choice of an agent's policy: order of starting ready tasks, and order of backfilling.
@@ -32,13 +33,10 @@ def choose_by(policy: QueuePolicy, situation: QueueSituation, spec: Spec) -> Cho
     mechanism = MECHANISMS.index(spec.backfilling)
     # Ready tasks as input of a policy; ``mechanism``: index into ``MECHANISMS``
     ready, queue = situation.ready, situation.queue
-    nodes = situation.layout.nodes
-    machine = max(int(nodes.processors[situation.up].sum()), 1)
-    speed = float(nodes.speed[situation.up].mean()) if situation.up else 1.0
+    machine = max(int(situation.layout.nodes.processors[situation.up].sum()), 1)
     submit, expected, need = queue.submit[ready], situation.expected[ready], queue.processors[ready]
-    requested = np.where(np.isnan(queue.estimate[ready]), expected, queue.estimate[ready]) / speed
     scores, overtaking = policy.orders(
-        Waiting(situation.now, submit, expected, requested, situation.shares, need, machine, mechanism)
+        Waiting(situation.now, submit, expected, situation.requested, situation.shares, need, machine, mechanism)
     )
     if overtaking is None and spec.backfill_order != "fcfs":
         overtaking = ranking(spec.backfill_order, situation)
@@ -177,7 +175,7 @@ class Compiled:
         decided_by: kind and name of the policy that decides unless it fails.
     """
 
-    def __init__(self, snapshot: Snapshot, search: Search) -> None:
+    def __init__(self, snapshot: Snapshot, search: PlanSearch) -> None:
         self.snapshot, self._search = snapshot, search
         self.layout: Layout = snapshot.layout
         self.predictor: Predictor | None = snapshot.model
@@ -204,6 +202,8 @@ class Compiled:
 
     def chooser(self, given: Artifact | None) -> Chooser:
         """Return the function that orders ready tasks by the policy of an artifact, or by the strategy if None."""
+        if given is None and self.strategy == LOOKAHEAD:
+            return lambda situation: look_ahead(situation, self._own(situation), self._search.ask)
         if given is None:
             return self._own
         spec, policy = self.layout.spec, given.policy

@@ -25,7 +25,7 @@ from app.kinds.workflow.views import risk
 from app.policies.artifact import Artifact, Memory
 
 TASK_BYTES, INPUT_BYTES, REMEMBERED_BYTES, TURN_BYTES = 500, 150, 1_000, 250
-"""Measured memory in bytes of a task, an input, a remembered task, user or node, and a turn of a plan."""
+"""Measured memory in bytes of a task, an input or submission, a remembered task, user or node, and a turn of a plan."""
 
 
 class CheckedReport(NamedTuple):
@@ -137,9 +137,10 @@ class WorkflowServing(Serving):
         """Return the approximate size of a state in memory, in bytes."""
         queue = state.queue
         inputs = sum(map(len, queue.inputs)) if queue.linked else 0
+        reads = inputs + len(state.submitted)
         remembered = len(state.ended) + len(state.history) + len(state.nodes)
         turns = len(state.plan.turns) if state.plan else 0
-        return len(queue) * TASK_BYTES + inputs * INPUT_BYTES + remembered * REMEMBERED_BYTES + turns * TURN_BYTES
+        return len(queue) * TASK_BYTES + reads * INPUT_BYTES + remembered * REMEMBERED_BYTES + turns * TURN_BYTES
 
 
 ENGINE = Engine("workflow", QueueDecision, WorkflowServing())

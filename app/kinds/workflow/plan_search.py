@@ -1,4 +1,4 @@
-"""Search for plans of the remaining tasks, in a child process."""
+"""Search for plans of the remaining tasks, and simulations ahead, in a child process."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from contextlib import closing
 from importlib.util import find_spec
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -21,6 +21,9 @@ from app.charts.text import exact
 from app.kinds.workflow.plans import Floats, Indices, QueuePlan, Remaining, SearchResult, decode, encode
 from app.kinds.workflow.queue import STARTING, UP
 from app.kinds.workflow.scheduling.situation import QueueSituation
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 # Search in a child process, found by the entry-point group ``steward.plan_searches``.
 #
@@ -60,12 +63,16 @@ class PlanSearch:
         self._ready, self._paused, self._problem = False, 0.0, ""
 
     def __call__(self, left: Remaining) -> SearchResult:
-        """Return the best plan of the tasks ``left`` that the child finds within ``LIMIT_SECONDS``. Raises
-        SearchUnavailableError if the child is starting, busy, not installed, or failed."""
+        """Return the best plan of the tasks ``left`` that the child finds; raises as ``ask`` does."""
+        return SearchResult(**self.ask(left))
+
+    def ask(self, message: DataclassInstance) -> dict[str, Any]:
+        """Return the fields of the child's answer to a message, within ``LIMIT_SECONDS``. Raises SearchUnavailableError
+        if the child is starting, busy, not installed, or failed."""
         if not self._lock.acquire(blocking=False):
             raise SearchUnavailableError("another search is running")
         try:
-            return self._answer(self._connected(), left)
+            return self._answer(self._connected(), message)
         except (OSError, EOFError, ValueError) as error:
             status = self._stop()
             why = f"it ended with status {status}" if isinstance(error, EOFError | ConnectionError) else str(error)
@@ -78,11 +85,11 @@ class PlanSearch:
         """Start no child for a while; callers are told of the problem until then."""
         self._paused, self._problem = self._clock() + PAUSE_SECONDS, problem
 
-    def _answer(self, connection: Connection[Any, Any], left: Remaining) -> SearchResult:
-        connection.send_bytes(encode(left))
+    def _answer(self, connection: Connection[Any, Any], message: DataclassInstance) -> dict[str, Any]:
+        connection.send_bytes(encode(message))
         if not connection.poll(LIMIT_SECONDS):
             raise TimeoutError(f"no answer within {exact(LIMIT_SECONDS)} s")
-        return SearchResult(**decode(connection.recv_bytes()))
+        return decode(connection.recv_bytes())
 
     def _connected(self) -> Connection[Any, Any]:
         """Return the connection to a child that is ready, started if there is none; raise SearchUnavailableError if it

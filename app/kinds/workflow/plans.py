@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 from collections.abc import Container, Iterable
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 from safetensors import numpy as safetensors_numpy
 
 from app.kinds.tensors import read_header, write_tensors
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -79,7 +82,7 @@ class SearchResult:
     took: float
 
 
-def encode(message: Remaining | SearchResult) -> bytes:
+def encode(message: DataclassInstance) -> bytes:
     """Serialise a message to or from the search process as safetensors."""
     arrays = {name: value for name, value in vars(message).items() if isinstance(value, np.ndarray)}
     numbers = {name: value for name, value in vars(message).items() if name not in arrays}

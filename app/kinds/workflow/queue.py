@@ -144,6 +144,7 @@ WAITING = -1
 STARTING, UP, FAILED = range(3)
 NODE_STATES = {"starting": STARTING, "up": UP, "failed": FAILED}
 MOST_USERS = 2_000
+MOST_PAST = 128  # submissions from which those to come are sampled
 
 
 class Queue:
@@ -227,6 +228,15 @@ class Reservations(NamedTuple):
 NOTHING_RESERVED = Reservations(0, 0, {})
 
 
+class Submitted(NamedTuple):
+    """A submission: time in seconds, processors, estimate in seconds (NaN: none) and user (empty: unknown)."""
+
+    at: float
+    processors: int
+    estimate: float
+    user: str
+
+
 class State(NamedTuple):
     """A run between two reports. Times are seconds of the reports' clock.
 
@@ -242,6 +252,7 @@ class State(NamedTuple):
         weight, covariance: state of the regression of run times (``run_times.Regression``).
         plan: plan of a workflow; None: none was made.
         reserved: reservations of waiting tasks.
+        submitted: last tasks submitted, at most ``MOST_PAST``, by first report.
     """
 
     now: float
@@ -256,6 +267,7 @@ class State(NamedTuple):
     covariance: Floats
     plan: QueuePlan | None = None
     reserved: Reservations = NOTHING_RESERVED
+    submitted: tuple[Submitted, ...] = ()
 
 
 def begin(layout: Layout) -> State:
@@ -279,12 +291,13 @@ def pack(state: State) -> list[Any]:
         state.covariance.tolist(),
         plans.pack(state.plan),
         list(state.reserved),
+        [list(one) for one in state.submitted],
     ]
 
 
 def unpack(stored: list[Any]) -> State:
     """Return the state from lists that ``pack`` returned, after JSON."""
-    now, before, columns, ended, nodes, head, history, done, weight, covariance, plan, reserved = stored
+    now, before, columns, ended, nodes, head, history, done, weight, covariance, plan, reserved, submitted = stored
     columns = {**columns, "inputs": [tuple((name, size) for name, size in inputs) for inputs in columns["inputs"]]}
     return State(
         now,
@@ -299,6 +312,7 @@ def unpack(stored: list[Any]) -> State:
         np.array(covariance),
         plans.unpack(plan),
         Reservations(*reserved),
+        tuple(Submitted(at, need, _number(told), user) for at, need, told, user in submitted),
     )
 
 

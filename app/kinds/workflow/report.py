@@ -142,7 +142,12 @@ def reason(situation: QueueSituation, decided: DispatchDecision, code: str, pref
     window = _window(situation, decided)
     text = ". ".join(
         part
-        for part in (_starts(situation, decided), plan, _waits(decided, window), _nodes(situation, decided))
+        for part in (
+            _starts(situation, decided),
+            plan or decided.choice.text,
+            _waits(decided, window),
+            _nodes(situation, decided),
+        )
         if part
     )
     # At most two tasks, the most urgent ones, with their scores

@@ -19,7 +19,8 @@ Backfilling = Literal["none", "rls", "easy", "conservative"]
 BackfillOrder = Literal["fcfs", "sjf"]
 AGENT = "agent"
 DEFAULT_STRATEGY = "sjf"
-STRATEGIES = (*RULES, "heft", "cpop", "peft", "level", "cheapest", "deadline")
+LOOKAHEAD = "lookahead"
+STRATEGIES = (*RULES, "saf-predicted", LOOKAHEAD, "heft", "cpop", "peft", "level", "cheapest", "deadline")
 
 
 class NodeType(Strict):

@@ -1,4 +1,6 @@
-"""The search for plans of live workflows, in a child process of a server: one message in, one message out.
+"""Searches for live queues in a child process of a server: plans of workflows, and simulations ahead.
+
+One message in, one message out.
 
 ``python -m workers.kinds.workflow.plan_search DESCRIPTOR`` reads and writes raw bytes on a ``multiprocessing``
 connection until the parent closes it. Its first message is empty, and says that its loops are compiled.
@@ -14,9 +16,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from app.kinds.workflow.ahead import Outlook
 from app.kinds.workflow.plans import WORTHWHILE, Remaining, SearchResult, decode, encode
+from app.kinds.workflow.scheduling.dispatch import EASY
 from app.kinds.workflow.scheduling.placement import Fleet, Floats, Graph, Indices, Rule, Work, graph
 from app.kinds.workflow.scheduling.planning import STRATEGIES, Problem, problem, rules
+from workers.kinds.workflow.simulator.ahead import simulate_ahead
 from workers.kinds.workflow.simulator.annealing import (
     COMPILED_RANKS,
     DRAWS,
@@ -224,14 +229,22 @@ TRIAL = Remaining(
     slots=np.ones(2, np.int64), available=np.zeros(2), pace=np.ones(2),
 )  # fmt: skip
 
+TRIAL_QUEUE = Outlook(
+    need=np.array([2, 1]), plan=np.full(2, 60.0), score=np.arange(2.0), length=np.zeros(2), share=np.zeros(2),
+    held=np.ones(1, np.int64), planned=np.full(1, 60.0), ran=np.ones(1), running_length=np.zeros(1),
+    running_share=np.zeros(1), past=np.zeros(0), free=1, head=-1, waiting=2, mechanism=EASY, seed=0,
+)  # fmt: skip
+
 
 def main(descriptor: int) -> None:
-    """Search a plan for each message on the file descriptor, until the parent closes the connection.
+    """Search a plan, or simulate a queue ahead, for each message on the file descriptor, until the parent closes the
+    connection.
 
     Raises:
         OSError: the descriptor is no open connection, or an answer can't be sent.
     """
     search_plan(TRIAL, attempts=30)
+    simulate_ahead(TRIAL_QUEUE)
     with Connection(descriptor) as parent:
         parent.send_bytes(b"")
         while True:
@@ -239,7 +252,10 @@ def main(descriptor: int) -> None:
                 asked = parent.recv_bytes()
             except EOFError:
                 return
-            parent.send_bytes(encode(search_plan(Remaining(**decode(asked)))))
+            fields = decode(asked)
+            parent.send_bytes(
+                encode(simulate_ahead(Outlook(**fields)) if "past" in fields else search_plan(Remaining(**fields)))
+            )
 
 
 if __name__ == "__main__":  # run under the module's own name, by which compiled loops are cached

@@ -9,7 +9,7 @@ from app.kinds.workflow.queue import Floats, Reservations, State
 from app.kinds.workflow.scheduling import dispatch, fleet
 from app.kinds.workflow.scheduling.dispatch import CONSERVATIVE, EASY, MECHANISMS, NONE, Head
 from app.kinds.workflow.scheduling.fleet import OPEN, DispatchResult, Renting, Window
-from app.kinds.workflow.scheduling.situation import THRIFTY, QueueSituation, ranking
+from app.kinds.workflow.scheduling.situation import PREDICTED, THRIFTY, QueueSituation, ranking
 
 
 class Choice(NamedTuple):
@@ -20,12 +20,16 @@ class Choice(NamedTuple):
         scores: score of each ready task, smallest first, [Q].
         mechanism: index into ``MECHANISMS``.
         fill: scores of the backfilling order, [Q]; None: by submission.
+        barred: row of a task that doesn't start at this decision; −1: none.
+        text: text on the choice for the decision's reason; empty: none.
     """
 
     strategy: str
     scores: Floats
     mechanism: int
     fill: Floats | None = None
+    barred: int = -1
+    text: str = ""
 
 
 Chooser = Callable[[QueueSituation], Choice]
@@ -51,8 +55,10 @@ class DispatchDecision(NamedTuple):
 
 def by_strategy(strategy: str, backfilling: str, fill: str = "fcfs") -> Chooser:
     """Make a function that orders ready tasks by the named strategy and backfilling mechanism. ``fill`` names the
-    strategy of the backfilling order. Raises ValueError if there is no such mechanism."""
+    strategy of the backfilling order, except for strategies by predicted run times, which backfill in their own order.
+    Raises ValueError if there is no such mechanism."""
     mechanism = MECHANISMS.index(backfilling)
+    fill = strategy if strategy in PREDICTED else fill
 
     def choose(situation: QueueSituation) -> Choice:
         overtaking = None if fill == "fcfs" else ranking(fill, situation)
@@ -68,7 +74,7 @@ def decide(situation: QueueSituation, choose: Chooser) -> DispatchDecision:
     fill = situation.ready if choice.fill is None else _order_by_score(situation, choice.fill)
     if choice.fill is None:
         fill = fill[np.argsort(situation.queue.submit[fill], kind="stable")]
-    started = _start_tasks(situation, choice, order, fill)
+    started = _start_tasks(situation, choice, order[order != choice.barred], fill[fill != choice.barred])
     rented = fleet.rent(situation, started.starts, order.tolist())
     state = situation.state
     state = state._replace(head=_head(situation, choice, started), reserved=started.reserved)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -96,12 +96,30 @@ class QueueSituation:
     def shares(self) -> Floats:
         """Predicted natural logarithm of run time over estimate of each of Q ready tasks, at most 0, [Q]; 0 without
         estimate."""
-        state, rows = self.state, self.ready
-        regression = Regression(state.weight, state.covariance, table([state.history.get(u, ()) for u in self._users]))
-        estimate = self.queue.estimate[rows]
-        length = np.log(np.fmax(estimate, SHORTEST))
-        found = shares(regression, self.user[rows], length, self.queue.processors[rows])
+        rows, queue = self.ready, self.queue
+        return self.shares_of([queue.users[row] for row in rows], queue.estimate[rows], queue.processors[rows])
+
+    def shares_of(self, users: Sequence[str], estimate: Floats, processors: Indices) -> Floats:
+        """Return ``shares`` of N tasks by user (empty: unknown), estimate (seconds; NaN: none) and processors, [N]."""
+        state, index = self.state, {name: i for i, name in enumerate(dict.fromkeys(filter(None, users)))}
+        regression = Regression(state.weight, state.covariance, table([state.history.get(u, ()) for u in index]))
+        user = np.array([index.get(name, -1) for name in users], np.int64)
+        found = shares(regression, user, np.log(np.fmax(estimate, SHORTEST)), processors)
         return np.where(np.isnan(estimate), 0.0, found)
+
+    @cached_property
+    def lengths(self) -> Floats:
+        """Natural logarithm of the predicted seconds of each of Q ready tasks, at the mean speed of the nodes that
+        accept tasks, [Q]."""
+        return np.log(np.maximum(self.requested, SHORTEST)) + self.shares
+
+    @cached_property
+    def requested(self) -> Floats:
+        """Estimate of each of Q ready tasks, else the seconds that it is planned with, at the mean speed of the nodes
+        that accept tasks, [Q]."""
+        rows, estimate = self.ready, self.queue.estimate[self.ready]
+        speed = float(self.layout.nodes.speed[self.up].mean()) if self.up else 1.0
+        return np.where(np.isnan(estimate), self.expected[rows], estimate) / speed
 
     @cached_property
     def edges(self) -> list[list[int]]:
@@ -254,10 +272,15 @@ RANKS: dict[str, Callable[[QueueSituation], Floats]] = {
 }
 
 
+PREDICTED = ("saf-predicted", "lookahead")  # strategies by predicted run times, also in their order of backfilling
+
+
 def ranking(strategy: str, situation: QueueSituation) -> Floats:
     """Return the score of each of Q ready tasks under a strategy, smallest first, [Q]; raise ValueError for an unknown
     one."""
     ready, queue = situation.ready, situation.queue
+    if strategy in PREDICTED:
+        return np.exp(situation.lengths) * queue.processors[ready]
     if strategy in RANKS:
         return RANKS[strategy](situation)[ready]
     return scores(

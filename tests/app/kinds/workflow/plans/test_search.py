@@ -10,6 +10,7 @@ import pytest
 
 from app import installed
 from app.kinds.workflow import plan_search
+from app.kinds.workflow.ahead import KNOWN, Alternatives, Outlook
 from app.kinds.workflow.plan_search import PAUSE_SECONDS, PlanSearch, SearchUnavailableError, search_module
 from app.kinds.workflow.plans import Remaining, SearchResult
 
@@ -43,6 +44,21 @@ def test_a_child_answers_once_it_is_there_and_again_after_it_was_ended() -> None
         assert isinstance(answer, SearchResult)
         assert answer.end.max() == answer.base == 10
         search.close()
+
+
+@pytest.mark.slow
+def test_the_child_simulates_queues_ahead_too() -> None:
+    """Two jobs that need the whole machine, the longer first: what is asked and answered crosses the connection."""
+    search, lasts = PlanSearch(), np.array([10_000.0, 10.0])
+    outlook = Outlook(
+        need=np.full(2, 8), plan=lasts, score=np.arange(2.0), length=np.log(lasts), share=np.full(2, KNOWN),
+        held=np.zeros(0, np.int64), planned=np.zeros(0), ran=np.zeros(0), running_length=np.zeros(0),
+        running_share=np.zeros(0), past=np.zeros(0), free=8, head=-1, waiting=2, mechanism=2, seed=0,
+    )  # fmt: skip
+    found(search, lambda _: False)
+    answer = Alternatives(**search.ask(outlook))
+    assert (answer.accepted, answer.front[0], answer.scenarios) == (True, 1, 24)
+    search.close()
 
 
 def test_a_child_that_ends_at_once_is_not_started_again_for_a_while() -> None:

@@ -1,0 +1,262 @@
+"""Batch queues: predicted run times against the rule of the last two, and simulating ahead against the order alone.
+
+``STEWARD_DATA=… python -m benchmarks.workflow_ahead [PART …]``. Part ``predictor`` plays whole logs under EASY, ordered
+by the smallest predicted area: with the regression that is updated at every end, and with the mean of the user's last
+two run times (Tsafrir, Etsion and Feitelson 2007). Part ``ahead`` plays windows by the same order with and without
+simulating ahead; the quantiles of run times are those of the other logs. Of the windows of a log every other one was
+used while the method was built (``--built``); the rest is reported. Part ``whole`` plays whole logs. Part ``speed``
+times decisions.
+"""
+
+import argparse
+import os
+import time
+from collections.abc import Iterator, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.kinds.workflow.ahead import MOST, Outlook
+from app.kinds.workflow.queue import MOST_PAST
+from app.kinds.workflow.scheduling.dispatch import EASY, MECHANISMS, NONE
+from app.kinds.workflow.scheduling.rules import SAF
+from app.kinds.workflow.trace import Trace
+from benchmarks.workflow_generalisation import Row, logs, resampled, slowdown
+from workers.kinds.workflow.simulator.ahead import SHARE_EDGES, play_ahead, share_of, simulate_ahead
+from workers.kinds.workflow.simulator.pool import (
+    ARRIVED,
+    ARRIVING,
+    DECISIONS,
+    QUEUED,
+    Play,
+    initial_play,
+    is_futile,
+    next_event,
+    predict_seconds,
+    settle,
+    without_reference_counts,
+)
+from workers.kinds.workflow.simulator.world import kernel
+from workers.kinds.workflow.training.sequences import piece
+
+Floats = NDArray[np.float64]
+Figure = dict[str, Any]
+PARTS = ("speed", "ahead", "whole", "predictor")
+LENGTH, WINDOWS = 800, 2  # jobs of a window, and windows of a row
+PIECES = 12
+QUANTILES = (np.arange(12) + 0.5) / 12
+TAU = 60.0  # seconds; of the tail's bounded slowdown
+SIZE = 1_000  # waiting jobs of the decisions that are timed
+WHOLE = {"KTH-SP2": 37.0, "SDSC-SP2": 70.0}  # goals for whole logs under EASY
+GOALS = {"predictor": 0.88, "ahead": 0.95, "cell": 1.05, "tail": 0.97, "ms": 5.0}
+
+
+@kernel
+def play_predicted(play: Play, mechanism: int, last_two: bool, shares: Floats) -> None:
+    """Play by the smallest predicted area first; ``shares`` [L] receives each job's predicted share at submission."""
+    held = without_reference_counts(play)
+    counts, tasks, history = held.counts, held.tasks, held.regression.history
+    while next_event(held, mechanism):
+        if counts[ARRIVED]:
+            shares[counts[ARRIVING] - 1] = share_of(held, counts[ARRIVING] - 1)
+        if counts[QUEUED] == 0 or is_futile(held, mechanism, SAF):
+            continue
+        line = held.queue[: counts[QUEUED]].copy()
+        length = predict_seconds(held, 1.0)
+        if last_two:
+            for i in range(len(line)):
+                own = history[tasks.user[line[i]]]
+                length[i] = held.length[line[i]]
+                if own[1, 2] > 0.0:
+                    length[i] = min(length[i], np.log((np.exp(own[0, 3]) + np.exp(own[1, 3])) / 2.0))
+                elif own[0, 2] > 0.0:
+                    length[i] = min(length[i], own[0, 3])
+        order = line[np.argsort(length + np.log(tasks.processors[line] * 1.0), kind="mergesort")]
+        settle(held, mechanism, order, order)
+
+
+@cache
+def known_logs() -> dict[str, tuple[Trace, int]]:
+    """The shared logs and the processors of their machines."""
+    return logs(Path(os.environ["STEWARD_DATA"]) / "swf")
+
+
+def played(trace: Trace, machine: int, mechanism: int, *, last_two: bool = False) -> tuple[Floats, Floats]:
+    """Starts by the predicted area, and predicted shares at submission, [N] each."""
+    play = initial_play(trace, machine, predicts=bool(np.isfinite(trace.estimate).any()))
+    shares = np.zeros(trace.tasks)
+    play_predicted(play, mechanism, last_two, shares)
+    return play.start, shares
+
+
+def with_estimates() -> dict[str, tuple[Trace, int]]:
+    """The logs whose jobs have estimates."""
+    return {
+        name: (trace, machine) for name, (trace, machine) in known_logs().items() if np.isfinite(trace.estimate).all()
+    }
+
+
+@cache
+def whole(name: str) -> tuple[Floats, Floats]:
+    """``played`` of a whole log under EASY."""
+    return played(*with_estimates()[name], EASY)
+
+
+@cache
+def quantiles(name: str) -> Floats:
+    """Quantiles of the logarithm of the share of its estimate that a job of a log took, by predicted share."""
+    trace = with_estimates()[name][0]
+    share = np.log(np.maximum(trace.runtime, 10.0)) - np.log(np.maximum(trace.estimate, 10.0))
+    row = np.searchsorted(SHARE_EDGES, whole(name)[1])
+    return np.array([np.quantile(share[row == k], QUANTILES) for k in range(len(SHARE_EDGES) + 1)])
+
+
+def table_of(names: list[str]) -> Floats:
+    """Means of ``quantiles`` over logs."""
+    return np.mean([quantiles(name) for name in names], axis=0).round(2)
+
+
+def predictor() -> Iterator[Figure]:
+    """Each log as a whole, and the geometric mean."""
+    ratios = []
+    for name, (trace, machine) in with_estimates().items():
+        ours = slowdown(trace, whole(name)[0], 0.0)
+        theirs = slowdown(trace, played(trace, machine, EASY, last_two=True)[0], 0.0)
+        ratios.append(ours / theirs)
+        yield against(f"easy, {name}, whole log, predicted area", ours, "last two run times", theirs, 1.0)
+    mean = float(np.exp(np.log(ratios).mean()))
+    yield against("easy, whole logs, predicted area, geometric mean", mean, "last two", 1.0, GOALS["predictor"])
+
+
+def against(name: str, ours: float, peer: str, theirs: float, goal: float) -> Figure:
+    """A row with its ratio to the peer's, which should be at most ``goal``."""
+    ratio = ours / theirs
+    told = f"<= {goal:g} x: {'met' if ratio <= goal else 'missed'}"
+    return {
+        "name": name, "value": ours, "unit": "slowdown", "peer": peer, "peer_value": theirs, "ratio": ratio,
+        "goal": told,
+    }  # fmt: skip
+
+
+def windows(trace: Trace, *, built: bool) -> list[Trace]:
+    """Windows of a log that the method was built with, or the others; none of them overlap."""
+    length = min(LENGTH, trace.tasks // PIECES)
+    starts = np.linspace(0, trace.tasks - length, PIECES).astype(int)
+    mine = starts[0 if built else 1 :: 2]
+    mine = mine[np.linspace(0, len(mine) - 1, WINDOWS + 2).astype(int)[1:-1]]
+    return [piece(trace, int(start), length) for start in mine]
+
+
+def rows(*, built: bool) -> Iterator[Row]:
+    """Every log with users' estimates, where it has them, and with exact run times."""
+    for name, (trace, machine) in known_logs().items():
+        cut = windows(trace, built=built)
+        if np.isfinite(trace.estimate).all():
+            yield Row(name, name, exact=False, machine=machine, windows=cut)
+        yield Row(
+            name, name, exact=True, machine=machine,
+            windows=[one._replace(estimate=np.full(one.tasks, np.nan)) for one in cut],
+        )  # fmt: skip
+
+
+def tail(trace: Trace, begun: Floats) -> float:
+    """95th percentile of bounded slowdowns with ``TAU``, after a quarter of the window."""
+    taken = np.maximum(1.0, (begun - trace.submit + trace.runtime) / np.maximum(trace.runtime, TAU))
+    return float(np.quantile(taken[len(taken) // 4 :], 0.95))
+
+
+def ahead(*, built: bool = False) -> Iterator[Figure]:
+    """Each cell of mechanism, log and kind of times; then geometric means with intervals over logs drawn anew."""
+    rng, known = np.random.default_rng(0), list(with_estimates())
+    ratios: dict[str, list[float]] = {}
+    tails, decisions, spent = [], 0, 0.0
+    for row in rows(built=built):
+        table = table_of([name for name in known if name != row.log])
+        for mechanism in (NONE, EASY):
+            ours, theirs = np.zeros(len(row.windows)), np.zeros(len(row.windows))
+            for k, window in enumerate(row.windows):
+                base = played(window, row.machine, mechanism)[0]
+                play = initial_play(window, row.machine, predicts=not row.exact)
+                begun = time.process_time()
+                play_ahead(play, mechanism, table)
+                spent += time.process_time() - begun
+                decisions += int(play.counts[DECISIONS])
+                ours[k], theirs[k] = slowdown(window, play.start), slowdown(window, base)
+                tails.append(np.log(tail(window, play.start) / tail(window, base)))
+            low, high = np.quantile(resampled(ours, theirs, rng), (0.025, 0.975))
+            times = "exact times" if row.exact else "users' estimates"
+            name = f"{MECHANISMS[mechanism]}, {row.name}, {times} [{low:.3f}, {high:.3f}]"
+            ratios.setdefault(row.log, []).append(float(np.log(ours.mean() / theirs.mean())))
+            yield against(name, float(ours.mean()), "predicted area", float(theirs.mean()), GOALS["cell"])
+    values = [np.array(each) for each in ratios.values()]
+    drawn = [
+        np.exp(np.concatenate([values[i] for i in rng.integers(0, len(values), len(values))]).mean())
+        for _ in range(2_000)
+    ]
+    mean, high = float(np.exp(np.concatenate(values).mean())), float(np.quantile(drawn, 0.975))
+    name = f"all cells, geometric mean, 95 % below {high:.3f}; {1e3 * spent / decisions:.2f} ms a decision"
+    yield against(name, mean, "predicted area", 1.0, GOALS["ahead"])
+    yield against(
+        "all windows, p95 at 60 s, geometric mean", float(np.exp(np.mean(tails))), "predicted area", 1.0, GOALS["tail"]
+    )
+
+
+def whole_logs() -> Iterator[Figure]:
+    """Whole logs under EASY with users' estimates."""
+    for name, (trace, machine) in sorted(with_estimates().items(), key=lambda one: one[1][0].tasks):
+        play = initial_play(trace, machine, predicts=True)
+        play_ahead(play, EASY, table_of([other for other in with_estimates() if other != name]))
+        ours, theirs = slowdown(trace, play.start, 0.0), slowdown(trace, whole(name)[0], 0.0)
+        goal = f"<= {WHOLE[name]:g}: {'met' if ours <= WHOLE[name] else 'missed'}" if name in WHOLE else None
+        row = against(f"easy, {name}, whole log", ours, "predicted area", theirs, GOALS["cell"])
+        yield row | ({"goal": goal} if goal else {})
+
+
+def speed() -> Iterator[Figure]:
+    """Processor time of one comparison with the most jobs that a scenario has, at ``SIZE`` waiting jobs."""
+    spent = []
+    for seed in range(21):
+        rng = np.random.default_rng(seed)
+        count, running = MOST + MOST_PAST, 60
+        plan, ends = rng.uniform(600, 36_000, SIZE), np.sort(rng.uniform(60, 20_000, running))
+        first = np.concatenate([np.argsort(plan)[:MOST], rng.integers(0, SIZE, MOST_PAST)])
+        length = np.log(plan[first])
+        outlook = Outlook(
+            need=rng.integers(1, 32, count), plan=plan[first], score=length, length=length, share=np.full(count, -1.0),
+            held=rng.integers(1, 8, running), planned=ends, ran=rng.uniform(0, 6_000, running),
+            running_length=np.log(ends + 6_000), running_share=np.full(running, -1.0),
+            past=np.cumsum(rng.exponential(300, MOST_PAST)), free=24, head=-1, waiting=MOST, mechanism=EASY, seed=seed,
+        )  # fmt: skip
+        simulate_ahead(outlook) if not seed else None
+        begun = time.process_time()
+        simulate_ahead(outlook)
+        spent.append(1e3 * (time.process_time() - begun))
+    value = float(np.median(spent))
+    goal = f"<= {GOALS['ms']:g} ms: {'met' if value <= GOALS['ms'] else 'missed'}"
+    name = f"simulating ahead at {SIZE:,} waiting jobs (worst {max(spent):.1f} ms)"
+    yield {"name": name, "value": value, "unit": "ms", "goal": goal}
+
+
+def results(parts: Sequence[str] = PARTS) -> list[Figure]:
+    """Figures of all parts."""
+    made = {"predictor": predictor, "ahead": ahead, "whole": whole_logs, "speed": speed}
+    return [figure for part in parts for figure in made[part]()]
+
+
+def main() -> None:
+    """Print the figures of the named parts as they come."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.workflow_ahead")
+    parser.add_argument("parts", nargs="*", default=PARTS)
+    parser.add_argument("--built", action="store_true", help="the windows that the method was built with")
+    arguments = parser.parse_args()
+    for part in arguments.parts:
+        for one in ahead(built=arguments.built) if part == "ahead" else results((part,)):
+            ratio = f", {one['ratio']:.3f} x {one['peer']} {one['peer_value']:.2f}" if "ratio" in one else ""
+            print(f"{one['name']}: {one['value']:.3f} {one['unit']}{ratio}; {one['goal']}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,471 @@
+"""Simulating ahead: the queue's next hours in sampled scenarios, to accept changes of the order that surely pay.
+
+At a decision, the first jobs in the order may each be moved to the front or held back. Every change that leads to
+another decision is simulated in the same scenarios (sampled run times, and arrivals as in the past), in which the
+order decides from then on. A change is made only if its cost is significantly lower: most estimates of small gains
+are noise, and rules chosen by their simulated means alone are worse than the order itself.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.kinds.workflow import run_times
+from app.kinds.workflow.ahead import KNOWN, MOST, Alternatives, Outlook
+from app.kinds.workflow.queue import MOST_PAST
+from app.kinds.workflow.run_times import INPUTS, SHORTEST
+from app.kinds.workflow.scheduling.dispatch import EASY, Indices
+from app.kinds.workflow.scheduling.rules import SAF
+from app.kinds.workflow.scheduling.situation import OVERRUN
+from app.kinds.workflow.trace import Seconds
+from workers.kinds.workflow.simulator.pool import (
+    ARRIVING,
+    FREE,
+    HEAD,
+    NOW,
+    QUEUED,
+    RUNNING,
+    Play,
+    is_futile,
+    next_event,
+    predict_seconds,
+    settle,
+    without_reference_counts,
+)
+from workers.kinds.workflow.simulator.world import kernel
+
+HORIZON = 8 * 3600.0  # seconds
+SCENARIOS, FIRST = 24, 6  # scenarios, and those after which hopeless changes are left out
+CHANGED = 10  # jobs, the first in the order, that may be moved or held back
+MOST_ARRIVALS = 80  # jobs that arrive in a scenario
+SIGNIFICANT = 2.0  # t statistic from which a change is made
+HOPEFUL = 0.5  # t statistic after ``FIRST`` scenarios from which the others are played
+FEWEST_PAST = 32  # jobs submitted before, from which arrivals are sampled
+
+SHARE_EDGES = np.array([-4.0, -2.5, -1.5, -0.75, -0.2])
+"""Limits of the predicted share (natural logarithm) between the rows of a table of quantiles."""
+TABLE = np.array([
+    [-9.04, -7.99, -7.12, -6.74, -5.97, -5.13, -3.85, -3.03, -2.32, -1.55, -0.79, -0.1],
+    [-7.11, -5.36, -4.42, -3.85, -3.4, -3.0, -2.6, -2.14, -1.59, -0.9, -0.43, -0.01],
+    [-6.35, -4.04, -3.07, -2.69, -2.32, -2.0, -1.67, -1.4, -1.1, -0.67, -0.28, 0.0],
+    [-5.67, -3.35, -2.53, -1.88, -1.46, -1.17, -0.89, -0.7, -0.51, -0.34, -0.13, -0.01],
+    [-5.26, -2.36, -1.25, -0.88, -0.67, -0.53, -0.43, -0.32, -0.2, -0.1, -0.04, 0.0],
+    [-4.1, -3.15, -2.57, -1.98, -1.35, -0.69, -0.44, -0.3, -0.22, -0.18, -0.16, -0.12],
+])  # fmt: skip
+"""Quantiles of the logarithm of the share of its estimate that a job took, 12 in each row; means over five logs
+(``benchmarks.workflow_ahead.table_of``)."""
+
+
+class Scenario(NamedTuple):
+    """J jobs in one sampled course of the next hours: waiting ones in the queue's order, then arrivals by time.
+
+    Attributes:
+        at: submission, seconds from now, at most 0 for waiting jobs, [J].
+        need: processors, [J].
+        plan: planned seconds, by which jobs are backfilled, [J].
+        lasts: sampled seconds, [J].
+        score: score in the queue's order, [J].
+        ends, planned, held: sampled end, planned end (seconds from now) and processors of R running jobs, [R].
+    """
+
+    at: Seconds
+    need: Indices
+    plan: Seconds
+    lasts: Seconds
+    score: Seconds
+    ends: Seconds
+    planned: Seconds
+    held: Indices
+
+
+class Course(NamedTuple):
+    """State of a scenario that is played, changed in place.
+
+    Attributes:
+        queue: waiting jobs in order, in the first ``level[0]`` entries, [J].
+        ends, planned, held: sampled and planned end, and processors of running jobs, in the first ``level[1]``.
+        begun: start of each job, seconds from now; NaN: not started, [J].
+        level: waiting jobs, running jobs, free processors, committed job (−1: none), and the fewest processors that a
+            waiting job needs, [5].
+    """
+
+    queue: Indices
+    ends: Seconds
+    planned: Seconds
+    held: Indices
+    begun: Seconds
+    level: Indices
+
+
+WAITS, RUNS, IDLE, COMMITTED, LEAST = range(5)
+
+
+@kernel
+def start(course: Course, jobs: Scenario, job: int, now: float) -> None:
+    """Start ``job`` at ``now`` (seconds); the caller removes it from the queue."""
+    at = course.level[RUNS]
+    course.ends[at], course.planned[at] = now + jobs.lasts[job], now + jobs.plan[job]
+    course.held[at] = jobs.need[job]
+    course.level[RUNS] = at + 1
+    course.level[IDLE] -= jobs.need[job]
+    course.begun[job] = now
+
+
+@kernel
+def reservation(course: Course, need: int, now: float) -> tuple[float, int]:
+    """Return the second at which ``need`` processors should be free, and how many more are free then."""
+    free, until, running = course.level[IDLE], now, course.level[RUNS]
+    previous = -np.inf
+    while free < need:
+        due = np.inf
+        for i in range(running):
+            if course.planned[i] > previous and course.planned[i] < due:
+                due = course.planned[i]
+        if due == np.inf:
+            return np.inf, 0
+        for i in range(running):
+            if course.planned[i] == due:
+                free += course.held[i]
+        previous, until = due, max(due, now)
+    return until, free - need
+
+
+@kernel
+def dispatch(course: Course, jobs: Scenario, mechanism: int, now: float, barred: int) -> int:
+    """Start jobs by the queue's order and ``mechanism``, all but the job ``barred`` (−1: none); return a number that
+    two decisions share only if they start and commit the same jobs."""
+    queue, count, need = course.queue, course.level, jobs.need
+    waits, kept, blocked, made = count[WAITS], 0, -1, 1
+    spare, until, least = 0, -np.inf, np.iinfo(np.int64).max
+    committed = count[COMMITTED] if mechanism != EASY else -1
+    if committed >= 0 and need[committed] > count[IDLE]:
+        return made
+    if committed >= 0:
+        start(course, jobs, committed, now)
+        made = made * 31 + committed + 1
+    for i in range(waits):
+        job = queue[i]
+        if not np.isnan(course.begun[job]):
+            continue
+        if job == barred:
+            queue[kept] = job
+            kept += 1
+            least = min(least, need[job])
+            continue
+        fits = need[job] <= count[IDLE]
+        if blocked < 0 and not fits:
+            blocked = job
+            until, spare = reservation(course, need[job], now)
+        inside = now + jobs.plan[job] <= until
+        if blocked < 0 or (mechanism == EASY and fits and job != blocked and (inside or need[job] <= spare)):
+            spare -= 0 if blocked < 0 or inside else need[job]
+            start(course, jobs, job, now)
+            made = (made * 31 + job + 1) % 1_000_000_007
+        else:
+            queue[kept] = job
+            kept += 1
+            least = min(least, need[job])
+    count[WAITS], count[LEAST] = kept, least
+    count[COMMITTED] = blocked if mechanism != EASY else -1
+    return made if mechanism == EASY else made * 64 + blocked + 1
+
+
+@kernel
+def first_decision(course: Course, jobs: Scenario, state: Indices, mechanism: int, front: int, barred: int) -> int:
+    """Set ``course`` to the present, and decide with job ``front`` first and job ``barred`` held back (−1: none).
+
+    Args:
+        course: overwritten.
+        jobs: a scenario.
+        state: free processors, the committed job (−1: none), and the number Q of waiting jobs, [3].
+        mechanism: index into ``MECHANISMS``.
+        front, barred: indices of jobs below Q.
+    """
+    waiting, running = state[2], len(jobs.ends)
+    course.ends[:running], course.planned[:running], course.held[:running] = jobs.ends, jobs.planned, jobs.held
+    course.begun[:] = np.nan
+    course.level[WAITS], course.level[RUNS], course.level[IDLE] = waiting, running, state[0]
+    course.level[COMMITTED] = state[1]
+    place = 0
+    if front >= 0:
+        course.queue[0] = front
+        place = 1
+    for job in range(waiting):
+        if job != front:
+            course.queue[place] = job
+            place += 1
+    return dispatch(course, jobs, mechanism, 0.0, barred)
+
+
+@kernel
+def join(course: Course, jobs: Scenario, job: int) -> None:
+    """Add ``job`` to the queue, by its score."""
+    queue, score, at = course.queue, jobs.score, course.level[WAITS]
+    while at > 0 and score[queue[at - 1]] > score[job]:
+        queue[at] = queue[at - 1]
+        at -= 1
+    queue[at] = job
+    course.level[WAITS] += 1
+    course.level[LEAST] = min(course.level[LEAST], jobs.need[job])
+
+
+@kernel
+def cost_of(course: Course, jobs: Scenario, mechanism: int, waiting: int) -> float:
+    """Play a scenario from its first decision to ``HORIZON``; return the bounded slowdown that all jobs gather from
+    now on, those that wait at the end included."""
+    count, arriving, total = course.level, waiting, len(jobs.at)
+    while True:
+        due, which = np.inf, -1
+        for i in range(count[RUNS]):
+            if course.ends[i] < due:
+                due, which = course.ends[i], i
+        arrives = arriving < total and jobs.at[arriving] < due
+        now = jobs.at[arriving] if arrives else due
+        if now > HORIZON:
+            break
+        if arrives:
+            join(course, jobs, arriving)
+            arriving += 1
+        else:
+            last = count[RUNS] - 1
+            count[IDLE] += course.held[which]
+            course.ends[which], course.planned[which] = course.ends[last], course.planned[last]
+            course.held[which] = course.held[last]
+            count[RUNS] = last
+        if count[WAITS] == 0:
+            if arriving == total:
+                break
+            continue
+        if count[IDLE] >= count[LEAST]:
+            dispatch(course, jobs, mechanism, now, -1)
+    cost = 0.0
+    for job in range(total):
+        begun = HORIZON if np.isnan(course.begun[job]) else course.begun[job]
+        cost += max(begun - max(jobs.at[job], 0.0), 0.0) / max(jobs.lasts[job], SHORTEST)
+    return cost
+
+
+@kernel
+def draw_share(table: Seconds, share: float, least: float) -> float:
+    """Draw the natural logarithm of the share of its estimate that a job takes, given the predicted one, and that it
+    is at least ``least``; 1.0: none is."""
+    row = table[np.searchsorted(SHARE_EDGES, share)]
+    below = np.searchsorted(row, least)
+    if below == len(row):
+        return 1.0
+    return row[below + int(np.random.random() * (len(row) - below))]  # noqa: NPY002 - compiled code's own generator
+
+
+class Present(NamedTuple):
+    """A queue at a decision, as compiled code takes an ``Outlook``, whose arrays these are.
+
+    Attributes:
+        state: free processors, place of the committed job (−1: none), and number of waiting jobs, [3].
+    """
+
+    need: Indices
+    plan: Seconds
+    score: Seconds
+    length: Seconds
+    share: Seconds
+    held: Indices
+    planned: Seconds
+    ran: Seconds
+    running_length: Seconds
+    running_share: Seconds
+    past: Seconds
+    state: Indices
+
+
+@kernel
+def sample(present: Present, table: Seconds) -> Scenario:
+    """Draw one course of the next hours; ``table``: quantiles of logarithms of shares, by predicted share."""
+    waiting, running = present.state[2], len(present.held)
+    rows, at = np.empty(waiting + MOST_ARRIVALS, np.int64), np.zeros(waiting + MOST_ARRIVALS)
+    rows[:waiting] = np.arange(waiting)
+    total, before = waiting, len(present.past)
+    if before >= FEWEST_PAST:
+        k, now = int(np.random.random() * (before - 1)), 0.0  # noqa: NPY002 - compiled code's own generator
+        while total < len(rows):
+            k = k + 1 if k + 1 < before else 1
+            now += max(present.past[k] - present.past[k - 1], 0.0)
+            if now > HORIZON:
+                break
+            rows[total], at[total] = waiting + k, now
+            total += 1
+    rows = rows[:total]
+    lasts, ends = present.plan[rows], present.planned.copy()
+    for j in range(total):
+        if present.share[rows[j]] < KNOWN:
+            drawn = draw_share(table, present.share[rows[j]], -np.inf)
+            lasts[j] = max(np.exp(present.length[rows[j]] + drawn), 1.0)
+    for i in range(running):
+        if present.running_share[i] < KNOWN:
+            ran, length = present.ran[i], present.running_length[i]
+            drawn = draw_share(table, present.running_share[i], np.log(max(ran, 1e-3)) - length)
+            ends[i] = max(OVERRUN * ran if drawn > 0.0 else np.exp(length + drawn) - ran, 1.0)
+    return Scenario(
+        at[:total], present.need[rows], present.plan[rows], lasts, present.score[rows], ends, present.planned,
+        present.held,
+    )  # fmt: skip
+
+
+class Options(NamedTuple):
+    """K changes of the order, the first of them none: places of the jobs that move to the front or are held back (−1:
+    none), what each saves on average and its standard error, [K]; and whether each was played to the end, [K]."""
+
+    front: Indices
+    barred: Indices
+    gain: Seconds
+    error: Seconds
+    whole: NDArray[np.bool_]
+
+
+@kernel
+def distinct(course: Course, jobs: Scenario, present: Present, mechanism: int) -> tuple[Indices, Indices]:
+    """Return the changes that lead to decisions of their own, the first of them none: ``Options.front`` and
+    ``barred``."""
+    several = min(present.state[2], CHANGED)
+    fronts, bars = np.full(2 * CHANGED, -1), np.full(2 * CHANGED, -1)
+    made, count = np.zeros(2 * CHANGED, np.int64), 0
+    for option in range(2 * several):
+        front, barred = (option, -1) if option < several else (-1, option - several)
+        if option == 0:  # the first job is first already
+            front = -1
+        found = first_decision(course, jobs, present.state, mechanism, front, barred)
+        if not (made[:count] == found).any():
+            fronts[count], bars[count], made[count] = front, barred, found
+            count += 1
+    return fronts[:count], bars[:count]
+
+
+@kernel
+def compare(present: Present, table: Seconds, mechanism: int, seed: int) -> Options:
+    """Play changes of the order in the same ``SCENARIOS`` scenarios; hopeless ones are left out after ``FIRST``."""
+    np.random.seed(seed)  # noqa: NPY002 - that of compiled code, so that a decision can be repeated
+    waiting, running = present.state[2], len(present.held)
+    jobs = sample(present, table)
+    size = waiting + MOST_ARRIVALS
+    course = Course(
+        np.zeros(size, np.int64), np.zeros(running + size), np.zeros(running + size),
+        np.zeros(running + size, np.int64), np.zeros(size), np.zeros(5, np.int64),
+    )  # fmt: skip
+    fronts, bars = distinct(course, jobs, present, mechanism)
+    count = len(fronts)
+    saved, error, squares, alive = np.zeros(count), np.zeros(count), np.zeros(count), np.ones(count, np.bool_)
+    played = 0
+    while played < SCENARIOS and alive[1:].any():
+        if played > 0:
+            jobs = sample(present, table)
+        own = 0.0
+        for option in range(count):
+            if alive[option]:
+                first_decision(course, jobs, present.state, mechanism, fronts[option], bars[option])
+                cost = cost_of(course, jobs, mechanism, waiting)
+                own = cost if option == 0 else own
+                saved[option] += own - cost
+                squares[option] += (own - cost) ** 2
+        played += 1
+        if played in (FIRST, SCENARIOS):
+            for option in range(1, count):
+                if alive[option]:
+                    mean = saved[option] / played
+                    spread = np.sqrt(max(squares[option] / played - mean**2, 0.0) / (played - 1))
+                    error[option] = spread
+                    alive[option] = played == SCENARIOS or mean > HOPEFUL * spread
+                    saved[option] = saved[option] if alive[option] and played < SCENARIOS else mean
+    return Options(fronts, bars, saved, error, alive)
+
+
+@kernel
+def best_of(options: Options) -> int:
+    """Return the change that saves most of those that are significantly better; 0: none is."""
+    best = 0
+    for option in range(1, len(options.gain)):
+        sure = options.gain[option] > SIGNIFICANT * options.error[option]
+        if options.whole[option] and sure and options.gain[option] > options.gain[best]:
+            best = option
+    return best
+
+
+def simulate_ahead(outlook: Outlook, table: Seconds = TABLE) -> Alternatives:
+    """Compare changes of the order of a live queue by simulating ahead."""
+    arrays = [getattr(outlook, name) for name in Present._fields[:-1]]
+    state = np.array([outlook.free, outlook.head, outlook.waiting])
+    found = compare(Present._make([*arrays, state]), table, outlook.mechanism, outlook.seed)
+    best = best_of(found)
+    rest = np.argsort(-found.gain[1:], kind="stable") + 1
+    order = rest if best == 0 else np.concatenate([[best], rest[rest != best]])
+    return Alternatives(
+        found.front[order], found.barred[order], found.gain[order], found.error[order],
+        accepted=best > 0, scenarios=SCENARIOS, hours=HORIZON / 3600.0,
+    )  # fmt: skip
+
+
+@kernel
+def share_of(play: Play, task: int) -> float:
+    """Return the predicted natural logarithm of the share of its estimate that a job takes; ``KNOWN``: no estimate."""
+    if not play.has_estimate[task]:
+        return KNOWN
+    tasks, regression, share = play.tasks, play.regression, 0.0
+    found = run_times.describe(regression.history, tasks.user[task], play.length[task], tasks.processors[task])
+    for i in range(INPUTS):
+        share += regression.weight[i] * found[i]
+    return min(share, 0.0)
+
+
+@kernel
+def present_of(play: Play, order: Indices) -> Present:
+    """Return the present of a simulation; ``order``: the first waiting jobs in order."""
+    counts, tasks, pool, now = play.counts, play.tasks, play.pool, play.clock[NOW]
+    submitted, running, head = counts[ARRIVING], pool.level[RUNNING], -1
+    before = min(submitted, MOST_PAST)
+    rows = np.concatenate((order, np.arange(submitted - before, submitted), pool.task[:running]))
+    share, score = np.empty(len(rows)), np.empty(len(rows))
+    for i in range(len(rows)):
+        share[i] = share_of(play, rows[i])
+        score[i] = play.length[rows[i]] + min(share[i], 0.0) + np.log(tasks.processors[rows[i]] * 1.0)
+    for i in range(len(order)):
+        if order[i] == counts[HEAD]:
+            head = i
+    rest, runs = rows[: len(order) + before], rows[len(order) + before :]
+    return Present(
+        tasks.processors[rest], tasks.expected[rest], score[: len(rest)], play.length[rest], share[: len(rest)],
+        tasks.processors[runs], pool.ends[:running] - now, now - play.start[runs], play.length[runs],
+        share[len(rest) :], tasks.submit[submitted - before : submitted],
+        np.array([pool.level[FREE], head, len(order)]),
+    )  # fmt: skip
+
+
+@kernel
+def play_ahead(play: Play, mechanism: int, table: Seconds) -> int:
+    """Play to the end by the smallest predicted area first, simulating ahead; return the number of changes.
+
+    Args:
+        play: with predictions, if jobs have estimates.
+        mechanism: index into ``MECHANISMS``: none or easy.
+        table: quantiles of the natural logarithm of shares of estimates, by predicted share, as ``TABLE``.
+    """
+    held = without_reference_counts(play)
+    counts, tasks, changes = held.counts, held.tasks, 0
+    while next_event(held, mechanism):
+        if counts[QUEUED] == 0 or is_futile(held, mechanism, SAF):
+            continue
+        line, head = held.queue[: counts[QUEUED]].copy(), counts[HEAD]
+        score = predict_seconds(held, 1.0) + np.log(tasks.processors[line] * 1.0)
+        order = line[np.argsort(score, kind="mergesort")]
+        if mechanism != EASY and head >= 0:
+            order = np.concatenate((np.full(1, head), order[order != head]))
+        if len(order) > 1 and (mechanism == EASY or tasks.processors[order[0]] <= held.pool.level[FREE]):
+            options = compare(present_of(held, order[:MOST]), table, mechanism, int(held.clock[NOW]) % 1_000_000_007)
+            best = best_of(options)
+            if best > 0:
+                changes += 1
+                job = order[max(options.front[best], options.barred[best])]
+                others = order[order != job]
+                order = np.concatenate((np.full(1, job), others)) if options.front[best] >= 0 else others
+        settle(held, mechanism, order, order)
+    return changes
