@@ -2755,6 +2755,12 @@ export interface components {
              */
             segments?: components["schemas"]["IterationSegment"][] | null;
             /**
+             * @description Seconds of `iteration_seconds` in which the run stood still, or repeated what was lost, as its allocation was changed or it was started again: measured. Omitted: as many as the model expects.
+             * @default null
+             * @example 12.5
+             */
+            change_seconds?: number | null;
+            /**
              * @description discriminator enum property added by openapi-typescript
              * @enum {string}
              */
@@ -4130,6 +4136,12 @@ export interface components {
              * @default []
              */
             segments?: components["schemas"]["SegmentRead"][];
+            /**
+             * Change Seconds
+             * @description Seconds of the change before it, as far as measured.
+             * @default 0
+             */
+            change_seconds?: number;
         };
         /**
          * ReportWarning
@@ -7115,6 +7127,7 @@ export interface operations {
                         execution: string;
                         reports: {
                             iteration?: number;
+                            change_seconds?: number;
                             allocation: {
                                 [key: string]: number;
                             };

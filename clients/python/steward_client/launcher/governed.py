@@ -9,6 +9,7 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from steward_client.answers import nothing
@@ -31,6 +32,10 @@ from .wishes import Misuse, Resource, Wishes, duration_text
 WAIT_SECONDS = 2.0
 MOST_CHANGES_SHOWN = 40
 NOTHING_CHANGED = "nothing is changed, the command has the largest allocation throughout"
+FIXED = (
+    "the size is set once, at the start: a change would start the command again, and only --checkpoint says that it "
+    "continues from a checkpoint then"
+)
 NOTICEABLE = 0.01
 """If the start-up takes more than this share of the deadline, the run is replaced by one with the remaining time."""
 
@@ -58,6 +63,8 @@ class Governed:
         self.wishes, self.spec, self.rows, self.watched = wishes, spec, list(known or ()), watched
         self._actuator, self._say, self._service = watched.actuator, say, service
         self._tell = unless(wishes.quiet, say)
+        restarts = any(one.restarts for one in self._actuator.resources().values())
+        self._fixed = restarts and not wishes.checkpoint and not wishes.advise
         self._resources = {found["name"]: Resource.of_spec(found) for found in spec["resources"]}
         self._allowed: Allocation = {name: one.maximum for name, one in self._resources.items()}
         self._decided = self._allowed  # what is recommended, where nothing is applied
@@ -70,8 +77,8 @@ class Governed:
         self.cancelled = self.currency = ""
         self._said, self._changes = set[str](), 0
         self._timetable: Timetable | None = None
-        in_place = not wishes.advise and not any(one.restarts for one in self._actuator.resources().values())
-        self.watched.between = self._react if in_place else None  # a restart would lose the iteration
+        self.watched.between = None if wishes.advise or restarts else self._react  # a restart would lose the iteration
+        self._former: Allocation = self._allowed
 
     _followed: Followed | None
 
@@ -82,12 +89,17 @@ class Governed:
             self.spec["name"],
             targets=targets(self.wishes, self.spec, gone),
             first_iteration=first,
-            policy=self.wishes.policy,
+            policy=self._policy,
             advise=self.wishes.advise,
             retry=Retry(patience_seconds=PATIENCE_SECONDS, longest_asked_seconds=LONGEST_ASKED_SECONDS),
             wait_seconds=WAIT_SECONDS,
             refusals="log",
         )
+
+    @property
+    def _policy(self) -> str | None:
+        """Name of the rule that decides: where nothing is changed after the start, by default the one that holds."""
+        return "hold" if self._fixed and self.wishes.policy is None else self.wishes.policy
 
     def _start(self) -> None:
         """Start the run; if the command doesn't see the launcher's files, with a token with which it can report."""
@@ -96,8 +108,8 @@ class Governed:
             self.run.start()
             return
         asked = {"workload": self.spec["name"], "targets": targets(self.wishes, self.spec), "token": True}  # nosec B105
-        if self.wishes.policy is not None:
-            asked["policy"] = self.wishes.policy
+        if self._policy is not None:
+            asked["policy"] = self._policy
         if self.wishes.advise:
             asked["mode"] = "advise"
         begun = self._service.call("POST", "/runs", asked)
@@ -185,6 +197,8 @@ class Governed:
         registry.introduce(self._actuator, self._tell)
         if self.wishes.advise:
             self._tell(f"advising: {NOTHING_CHANGED}")
+        if self._fixed:
+            self._say(FIXED)
         self._show("first", self._decided_allocation(), decision.reason.text, decision.source)
         try:
             self.watched.start(self._allowed, self._remote)
@@ -208,11 +222,14 @@ class Governed:
             reportable = row is not None and self._reportable(row)
             if row is not None and reportable:
                 given = row.allocation, self._metrics_of(row), self._features_of(row)
-                self.run.report(self.run.iteration, *given, segments=row.segments)
+                self.run.report(
+                    self.run.iteration, *given, segments=row.segments, change_seconds=row.change_seconds or None
+                )
             if self._followed is not None:
                 self._followed.move(self.run.id, self.run.iteration)
             decided = (reportable or row is None) and self._followed is None
-        self._apply(when, before, self._decided_allocation())
+        if not iteration.late:  # else the present allocation is newer than the one for which this decision is
+            self._apply(when, before, self._decided_allocation())
         decided &= not self.wishes.advise
         self._timetable = Timetable(self._set(), self.run.contingencies, iteration.at) if decided else None
 
@@ -229,20 +246,25 @@ class Governed:
             self._show(f"within iteration {self.watched.clock.count}", due.allocation, due.reason, "contingency")
 
     def _row(self, iteration: Iteration) -> Row | None:
-        if iteration.seconds is None:
+        if iteration.seconds is None and not iteration.pause:
             return None
         decision = self.run.decision
         predicted = decision.predicted.additional_properties.get(SECONDS)
         low, high = (None, None) if predicted is None else (predicted.low, predicted.high)
         source = HELD if self.run.unsent else decision.source
-        allocation, segments = self._set(), list[Any]()
+        took, pause = iteration.seconds, iteration.pause
+        allocation, segments = dict(self._former) if iteration.late else self._set(), list[Any]()
+        if took is None:  # it began somewhere in the pause: as long as others, at best at the same allocation
+            usual = [one for one in self.rows if one.allocation == allocation] or self.rows
+            took = min(median(one.seconds - one.change_seconds for one in usual), pause) if usual else pause
+            pause -= took
         if self.wishes.advise and allocation != self._nearest(self._decided):
             low = high = None  # they are of the recommended allocation
         if self._timetable is not None:
-            allocation = self._timetable.allocation_at_end(iteration.seconds, iteration.at)
-            segments = self._timetable.segments(iteration.seconds, iteration.at)
+            allocation = self._timetable.allocation_at_end(took, iteration.at)
+            segments = self._timetable.segments(took, iteration.at)
         told = allocation, iteration.metrics, iteration.features
-        self.rows.append(Row(iteration.index, iteration.seconds, *told, source, low, high, segments))
+        self.rows.append(Row(iteration.index, took + pause, *told, source, low, high, segments, pause))
         return self.rows[-1]
 
     def _by_itself(self, iteration: Iteration) -> bool:
@@ -336,6 +358,9 @@ class Governed:
         self.watched.tell(decision.iteration, self._set() if self.wishes.advise else decided, decision.reason.text)
         if all(abs(decided[name] - before[name]) <= one.step / 2 for name, one in self._resources.items()):
             return
+        if self._fixed:
+            return
+        self._former = before
         if self.wishes.advise or self.watched.apply(decided):
             self._show(when, decided, decision.reason.text, decision.source)
 

@@ -78,6 +78,7 @@ class Wishes:
         actuator, options: name of the actuator, and its options.
         url, data: address of the service, and data folder of an embedded one (None: ``STEWARD_DATA_DIR``).
         plot: file for a plot of the run; None: none.
+        checkpoint: whether the command continues from a checkpoint of its own when it is started again.
         restart: whether a command that ended while it was measured may be restarted.
         profile_iterations: number of iterations to measure.
         budget: environment steps of the training; None: 250,000.
@@ -103,6 +104,7 @@ class Wishes:
     data: Path | None = None
     plot: Path | None = None
     quiet: bool = False
+    checkpoint: bool = False
     restart: bool = True
     profile_iterations: int = 24
     budget: int | None = None

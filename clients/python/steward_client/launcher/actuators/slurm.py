@@ -211,7 +211,7 @@ class SlurmJob(Remote, Leaving):
 
     def _note(self, before: JobStatus, seen: JobStatus) -> None:
         """Write down what Slurm did with the job since the look ``before``."""
-        if seen.limit and before.limit and seen.limit != before.limit:
+        if seen.limit != before.limit and seen.state == before.state == "RUNNING":  # a start sets the partition's
             self._news.append(f"job {self._job}: its time limit is {seen.limit} now, was {before.limit}")
         if seen.restarts > self.restarts:
             self.restarts = seen.restarts
