@@ -260,7 +260,7 @@ class Governed:
             pause -= took
         if self.wishes.advise and allocation != self._nearest(self._decided):
             low = high = None  # they are of the recommended allocation
-        if self._timetable is not None:
+        if self._timetable is not None and not iteration.late:
             allocation = self._timetable.allocation_at_end(took, iteration.at)
             segments = self._timetable.segments(took, iteration.at)
         told = allocation, iteration.metrics, iteration.features

@@ -18,11 +18,9 @@ SPEC = planted_spec()
 
 
 def test_a_measured_pause_replaces_the_expected_one_for_its_run_alone() -> None:
-    projector = Projector(Layout(SPEC), planted_table(SPEC))
-    first, second = (
-        float(projector.log_mean(np.array([a]), projector.point(np.zeros((1, 0))), 0)[0, 0]) for a in (5, 7)
-    )
-    usual, after = np.exp(first), np.exp(second)
+    table = planted_table(SPEC)
+    projector = Projector(Layout(SPEC), table)
+    usual, after = (float(np.exp(table.log_mean[0, level, 0, 0])) for level in (5, 7))
     state = begin(projector, np.array([[5], [5], [5]]))
     state = advance(projector, state, np.array([[5]] * 3), np.full((3, 1), usual), np.zeros((3, 0)))
     took = np.array([[after + 40.0], [after + 40.0], [after + 2.0]])
