@@ -197,6 +197,7 @@ class Watched:
 
     def apply(self, allocation: Allocation) -> bool:
         """Set an allocation; False if that fails: then the former one stays, and a new reason is printed."""
+        asked = time.monotonic()
         try:
             self.actuator.apply(allocation)
         except ActuatorError as error:
@@ -206,7 +207,8 @@ class Watched:
             return False
         finally:
             if self._started_again():
-                self._late = list(self._new())  # of what it did before it was stopped
+                # What it did before it was stopped, of which reports in files are read only now
+                self._late = [(rank, replace(mark, at=min(mark.at, asked))) for rank, mark in self._new()]
         return True
 
     def _started_again(self) -> bool:
