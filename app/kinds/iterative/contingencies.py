@@ -75,6 +75,22 @@ def encode_segments(
     return tuple(found)
 
 
+def checked_change(layout: Layout, report: Any, metrics: Sequence[float]) -> float | None:
+    """Return a report's ``change_seconds``, None without any; ``metrics`` [M] are its metrics, in the layout's order.
+
+    Raises:
+        InvalidInput: they are as many as ``iteration_seconds``, or more.
+    """
+    found = report.change_seconds
+    if not isinstance(found, float):
+        return None
+    if not found < metrics[layout.seconds]:
+        raise invalid(
+            "/change_seconds", f"must be less than `iteration_seconds`, {exact(metrics[layout.seconds])} s", found
+        )
+    return found
+
+
 def advance_in_segments(
     projector: Projector,
     state: State,
@@ -82,19 +98,20 @@ def advance_in_segments(
     metrics: Floats,
     features: Floats,
     segments: Sequence[Sequence[Segment]],
+    paused: Floats | None = None,
 ) -> State:
     """Return the states after reports, as ``state.advance``; runs with ``segments`` changed within the iteration.
 
     Their work is compared with the model as if all of it had run at the last allocation, ``levels``; time and money
-    are those of the segments."""
+    are those of the segments. ``paused`` [B]: measured seconds of the changes before the iterations; NaN: unknown."""
     changed = [i for i, parts in enumerate(segments) if parts]
     if not changed:
-        return advance(projector, state, levels, metrics, features)
+        return advance(projector, state, levels, metrics, features, paused=paused)
     whole, cost = metrics.copy(), np.zeros(len(levels), projector.dtype)
     for i in changed:
         one = State(*(column[i : i + 1] for column in state))
         whole[i], cost[i] = _whole(projector, one, metrics[i], features[i : i + 1], segments[i])
-    after = advance(projector, state, levels, whole, features)
+    after = advance(projector, state, levels, whole, features, paused=paused)
     rows = np.isin(np.arange(len(levels)), changed)
     return after._replace(
         elapsed=state.elapsed + metrics,

@@ -22,7 +22,13 @@ from app.kinds.iterative import decide
 from app.kinds.iterative import query as queries
 from app.kinds.iterative.announced import encode_upcoming, pad_announced
 from app.kinds.iterative.compiled import NONE, Compiled
-from app.kinds.iterative.contingencies import Segment, advance_in_segments, are_offered, encode_segments
+from app.kinds.iterative.contingencies import (
+    Segment,
+    advance_in_segments,
+    are_offered,
+    checked_change,
+    encode_segments,
+)
 from app.kinds.iterative.decide import Batch
 from app.kinds.iterative.heuristics import HEURISTICS, WITHOUT_MODEL
 from app.kinds.iterative.policies import check
@@ -34,6 +40,7 @@ from app.policies.artifact import Artifact, Memory
 
 Array = NDArray[np.float64]
 NOTHING: Array = np.zeros((0, 0))
+OPTIONAL = ("upcoming", "change_seconds")
 FEW_ANNOUNCED = 100  # reading and weighing them takes some 3 ms
 
 
@@ -46,6 +53,7 @@ class CheckedReport(msgspec.Struct, frozen=True):
         features: features of the iteration.
         upcoming: features of the U iterations after it, [U, F]; None: the earlier announcement still holds.
         segments: parts of the iteration, if its allocation changed before its end.
+        change_seconds: seconds of the iteration in which the run stood still; None: not measured.
     """
 
     levels: list[int]
@@ -53,6 +61,7 @@ class CheckedReport(msgspec.Struct, frozen=True):
     features: list[float]
     upcoming: Array | None = None
     segments: Sequence[Segment] = ()
+    change_seconds: float | None = None
 
 
 class IterativeServing(Serving):
@@ -81,9 +90,9 @@ class IterativeServing(Serving):
             raise invalid("", f"must have at most {LARGEST_BYTES:,} bytes", len(body))
         report = decoded(body, IterationReport)
         plain = report.upcoming is not None and (report.segments is UNSET or bool(report.segments))
-        if report.kind is not UNSET or not plain:
-            upcoming = UNSET if report.upcoming is None else report.upcoming
-            report = msgspec.structs.replace(report, kind=UNSET, upcoming=upcoming, segments=report.segments or UNSET)
+        if report.kind is not UNSET or report.change_seconds is None or not plain:
+            given = {name: UNSET if (value := getattr(report, name)) is None else value for name in OPTIONAL}
+            report = msgspec.structs.replace(report, kind=UNSET, segments=report.segments or UNSET, **given)
         return report
 
     def begin(self, compiled: Compiled, start: IterationRunStart, now: datetime) -> KindDecision:
@@ -126,10 +135,10 @@ class IterativeServing(Serving):
         encoded = compiled.encode(report.allocation, report.metrics, report.features)
         upcoming = None
         if isinstance(report.upcoming, list):
-            given = [one.features for one in report.upcoming]
-            upcoming = encode_upcoming(compiled.layout, given, iteration + 1, "/upcoming")
-        parts = report.segments
-        return CheckedReport(*encoded, upcoming, encode_segments(compiled.layout, parts, *encoded[:2]) if parts else ())
+            announced = [one.features for one in report.upcoming]
+            upcoming = encode_upcoming(compiled.layout, announced, iteration + 1, "/upcoming")
+        given = encode_segments(compiled.layout, report.segments, *encoded[:2]) if report.segments else ()
+        return CheckedReport(*encoded, upcoming, given, checked_change(compiled.layout, report, encoded[1]))
 
     def gather(self, compiled: Compiled, pending: Sequence[Pending]) -> Batch:
         """Return all runs with their states advanced by their reports, as input of policies."""
@@ -228,6 +237,7 @@ def _advance(compiled: Compiled, pending: Sequence[Pending], upcoming: Sequence[
         np.array([report.metrics for report in reports]),
         np.array([report.features for report in reports]).reshape(batch, len(layout.features)),
         [report.segments for report in reports],
+        np.array([report.change_seconds for report in reports], np.float64),
     )
     return advanced._replace(upcoming=pad_announced(upcoming, len(layout.features))), changes
 

@@ -135,6 +135,15 @@ class IterationReport(Part, frozen=True, omit_defaults=False):
             extra_json_schema={"default": []},
         ),
     ] = UNSET
+    change_seconds: Annotated[
+        Annotated[float, Meta(ge=0)] | UnsetType | None,
+        Meta(
+            description="Seconds of `iteration_seconds` in which the run stood still, or repeated what was lost, as "
+            "its allocation was changed or it was started again: measured. Omitted: as many as the model expects.",
+            examples=[12.5],
+            extra_json_schema={"default": None},
+        ),
+    ] = UNSET
     kind: Annotated[Literal["iterative"], Meta(extra_json_schema={"default": "iterative"})] | UnsetType = UNSET
 
 

@@ -6,7 +6,8 @@ metric.<metric>…,feature.<feature>…`` in any order, and a row per iteration;
 
 An iteration whose allocation changed before its end has a row per segment, in CSV and as stored: all with its number,
 each with its allocation and seconds; other metrics and features are those of the whole iteration. In JSON it is one
-report with ``segments``."""
+report with ``segments``. If the seconds of the change before iteration n were measured, they are a row of their own,
+numbered n - 0.5, at the iteration's allocation: ``change_seconds`` in JSON."""
 
 from __future__ import annotations
 
@@ -22,6 +23,7 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, Field
 from typing_extensions import override
 
+from app.charts.text import exact
 from app.kinds.columns import Floats, csv_writer, unescape_formula
 from app.kinds.contract.inputs import (
     LARGEST_NUMBER,
@@ -43,6 +45,7 @@ from app.kinds.records import CSV, ReportCodec, error_value, refuse, report_form
 PARTS = {"allocation": "allocation", "metrics": "metric", "features": "feature"}
 """Parts of a report: names in JSON, and prefixes of CSV columns."""
 ITERATION = "/iteration"
+HALF = 0.5  # less than its iteration's is the number of a change
 MOST_MORE_ROWS = 10_000  # of an execution than iterations, for segments
 Parts = Sequence[tuple[Mapping[str, float], float]]
 """Allocation, by resource, and seconds of each segment of an iteration."""
@@ -96,13 +99,16 @@ class Checker:
         allocation, metrics, features = self._parts.values()
         good = np.abs(data) <= LARGEST_NUMBER  # False for infinities and NaN
         good[0, 0] &= data[0, 0] in self._count
-        good[1:, 0] &= data[1:, 0] == data[:-1, 0] + 1
-        good[:, 0] &= data[:, 0] < len(self._count)
         goes_on = self._goes_on(data)
-        good[1:, 0] |= goes_on
         with np.errstate(invalid="ignore", over="ignore"):  # values that aren't finite are refused anyway
+            change = data[:, 0] % 1 == HALF
+            good[1:, 0] &= data[1:, 0] == data[:-1, 0] + np.where(change[1:] | change[:-1], HALF, 1.0)
+            good[-1, 0] &= not change[-1]
+            good[:, 0] &= data[:, 0] < len(self._count)
+            good[1:, 0] |= goes_on
             exact = (data[:, allocation] - self._minimum) / self._step
             level = np.rint(exact)
+            good[1:, 0] &= ~change[:-1] | (level[1:] == level[:-1]).all(axis=1)
             good[:, allocation] &= (np.abs(exact - level) <= 1e-6) & (level >= 0) & (level <= self._top)
         good[:, metrics] &= data[:, metrics] >= SMALLEST_NUMBER
         good[:, features] &= (data[:, features] >= self._low) & (data[:, features] <= self._high)
@@ -139,31 +145,43 @@ class Checker:
         return {part: dict(zip(self.names[part], values[at], strict=True)) for part, at in self._parts.items()}
 
     def table(
-        self, reports: Iterable[Sequence[Mapping[str, float]]], first: int, segments: Mapping[int, Parts] | None = None
+        self,
+        reports: Iterable[Sequence[Mapping[str, float]]],
+        first: int,
+        segments: Mapping[int, Parts] | None = None,
+        paused: Mapping[int, float] | None = None,
     ) -> Floats:
         """Return reports as a table [n, C], numbered from ``first``; each is given as its ``PARTS`` by name.
 
-        ``segments``: allocation and seconds of each segment, of the iterations that have any. Raises KeyError if a
-        report lacks one of the layout's names."""
+        ``segments``: allocation and seconds of each segment, of the iterations that have any; ``paused``: seconds of
+        the change before an iteration, where they were measured. Raises KeyError if a report lacks one of the layout's
+        names."""
         places = [(at, name) for at, names in enumerate(self.names.values()) for name in names]
         changed, rows = segments or {}, list[list[float]]()
         for iteration, (allocation, metrics, features) in enumerate(reports, start=first):
             each = changed.get(iteration)
-            parts = [(allocation, metrics)] if each is None else [(at, {**metrics, SECONDS: took}) for at, took in each]
-            for at, measured in parts:
-                given = (at, measured, features)
-                rows.append([iteration, *[given[part][name] for part, name in places]])
+            pause = (paused or {}).get(iteration, 0.0)
+            parts = [(float(iteration), allocation, metrics[SECONDS] - pause)]
+            if each is not None:
+                parts = [(float(iteration), at, took) for at, took in each]
+            elif pause:
+                parts.insert(0, (iteration - HALF, allocation, pause))
+            for number, at, took in parts:
+                given = (at, {**metrics, SECONDS: took}, features)
+                rows.append([number, *[given[part][name] for part, name in places]])
         return np.array(rows, dtype=np.float64).reshape(len(rows), self.columns)
 
     def reports(self, data: Floats) -> Iterator[dict[str, Any]]:
         """Yield the iterations of a table [n, C] as JSON: number, allocation, metrics and features, and segments."""
-        begins = np.flatnonzero(np.diff(data[:, 0], prepend=-1))
+        begins = np.flatnonzero(np.diff(np.ceil(data[:, 0]), prepend=-1))
         seconds = self._parts["metrics"].start + self.layout.seconds
         for rows in np.split(data, begins[1:]):
-            whole = rows[-1].copy()
+            whole, change = rows[-1].copy(), bool(rows[0, 0] % 1)
             whole[seconds] = rows[:, seconds].sum()
             report: dict[str, Any] = {"iteration": int(whole[0]), **self.split_row(whole)}
-            if len(rows) > 1:
+            if change:
+                report["change_seconds"] = float(rows[0, seconds])
+            elif len(rows) > 1:
                 each = zip(map(self.split_row, rows), rows[:, seconds].tolist(), strict=True)
                 report["segments"] = [{"allocation": parts["allocation"], "seconds": took} for parts, took in each]
             yield report
@@ -346,6 +364,7 @@ class SampleReport(msgspec.Struct, forbid_unknown_fields=True):
     features: dict[str, float] = {}
     iteration: int | None = None
     segments: Annotated[list[SampleSegment], msgspec.Meta(max_length=MOST_SEGMENTS)] = []
+    change_seconds: Annotated[float, msgspec.Meta(ge=0)] = 0.0
 
 
 class SampleBody(msgspec.Struct, forbid_unknown_fields=True):
@@ -372,6 +391,7 @@ class Report(BaseModel):
     segments: list[SegmentRead] = Field(
         default=[], description="Its parts, if the allocation changed before its end; the last one's is `allocation`."
     )
+    change_seconds: float = Field(default=0.0, description="Seconds of the change before it, as far as measured.")
 
 
 class ExecutionRead(ExecutionBase):
@@ -392,6 +412,7 @@ _REPORT: dict[str, Any] = {
     "required": ["allocation", "metrics"],
     "properties": {
         "iteration": {"type": "integer", "minimum": 0},
+        "change_seconds": {"type": "number", "minimum": 0},
         **{part: {"type": "object", "additionalProperties": {"type": "number"}} for part in PARTS},
         "segments": {
             "type": "array",
@@ -450,7 +471,7 @@ class IterationSamples(ReportCodec):
         """Return the least number of JSON members in a report's text, by which duplicate names are detected."""
         parts = len(report.allocation) + len(report.metrics) + len(report.features)
         parts += sum(2 + len(part.allocation) for part in report.segments) + bool(report.segments)
-        return 2 + parts + bool(report.features) + (report.iteration is not None)
+        return 2 + parts + bool(report.features) + (report.iteration is not None) + bool(report.change_seconds)
 
     def table(self, reports: Sequence[SampleReport]) -> Floats:
         """Convert n reports to a table [n, C]; raises InvalidInput, with the first error, if they aren't valid."""
@@ -474,7 +495,17 @@ class IterationSamples(ReportCodec):
         if fault is not None:
             raise _at_report(*fault)
         changed = {first + i: self._segments(i, report) for i, report in enumerate(reports) if report.segments}
-        return self.checker.table(each, first, changed) if changed else data
+        paused = self._changes(reports, first)
+        return self.checker.table(each, first, changed, paused) if changed or paused else data
+
+    def _changes(self, reports: Sequence[SampleReport], first: int) -> dict[int, float]:
+        """Return the seconds of the changes before iterations, by number, where they were measured."""
+        for index, report in enumerate(reports):
+            took, pause = report.metrics[SECONDS], report.change_seconds
+            if pause and (report.segments or took - pause < SMALLEST_NUMBER or not first + index):
+                words = f"must be less than {exact(took)} s, the iteration's, after iteration 0, without `segments`"
+                raise _at_report(index, FieldIssue("/change_seconds", words, pause))
+        return {first + index: report.change_seconds for index, report in enumerate(reports) if report.change_seconds}
 
     def _segments(self, index: int, report: SampleReport) -> Parts:
         levels, metrics, _ = self.layout.encode_report(report.allocation, report.metrics, report.features)
@@ -494,7 +525,12 @@ class IterationSamples(ReportCodec):
             for iteration, report in enumerate(reports, start=first)
             if report.get("segments")
         }
-        return self.pack(run, 0, self.checker.table(each, first, changed)) if each else None
+        paused = {
+            iteration: min(float(report["change_seconds"]), report["metrics"][SECONDS] - SMALLEST_NUMBER)
+            for iteration, report in enumerate(reports, start=first)
+            if report.get("change_seconds") and iteration > first and iteration not in changed
+        }
+        return self.pack(run, 0, self.checker.table(each, first, changed, paused)) if each else None
 
     def reports(self, data: bytes) -> list[dict[str, Any]]:
         """Return every iteration of stored bytes as JSON: its number, allocation, metrics, features, and segments."""
@@ -509,7 +545,7 @@ class IterationSamples(ReportCodec):
 
 def _counted(sample: Sample, table: Floats) -> Sample:
     """Return a sample with its number of iterations, of which some have several rows in ``table`` [n, C]."""
-    return sample._replace(iterations=len(table) - int((np.diff(table[:, 0]) == 0).sum()))
+    return sample._replace(iterations=len(np.unique(np.ceil(table[:, 0]))))
 
 
 def _names_issue(part: str, names: Sequence[str], given: Mapping[str, float]) -> FieldIssue:

@@ -37,6 +37,7 @@ Rows = NDArray[np.intp]
 CHUNK = 1 << 20  # numbers of one array, at most
 MOST_COMPARED = 10_000_000  # allocations times different iterations; some seconds of one core
 MOST_REPLAYED, LONGEST_REPLAY = 1_000, 1.0  # iterations, and seconds
+MEASURED = ("segments", "change_seconds")  # of a report, at its own allocations
 FEWEST = 2  # members from which an interval can be had
 LEVEL = 0.9
 QUANTILES = ((1 - LEVEL) / 2, (1 + LEVEL) / 2)
@@ -185,7 +186,10 @@ def _read(projector: Projector, reports: Sequence[Mapping[str, Any]], first: int
             metrics[i] = as_one(projector, amounts, seconds, before, metrics[i], given[i : i + 1], iteration[i : i + 1])
     pauses = np.append(0.0, (levels[1:] != levels[:-1]) @ projector.change_seconds)
     took = metrics[:, layout.seconds]
-    metrics[:, layout.seconds] = np.maximum(took - pauses, LEAST_WORKED * took)
+    found = np.array([report.get("change_seconds", np.nan) for report in reports], float)
+    metrics[:, layout.seconds] = np.where(
+        np.isnan(found), np.maximum(took - pauses, LEAST_WORKED * took), took - np.nan_to_num(found)
+    )
     return _Reported(layout.index(levels), iteration, given, metrics)
 
 
@@ -262,7 +266,7 @@ def _replay(
                 break
             if monotonic() > until:
                 return None
-            given = ENGINE.decode(msgspec.json.encode({key: one for key, one in report.items() if key != "segments"}))
+            given = ENGINE.decode(msgspec.json.encode({key: one for key, one in report.items() if key not in MEASURED}))
             checked: CheckedReport = ENGINE.read(compiled, answered.state, first + i, given)
             segments = [Segment(one.levels.tolist(), one.seconds) for one in course] if len(course) > 1 else []
             turn = msgspec.structs.replace(

@@ -132,15 +132,21 @@ def advance(
     metrics: Array,
     features: Array,
     expected: ExpectedLogs | None = None,
+    paused: Array | None = None,
 ) -> State:
     """Return the states after a report: ``levels`` [B, R] used, ``metrics`` [B, M] measured, with ``features`` [B, F].
 
     The log run effect is a random walk observed with noise (a local level model); a Kalman step updates its normal
     posterior. An innovation beyond ``SURPRISE`` standard deviations widens the prior, so that a disturbance is followed
-    at once instead of averaged away. ``expected``: cached result of ``expect``."""
+    at once instead of averaged away. ``expected``: cached result of ``expect``; ``paused`` [B]: measured seconds of a
+    change, which replace the expected ones; NaN: unknown."""
     logs, pause = expect(projector, state, levels, features) if expected is None else expected
+    least = np.full(len(pause), LEAST_LEFT)
+    if paused is not None:
+        unknown = np.isnan(paused)
+        pause, least = np.where(unknown, pause, paused), least * unknown
     seconds = metrics[:, projector.layout.seconds]
-    ratio = np.log(_without_change(metrics, pause, projector.layout.seconds)) - logs
+    ratio = np.log(_without_change(metrics, pause, least, projector.layout.seconds)) - logs
     noise = projector.noise(state.iteration)
     if projector.members > 1:
         offsets = projector.offsets(projector.layout.index(levels), projector.point(features), state.iteration)
@@ -324,11 +330,15 @@ def allocation_cost(projector: Projector, prices: Array, levels: Levels, seconds
     return rate * seconds * projector.hours_per_second
 
 
-def _without_change(metrics: Array, change_seconds: Array, seconds: int) -> Array:
-    """Return ``metrics`` [B, M] less the seconds of a change; at least a twentieth of the iteration remains."""
+LEAST_LEFT = 0.05
+"""Share of an iteration that is left when the expected seconds of a change are taken off it."""
+
+
+def _without_change(metrics: Array, change_seconds: Array, least: Array, seconds: int) -> Array:
+    """Return ``metrics`` [B, M] less the seconds of a change, [B]; a share ``least`` [B] of the iteration remains."""
     net = metrics.copy()
     column = metrics[:, seconds]
-    net[:, seconds] = np.maximum(column - change_seconds, 0.05 * column)
+    net[:, seconds] = np.maximum(column - change_seconds, least * column)
     return net
 
 

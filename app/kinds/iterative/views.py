@@ -247,7 +247,9 @@ def _states(compiled: Compiled, history: RunHistory, chosen: set[int]) -> State:
             Segment(compiled.layout.encode_allocation(p["allocation"]), p["seconds"])
             for p in report.get("segments", [])
         ]
-        state = advance_in_segments(projector, state, np.array([levels], np.int16), np.array([metrics]), given, [parts])
+        paused = np.array([report.get("change_seconds", np.nan)], float)
+        amounts, measured = np.array([levels], np.int16), np.array([metrics])
+        state = advance_in_segments(projector, state, amounts, measured, given, [parts], paused)
         if one.iteration in chosen:
             found.append(state)
     return State._make(np.concatenate(column) for column in zip(*found, strict=True))

@@ -176,12 +176,15 @@ class Run(Live[Decision]):
         features: Mapping[str, float] | None = None,
         upcoming: Sequence[Mapping[str, float]] | None = None,
         segments: Sequence[Mapping[str, Any]] = (),
+        change_seconds: float | None = None,
     ) -> dict[str, float]:
         """Report an iteration's allocation, metrics and features; returns the next allocation, or the last known.
 
         ``upcoming`` announces the features of the iterations after it, in order, and replaces earlier announcements;
         None leaves them in force. ``segments`` are the parts of an iteration whose allocation changed before its end
-        (``react``), the last of which is at ``allocation``. A report with the number of a stored report replaces it.
+        (``react``), the last of which is at ``allocation``. In ``change_seconds`` of the iteration's seconds it stood
+        still, or repeated what was lost, because of a change or a restart; None: that wasn't measured. A report with
+        the number of a stored report replaces it.
 
         Raises (only with ``refusals="raise"``):
             StewardError: the service refused this report or a stored one (a note says which), for an unknown name, a
@@ -192,7 +195,7 @@ class Run(Live[Decision]):
         if self._left_out:  # the service takes no gaps
             iteration = min(iteration, self.iteration)
         try:
-            self._keep(iteration, _report(allocation, metrics, features, upcoming, segments))
+            self._keep(iteration, _report(allocation, metrics, features, upcoming, segments, change_seconds))
         except (ValueError, TypeError):
             if self._raises:
                 raise
@@ -341,6 +344,7 @@ def _report(
     features: Mapping[str, float] | None,
     upcoming: Sequence[Mapping[str, float]] | None,
     segments: Sequence[Mapping[str, Any]],
+    change_seconds: float | None,
 ) -> Report:
     """The report as JSON values; raises ValueError or TypeError for values that JSON can't represent, such as NaN."""
     report: Report = {"allocation": dict(allocation), "metrics": dict(metrics), "features": dict(features or {})}
@@ -348,6 +352,8 @@ def _report(
         report["upcoming"] = _upcoming_features(upcoming)
     if segments:
         report["segments"] = [dict(segment) for segment in segments]
+    if change_seconds is not None:
+        report["change_seconds"] = change_seconds
     json.dumps(report, allow_nan=False)
     return report
 

@@ -2910,6 +2910,12 @@ export interface components {
              */
             segments?: components["schemas"]["IterationSegment"][] | null;
             /**
+             * @description Seconds of `iteration_seconds` in which the run stood still, or repeated what was lost, as its allocation was changed or it was started again: measured. Omitted: as many as the model expects.
+             * @default null
+             * @example 12.5
+             */
+            change_seconds?: number | null;
+            /**
              * @description discriminator enum property added by openapi-typescript
              * @enum {string}
              */
@@ -4309,6 +4315,12 @@ export interface components {
              * @default []
              */
             segments?: components["schemas"]["SegmentRead"][];
+            /**
+             * Change Seconds
+             * @description Seconds of the change before it, as far as measured.
+             * @default 0
+             */
+            change_seconds?: number;
         };
         /**
          * ReportWarning
@@ -7354,6 +7366,7 @@ export interface operations {
                         execution: string;
                         reports: {
                             iteration?: number;
+                            change_seconds?: number;
                             allocation: {
                                 [key: string]: number;
                             };

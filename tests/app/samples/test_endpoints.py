@@ -87,6 +87,7 @@ def test_columns_may_stand_in_any_order(client: TestClient, workload: str) -> No
         "metrics": {"iteration_seconds": 12.25},
         "features": {"batch": 64},
         "segments": [],
+        "change_seconds": 0.0,
     }
 
 

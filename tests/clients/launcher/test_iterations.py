@@ -31,6 +31,34 @@ def test_marks_at_starts_leave_out_what_came_before_and_end_with_the_command() -
     assert measured(marks, 6.0) == [(0, 1.0), (1, 2.0)]
 
 
+def restarted(before: list[Mark], after: list[Mark]) -> list[tuple[int, float | None, float]]:
+    """Iterations of a command that is started again in between: number, seconds, and the pause before it."""
+    clock = Clock(resumes=True)
+    found = [one for mark in before for one in clock.hear(mark)]
+    clock.restart()
+    found += [one for mark in after for one in clock.hear(mark)]
+    return [(one.index, one.seconds and round(one.seconds, 6), round(one.pause, 6)) for one in found]
+
+
+def test_what_a_command_does_again_is_not_counted_and_its_pause_is_no_iterations() -> None:
+    before = [Mark(101.0, 1), Mark(102.0, 2), Mark(103.0, 3)]
+    known = [(0, None, 0.0), (1, 1.0, 0.0), (2, 1.0, 0.0)]
+    again = [Mark(143.0, 2), Mark(143.5, 3), Mark(144.0, 4), Mark(144.5, 5)]
+    assert restarted(before, again) == [*known, (3, 0.5, 40.5), (4, 0.5, 0.0)]
+    assert restarted(before, [Mark(142.0, 1), *again]) == [*known, (3, 0.5, 40.5), (4, 0.5, 0.0)]  # as low as the first
+    exact = [Mark(144.0, 4), Mark(144.5, 5)]  # where it began again is unknown
+    assert restarted(before, exact) == [*known, (3, None, 41.0), (4, 0.5, 0.0)]
+    told = [Mark(144.0, 4, metrics={"iteration_seconds": 0.4}), Mark(144.5, 5)]
+    assert restarted(before, told) == [*known, (3, 0.4, 40.6), (4, 0.5, 0.0)]
+
+
+def test_an_iteration_in_which_a_command_was_stopped_begins_again() -> None:
+    before = [Mark(101.0, 1, position="start"), Mark(102.0, 2, position="start"), Mark(103.0, 3, position="start")]
+    again = [Mark(143.0, 3, position="start"), Mark(143.2, 3, position="start"), Mark(143.5, 4, position="start")]
+    assert restarted(before, again) == [(0, 1.0, 0.0), (1, 1.0, 0.0), (2, 0.5, 40.0)]
+    assert restarted(before, again[2:]) == [(0, 1.0, 0.0), (1, 1.0, 0.0), (2, None, 40.5)]
+
+
 def test_seconds_that_are_told_are_taken() -> None:
     assert measured([Mark(101.0, 0, metrics={"iteration_seconds": 0.25}), Mark(102.0, 1)], 2.0) == [(0, 0.25), (1, 1.0)]
 
@@ -58,6 +86,7 @@ def test_lines_that_are_read_at_once_share_the_time_since_the_last() -> None:
     assert spread.spread([Mark(10.0, 1)]) == [Mark(10.0, 1)]
     bunch = spread.spread([Mark(13.0, 1), Mark(13.0, 2), Mark(13.0, 3), Mark(13.0, 3), Mark(13.0, 4)])
     assert [(mark.at, mark.number) for mark in bunch] == [(11.0, 2), (12.0, 3), (13.0, 4)]
+    assert [mark.number for mark in Spread(6.0, resumes=True).spread([Mark(7.0, 3), Mark(9.0, 3)])] == [3, 3]
     assert spread.spread([Mark(14.0, 4)]) == []
     late = spread.spread([Mark(16.0, 5), Mark(16.001, 6)])  # a line's beginning was read just before the rest
     assert [mark.at for mark in late] == [pytest.approx(15.0005), pytest.approx(16.001)]

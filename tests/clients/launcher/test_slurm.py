@@ -10,10 +10,12 @@ from typing import ClassVar
 
 import pytest
 from steward_client.launcher.actuators import registry
+from steward_client.launcher.actuators import slurm as slurm_
 from steward_client.launcher.actuators.contract import Actuator, ActuatorError, CannotSet, Launch, Range, Unavailable
 from steward_client.launcher.actuators.slurm import SlurmJob
 
 from tests.clients.launcher.kits import LeavingKit
+from tests.servers import wait_until
 
 PROGRAMS = Path(__file__).parent / "slurm"
 Make = Callable[[], Actuator]
@@ -59,18 +61,103 @@ class TestSlurm(LeavingKit):
             assert (slurm / "name").read_text() == "run-1\n"
             assert all(one.restarts for one in actuator.resources().values())
             actuator.apply(self.last)
-            change = "update JobId=42 CPUsPerTask=4 MinMemoryNode=256"
-            assert updates(slurm) == ["requeuehold 42", change, "release 42"]
+            change = "update JobId=42 CPUsPerTask=4 NumCPUs=4 MinMemoryNode=256"
+            now = "update JobId=42 StartTime=now"
+            assert updates(slurm) == ["requeuehold 42", change, "release 42", now]
+            assert (slurm / "granted").read_text() == "4\n"
+            assert actuator.wait(0.1) is None
             (slurm / "state").write_text("PENDING\n")
             actuator.apply(self.first)
-            assert updates(slurm)[3:] == ["update JobId=42 CPUsPerTask=1 MinMemoryNode=64"]
+            assert updates(slurm)[4:] == ["update JobId=42 CPUsPerTask=1 NumCPUs=1 MinMemoryNode=64"]
 
     def test_what_slurm_cant_give_ends_nothing(self, make: Make, slurm: Path) -> None:
         with self.started(make, self.running()) as actuator:
-            with pytest.raises(CannotSet, match=r"cpu=900 .*node configuration is not available"):
-                actuator.apply({"cpu": 900})
-            assert self.same(actuator.current(), self.first)
-            assert updates(slurm) == []
+            for state in ("RUNNING", "PENDING"):
+                (slurm / "state").write_text(f"{state}\n")
+                with pytest.raises(CannotSet, match=r"cpu=900 .*node configuration is not available"):
+                    actuator.apply({"cpu": 900})
+                assert self.same(actuator.current(), self.first)
+                assert updates(slurm) == []
+
+    def test_what_slurm_refuses_after_the_requeue_leaves_the_former_size(self, slurm: Path) -> None:
+        actuator = registry.create("slurm", {"cpu": Range(100, 400), "gpus": Range(1, 4)})
+        actuator.start(Launch(self.running(), {"cpu": 100, "gpus": 1}, resumes=True))
+        (slurm / "state").write_text("PENDING\n")
+        (slurm / "nogpus").touch()
+        with pytest.raises(ActuatorError, match="Invalid generic resource"):
+            actuator.apply({"cpu": 400, "gpus": 4})
+        assert updates(slurm)[-1] == "update JobId=42 CPUsPerTask=1 NumCPUs=1 Gres=gpu:1"
+        assert (slurm / "numcpus").read_text() == "1\n"
+        assert actuator.current() == {"cpu": 100, "gpus": 1}
+        actuator.close()
+
+    def test_without_a_checkpoint_nothing_is_requeued(self, slurm: Path) -> None:
+        actuator = registry.create("slurm", self.wanted)
+        actuator.start(Launch(self.running(), self.first))
+        assert (slurm / "requeue").read_text() == "--no-requeue\n"
+        with pytest.raises(CannotSet, match="without --checkpoint it isn't requeued"):
+            actuator.apply(self.last)
+        assert updates(slurm) == []
+        (slurm / "state").write_text("PENDING\n")  # then it costs nothing
+        assert actuator.apply(self.last) == self.last
+        actuator.close()
+
+    def test_what_slurm_does_is_told(self, make: Make, slurm: Path) -> None:
+        with self.started(make, self.running()) as actuator:
+            assert isinstance(actuator, SlurmJob)
+            told = list[str]()
+
+            def now(**files: str) -> list[str]:
+                for name, text in files.items():
+                    (slurm / name).write_text(f"{text}\n")
+                actuator.look()
+                told[:] = actuator.news()
+                return told
+
+            assert now(state="PENDING", reason="Resources") == ["job 42 waits: Resources (squeue --job 42)"]
+            assert now() == []
+            assert now(reason="Priority") == ["job 42 waits: Priority (squeue --job 42)"]
+            assert now(state="RUNNING", reason="None")[0].startswith("job 42 runs on n1, after ")
+            assert now(limit="01:00:00") == ["job 42: its time limit is 01:00:00 now, was UNLIMITED"]
+            assert "was requeued by Slurm" in now(state="PENDING", reason="BeginTime", restarts="1")[0]
+            assert actuator.restarts == 1
+            wait_until(lambda: bool(now()), 10, "the job to run again")  # its begin time is brought forward
+            assert told[0].startswith("job 42 runs on n1, after ")
+            assert updates(slurm) == ["update JobId=42 StartTime=now"]
+
+    @pytest.mark.parametrize(
+        ("state", "status", "why"),
+        [
+            ("CANCELLED", 143, "cancelled from outside (scancel)"),
+            ("PREEMPTED", 137, "preempted by a job of higher priority"),
+            ("NODE_FAIL", 137, "a node of the job failed"),
+            ("OUT_OF_MEMORY", 137, "the job used more memory than it had"),
+        ],
+    )
+    def test_what_ends_a_job_from_outside_is_told(
+        self, make: Make, slurm: Path, state: str, status: int, why: str
+    ) -> None:
+        with self.started(make, self.running()) as actuator:
+            assert isinstance(actuator, SlurmJob)
+            (slurm / "state").write_text(f"{state}\n")
+            assert (actuator.wait(10), actuator.ended) == (status, why)
+            os.kill(int((slurm / "pid").read_text()), 9)
+
+    def test_a_controller_that_is_away_ends_nothing_and_a_job_it_forgot_has_ended(
+        self, make: Make, slurm: Path
+    ) -> None:
+        with self.started(make, self.running()) as actuator:
+            assert isinstance(actuator, SlurmJob)
+            (slurm / "away").touch()
+            actuator.look()
+            assert actuator.wait(0) is None
+            with pytest.raises(ActuatorError, match="Unable to contact slurm controller"):
+                actuator.apply(self.last)
+            (slurm / "away").unlink()
+            (slurm / "forgotten").touch()
+            (slurm / "accounts").write_text("CANCELLED by 0|0:15\n")
+            assert (actuator.wait(10), actuator.ended) == (143, "cancelled from outside (scancel)")
+            os.kill(int((slurm / "pid").read_text()), 9)
 
     def test_slurm_is_not_asked_as_often_as_the_actuator_is(self, make: Make, slurm: Path) -> None:
         with self.started(make, self.running()) as actuator:
@@ -78,11 +165,19 @@ class TestSlurm(LeavingKit):
                 assert actuator.wait(0) is None
             assert len((slurm / "calls").read_text().splitlines()) < 300
 
-    def test_nodes_are_given_back_while_it_runs(self, slurm: Path) -> None:
+    def test_nodes_are_given_back_while_it_runs(self, slurm: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         actuator = registry.create("slurm", {"nodes": Range(1, 4), "workers": Range(1, 8)})
-        actuator.start(Launch(self.running(), {"nodes": 4, "workers": 4}))
+        actuator.start(Launch(self.running(), {"nodes": 4, "workers": 4}, resumes=True))
         assert actuator.apply({"nodes": 2}) == {"nodes": 2, "workers": 4}
         assert updates(slurm) == ["update JobId=42 NumNodes=2"]
+        with monkeypatch.context() as soon:
+            soon.setattr(slurm_, "AGAIN_SECONDS", 0.01)
+            with pytest.raises(CannotSet, match="try again in a bit"):
+                actuator.apply({"nodes": 1})
+        assert updates(slurm) == ["update JobId=42 NumNodes=2", *["update JobId=42 NumNodes=1"] * slurm_.TRIES]
+        assert actuator.apply({"nodes": 3, "workers": 3}) == {"nodes": 3, "workers": 3}
+        assert "update JobId=42 NumNodes=3-3 NumTasks=3 NumCPUs=3" in updates(slurm)
+        assert actuator.wait(0.1) is None
         actuator.close()
 
     def test_what_it_lacks_is_told(self, slurm: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import nnls
 from scipy.special import stdtrit
 
 from app.charts.text import seconds
@@ -306,7 +307,7 @@ def _usable(flat: Flat) -> NDArray[np.bool_]:
     """Return the mask [n] of rows without a change of allocation; all True if these are fewer than 60 % of the rows or
     80 % of the distinct inputs, or lack an execution.
     """
-    quiet: NDArray[np.bool_] = flat.changed.sum(axis=1) == 0
+    quiet: NDArray[np.bool_] = flat.unmeasured.sum(axis=1) == 0
     first, _ = distinct(flat.X)
     left, _ = distinct(flat.X[quiet])
     executions = len(np.unique(flat.groups[quiet])) == len(np.unique(flat.groups))
@@ -318,7 +319,16 @@ def _change_cost(layout: Layout, flat: Flat, bins: Integers, fit: MetricFit) -> 
     stated = np.array([r.change_seconds for r in layout.spec.resources])
     effects = np.nan_to_num(fit.spreads.effects)[flat.groups]
     expected = np.exp(fit.selection.log_mean(flat.X, bins) + effects)
-    return change_cost(flat.metrics[:, layout.seconds], expected, flat.changed, stated)
+    found = change_cost(flat.metrics[:, layout.seconds], expected, flat.unmeasured, stated)
+    moved = flat.changed * np.isfinite(flat.paused)[:, None]
+    known = moved.any(axis=0)  # by launchers, to which it matters more than what iterations took
+    if not known.any():
+        return found
+    rows = moved.any(axis=1)
+    costs, _ = nnls(moved[np.ix_(rows, known)], flat.paused[rows])
+    seconds = found.seconds.copy()
+    seconds[known] = costs
+    return ChangeCost(seconds, found.measured | known)
 
 
 def _table(

@@ -19,6 +19,7 @@ from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.model import ModelTable, locate, weighted_sum
 from app.kinds.iterative.projection import course_places
 from app.kinds.iterative.projector import Projector
+from app.kinds.iterative.samples import HALF
 from workers.estimators.base import Estimator, Floats, Integers, distinct
 from workers.estimators.selection import Reading, directly
 from workers.inputs import Samples
@@ -51,8 +52,13 @@ class Executions:
             raise ValueError(f"execution {wrong[0]!r} must be [n, {width}]")
         data = np.concatenate([np.empty((0, width)), *(data for _, data in self.items)])
         groups = np.repeat(np.arange(len(self.items)), [len(data) for _, data in self.items]).astype(np.intp)
+        change = data[:, 0] % 1 == HALF  # the row before an iteration's
+        before = np.append(False, change[:-1])
+        paused = np.where(before, np.roll(data[:, 1 + resources + layout.seconds], 1), np.nan)[~change]
+        data, groups = data[~change], groups[~change]
         _, allocation, measured, given = np.split(data, np.cumsum([1, resources, metrics]), axis=1)
-        return Flat(groups, data[:, 0].astype(np.intp), allocation, measured, given, _changes(allocation, groups))
+        changed = _changes(allocation, groups)
+        return Flat(groups, data[:, 0].astype(np.intp), allocation, measured, given, changed, paused)
 
 
 def whole_iterations(layout: Layout, samples: Samples, table: ModelTable) -> Samples:
@@ -60,7 +66,8 @@ def whole_iterations(layout: Layout, samples: Samples, table: ModelTable) -> Sam
 
     An execution [n, 1 + R + M + F] has several rows of one number for an iteration whose allocation changed within it,
     one per segment. They become one row, as if the iteration had run at its last allocation throughout, by the domain
-    model ``table``. If there is no such iteration, ``samples`` itself is returned.
+    model ``table``. If there is no such iteration, ``samples`` itself is returned. A row with the measured seconds of
+    a change stays, before that of its iteration.
     """
     changed = [bool((np.diff(data[:, 0]) == 0).any()) for _, data in samples]
     if not any(changed):
@@ -96,6 +103,7 @@ class Flat(NamedTuple):
         metrics: measured values in the spec's units, [n, M].
         features: values of the features, [n, F].
         changed: 1 where a resource differs from the previous row of the execution, else 0, [n, R].
+        paused: measured seconds of the change before the iteration, which ``metrics`` are without; NaN: unknown, [n].
     """
 
     groups: Integers
@@ -104,6 +112,12 @@ class Flat(NamedTuple):
     metrics: Floats
     features: Floats
     changed: Floats
+    paused: Floats
+
+    @property
+    def unmeasured(self) -> Floats:
+        """``changed`` where the metrics include the change, because its seconds are unknown, else 0, [n, R]."""
+        return np.where(np.isnan(self.paused)[:, None], self.changed, 0.0)
 
     def take(self, rows: Integers) -> Flat:
         """Return the k rows with the indices ``rows`` [k], in that order."""
@@ -114,6 +128,7 @@ class Flat(NamedTuple):
             self.metrics[rows],
             self.features[rows],
             self.changed[rows],
+            self.paused[rows],
         )
 
     @property

@@ -19,6 +19,7 @@ from app.cli.options import DONE, INTERRUPTED, MISUSED, REFUSED, UNREACHABLE
 from app.cli.remote.service import RefusedError, Service, UnreachableError
 from app.kinds.contract.inputs import FieldIssue, InvalidInput, Skipped, plain
 from app.kinds.workflow.formats.reading import Reading, count_text, misfits, refuse
+from app.kinds.workflow.formats.sacct import read_sacct
 from app.kinds.workflow.formats.swf import OUT_OF_ORDER, read_swf
 from app.kinds.workflow.formats.wfformat import read_wfformat
 from app.kinds.workflow.formats.writing import swf_omits, wfformat_omits, write_swf, write_wfformat
@@ -42,6 +43,7 @@ class Format(NamedTuple):
 
 FORMATS = {
     "swf": Format(read_swf, lambda trace, name, size: write_swf(trace, name=name, machine=size), swf_omits, SWF),
+    "sacct": Format(read_sacct, lambda trace, name, size: write_swf(trace, name=name, machine=size), swf_omits, SWF),
     "wfformat": Format(
         read_wfformat, lambda trace, name, _: write_wfformat(trace, name=name), wfformat_omits, WFFORMAT
     ),

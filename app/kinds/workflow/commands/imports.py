@@ -23,6 +23,7 @@ def register(cli: typer.Typer) -> None:
     """Add the trace imports to the ``steward`` command."""
     imports = group(cli)
     imports.command()(swf)
+    imports.command()(sacct)
     imports.command()(wfformat)
 
 
@@ -48,6 +49,28 @@ def swf(
 
     options = {"clip": clip, "sort": sort, "preceding": preceding, "skip_bad": skip_bad}
     raise typer.Exit(run(Options("swf", files, options, processors, export, to or "swf", workload, name, url, json)))
+
+
+def sacct(
+    files: Files,
+    clip: Annotated[bool, typer.Option("--clip", help="Cap run times at their limits.")] = False,
+    skip_bad: Annotated[bool, typer.Option("--skip-bad", help="Skip and report invalid lines.")] = False,
+    processors: Processors = None,
+    export: Export = None,
+    to: To = None,
+    workload: Workload = None,
+    name: Name = None,
+    url: Url = SERVICE,
+    json: Json = False,
+) -> None:
+    """Read Slurm's accounts: sacct --allusers --parsable2.
+
+    Exit status: 0 done, 1 file or request refused, 2 usage error, 3 service unreachable, 130 interrupted.
+    """
+    from app.kinds.workflow.commands.import_traces import Options, run
+
+    options = {"clip": clip, "skip_bad": skip_bad}
+    raise typer.Exit(run(Options("sacct", files, options, processors, export, to or "swf", workload, name, url, json)))
 
 
 def wfformat(

@@ -92,6 +92,7 @@ def parser(program: str) -> argparse.ArgumentParser:
     place.add_argument(
         "--data", metavar="FOLDER", type=Path, help="data folder of a service started if none is running"
     )
+    place.add_argument("--checkpoint", action="store_true", help=_CHECKPOINT)
     place.add_argument("--clean", action="store_true", help=_CLEAN)
     told = made.add_argument_group("output")
     told.add_argument("--plot", metavar="FILE", type=Path, help="write a plot of the run: .png, .svg or .html")
@@ -110,6 +111,10 @@ def parser(program: str) -> argparse.ArgumentParser:
     return made
 
 
+_CHECKPOINT = (
+    "the command continues from its last checkpoint when it is started again: changes may restart it, where they must "
+    "(slurm, elastic)"
+)
 _CLEAN = "also remove what launchers on other machines left of this run; without a command, do only that"
 _NO_RESTART = (
     "start the command once only; without this, one that ends before enough is measured is started again, and once "
@@ -165,6 +170,7 @@ def read(program: str, arguments: Sequence[str]) -> Wishes:
         plot=said.plot,
         quiet=said.quiet,
         output=said.output,
+        checkpoint=said.checkpoint,
         restart=said.restart,
         profile_iterations=said.profile_iterations,
         budget=said.budget,

@@ -9,6 +9,7 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from steward_client.answers import nothing
@@ -32,6 +33,10 @@ from .wishes import Misuse, Resource, Wishes, duration_text
 WAIT_SECONDS = 2.0
 MOST_CHANGES_SHOWN = 40
 NOTHING_CHANGED = "nothing is changed, the command has the largest allocation throughout"
+FIXED = (
+    "the size is set once, at the start: a change would start the command again, and only --checkpoint says that it "
+    "continues from a checkpoint then"
+)
 NOTICEABLE = 0.01
 """If the start-up takes more than this share of the deadline, the run is replaced by one with the remaining time."""
 
@@ -68,6 +73,8 @@ class Governed:
         self.wishes, self.spec, self.rows, self.watched = wishes, spec, list(known or ()), watched
         self._actuator, self._say, self._service = watched.actuator, say, service
         self._tell = unless(wishes.quiet, say)
+        restarts = any(one.restarts for one in self._actuator.resources().values())
+        self._fixed = restarts and not wishes.checkpoint and not wishes.advise
         self._resources = {found["name"]: Resource.of_spec(found) for found in spec["resources"]}
         self._allowed: Allocation = {name: one.maximum for name, one in self._resources.items()}
         self._decided = self._allowed  # what is recommended, where nothing is applied
@@ -81,9 +88,9 @@ class Governed:
         self.stopped = False
         self._said, self._changes = set[str](), 0
         self._timetable: Timetable | None = None
-        # A restart would lose the iteration
-        self._in_place = not wishes.advise and not any(one.restarts for one in self._actuator.resources().values())
+        self._in_place = not wishes.advise and not restarts  # a restart would lose the iteration
         self.watched.between = self._look
+        self._former: Allocation = self._allowed
 
     _followed: Followed | None
 
@@ -94,13 +101,18 @@ class Governed:
             self.spec["name"],
             targets=targets(self.wishes, self.spec, gone),
             first_iteration=first,
-            policy=self.wishes.policy,
+            policy=self._policy,
             advise=self.wishes.advise,
             caps=self.wishes.caps,
             retry=Retry(patience_seconds=PATIENCE_SECONDS, longest_asked_seconds=LONGEST_ASKED_SECONDS),
             wait_seconds=WAIT_SECONDS,
             refusals="log",
         )
+
+    @property
+    def _policy(self) -> str | None:
+        """Name of the rule that decides: where nothing is changed after the start, by default the one that holds."""
+        return "hold" if self._fixed and self.wishes.policy is None else self.wishes.policy
 
     def _start(self) -> None:
         """Start the run; if the command doesn't see the launcher's files, with a token with which it can report, unless
@@ -110,8 +122,8 @@ class Governed:
             self.run.start()
             return
         asked = {"workload": self.spec["name"], "targets": targets(self.wishes, self.spec), "token": True}  # nosec B105
-        if self.wishes.policy is not None:
-            asked["policy"] = self.wishes.policy
+        if self._policy is not None:
+            asked["policy"] = self._policy
         if self.wishes.caps:
             asked["caps"] = self.wishes.caps
         begun = self._service.call("POST", "/runs", asked)
@@ -208,6 +220,8 @@ class Governed:
             self._tell(f"advising: {NOTHING_CHANGED}")
             if not self._actuator.shares_files and self.wishes.watch_file is None:
                 self._tell("iterations are read from its output alone: there it can't report to the launcher by itself")
+        if self._fixed:
+            self._say(FIXED)
         self._show("first", self._decided_allocation(), decision.reason.text, decision.source)
         try:
             self.watched.start(self._allowed, self._remote)
@@ -232,7 +246,7 @@ class Governed:
             if row is not None and reportable:
                 given = row.allocation, self._metrics_of(row), self._features_of(row)
                 number = self.run.iteration
-                self.run.report(number, *given, segments=row.segments)
+                self.run.report(number, *given, segments=row.segments, change_seconds=row.change_seconds or None)
                 if self._sink is not None:
                     self._sink.reported(number, given[1])
                     self._sink.decided(self.run)
@@ -241,7 +255,8 @@ class Governed:
             decided = (reportable or row is None) and self._followed is None
         if self.run.stop and self.watched.status is None:
             self._stop(self.run.decision.reason.text.removeprefix("stop: "))
-        self._apply(when, before, self._decided_allocation())
+        if not iteration.late:  # else the present allocation is newer than the one for which this decision is
+            self._apply(when, before, self._decided_allocation())
         decided &= not self.wishes.advise
         self._timetable = Timetable(self._set(), self.run.contingencies, iteration.at) if decided else None
 
@@ -268,20 +283,25 @@ class Governed:
             self._show(f"within iteration {self.watched.clock.count}", due.allocation, due.reason, "contingency")
 
     def _row(self, iteration: Iteration) -> Row | None:
-        if iteration.seconds is None:
+        if iteration.seconds is None and not iteration.pause:
             return None
         decision = self.run.decision
         predicted = decision.predicted.additional_properties.get(SECONDS)
         low, high = (None, None) if predicted is None else (predicted.low, predicted.high)
         source = HELD if self.run.unsent else decision.source
-        allocation, segments = self._set(), list[Any]()
+        took, pause = iteration.seconds, iteration.pause
+        allocation, segments = dict(self._former) if iteration.late else self._set(), list[Any]()
+        if took is None:  # it began somewhere in the pause: as long as others, at best at the same allocation
+            usual = [one for one in self.rows if one.allocation == allocation] or self.rows
+            took = min(median(one.seconds - one.change_seconds for one in usual), pause) if usual else pause
+            pause -= took
         if self.wishes.advise and allocation != self._nearest(self._decided):
             low = high = None  # they are of the recommended allocation
-        if self._timetable is not None:
-            allocation = self._timetable.allocation_at_end(iteration.seconds, iteration.at)
-            segments = self._timetable.segments(iteration.seconds, iteration.at)
+        if self._timetable is not None and not iteration.late:
+            allocation = self._timetable.allocation_at_end(took, iteration.at)
+            segments = self._timetable.segments(took, iteration.at)
         told = allocation, iteration.metrics, iteration.features
-        self.rows.append(Row(iteration.index, iteration.seconds, *told, source, low, high, segments))
+        self.rows.append(Row(iteration.index, took + pause, *told, source, low, high, segments, pause))
         return self.rows[-1]
 
     def _by_itself(self, iteration: Iteration) -> bool:
@@ -375,6 +395,9 @@ class Governed:
         self.watched.tell(decision.iteration, self._set() if self.wishes.advise else decided, decision.reason.text)
         if all(abs(decided[name] - before[name]) <= one.step / 2 for name, one in self._resources.items()):
             return
+        if self._fixed:
+            return
+        self._former = before
         if self.wishes.advise or self.watched.apply(decided):
             self._show(when, decided, decision.reason.text, decision.source)
 

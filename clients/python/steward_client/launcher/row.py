@@ -16,7 +16,8 @@ class Row:
 
     ``source`` is what decided the allocation (``profile``: measuring, ``held``: the last decision while the service was
     unreachable); ``low`` and ``high`` bound the predicted seconds, None: no prediction. ``segments`` are its parts, as
-    in a report, if the allocation changed before its end; ``allocation`` is then the last one.
+    in a report, if the allocation changed before its end; ``allocation`` is then the last one. ``change_seconds`` of
+    its seconds the command stood still, or did again what was lost, because it was started again.
     """
 
     index: int
@@ -28,6 +29,7 @@ class Row:
     low: float | None = None
     high: float | None = None
     segments: Sequence[Mapping[str, Any]] = ()
+    change_seconds: float = 0.0
 
     def spent(self, resource: str) -> float:
         """Amount of a resource times seconds."""
@@ -36,8 +38,13 @@ class Row:
 
     @property
     def report(self) -> dict[str, Any]:
-        """Its allocation, and its segments if it has any, as in a report."""
-        return {"allocation": self.allocation} | ({"segments": list(self.segments)} if self.segments else {})
+        """Its allocation, and its segments and change if it has any, as in a report."""
+        found: dict[str, Any] = {"allocation": self.allocation}
+        if self.segments:
+            found["segments"] = list(self.segments)
+        if self.change_seconds:
+            found["change_seconds"] = self.change_seconds
+        return found
 
 
 SOURCES = {"heuristic": "built-in policy", "guard": "safety check"}

@@ -12,14 +12,15 @@ import signal
 import sys
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from threading import Lock
 from typing import Protocol, TypeVar
 
 from .actuators import leftovers
-from .actuators.contract import GRACE_SECONDS, Actuator, ActuatorError, Allocation, Launch, Sink, Stream
+from .actuators.contract import GRACE_SECONDS, Actuator, ActuatorError, Allocation, Launch, Scheduled, Sink, Stream
 from .interrupts import SIGNALLED, Interrupted, ignore_signals
 from .iterations.bars import ESCAPES
 from .iterations.files import OwnFile, Tail, parse_marks
@@ -38,6 +39,8 @@ LINES_SENT, LARGEST_SENT = 100, 16_384
 CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 TRACEBACK, RAISED = "Traceback (most recent call last):", re.compile(r"[A-Za-z_][\w.]*(?:: .*)?")
 OUTPUT, OWN_FILE, TOLD = range(3)
+SHORTEST_RESTART = 1.0
+"""Seconds; if marks are further apart, the command may have been started again in between."""
 DESCRIPTORS: dict[Stream, int] = {"stdout": 1, "stderr": 2}
 Say = Callable[[str], None]
 
@@ -77,7 +80,10 @@ class Watched:
         self._wishes, self.actuator, self._folder, self._say = wishes, actuator, folder, say
         self.status: int | None = None
         self.began = self.ended = time.monotonic()
-        self.clock, self._stream = Clock(iterations), self._each()
+        self.clock, self._stream = Clock(iterations, resumes=wishes.checkpoint), self._each()
+        self._scheduled = actuator if isinstance(actuator, Scheduled) else None
+        self._restarts, self._heard = 0, 0.0
+        self._late: list[tuple[int, Mark]] | None = None
         self._marks: queue.SimpleQueue[Mark] = queue.SimpleQueue()
         self._matcher = Matcher(wishes.pattern, wishes.marks)
         self._own = self._own_file()
@@ -123,6 +129,7 @@ class Watched:
             self._folder,
             self._sink(),
             self._wishes.run_name,
+            self._wishes.checkpoint,
         )
         leftovers.remove(self.actuator, launch.name, self._say, every=self._wishes.clean)
         self.actuator.start(launch)
@@ -173,7 +180,7 @@ class Watched:
             return None
         found: dict[Stream, list[Mark]] = {stream: [] for stream in DESCRIPTORS}
         lines = {stream: Lines(partial(self._line, stream, marks)) for stream, marks in found.items()}
-        spread, one_at_a_time = Spread(time.monotonic()), Lock()
+        spread, one_at_a_time = Spread(time.monotonic(), resumes=self._wishes.checkpoint), Lock()
 
         def take(stream: Stream, piece: bytes) -> None:
             at = time.monotonic()  # a terminal may take its time
@@ -203,6 +210,7 @@ class Watched:
 
     def apply(self, allocation: Allocation) -> bool:
         """Set an allocation; False if that fails: then the former one stays, and a new reason is printed."""
+        asked = time.monotonic()
         try:
             self.actuator.apply(allocation)
         except ActuatorError as error:
@@ -210,7 +218,17 @@ class Watched:
                 self._refusals.add(str(error))
                 self._say(f"{error}; the present limits stay")
             return False
+        finally:
+            if self._started_again():
+                # What it did before it was stopped, of which reports in files are read only now
+                self._late = [(rank, replace(mark, at=min(mark.at, asked))) for rank, mark in self._new()]
         return True
+
+    def _started_again(self) -> bool:
+        """Whether the command was started again since the last call."""
+        before = self._restarts
+        self._restarts = self._scheduled.restarts if self._scheduled is not None else 0
+        return self._restarts > before
 
     def iterations(self) -> Iterator[Iteration]:
         """Iterator of the command's iterations until its end; the same one at each call, so that it continues."""
@@ -220,6 +238,8 @@ class Watched:
         while self.status is None:
             self.status = self.actuator.wait(0)
             self.ended = time.monotonic()
+            for line in self._scheduled.news() if self._scheduled is not None else ():
+                self._say(line)
             yield from self._new_iterations()
             if self._broken and self.status is None:
                 self.status = self.actuator.stop(signal.SIGPIPE)
@@ -235,14 +255,12 @@ class Watched:
         self._hint()
 
     def _new_iterations(self) -> Iterator[Iteration]:
-        for rank, mark in self._new():
-            if rank > self._rank:
-                self._adopt(rank)
-                counts_from_one = rank == TOLD and isinstance(self._told, Tail) and mark.number
-                self._first = 1 if counts_from_one else 0
-            repeated = rank == TOLD and mark.number is not None and mark.number - self._first < self.clock.count
-            if rank == self._rank and not repeated:
-                yield from self.clock.hear(mark)
+        yield from self._count(self._new())
+        while self._late is not None:
+            late, self._late = self._late, None
+            self.clock.restart()
+            yield from (replace(one, late=True) for one in self._count(late))
+            self.clock.restart()
         bar = self._matcher.bar
         if bar is not None and bar.passes > 1 and self._rank == OUTPUT and not self._began_again:
             self._began_again = True
@@ -250,6 +268,24 @@ class Watched:
                 f"the progress bar {bar.first.text} begins again: its steps go on counting; --iterations says how many "
                 "there are in all, and --pattern finds other lines"
             )
+
+    def _count(self, marks: Iterable[tuple[int, Mark]]) -> Iterator[Iteration]:
+        for rank, mark in marks:
+            if self._wishes.checkpoint and self._scheduled is not None:
+                if mark.at - self._heard > SHORTEST_RESTART:
+                    self._scheduled.look()
+                self._heard = mark.at
+                if self._started_again():
+                    self.clock.restart()
+            if rank > self._rank:
+                self._adopt(rank)
+                counts_from_one = rank == TOLD and isinstance(self._told, Tail) and mark.number
+                self._first = 1 if counts_from_one else 0
+            repeated = rank == TOLD and mark.number is not None and mark.number - self._first < self.clock.count
+            if rank == self._rank and repeated:
+                self.clock.repeat(mark.at)
+            elif rank == self._rank:
+                yield from self.clock.hear(mark)
 
     def _new(self) -> Iterator[tuple[int, Mark]]:
         for rank, tail in ((TOLD, self._told), (OWN_FILE, self._own)):
@@ -298,9 +334,11 @@ class Watched:
 
     @property
     def failure(self) -> str:
-        """Why the command failed, in words: its signal, or its exit status and the exception it printed; and what the
-        actuator knows.
+        """Why the command failed, in words: what ended it, else its signal, or its exit status and the exception it
+        printed; and what the actuator knows.
         """
+        if self._scheduled is not None and self._scheduled.ended:
+            return self._scheduled.ended
         status, known = self.status or 0, getattr(self.actuator, "reason", "")
         why = f" ({known})" if known else ""
         try:

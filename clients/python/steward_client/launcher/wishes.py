@@ -84,6 +84,7 @@ class Wishes:
         mlflow: tracking URI of MLflow, to which decisions are logged; empty: that of the environment; None: not logged.
         plot: file for a plot of the run; None: none.
         output: whether the last lines of a failed command's output are sent to the service.
+        checkpoint: whether the command continues from a checkpoint of its own when it is started again.
         restart: whether a command that ended while it was measured may be restarted.
         profile_iterations: number of iterations to measure.
         budget: environment steps of the training; None: 250,000.
@@ -113,6 +114,7 @@ class Wishes:
     plot: Path | None = None
     quiet: bool = False
     output: bool = True
+    checkpoint: bool = False
     restart: bool = True
     profile_iterations: int = 24
     budget: int | None = None

@@ -36,7 +36,9 @@ def crowded() -> Workload:
 
 @pytest.fixture(scope="module")
 def rivals() -> ClusterRivals:
-    return KIND.rivals(crowded())
+    found = KIND.rivals(crowded())
+    assert isinstance(found, ClusterRivals)
+    return found
 
 
 def test_without_other_numbers_it_is_the_rule_that_is_served(rivals: ClusterRivals) -> None:

@@ -37,6 +37,9 @@ class IterationReport:
     segments: list[IterationSegment] | None | Unset = UNSET
     """ The parts of an iteration whose allocation changed before its end, in order; the last one's is `allocation`,
     and their seconds add up to `iteration_seconds`. Omitted: it ran at `allocation`. """
+    change_seconds: float | None | Unset = UNSET
+    """ Seconds of `iteration_seconds` in which the run stood still, or repeated what was lost, as its allocation
+    was changed or it was started again: measured. Omitted: as many as the model expects. """
     kind: Literal["iterative"] | Unset = "iterative"
 
     def to_dict(self) -> dict[str, Any]:
@@ -72,6 +75,12 @@ class IterationReport:
         else:
             segments = self.segments
 
+        change_seconds: float | None | Unset
+        if isinstance(self.change_seconds, Unset):
+            change_seconds = UNSET
+        else:
+            change_seconds = self.change_seconds
+
         kind = self.kind
 
         field_dict: dict[str, Any] = {}
@@ -88,6 +97,8 @@ class IterationReport:
             field_dict["upcoming"] = upcoming
         if segments is not UNSET:
             field_dict["segments"] = segments
+        if change_seconds is not UNSET:
+            field_dict["change_seconds"] = change_seconds
         if kind is not UNSET:
             field_dict["kind"] = kind
 
@@ -157,6 +168,15 @@ class IterationReport:
 
         segments = _parse_segments(d.pop("segments", UNSET))
 
+        def _parse_change_seconds(data: object) -> float | None | Unset:
+            if data is None:
+                return data
+            if isinstance(data, Unset):
+                return data
+            return cast(float | None | Unset, data)
+
+        change_seconds = _parse_change_seconds(d.pop("change_seconds", UNSET))
+
         kind = cast(Literal["iterative"] | Unset, d.pop("kind", UNSET))
         if kind != "iterative" and not isinstance(kind, Unset):
             raise ValueError(f"kind must match const 'iterative', got '{kind}'")
@@ -167,6 +187,7 @@ class IterationReport:
             features=features,
             upcoming=upcoming,
             segments=segments,
+            change_seconds=change_seconds,
             kind=kind,
         )
 

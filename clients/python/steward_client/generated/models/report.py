@@ -29,6 +29,8 @@ class Report:
     features: ReportFeatures
     segments: list[SegmentRead] | Unset = UNSET
     """ Its parts, if the allocation changed before its end; the last one's is `allocation`. """
+    change_seconds: float | Unset = 0.0
+    """ Seconds of the change before it, as far as measured. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
@@ -47,6 +49,8 @@ class Report:
                 segments_item = segments_item_data.to_dict()
                 segments.append(segments_item)
 
+        change_seconds = self.change_seconds
+
         field_dict: dict[str, Any] = {}
         field_dict.update(self.additional_properties)
         field_dict.update(
@@ -59,6 +63,8 @@ class Report:
         )
         if segments is not UNSET:
             field_dict["segments"] = segments
+        if change_seconds is not UNSET:
+            field_dict["change_seconds"] = change_seconds
 
         return field_dict
 
@@ -87,12 +93,15 @@ class Report:
 
                 segments.append(segments_item)
 
+        change_seconds = d.pop("change_seconds", UNSET)
+
         report = cls(
             iteration=iteration,
             allocation=allocation,
             metrics=metrics,
             features=features,
             segments=segments,
+            change_seconds=change_seconds,
         )
 
         report.additional_properties = d

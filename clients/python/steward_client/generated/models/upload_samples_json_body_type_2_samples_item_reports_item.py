@@ -31,6 +31,7 @@ class UploadSamplesJsonBodyType2SamplesItemReportsItem:
     allocation: UploadSamplesJsonBodyType2SamplesItemReportsItemAllocation
     metrics: UploadSamplesJsonBodyType2SamplesItemReportsItemMetrics
     iteration: int | Unset = UNSET
+    change_seconds: float | Unset = UNSET
     features: UploadSamplesJsonBodyType2SamplesItemReportsItemFeatures | Unset = UNSET
     segments: list[UploadSamplesJsonBodyType2SamplesItemReportsItemSegmentsItem] | Unset = UNSET
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
@@ -41,6 +42,8 @@ class UploadSamplesJsonBodyType2SamplesItemReportsItem:
         metrics = self.metrics.to_dict()
 
         iteration = self.iteration
+
+        change_seconds = self.change_seconds
 
         features: dict[str, Any] | Unset = UNSET
         if not isinstance(self.features, Unset):
@@ -63,6 +66,8 @@ class UploadSamplesJsonBodyType2SamplesItemReportsItem:
         )
         if iteration is not UNSET:
             field_dict["iteration"] = iteration
+        if change_seconds is not UNSET:
+            field_dict["change_seconds"] = change_seconds
         if features is not UNSET:
             field_dict["features"] = features
         if segments is not UNSET:
@@ -92,6 +97,8 @@ class UploadSamplesJsonBodyType2SamplesItemReportsItem:
 
         iteration = d.pop("iteration", UNSET)
 
+        change_seconds = d.pop("change_seconds", UNSET)
+
         _features = d.pop("features", UNSET)
         features: UploadSamplesJsonBodyType2SamplesItemReportsItemFeatures | Unset
         if isinstance(_features, Unset):
@@ -114,6 +121,7 @@ class UploadSamplesJsonBodyType2SamplesItemReportsItem:
             allocation=allocation,
             metrics=metrics,
             iteration=iteration,
+            change_seconds=change_seconds,
             features=features,
             segments=segments,
         )

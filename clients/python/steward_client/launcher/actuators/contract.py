@@ -101,6 +101,8 @@ class Launch:
             command sees it under the same path and may read and append to its files.
         output: called with each piece of the command's output; None: the output goes where the launcher's own goes.
         name: name of the run, a slug that is valid as the name of a container or job.
+        resumes: whether the command, when it is started again, continues from a checkpoint of its own. If not, no
+            change and no scheduler may start it again.
     """
 
     command: Sequence[str]
@@ -109,6 +111,7 @@ class Launch:
     folder: Path | None = None
     output: Sink | None = None
     name: str = "steward-run"
+    resumes: bool = False
 
 
 @runtime_checkable
@@ -183,6 +186,27 @@ class Actuator(Protocol):
         After the launcher's own death (SIGKILL) the same must happen in the end; otherwise the factory's documentation
         says what remains and how to remove it.
         """
+        ...
+
+
+@runtime_checkable
+class Scheduled(Protocol):
+    """What an actuator offers besides if a scheduler starts its command, and may delay, end, or start it again.
+
+    Attributes:
+        restarts: how often the command was started again, by a change or by the scheduler, as of the last look.
+        ended: what ended the command, in words, if it didn't end by itself; empty: it did, or it runs.
+    """
+
+    restarts: int
+    ended: str
+
+    def look(self) -> None:
+        """Look at the command now; without a response nothing changes."""
+        ...
+
+    def news(self) -> list[str]:
+        """What the scheduler has done since the last call, one line each: the command waits, runs, was requeued."""
         ...
 
 

@@ -88,6 +88,7 @@ class ElasticTorch(Remote):
 
     def _set(self, allocation: Allocation) -> None:
         number = round(allocation["workers"])
+        self.restarts += 1
         self._grow(number)
         for agent in self._agents[number:]:
             agent.stop()

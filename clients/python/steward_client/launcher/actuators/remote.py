@@ -21,6 +21,7 @@ from .contract import (
     CannotSet,
     Launch,
     Range,
+    Scheduled,
     Settable,
     Sink,
     Stream,
@@ -36,8 +37,9 @@ KILLED = 128 + signal.SIGKILL
 logger = logging.getLogger("steward_client")
 
 
-class Remote(Actuator, ABC):
-    """Base of remote actuators; subclasses implement the methods with an underscore.
+class Remote(Actuator, Scheduled, ABC):
+    """Base of remote actuators, `Scheduled` all of them; subclasses implement the methods with an underscore, and set
+    ``restarts``, ``ended`` and ``news`` if something starts the command again or ends it.
 
     Args:
         settable: all resources that the actuator could set, by name.
@@ -67,6 +69,8 @@ class Remote(Actuator, ABC):
         self._ending: int = signal.SIGTERM
         self._since, self._due = 0.0, 0.0
         self._follower: Thread | None = None
+        self.restarts, self.ended = 0, ""
+        self._news = list[str]()
 
     @abstractmethod
     def _begin(self, launch: Launch, allocation: Allocation) -> None:
@@ -152,6 +156,15 @@ class Remote(Actuator, ABC):
             time.sleep(min(pause, left))
             pause = min(pause * 1.5, LONGEST_PAUSE_SECONDS)
         return self._status
+
+    @override
+    def look(self) -> None:
+        self._now()
+
+    @override
+    def news(self) -> list[str]:
+        found, self._news = self._news, []
+        return found
 
     def _look_if_due(self) -> None:
         now = time.monotonic()

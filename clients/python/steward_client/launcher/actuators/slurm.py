@@ -1,8 +1,9 @@
-"""Slurm jobs, by the programs ``sbatch``, ``scontrol`` and ``scancel``.
+"""Slurm jobs, by the programs ``sbatch``, ``scontrol``, ``scancel`` and ``squeue``.
 
 A pending job is changed in place. A running job can give nodes back in place; for any other change it is requeued with
-its new size, and must continue from a checkpoint of its own. If the launcher is killed, the job runs on until the same
-run is started again (see `leftovers`); ``scancel --me --name steward-WORKLOAD`` ends it.
+its new size, and must continue from a checkpoint of its own: a launch that doesn't resume keeps the size with which it
+was submitted. If the launcher is killed, the job runs on until the same run is started again (see `leftovers`);
+``scancel --me --name steward-WORKLOAD`` ends it.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import shutil
 import subprocess
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -24,22 +26,26 @@ from .leftovers import Leaving, Leftover, launcher
 from .remote import KILLED, Remote
 
 PROGRAMS = ("sbatch", "scontrol", "scancel", "squeue")
-TIMEOUT_SECONDS, TAIL_SECONDS = 60.0, 0.05
+TIMEOUT_SECONDS, LOOK_TIMEOUT_SECONDS, TAIL_SECONDS = 60.0, 10.0, 0.05
 RESTART_SECONDS, HELD_SECONDS = 60.0, 0.2
+AGAIN_SECONDS, TRIES = 1.0, 5
+REVOKED_SECONDS = 2.0
+"""A node kills a job that starts within a second after it left the node, because its credential counts as revoked."""
 SCRIPT = "#!/bin/sh\n"
-HELD = {"PENDING", "REQUEUE_HOLD", "SPECIAL_EXIT"}
+WAITING = {"PENDING", "REQUEUED", "REQUEUE_HOLD", "SPECIAL_EXIT"}
 ENDED = {
-    "COMPLETED",
-    "FAILED",
-    "CANCELLED",
-    "TIMEOUT",
-    "NODE_FAIL",
-    "OUT_OF_MEMORY",
-    "DEADLINE",
-    "BOOT_FAIL",
-    "PREEMPTED",
+    "COMPLETED": "",
+    "FAILED": "",
+    "CANCELLED": "cancelled from outside (scancel)",
+    "TIMEOUT": "the job's time limit was reached; --option sbatch=--time=… sets another",
+    "NODE_FAIL": "a node of the job failed",
+    "OUT_OF_MEMORY": "the job used more memory than it had",
+    "DEADLINE": "the job's deadline at Slurm (sbatch --deadline) has passed",
+    "BOOT_FAIL": "a node of the job could not be booted",
+    "PREEMPTED": "preempted by a job of higher priority",
 }
-UPDATED = {"nodes": "NumNodes", "workers": "NumTasks", "cpu": "CPUsPerTask", "memory": "MinMemoryNode", "gpus": "Gres"}
+"""States in which a job has ended, and what ended it, in words; empty: the command itself."""
+UNKNOWN_JOB, BUSY = "Invalid job id", "try again"
 ASKED = {"nodes": "--nodes", "workers": "--ntasks", "cpu": "--cpus-per-task", "memory": "--mem", "gpus": "--gres"}
 OF_ONE_NODE = frozenset({"cpu", "memory", "gpus"})
 
@@ -61,7 +67,7 @@ class SlurmJob(Remote, Leaving):
     """
 
     name = "slurm"
-    look_seconds = 5.0
+    look_seconds = 2.0
 
     def __init__(self, wanted: Mapping[str, Range], shared: str = "no", partition: str = "", sbatch: str = "") -> None:
         missing = [program for program in PROGRAMS if shutil.which(program) is None]
@@ -79,6 +85,11 @@ class SlurmJob(Remote, Leaving):
         self.shares_files = self.passes_output = shared == "yes"
         self._more = [*([f"--partition={partition}"] if partition else []), *shlex.split(sbatch)]
         self._job, self._output = "", Path(os.devnull)
+        self._resumes = False
+        self._stopping = False
+        self._seen = JobStatus()
+        self._tasks_of_node = 1.0
+        self._submitted, self._told = 0.0, ""
 
     def _round(self, name: str, value: float) -> float:
         return max(100.0, round(value / 100) * 100.0) if name == "cpu" else float(round(value))
@@ -87,59 +98,140 @@ class SlurmJob(Remote, Leaving):
         if self.shares_files and launch.folder is not None:
             self._output = launch.folder / "slurm"
             self._output.touch()
+        self._resumes, self._submitted = launch.resumes, time.monotonic()
         asked = _resource_options(allocation)
         paths = [f"--output={self._output}", f"--error={self._error}", "--open-mode=append"]
-        name = [f"--job-name={launch.name}", f"--comment={launcher()}", "--parsable", "--requeue", "--export=ALL"]
+        name = [f"--job-name={launch.name}", f"--comment={launcher()}", "--parsable", "--export=ALL"]
+        name.append("--requeue" if launch.resumes else "--no-requeue")
         script = f"{SCRIPT}exec {shlex.join(launch.command)}\n"
         told = _run(["sbatch", *name, *asked, *paths, *self._more], script, {**os.environ, **launch.environment})
         self._job = told.strip().partition(";")[0]
         if not self._job.isdecimal():
             raise ActuatorError(f"sbatch answered no number of a job: {told[:80]!r}")
+        self._seen = _job_status(self._job)
+        self._tasks_of_node = self._seen.tasks / allocation.get("nodes", 1)
 
     @property
     def _error(self) -> Path:
         return self._output if str(self._output) == os.devnull else self._output.with_name("slurm-errors")
 
     def _set(self, allocation: Allocation) -> None:
-        changes = [f"{UPDATED[name]}={_update(name, value)}" for name, value in allocation.items()]
-        update = ["scontrol", "update", f"JobId={self._job}", *changes]
-        if self._in_place(allocation):
-            self._change(update, allocation)
+        before, after = dict(self._current), {**self._current, **allocation}
+        if allocation.keys() == {"nodes"} and after["nodes"] < before["nodes"]:
+            seen = _job_status(self._job)
+            if seen.state == "RUNNING":
+                self._refusable([*self._update, f"NumNodes={after['nodes']:.0f}"], allocation)
+                return
+        self._refusable(["sbatch", "--test-only", *_resource_options(after), *self._more], allocation, SCRIPT)
+        seen = _job_status(self._job)
+        if seen.state == "PENDING":
+            self._resize(seen, allocation, before, after)
             return
-        possible = ["sbatch", "--test-only", *_resource_options({**self._current, **allocation}), *self._more]
-        self._change(possible, allocation, SCRIPT)  # before it is ended
+        if seen.state != "RUNNING":  # to requeue a job that has just ended would start it again
+            raise ActuatorError(f"job {self._job} is {seen.state} at Slurm just now, and keeps its size")
+        if not self._resumes:
+            name, value = next(iter(allocation.items()))
+            raise CannotSet(name, value, "the job runs, and without --checkpoint it isn't requeued under another size")
         _run(["scontrol", "requeuehold", self._job])
-        self._wait_for_release()
+        self._told, self._submitted, left = "requeued", time.monotonic(), time.monotonic()
+        self.restarts += 1
         try:
-            self._change(update, allocation)
+            ends = time.monotonic() + TIMEOUT_SECONDS
+            while (seen := _job_status(self._job)).state not in WAITING and time.monotonic() < ends:
+                time.sleep(HELD_SECONDS)  # until it has left its nodes
+            left = time.monotonic()
+            self._resize(seen, allocation, before, after)
         finally:
+            time.sleep(max(left + REVOKED_SECONDS - time.monotonic(), 0.0))
             _run(["scontrol", "release", self._job])
+            self._start_now()
 
-    def _wait_for_release(self) -> None:
-        """Wait until the job has left its nodes, for at most 60 s."""
-        ends = time.monotonic() + TIMEOUT_SECONDS
-        while _job_status(self._job).state not in HELD and time.monotonic() < ends:
-            time.sleep(HELD_SECONDS)
+    @property
+    def _update(self) -> list[str]:
+        return ["scontrol", "update", f"JobId={self._job}"]
 
-    def _change(self, command: Sequence[str], allocation: Allocation, text: str | None = None) -> None:
+    def _start_now(self) -> None:
+        """Let a requeued job start as soon as there is room: Slurm gives it a begin time some 120 s later."""
+        _run([*self._update, "StartTime=now"])
+
+    def _resize(self, seen: JobStatus, allocation: Allocation, before: Allocation, after: Allocation) -> None:
+        """Change a pending job; raises CannotSet, and the job keeps its former size."""
         try:
-            _run(command, text)
-        except ActuatorError as error:
-            name = next(iter(allocation))
-            raise CannotSet(name, allocation[name], f"Slurm refused it: {error}") from error
+            self._refusable([*self._update, *self._size(after, seen)], allocation)
+        except CannotSet:  # Slurm applies the part of an update that comes before its refusal
+            with suppress(ActuatorError):
+                _run([*self._update, *self._size(before, seen)])
+            raise
 
-    def _in_place(self, allocation: Allocation) -> bool:
-        """Whether Slurm can apply the change without a restart: the job is pending, or only gives nodes back."""
-        fewer = allocation.keys() == {"nodes"} and allocation["nodes"] < self._current["nodes"]
-        return fewer or _job_status(self._job).state == "PENDING"
+    def _size(self, allocation: Allocation, seen: JobStatus) -> list[str]:
+        """Arguments of ``scontrol update`` that give a pending job an allocation.
+
+        ``NumNodes`` needs both bounds, else one above the former maximum is refused. ``NumCPUs`` doesn't follow from
+        the others: without it the job starts with as many as before.
+        """
+        found = []
+        if "nodes" in allocation:
+            found.append(f"NumNodes={allocation['nodes']:.0f}-{allocation['nodes']:.0f}")
+        if allocation.keys() & {"nodes", "workers"}:
+            tasks = allocation.get("workers") or allocation["nodes"] * self._tasks_of_node
+            found += [f"NumTasks={tasks:.0f}", f"NumCPUs={tasks * seen.width:.0f}"]
+        if "cpu" in allocation:
+            cores = _amount("cpu", allocation["cpu"])
+            found += [f"CPUsPerTask={cores}", f"NumCPUs={cores}"]
+        if "memory" in allocation:
+            found.append(f"MinMemoryNode={allocation['memory']:.0f}")  # in MiB, without a unit
+        if "gpus" in allocation:
+            found.append(f"Gres={_amount('gpus', allocation['gpus'])}")
+        return found
+
+    def _refusable(self, command: Sequence[str], allocation: Allocation, text: str | None = None) -> None:
+        """Run a command that sets ``allocation``, several times if Slurm isn't ready for it; raises CannotSet."""
+        for left in reversed(range(TRIES)):
+            try:
+                _run(command, text)
+            except ActuatorError as error:
+                if BUSY in str(error) and left:
+                    time.sleep(AGAIN_SECONDS)
+                    continue
+                name = next(iter(allocation))
+                raise CannotSet(name, allocation[name], f"Slurm refused it: {error}") from error
+            return
 
     def _look(self) -> int | None:
-        seen = _job_status(self._job)
+        before = self._seen
+        seen = self._seen = _job_status(self._job)
+        self._note(before, seen)
         if seen.state not in ENDED:
             return None
-        return 128 + self._ending if seen.state == "CANCELLED" else seen.status
+        if not self._stopping:
+            self.ended = seen.why or ENDED[seen.state]
+        if seen.state == "CANCELLED":
+            return 128 + self._ending
+        return seen.status if seen.state == "COMPLETED" else seen.status or KILLED
+
+    def _note(self, before: JobStatus, seen: JobStatus) -> None:
+        """Write down what Slurm did with the job since the look ``before``."""
+        if seen.limit != before.limit and seen.state == before.state == "RUNNING":  # a start sets the partition's
+            self._news.append(f"job {self._job}: its time limit is {seen.limit} now, was {before.limit}")
+        if seen.restarts > self.restarts:
+            self.restarts = seen.restarts
+            self._submitted = time.monotonic()
+            self._news.append(f"job {self._job} was requeued by Slurm (preempted, a failed node, or scontrol requeue)")
+            self._told = "requeued"
+        if seen.state == "PENDING":
+            if seen.reason == "BeginTime" and time.monotonic() > self._submitted + REVOKED_SECONDS:
+                self._start_now()
+            elif seen.reason not in ("None", "", "BeginTime") and seen.reason != self._told:
+                self._told = seen.reason
+                self._news.append(f"job {self._job} waits: {seen.reason} (squeue --job {self._job})")
+        elif seen.state == "RUNNING" and self._told != "running":
+            if self._told:
+                waited = time.monotonic() - self._submitted
+                self._news.append(f"job {self._job} runs on {seen.nodes or 'its nodes'}, after {waited:.0f} s")
+            self._told = "running"
 
     def _signal(self, number: int, seconds: float) -> None:  # noqa: ARG002 # Slurm has its own: KillWait
+        self._stopping = True
         _run(["scancel", self._job])
 
     def _kill(self) -> None:
@@ -174,32 +266,68 @@ class SlurmJob(Remote, Leaving):
 
 
 class JobStatus(NamedTuple):
-    """State of a job as Slurm reports it, such as ``RUNNING``, and its exit status."""
+    """A job as Slurm reports it.
 
-    state: str
-    status: int
+    Attributes:
+        state: its state, such as ``RUNNING``.
+        status: its exit status.
+        reason: why it waits, such as ``Resources``.
+        restarts: how often it was requeued.
+        nodes: the nodes on which it runs.
+        limit: its time limit.
+        tasks, width: number of its tasks, and CPUs of each.
+        why: what ended it, in words, where the state doesn't tell.
+    """
+
+    state: str = "UNKNOWN"
+    status: int = 0
+    reason: str = ""
+    restarts: int = 0
+    nodes: str = ""
+    limit: str = ""
+    tasks: int = 1
+    width: int = 1
+    why: str = ""
 
 
 def _job_status(job: str) -> JobStatus:
     """A job's state by ``scontrol``, or by ``sacct`` once the controller has forgotten the job.
 
     Raises:
-        ActuatorError: neither program knows the job.
+        ActuatorError: the controller doesn't respond.
     """
     try:
-        told = _run(["scontrol", "show", "job", job, "--oneliner"])
-    except ActuatorError:
+        told = _run(["scontrol", "show", "job", job, "--oneliner"], seconds=LOOK_TIMEOUT_SECONDS)
+    except ActuatorError as error:
+        if UNKNOWN_JOB not in str(error):
+            raise
         return _accounted_status(job)
-    fields = dict(re.findall(r"(\w+)=(\S*)", told))
-    return JobStatus(fields.get("JobState", "UNKNOWN"), _status(fields.get("ExitCode", "0:0")))
+    fields = {name: value for name, value in re.findall(r"([\w/:]+)=(\S*)", told) if value != "(null)"}
+    counts = [fields.get(name, "") for name in ("NumTasks", "CPUs/Task")]
+    tasks, width = (int(count) if count.isdecimal() else 1 for count in counts)
+    return JobStatus(
+        fields.get("JobState", "UNKNOWN"),
+        _status(fields.get("ExitCode", "0:0")),
+        fields.get("Reason", ""),
+        int(fields.get("Restarts", 0)),
+        fields.get("NodeList", ""),
+        fields.get("TimeLimit", ""),
+        tasks,
+        width,
+    )
 
 
 def _accounted_status(job: str) -> JobStatus:
-    rows = _run(["sacct", "-X", "-n", "-P", "-j", job, "-o", "State,ExitCode"]).split("\n")
+    """The state of a job that the controller has forgotten, from Slurm's accounts."""
+    try:
+        rows = _run(["sacct", "-X", "-n", "-P", "-j", job, "-o", "State,ExitCode"]).split("\n")
+    except ActuatorError:
+        rows = [""]
     state, _, code = rows[0].partition("|")
-    if not code:
-        raise ActuatorError(f"Slurm knows no job {job}")
-    return JobStatus(state.split(" ")[0], _status(code))
+    if code:
+        return JobStatus(state.split(" ")[0], _status(code))
+    why = "Slurm has forgotten the job, and its accounts (sacct) don't say how it ended"
+    return JobStatus("FAILED", KILLED, why=why)
 
 
 def _status(code: str) -> int:
@@ -209,12 +337,9 @@ def _status(code: str) -> int:
 
 
 def _settable() -> dict[str, Settable]:
-    restart = {"how": "scontrol requeuehold, update, release", "change_seconds": RESTART_SECONDS, "restarts": True}
-    found = {name: Settable(UNITS[name], 1.0, None, **restart) for name in ("nodes", "workers")}  # type: ignore[arg-type]
-    found["cpu"] = Settable(UNITS["cpu"], 100.0, None, **restart)  # type: ignore[arg-type]
-    found["memory"] = Settable(UNITS["memory"], 1.0, None, **restart)  # type: ignore[arg-type]
-    found["gpus"] = Settable(UNITS["gpus"], 1.0, None, **restart)  # type: ignore[arg-type]
-    return found
+    how = "sbatch; scontrol update, after a requeue if the job runs"
+    least = {name: 100.0 if name == "cpu" else 1.0 for name in ASKED}
+    return {name: Settable(UNITS[name], least[name], None, how, RESTART_SECONDS, restarts=True) for name in ASKED}
 
 
 def _resource_options(allocation: Allocation) -> list[str]:
@@ -227,20 +352,20 @@ def _amount(name: str, value: float) -> str:
     return f"{value / 100:.0f}" if name == "cpu" else f"{value:.0f}"
 
 
-def _update(name: str, value: float) -> str:
-    """A value for ``scontrol update``, which takes memory in MiB without a unit."""
-    return f"{value:.0f}" if name == "memory" else _amount(name, value)
-
-
-def _run(command: Sequence[str], text: str | None = None, environment: Mapping[str, str] | None = None) -> str:
+def _run(
+    command: Sequence[str],
+    text: str | None = None,
+    environment: Mapping[str, str] | None = None,
+    seconds: float = TIMEOUT_SECONDS,
+) -> str:
     """Run a program of Slurm's and return its standard output.
 
     Raises:
-        ActuatorError: it fails, or takes more than 60 s; with the program's own message.
+        ActuatorError: it fails, or takes more than ``seconds``; with the program's own message.
     """
     try:
         done = subprocess.run(
-            command, input=text, capture_output=True, text=True, timeout=TIMEOUT_SECONDS, env=environment, check=False
+            command, input=text, capture_output=True, text=True, timeout=seconds, env=environment, check=False
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise ActuatorError(f"{command[0]} does not answer: {error}") from error

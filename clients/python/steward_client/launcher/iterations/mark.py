@@ -41,6 +41,9 @@ class Iteration:
     Attributes:
         index: its number, counting from 0 in order of arrival.
         seconds: its duration in seconds; None if its start is unknown, because it includes the command's start-up.
+        pause: seconds before it, since the iteration before ended, in which the command was started again and did again
+            what was lost; if ``seconds`` is None, with the iteration itself.
+        late: whether it ended while the command was being stopped for a change.
         at: its end, in seconds of ``time.monotonic``.
         metrics, features: values given with it, by name.
     """
@@ -50,6 +53,8 @@ class Iteration:
     at: float
     metrics: Mapping[str, float]
     features: Mapping[str, float]
+    pause: float = 0.0
+    late: bool = False
 
 
 class Clock:
@@ -65,9 +70,11 @@ class Clock:
 
     Args:
         iterations: the registered workload's number of iterations, None: unknown; such a total isn't counted in blocks.
+        resumes: whether the command continues from a checkpoint when it is started again: it never counts anew then,
+            and repeats the iterations after its checkpoint, which aren't counted again.
     """
 
-    def __init__(self, iterations: int | None = None) -> None:
+    def __init__(self, iterations: int | None = None, *, resumes: bool = False) -> None:
         self.total: int | None = None
         self.count = 0
         self._registered = iterations
@@ -78,10 +85,30 @@ class Clock:
         self._steps = self._rest = 0
         self._open: Mark | None = None
         self._blind = False
+        self._resumes, self._restarted = resumes, False
+        self._back: float | None = None
+        self._pause = 0.0
+
+    def restart(self) -> None:
+        """Note that the command was started again: the time until it goes beyond what it had done is no iteration's."""
+        if self._last is not None:
+            self._restarted, self._back, self._open = True, None, None
+
+    def repeat(self, at: float) -> None:
+        """Note that a repeated iteration ended at ``at``, in seconds of ``time.monotonic``: the next one began then."""
+        if self._restarted:
+            self._back = at
 
     def hear(self, mark: Mark) -> list[Iteration]:
         """The iterations that end with this mark, in order; empty if none does."""
         before, number = self._number, mark.number
+        if self._resumes and number is not None and before is not None and number <= before:
+            if mark.position != "start":
+                self.repeat(mark.at)
+            elif number == before and self._restarted and self._open is None:
+                self.repeat(mark.at)
+                self._open = mark  # the iteration in which it was stopped
+            return []
         if number is not None and before is not None and (number == before or self._first < number < before):
             return []
         self._number = number
@@ -97,10 +124,10 @@ class Clock:
         surplus = goes_on and self._first == 0 and number == mark.total
         if mark.position == "start":
             opened, self._open = self._open, None if surplus else mark
-            if opened is None:
+            if opened is None and not self._restarted:
                 self._last = mark.at
                 return []
-            return self._complete_blocks(opened, mark.at, self._stride)
+            return self._complete_blocks(opened or mark, mark.at, self._stride)
         return self._complete_blocks(mark, mark.at, self._stride - surplus)
 
     def forget(self) -> None:
@@ -130,19 +157,28 @@ class Clock:
         if self._last is None:
             self._last, self._blind = at, True
         self._steps, self._rest = self._steps + steps, self._rest + steps
+        told = mark.metrics.get(SECONDS)
+        unknown = False
+        if self._restarted:
+            self._restarted = False
+            back = at - told if told and told > 0 and self._back is None else self._back
+            unknown = back is None
+            if back is not None:
+                self._pause += max(back - self._last, 0.0)
+                self._last = max(back, self._last)
         sizes = [self._block] * (self._rest // self._block)
         if self._rest % self._block and self._steps == mark.total:
             sizes.append(self._rest % self._block)
         pace = max(at - self._last, 1e-6) / max(self._rest, 1)
-        told = mark.metrics.get(SECONDS)
         metrics = {name: value for name, value in mark.metrics.items() if name != SECONDS}
         found = []
         for size in sizes:
             self._rest -= size
             self._last = at - pace * self._rest
-            seconds = told if told and told > 0 else None if self._blind else pace * size
-            found.append(Iteration(self.count, seconds, self._last, metrics, mark.features))
-            self._blind = False
+            seconds = told if told and told > 0 else None if self._blind or unknown else pace * size
+            pause = self._pause + (pace * size if unknown else 0.0)
+            found.append(Iteration(self.count, seconds, self._last, metrics, mark.features, pause))
+            self._blind, self._pause = False, 0.0
             self.count += 1
         if self.total is not None and self.count > self.total:
             self.total = None

@@ -83,17 +83,18 @@ class Spread:
 
     Args:
         began: the command's start, in seconds of ``time.monotonic``; it counts as the mark before the first.
+        resumes: whether the command may be started again, and then repeat an iteration: repetitions stay.
     """
 
-    def __init__(self, began: float) -> None:
-        self._last = Mark(began)
+    def __init__(self, began: float, *, resumes: bool = False) -> None:
+        self._last, self._resumes = Mark(began), resumes
 
     def spread(self, marks: Iterable[Mark]) -> list[Mark]:
         """The marks of one piece of output, without repetitions and with times set; only a progress bar's last."""
         before, fresh = self._last, list[Mark]()
         # Of two streams, one may pass on late what it has read before the other
         for mark in [replace(mark, at=max(mark.at, before.at)) for mark in marks]:
-            if mark.number is None or mark.number != self._last.number:
+            if self._resumes or mark.number is None or mark.number != self._last.number:
                 if mark.position == "done" and fresh and fresh[-1].position == "done" and fresh[-1].number:
                     fresh.pop()
                 fresh.append(mark)

@@ -12,6 +12,7 @@ from uuid import uuid4
 
 from steward_client.errors import StewardError, Unreachable
 from steward_client.launcher.actuators import registry
+from steward_client.launcher.actuators.contract import Actuator, Settable
 from steward_client.launcher.interrupts import Interrupted
 from steward_client.launcher.iterations.mark import SECONDS
 from steward_client.launcher.said import unless
@@ -96,6 +97,7 @@ class Learning:
         if self.spec is not None and self._has_agent():
             return None
         if not self._enough():
+            self._ask()
             self._profile()
         if self._going is not None:
             return self._learned_beside(self._going)
@@ -305,11 +307,8 @@ class Learning:
         keep: Callable[[Segment, Watched], bool],
         length: int = LENGTH,
     ) -> None:
-        ranges = {one.name: one.range for one in self._resources}
         with ExitStack() as undone:
-            actuator = undone.enter_context(
-                closing(registry.create(self._wishes.actuator, ranges, dict(self._wishes.options)))
-            )
+            actuator = undone.enter_context(closing(self._actuator()))
             self._wishes.check_advice(
                 shares_files=actuator.shares_files, passes_output=getattr(actuator, "passes_output", True)
             )
@@ -331,6 +330,26 @@ class Learning:
             seconds = duration_text(watched.ended - watched.began)
             raise CommandEnded(0, f"the command finished after {seconds}, without decisions{seen or NEXT_TIME}")
 
+    def _actuator(self) -> Actuator:
+        """A new actuator of the launch, which hasn't started anything."""
+        ranges = {one.name: one.range for one in self._resources}
+        return registry.create(self._wishes.actuator, ranges, dict(self._wishes.options))
+
+    def _settable(self) -> Mapping[str, Settable]:
+        with closing(self._actuator()) as unused:
+            return unused.resources()
+
+    def _ask(self) -> None:
+        """Refuse to measure a command that each change would start again, unless it resumes."""
+        restarts = [name for name, one in self._settable().items() if one.restarts]
+        if restarts and not self._wishes.checkpoint:
+            times = self._wishes.profile_iterations // LENGTH
+            raise Misuse(
+                f"--learn changes {', '.join(restarts)} some {times} times, and each change starts the command again "
+                f"({self._wishes.actuator}): --checkpoint agrees to that, if the command continues from a checkpoint; "
+                "else upload samples of earlier runs"
+            )
+
     def _measures(self, profile: Profile) -> bool:
         """Measure the command; whether it runs on. An unreachable service ends measuring, but not the command."""
         try:
@@ -349,7 +368,7 @@ class Learning:
         self._measured[values] = self._measured.get(values, 0) + 1
         wanted, known = self._wishes.profile_iterations, self._iterations
         self._iterations += len(whole.rows)
-        seconds = sum(row.seconds for row in whole.rows) / len(whole.rows)
+        seconds = sum(row.seconds - row.change_seconds for row in whole.rows) / len(whole.rows)
         texts = ", ".join(f"{one.name} {whole.allocation[one.name]:g} {one.unit}".strip() for one in self._resources)
         if known < wanted or self.spec is None:
             self._tell(f"profile: {self._iterations} iterations ({wanted} wanted); {texts}: {duration_text(seconds)}")
@@ -364,7 +383,8 @@ class Learning:
     def _register(self, iterations: int | None) -> None:
         """Register the workload if its number of iterations is known, and upload waiting samples; raises Misuse."""
         if self.spec is None and iterations:
-            spec = specification(self._wishes, self._wishes.iterations or iterations)
+            costs = {name: one.change_seconds for name, one in self._settable().items()}
+            spec = specification(self._wishes, self._wishes.iterations or iterations, costs)
             self.spec = self._service.call("POST", "/workloads", spec)["spec"]
             self._tell(f"registered: workload {self._wishes.workload!r}, {self.spec['iterations']} iterations")
         if self.spec is not None and self._waiting:
@@ -379,7 +399,7 @@ class Learning:
         names = [metric["name"] for metric in spec["metrics"]]
         reports = []
         for row in segment.rows[: spec["iterations"]]:
-            metrics = {SECONDS: row.seconds, **row.metrics}
+            metrics = {SECONDS: row.seconds - row.change_seconds, **row.metrics}
             reports.append(
                 {
                     "allocation": dict(row.allocation),

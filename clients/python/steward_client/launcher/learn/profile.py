@@ -99,10 +99,11 @@ class Profile:
         return more
 
     def _row(self, iteration: Iteration) -> Row | None:
-        if iteration.seconds is None:
+        if iteration.seconds is None or iteration.late:  # an unknown part of it was the change
             return None
-        allocation, told = self._segment.allocation, (iteration.metrics, iteration.features)
-        self.rows.append(Row(iteration.index, iteration.seconds, allocation, *told, PROFILE))
+        told = self._segment.allocation, iteration.metrics, iteration.features
+        took = iteration.seconds + iteration.pause
+        self.rows.append(Row(iteration.index, took, *told, PROFILE, change_seconds=iteration.pause))
         return self.rows[-1]
 
     def _flush(self) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from steward_client.launcher.iterations.mark import SECONDS
 from steward_client.launcher.service import Json
@@ -25,8 +25,9 @@ def resources(wishes: Wishes) -> tuple[Resource, ...]:
     return (Resource("cpu", most / LEVELS, most, most / LEVELS, "%"),)
 
 
-def specification(wishes: Wishes, iterations: int) -> Json:
-    """Body of ``POST /workloads`` for a command with this number of iterations."""
+def specification(wishes: Wishes, iterations: int, change_seconds: Mapping[str, float]) -> Json:
+    """Body of ``POST /workloads`` for a command with this number of iterations; ``change_seconds`` that the actuator
+    needs for a change, by resource."""
     chosen = resources(wishes)
     seconds: Json = {"name": SECONDS, "unit": "s", "goal": "at_most", "scope": "run"}
     if wishes.deadline is not None:
@@ -35,7 +36,7 @@ def specification(wishes: Wishes, iterations: int) -> Json:
     return {
         "name": wishes.workload,
         "kind": "iterative",
-        "resources": [_resource(one, len(chosen)) for one in chosen],
+        "resources": [_resource(one, len(chosen), change_seconds.get(one.name, 0.0)) for one in chosen],
         "metrics": [seconds, *others],
         "iterations": iterations,
         "weights": WEIGHTS,
@@ -49,7 +50,7 @@ def without_target(wishes: Wishes, metrics: Sequence[Json]) -> dict[str, float]:
     return {name: value for name, value in wished.items() if name in plain}
 
 
-def _resource(resource: Resource, of: int) -> Json:
+def _resource(resource: Resource, of: int, change_seconds: float) -> Json:
     longest = LONGEST_MOVE if of == 1 else LONGEST_MOVE_OF_SEVERAL
     return {
         "name": resource.name,
@@ -60,6 +61,7 @@ def _resource(resource: Resource, of: int) -> Json:
         "max_steps": max(1, min(longest, len(resource.levels) - 1)),
         "initial": resource.maximum,
         "price_per_hour": PRICES.get(resource.name, 1.0),
+        "change_seconds": change_seconds,
     }
 
 

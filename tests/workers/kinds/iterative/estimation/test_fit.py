@@ -106,6 +106,24 @@ def test_change_seconds_are_measured_where_allocations_move(usual: FittedModel) 
     assert usual.report["change_seconds"] == {"gpus": 5.0}
 
 
+def test_changes_that_launchers_measured_are_taken_and_left_out_of_iterations(usual: FittedModel) -> None:
+    items = []
+    for run, (name, data) in enumerate(_executions(40, effect=0.02).items[:30]):
+        moved = data.copy()
+        moved[6:, 1] = 1 + (moved[6:, 1] + 4) % 16
+        moved[6:, 2] = _seconds(moved[6:, 1])
+        change = moved[6].copy()
+        change[[0, 2]] = 5.5, 38.0 + run % 5  # 40 s on average
+        items.append((name, np.insert(moved, 6, change, axis=0) if run % 10 == 0 else data))
+    fitted = fit_domain_model(_spec(), Executions(tuple(items)), seed=3, clock=lambda: 0.0, reported=False)
+    assert fitted.report["change_seconds_measured"] == {"gpus": True}  # three are enough, where they are measured
+    assert fitted.report["change_seconds"]["gpus"] == pytest.approx(38.0, abs=0.5)
+    assert fitted.report["observations"] == 30 * 12
+    at = Layout(_spec()).index(np.array([[3]]))
+    seconds = [np.exp(one.table.log_mean[0, at, 0, 6]) for one in (fitted, usual)]
+    assert seconds[0] == pytest.approx(seconds[1], rel=0.1)
+
+
 def test_features_and_further_metrics_are_tabled() -> None:
     spec = _spec(
         metrics=[{"name": "loss", "target": 0.1}],

@@ -1,0 +1,121 @@
+"""Commands that a change starts again, by the double of Slurm: with a checkpoint, and without."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from fastapi.testclient import TestClient
+from steward_client.launcher import governed
+from steward_client.launcher.main import main
+
+from tests.clients.launcher.serving import script
+from tests.clients.launcher.test_launch import Serve, folder, iterations, runs, serve
+from tests.clients.launcher.test_slurm import slurm
+from tests.clients.test_run import Handler, forwarded
+
+__all__ = ["folder", "forwarded", "serve", "slurm"]
+
+SPEC = {
+    "name": "sized",
+    "kind": "iterative",
+    "resources": [{"name": "cpu", "unit": "%", "minimum": 100, "maximum": 400, "step": 100, "initial": 100}],
+    "metrics": [{"name": "iteration_seconds", "unit": "s", "target": 60, "goal": "at_most", "scope": "run"}],
+    "iterations": 12,
+}
+RESUMES = """
+import sys, time
+from pathlib import Path
+checkpoint = Path(sys.argv[1])
+done = int(checkpoint.read_text()) if checkpoint.exists() else 0
+for n in range(max(done - 1, 0), 12):  # one is done again
+    time.sleep(60 if n == 6 and not done and sys.argv[2:] else 0.2)
+    print(f'epoch {n + 1}: loss=1', flush=True)
+    checkpoint.write_text(str(n + 1))
+"""
+SLURM = ("--actuator", "slurm", "--option", "shared=yes")
+
+
+@pytest.fixture(autouse=True)
+def registered(client: TestClient, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The workload of these tests, whose command waits for a decision: it must come, on a busy machine, too."""
+    monkeypatch.setattr(governed, "WAIT_SECONDS", 20.0)
+    assert client.post("/workloads", json=SPEC).status_code == 201
+
+
+def larger(answer: Handler, since: int) -> Handler:
+    """Answers as ``answer``, but for decisions on iterations from ``since`` on, which are for 300 %, before for 100."""
+
+    def changed(request: httpx.Request) -> httpx.Response:
+        found = answer(request)
+        if "/runs" not in request.url.path or not found.content or found.is_error:
+            return found
+        body: dict[str, Any] = found.json()
+        decision = body.get("decision", body) if isinstance(body, dict) else {}
+        if "allocation" in decision:
+            decision["allocation"] = {"cpu": 300.0 if decision["iteration"] >= since else 100.0}
+        return httpx.Response(found.status_code, json=body, headers={"content-type": found.headers["content-type"]})
+
+    return changed
+
+
+def test_a_requeue_is_measured_and_is_no_iterations(
+    serve: Serve, forwarded: Handler, client: TestClient, folder: Path, slurm: Path
+) -> None:
+    command = [sys.executable, script(folder, RESUMES), str(folder / "checkpoint"), "waits"]
+    asked = ["--workload", "sized", "--url", serve(larger(forwarded, 5)).url, *SLURM, "--checkpoint"]
+    assert main([*asked, "--", *command]) == 0
+    assert (slurm / "restarts").read_text() == "1\n"
+    (one,) = runs(client)
+    reports = [item["report"] for item in iterations(client, one["id"])]
+    assert len(reports) in (11, 12)
+    paused = [report.get("change_seconds") or 0.0 for report in reports]
+    net = [report["metrics"]["iteration_seconds"] - pause for report, pause in zip(reports, paused, strict=True)]
+    assert [pause > 1.5 for pause in paused].count(True) == 1, paused
+    assert max(net) < 1.5, net
+    assert reports[-1]["allocation"] == {"cpu": 300.0}
+    first = next(index for index, report in enumerate(reports) if report["allocation"] == {"cpu": 300.0})
+    assert paused[first] == max(paused)
+
+
+def test_without_a_checkpoint_the_size_of_the_submission_stays(
+    serve: Serve,
+    forwarded: Handler,
+    client: TestClient,
+    folder: Path,
+    slurm: Path,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    command = [sys.executable, script(folder, RESUMES), str(folder / "checkpoint")]
+    assert main(["--workload", "sized", "--url", serve(larger(forwarded, 5)).url, *SLURM, "--", *command]) == 0
+    said = capfd.readouterr().err
+    assert "the size is set once, at the start" in said
+    assert "can't be set" not in said
+    assert [line for line in (slurm / "calls").read_text().splitlines() if not line.startswith("show")] == []
+    (one,) = runs(client)
+    assert client.get(f"/runs/{one['id']}").json()["start"]["policy"] == "hold"
+    assert {item["report"]["allocation"]["cpu"] for item in iterations(client, one["id"])} == {100.0}
+
+
+def test_learning_by_restarts_needs_the_users_word(
+    serve: Serve, folder: Path, slurm: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    command = [sys.executable, script(folder, RESUMES), str(folder / "checkpoint")]
+    learn = ["--learn", "--name", "fresh", "--resource", "cpu=100..400/100%", "--iterations", "12"]
+    assert main([*learn, "--url", serve().url, *SLURM, "--", *command]) == 2
+    said = capfd.readouterr().err
+    assert "--learn changes cpu some 8 times, and each change starts the command again (slurm): --checkpoint" in said
+    assert not (slurm / "calls").exists()
+
+
+def test_a_workload_that_is_registered_for_a_command_has_the_cost_of_its_changes(
+    serve: Serve, client: TestClient, folder: Path, slurm: Path
+) -> None:
+    command = [sys.executable, script(folder, RESUMES), str(folder / "checkpoint")]
+    asked = ["--deadline", "5m", "--name", "fresh", "--resource", "cpu=100..400/100%", "--iterations", "12"]
+    assert main([*asked, "--url", serve().url, *SLURM, "--", *command]) == 0
+    (resource,) = client.get("/workloads/fresh").json()["spec"]["resources"]
+    assert resource["change_seconds"] == 60.0
