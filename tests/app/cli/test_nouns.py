@@ -224,6 +224,8 @@ def test_a_running_run_gets_another_deadline_and_a_failed_one_shows_its_output()
     found = steward("run", "update", third["id"], "--deadline", "45m")
     assert (found.exit_code, "'stepwise' has no iteration_seconds of scope run" in found.stderr) == (2, True)
     done("run", "update", third["id"], "--target", "iteration_seconds=30")
+    done("run", "finish", third["id"])
+    done("workload", "delete", "stepwise")
     for run, body in ((mine, "output=epoch 1\nMemoryError"), (other, "reason=gone")):
         done("run", "finish", run["id"], "--state", "failed", body)
     assert "MemoryError" in done("run", "show", mine["id"])

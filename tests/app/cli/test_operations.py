@@ -32,6 +32,7 @@ WITHOUT = {
 }
 """Operations without a command line, and why."""
 ARGUMENTS = {
+    "run update": "r --target iteration_seconds=5",
     "workload create": "w.json",
     "workload recommend": "w iteration=3 allocation.gpus=4",
     "series create": "w price issued_at=2026-01-01T00:00:00Z",
