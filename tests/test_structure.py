@@ -140,7 +140,7 @@ class Size(NamedTuple):
     functions: float
 
 
-LARGEST = {"app": Size(62_834, 325, 59.4), "workers": Size(37_610, 155, 68.3)}
+LARGEST = {"app": Size(62_835, 325, 59.4), "workers": Size(37_610, 155, 68.3)}
 """None of these may grow but for what learning brings, at most 2,000 lines in kind ``iterative`` and 2,500 in the
 others, and 1,500 for what people see; they come down to 41,000 lines in 230 files, and 27,000 in 140, with 45
 functions."""

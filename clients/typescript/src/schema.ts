@@ -734,7 +734,7 @@ export interface paths {
          * @description Finish, fail or cancel a run: it gets its outcome, and its iterations become a sample of its workload.
          *
          *     Repeating changes nothing; the first reason stays. A run that has ended in another state is a conflict. With `caps`
-         *     in place of `state` a running run gets new ones.
+         *     in place of `state` a running run gets new ones; its own token can't change them.
          */
         patch: operations["end_run"];
         trace?: never;

@@ -12,9 +12,6 @@ from typing import Any
 
 import pytest
 from fastapi.testclient import TestClient
-
-pytest.importorskip("mlflow")
-import mlflow
 from steward_client import mlflow_sink
 from steward_client.launcher.main import main
 from steward_client.mlflow_sink import MlflowSink, MlflowUnavailable
@@ -22,6 +19,7 @@ from steward_client.mlflow_sink import MlflowSink, MlflowUnavailable
 from tests.clients.launcher.serving import SPEC, script
 from tests.clients.launcher.test_launch import Serve, folder, forwarded, run, runs, serve
 
+mlflow = pytest.importorskip("mlflow")
 __all__ = ["folder", "forwarded", "serve"]
 pytestmark = pytest.mark.filterwarnings("ignore")  # MLflow's own, of its libraries
 

@@ -123,7 +123,7 @@ def sync_detailed(
 
     Repeating changes nothing; the first reason stays. A run that has ended in another state is a
     conflict. With `caps`
-    in place of `state` a running run gets new ones.
+    in place of `state` a running run gets new ones; its own token can't change them.
 
     Args:
         run (str): The run's id.
@@ -162,7 +162,7 @@ def sync(
 
     Repeating changes nothing; the first reason stays. A run that has ended in another state is a
     conflict. With `caps`
-    in place of `state` a running run gets new ones.
+    in place of `state` a running run gets new ones; its own token can't change them.
 
     Args:
         run (str): The run's id.
@@ -196,7 +196,7 @@ async def asyncio_detailed(
 
     Repeating changes nothing; the first reason stays. A run that has ended in another state is a
     conflict. With `caps`
-    in place of `state` a running run gets new ones.
+    in place of `state` a running run gets new ones; its own token can't change them.
 
     Args:
         run (str): The run's id.
@@ -233,7 +233,7 @@ async def asyncio(
 
     Repeating changes nothing; the first reason stays. A run that has ended in another state is a
     conflict. With `caps`
-    in place of `state` a running run gets new ones.
+    in place of `state` a running run gets new ones; its own token can't change them.
 
     Args:
         run (str): The run's id.
