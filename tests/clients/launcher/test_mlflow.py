@@ -39,6 +39,7 @@ def uri(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """A store of this test."""
     for name in ("MLFLOW_RUN_ID", "MLFLOW_TRACKING_URI", "MLFLOW_EXPERIMENT_NAME"):
         monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(mlflow_sink, "OPEN_SECONDS", 120.0)  # MLflow is imported, and makes its tables
     return f"sqlite:///{tmp_path / 'mlflow.db'}"
 
 
@@ -108,6 +109,7 @@ def test_a_command_runs_without_mlflow_that_is_away_before_or_afterwards(
     assert "http://127.0.0.1:9 doesn't respond within 1 s" in capfd.readouterr().err
     monkeypatch.undo()
     monkeypatch.chdir(folder)
+    monkeypatch.setattr(mlflow_sink, "OPEN_SECONDS", 120.0)
 
     def away(*_: object, **__: object) -> None:
         raise ConnectionError("no route to MLflow")
