@@ -42,7 +42,8 @@ def spent(
     """Cost and seconds of the runs of the month of ``now`` by name: of one workload, or of all (None), without the run
     ``but``. Runs of kinds that don't state them count as 0."""
     month = now.replace(day=1, hour=0, minute=0, second=0, microsecond=0)
-    mine = [Run.tenant == tenant, *([Run.workload_id == workload_id] if workload_id else [])]
+    # An expression: SQLite is to use the indexes of states and times, not that of all runs of the workload ever
+    mine = [Run.tenant == tenant, *([func.coalesce(Run.workload_id, "") == workload_id] if workload_id else [])]
     last = (
         select(Iteration.reported_at)
         .where(Iteration.run_id == Run.id, Iteration.iteration == Run.next_iteration - 1)

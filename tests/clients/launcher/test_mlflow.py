@@ -12,9 +12,6 @@ from typing import Any
 
 import pytest
 from fastapi.testclient import TestClient
-
-pytest.importorskip("mlflow")
-import mlflow
 from steward_client import mlflow_sink
 from steward_client.launcher.main import main
 from steward_client.mlflow_sink import MlflowSink, MlflowUnavailable
@@ -22,6 +19,7 @@ from steward_client.mlflow_sink import MlflowSink, MlflowUnavailable
 from tests.clients.launcher.serving import SPEC, script
 from tests.clients.launcher.test_launch import Serve, folder, forwarded, run, runs, serve
 
+mlflow = pytest.importorskip("mlflow")
 __all__ = ["folder", "forwarded", "serve"]
 pytestmark = pytest.mark.filterwarnings("ignore")  # MLflow's own, of its libraries
 
@@ -41,6 +39,7 @@ def uri(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """A store of this test."""
     for name in ("MLFLOW_RUN_ID", "MLFLOW_TRACKING_URI", "MLFLOW_EXPERIMENT_NAME"):
         monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(mlflow_sink, "OPEN_SECONDS", 120.0)  # MLflow is imported, and makes its tables
     return f"sqlite:///{tmp_path / 'mlflow.db'}"
 
 
@@ -110,6 +109,7 @@ def test_a_command_runs_without_mlflow_that_is_away_before_or_afterwards(
     assert "http://127.0.0.1:9 doesn't respond within 1 s" in capfd.readouterr().err
     monkeypatch.undo()
     monkeypatch.chdir(folder)
+    monkeypatch.setattr(mlflow_sink, "OPEN_SECONDS", 120.0)
 
     def away(*_: object, **__: object) -> None:
         raise ConnectionError("no route to MLflow")

@@ -38,7 +38,9 @@ WORKLOAD = Workload(SPEC, BURSTS.to_bytes())
 
 @pytest.fixture(scope="module")
 def rivals() -> InferenceRivals:
-    return KIND.rivals(WORKLOAD)
+    found = KIND.rivals(WORKLOAD)
+    assert isinstance(found, InferenceRivals)
+    return found
 
 
 def returns(policy: Policy, seed: int, episodes: int) -> Any:
