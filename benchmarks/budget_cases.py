@@ -715,6 +715,8 @@ CASES: tuple[Case, ...] = (
     Case("respond_to_drift", "", _judged_path("{w}/drift", "PUT", {"respond": "retrain"})),
     Case("read_retention", "", _judged_path("{w}/retention")),
     Case("put_retention", "", _judged_path("{w}/retention", "PUT", RETENTION)),
+    Case("read_caps", "", _judged_path("/caps")),
+    Case("put_caps", "", _judged_path("/caps", "PUT", {"cost": 1e9, "seconds": 1e9})),
     Case("evaluate_agents", "names of 200,000 characters", _evaluate),
     Case("list_evaluations", "", _judged_path("/evaluations" + LIMIT)),
     Case("read_evaluation", "", _judged_path("/evaluations/{evaluation}")),

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 from prometheus_client import CollectorRegistry
+from prometheus_client.core import Metric
 
 from app.database.base import utc_now
 from app.database.engine import Database
@@ -45,6 +46,10 @@ def test_each_decision_on_a_report_is_counted_once_by_its_own_source(client: Tes
     assert sources(client) - before == made
 
 
+def gauge(database: Database, tenant: str, name: str) -> Metric:
+    return next(one for one in TenantCollector(database, tenant).collect() if one.name == name)
+
+
 @on_both
 def test_champions_are_as_old_as_their_agents(client: TestClient, spec: dict[str, Any], backend: Database) -> None:
     for name in ("resnet18", "other", "unserved"):
@@ -59,7 +64,7 @@ def test_champions_are_as_old_as_their_agents(client: TestClient, spec: dict[str
                     agent.created_at = utc_now() - timedelta(days=days)
 
     def ages(tenant: str) -> dict[str, float]:
-        family = TenantCollector(backend, tenant).collect()[1]  # type: ignore[index]
+        family = gauge(backend, tenant, "steward_champion_age_seconds")
         return {f"{one.labels['workload']} {one.labels['role']}": one.value / 86_400 for one in family.samples}
 
     assert ages("default") == {
@@ -88,7 +93,7 @@ def test_the_lowest_probability_of_each_workload_is_told(
     client.patch(f"/runs/{gone}", json={"state": "cancelled"})
 
     def told(tenant: str) -> dict[str, float]:
-        family = TenantCollector(backend, tenant).collect()[2]  # type: ignore[index]
+        family = gauge(backend, tenant, "steward_target_probability")
         return {one.labels["workload"]: one.value for one in family.samples}
 
     assert told("default") == {name: min(values) for name, values in chances.items()}

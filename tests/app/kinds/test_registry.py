@@ -144,7 +144,7 @@ def test_a_change_that_cannot_be_loaded_ends_no_looking(
     cache = WorkloadCache(backend, 60.0)
     before = cache.get(workload)
     with backend.session() as session:
-        session.query(Workload).filter_by(name=workload).one().revision += 1
+        session.query(Workload).filter_by(name=workload, tenant="default").one().revision += 1
     kind = before.spec.kind
     monkeypatch.setitem(KINDS, kind, replace(KINDS[kind], layout=lambda _spec: 1 / 0))
     cache.poll()

@@ -126,7 +126,7 @@ def test_a_promotion_can_require_evidence(client: TestClient, agents: str, backe
 def judged(database: Database, name: str, verdict: dict[str, Any]) -> None:
     """Let agent 2's report tell a verdict."""
     with database.session() as session:
-        workload = session.query(Workload).filter_by(name=name).one()
+        workload = session.query(Workload).filter_by(name=name, tenant="default").one()
         agent = session.query(Agent).filter_by(workload_id=workload.id, version=2).one()
         agent.report = {**agent.report, **verdict}
 
@@ -135,7 +135,7 @@ def scored(database: Database, name: str, advantage: dict[str, float]) -> None:
     """An evaluation that scored agent 2 on six logged runs."""
     report = {"off_policy": {"2": {"runs": 6, "replay": {"advantage": advantage}}}}
     with database.session() as session:
-        workload = session.query(Workload).filter_by(name=name).one()
+        workload = session.query(Workload).filter_by(name=name, tenant="default").one()
         session.add(
             Evaluation(
                 tenant=workload.tenant,
@@ -159,7 +159,7 @@ def test_ended_runs_become_logs(client: TestClient, agents: str, backend: Databa
         if ends:
             client.patch(f"/runs/{run}", json={"state": "finished"})
     with backend.reading() as session:
-        workload = session.query(Workload).filter_by(name=agents).one()
+        workload = session.query(Workload).filter_by(name=agents, tenant="default").one()
         logs = logged_runs(session, workload.id)
     assert len(logs) == 1
     assert [report["metrics"] for report in logs[0].reports] == [{"iteration_seconds": 256.0}] * 2

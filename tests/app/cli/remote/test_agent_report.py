@@ -118,7 +118,7 @@ def test_what_holds_now_stands_before_the_verdict_of_the_past(monkeypatch: pytes
 @pytest.mark.parametrize(
     ("url", "asked", "status", "told"),
     [
-        ("http://there", "champion", 5, "a heuristic answers"),
+        ("http://there", "champion", 5, "the built-in policy decides for w"),
         ("http://there", "newest", 5, "steward agent create w"),
         ("http://nowhere", "1", 3, "nobody there"),
     ],

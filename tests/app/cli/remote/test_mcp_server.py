@@ -722,7 +722,7 @@ def test_tools_follow_from_the_document() -> None:
         "promote_agent": "POST /workloads/{workload}/agents/{version}/promote",
     }
     assert offered["end_run"].places == {"run": "path"} | dict.fromkeys(
-        ("state", "reason", "output", "targets"), "body"
+        ("state", "reason", "output", "outcome", "targets", "caps"), "body"
     )
     assert offered["fit_model"].places["Idempotency-Key"] == "header"
     assert offered["list_jobs"].places.items() >= {"workload": "query", "limit": "query", "cursor": "query"}.items()
