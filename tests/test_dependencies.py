@@ -16,7 +16,7 @@ from app.installed import DISTRIBUTION, EXTRAS, missing
 ROOT = Path(__file__).parent.parent
 FOUND_BY_OTHERS = {"httptools", "uvloop", "psycopg"}  # uvicorn and SQLAlchemy look for them
 MODULES = {"pyjwt": "jwt", "scikit-learn": "sklearn", "vl-convert-python": "vl_convert"}
-OURS = {"app", "workers", "migrations", "steward_demos"}
+OURS = {"app", "workers", "migrations", "steward_demos", "_typeshed"}  # the last: types of the standard library
 
 
 @cache

@@ -52,9 +52,8 @@ def meant(service: Service, collection: str, name: str, value: str) -> str:
         workload = collection.rpartition("/")[0]
         found = service.call("GET", workload)["champion"]
         if found is None:
-            raise RefusedError(
-                {"title": "No champion", "detail": f"the built-in policy decides for {workload}", "status": 404}
-            )
+            detail = f"the built-in policy decides for {workload.removeprefix('/workloads/')}"
+            raise RefusedError({"title": "No champion", "detail": detail, "status": 404})
         return str(found)
     chosen = f"&workload={quote(workload, safe='')}" if workload else ""
     items = service.call("GET", f"{collection}?limit=1{chosen}")["items"]

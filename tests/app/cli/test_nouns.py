@@ -154,7 +154,9 @@ def test_an_unknown_name_is_told_without_its_value() -> None:
 def test_nouns_have_the_same_verbs() -> None:
     for tag in document()["tags"]:
         told = done(tag["x-cli"], "--help")
-        verbs = ("show", "set") if tag["x-cli"] in ("drift", "retention", "caps") else ("list", "show", "create", "delete")
+        verbs = (
+            ("show", "set") if tag["x-cli"] in ("drift", "retention", "caps") else ("list", "show", "create", "delete")
+        )
         assert [verb for verb in verbs if f"\n  {verb} " not in told] == []
 
 
