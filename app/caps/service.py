@@ -19,12 +19,14 @@ from app.audit import service as audit
 from app.database.base import utc_now
 from app.database.engine import Database
 from app.database.leases import insert
-from app.database.tables import Iteration, Run, TenantCaps, Workload
+from app.database.tables import Iteration, MonthlySpending, Run, TenantCaps, Workload
 from app.errors import FieldError, Invalid
 from app.kinds.contract.caps import Cap, Caps, Scope
 from app.kinds.contract.engine import Snapshot
 from app.kinds.registry import KINDS
 from app.workloads import members
+
+USED = ("cost", "seconds")
 
 
 class CapsRead(BaseModel):
@@ -39,25 +41,37 @@ class CapsRead(BaseModel):
 def spent(
     session: Session, tenant: str, workload_id: str | None, now: datetime, but: str | None = None
 ) -> dict[str, float]:
-    """Cost and seconds of the runs of the month of ``now`` by name: of one workload, or of all (None), without the run
-    ``but``. Runs of kinds that don't state them count as 0."""
+    """Cost and seconds of the runs of the month of ``now`` by name: of one workload, or of all (None), without the
+    running one ``but``. Runs of kinds that don't state them count as 0."""
     month = now.replace(day=1, hour=0, minute=0, second=0, microsecond=0)
-    # An expression: SQLite is to use the indexes of states and times, not that of all runs of the workload ever
-    mine = [Run.tenant == tenant, *([func.coalesce(Run.workload_id, "") == workload_id] if workload_id else [])]
     last = (
         select(Iteration.reported_at)
         .where(Iteration.run_id == Run.id, Iteration.iteration == Run.next_iteration - 1)
         .correlate(Run)
         .scalar_subquery()
     )
-    live, ended = (Run.state == "running", func.coalesce(last, Run.created_at) >= month), (Run.finished_at >= month,)
-    total = {"cost": 0.0, "seconds": 0.0}
-    for which in (live, ended):  # an index each
-        sums = func.sum(Run.cost + Run.next_cost), func.sum(Run.seconds + Run.next_seconds)
-        query = select(*sums).where(*mine, *which, *([Run.id != but] if but else []))
-        for name, value in zip(total, session.execute(query).one(), strict=True):
-            total[name] += value or 0.0
-    return total
+    live = [Run.tenant == tenant, Run.state == "running", func.coalesce(last, Run.created_at) >= month]
+    ended = [MonthlySpending.tenant == tenant, MonthlySpending.month == f"{now:%Y-%m}"]
+    if workload_id is not None:
+        # An expression: SQLite is to use the index of states, not that of all runs of the workload ever
+        live.append(func.coalesce(Run.workload_id, "") == workload_id)
+        ended.append(MonthlySpending.workload_id == workload_id)
+    if but is not None:
+        live.append(Run.id != but)
+    going = select(func.sum(Run.cost + Run.next_cost), func.sum(Run.seconds + Run.next_seconds)).where(*live)
+    over = select(func.sum(MonthlySpending.cost), func.sum(MonthlySpending.seconds)).where(*ended)
+    rows = [session.execute(query).one() for query in (going, over)]
+    return {name: (rows[0][at] or 0.0) + (rows[1][at] or 0.0) for at, name in enumerate(USED)}
+
+
+def add_ended(session: Session, run: Run, now: datetime) -> None:
+    """Add what a run that ends ``now`` has used to its month, once; as a sum, so that a report reads a row and not all
+    runs of the month, and that it is still counted when the run is deleted."""
+    if run.cost or run.seconds:
+        key = {"tenant": run.tenant, "month": f"{now:%Y-%m}", "workload_id": run.workload_id}
+        row = insert(session, MonthlySpending).values(**key, cost=run.cost, seconds=run.seconds)
+        sums = {name: getattr(MonthlySpending, name) + getattr(row.excluded, name) for name in USED}
+        session.execute(row.on_conflict_do_update(index_elements=list(key), set_=sums))
 
 
 def in_force(

@@ -151,6 +151,19 @@ class TenantCaps(Base):
     caps: Mapped[dict[str, Any]]
 
 
+class MonthlySpending(Base):
+    """What a workload's runs that ended in a month have used of caps; it stays when runs or workloads are deleted."""
+
+    __tablename__ = "monthly_spendings"
+
+    tenant: Mapped[str] = mapped_column(String(63), primary_key=True)
+    month: Mapped[str] = mapped_column(String(7), primary_key=True)
+    """`YYYY-MM`, UTC."""
+    workload_id: Mapped[str] = mapped_column(Identifier, primary_key=True)
+    cost: Mapped[float] = mapped_column(Double)
+    seconds: Mapped[float] = mapped_column(Double)
+
+
 # Agents: trained versions of a workload's policy.
 
 

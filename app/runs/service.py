@@ -14,7 +14,7 @@ from sqlalchemy.orm import Session
 from app.agents import repository as agents
 from app.agents.repository import AGENTS
 from app.audit import service as audit
-from app.caps.service import check_metered, in_force
+from app.caps.service import add_ended, check_metered, in_force
 from app.database.base import new_id, utc_now
 from app.database.engine import Database
 from app.database.tables import Iteration, Run
@@ -200,11 +200,10 @@ def start(
     if given.policy is not None:
         if given.shadow is not None:
             accepted = "must be null where a policy is named: shadows are compared with the default policy"
-            raise Invalid(f"/shadow: {accepted}", errors=[FieldError("/shadow", accepted, given.shadow)])
+            raise _unfit("/shadow", accepted, given.shadow)
         compiled = by_rule(compiled, _known_rule(compiled, given.policy))
     if given.mode == savings.ADVISE and kind.savings is no_savings:
-        accepted = f"must be 'control': savings of advice are unknown for kind {kind.name}"
-        raise Invalid(f"/mode: {accepted}", errors=[FieldError("/mode", accepted, given.mode)])
+        raise _unfit("/mode", f"must be 'control': savings of advice are unknown for kind {kind.name}", given.mode)
     own: Caps | None = getattr(given, "caps", None)
     limits = in_force(database, tenant, {} if own is None else own.model_dump(), snapshot, moment, None)
     begun = kind.engine.begin(compiled, identifier, given, moment, limits)
@@ -252,7 +251,7 @@ def _known_rule(compiled: Compiled, name: str) -> str:
     known = KINDS[compiled.snapshot.spec.kind].engine.rules(compiled)
     if name not in known:
         accepted = f"must be one of {', '.join(known)}" if known else "this kind has no rules to choose from"
-        raise Invalid(f"/policy: {accepted}, not {name!r}", errors=[FieldError("/policy", accepted, name)])
+        raise _unfit("/policy", accepted, name)
     return name
 
 
@@ -262,16 +261,17 @@ def _check_shadow(session: Session, compiled: Compiled, version: int) -> None:
     if found is None:
         newest = AGENTS.newest(session, compiled.snapshot.workload_id)
         accepted = f"1 to {newest}" if newest else "none: no agent is trained yet"
-        raise _invalid_shadow(f"no agent {version}; accepted: {accepted}", version)
+        raise _unfit("/shadow", f"no agent {version}; accepted: {accepted}", version)
     try:
         kind = KINDS[compiled.snapshot.spec.kind]
         kind.check(load_artifact(found.artifact), compiled.snapshot.layout)
     except IncompatibleArtifact as error:
-        raise _invalid_shadow(str(error), version) from error
+        raise _unfit("/shadow", str(error), version) from error
 
 
-def _invalid_shadow(message: str, version: int) -> Invalid:
-    return Invalid(f"/shadow: {message}", errors=[FieldError("/shadow", message, version)])
+def _unfit(pointer: str, accepted: str, given: object) -> Invalid:
+    """An error that says what is accepted in place of the value ``given``."""
+    return Invalid(f"{pointer}: {accepted}", errors=[FieldError(pointer, accepted, given)])
 
 
 def get(database: Database, tenant: str, run: str, rule: Staleness) -> RunRead:
@@ -393,17 +393,14 @@ def change(
     capped = "caps" in patch.model_fields_set
     going_on = patch.targets is not None or capped
     if patch.state is None and not going_on:
-        accepted = "must be finished, failed or cancelled, or targets or caps be given"
-        raise Invalid(f"/state: {accepted}", errors=[FieldError("/state", accepted, None)])
+        raise _unfit("/state", "must be finished, failed or cancelled, or targets or caps be given", None)
     if not going_on:
         if patch.outcome is not None and patch.state == "finished":
-            accepted = "needs state failed or cancelled"
-            raise Invalid(f"/outcome: {accepted}", errors=[FieldError("/outcome", accepted, patch.outcome)])
+            raise _unfit("/outcome", "needs state failed or cancelled", patch.outcome)
         return end(database, tenant, run, patch, compiled_of, rule)
     for name in ("state", "reason", "output", "outcome"):
         if (given := getattr(patch, name)) is not None:
-            accepted = "must be left out where targets or caps are given"
-            raise Invalid(f"/{name}: {accepted}", errors=[FieldError(f"/{name}", accepted, given)])
+            raise _unfit(f"/{name}", "must be left out where targets or caps are given", given)
     with database.reading() as session:
         before = load(session, tenant, run, rule)
     start = dict(before.run.start)
@@ -439,8 +436,7 @@ def _changed_targets(
     """A run's own targets after a change, without those that are its workload's again; raises Invalid, InvalidInput."""
     kind = KINDS[before.kind]
     if "targets" not in kind.start.model_fields:
-        accepted = f"runs of kind {kind.name} have no targets of their own"
-        raise Invalid(f"/targets: {accepted}", errors=[FieldError("/targets", accepted, given)])
+        raise _unfit("/targets", f"runs of kind {kind.name} have no targets of their own", given)
     own = before.run.start.get("targets", {})
     kept = {name: value for name, value in {**own, **given}.items() if value is not None}
     for name in given.keys() - kept.keys():
@@ -489,8 +485,10 @@ def end(
             ended.outcome, ended.outcome_reason = str(patch.state), patch.reason or None
             ended.output = patch.output.encode() if patch.output else None
             decision = _last(loaded)
-            if patch.state != "finished" and decision.get("stop"):
-                ended.outcome, ended.outcome_reason = "cap_reached", decision["reason"]["text"][: outcomes.LONGEST]
+            stopped = decision.get("stop") and ended.start.get("mode") != savings.ADVISE  # there it has gone on
+            if patch.state != "finished" and stopped:
+                why = decision["reason"]["text"], patch.reason if patch.state == "failed" else None
+                ended.outcome, ended.outcome_reason = "cap_reached", "; ".join(filter(None, why))[: outcomes.LONGEST]
             elif patch.outcome is not None:
                 ended.outcome = patch.outcome
             elif patch.state == "finished":
@@ -499,6 +497,7 @@ def end(
                 ended.outcome_reason = f"{reason}; {patch.reason}" if patch.reason else reason
             audit.add(session, tenant, "run.end", f"run {run}", {"state": patch.state})
             session.flush()
+            add_ended(session, ended, ended.finished_at or rule.now())
         found = _to_response(load(session, tenant, run, rule), repository.output(session, run))
         attributes.note({"steward.outcome": found.outcome, "steward.workload": found.workload, "steward.run": run})
         if found.state != patch.state:

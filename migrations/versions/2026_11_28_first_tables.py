@@ -78,6 +78,15 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("tenant", name="pk_tenant_caps"),
     )
     op.create_table(
+        "monthly_spendings",
+        sa.Column("tenant", sa.String(length=63), nullable=False),
+        sa.Column("month", sa.String(length=7), nullable=False),
+        sa.Column("workload_id", sa.String(length=32), nullable=False),
+        sa.Column("cost", sa.Double(), nullable=False),
+        sa.Column("seconds", sa.Double(), nullable=False),
+        sa.PrimaryKeyConstraint("tenant", "month", "workload_id", name="pk_monthly_spendings"),
+    )
+    op.create_table(
         "webhook_deliveries",
         sa.Column("receiver", sa.String(length=16), nullable=False),
         sa.Column("subject", sa.String(length=32), nullable=False),

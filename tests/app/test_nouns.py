@@ -108,6 +108,7 @@ OWN = ("its routes", "its operations", "its tests")
 """Places of a noun in its own folders."""
 MOST_PLACES = 8
 OTHER_MEANINGS = {
+    "caps": {"app/runs/endpoints.py", "app/runs/reporter.py", "app/runs/service.py"},
     "agents": {"app/evaluations/schemas.py", "app/evaluations/service.py", "app/retention/held.py"},
     "jobs": {"app/errors.py"},
     "runs": {"app/agents/evidence.py"},

@@ -216,14 +216,14 @@ def test_a_message_says_what_happened_why_what_to_do_and_where(database: Databas
         "event": "run.at_risk",
         "what": f"Run {danger.id[:8]} of resnet18 is at risk",
         "reason": "41 % likely to meet <!channel> & the deadline",
-        "what_to_do": "raise the deadline or the maximum of gpus",
+        "what_to_do": "raise the deadline or the maximum of GPUs",
         "link": f"https://steward.example/ui/runs/{danger.id}",
     }
     assert datetime.fromisoformat(told["run.at_risk"]["timestamp"]).tzinfo is not None
     assert told["run.at_risk"]["text"].splitlines() == [
         f"*Run {danger.id[:8]} of resnet18 is at risk*",
         "41 % likely to meet &lt;!channel&gt; &amp; the deadline",
-        "What to do: raise the deadline or the maximum of gpus.",
+        "What to do: raise the deadline or the maximum of GPUs.",
         f"https://steward.example/ui/runs/{danger.id}",
     ]
     assert told["run.stale"]["data"]["reason"].startswith("no report for 1 h")

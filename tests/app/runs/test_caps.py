@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 from fastapi.testclient import TestClient
+from sqlalchemy import select
 
 from app.caps import service as caps
 from app.database.base import utc_now
 from app.database.engine import Database
-from app.database.tables import Run
+from app.database.tables import MonthlySpending
 from tests.app.both import on_both
 from tests.app.domain_models.published import publish_model
 from tests.app.runs.test_outcomes import ended, outcome, started
@@ -113,7 +114,9 @@ def test_runs_of_a_workload_share_its_cap_of_a_month(
     ended(client, earlier)
     with backend.session() as session:  # it counts in the month before
         month = utc_now().replace(day=1, hour=0, minute=0, second=0, microsecond=0)
-        session.get_one(Run, earlier).finished_at = month - timedelta(seconds=1)
+        (sums,) = session.scalars(select(MonthlySpending))
+        assert (sums.month, sums.cost, sums.seconds) == (f"{month:%Y-%m}", 10.0, 10.0)
+        sums.month = f"{month - timedelta(seconds=1):%Y-%m}"
     first, second, other = started(client, two[0]), started(client, two[0]), started(client, two[1])
     found = put(client, first, 0)
     assert (found["caps"][0]["scope"], found["caps"][0]["spent"]) == ("workload", 10.0)
@@ -158,6 +161,34 @@ def test_a_tenants_cap_is_for_all_its_workloads_and_for_no_other_tenant(
         assert caps.spent(session, "elsewhere", None, utc_now()) == {"cost": 0.0, "seconds": 0.0}
     assert client.put("/caps", json={}).json()["caps"] == {"cost": None, "seconds": None}
     assert "caps" not in put(client, runs[1], 1)
+
+
+@on_both
+def test_what_was_used_stays_used_when_runs_and_workloads_are_deleted(client: TestClient, two: tuple[str, str]) -> None:
+    kept, gone, other = started(client, two[0]), started(client, two[0]), started(client, two[1])
+    for number, run in enumerate((kept, gone, other)):
+        put(client, run, 0, 10.0 + number)
+        ended(client, run, "cancelled")
+        ended(client, run, "cancelled")  # a repetition counts once
+    assert client.get("/caps").json()["cost"] == 33.0
+    assert client.delete(f"/runs/{gone}").status_code == 204
+    assert client.delete(f"/workloads/{two[1]}").status_code == 204
+    assert client.get("/caps").json()["cost"] == 33.0
+    client.patch(f"/workloads/{two[0]}", json={"caps": {"cost": 22}})
+    assert put(client, started(client, two[0]), 0, 0.1)["caps"][0]["spent"] == pytest.approx(21.1)
+
+
+@on_both
+def test_a_failure_where_stopping_was_only_recommended_is_a_failure(client: TestClient, two: tuple[str, str]) -> None:
+    found = {}
+    for mode in ("control", "advise"):
+        run = started(client, two[0], caps={"cost": 15.0}, mode=mode)
+        assert put(client, run, 0)["stop"]
+        found[mode] = ended(client, run, "failed", reason="MemoryError")
+    assert found["control"]["outcome"] == "cap_reached"
+    assert found["control"]["outcome_reason"].startswith("stop: $10.00 of the run's cost cap of $15.00 is used")
+    assert found["control"]["outcome_reason"].endswith("; MemoryError")
+    assert (found["advise"]["outcome"], found["advise"]["outcome_reason"]) == ("failed", "MemoryError")
 
 
 @on_both

@@ -113,7 +113,7 @@ def test_a_run_s_changed_targets_are_aimed_at_and_judge_it_alone(
     assert "the deadline of 50 s" in judged[1]["outcome_reason"]
     with backend.reading() as session:
         (entry,) = session.scalars(select(AuditEntry).where(AuditEntry.action == "run.change"))
-    told = {"targets": {"iteration_seconds": 900}, "before": {}}
+    told = {"targets": {"iteration_seconds": 900}, "before": {"targets": {}}}
     assert (entry.target, entry.detail) == (f"run {mine}", told)
     late = client.patch(f"/runs/{mine}", json={"targets": {"iteration_seconds": 1}})
     assert (late.status_code, "has finished" in late.json()["detail"]) == (409, True)
