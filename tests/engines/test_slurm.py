@@ -115,7 +115,7 @@ def begin(folder: Path, cluster: SlurmEngine, *, resumes: bool, nodes: int = 2, 
 def ended(actuator: InFolder) -> tuple[int | None, str]:
     """Exit status and the reason of a command that something else ends."""
     try:
-        return actuator.wait(120), actuator.ended
+        return actuator.wait(120), actuator.reason
     finally:
         actuator.close()
 
@@ -269,4 +269,4 @@ def test_a_job_that_slurm_has_forgotten_has_ended(tmp_path: Path, cluster: Slurm
     actuator.start(Launch(["true"], {"nodes": 1}))
     actuator._job = "999999"
     assert actuator.wait(10) == 137
-    assert "Slurm has forgotten the job" in actuator.ended
+    assert "Slurm has forgotten the job" in actuator.reason
