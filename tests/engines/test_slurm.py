@@ -19,7 +19,6 @@ from tests.servers import wait_until
 
 __all__ = ["cluster", "engine"]
 
-pytestmark = [pytest.mark.engines, pytest.mark.slow]
 Make = Callable[[], Actuator]
 ONE_NODE = {"cpu": Range(100, 200, 100), "memory": Range(64, 256, 64)}
 
@@ -217,6 +216,7 @@ def test_what_ends_a_job_from_outside_is_said(tmp_path: Path, cluster: SlurmEngi
     assert ended(actuator) == (143, "cancelled from outside (scancel)")
 
 
+@pytest.mark.long
 def test_a_changed_time_limit_is_said_and_one_that_is_reached_ends_the_job(
     tmp_path: Path, cluster: SlurmEngine
 ) -> None:
