@@ -38,9 +38,9 @@ test: setup
 test-all: test
 	$(PYTEST) -m slow $(ARGS)
 
-# On a real Docker daemon, as root; `.ci/engines` installs it. Building the images takes minutes.
+# On a real Docker daemon and a real Slurm, as root; `.ci/engines` installs them. Building the images takes minutes.
 engines: setup
-	STEWARD_IMAGES=1 OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -rs -m engines tests/engines $(ARGS)
+	STEWARD_REQUIRE_ENGINES=1 OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -rs -m engines tests/engines $(ARGS)
 
 # Would the tests notice a fault? `make mutants ARGS="guard lease --most 20 --seed 3"`; takes hours in full.
 mutants: setup

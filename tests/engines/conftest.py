@@ -1,4 +1,4 @@
-"""Fixtures of real engines: Docker. They are slow, and none runs unless asked for (``.ci/engines``)."""
+"""Fixtures of real engines. Their tests are slow, and none runs unless asked for (``.ci/engines``)."""
 
 from __future__ import annotations
 

@@ -7,7 +7,6 @@ kept in pytest's cache. ``pip`` has this machine's configuration in it.
 from __future__ import annotations
 
 import os
-import shutil
 import socket
 import subprocess
 import tarfile
@@ -18,8 +17,7 @@ from dataclasses import dataclass, field
 from io import BytesIO
 from pathlib import Path
 
-import pytest
-
+from tests.engines.required import left_out, require
 from tests.servers import free_port, stop, wait_until
 
 BASE = "python:3.11-slim"
@@ -61,7 +59,7 @@ class Dockerd:
             self.process = subprocess.Popen(["dockerd", *options], stdout=log, stderr=log, start_new_session=True)
         wait_until(lambda: self._answers() or self._ended(), START_SECONDS, "dockerd to answer")
         if self._ended():
-            pytest.skip(f"dockerd can't be started here: {(self.folder / 'log').read_text().splitlines()[-1][:300]}")
+            left_out(f"dockerd can't be started here: {(self.folder / 'log').read_text().splitlines()[-1][:300]}")
 
     def _ended(self) -> bool:
         return self.process is None or self.process.poll() is not None
@@ -131,9 +129,9 @@ def dockerd(base: Path) -> Iterator[Dockerd]:
 
 def base_image(cache: Path) -> Path:
     """Tar file of the base image's root file system, made at most once in the folder ``cache``."""
-    lacking = [name for name in NEEDED if shutil.which(name) is None]
-    if lacking or os.geteuid() != 0:
-        pytest.skip(f"Docker is not there: {', '.join(lacking) or 'it needs root'}; .ci/engines installs it")
+    require(NEEDED)
+    if os.geteuid() != 0:
+        left_out("Docker's daemon needs root")
     made = cache / "base.tar"
     if made.exists():
         return made
@@ -143,7 +141,7 @@ def base_image(cache: Path) -> Path:
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=BASE_SECONDS, check=False)
         if done.returncode:
-            pytest.skip(f"the base image can't be made here: {done.stderr.strip().splitlines()[-1][:300]}")
+            left_out(f"the base image can't be made here: {done.stderr.strip().splitlines()[-1][:300]}")
         _configure(new)
         new.replace(made)
     finally:

@@ -20,10 +20,10 @@ from pathlib import Path
 import psutil
 import pytest
 
+from tests.engines.required import PATH, require
 from tests.servers import free_port, stop, wait_until
 
 PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "scontrol", "squeue", "scancel", "sinfo")
-SBIN = "/usr/sbin"
 NODES = ("n1", "n2")
 CONFIGURATION = """\
 ClusterName=steward
@@ -75,8 +75,7 @@ class SlurmEngine:
     @property
     def environment(self) -> dict[str, str]:
         """Variables with which Slurm's programs find this cluster."""
-        path = os.environ["PATH"]
-        return {"SLURM_CONF": str(self.folder / "slurm.conf"), "PATH": path if SBIN in path else f"{path}:{SBIN}"}
+        return {"SLURM_CONF": str(self.folder / "slurm.conf"), "PATH": PATH}
 
     def call(self, *command: str) -> str:
         """Standard output of a program of Slurm's; fails the test with its message."""
@@ -120,11 +119,11 @@ def slurm(folder: Path) -> Iterator[SlurmEngine]:
     key.write_bytes(secrets.token_bytes(128))
     key.chmod(0o600)
     places = [f"--{name}={folder}/munge.{end}" for name, end in PLACES.items()]
-    environment = {**os.environ, "SLURM_CONF": str(folder / "slurm.conf"), "PATH": f"{os.environ['PATH']}:{SBIN}"}
+    environment = {**os.environ, "SLURM_CONF": str(folder / "slurm.conf"), "PATH": PATH}
     with ExitStack() as stack:
 
         def start(*command: str) -> subprocess.Popen[bytes]:
-            program = shutil.which(command[0], path=environment["PATH"]) or command[0]
+            program = shutil.which(command[0], path=PATH) or command[0]
             log = stack.enter_context((folder / f"{command[0]}.out").open("ab"))
             process = subprocess.Popen([program, *command[1:]], stdout=log, stderr=log, env=environment)
             stack.callback(stop, process, seconds=10)
@@ -163,11 +162,7 @@ def _end_all(configuration: Path) -> None:
 @pytest.fixture(scope="session")
 def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SlurmEngine]:
     """A real Slurm for the tests of a session; skips where it isn't installed."""
-    path = f"{os.environ['PATH']}:{SBIN}"
-    lacking = [program for program in PROGRAMS if shutil.which(program, path=path) is None]
-    if lacking and os.environ.get("STEWARD_REQUIRE_ENGINES") != "1":
-        pytest.skip(f"{lacking[0]} is not there: apt-get install slurm-wlm munge")
-    assert not lacking, f"{lacking[0]} is required (STEWARD_REQUIRE_ENGINES=1): apt-get install slurm-wlm munge"
+    require(PROGRAMS)
     with slurm(tmp_path_factory.mktemp("slurm")) as running:
         yield running
 

@@ -60,7 +60,7 @@ class TestDocker(DockerKit):
     def test_memory_that_ran_out_is_the_reason(self, make: Make) -> None:
         with self.started(make, [self.python, "-c", HOLDS.format(size=100)]) as actuator:
             assert actuator.wait(60) == 128 + signal.SIGKILL
-            assert getattr(actuator, "reason", "") == "out of memory: the limit was 64 MiB"
+            assert getattr(actuator, "reason", "") == "out of memory (the limit was 64 MiB)"
         with self.started(make, [self.python, "-c", HOLDS.format(size=20)]) as actuator:
             assert actuator.stop(signal.SIGKILL, 1) == 128 + signal.SIGKILL
             assert getattr(actuator, "reason", "") == ""
@@ -225,7 +225,7 @@ def test_memory_that_ran_out_is_the_runs_reason(launches: Launches) -> None:
         assert launcher.wait(120) == 128 + signal.SIGKILL, launches.said("first")
     found = launches.call("first", "GET", "/runs?workload=large").json()["items"][0]
     assert found["state"] == "failed"
-    assert "killed by SIGKILL (out of memory: the limit was 128 MiB)" in launches.said("first")
+    assert "killed by SIGKILL: out of memory (the limit was 128 MiB)" in launches.said("first")
 
 
 def test_a_killed_launchers_container_is_removed_by_the_next_run_of_that_name(

@@ -19,7 +19,6 @@ from tests.servers import wait_until
 
 __all__ = ["cluster", "engine"]
 
-pytestmark = [pytest.mark.engines, pytest.mark.slow]
 Make = Callable[[], Actuator]
 ONE_NODE = {"cpu": Range(100, 200, 100), "memory": Range(64, 256, 64)}
 
@@ -115,7 +114,7 @@ def begin(folder: Path, cluster: SlurmEngine, *, resumes: bool, nodes: int = 2, 
 def ended(actuator: InFolder) -> tuple[int | None, str]:
     """Exit status and the reason of a command that something else ends."""
     try:
-        return actuator.wait(120), actuator.ended
+        return actuator.wait(120), actuator.reason
     finally:
         actuator.close()
 
@@ -217,6 +216,7 @@ def test_what_ends_a_job_from_outside_is_said(tmp_path: Path, cluster: SlurmEngi
     assert ended(actuator) == (143, "cancelled from outside (scancel)")
 
 
+@pytest.mark.long
 def test_a_changed_time_limit_is_said_and_one_that_is_reached_ends_the_job(
     tmp_path: Path, cluster: SlurmEngine
 ) -> None:
@@ -269,4 +269,4 @@ def test_a_job_that_slurm_has_forgotten_has_ended(tmp_path: Path, cluster: Slurm
     actuator.start(Launch(["true"], {"nodes": 1}))
     actuator._job = "999999"
     assert actuator.wait(10) == 137
-    assert "Slurm has forgotten the job" in actuator.ended
+    assert "Slurm has forgotten the job" in actuator.reason

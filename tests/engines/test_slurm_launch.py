@@ -18,7 +18,6 @@ from tests.servers import StewardServer, start_steward, stop, wait_until
 
 __all__ = ["cluster", "engine"]
 
-pytestmark = [pytest.mark.engines, pytest.mark.slow]
 ITERATIONS, USUAL, SLOW_FROM, DEADLINE = 30, 1.0, 5, 45
 SCRIPT = f"""
 import json, os, sys, time

@@ -105,7 +105,8 @@ class MlflowSink:
         metrics, savings = dict[str, float](), run.savings or {}
         if savings:
             metrics["cost"] = savings["cost"]
-            metrics |= {f"saved/{name}": savings[name]["saved"]["value"] for name in ("largest", "best_fixed")}
+            saved = {name: savings[name]["saved"] for name in ("largest", "best_fixed")}  # None: not measured
+            metrics |= {f"saved/{name}": one["value"] for name, one in saved.items() if one is not None}
         self._log(run.iteration if run.id else 0, metrics, tags)
         if self._owned:
             self._add(lambda: _end(self._client, self.run_id, STATUSES[state]))

@@ -23,7 +23,7 @@ class TestDocker(DockerKit):
             (name,) = engine.containers
             engine.run_out_of_memory(name)
             assert actuator.wait(60) == 137
-            assert getattr(actuator, "reason", "") == "out of memory: the limit was 64 MiB"
+            assert getattr(actuator, "reason", "") == "out of memory (the limit was 64 MiB)"
 
 
 def test_frames_may_come_in_any_pieces() -> None:

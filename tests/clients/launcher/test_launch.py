@@ -799,6 +799,15 @@ def test_a_command_is_stopped_after_its_duration_within_an_iteration_but_not_if_
     assert "recommended: stop, the command has run for" in capfd.readouterr().err
 
 
+def test_a_command_of_which_nothing_is_known_yet_is_stopped_after_its_duration(
+    serve: Serve, folder: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    begun, command = time.monotonic(), [sys.executable, script(folder, HANGS)]
+    assert main([*DEADLINE, "--max-duration", "1s", "--url", serve().url, "--", *command]) == 143
+    assert time.monotonic() - begun < 40
+    assert "stopped: the command has run for 1 s, the most by --max-duration" in capfd.readouterr().err
+
+
 @pytest.mark.parametrize("text", ["0", "-1", "nan", "inf", "10EUR", ""])
 @pytest.mark.parametrize("option", ["--max-cost", "--max-duration"])
 def test_caps_are_above_0(option: str, text: str, capfd: pytest.CaptureFixture[str]) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -121,6 +122,25 @@ def test_a_command_runs_without_mlflow_that_is_away_before_or_afterwards(
     assert "mlflow: " in said
     assert "calls were lost" in said
     assert [one["state"] for one in runs(client)] == ["finished"] * 3
+
+
+def test_savings_that_were_not_measured_are_left_out(uri: str) -> None:
+    known, unknown = {"saved": {"value": 2.0}}, {"saved": None, "unmeasured": "no iteration ran at it"}
+    for name, largest in (("one", known), ("two", unknown)):
+        savings = {"cost": 3.0, "largest": largest, "best_fixed": unknown}
+        ended: Any = SimpleNamespace(id=name, iteration=4, outcome="met", outcome_reason="", savings=savings)
+        sink = MlflowSink(uri, name=name)
+        sink.ended(ended, "finished")
+        sink.close()
+        found = mlflow.MlflowClient(uri).get_run(sink.run_id)
+        saved = {"steward/saved/largest": 2.0} if largest is known else {}
+        assert (found.info.status, found.data.metrics) == ("FINISHED", {"steward/cost": 3.0, **saved})
+
+
+def test_a_command_that_cannot_be_started_has_a_failed_run(serve: Serve, folder: Path, uri: str) -> None:
+    (folder / "plain").write_text("")
+    assert run(serve().url, "--mlflow", uri, "--", str(folder / "plain")) == 127
+    assert stored(uri)["busy"].info.status == "FAILED"
 
 
 def test_a_store_that_hangs_delays_nothing(uri: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +19,7 @@ from tests.clients.launcher.serving import script
 from tests.clients.launcher.test_launch import Serve, folder, iterations, runs, serve
 from tests.clients.launcher.test_slurm import slurm
 from tests.clients.test_run import Handler, forwarded
+from tests.servers import wait_until
 
 __all__ = ["folder", "forwarded", "serve", "slurm"]
 
@@ -98,6 +102,56 @@ def test_without_a_checkpoint_the_size_of_the_submission_stays(
     (one,) = runs(client)
     assert client.get(f"/runs/{one['id']}").json()["start"]["policy"] == "hold"
     assert {item["report"]["allocation"]["cpu"] for item in iterations(client, one["id"])} == {100.0}
+
+
+BEGINS = """
+import sys, time
+from pathlib import Path
+checkpoint = Path(sys.argv[1])
+done = int(checkpoint.read_text()) if checkpoint.exists() else 0
+for n in range(done, 12):
+    print(f'epoch {n + 1}: loss=1', flush=True)
+    time.sleep(0.2)
+    checkpoint.write_text(str(n + 1))
+    time.sleep(0 if n or done else 60)
+"""
+
+
+def test_a_requeue_in_the_first_iteration_shifts_none(
+    serve: Serve, client: TestClient, folder: Path, slurm: Path
+) -> None:
+    checkpoint = folder / "checkpoint"
+
+    def requeue() -> None:
+        wait_until(checkpoint.exists, 60, "the first iteration")
+        time.sleep(1)
+        scontrol = ["scontrol", "requeuehold", "42"]
+        subprocess.run(scontrol, check=True)
+        time.sleep(1.1)
+        subprocess.run(["scontrol", "release", "42"], check=True)
+
+    with ThreadPoolExecutor(1) as beside:
+        requeued = beside.submit(requeue)
+        command = [sys.executable, script(folder, BEGINS), str(checkpoint)]
+        asked = ["--workload", "sized", "--url", serve().url, *SLURM, "--checkpoint", "--marks", "start"]
+        assert main([*asked, "--policy", "hold", "--", *command]) == 0
+        requeued.result()
+    (one,) = runs(client)
+    assert [item["iteration"] for item in iterations(client, one["id"])] == list(range(12))
+
+
+def test_a_command_that_cannot_be_ended_has_a_run_that_ends(
+    serve: Serve, client: TestClient, folder: Path, slurm: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (slurm / "deaf").touch()
+    command = [sys.executable, "-c", "import time; print('epoch 1', flush=True); time.sleep(60)"]
+    asked = ["--workload", "sized", "--url", serve().url, *SLURM, "--max-duration", "1s"]
+    assert main([*asked, "--", *command]) == 143
+    assert "the command may run on: scancel: scancel: error: Unable to contact" in capfd.readouterr().err
+    (one,) = runs(client)
+    assert (one["state"], one["outcome"]) == ("cancelled", "cap_reached")
+    (slurm / "deaf").unlink()
+    subprocess.run(["scancel", "42"], check=True)
 
 
 def test_learning_by_restarts_needs_the_users_word(

@@ -140,7 +140,7 @@ class TestSlurm(LeavingKit):
         with self.started(make, self.running()) as actuator:
             assert isinstance(actuator, SlurmJob)
             (slurm / "state").write_text(f"{state}\n")
-            assert (actuator.wait(10), actuator.ended) == (status, why)
+            assert (actuator.wait(10), actuator.reason) == (status, why)
             os.kill(int((slurm / "pid").read_text()), 9)
 
     def test_a_controller_that_is_away_ends_nothing_and_a_job_it_forgot_has_ended(
@@ -156,8 +156,27 @@ class TestSlurm(LeavingKit):
             (slurm / "away").unlink()
             (slurm / "forgotten").touch()
             (slurm / "accounts").write_text("CANCELLED by 0|0:15\n")
-            assert (actuator.wait(10), actuator.ended) == (143, "cancelled from outside (scancel)")
+            assert (actuator.wait(10), actuator.reason) == (143, "cancelled from outside (scancel)")
             os.kill(int((slurm / "pid").read_text()), 9)
+
+    def test_a_job_that_a_change_holds_is_released_once_somebody_answers(self, make: Make, slurm: Path) -> None:
+        with self.started(make, self.running()) as actuator:
+            (slurm / "stuck").touch()
+            with pytest.raises(ActuatorError, match="Unable to contact"):
+                actuator.apply(self.last)
+            assert isinstance(actuator, SlurmJob)
+
+            def runs() -> bool:
+                actuator.look()
+                return (slurm / "state").read_text() == "RUNNING\n"
+
+            wait_until(runs, 20, "the job to run again")
+
+    def test_a_job_that_nobody_answers_for_after_its_submission_is_not_left(self, make: Make, slurm: Path) -> None:
+        (slurm / "away").touch()
+        with pytest.raises(ActuatorError, match="Unable to contact"), self.started(make, self.running()):
+            pass
+        assert (slurm / "state").read_text() == "CANCELLED\n"
 
     def test_slurm_is_not_asked_as_often_as_the_actuator_is(self, make: Make, slurm: Path) -> None:
         with self.started(make, self.running()) as actuator:

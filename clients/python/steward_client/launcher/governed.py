@@ -86,10 +86,10 @@ class Governed:
         self._sink, self._remote = sink, dict(sink.environment) if sink else {}
         self.cancelled = self.currency = ""
         self.stopped = False
-        self._said, self._changes = set[str](), 0
+        self._changes = 0
         self._timetable: Timetable | None = None
-        self._in_place = not wishes.advise and not restarts  # a restart would lose the iteration
-        self.watched.between = self._look
+        in_place = not wishes.advise and not restarts  # a restart would lose the iteration
+        self.watched.between = self._react if in_place else None
         self._former: Allocation = self._allowed
 
     _followed: Followed | None
@@ -197,8 +197,8 @@ class Governed:
     def close(self) -> None:
         """Close the connection to the service, and log the outcome; the run is not ended."""
         if self._sink is not None:
-            status = self.watched.status
-            self._sink.ended(self.run, "cancelled" if self.cancelled else "failed" if status else "finished")
+            finished = self.watched.status == 0
+            self._sink.ended(self.run, "cancelled" if self.cancelled else "finished" if finished else "failed")
             self._sink.close()
         self.run.close()
 
@@ -206,6 +206,8 @@ class Governed:
         decision = self.run.decision
         if self._sink is not None:
             self._sink.decided(self.run)
+        if self._fixed:
+            self._say(FIXED)
         if self._takes_over:
             when, decided = f"after {self.watched.clock.count} iterations", self._decided_allocation()
             if self.wishes.advise:
@@ -220,8 +222,6 @@ class Governed:
             self._tell(f"advising: {NOTHING_CHANGED}")
             if not self._actuator.shares_files and self.wishes.watch_file is None:
                 self._tell("iterations are read from its output alone: there it can't report to the launcher by itself")
-        if self._fixed:
-            self._say(FIXED)
         self._show("first", self._decided_allocation(), decision.reason.text, decision.source)
         try:
             self.watched.start(self._allowed, self._remote)
@@ -241,7 +241,7 @@ class Governed:
             with suppress(StewardError, Unreachable):  # away just now: the last decision holds
                 self.run.take_up(self.run.id)
         else:
-            self._settle(iteration)
+            self._settle(iteration, row)
             reportable = row is not None and self._reportable(row)
             if row is not None and reportable:
                 given = row.allocation, self._metrics_of(row), self._features_of(row)
@@ -254,25 +254,15 @@ class Governed:
                 self._followed.move(self.run.id, self.run.iteration)
             decided = (reportable or row is None) and self._followed is None
         if self.run.stop and self.watched.status is None:
-            self._stop(self.run.decision.reason.text.removeprefix("stop: "))
+            self.watched.stop(self.run.decision.reason.text.removeprefix("stop: "))
         if not iteration.late:  # else the present allocation is newer than the one for which this decision is
             self._apply(when, before, self._decided_allocation())
         decided &= not self.wishes.advise
         self._timetable = Timetable(self._set(), self.run.contingencies, iteration.at) if decided else None
 
-    def _stop(self, reason: str) -> None:
-        """Stop the command because a cap is reached; where nothing is applied, only say so."""
-        if self.wishes.advise:
-            self._once(f"recommended: stop, {reason}")
-        else:
-            raise Stopped(reason)
-
-    def _look(self) -> None:
-        """Within an iteration: stop the command after its longest duration, or apply the contingency that is due."""
-        most = self.wishes.max_seconds
-        if most is not None and time.monotonic() - self.watched.began >= most:
-            self._stop(f"the command has run for {duration_text(most)}, the most by --max-duration")
-        if self._timetable is None or not self._in_place:
+    def _react(self) -> None:
+        """Apply the contingency whose time has come in the running iteration, if any."""
+        if self._timetable is None:
             return
         due = self._timetable.due(time.monotonic())
         if due is None or due.allocation == self._timetable.allocation or self._beyond_bounds(due.allocation):
@@ -308,17 +298,17 @@ class Governed:
         """Whether the command reports to the service by itself, which is found out at the first iteration."""
         return self._followed is not None and (self._followed.active or (not iteration.index and self._followed.look()))
 
-    def _settle(self, iteration: Iteration) -> None:
+    def _settle(self, iteration: Iteration, row: Row | None) -> None:
         """After the first iteration: replace the run by one whose deadline excludes the command's start-up, if that
         took long.
 
-        An iteration whose start is unknown counts as start-up.
+        An iteration without a row, as its start is unknown, counts as start-up.
         """
         if self._settled:
             return
-        self._settled, first = True, iteration.index + (iteration.seconds is None)
-        gone = iteration.at - (iteration.seconds or 0.0) - self.watched.began
-        if iteration.seconds is None:
+        self._settled, first = True, iteration.index + (row is None)
+        gone = iteration.at - (0.0 if row is None else row.seconds) - self.watched.began
+        if row is None:
             self._tell(f"start-up and first iteration: {duration_text(gone)}; reports begin with the next iteration")
         late = self.deadline is not None and gone > NOTICEABLE * self.deadline
         if first < self.spec["iterations"] and (first or late):
@@ -367,15 +357,17 @@ class Governed:
             if not one.minimum - one.step / 2 <= found.get(name, math.nan) <= one.maximum + one.step / 2
         ]
         if wrong:
-            self._once(f"not set: a decision has {', '.join(wrong)}; the previous allocation stays")
+            self.watched.once(f"not set: a decision has {', '.join(wrong)}; the previous allocation stays")
         return bool(wrong)
 
     def _reportable(self, row: Row) -> bool:
         if self.run.iteration >= self.spec["iterations"]:
-            self._once(f"the workload has {self.spec['iterations']} iterations; later iterations are not reported")
+            self.watched.once(
+                f"the workload has {self.spec['iterations']} iterations; later iterations are not reported"
+            )
             return False
         if lacking := self._lacking(row):
-            self._once(
+            self.watched.once(
                 f"not reported: the workload has {', '.join(lacking)}, which the command did not report (above 0)"
             )
         return not lacking
@@ -408,11 +400,6 @@ class Governed:
         texts = [f"{name} {value:g} {self._resources[name].unit}".strip() for name, value in allocation.items()]
         advised = "recommended " if self.wishes.advise else ""
         self._tell(f"{when}: {advised}{', '.join(texts)} ({source_in_words(source)}: {reason})")
-
-    def _once(self, text: str) -> None:
-        if text not in self._said:
-            self._said.add(text)
-            self._say(text)
 
     def _end(self) -> None:
         """End the run with the command's result; if the service can't be told, keep the iterations in a file."""

@@ -33,6 +33,11 @@ class Interrupted(BaseException):
         """What happens to the command, in words."""
         return f"{self}: passed on to the command"
 
+    @property
+    def what(self) -> str:
+        """What happened, in words."""
+        return f"interrupted by {self}"
+
 
 class Stopped(Interrupted):
     """A cap is reached, for the reason given: the command is ended as by SIGTERM."""
@@ -45,6 +50,11 @@ class Stopped(Interrupted):
     def passed_on(self) -> str:
         """What happens to the command, in words."""
         return f"{self}: the command gets SIGTERM"
+
+    @property
+    def what(self) -> str:
+        """What happened, in words."""
+        return f"stopped: {self}"
 
 
 def _raise(number: int, _: FrameType | None) -> None:

@@ -52,7 +52,7 @@ def main(said: Sequence[str] | None = None, program: str = PROGRAM) -> int:
     except ActuatorError as error:
         return _print_failure(program, error, NOT_STARTED)
     except Interrupted as error:
-        say(f"interrupted by {error}", program)
+        say(error.what, program)
         return error.status
 
 

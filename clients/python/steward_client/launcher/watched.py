@@ -21,7 +21,7 @@ from typing import Protocol, TypeVar
 
 from .actuators import leftovers
 from .actuators.contract import GRACE_SECONDS, Actuator, ActuatorError, Allocation, Launch, Scheduled, Sink, Stream
-from .interrupts import SIGNALLED, Interrupted, ignore_signals
+from .interrupts import SIGNALLED, Interrupted, Stopped, ignore_signals
 from .iterations.bars import ESCAPES
 from .iterations.files import OwnFile, Tail, parse_marks
 from .iterations.mark import Clock, Iteration, Mark
@@ -93,7 +93,7 @@ class Watched:
         self._errors: deque[str] = deque(maxlen=LINES_SEEN)
         self._last: deque[str] = deque(maxlen=LINES_SEEN)
         self._redrawn: dict[Stream, bool] = {}
-        self._refusals = set[str]()
+        self._said = set[str]()
         self._hints, self._hint_at, self._began_again = set[str | None](), float("inf"), False
         self.between: Callable[[], None] | None = None
 
@@ -158,11 +158,15 @@ class Watched:
         again = "press Ctrl-C again" if error.number == signal.SIGINT else "a second signal"
         self._say(f"{error.passed_on}; it is killed after {GRACE_SECONDS:g} s, {again} to kill it now")
         try:
-            status = self.actuator.stop(error.number, GRACE_SECONDS)
-        except Interrupted:
-            with ignore_signals():
-                self._say("the command is killed")
-                status = self.actuator.stop(signal.SIGKILL, 0.0)
+            try:
+                status = self.actuator.stop(error.number, GRACE_SECONDS)
+            except Interrupted:
+                with ignore_signals():
+                    self._say("the command is killed")
+                    status = self.actuator.stop(signal.SIGKILL, 0.0)
+        except ActuatorError as failure:  # nobody answers: the run ends all the same
+            self._say(f"the command may run on: {failure}")
+            status = None
         with ignore_signals():
             self.actuator.close()
             self._count_rest()
@@ -214,9 +218,7 @@ class Watched:
         try:
             self.actuator.apply(allocation)
         except ActuatorError as error:
-            if str(error) not in self._refusals:
-                self._refusals.add(str(error))
-                self._say(f"{error}; the present limits stay")
+            self.once(f"{error}; the present limits stay")
             return False
         finally:
             if self._started_again():
@@ -245,6 +247,7 @@ class Watched:
                 self.status = self.actuator.stop(signal.SIGPIPE)
             if self.status is None:  # else its last lines may not have arrived yet
                 self._hint()
+                self._check_duration()
                 if self.between is not None:
                     self.between()
         self.actuator.close()  # all that was written has arrived then
@@ -253,6 +256,23 @@ class Watched:
             yield from self.clock.hear(self._matcher.bar.end(self.ended))
         yield from self.clock.finish(self.ended)
         self._hint()
+
+    def stop(self, reason: str) -> None:
+        """Stop the command because a cap is reached, by raising `Stopped`; under advice only say so, once."""
+        if not self._wishes.advise:
+            raise Stopped(reason)
+        self.once(f"recommended: stop, {reason}")
+
+    def _check_duration(self) -> None:
+        most = self._wishes.max_seconds
+        if most is not None and time.monotonic() - self.began >= most:
+            self.stop(f"the command has run for {duration_text(most)}, the most by --max-duration")
+
+    def once(self, text: str) -> None:
+        """Say a text unless it has been said."""
+        if text not in self._said:
+            self._said.add(text)
+            self._say(text)
 
     def _new_iterations(self) -> Iterator[Iteration]:
         yield from self._count(self._new())
@@ -334,17 +354,14 @@ class Watched:
 
     @property
     def failure(self) -> str:
-        """Why the command failed, in words: what ended it, else its signal, or its exit status and the exception it
-        printed; and what the actuator knows.
+        """Why the command failed, in words: its signal or exit status, and what the actuator knows, else the exception
+        that it printed.
         """
-        if self._scheduled is not None and self._scheduled.ended:
-            return self._scheduled.ended
         status, known = self.status or 0, getattr(self.actuator, "reason", "")
-        why = f" ({known})" if known else ""
         try:
-            return f"killed by {signal.Signals(status - SIGNALLED).name}{why}"
+            return f"killed by {signal.Signals(status - SIGNALLED).name}{f': {known}' if known else ''}"
         except ValueError:
-            return f"exit status {status}{why}{self._exception()}"
+            return f"exit status {status}{f': {known}' if known else self._exception()}"
 
     @property
     def output(self) -> str:

@@ -164,8 +164,9 @@ class Actuator(Protocol):
         status.
 
         None while it runs or before its start; 128 + n if signal n ended it, as in a shell. A daemon or cluster that
-        doesn't respond counts as a running command. An actuator that knows more than the status, such as that memory
-        ran out, may have it in words in an attribute ``reason`` (empty: nothing is known).
+        doesn't respond counts as a running command. An actuator that knows what ended the command, such as that memory
+        ran out or a scheduler cancelled it, says it in words in an attribute ``reason`` (empty: it ended by itself, or
+        nothing is known).
         """
         ...
 
@@ -195,11 +196,9 @@ class Scheduled(Protocol):
 
     Attributes:
         restarts: how often the command was started again, by a change or by the scheduler, as of the last look.
-        ended: what ended the command, in words, if it didn't end by itself; empty: it did, or it runs.
     """
 
     restarts: int
-    ended: str
 
     def look(self) -> None:
         """Look at the command now; without a response nothing changes."""

@@ -86,7 +86,7 @@ class DockerContainer(Remote, Leaving):
         self._http, self.shares_files = _client(address), address.startswith("unix://")
         self._image, self._user, self._network, self._address = image, user, network, address
         self._mounted = str(Path(folder).resolve()) if folder and self.shares_files else ROOT
-        self._id, self.reason = "", ""
+        self._id = ""
         self._output: httpx.Response | None = None
         try:
             found = self._call("GET", "/info").json()
@@ -150,7 +150,7 @@ class DockerContainer(Remote, Leaving):
             return None
         if state.get("OOMKilled"):
             limit = f"{self._current['memory']:g} MiB" if "memory" in self._current else "the machine's"
-            self.reason = f"out of memory: the limit was {limit}"
+            self.reason = f"out of memory (the limit was {limit})"
         return int(state["ExitCode"])
 
     def _signal(self, number: int, seconds: float) -> None:  # noqa: ARG002 # it is waited for elsewhere

@@ -39,7 +39,7 @@ logger = logging.getLogger("steward_client")
 
 class Remote(Actuator, Scheduled, ABC):
     """Base of remote actuators, `Scheduled` all of them; subclasses implement the methods with an underscore, and set
-    ``restarts``, ``ended`` and ``news`` if something starts the command again or ends it.
+    ``restarts``, ``reason`` and ``news`` if something starts the command again or ends it.
 
     Args:
         settable: all resources that the actuator could set, by name.
@@ -54,7 +54,6 @@ class Remote(Actuator, Scheduled, ABC):
     passes_output = True
     look_seconds = 1.0
     """Longest time in seconds between two looks at a command; shorter at its start, and while it ends."""
-    reason = ""
 
     def __init__(self, settable: Mapping[str, Settable], wanted: Mapping[str, Range]) -> None:
         for name, asked in wanted.items():
@@ -69,7 +68,7 @@ class Remote(Actuator, Scheduled, ABC):
         self._ending: int = signal.SIGTERM
         self._since, self._due = 0.0, 0.0
         self._follower: Thread | None = None
-        self.restarts, self.ended = 0, ""
+        self.restarts, self.reason = 0, ""
         self._news = list[str]()
 
     @abstractmethod

@@ -86,7 +86,7 @@ class SlurmJob(Remote, Leaving):
         self._more = [*([f"--partition={partition}"] if partition else []), *shlex.split(sbatch)]
         self._job, self._output = "", Path(os.devnull)
         self._resumes = False
-        self._stopping = False
+        self._stopping = self._held = False
         self._seen = JobStatus()
         self._tasks_of_node = 1.0
         self._submitted, self._told = 0.0, ""
@@ -108,7 +108,12 @@ class SlurmJob(Remote, Leaving):
         self._job = told.strip().partition(";")[0]
         if not self._job.isdecimal():
             raise ActuatorError(f"sbatch answered no number of a job: {told[:80]!r}")
-        self._seen = _job_status(self._job)
+        try:
+            self._seen = _job_status(self._job)
+        except ActuatorError:  # else it would run on, and nobody would know of it
+            with suppress(ActuatorError):
+                _run(["scancel", self._job])
+            raise
         self._tasks_of_node = self._seen.tasks / allocation.get("nodes", 1)
 
     @property
@@ -132,6 +137,7 @@ class SlurmJob(Remote, Leaving):
         if not self._resumes:
             name, value = next(iter(allocation.items()))
             raise CannotSet(name, value, "the job runs, and without --checkpoint it isn't requeued under another size")
+        self._held = True
         _run(["scontrol", "requeuehold", self._job])
         self._told, self._submitted, left = "requeued", time.monotonic(), time.monotonic()
         self.restarts += 1
@@ -143,12 +149,17 @@ class SlurmJob(Remote, Leaving):
             self._resize(seen, allocation, before, after)
         finally:
             time.sleep(max(left + REVOKED_SECONDS - time.monotonic(), 0.0))
-            _run(["scontrol", "release", self._job])
-            self._start_now()
+            self._release()
 
     @property
     def _update(self) -> list[str]:
         return ["scontrol", "update", f"JobId={self._job}"]
+
+    def _release(self) -> None:
+        """End the hold of a change; if nobody answers, it is tried again at each look, else the job would never run."""
+        _run(["scontrol", "release", self._job])
+        self._held = False
+        self._start_now()
 
     def _start_now(self) -> None:
         """Let a requeued job start as soon as there is room: Slurm gives it a begin time some 120 s later."""
@@ -204,7 +215,7 @@ class SlurmJob(Remote, Leaving):
         if seen.state not in ENDED:
             return None
         if not self._stopping:
-            self.ended = seen.why or ENDED[seen.state]
+            self.reason = seen.why or ENDED[seen.state]
         if seen.state == "CANCELLED":
             return 128 + self._ending
         return seen.status if seen.state == "COMPLETED" else seen.status or KILLED
@@ -218,8 +229,10 @@ class SlurmJob(Remote, Leaving):
             self._submitted = time.monotonic()
             self._news.append(f"job {self._job} was requeued by Slurm (preempted, a failed node, or scontrol requeue)")
             self._told = "requeued"
-        if seen.state == "PENDING":
-            if seen.reason == "BeginTime" and time.monotonic() > self._submitted + REVOKED_SECONDS:
+        if seen.state in WAITING:
+            if self._held:
+                self._release()
+            elif seen.reason == "BeginTime" and time.monotonic() > self._submitted + REVOKED_SECONDS:
                 self._start_now()
             elif seen.reason not in ("None", "", "BeginTime") and seen.reason != self._told:
                 self._told = seen.reason
