@@ -258,7 +258,7 @@ def test_a_measured_pause_is_taken_off_the_first_segment() -> None:
     for pause in (0.0, 500.0):
         parts = [{"allocation": {"executors": n}, "seconds": took} for n, took in zip((8.0, 20.0), half, strict=True)]
         parts[0]["seconds"] = half[0] + pause
-        last = {**one, "metrics": {"iteration_seconds": sum(half) + pause}, "segments": parts}
+        last: dict[str, Any] = {**one, "metrics": {"iteration_seconds": sum(half) + pause}, "segments": parts}
         last |= {"change_seconds": pause + 2.0} if pause else {}
         found.append(savings(on, {}, [*reports([12] * 3), last], None))
     usual, paused = found

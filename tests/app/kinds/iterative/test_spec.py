@@ -75,5 +75,5 @@ def test_only_what_more_resources_would_meet_is_met_by_more() -> None:
     found = [describe(planted_spec(resources=[GPUS], metrics=metrics)).remedy for metrics in ([energy], [energy, rate])]
     assert found == [
         "relax the target of energy",
-        "relax the target of energy or relax the target of rate or raise the maximum of gpus",
+        "relax the target of energy or relax the target of rate or raise the maximum of GPUs",
     ]
