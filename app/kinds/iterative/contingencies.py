@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.charts.text import exact, percent, seconds
-from app.kinds.contract.inputs import InvalidInput, invalid
+from app.kinds.contract.inputs import SMALLEST_NUMBER, InvalidInput, invalid
 from app.kinds.iterative.announced import announced_iterations
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.observation import miss, reference_cost, view
@@ -84,7 +84,7 @@ def checked_change(layout: Layout, report: Any, metrics: Sequence[float]) -> flo
     found = report.change_seconds
     if not isinstance(found, float):
         return None
-    if not found < metrics[layout.seconds]:
+    if not metrics[layout.seconds] - found >= SMALLEST_NUMBER:
         raise invalid(
             "/change_seconds", f"must be less than `iteration_seconds`, {exact(metrics[layout.seconds])} s", found
         )
@@ -103,14 +103,17 @@ def advance_in_segments(
     """Return the states after reports, as ``state.advance``; runs with ``segments`` changed within the iteration.
 
     Their work is compared with the model as if all of it had run at the last allocation, ``levels``; time and money
-    are those of the segments. ``paused`` [B]: measured seconds of the changes before the iterations; NaN: unknown."""
+    are those of the segments. ``paused`` [B]: measured seconds of the changes before the iterations; NaN: unknown.
+    """
     changed = [i for i, parts in enumerate(segments) if parts]
     if not changed:
         return advance(projector, state, levels, metrics, features, paused=paused)
     whole, cost = metrics.copy(), np.zeros(len(levels), projector.dtype)
+    paused = np.full(len(levels), np.nan) if paused is None else paused.copy()
     for i in changed:
         one = State(*(column[i : i + 1] for column in state))
-        whole[i], cost[i] = _whole(projector, one, metrics[i], features[i : i + 1], segments[i])
+        whole[i], cost[i] = _whole(projector, one, metrics[i], features[i : i + 1], segments[i], paused[i])
+        paused[i] = np.nan  # ``as_one`` has put the expected pause in its place
     after = advance(projector, state, levels, whole, features, paused=paused)
     rows = np.isin(np.arange(len(levels)), changed)
     return after._replace(
@@ -121,13 +124,13 @@ def advance_in_segments(
 
 
 def _whole(
-    projector: Projector, state: State, metrics: Floats, features: Floats, segments: Sequence[Segment]
+    projector: Projector, state: State, metrics: Floats, features: Floats, segments: Sequence[Segment], paused: float
 ) -> tuple[Floats, float]:
     """Return one run's metrics [M], converted by ``as_one``, and the money that the segments cost."""
     at, took = np.array([part.levels for part in segments], np.int16), np.array([part.seconds for part in segments])
     before = state.levels[0] if int(state.iteration[0]) else None
     cost = allocation_cost(projector, state.prices.repeat(len(at), axis=0), at, took)
-    return as_one(projector, at, took, before, metrics, features, state.iteration), float(cost.sum())
+    return as_one(projector, at, took, before, metrics, features, state.iteration, paused), float(cost.sum())
 
 
 def as_one(
@@ -138,6 +141,7 @@ def as_one(
     metrics: Floats,
     features: Floats,
     iteration: Levels,
+    paused: float = np.nan,
 ) -> Floats:
     """Return the metrics [M] as if the iteration had begun with a change to its last allocation and kept it.
 
@@ -152,13 +156,17 @@ def as_one(
         metrics: metrics of the iteration as measured, [M].
         features: its features, [1, F].
         iteration: its number, [1].
+        paused: measured seconds of the change before it, as far as the first segment's; NaN: as many as expected.
     """
     layout, n = projector.layout, len(levels)
     begun = levels[0] if before is None else before
     pauses = (np.diff(np.vstack([begun, levels]), axis=0) != 0) @ projector.change_seconds
+    least = LEAST_WORKED * took
+    if not np.isnan(paused):
+        pauses[0], least[0] = paused, least[0] if paused >= took[0] else 0.0
     point = projector.point(features.repeat(n, axis=0))
     logs = projector.log_mean(layout.index(levels), point, iteration.repeat(n)).astype(np.float64)  # [n, M]
-    shares = np.maximum(took - pauses, LEAST_WORKED * took) * np.exp(-logs[:, layout.seconds])
+    shares = np.maximum(took - pauses, least) * np.exp(-logs[:, layout.seconds])
     found = metrics * np.exp(logs[-1] - shares @ logs / shares.sum())
     found[layout.seconds] = shares.sum() * np.exp(logs[-1, layout.seconds])
     if before is not None:

@@ -263,6 +263,7 @@ class Log(NamedTuple):
         features: features of each iteration, [T, F].
         targets: the run's targets in the metrics' units, [M]; NaN: none.
         chances: probability with which each allocation was chosen, [T]; None: unknown.
+        paused: measured seconds of the change before each iteration, [T]; NaN: unknown; None: all are.
     """
 
     levels: NDArray[np.int16]
@@ -270,6 +271,7 @@ class Log(NamedTuple):
     features: NDArray[np.float64]
     targets: NDArray[np.float64]
     chances: NDArray[np.float64] | None = None
+    paused: NDArray[np.float64] | None = None
 
 
 def from_reports(layout: Layout, reports: Sequence[dict[str, Any]], targets: dict[str, float]) -> Log:
@@ -287,4 +289,5 @@ def from_reports(layout: Layout, reports: Sequence[dict[str, Any]], targets: dic
         np.array(metrics, np.float64),
         np.array(features, np.float64).reshape(len(reports), len(layout.features)),
         np.array(own, np.float64),
+        paused=np.array([r.get("change_seconds", np.nan) for r in reports], np.float64),
     )

@@ -46,6 +46,7 @@ PARTS = {"allocation": "allocation", "metrics": "metric", "features": "feature"}
 """Parts of a report: names in JSON, and prefixes of CSV columns."""
 ITERATION = "/iteration"
 HALF = 0.5  # less than its iteration's is the number of a change
+CHANGE = "must be n - 0.5 for the change before iteration n, and then n, in one row each, with the same allocation"
 MOST_MORE_ROWS = 10_000  # of an execution than iterations, for segments
 Parts = Sequence[tuple[Mapping[str, float], float]]
 """Allocation, by resource, and seconds of each segment of an iteration."""
@@ -105,6 +106,8 @@ class Checker:
             good[1:, 0] &= data[1:, 0] == data[:-1, 0] + np.where(change[1:] | change[:-1], HALF, 1.0)
             good[-1, 0] &= not change[-1]
             good[:, 0] &= data[:, 0] < len(self._count)
+            goes_on &= ~change[:-1]
+            goes_on[1:] &= ~change[:-2]
             good[1:, 0] |= goes_on
             exact = (data[:, allocation] - self._minimum) / self._step
             level = np.rint(exact)
@@ -127,6 +130,9 @@ class Checker:
 
     def _issue(self, data: Floats, row: int, column: int) -> FieldIssue:
         value = plain(data[row, column])
+        first = row - 2 if row > 1 and data[row, 0] == data[row - 1, 0] else row - 1
+        if column == 0 and any(number % 1 == HALF for number in data[max(first, 0) : row + 1, 0].tolist()):
+            return FieldIssue(ITERATION, CHANGE, value)
         if column == 0 and row and data[row, 0] == data[row - 1, 0] + 1:
             return too_many_issue(len(self._count), value)
         if column == 0:
@@ -526,7 +532,7 @@ class IterationSamples(ReportCodec):
             if report.get("segments")
         }
         paused = {
-            iteration: min(float(report["change_seconds"]), report["metrics"][SECONDS] - SMALLEST_NUMBER)
+            iteration: float(report["change_seconds"])
             for iteration, report in enumerate(reports, start=first)
             if report.get("change_seconds") and iteration > first and iteration not in changed
         }

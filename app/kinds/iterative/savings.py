@@ -20,6 +20,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from app.kinds.contract.caps import Cap, Caps
 from app.kinds.contract.engine import Pending
 from app.kinds.contract.savings import Comparison, Estimate, Savings
 from app.kinds.iterative.compiled import Compiled
@@ -178,15 +179,17 @@ def _read(projector: Projector, reports: Sequence[Mapping[str, Any]], first: int
     given = np.array(features, float).reshape(n, len(layout.features))
     levels = np.array([layout.encode_allocation(report["allocation"]) for report in reports], np.int32)
     iteration = np.minimum(first + np.arange(n), layout.iterations - 1)
+    found = np.array([report.get("change_seconds", np.nan) for report in reports], float)
     for i, report in enumerate(reports):
         if parts := report.get("segments"):
             amounts = np.array([layout.encode_allocation(part["allocation"]) for part in parts], np.int32)
             seconds = np.array([part["seconds"] for part in parts], float)
             before = levels[i - 1] if i else None
-            metrics[i] = as_one(projector, amounts, seconds, before, metrics[i], given[i : i + 1], iteration[i : i + 1])
+            own = metrics[i], given[i : i + 1], iteration[i : i + 1]
+            metrics[i] = as_one(projector, amounts, seconds, before, *own, found[i])
+            found[i] = np.nan
     pauses = np.append(0.0, (levels[1:] != levels[:-1]) @ projector.change_seconds)
     took = metrics[:, layout.seconds]
-    found = np.array([report.get("change_seconds", np.nan) for report in reports], float)
     metrics[:, layout.seconds] = np.where(
         np.isnan(found), np.maximum(took - pauses, LEAST_WORKED * took), took - np.nan_to_num(found)
     )
@@ -244,7 +247,7 @@ def _replay(
 ) -> tuple[_Reported, Rows, Floats] | None:
     """The work of P parts of iterations, the rows of the grid that they would have had, and the pauses before them, [P]
     each, had every decision been applied: the engine decides on reports that the model's mean converts to what it
-    decided before.
+    decided before, within the run's own caps; where these stop it, it keeps its allocation.
 
     Contingencies are applied within iterations that the model's mean has last longer. None if the run is too long, or
     the engine fails.
@@ -257,7 +260,8 @@ def _replay(
     before: NDArray[np.int32] | None = None
     try:
         begun = IterationRunStart.model_validate({"workload": compiled.snapshot.name, **start})
-        answered = ENGINE.begin(compiled, None, begun, now)
+        caps = [Cap("run", of, limit) for of, limit in (begun.caps or Caps()).limits.items()]
+        answered = ENGINE.begin(compiled, None, begun, now, caps)
         for i, report in enumerate(reports):
             course, metrics = _course(projector, msgspec.json.decode(answered.decision), read.part(i, 1), i, before)
             before = course[-1].levels
@@ -272,7 +276,7 @@ def _replay(
             turn = msgspec.structs.replace(
                 checked, levels=before.tolist(), metrics=metrics.tolist(), segments=tuple(segments)
             )
-            pending = Pending("replay", first + i, answered.state, turn, start, None)
+            pending = Pending("replay", first + i, answered.state, turn, start, None, caps)
             (following,) = ENGINE.answer(compiled, [pending], now)
             if isinstance(following, Exception):
                 logger.warning("a run of workload %s can't be replayed: %s", compiled.snapshot.name, following)

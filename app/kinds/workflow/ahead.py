@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -84,7 +85,7 @@ def outlook_of(situation: QueueSituation, order: Indices, mechanism: int) -> Out
     """Return the present of a queue on a single machine; ``order``: rows of its ready tasks, most urgent first."""
     state, queue, now = situation.state, situation.queue, situation.now
     speed, pool, first = float(situation.layout.nodes.speed[0]), situation.pool(), order[:MOST]
-    which, past = pool.task[: pool.level[1]], state.submitted
+    which, past = pool.task[: pool.level[1]], sorted(state.submitted, key=itemgetter(0))
     users = [*(queue.users[row] for row in (*first, *which)), *(user for _, _, _, user in past)]
     estimate = np.concatenate([queue.estimate[first], queue.estimate[which], [one[2] for one in past]])
     need = np.concatenate([queue.processors[first], queue.processors[which], [one[1] for one in past]]).astype(np.int64)

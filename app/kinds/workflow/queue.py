@@ -252,7 +252,7 @@ class State(NamedTuple):
         weight, covariance: state of the regression of run times (``run_times.Regression``).
         plan: plan of a workflow; None: none was made.
         reserved: reservations of waiting tasks.
-        submitted: last tasks submitted, at most ``MOST_PAST``, by first report.
+        submitted: last tasks submitted, at most ``MOST_PAST``, in the order in which they were reported.
     """
 
     now: float

@@ -94,7 +94,8 @@ def score(layout: Layout, table: ModelTable, artifact: Artifact, logs: Sequence[
 
 
 class _Moment(NamedTuple):
-    """State and view of all L runs before iteration ``number``, and its reports: levels, metrics and features."""
+    """State and view of all L runs before iteration ``number``, and its reports: levels, metrics, features,
+    and the measured seconds of the changes before, [L]; NaN: unknown."""
 
     number: int
     state: State
@@ -102,16 +103,20 @@ class _Moment(NamedTuple):
     levels: NDArray[np.int16]
     metrics: Array
     features: Array
+    paused: Array
 
 
 def _moments(projector: Projector, logs: Sequence[Log]) -> Iterator[_Moment]:
     levels, metrics, features, targets = (
         np.stack([getattr(log, name) for log in logs]) for name in ("levels", "metrics", "features", "targets")
     )
+    unknown = np.full(levels.shape[1], np.nan)
+    paused = np.stack([unknown if log.paused is None else log.paused for log in logs])
     state = begin(projector, levels[:, 0], targets=targets, features=features[:, 0])
     for t in range(levels.shape[1]):
-        yield _Moment(t, state, view(projector, state), levels[:, t], metrics[:, t], features[:, t])
-        state = advance(projector, state, levels[:, t], metrics[:, t], features[:, t])
+        report = levels[:, t], metrics[:, t], features[:, t]
+        yield _Moment(t, state, view(projector, state), *report, paused[:, t])
+        state = advance(projector, state, *report, paused=paused[:, t])
 
 
 def follow(projector: Projector, artifact: Artifact, logs: Sequence[Log]) -> Trace:
@@ -120,7 +125,7 @@ def follow(projector: Projector, artifact: Artifact, logs: Sequence[Log]) -> Tra
     rows = np.arange(len(logs))
     memory: NDArray[np.float32] | None = None
     for moment in _moments(projector, logs):
-        after = advance(projector, moment.state, moment.levels, moment.metrics, moment.features)
+        after = advance(projector, moment.state, moment.levels, moment.metrics, moment.features, paused=moment.paused)
         paid = reward(moment.state.weights, terms(projector, moment.state, after))
         columns["rewards"].append(paid)
         if moment.number == 0:
@@ -156,7 +161,8 @@ def replay(projector: Projector, artifact: Artifact, logs: Sequence[Log]) -> Arr
         expected = expect(projector, moment.state, moment.levels, moment.features)
         measured = moment.metrics.copy()
         seconds = projector.layout.seconds
-        measured[:, seconds] = np.maximum(measured[:, seconds] - expected.pause, 1e-3 * measured[:, seconds])
+        pause = np.where(np.isnan(moment.paused), expected.pause, moment.paused)
+        measured[:, seconds] = np.maximum(measured[:, seconds] - pause, 1e-3 * measured[:, seconds])
         residual = np.log(measured) - expected.logs
         if ours is None:
             before, levels = moment.state, moment.levels

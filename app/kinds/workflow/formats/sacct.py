@@ -50,16 +50,24 @@ def read_sacct(source: Source, *, clip: bool = False, sort: bool = True, skip_ba
     lacking = [" or ".join(any_of) for any_of in NEEDED if not set(any_of) & set(names)]
     if lacking:
         refuse([FieldIssue("/lines/1", f"must name the columns {', '.join(lacking)}, as {EXAMPLE} does", head[:80])])
+    split = [row.rstrip("\r").split("|") for row in rows]
+    uneven = [
+        FieldIssue(f"/lines/{number}", f"must have {len(names)} cells, as line 1, has {len(values)}", row[:80])
+        for number, (row, values) in enumerate(zip(rows, split, strict=True), start=2)
+        if len(values) != len(names) and row.strip()
+    ]
+    refuse([] if skip_bad else uneven)
     users: dict[str, int] = {}
-    found = [_cells(dict(zip(names, row.rstrip("\r").split("|"), strict=False)), users) for row in rows]
+    found = [_cells(dict(zip(names, values, strict=False)), users) if any(values) else None for values in split]
     begun = [cells[1] for cells in found if cells is not None and not isinstance(cells[1], str)]
-    origin = min(begun, default=0.0)
+    origin, bad = min(begun, default=0.0), {issue.pointer for issue in uneven}
+    last = max((cells[0] for cells in found if cells is not None and not isinstance(cells[0], str)), default=0.0)
     lines = [f"; UnixStartTime: {origin:.0f}\n"]
     for number, cells in enumerate(found, start=2):
-        if cells is None:
-            lines.append("; left out\n")
+        if cells is None or f"/lines/{number}" in bad:
+            lines.append("; left out\n" if cells is None else "uneven\n")
             continue
-        job = cells[0] if cells[0] != -1 else number
+        job = cells[0] if cells[0] != -1 else max(last, 0.0) + number  # such as an array's task, 12_1
         submit = cells[1] if isinstance(cells[1], str) else cells[1] - origin
         texts = [cell if isinstance(cell, str) else exact(cell).replace(",", "") for cell in (job, submit, *cells[2:])]
         lines.append(" ".join(texts) + "\n")
@@ -70,7 +78,7 @@ def _cells(row: Mapping[str, str], users: dict[str, int]) -> list[float | str] |
     """Return the cells of a row in a batch log, with its submission in seconds since 1970; texts: unreadable. None:
     the row is left out. A new user gets a number in ``users``."""
     job, state = row.get("JobIDRaw") or row.get("JobID", ""), row.get("State", "COMPLETED").split(" ")[0]
-    if "." in job or state in NOT_ENDED:
+    if "." in job or state in NOT_ENDED or ("End" in row and _instant(row["End"]) is None):
         return None
     submit, start, end = (_instant(row.get(name, "")) for name in ("Submit", "Start", "End"))
     wait = run = -1.0
@@ -90,8 +98,9 @@ def _cells(row: Mapping[str, str], users: dict[str, int]) -> list[float | str] |
     cells[8] = 60 * float(limit) if limit.isdecimal() else _duration(row.get("Timelimit", ""))
     memory, processors = MEMORY.fullmatch(row.get("ReqMem", "")), max(float(cells[7]), 1.0)
     if memory is not None and float(memory["amount"]) > 0:
-        whole = float(memory["amount"]) * KIBIBYTES[memory["unit"]]
-        cells[9] = whole if memory["each"] == "c" else whole * max(nodes, 1.0) / processors
+        # per processor, per node or, as since Slurm 21.08, of the whole job
+        several = {"c": processors, "n": max(nodes, 1.0), "": 1.0}[memory["each"]]
+        cells[9] = float(memory["amount"]) * KIBIBYTES[memory["unit"]] * several / processors
     cells[10] = STATUS.get(state, 0)
     user = row.get("User") or row.get("UID", "")
     cells[11] = users.setdefault(user, len(users) + 1) if user else -1.0

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from fastapi.testclient import TestClient
 
+from app.kinds.iterative.contingencies import Segment, advance_in_segments
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.projector import Projector
 from app.kinds.iterative.state import advance, begin
@@ -29,6 +30,22 @@ def test_a_measured_pause_replaces_the_expected_one_for_its_run_alone() -> None:
     assert state.effect[[0, 2], 0] == pytest.approx(0, abs=1e-6)
     assert state.effect[1, 0] > 0.1
     np.testing.assert_allclose(state.elapsed, took + usual)
+
+
+def test_a_measured_pause_is_taken_off_the_first_segment() -> None:
+    """A pause longer than all the work would last at the last allocation; a run beside it has an expected one."""
+    table = planted_table(SPEC)
+    projector = Projector(Layout(SPEC), table)
+    usual, slow, fast = (float(np.exp(table.log_mean[0, level, 0, 0])) for level in (5, 1, 7))
+    state = begin(projector, np.array([[5], [5]]))
+    state = advance(projector, state, np.array([[5]] * 2), np.full((2, 1), usual), np.zeros((2, 0)))
+    parts = [[Segment([1], pause + slow / 2), Segment([7], 2.0 + fast / 2)] for pause in (950.0, 2.0)]
+    took = np.array([[sum(part.seconds for part in each)] for each in parts])
+    levels, paused = np.array([[7]] * 2), np.array([950.0, np.nan])
+    state = advance_in_segments(projector, state, levels, took, np.zeros((2, 0)), parts, paused)
+    assert state.effect[:, 0] == pytest.approx([0, 0], abs=1e-6)
+    np.testing.assert_allclose(state.elapsed, took + usual)
+    assert paused[0] == 950.0
 
 
 RESOURCE = {"name": "gpus", "minimum": 1, "maximum": 16, "max_steps": 4, "change_seconds": 60.0, "price_per_hour": 1.0}
@@ -91,6 +108,14 @@ def test_changes_that_do_not_fit_are_refused(client: TestClient) -> None:
         "a,0,4,1\na,0.5,2,9\na,1,4,1\n",
         "a,0.5,4,1\na,1,4,1\n",
         "a,0,4,1\na,.5,4,1\na,2,4,1\n",
+        "a,0,4,1\na,.5,2,1\na,.5,4,1\na,1,4,1\n",
+        "a,0,4,1\na,.5,4,9\na,1,4,1\na,1,8,1\n",
     ):
         answer = client.post("/workloads/refused/samples", content=head + rows, headers={"content-type": "text/csv"})
         assert (answer.status_code, "/iteration" in answer.text) == (422, True), rows
+    content = head + "a,0,4,1\na,0.5,2,9\na,1,4,1\n"
+    answer = client.post("/workloads/refused/samples", content=content, headers={"content-type": "text/csv"})
+    assert "n - 0.5 for the change before iteration n" in answer.text
+    content = head + "a,0,4,1\na,0.5,4,9\na,1,4,1\na,3,4,1\n"
+    answer = client.post("/workloads/refused/samples", content=content, headers={"content-type": "text/csv"})
+    assert "must be 2.0: iterations count up" in answer.text

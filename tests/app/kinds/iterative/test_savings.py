@@ -234,6 +234,39 @@ def test_the_replay_aims_at_the_runs_own_target() -> None:
     assert known(loose.advised.cost).value < 0.9 * known(tight.advised.cost).value
 
 
+def test_the_replay_keeps_to_the_runs_own_caps() -> None:
+    spec = priced()
+    on = compiled(spec, planted_table(spec, noise=0.02))
+    start: dict[str, Any] = {"targets": {"iteration_seconds": 215.0}}
+    free, other = (savings(on, {**start, **more}, reports([20] * 30), NOW) for more in ({}, {"caps": {"cost": 50.0}}))
+    assert free is not None
+    assert free.advised is not None
+    assert free == other
+    limit = 0.8 * known(free.advised.cost).value
+    capped = savings(on, {**start, "caps": {"cost": limit}}, reports([20] * 30), NOW)
+    assert capped is not None
+    assert capped.advised is not None
+    assert known(capped.advised.cost).value < 1.02 * limit
+
+
+def test_a_measured_pause_is_taken_off_the_first_segment() -> None:
+    spec = priced()
+    on = compiled(spec, planted_table(spec))
+    half = [seconds(size) / 2 + 2.0 for size in (8, 20)]
+    one = {"allocation": {"executors": 20.0}, "metrics": {"iteration_seconds": 0.0}}
+    found = []
+    for pause in (0.0, 500.0):
+        parts = [{"allocation": {"executors": n}, "seconds": took} for n, took in zip((8.0, 20.0), half, strict=True)]
+        parts[0]["seconds"] = half[0] + pause
+        last: dict[str, Any] = {**one, "metrics": {"iteration_seconds": sum(half) + pause}, "segments": parts}
+        last |= {"change_seconds": pause + 2.0} if pause else {}
+        found.append(savings(on, {}, [*reports([12] * 3), last], None))
+    usual, paused = found
+    assert usual is not None
+    assert paused is not None
+    assert known(paused.largest.seconds).value == pytest.approx(known(usual.largest.seconds).value)
+
+
 def test_pauses_longer_than_the_work_are_left_out() -> None:
     """A change that takes longer than the rest of the iteration is no work at another allocation."""
     spec = priced()

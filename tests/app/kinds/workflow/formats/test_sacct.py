@@ -38,7 +38,7 @@ def test_jobs_are_read_and_steps_and_what_has_not_ended_left_out() -> None:
     np.testing.assert_array_equal(trace.runtime, [3600, 30, 100])
     np.testing.assert_array_equal(trace.estimate, [26 * 3600, np.nan, 600])
     np.testing.assert_array_equal(trace.processors, [4, 1, 1])
-    np.testing.assert_array_equal(trace.memory / 2**20, [16 * 1024, 500, 500])  # 8 GiB on each of two nodes
+    np.testing.assert_array_equal(trace.memory / 2**20, [8 * 1024, 500, 500])  # 8 GiB of the job
     assert trace.user.tolist()[1:] == [trace.user[1]] * 2 != [trace.user[0]] * 2
     assert trace.origin + trace.submit[0] == 1796011200  # 04:00:00
     assert reading.dropped == 1  # the one that never started
@@ -54,6 +54,34 @@ def test_other_columns_in_another_order_are_read_alike() -> None:
     trace = read_sacct(lines(raw)).trace
     assert (trace.runtime.tolist(), trace.processors.tolist()) == ([20, 5], [3, 1])
     np.testing.assert_array_equal(trace.estimate, [120, np.nan])
+
+
+def test_memory_is_per_node_per_processor_or_of_the_whole_job_by_its_last_letter() -> None:
+    memory = [read_sacct(lines(DUMP.replace("|8G|", f"|8G{each}|"))).trace.memory[0] / 2**30 for each in ("", "n", "c")]
+    np.testing.assert_allclose(memory, [8, 16, 32])  # of 4 processors on 2 nodes
+
+
+def test_a_job_without_an_end_is_left_out_also_where_no_column_has_its_state() -> None:
+    without = "".join(f"{line.rpartition('|')[0]}\n" for line in DUMP.splitlines() if "REQUEUED" not in line)
+    assert read_sacct(lines(without)).trace.names == ("12", "14", "13")
+
+
+def test_tasks_of_arrays_get_numbers_that_no_job_has() -> None:
+    raw = "JobID|Submit|Start|End|NCPUS\n3|100|110|120|1\n9_1|100|110|130|1\n9_2|100|110|140|1\n"
+    trace = read_sacct(lines(raw)).trace
+    assert len(set(trace.names)) == 3
+    assert sorted(trace.runtime.tolist()) == [10, 20, 30]
+
+
+def test_lines_with_more_or_fewer_cells_are_refused_or_skipped() -> None:
+    cut = DUMP.replace("|14|bob|", "|14|b|ob|") + "\n18|18|ann|2026\n"
+    with pytest.raises(InvalidInput) as refused:
+        read_sacct(lines(cut))
+    assert [one.pointer for one in refused.value.errors] == ["/lines/5", "/lines/11"]
+    assert "must have 13 cells, as line 1, has 14" in refused.value.errors[0].message
+    reading = read_sacct(lines(cut), skip_bad=True)
+    assert reading.trace.names == ("12", "13")
+    assert sum(one.count for one in reading.skipped) == 2
 
 
 @pytest.mark.parametrize(

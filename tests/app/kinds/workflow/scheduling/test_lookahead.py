@@ -146,3 +146,17 @@ def test_jobs_without_an_estimate_are_taken_as_planned() -> None:
     assert (asked[0].share[:2] <= 0.0).all()
     assert (asked[0].free, asked[0].waiting, asked[0].head) == (8, 3, -1)
     assert asked[0].past.tolist() == [7.0, 7.0, 7.0]
+
+
+def test_arrivals_are_sampled_by_time_though_reported_in_another_order() -> None:
+    on, asked = layout(POOL), list[Outlook]()
+    queued = [task("late", 2, 100.0, submit=90), task("early", 8, 900.0, submit=10), task("now", 4, 500.0)]
+
+    def search(outlook: Outlook) -> dict[str, Any]:
+        asked.append(outlook)
+        return answer(1, -1, accepted=False)
+
+    situation = QueueSituation(on, after(on, {"now": 100, "queued": queued}))
+    look_ahead(situation, by_strategy("lookahead", "easy")(situation), search)
+    assert asked[0].past.tolist() == [10.0, 90.0, 100.0]
+    assert asked[0].need[3:].tolist() == [8, 2, 4]

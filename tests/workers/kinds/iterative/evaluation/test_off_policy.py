@@ -76,6 +76,29 @@ def test_replay_of_what_was_done_is_what_was_earned(rule: str) -> None:
     np.testing.assert_allclose(off_policy.replay(projector, artifact(rule), logs), earned, rtol=1e-4, atol=1e-6)
 
 
+def test_a_measured_pause_is_not_taken_for_slower_work() -> None:
+    """As a launcher reports changes that take 40 s more than expected, of some runs."""
+    logs, late = played(0.0, 20, 3, rule="threshold"), list[Log]()
+    for log in logs:
+        moved = np.append(False, (np.diff(log.levels, axis=0) != 0).any(axis=1))
+        reports = [
+            {
+                "allocation": LAYOUT.allocation_dict(levels),
+                "metrics": {"iteration_seconds": took[0] + 40.0 * changed},
+                "features": {},
+                **({"change_seconds": 42.0} if changed else {}),
+            }
+            for levels, took, changed in zip(log.levels, log.metrics, moved, strict=True)
+        ]
+        late.append(from_reports(LAYOUT, reports, {}))
+    assert any(one.paused is not None and np.isfinite(one.paused).any() for one in late)
+    projector = Projector(LAYOUT, TABLE)
+    usual, found = (off_policy.replay(projector, artifact("hold"), each) for each in (logs, late))
+    np.testing.assert_allclose(found, usual, rtol=1e-6)
+    one, other = (off_policy.follow(projector, artifact("hold"), each).rewards.sum() for each in (logs, late))
+    assert other < one  # the logged runs did wait
+
+
 def test_replay_finds_what_the_candidate_earns(soft_logs: list[Log]) -> None:
     found = score(LAYOUT, TABLE, artifact("model_predictive"), soft_logs[:2_000])
     own = _earned(played(0.0, 4_000, 11))
