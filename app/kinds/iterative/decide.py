@@ -288,7 +288,9 @@ def under_caps(compiled: Compiled, made: KindDecision, caps: Sequence[Cap], held
         )
     reason = {**made.reason, "text": "; ".join(filter(None, (text, found.notice)))}
     risk = "; ".join(filter(None, (made.risk, found.risk))) or made.risk
-    return msgspec.structs.replace(made, reason=reason, risk=risk, caps=found.entries)
+    # What speeds up a late iteration costs more than the step that the caps have forced
+    kept: dict[str, Any] = {**made.own, **({"contingencies": []} if made.reason["code"] == "cap" else {})}
+    return msgspec.structs.replace(made, own=kept, reason=reason, risk=risk, caps=found.entries)
 
 
 def _contingencies(compiled: Compiled, state: State, levels: Levels, pause: float) -> list[dict[str, Any]]:

@@ -14,6 +14,7 @@ from sqlalchemy import select
 from app.database.engine import Database
 from app.database.tables import AuditEntry, Run
 from app.errors import Conflict
+from app.kinds.contract.caps import Caps
 from app.kinds.registry import KINDS
 from app.retention.batches import _kinds, _plain
 from app.runs.outcomes import Staleness
@@ -182,6 +183,40 @@ def test_a_report_that_another_process_decided_by_old_targets_is_decided_anew(da
 
     texts = asyncio.run(go())
     assert ["777" in text for text in texts] == [False, False, False, True, True], texts
+
+
+def test_every_process_that_has_a_run_takes_up_its_changed_caps(database: Database) -> None:
+    """Two processes have both runs in their caches; a third one changes the caps of one."""
+    register(database)
+    run, other = start(database), start(database)
+    takers, workloads = [reporter(database), reporter(database)], compiled_workloads(database)
+
+    def compiled_of(workload: str) -> Any:
+        return workloads.fetch(workload, TENANT)
+
+    changes: dict[int, RunPatch] = {
+        2: RunPatch(caps=Caps(seconds=1.0)),
+        3: RunPatch(caps=Caps(seconds=1e9), targets={"iteration_seconds": 777.0}),
+        4: RunPatch(caps=None),
+    }
+
+    async def go(which: str) -> list[tuple[list[float], bool]]:
+        found = []
+        for number in range(6):
+            if which == run and number in changes:
+                change(database, TENANT, run, changes[number], compiled_of, Staleness(10, 60))
+            status, decision = await takers[number % 2].report(TENANT, which, number, report(30.0 + number))
+            assert status == 201
+            told = json.loads(decision)
+            found.append(([one["limit"] for one in told.get("caps", [])], told.get("stop", False)))
+        return found
+
+    async def both() -> list[Any]:
+        return list(await asyncio.gather(go(run), go(other)))
+
+    changed, kept = asyncio.run(both())
+    assert changed == [([], False), ([], False), ([1.0], True), ([1e9], False), ([], False), ([], False)]
+    assert kept == [([], False)] * 6
 
 
 def test_of_two_changes_at_the_same_time_one_is_refused(database: Database) -> None:

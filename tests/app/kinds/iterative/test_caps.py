@@ -9,6 +9,8 @@ import pytest
 
 from app.kinds.contract.caps import Cap, Caps, Spending, judge, left
 from app.kinds.contract.policy import Situation
+from app.kinds.engine import KindDecision
+from app.kinds.iterative.decide import under_caps
 from app.kinds.iterative.observation import everywhere, view
 from app.kinds.iterative.policies import GuardedChoice, Verdict, decide, row_within, within_caps
 from app.kinds.iterative.projector import Projector
@@ -102,3 +104,21 @@ def test_if_nothing_completes_the_least_excess_is_taken_and_a_duration_asks_for_
     assert row_within(on.projector, state, [Cap("run", "cost", 0.0)], present) == present  # nothing is left: it stops
     assert row_within(on.projector, state, [Cap("run", "cost", 1e9), Cap("tenant", "seconds", 1e9)], present) == present
     assert np.isfinite(state.cost).all()
+
+
+@pytest.mark.parametrize(("code", "kept"), [("cap", 0), ("holding", 1)])
+def test_a_step_that_caps_have_forced_has_no_contingency_that_undoes_it(code: str, kept: int) -> None:
+    on = compiled()
+    own = {"allocation": {"gpus": 4.0}, "delta": {}, "contingencies": [{"after_seconds": 9.0}]}
+    made = KindDecision(
+        own,
+        {"code": code, "text": "why"},
+        noop=True,
+        state=None,
+        iteration=1,
+        source="heuristic",
+        policy="rule",
+        spending=Spending(1.0, 1.0, 1.0, 1.0, 3.0, 3.0),
+    )
+    found = under_caps(on, made, [Cap("run", "cost", 100.0)], 0)
+    assert (len(found.own["contingencies"]), found.stop) == (kept, "")
