@@ -140,7 +140,7 @@ def launch(tmp_path: Path, cluster: SlurmEngine, service: Service) -> Iterator[L
         stop(one)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("how", ["prints", "reports"])
+@pytest.mark.parametrize("how", ["prints", pytest.param("reports", marks=pytest.mark.long)])
 def test_a_run_grows_by_a_requeue_and_meets_its_deadline(
     launch: Launch, service: Service, cluster: SlurmEngine, how: str
 ) -> None:
@@ -166,6 +166,7 @@ def test_a_run_grows_by_a_requeue_and_meets_its_deadline(
     assert learned["change_seconds"]["nodes"] == pytest.approx(max(paused), rel=0.01)
 
 
+@pytest.mark.long
 def test_without_a_checkpoint_the_size_is_set_once(launch: Launch, service: Service, cluster: SlurmEngine) -> None:
     service.known("once")
     run = launch("once")
