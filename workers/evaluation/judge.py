@@ -32,6 +32,9 @@ from workers.evaluation.statistics import (
 Floats = NDArray[np.float64]
 CHAMPION = "the champion at that time"
 
+TOLERATED = 0.01
+"""Share of runs by which an agent may miss more targets than its rival, also where the margin is smaller."""
+
 
 class OutcomeValues(NamedTuple):
     """Outcomes in users' units in the E episodes of a verdict.
@@ -264,11 +267,11 @@ def later(
     Args:
         outcomes: the O outcomes.
         ours, theirs: outcomes of both policies in the same E episodes, [E, O].
-        margin: largest difference of shares that counts as none, 0 to 1.
+        margin: largest difference of shares that counts as none, 0 to 1; at least ``TOLERATED``.
         clusters: index of each episode's group of dependent episodes; None: all are independent.
         sure: confidence with which the difference must be above the margin, 0 to 1.
     """
-    found = list[str]()
+    found, margin = list[str](), max(margin, TOLERATED)
     for place, outcome in enumerate(outcomes):
         if not outcome.binding:
             continue

@@ -103,8 +103,7 @@ def advance_in_segments(
     """Return the states after reports, as ``state.advance``; runs with ``segments`` changed within the iteration.
 
     Their work is compared with the model as if all of it had run at the last allocation, ``levels``; time and money
-    are those of the segments. ``paused`` [B]: measured seconds of the changes before the iterations; NaN: unknown.
-    """
+    are those of the segments. ``paused`` [B]: measured seconds of the changes before iterations; NaN: unknown."""
     changed = [i for i, parts in enumerate(segments) if parts]
     if not changed:
         return advance(projector, state, levels, metrics, features, paused=paused)

@@ -106,8 +106,7 @@ class Checker:
             good[1:, 0] &= data[1:, 0] == data[:-1, 0] + np.where(change[1:] | change[:-1], HALF, 1.0)
             good[-1, 0] &= not change[-1]
             good[:, 0] &= data[:, 0] < len(self._count)
-            goes_on &= ~change[:-1]
-            goes_on[1:] &= ~change[:-2]
+            goes_on &= ~change[:-1] & ~np.append(False, change[:-2])
             good[1:, 0] |= goes_on
             exact = (data[:, allocation] - self._minimum) / self._step
             level = np.rint(exact)

@@ -186,8 +186,7 @@ def _read(projector: Projector, reports: Sequence[Mapping[str, Any]], first: int
             seconds = np.array([part["seconds"] for part in parts], float)
             before = levels[i - 1] if i else None
             own = metrics[i], given[i : i + 1], iteration[i : i + 1]
-            metrics[i] = as_one(projector, amounts, seconds, before, *own, found[i])
-            found[i] = np.nan
+            metrics[i], found[i] = as_one(projector, amounts, seconds, before, *own, found[i]), np.nan
     pauses = np.append(0.0, (levels[1:] != levels[:-1]) @ projector.change_seconds)
     took = metrics[:, layout.seconds]
     metrics[:, layout.seconds] = np.where(

@@ -483,7 +483,7 @@ def test_ctrl_c_after_the_end_of_the_command_keeps_its_iterations_and_its_status
         with interrupted_once(Path("ended")):
             assert run(service.url, "--", *command) == status
         said = capfd.readouterr().err
-        assert f"{'failed' if status else 'done'} after 4 iterations" in said
+        assert f"{'failed' if status else 'finished'} after 4 iterations" in said
         assert "the service did not receive the end: SIGINT" in said
         assert "passed on" not in said
         assert "cancelled" not in said
@@ -748,7 +748,7 @@ def test_quietly_only_the_summary_is_said(
     told = capfd.readouterr().err.splitlines()
     assert "the command is started again" in told.pop(0)  # what may overwrite something is no part of the progress
     assert [line.split(" ")[1] for line in told] == [
-        "done",
+        "finished",
         "outcome:",
         "reserved:",
         "over",

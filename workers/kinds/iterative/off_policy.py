@@ -94,8 +94,7 @@ def score(layout: Layout, table: ModelTable, artifact: Artifact, logs: Sequence[
 
 
 class _Moment(NamedTuple):
-    """State and view of all L runs before iteration ``number``, and its reports: levels, metrics, features,
-    and the measured seconds of the changes before, [L]; NaN: unknown."""
+    """State and view of all L runs before iteration ``number``, and its reports; ``paused`` [L] as in ``Log``."""
 
     number: int
     state: State
@@ -110,8 +109,7 @@ def _moments(projector: Projector, logs: Sequence[Log]) -> Iterator[_Moment]:
     levels, metrics, features, targets = (
         np.stack([getattr(log, name) for log in logs]) for name in ("levels", "metrics", "features", "targets")
     )
-    unknown = np.full(levels.shape[1], np.nan)
-    paused = np.stack([unknown if log.paused is None else log.paused for log in logs])
+    paused = np.stack([np.full(len(log.levels), np.nan) if log.paused is None else log.paused for log in logs])
     state = begin(projector, levels[:, 0], targets=targets, features=features[:, 0])
     for t in range(levels.shape[1]):
         report = levels[:, t], metrics[:, t], features[:, t]
