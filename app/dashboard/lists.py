@@ -73,6 +73,11 @@ class RunLine(NamedTuple):
     finished_at: datetime | None
 
     @property
+    def word(self) -> str:
+        """Outcome in a word for lists."""
+        return outcome_word(self.outcome, self.chance)
+
+    @property
     def progress(self) -> str:
         """Reported iterations, of how many."""
         return f"{self.iterations:,}" if self.stands.of is None else f"{self.iterations:,} of {self.stands.of:,}"
@@ -123,6 +128,11 @@ def _line(loaded: LoadedRun, stands: Standing, rule: Staleness) -> RunLine:
         run.created_at,
         run.finished_at,
     )
+
+
+def outcome_word(outcome: str, chance: float | None) -> str:
+    """Outcome of a run in a word: a live one that has no known ``chance`` of meeting a target is “running”."""
+    return "running" if outcome == "on_track" and chance is None else outcome
 
 
 def views(kind: str) -> Views | None:
@@ -362,7 +372,11 @@ def _run_action(one: TroubledWorkload, kind: str) -> Action | None:
         body = {"state": "failed", "reason": "ended as failed on the overview: it does not report"}
         sure = "End this run as failed? It takes no more reports."
         return Action("End as failed", "PATCH /runs/{run}", f"/runs/{one.run}", body=body, confirm=sure)
-    if one.outcome != "failed" and kind and "targets" in KINDS[kind].patch.model_fields:
+    if one.outcome not in ("at_risk", "missed") or not kind:
+        return None
+    if one.outcome == "at_risk" and one.number == 1 and "targets" in KINDS[kind].start.model_fields:
+        return Action("Change targets", "PATCH /runs/{run}", f"/ui/runs/{one.run}#retarget", goes=True)
+    if "targets" in KINDS[kind].patch.model_fields:
         page = f"/ui/workloads/{one.workload}/spec#change"
         return Action("Change targets", "PATCH /workloads/{workload}", page, goes=True)
     return None
@@ -384,6 +398,13 @@ def _drift_notices(session: Session, tenant: str, rule: Staleness) -> Iterator[N
             "Fit a model", "POST /workloads/{workload}/models", f"/workloads/{workload}/models", "/ui/jobs/{id}"
         )
         yield Notice("warn", what, why, DRIFT_REMEDY, f"/ui/runs/{run}", fit)
+
+
+def units_of(spec: Any) -> dict[str, str]:
+    """Units of a stored spec's resources by name; those that state none are missing."""
+    found = spec.get("resources") if isinstance(spec, dict) else None
+    members = [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
+    return {str(one["name"]): str(one["unit"]) for one in members if "name" in one and "unit" in one}
 
 
 def targets_of(spec: Any) -> dict[str, float | None]:

@@ -38,7 +38,7 @@ def test_a_chart_is_no_wider_than_it_may_be(count: int, wide: int) -> None:
 def test_only_what_was_done_has_kept_a_deadline(status: int, told: list[str]) -> None:
     watched = SimpleNamespace(status=status, began=0.0, ended=1.5, clock=SimpleNamespace(count=3))
     watched.failure = "killed by SIGKILL"
-    governed: Any = SimpleNamespace(rows=[], watched=watched, deadline=3.0, cancelled="")
+    governed: Any = SimpleNamespace(rows=[], watched=watched, deadline=3.0, cancelled="", stopped=False)
     governed.spec = {"name": "train", "iterations": 3}
     governed.run = SimpleNamespace(id="5f", outcome="met", outcome_reason="1.5 s early")
     governed.page, governed.page_later = "http://steward/ui/runs/5f", ""
