@@ -441,8 +441,15 @@ def learning(
     sizes = [abs(value) for value in values if value]
     scale: Json = {} if not sizes or max(sizes) < WIDE * min(sizes) else {"type": "symlog", "constant": min(sizes)}
     y = quantity("value", "training return", zero=False, scale=scale)
-    rules = [{"name": name, "value": value} for name, value in marks.items()]
-    labels = _apart(rules, min(values), max(values), scale.get("constant"))
+    rules: list[Json] = [{"name": name, "value": value} for name, value in marks.items()]
+    # Positions of values on the axis; lines too close for two labels share that of the highest
+    at = {v: math.copysign(math.log1p(abs(v) / scale["constant"]), v) if scale else v for v in values}
+    labels: list[Json] = []
+    for rule in sorted(rules, key=lambda one: -float(one["value"])):
+        if labels and at[labels[-1]["value"]] - at[rule["value"]] < LABEL * (max(at.values()) - min(at.values())):
+            labels[-1] = {**labels[-1], "name": f"{labels[-1]['name']}, {rule['name']}"}
+        else:
+            labels.append(rule)
     colour = {"color": colour_channel("name", names)} if len(names) > 1 else {}
     role = "series" if len(names) > 1 else "measured"
     rows = [one._asdict() for one in learnt]
@@ -462,19 +469,3 @@ def learning(
     )
     table = [[one.name, one.steps, one.value] for one in learnt] + [[name, None, v] for name, v in marks.items()]
     return Figure("Training return", told, spec, ["of", "steps", "training return"], table)
-
-
-def _apart(rules: Sequence[Json], low: float, high: float, constant: float | None) -> list[Json]:
-    """Labels of horizontal lines; lines too close for two labels share that of the highest. ``constant``: of a symlog
-    scale, None: it is linear."""
-
-    def at(value: float) -> float:
-        return value if constant is None else math.copysign(math.log1p(abs(value) / constant), value)
-
-    labels: list[Json] = []
-    for rule in sorted(rules, key=lambda one: -one["value"]):
-        if labels and at(labels[-1]["value"]) - at(rule["value"]) < LABEL * (at(high) - at(low)):
-            labels[-1] = {**labels[-1], "name": f"{labels[-1]['name']}, {rule['name']}"}
-        else:
-            labels.append(rule)
-    return labels

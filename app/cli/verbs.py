@@ -105,12 +105,8 @@ def update(
     target: Annotated[
         list[str] | None, typer.Option(metavar="METRIC=VALUE", help="Target of a metric, null: the workload's.")
     ] = None,
-    max_cost: Annotated[
-        str | None, typer.Option(metavar="COST", help="Cap on its cost, in the currency of prices; null: none.")
-    ] = None,
-    max_duration: Annotated[
-        str | None, typer.Option(metavar="TIME", help="Cap on the time of its iterations; null: none.")
-    ] = None,
+    max_cost: Annotated[str | None, typer.Option(metavar="COST", help="Cap on its cost; null: none.")] = None,
+    max_duration: Annotated[str | None, typer.Option(metavar="TIME", help="Cap on its time; null: none.")] = None,
     output: Output = None,
     as_json: AsJson = False,
     url: Url = SERVICE,
@@ -135,15 +131,13 @@ def update(
         raise typer.BadParameter(str(error)) from error
     fields = [f"targets.{one}" for one in (*seconds, *(target or ()))]
     if not fields and not caps:
-        accepted = "--deadline 45m, --target METRIC=VALUE, --max-cost 20 and --max-duration 2h are accepted"
-        raise typer.BadParameter(f"nothing to change: {accepted}")
+        raise typer.BadParameter("nothing to change: name --deadline, --target, --max-cost or --max-duration")
     values = {"run": run, "fields": fields, "file": None, "output": output, "as_json": as_json, "url": url}
     if deadline is not None or caps:
         with Service(url) as service:
             found = service.call("GET", path_of(service, "/runs/{run}", values))
             workload = found["workload"]
             metrics = service.call("GET", f"/workloads/{workload}")["spec"].get("metrics", ())
-        # The metric's target may be one of each iteration
         if deadline is not None and not any(one["name"] == SECONDS and one.get("scope") == "run" for one in metrics):
             raise typer.BadParameter(f"--deadline: workload {workload!r} has no {SECONDS} of scope run")
         if caps:  # the service replaces all caps of a run

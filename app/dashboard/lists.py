@@ -113,20 +113,12 @@ def _line(loaded: LoadedRun, stands: Standing, rule: Staleness) -> RunLine:
     live = run.finished_at is None
     decision = run.decision if loaded.last is None else loaded.last.decision
     why = outcomes.reason(run, loaded.outcome, loaded.silent_seconds, loaded.expected) or ""
+    chance = kind.chance(decision) if live and kind is not None else None
+    cost = standing.stored_cost(run.savings) if stands.cost is None else stands.cost
+    seconds = max(0.0, ((run.finished_at or rule.now()) - run.created_at).total_seconds())
     return RunLine(
-        run.id,
-        loaded.workload,
-        loaded.outcome,
-        why,
-        run.next_iteration,
-        stands,
-        kind.chance(decision) if live and kind is not None else None,
-        standing.stored_cost(run.savings) if stands.cost is None else stands.cost,
-        max(0.0, ((run.finished_at or rule.now()) - run.created_at).total_seconds()),
-        live,
-        run.drifts > 0,
-        run.created_at,
-        run.finished_at,
+        *(run.id, loaded.workload, loaded.outcome, why, run.next_iteration, stands, chance, cost, seconds, live),
+        *(run.drifts > 0, run.created_at, run.finished_at),
     )
 
 
@@ -323,8 +315,8 @@ def overview(database: Database, tenant: str, rule: Staleness) -> Overview:
     costs = [saved_in_words(one.cost) if one.runs else "unknown" for one in sums]
     unmeasured = max((one.unmeasured for one in sums), default=0)
     facts = Facts(total, live["at_risk"], live["stale"], number, costs, unmeasured, f"{month:%B}")
-    lines = run_lines(database, latest, rule)
-    return Overview(facts, summaries, notices[:NOTICES], max(0, further), lines, found.cursor)
+    shown, further = notices[:NOTICES], max(0, further)
+    return Overview(facts, summaries, shown, further, run_lines(database, latest, rule), found.cursor)
 
 
 def _summary(
@@ -353,9 +345,8 @@ def _unreadable(read: Sequence[WorkloadListed]) -> Iterator[Notice]:
 def _run(one: TroubledWorkload) -> Notice:
     """A notice of all runs of a workload with one outcome, with the reason of the newest."""
     level = "bad" if one.outcome in GRAVE else "warn"
-    reason = one.reason or "no reason was given"
-    if one.outcome == "stale":
-        reason = stale_reason(one.silent_seconds, one.expected)
+    silent = one.outcome == "stale"
+    reason = stale_reason(one.silent_seconds, one.expected) if silent else one.reason or "no reason was given"
     spec, problem = read_or_raw(read_spec, one.spec)
     remedy, kind = remedy_of(one.outcome, None if problem else spec), "" if problem else str(spec.kind)
     if one.number == 1:
@@ -394,17 +385,9 @@ def _drift_notices(session: Session, tenant: str, rule: Staleness) -> Iterator[N
         why = notices[-1].get("text", "") if notices else ""
         what = f"{number:,} runs of {workload} have drifted" if number > 1 else f"{workload} has drifted"
         why = f"the newest: {why}" if number > 1 else why
-        fit = Action(
-            "Fit a model", "POST /workloads/{workload}/models", f"/workloads/{workload}/models", "/ui/jobs/{id}"
-        )
+        path = "/workloads/{workload}/models"
+        fit = Action("Fit a model", f"POST {path}", path.format(workload=workload), "/ui/jobs/{id}")
         yield Notice("warn", what, why, DRIFT_REMEDY, f"/ui/runs/{run}", fit)
-
-
-def units_of(spec: Any) -> dict[str, str]:
-    """Units of a stored spec's resources by name; those that state none are missing."""
-    found = spec.get("resources") if isinstance(spec, dict) else None
-    members = [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
-    return {str(one["name"]): str(one["unit"]) for one in members if "name" in one and "unit" in one}
 
 
 def targets_of(spec: Any) -> dict[str, float | None]:

@@ -138,8 +138,7 @@ def outcomes(session: Session, tenant: str, since: datetime, rule: Staleness) ->
         if name in ("live", "met", "missed", "failed", "cap_reached"):
             known = found.get(workload, Outcomes())
             counted = {"met": of_these} if name == "met" else {name: number}
-            judged = 0 if name == "cap_reached" else of_these
-            found[workload] = known._replace(**counted, judged=known.judged + judged)
+            found[workload] = known._replace(**counted, judged=known.judged + of_these * (name != "cap_reached"))
     return found
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from sqlalchemy import select
@@ -15,7 +14,7 @@ from app.charts.text import in_words, money, percent
 from app.dashboard import lists, repository
 from app.dashboard.lists import CompiledOf
 from app.database.engine import Database
-from app.database.tables import Workload
+from app.database.tables import Iteration, Workload
 from app.kinds.contract.savings import Estimate, Savings
 from app.kinds.contract.views import Alternative, Fact, Hindsight, Table
 from app.kinds.registry import KINDS, read_decision, read_or_raw
@@ -69,9 +68,9 @@ class RunPage(NamedTuple):
     older: int | None
     problems: Sequence[str]
     word: str
-    output: str = ""
-    targets: Mapping[str, float | None] = MappingProxyType({})
-    caps: Mapping[str, float] | None = None
+    output: str
+    targets: Mapping[str, float | None]
+    caps: Mapping[str, float] | None
 
 
 def page(database: Database, tenant: str, run: str, compiled_of: CompiledOf, rule: Staleness) -> RunPage:
@@ -101,15 +100,12 @@ def page(database: Database, tenant: str, run: str, compiled_of: CompiledOf, rul
         problems = [problem for problem in (no_facts, no_figures, no_tables, no_others) if problem]
     run_read = read_listed(loaded)
     facts = [*facts, *(saved(run_read.savings, units) if run_read.savings is not None else ())]
-    targets: dict[str, float | None] = {}
-    caps: dict[str, float] | None = None
-    if run_read.state == "running" and compiled is not None:
-        fields = KINDS[loaded.kind].start.model_fields
-        if "targets" in fields:
-            usual = lists.targets_of(compiled.snapshot.spec)
-            targets = {name: value for name, value in usual.items() if value is not None}
-            targets |= loaded.run.start.get("targets", {})
-        caps = loaded.run.start.get("caps", {}) if "caps" in fields else None
+    own, targets = loaded.run.start, dict[str, float | None]()
+    fields = KINDS[loaded.kind].start.model_fields if run_read.state == "running" and compiled is not None else {}
+    if "targets" in fields:
+        usual = lists.targets_of(compiled.snapshot.spec)
+        targets = {name: value for name, value in usual.items() if value is not None} | own.get("targets", {})
+    caps = own.get("caps", {}) if "caps" in fields else None
     decided = loaded.run.decision if loaded.last is None else loaded.last.decision
     word = lists.outcome_word(run_read.outcome, None if views is None else views.chance(decided))
     return RunPage(
@@ -119,7 +115,8 @@ def page(database: Database, tenant: str, run: str, compiled_of: CompiledOf, rul
 
 def units_of(session: Session, loaded: LoadedRun) -> dict[str, str]:
     """Units of a run's resources by name, as its workload's spec states them now."""
-    return lists.units_of(session.scalar(select(Workload.spec).where(Workload.id == loaded.run.workload_id)))
+    spec = session.scalar(select(Workload.spec).where(Workload.id == loaded.run.workload_id)) or {}
+    return {str(one.get("name")): str(one.get("unit", "")) for one in spec.get("resources", ())}
 
 
 def saved(found: Savings, units: Mapping[str, str]) -> list[Fact]:
@@ -134,10 +131,9 @@ def saved(found: Savings, units: Mapping[str, str]) -> list[Fact]:
     facts = []
     for what, one in (("largest", found.largest), ("best fixed, with hindsight", found.best_fixed)):
         held = in_words(one.allocation or {}, units)
-        if one.saved is None:
-            facts.append(Fact(f"saved against {held}", one.unmeasured or "unknown", what))
-            continue
-        facts.append(Fact(f"saved against {held}", text(one.saved), f"{what}; {percent(found.level, 0)} of models"))
+        hint = what if one.saved is None else f"{what}; {percent(found.level, 0)} of models"
+        said = text(one.saved) if one.saved else one.unmeasured or "unknown"
+        facts.append(Fact(f"saved against {held}", said, hint))
     if found.advised is not None:
         met = found.advised.meets_targets
         hint = "" if met is None else f"targets met by {percent(met, 0)} of models"
@@ -175,7 +171,7 @@ def decisions(
     lines: list[DecisionLine] = []
     units = units_of(session, loaded)
     for row in reversed(rows):
-        line = decision_line(row.iteration, row.decision, row.reported_at, loaded.kind, units)
+        line = decision_line(row, loaded.kind, units)
         if lines and not every and lines[-1].decides_as(line):
             lines[-1] = lines[-1]._replace(first=line.iteration)
         else:
@@ -183,16 +179,13 @@ def decisions(
     return lines, first if first > 0 and rows else None
 
 
-def decision_line(
-    iteration: int, decision: dict[str, Any], at: datetime, kind: str, units: Mapping[str, str]
-) -> DecisionLine:
+def decision_line(row: Iteration, kind: str, units: Mapping[str, str]) -> DecisionLine:
     """A stored decision in words; an unreadable one gives the problem as its reason."""
+    iteration, decision, at = row.iteration, row.decision, row.reported_at
     read, problem = read_or_raw(read_decision, {"kind": kind, **decision})
     told = decision.get("allocation")
-    if problem is None and isinstance(told, dict) and told.keys() <= units.keys():
-        words = in_words(told, units)
-    else:
-        words = problem if problem is not None else KINDS[read.kind].summarise(read)
+    known = told if isinstance(told, dict) and told.keys() <= units.keys() else None
+    words = problem or (KINDS[read.kind].summarise(read) if known is None else in_words(known, units))
     source, policy = str(decision.get("source", "")), str(decision.get("policy", ""))
     views = lists.views(kind)
     details, _ = (

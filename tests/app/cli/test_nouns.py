@@ -216,7 +216,7 @@ def test_a_running_run_gets_another_deadline_and_a_failed_one_shows_its_output()
     (capped,) = documents("run", "update", mine["id"], "--max-cost", "null", "--target", "iteration_seconds=600")
     assert capped["start"] == {"targets": {"iteration_seconds": 600.0}, "caps": {"seconds": 7200.0}}
     for options, told in (
-        ((), "--max-cost 20 and --max-duration 2h are accepted"),
+        ((), "name --deadline, --target, --max-cost or --max-duration"),
         (("--deadline", "soon"), "soon: not a duration; 90s, 30m, 1h30m are accepted"),
         (("--target", "loss=3"), "/targets/loss: no metric with a target; known: iteration_seconds"),
         (("--target", "iteration_seconds"), "iteration_seconds"),
