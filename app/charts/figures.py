@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -413,6 +414,8 @@ def _bar_label(value: float, number: str) -> str:
 
 WIDE = 20
 DASHES = [6, 4]
+LABEL = 0.07
+"""Height of a label as a share of a learning chart's height."""
 
 
 class LearningPoint(NamedTuple):
@@ -436,9 +439,17 @@ def learning(
     # A symmetric logarithmic scale if the largest value is at least 20 times the smallest, else the default ({})
     values = [*(one.value for one in learnt), *marks.values()]
     sizes = [abs(value) for value in values if value]
-    scale = {} if not sizes or max(sizes) < WIDE * min(sizes) else {"type": "symlog", "constant": min(sizes)}
+    scale: Json = {} if not sizes or max(sizes) < WIDE * min(sizes) else {"type": "symlog", "constant": min(sizes)}
     y = quantity("value", "training return", zero=False, scale=scale)
-    rules = [{"name": name, "value": value} for name, value in marks.items()]
+    rules: list[Json] = [{"name": name, "value": value} for name, value in marks.items()]
+    # Positions of values on the axis; lines too close for two labels share that of the highest
+    at = {v: math.copysign(math.log1p(abs(v) / scale["constant"]), v) if scale else v for v in values}
+    labels: list[Json] = []
+    for rule in sorted(rules, key=lambda one: -float(one["value"])):
+        if labels and at[labels[-1]["value"]] - at[rule["value"]] < LABEL * (max(at.values()) - min(at.values())):
+            labels[-1] = {**labels[-1], "name": f"{labels[-1]['name']}, {rule['name']}"}
+        else:
+            labels.append(rule)
     colour = {"color": colour_channel("name", names)} if len(names) > 1 else {}
     role = "series" if len(names) > 1 else "measured"
     rows = [one._asdict() for one in learnt]
@@ -453,7 +464,7 @@ def learning(
         ),
         layer("rule", "other", [rule for rule in rules if rule["name"] not in plans], {"y": y}, strokeDash=DASHES),
         layer("rule", "reference", [rule for rule in rules if rule["name"] in plans], {"y": y}),
-        layer("text", "note", rules, text, align="left", dy=-6),
+        layer("text", "note", labels, text, align="left", dy=-6),
         height=240,
     )
     table = [[one.name, one.steps, one.value] for one in learnt] + [[name, None, v] for name, v in marks.items()]

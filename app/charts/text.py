@@ -90,10 +90,9 @@ def percent(share: float, places: int = 1) -> str:
 
 
 def probability(share: float) -> str:
-    """A probability of meeting a target: “94 %”, rounded down so that it isn't overstated; “0 %” if it can't be met.
-
-    What is uncertain is “under 1 %” to “99 %”."""
-    if 0 < share < 0.01:
+    """A probability of meeting a target: “94 %”, rounded down so that it isn't overstated; “under 1 %” to “99 %”, as an
+    estimate is never certain."""
+    if share < 0.01:
         return "under 1 %"
     return f"{min(math.floor(100 * share + ROUNDING * 1e3), 99)} %"
 

@@ -12,9 +12,7 @@ Budget = Annotated[int, typer.Option(min=10_000, help="Environment steps per see
 
 def register(cli: typer.Typer) -> None:
     """Add the group ``demo`` to the ``steward`` command."""
-    demo = typer.Typer(
-        invoke_without_command=True,
-    )
+    demo = typer.Typer(invoke_without_command=True)
     cli.add_typer(demo, name="demo")
 
     @demo.callback()

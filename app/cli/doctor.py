@@ -21,10 +21,7 @@ def register(cli: typer.Typer) -> None:
     webhooks.command("test")(send_test)
 
 
-def doctor(
-    data: DataDir = None,
-    as_json: AsJson = False,
-) -> None:
+def doctor(data: DataDir = None, as_json: AsJson = False) -> None:
     """Diagnose problems and suggest fixes.
 
     Checks settings, disk, database, broker, identity provider, workers and API.

@@ -105,11 +105,13 @@ def update(
     target: Annotated[
         list[str] | None, typer.Option(metavar="METRIC=VALUE", help="Target of a metric, null: the workload's.")
     ] = None,
+    max_cost: Annotated[str | None, typer.Option(metavar="COST", help="Cap on its cost; null: none.")] = None,
+    max_duration: Annotated[str | None, typer.Option(metavar="TIME", help="Cap on its time; null: none.")] = None,
     output: Output = None,
     as_json: AsJson = False,
     url: Url = SERVICE,
 ) -> None:
-    """Change the targets of a running run, for it alone.
+    """Change the targets and caps of a running run, for it alone; what isn't named stays.
 
     The next decision aims at them, and they judge the run's end: steward run update newest --deadline 45m.
     """
@@ -120,20 +122,26 @@ def update(
     from app.cli.remote.request import path_of
     from app.cli.remote.service import Service
 
+    caps = {} if max_cost is None else {"cost": max_cost}
     try:
         seconds = [] if deadline is None else [f"{SECONDS}={duration(deadline)!r}"]
+        if max_duration is not None:
+            caps["seconds"] = "null" if max_duration == "null" else repr(duration(max_duration, "--max-duration"))
     except Misuse as error:
         raise typer.BadParameter(str(error)) from error
     fields = [f"targets.{one}" for one in (*seconds, *(target or ()))]
-    if not fields:
-        raise typer.BadParameter("nothing to change: --deadline 45m and --target METRIC=VALUE are accepted")
+    if not fields and not caps:
+        raise typer.BadParameter("nothing to change: name --deadline, --target, --max-cost or --max-duration")
     values = {"run": run, "fields": fields, "file": None, "output": output, "as_json": as_json, "url": url}
-    if deadline is not None:  # the metric's target may be one of each iteration
+    if deadline is not None or caps:
         with Service(url) as service:
-            workload = service.call("GET", path_of(service, "/runs/{run}", values))["workload"]
+            found = service.call("GET", path_of(service, "/runs/{run}", values))
+            workload = found["workload"]
             metrics = service.call("GET", f"/workloads/{workload}")["spec"].get("metrics", ())
-        if not any(one["name"] == SECONDS and one.get("scope") == "run" for one in metrics):
+        if deadline is not None and not any(one["name"] == SECONDS and one.get("scope") == "run" for one in metrics):
             raise typer.BadParameter(f"--deadline: workload {workload!r} has no {SECONDS} of scope run")
+        if caps:  # the service replaces all caps of a run
+            fields += [f"caps.{name}={value}" for name, value in {**found["start"].get("caps", {}), **caps}.items()]
     perform(operations()["run update"], values)
 
 

@@ -16,7 +16,7 @@ from app.charts.text import NOTHING, duration, moment
 from app.dashboard import lists
 from app.dashboard.lists import CompiledOf, RunLine, compiler_of
 from app.dashboard.rendering import page, plain
-from app.dashboard.run_page import saved
+from app.dashboard.run_page import saved, units_of
 from app.database.engine import Database
 from app.errors import FieldError, Invalid
 from app.http.dependencies import FromDatabase, FromStaleness, Tenant
@@ -88,12 +88,13 @@ def comparison(
             message = f"must name runs of one kind, not of {' and '.join(kinds)}"
             raise Invalid(f"run {message}", errors=[FieldError("/query/run", message, list(ids))])
         histories = [lists.run_with_reports(session, one) for one in loaded]
+        units = [units_of(session, one) for one in loaded]
     lines, views = lists.run_lines(database, loaded, rule), lists.views(kinds[0])
     labels = _labels(lines)
     charts: dict[str, dict[str, Figure]] = {}
     told: list[dict[str, str]] = []
     problems: list[str] = []
-    for label, one, history in zip(labels, loaded, histories, strict=True):
+    for label, one, history, named in zip(labels, loaded, histories, units, strict=True):
         compiled = lists.compiled_or_none(compiled_of, one.workload)
         if views is None or compiled is None:
             told.append({})
@@ -102,7 +103,7 @@ def comparison(
         figures, no_figures = lists.view_or_problem(f"charts of {label}", drawn)
         facts, no_facts = lists.view_or_problem(f"facts of {label}", partial(views.facts, compiled, history))
         savings = one.run.savings
-        kept = saved(Savings.model_validate(savings)) if savings is not None else ()
+        kept = saved(Savings.model_validate(savings), named) if savings is not None else ()
         told.append({fact.name: fact.value for fact in [*facts, *kept]})
         problems += [problem for problem in (no_figures, no_facts) if problem]
         for figure in figures:

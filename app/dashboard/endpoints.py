@@ -87,12 +87,7 @@ def workload_changes(
 
 @router.get("/ui/runs/{run}")
 def run(
-    request: Request,
-    run: Identifier,
-    database: FromDatabase,
-    tenant: Tenant,
-    rule: FromStaleness,
-    part: bool = False,
+    request: Request, run: Identifier, database: FromDatabase, tenant: Tenant, rule: FromStaleness, part: bool = False
 ) -> HTMLResponse:
     """The page of a run, or with ``part`` only its changing parts; raises NotFound (404) without such a run."""
     found = run_page.page(database, tenant, run, compiler_of(request, tenant), rule)

@@ -73,6 +73,11 @@ class RunLine(NamedTuple):
     finished_at: datetime | None
 
     @property
+    def word(self) -> str:
+        """Outcome in a word for lists."""
+        return outcome_word(self.outcome, self.chance)
+
+    @property
     def progress(self) -> str:
         """Reported iterations, of how many."""
         return f"{self.iterations:,}" if self.stands.of is None else f"{self.iterations:,} of {self.stands.of:,}"
@@ -108,21 +113,18 @@ def _line(loaded: LoadedRun, stands: Standing, rule: Staleness) -> RunLine:
     live = run.finished_at is None
     decision = run.decision if loaded.last is None else loaded.last.decision
     why = outcomes.reason(run, loaded.outcome, loaded.silent_seconds, loaded.expected) or ""
+    chance = kind.chance(decision) if live and kind is not None else None
+    cost = standing.stored_cost(run.savings) if stands.cost is None else stands.cost
+    seconds = max(0.0, ((run.finished_at or rule.now()) - run.created_at).total_seconds())
     return RunLine(
-        run.id,
-        loaded.workload,
-        loaded.outcome,
-        why,
-        run.next_iteration,
-        stands,
-        kind.chance(decision) if live and kind is not None else None,
-        standing.stored_cost(run.savings) if stands.cost is None else stands.cost,
-        max(0.0, ((run.finished_at or rule.now()) - run.created_at).total_seconds()),
-        live,
-        run.drifts > 0,
-        run.created_at,
-        run.finished_at,
+        *(run.id, loaded.workload, loaded.outcome, why, run.next_iteration, stands, chance, cost, seconds, live),
+        *(run.drifts > 0, run.created_at, run.finished_at),
     )
+
+
+def outcome_word(outcome: str, chance: float | None) -> str:
+    """Outcome of a run in a word: a live one that has no known ``chance`` of meeting a target is “running”."""
+    return "running" if outcome == "on_track" and chance is None else outcome
 
 
 def views(kind: str) -> Views | None:
@@ -313,8 +315,8 @@ def overview(database: Database, tenant: str, rule: Staleness) -> Overview:
     costs = [saved_in_words(one.cost) if one.runs else "unknown" for one in sums]
     unmeasured = max((one.unmeasured for one in sums), default=0)
     facts = Facts(total, live["at_risk"], live["stale"], number, costs, unmeasured, f"{month:%B}")
-    lines = run_lines(database, latest, rule)
-    return Overview(facts, summaries, notices[:NOTICES], max(0, further), lines, found.cursor)
+    shown, further = notices[:NOTICES], max(0, further)
+    return Overview(facts, summaries, shown, further, run_lines(database, latest, rule), found.cursor)
 
 
 def _summary(
@@ -343,9 +345,8 @@ def _unreadable(read: Sequence[WorkloadListed]) -> Iterator[Notice]:
 def _run(one: TroubledWorkload) -> Notice:
     """A notice of all runs of a workload with one outcome, with the reason of the newest."""
     level = "bad" if one.outcome in GRAVE else "warn"
-    reason = one.reason or "no reason was given"
-    if one.outcome == "stale":
-        reason = stale_reason(one.silent_seconds, one.expected)
+    silent = one.outcome == "stale"
+    reason = stale_reason(one.silent_seconds, one.expected) if silent else one.reason or "no reason was given"
     spec, problem = read_or_raw(read_spec, one.spec)
     remedy, kind = remedy_of(one.outcome, None if problem else spec), "" if problem else str(spec.kind)
     if one.number == 1:
@@ -362,7 +363,11 @@ def _run_action(one: TroubledWorkload, kind: str) -> Action | None:
         body = {"state": "failed", "reason": "ended as failed on the overview: it does not report"}
         sure = "End this run as failed? It takes no more reports."
         return Action("End as failed", "PATCH /runs/{run}", f"/runs/{one.run}", body=body, confirm=sure)
-    if one.outcome != "failed" and kind and "targets" in KINDS[kind].patch.model_fields:
+    if one.outcome not in ("at_risk", "missed") or not kind:
+        return None
+    if one.outcome == "at_risk" and one.number == 1 and "targets" in KINDS[kind].start.model_fields:
+        return Action("Change targets", "PATCH /runs/{run}", f"/ui/runs/{one.run}#retarget", goes=True)
+    if "targets" in KINDS[kind].patch.model_fields:
         page = f"/ui/workloads/{one.workload}/spec#change"
         return Action("Change targets", "PATCH /workloads/{workload}", page, goes=True)
     return None
@@ -380,9 +385,8 @@ def _drift_notices(session: Session, tenant: str, rule: Staleness) -> Iterator[N
         why = notices[-1].get("text", "") if notices else ""
         what = f"{number:,} runs of {workload} have drifted" if number > 1 else f"{workload} has drifted"
         why = f"the newest: {why}" if number > 1 else why
-        fit = Action(
-            "Fit a model", "POST /workloads/{workload}/models", f"/workloads/{workload}/models", "/ui/jobs/{id}"
-        )
+        path = "/workloads/{workload}/models"
+        fit = Action("Fit a model", f"POST {path}", path.format(workload=workload), "/ui/jobs/{id}")
         yield Notice("warn", what, why, DRIFT_REMEDY, f"/ui/runs/{run}", fit)
 
 

@@ -16,7 +16,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from app.charts import figures
-from app.charts.text import NOTHING, duration, moment, number
+from app.charts.text import NOTHING, currency, duration, moment, number
 from app.errors import NotFound, SignIn, StewardError
 from app.http.caller import current_caller
 from app.http.limits import policy
@@ -131,6 +131,7 @@ def _environment() -> Environment:
     )
     made.filters |= {one.__name__: one for one in (moment, when, duration, cell, plain)}
     made.globals |= {"may": may, "asset": address, "themes": THEMES, "MOST_PARTS": MOST_PARTS, "documentation": ""}
+    made.globals["currency"] = currency
     return made
 
 

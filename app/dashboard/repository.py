@@ -111,8 +111,8 @@ def targets(session: Session, workload_ids: Sequence[str]) -> dict[str, Targets]
 class Outcomes(NamedTuple):
     """Numbers of a workload's runs: of those that run now, and of those that ended lately.
 
-    ``failed``, ``missed``: all of them; ``met``, ``judged``: without mode ``advise``, those that met their targets, and
-    those that met or missed them or failed.
+    ``failed``, ``missed``, ``cap_reached``: all of them; ``met``, ``judged``: without mode ``advise``, those that met
+    their targets, and those that met or missed them or failed.
     """
 
     live: int = 0
@@ -120,6 +120,7 @@ class Outcomes(NamedTuple):
     missed: int = 0
     met: int = 0
     judged: int = 0
+    cap_reached: int = 0
 
 
 def outcomes(session: Session, tenant: str, since: datetime, rule: Staleness) -> dict[str, Outcomes]:
@@ -134,10 +135,10 @@ def outcomes(session: Session, tenant: str, since: datetime, rule: Staleness) ->
     found: dict[str, Outcomes] = {}
     parts = union_all(ended.group_by(Run.workload_id, outcome), live)
     for workload, name, number, of_these in session.execute(parts):
-        if name in ("live", "met", "missed", "failed"):
+        if name in ("live", "met", "missed", "failed", "cap_reached"):
             known = found.get(workload, Outcomes())
             counted = {"met": of_these} if name == "met" else {name: number}
-            found[workload] = known._replace(**counted, judged=known.judged + of_these)
+            found[workload] = known._replace(**counted, judged=known.judged + of_these * (name != "cap_reached"))
     return found
 
 

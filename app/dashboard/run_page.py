@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from app.charts.figures import Figure
@@ -14,6 +14,7 @@ from app.charts.text import in_words, money, percent
 from app.dashboard import lists, repository
 from app.dashboard.lists import CompiledOf
 from app.database.engine import Database
+from app.database.tables import Iteration, Workload
 from app.kinds.contract.savings import Estimate, Savings
 from app.kinds.contract.views import Alternative, Fact, Hindsight, Table
 from app.kinds.registry import KINDS, read_decision, read_or_raw
@@ -50,7 +51,9 @@ class RunPage(NamedTuple):
 
     Attributes:
         output: last lines of the output of a run that has ended; empty: there are none.
+        word: its outcome in a word.
         targets: targets of a running run, by metric, which can be changed; empty: it can have none of its own.
+        caps: a running run's own caps by name, which can be changed; None: it can have none.
         older: iteration before which there are more decisions; None: there are none.
         problems: parts that can't be shown, with reasons.
     """
@@ -64,8 +67,10 @@ class RunPage(NamedTuple):
     decisions: Sequence[DecisionLine]
     older: int | None
     problems: Sequence[str]
-    output: str = ""
-    targets: Mapping[str, float | None] = MappingProxyType({})
+    word: str
+    output: str
+    targets: Mapping[str, float | None]
+    caps: Mapping[str, float] | None
 
 
 def page(database: Database, tenant: str, run: str, compiled_of: CompiledOf, rule: Staleness) -> RunPage:
@@ -78,7 +83,7 @@ def page(database: Database, tenant: str, run: str, compiled_of: CompiledOf, rul
         views = lists.views(loaded.kind)
         given = lists.run_with_reports(session, loaded)
         lines, older = decisions(session, loaded, None, every=False)
-        output = runs.output(session, loaded.run.id) or ""
+        output, units = runs.output(session, loaded.run.id) or "", units_of(session, loaded)
     facts: list[Any] = [Fact("reports", f"{loaded.run.next_iteration:,}")]
     figures: list[Any] = []
     tables: list[Any] = []
@@ -94,16 +99,27 @@ def page(database: Database, tenant: str, run: str, compiled_of: CompiledOf, rul
         tables, no_tables = lists.view_or_problem("its tables", lambda: views.tables(compiled, given))
         problems = [problem for problem in (no_facts, no_figures, no_tables, no_others) if problem]
     run_read = read_listed(loaded)
-    facts = [*facts, *(saved(run_read.savings) if run_read.savings is not None else ())]
-    targets: dict[str, float | None] = {}
-    if run_read.state == "running" and compiled is not None and "targets" in KINDS[loaded.kind].start.model_fields:
+    facts = [*facts, *(saved(run_read.savings, units) if run_read.savings is not None else ())]
+    own, targets = loaded.run.start, dict[str, float | None]()
+    fields = KINDS[loaded.kind].start.model_fields if run_read.state == "running" and compiled is not None else {}
+    if "targets" in fields:
         usual = lists.targets_of(compiled.snapshot.spec)
-        targets = {name: value for name, value in usual.items() if value is not None}
-        targets |= loaded.run.start.get("targets", {})
-    return RunPage(run_read, loaded.kind, facts, figures, tables, others, lines, older, problems, output, targets)
+        targets = {name: value for name, value in usual.items() if value is not None} | own.get("targets", {})
+    caps = own.get("caps", {}) if "caps" in fields else None
+    decided = loaded.run.decision if loaded.last is None else loaded.last.decision
+    word = lists.outcome_word(run_read.outcome, None if views is None else views.chance(decided))
+    return RunPage(
+        *(run_read, loaded.kind, facts, figures, tables, others, lines, older, problems, word, output, targets, caps)
+    )
 
 
-def saved(found: Savings) -> list[Fact]:
+def units_of(session: Session, loaded: LoadedRun) -> dict[str, str]:
+    """Units of a run's resources by name, as its workload's spec states them now."""
+    spec = session.scalar(select(Workload.spec).where(Workload.id == loaded.run.workload_id)) or {}
+    return {str(one.get("name")): str(one.get("unit", "")) for one in spec.get("resources", ())}
+
+
+def saved(found: Savings, units: Mapping[str, str]) -> list[Fact]:
     """Facts: cost that a finished run saved against fixed allocations, or that its recommendations would have saved."""
 
     def text(value: Estimate, sign: float = 1.0) -> str:
@@ -114,11 +130,10 @@ def saved(found: Savings) -> list[Fact]:
 
     facts = []
     for what, one in (("largest", found.largest), ("best fixed, with hindsight", found.best_fixed)):
-        held = in_words(one.allocation or {})
-        if one.saved is None:
-            facts.append(Fact(f"saved against {held}", one.unmeasured or "unknown", what))
-            continue
-        facts.append(Fact(f"saved against {held}", text(one.saved), f"{what}; {percent(found.level, 0)} of models"))
+        held = in_words(one.allocation or {}, units)
+        hint = what if one.saved is None else f"{what}; {percent(found.level, 0)} of models"
+        said = text(one.saved) if one.saved else one.unmeasured or "unknown"
+        facts.append(Fact(f"saved against {held}", said, hint))
     if found.advised is not None:
         met = found.advised.meets_targets
         hint = "" if met is None else f"targets met by {percent(met, 0)} of models"
@@ -154,8 +169,9 @@ def decisions(
     first = max(0, end - (DECISIONS if every else GROUPED))
     rows = repository.iterations(session, loaded.run.id, range(first, end))
     lines: list[DecisionLine] = []
+    units = units_of(session, loaded)
     for row in reversed(rows):
-        line = decision_line(row.iteration, row.decision, row.reported_at, loaded.kind)
+        line = decision_line(row, loaded.kind, units)
         if lines and not every and lines[-1].decides_as(line):
             lines[-1] = lines[-1]._replace(first=line.iteration)
         else:
@@ -163,21 +179,24 @@ def decisions(
     return lines, first if first > 0 and rows else None
 
 
-def decision_line(iteration: int, decision: dict[str, Any], at: datetime, kind: str) -> DecisionLine:
+def decision_line(row: Iteration, kind: str, units: Mapping[str, str]) -> DecisionLine:
     """A stored decision in words; an unreadable one gives the problem as its reason."""
+    iteration, decision, at = row.iteration, row.decision, row.reported_at
     read, problem = read_or_raw(read_decision, {"kind": kind, **decision})
-    words = problem if problem is not None else KINDS[read.kind].summarise(read)
+    told = decision.get("allocation")
+    known = told if isinstance(told, dict) and told.keys() <= units.keys() else None
+    words = problem or (KINDS[read.kind].summarise(read) if known is None else in_words(known, units))
     source, policy = str(decision.get("source", "")), str(decision.get("policy", ""))
     views = lists.views(kind)
     details, _ = (
         ([], "") if views is None else lists.view_or_problem("a decision's parts", lambda: views.details(decision))
     )
     return DecisionLine(
-        iteration, iteration, words, source, policy, lists.reason(decision), _shadow(decision), details, at
+        iteration, iteration, words, source, policy, lists.reason(decision), _shadow(decision, units), details, at
     )
 
 
-def _shadow(decision: dict[str, Any]) -> str:
+def _shadow(decision: dict[str, Any], units: Mapping[str, str]) -> str:
     """The shadow agent's decision in one or two words; empty without a shadow."""
     found = decision.get("shadow")
     if not isinstance(found, dict):
@@ -187,5 +206,5 @@ def _shadow(decision: dict[str, Any]) -> str:
     if found.get("agrees"):
         return f"agent {found.get('agent')} agrees"
     told = found.get("allocation")
-    words = in_words(told) if isinstance(told, dict) else "otherwise"
+    words = in_words(told, units) if isinstance(told, dict) else "otherwise"
     return f"agent {found.get('agent')}: {words}"

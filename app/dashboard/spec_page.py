@@ -82,15 +82,8 @@ def spec_page(database: Database, tenant: str, name: str) -> SpecPage:
     parts = _parts(plain, schema)
     changes = _changes(database, tenant, read) if may("GET /audit") else None
     text = json.dumps(plain, indent=2, ensure_ascii=False)
-    return SpecPage(
-        read,
-        described,
-        "" if described is None else length(described),
-        parts,
-        changes,
-        text,
-        lists.targets_of(read.spec),
-    )
+    long = "" if described is None else length(described)
+    return SpecPage(read, described, long, parts, changes, text, lists.targets_of(read.spec))
 
 
 # Parts: lists of objects as tables, objects and single values as rows of names and values.

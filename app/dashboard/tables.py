@@ -123,7 +123,7 @@ class RunQuery(NamedTuple):
         cls,
         workload: Workload = None,
         state: RunState | None = None,
-        outcome: Annotated[list[RunOutcome] | None, Query(max_length=8)] = None,
+        outcome: Annotated[list[RunOutcome] | None, Query(max_length=len(get_args(RunOutcome)))] = None,
         search: Text = None,
         sort: Sort = "-started",
     ) -> RunQuery:
@@ -134,7 +134,9 @@ class RunQuery(NamedTuple):
     def chosen(self) -> Chosen:
         """The list's URL and filters."""
         columns = tuple(one for one in get_args(Sort) if not one.startswith("-"))
-        choices = [Choice("state", get_args(RunState)), Choice("outcome", get_args(RunOutcome), several=True)]
+        # Failed and cancelled runs have outcomes of these names: as states they are shown only once chosen
+        states = [one for one in get_args(RunState) if one not in get_args(RunOutcome) or one == self.state]
+        choices = [Choice("state", states), Choice("outcome", get_args(RunOutcome), several=True)]
         return Chosen("/ui/runs", self._asdict(), choices, columns)
 
 

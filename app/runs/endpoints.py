@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args
 
 from fastapi import Path, Query, Request, Response, status
 
@@ -99,7 +99,9 @@ def list_runs(
     paging: Paging,
     workload: Annotated[str | None, Query(pattern=SLUG, description="Filter by workload.")] = None,
     state: Annotated[RunState | None, Query(description="Filter by state.")] = None,
-    outcome: Annotated[list[RunOutcome] | None, Query(max_length=8, description="Filter by outcome.")] = None,
+    outcome: Annotated[
+        list[RunOutcome] | None, Query(max_length=len(get_args(RunOutcome)), description="Filter by outcome.")
+    ] = None,
     search: Annotated[
         str | None,
         Query(pattern=SEARCH, description="First characters of the run's id (at least 4) or of its workload's name."),

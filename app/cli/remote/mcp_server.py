@@ -504,11 +504,7 @@ async def _serve(offered: Tools) -> None:
         )
 
     server: Server[Any] = Server(
-        "steward",
-        version=own_version(),
-        instructions=INSTRUCTIONS,
-        on_list_tools=list_tools,
-        on_call_tool=call_tool,
+        "steward", version=own_version(), instructions=INSTRUCTIONS, on_list_tools=list_tools, on_call_tool=call_tool
     )
     async with stdio_server() as (incoming, outgoing):
         await server.run(incoming, outgoing, server.create_initialization_options())

@@ -11,7 +11,7 @@ function field(form, input) {
 function body(elt) {
   const sent = JSON.parse(elt.dataset.body ?? "{}");
   for (const input of elt instanceof HTMLFormElement ? elt.elements : []) {
-    if (elt.matches("[hx-patch]") && input.value === input.defaultValue) continue; // others may have changed it
+    if (elt.matches("[hx-patch]:not([data-whole])") && input.value === input.defaultValue) continue; // others may have changed it
     const value = input.name ? field(elt, input) : undefined;
     if (value === undefined) continue;
     const path = input.name.split("/"), last = path.pop(); // targets/seconds: a member of a member

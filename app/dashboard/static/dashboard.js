@@ -89,7 +89,7 @@ function zoomable(spec, axis) {
       params[2].value = low === null ? values : ticks(low, high);
     }
     const shown = values ? { ...x.axis, values: { expr: "ticks" } } : x.axis;
-    const mark = { ...one.mark, clip: { expr: "low !== null" } };
+    const mark = { ...one.mark, clip: one.mark.clip || { expr: "low !== null" } };
     return { ...one, mark, encoding: { ...one.encoding, x: { ...x, scale, axis: shown } } };
   });
   return { ...spec, layer, params, usermeta: { ticks: whole } };

@@ -462,7 +462,8 @@ def _progress_caption(
         parts.append(f"{limit[0].upper()}{limit[1:]} was {verdict}: {amount(total, metric.unit)}.")
     elif ahead:
         chance = last(history).get("chances", {}).get(metric.name)
-        sure = "" if chance is None else f"{probability(chance)} likely to meet {limit}. "
+        likely = "" if chance is None else probability(chance)
+        sure = f"{likely[0].upper()}{likely[1:]} likely to meet {limit}. " if likely else ""
         share = percent(compiled.projector.table.level, 0)
         held = in_words(last(history)["allocation"], compiled.layout.units)
         low, median, high = (amount(value, metric.unit) for value in (ahead[-1].low, ahead[-1].median, ahead[-1].high))

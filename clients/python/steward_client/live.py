@@ -58,6 +58,7 @@ class Live(Shown, Generic[D]):
         client: the argument ``client``.
         outcome: the service's judgement of the ended run (``met``, ``missed``, …); None before.
         outcome_reason: its reason, in words; None before.
+        targets: targets of its own that the ended run had, by metric; None before.
         savings: what the finished run cost beside other allocations, as ``savings`` of the API's run; None before, and
             where the service can't tell.
 
@@ -81,6 +82,7 @@ class Live(Shown, Generic[D]):
         self._ended = False
         self.outcome: str | None = None
         self.outcome_reason: str | None = None
+        self.targets: dict[str, float] | None = None
         self.savings: dict[str, Any] | None = None
         self._key = uuid4().hex  # the same for every attempt: one run, whatever gets lost
         self.client, self._http = client, http_client(client)
@@ -254,7 +256,7 @@ class Live(Shown, Generic[D]):
             body["outcome"] = "cap_reached"
         found = self._call("PATCH", f"/runs/{self.id}", self._judged, body)
         self.outcome, self.outcome_reason = found.get("outcome"), found.get("outcome_reason")
-        self.savings = found.get("savings")
+        self.savings, self.targets = found.get("savings"), (found.get("start") or {}).get("targets") or {}
         self._ended = True
 
     def _judged(self, answer: httpx.Response) -> dict[str, Any]:

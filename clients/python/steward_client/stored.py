@@ -185,8 +185,8 @@ def runs(
         client: the service's address, or a generated client; None: ``STEWARD_URL``, or this machine's port 8080.
         url: the service's address, instead of ``client``.
         state: ``running``, ``finished``, ``failed`` or ``cancelled``; None: any.
-        outcome: ``on_track``, ``at_risk``, ``stale``, ``met``, ``missed``, ``failed``, ``cancelled`` or ``completed``;
-            None: any.
+        outcome: ``on_track``, ``at_risk``, ``stale``, ``met``, ``missed``, ``failed``, ``cancelled``,
+            ``cap_reached`` or ``completed``; None: any.
         limit: most rows; None: all.
         retry: how calls are repeated while the service is unreachable.
 

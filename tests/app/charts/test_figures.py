@@ -140,6 +140,14 @@ def test_what_planning_reaches_is_told_from_what_others_do() -> None:
     assert rules == {"other": [{"name": "hold", "value": -3.0}], "reference": [{"name": "optimum", "value": -1.0}]}
 
 
+def test_lines_too_close_for_two_labels_share_one() -> None:
+    points, plans = [LearningPoint("dqn", 0, -10.0), LearningPoint("dqn", 9, -1.0)], ("plan",)
+    for scale in (1.0, 1000.0):  # linear, and logarithmic
+        drawn = learning(points, {"plan": -1.0, "hold": -9.0, "pid": -9.1, "far": -10.0 * scale}, "Line.", plans)
+        labels = [row["name"] for row in drawn.spec["layer"][3]["data"]["values"]]
+        assert labels == ["plan", "hold, pid", "far"]
+
+
 def test_a_task_tells_when_it_began_by_its_clock() -> None:
     for first, began in ((90.0, "1 min 30 s of the run"), (1_767_268_800.0, "2026-01-01 12:00:00 UTC")):
         drawn = gantt("Tasks", [Bar("a", "n", first, first + 5), Bar("b", "m", first + 5, first + 9)], "Bars.")

@@ -147,7 +147,7 @@ def test_allocations_are_in_the_words_of_their_resources() -> None:
 @pytest.mark.parametrize(
     ("share", "told"),
     [
-        (0.0, "0 %"),
+        (0.0, "under 1 %"),
         (1e-6, "under 1 %"),
         (0.01, "1 %"),
         (0.949, "94 %"),

@@ -154,9 +154,8 @@ def test_an_unknown_name_is_told_without_its_value() -> None:
 def test_nouns_have_the_same_verbs() -> None:
     for tag in document()["tags"]:
         told = done(tag["x-cli"], "--help")
-        verbs = (
-            ("show", "set") if tag["x-cli"] in ("drift", "retention", "caps") else ("list", "show", "create", "delete")
-        )
+        settings = tag["x-cli"] in ("caps", "drift", "retention")
+        verbs = ("show", "set") if settings else ("list", "show", "create", "delete")
         assert [verb for verb in verbs if f"\n  {verb} " not in told] == []
 
 
@@ -212,8 +211,12 @@ def test_a_running_run_gets_another_deadline_and_a_failed_one_shows_its_output()
     assert "iteration_seconds: 600" in done("run", "update", mine["id"][:8], "--target", "iteration_seconds=600")
     (back,) = documents("run", "update", mine["id"], "--target", "iteration_seconds=null")
     assert back["start"]["targets"] == {}
+    (capped,) = documents("run", "update", mine["id"], "--max-cost", "20", "--max-duration", "2h")
+    assert capped["start"]["caps"] == {"cost": 20.0, "seconds": 7200.0}
+    (capped,) = documents("run", "update", mine["id"], "--max-cost", "null", "--target", "iteration_seconds=600")
+    assert capped["start"] == {"targets": {"iteration_seconds": 600.0}, "caps": {"seconds": 7200.0}}
     for options, told in (
-        ((), "--deadline 45m and --target METRIC=VALUE are accepted"),
+        ((), "name --deadline, --target, --max-cost or --max-duration"),
         (("--deadline", "soon"), "soon: not a duration; 90s, 30m, 1h30m are accepted"),
         (("--target", "loss=3"), "/targets/loss: no metric with a target; known: iteration_seconds"),
         (("--target", "iteration_seconds"), "iteration_seconds"),

@@ -362,7 +362,7 @@ def test_changes_of_other_specs_hide_none_and_lost_ones_are_said_to_be(
 
 BUTTONS = {
     "read": set(),
-    "report": {"Start a run", "Finish", "Cancel", "Targets of this run"},
+    "report": {"Start a run", "Finish", "Cancel", "Targets of this run", "Caps of this run"},
     "train": {
         "Or load an example",
         "Fit a model",

@@ -110,6 +110,21 @@ def test_a_script_is_governed(
     assert all(0.02 <= item["report"]["metrics"]["iteration_seconds"] < 60 for item in items)
 
 
+def test_the_summary_tells_the_deadline_that_the_run_had_in_the_end(
+    serve: Serve, client: TestClient, folder: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def change() -> None:
+        wait_until(lambda: any(one["start"].get("first_iteration") for one in runs(client)), 20, "the run to begin")
+        (one,) = (one for one in runs(client) if one["start"].get("first_iteration"))
+        client.patch(f"/runs/{one['id']}", json={"targets": {"iteration_seconds": 120}}).raise_for_status()
+
+    thread = threading.Thread(target=change)
+    thread.start()
+    assert run(serve().url, "--deadline", "60s", "--", sys.executable, script(folder, PRINTS), "6", "0.3") == 0
+    thread.join()
+    assert "of the deadline of 2 min" in capfd.readouterr().err
+
+
 class Bounded(LocalProcesses):
     """Where no more than 33 % of a core is given, whatever is asked for."""
 

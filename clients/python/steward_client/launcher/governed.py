@@ -81,8 +81,8 @@ class Governed:
         self._metrics = [found["name"] for found in spec["metrics"]]
         self._features = [found["name"] for found in spec["features"]]
         self._takes_over = self._settled = known is not None
-        gone = time.monotonic() - watched.began if self._takes_over else 0.0
-        self.run, self._followed = self._new_run(watched.clock.count, gone), None
+        self._gone = time.monotonic() - watched.began if self._takes_over else 0.0  # until the run's start
+        self.run, self._followed = self._new_run(watched.clock.count, self._gone), None
         self._sink, self._remote = sink, dict(sink.environment) if sink else {}
         self.cancelled = self.currency = ""
         self.stopped = False
@@ -192,6 +192,9 @@ class Governed:
         (seconds,) = (metric for metric in self.spec["metrics"] if metric["name"] == SECONDS)
         if seconds["scope"] != "run":
             return None
+        if self.run.targets is not None:  # it may have been changed while the run went on
+            own = self.run.targets.get(SECONDS, seconds.get("target"))
+            return None if own is None else own + self._gone
         return self.wishes.deadline or dict(self.wishes.targets).get(SECONDS) or seconds.get("target")
 
     def close(self) -> None:
@@ -327,7 +330,7 @@ class Governed:
             self._say(f"the start is not counted: {error_line(error)}")
             anew.close()
             return
-        self.run = anew
+        self.run, self._gone = anew, gone
         self._tell(f"run: {self.page} (replaces the one above, whose deadline included the start-up)")
         before.leave(KeyboardInterrupt(f"replaced by run {anew.id}, which counts from the first iteration"))
         with suppress(StewardError, Unreachable):
