@@ -54,7 +54,7 @@ def command(extra: str) -> str:
         origin = json.loads(distribution(DISTRIBUTION).read_text("direct_url.json") or "{}")
     except (PackageNotFoundError, ValueError):
         origin = {}
-    if "dir_info" in origin or (Path(__file__).parents[1] / "pyproject.toml").is_file():
+    if "dir_info" in origin:
         return f"in the checkout, pip install -e '.[{extra}]'"
     if "archive_info" in origin:
         return f'pip install "$(echo dist/{DISTRIBUTION.replace("-", "_")}-*.whl)[{extra}]"'

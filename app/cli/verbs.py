@@ -111,7 +111,7 @@ def update(
     as_json: AsJson = False,
     url: Url = SERVICE,
 ) -> None:
-    """Change the targets and caps of a running run, for it alone; what isn't named stays.
+    """Change targets and caps of one running run; others stay.
 
     The next decision aims at them, and they judge the run's end: steward run update newest --deadline 45m.
     """

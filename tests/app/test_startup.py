@@ -158,7 +158,7 @@ def without(monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
 def test_what_workers_need_and_is_not_there_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     startup.check_learning("steward worker")
     without(monkeypatch, "torch", "scikit-learn")
-    message = r"worker needs packages .* \(scikit-learn, torch\): .*pip install -e '\.\[worker\]'$"
+    message = r"worker needs packages .* \(scikit-learn, torch\): .*pip install .*\[worker\]'$"
     with pytest.raises(StartupError, match=message):
         startup.check_learning("steward worker")
 
