@@ -26,7 +26,7 @@ SECTIONS: dict[str, tuple[str, ...]] = {
     "Learn": ("samples", "series", "model", "train", "agent", "evaluate", "drift", "import", "pretrain"),
     "Inspect": ("job", "forecast", "simulate", "explain", "audit", "doctor", "health", "version"),
     "Operate": (
-        *("serve", "worker", "db", "key", "retention", "webhooks"),
+        *("serve", "worker", "db", "key", "caps", "retention", "webhooks"),
         *("mcp", "scaler", "recommender", "adapter"),
     ),
 }
