@@ -321,14 +321,15 @@ def test_an_agent_is_rolled_back_and_promoted_and_a_job_cancelled(browser: Brows
     with opened(browser, site) as page:
         page.on("dialog", lambda dialog: dialog.accept())
         page.goto(f"/ui/workloads/{site.workload}")
-        page.get_by_role("button", name="Roll back").click()
-        page.get_by_role("button", name="Promote").click()
+        for name in ("Roll back", "Promote"):
+            with page.expect_event("load"):  # each fetches the page again, which would lose what is clicked meanwhile
+                page.get_by_role("button", name=name).click()
         expect(page.get_by_role("button", name="Roll back")).to_be_visible()
         made = [one["reason"] for one in site.api.get(f"/workloads/{site.workload}/agents/promotions").json()["items"]]
         assert made[:2] == ["promoted by request", "rolled back from agent 1"]
         page.goto(f"/ui/jobs/{site.job}")
         page.get_by_role("button", name="Cancel").click()
-        expect(page.locator(".state")).to_have_text("cancelled")
+        expect(page.locator(".facts .state")).to_have_text("cancelled")
 
 
 def test_an_example_is_loaded_in_one_click(browser: Browser, site: Site) -> None:
