@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Dialog, expect
-from sqlalchemy import insert, select
+from sqlalchemy import delete, insert, select
 
 from app.database.base import new_id
 from app.database.engine import Database
@@ -99,12 +101,16 @@ def hostile(site: Site) -> str:
 
 
 @pytest.fixture(scope="module")
-def crowded(site: Site) -> Site:
-    """The service with so many runs of its workload more, each like its own."""
+def crowded(site: Site) -> Iterator[Site]:
+    """The service with so many runs of its workload more, each like its own; they go, as other tests sort runs."""
     database = Database(site.database_url)
     with database.session() as session:
         run = session.execute(select(Run).where(Run.id == site.run)).scalar_one()
         like = {column.name: getattr(run, column.name) for column in Run.__table__.columns}
-        session.execute(insert(Run), [{**like, "id": new_id()} for _ in range(MANY)])
+        ids = [new_id() for _ in range(MANY)]
+        session.execute(insert(Run), [{**like, "id": one} for one in ids])
+    yield site
+    with database.session() as session:
+        for begin in range(0, MANY, 500):
+            session.execute(delete(Run).where(Run.id.in_(ids[begin : begin + 500])))
     database.dispose()
-    return site
