@@ -312,7 +312,7 @@ def unpack(stored: list[Any]) -> State:
         np.array(covariance),
         plans.unpack(plan),
         Reservations(*reserved),
-        tuple(Submitted(at, need, _number(told), user) for at, need, told, user in submitted),
+        tuple(Submitted(at, need, _number(estimate), user) for at, need, estimate, user in submitted),
     )
 
 
