@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, ConsoleMessage, Locator, Page, expect
+from playwright.sync_api import Browser, ConsoleMessage, Locator, Page, Route, expect
 
 from app.kinds.registry import KINDS
 from tests.browser.conftest import Site
@@ -330,6 +330,25 @@ def test_an_agent_is_rolled_back_and_promoted_and_a_job_cancelled(browser: Brows
         page.goto(f"/ui/jobs/{site.job}")
         page.get_by_role("button", name="Cancel").click()
         expect(page.locator(".facts .state")).to_have_text("cancelled")
+
+
+def test_a_button_whose_request_is_on_its_way_stays_though_its_table_is_fetched_again(
+    browser: Browser, site: Site
+) -> None:
+    with opened(browser, site) as page:
+        page.on("dialog", lambda dialog: dialog.accept())
+        waiting: list[Route] = []
+        page.route("**/agents/*/*", lambda route: waiting.append(route))
+        page.goto(f"/ui/workloads/{site.workload}")
+        page.evaluate("addEventListener('click', ({ target }) => { target.dataset.pressed = true }, true)")
+        page.get_by_role("button", name=re.compile("^(Roll back|Promote)$")).first.click()
+        with page.expect_response(lambda answer: answer.url.endswith(f"/ui/workloads/{site.workload}")) as fetched:
+            page.evaluate("htmx.trigger('#live', 'sse:changed')")
+        fetched.value.finished()
+        expect(page.locator("[data-pressed]")).to_be_disabled()
+        with page.expect_event("load"):
+            waiting[0].fulfill(json={})
+        expect(page.locator("[data-pressed]")).to_have_count(0)
 
 
 def test_an_example_is_loaded_in_one_click(browser: Browser, site: Site) -> None:

@@ -381,9 +381,19 @@ document.addEventListener("click", async (event) => {
 
 preferred.addEventListener("change", () => drawAll(document));
 
+// A button that is replaced while it is pressed gets no click, and one whose request is on its way no answer: the part
+// of the page that it stands in is fetched again a moment later.
+const BUSY = "button.htmx-request, form.htmx-request, button:active, a:active";
+const LATER = 300; // milliseconds
+
 let open = [];
 document.addEventListener("htmx:beforeSwap", (event) => {
-  const { shouldSwap, target } = event.detail;
+  const { shouldSwap, target, requestConfig } = event.detail;
+  if (shouldSwap && target.querySelector(BUSY)) {
+    event.detail.shouldSwap = false;
+    setTimeout(() => htmx.trigger(requestConfig.elt, "sse:changed"), LATER);
+    return;
+  }
   if (shouldSwap) for (const figure of target.querySelectorAll("[data-drawn]")) end(figure);
   open = [...document.querySelectorAll("details[open][id]")].map((found) => found.id);
 });
