@@ -123,12 +123,13 @@ def test_it_gains_over_its_rule_where_runs_change_their_pace(tuned: bytes) -> No
     assert mean_interval(gain.reshape(64, -1).mean(axis=1))["low"] > 0
 
 
-def test_equal_seeds_give_equal_rules_and_a_small_budget_none(tuned: bytes) -> None:
-    table = planted_table(SHIFTING)
-    first, again, other = (improve(SHIFTING, table, tuned, seed, BUDGET) for seed in (1, 1, 2))
+def test_equal_seeds_give_equal_rules_and_a_small_budget_none(tuned: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    table, few = planted_table(SHIFTING), BUDGET // 6
+    monkeypatch.setattr(improvement, "ROUNDS", improvement.ROUNDS // 6)
+    first, again, other = (improve(SHIFTING, table, tuned, seed, few) for seed in (1, 1, 2))
     assert first == again
     assert first != other
-    assert improve(SHIFTING, table, tuned, 1, BUDGET // 20) is None
+    assert improve(SHIFTING, table, tuned, 1, few // 20) is None
 
 
 @pytest.fixture
@@ -138,6 +139,8 @@ def no_plan(monkeypatch: pytest.MonkeyPatch) -> None:
 
     for name, count in (("EPISODES", 16), ("VALIDATION_EPISODES", 64), ("HEADROOM_EPISODES", 128)):
         monkeypatch.setattr(f"workers.kinds.iterative.tuning.{name}", count)
+    monkeypatch.setattr("workers.kinds.iterative.tuning.HINDSIGHT_EPISODES", 3)
+    monkeypatch.setattr("workers.kinds.iterative.judge.JUDGE_EPISODES", 256)
     monkeypatch.setattr("workers.kinds.iterative.training.plan", none)
 
 
