@@ -16,6 +16,8 @@ from fastapi import FastAPI
 from fastapi.testclient import TestClient
 from hypothesis import HealthCheck
 from hypothesis import settings as hypothesis_settings
+from sqlalchemy.engine.default import DefaultDialect
+from sqlalchemy.util import LRUCache
 from xdist.scheduler import LoadGroupScheduling  # type: ignore[import-untyped]
 
 from app.database.engine import Database
@@ -156,10 +158,25 @@ def read_settings() -> Settings:
     return _settings(frozenset(item for item in os.environ.items() if item[0].startswith("STEWARD_")))
 
 
+# Statements are compiled once in a process, not once per test: that took half of a request's time. SQLAlchemy keeps
+# what it has compiled by the engine's dialect, of which each database has one of its own: those of a class are alike.
+STATEMENTS: LRUCache[Any, Any] = LRUCache(3_000)
+DefaultDialect.__eq__ = lambda one, other: type(one) is type(other)  # type: ignore[method-assign]
+DefaultDialect.__hash__ = lambda one: hash(type(one))  # type: ignore[assignment, method-assign]
+
+
+def opened(url: str) -> Database:
+    """A database for a test."""
+    database = Database(url, read_settings())
+    for engine in (database.engine, database._reading_engine):
+        engine.update_execution_options(compiled_cache=STATEMENTS)
+    return database
+
+
 @pytest.fixture
 def database(sqlite_url: str) -> Iterator[Database]:
     """A fresh SQLite database."""
-    database = Database(sqlite_url, read_settings())
+    database = opened(sqlite_url)
     yield database
     database.dispose()
 
@@ -167,7 +184,7 @@ def database(sqlite_url: str) -> Iterator[Database]:
 @pytest.fixture
 def postgres_database(postgres_url: str) -> Iterator[Database]:
     """A fresh PostgreSQL database."""
-    database = Database(postgres_url, read_settings())
+    database = opened(postgres_url)
     yield database
     database.dispose()
 
