@@ -66,6 +66,7 @@ def stored(uri: str) -> dict[str, Any]:
     return {one.data.tags.get("steward.workload", ""): one for one in client.search_runs(every)}
 
 
+@pytest.mark.slow
 def test_two_runs_log_decisions_reports_and_outcomes_to_the_run_that_the_training_continues(
     serve: Serve, client: TestClient, folder: Path, uri: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
