@@ -279,6 +279,7 @@ def test_the_keyboard_and_the_switch_of_themes_will_do(browser: Browser, site: S
             page.keyboard.press("Tab")
             if card.evaluate("link => link === document.activeElement"):
                 break
+        expect(card).to_be_focused()
         page.keyboard.press("Enter")
         page.wait_for_url(f"**/ui/workloads/{site.workload}")
         page.locator("[data-theme-switch]").press("Enter")
