@@ -6,6 +6,7 @@ import gc
 import os
 import shutil
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,8 @@ from fastapi import FastAPI
 from fastapi.testclient import TestClient
 from hypothesis import HealthCheck
 from hypothesis import settings as hypothesis_settings
+from sqlalchemy.engine.default import DefaultDialect
+from sqlalchemy.util import LRUCache
 from xdist.scheduler import LoadGroupScheduling  # type: ignore[import-untyped]
 
 from app.database.engine import Database
@@ -51,8 +54,10 @@ def state_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 
 def group(nodeid: str) -> str:
-    """Tests of one group are sent to one process: those of a file share what is costly, a training or a server."""
+    """Tests of one group are sent to one process: they share what is costly, a training, a server or a browser."""
     place = nodeid.partition("::")[0].removeprefix("tests/")
+    if place.startswith("browser/"):
+        return "browser"
     compiled = place.endswith(COMPILED) or (place.startswith("workers/") and "workflow" in place)
     return KERNELS if compiled else place
 
@@ -143,10 +148,35 @@ def postgres_url(_postgres_databases: CleanDatabases) -> Iterator[str]:
     _postgres_databases.give_back(name)
 
 
+@cache
+def _settings(environment: frozenset[tuple[str, str]]) -> Settings:
+    return Settings()
+
+
+def read_settings() -> Settings:
+    """What the environment says now; it is read anew where it has changed, for that takes as long as two requests."""
+    return _settings(frozenset(item for item in os.environ.items() if item[0].startswith("STEWARD_")))
+
+
+# Statements are compiled once in a process, not once per test: that took half of a request's time. SQLAlchemy keeps
+# what it has compiled by the engine's dialect, of which each database has one of its own: those of a class are alike.
+STATEMENTS: LRUCache[Any, Any] = LRUCache(3_000)
+DefaultDialect.__eq__ = lambda one, other: type(one) is type(other)  # type: ignore[method-assign]
+DefaultDialect.__hash__ = lambda one: hash(type(one))  # type: ignore[assignment, method-assign]
+
+
+def opened(url: str) -> Database:
+    """A database for a test."""
+    database = Database(url, read_settings())
+    for engine in (database.engine, database._reading_engine):
+        engine.update_execution_options(compiled_cache=STATEMENTS)
+    return database
+
+
 @pytest.fixture
 def database(sqlite_url: str) -> Iterator[Database]:
     """A fresh SQLite database."""
-    database = Database(sqlite_url)
+    database = opened(sqlite_url)
     yield database
     database.dispose()
 
@@ -154,7 +184,7 @@ def database(sqlite_url: str) -> Iterator[Database]:
 @pytest.fixture
 def postgres_database(postgres_url: str) -> Iterator[Database]:
     """A fresh PostgreSQL database."""
-    database = Database(postgres_url)
+    database = opened(postgres_url)
     yield database
     database.dispose()
 
@@ -178,7 +208,7 @@ def redis_url() -> Iterator[str]:
 @pytest.fixture
 def settings(tmp_path: Path, sqlite_url: str) -> Settings:
     """Settings of an embedded service in this test's folder, on the `database` of this test."""
-    return Settings(data_dir=tmp_path, database_url=sqlite_url)
+    return read_settings().model_copy(update={"data_dir": tmp_path, "database_url": sqlite_url})
 
 
 @pytest.fixture

@@ -13,7 +13,6 @@ from playwright.sync_api import Browser, ConsoleMessage, Locator, Page, Route, e
 from app.kinds.registry import KINDS
 from tests.browser.conftest import Site
 
-pytestmark = pytest.mark.xdist_group("browser")
 WIDER = "document.documentElement.scrollWidth > document.documentElement.clientWidth"
 UNDER = """() => [...document.querySelectorAll("#live .cursor")].map((line) => {
   const ticks = [...line.closest("figure").querySelectorAll(".role-axis-label text")].slice(0, 99)
@@ -70,7 +69,8 @@ def pages(site: Site) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize("theme", ["light", pytest.param("dark", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("theme", ["light", "dark"])
 def test_every_page_is_whole_fits_and_is_accessible(browser: Browser, site: Site, theme: str) -> None:
     with opened(browser, site, theme) as page:
         for path in pages(site):
@@ -279,6 +279,7 @@ def test_the_keyboard_and_the_switch_of_themes_will_do(browser: Browser, site: S
             page.keyboard.press("Tab")
             if card.evaluate("link => link === document.activeElement"):
                 break
+        expect(card).to_be_focused()
         page.keyboard.press("Enter")
         page.wait_for_url(f"**/ui/workloads/{site.workload}")
         page.locator("[data-theme-switch]").press("Enter")

@@ -16,7 +16,6 @@ from tests.app.runs.test_queue import POOL
 from tests.browser.conftest import Site
 from tests.browser.test_dashboard import WIDER, drawn, opened
 
-pytestmark = pytest.mark.xdist_group("browser")
 MANY = 10_000
 HOSTILE = [
     "<img src=x onerror=alert(1)>",

@@ -19,7 +19,6 @@ from tests.browser.conftest import Site
 from tests.browser.test_dashboard import PATIENCE, WIDER, drawn, opened
 from tests.servers import start_steward
 
-pytestmark = pytest.mark.xdist_group("browser")
 WORKLOAD = "resnet18"
 
 

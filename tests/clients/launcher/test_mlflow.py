@@ -5,8 +5,11 @@ With a store in SQLite: MLflow's store in files is in maintenance mode.
 
 from __future__ import annotations
 
+import shutil
 import sys
 import time
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -20,9 +23,11 @@ from steward_client.mlflow_sink import MlflowSink, MlflowUnavailable
 from tests.clients.launcher.serving import SPEC, script
 from tests.clients.launcher.test_launch import Serve, folder, forwarded, run, runs, serve
 
-mlflow = pytest.importorskip("mlflow")
+if find_spec("mlflow") is None:
+    pytest.skip("mlflow is not installed", allow_module_level=True)
 __all__ = ["folder", "forwarded", "serve"]
 pytestmark = pytest.mark.filterwarnings("ignore")  # MLflow's own, of its libraries
+mlflow: Any = None  # imported by the process alone that comes to these tests: that takes seconds
 
 LOGS = """
 import time, mlflow
@@ -35,13 +40,23 @@ with mlflow.start_run():
 SLEEPS = "import time\nfor n in range(4):\n    time.sleep(0.2)\n    print(f'epoch {n}: loss=1', flush=True)\n"
 
 
+@pytest.fixture(scope="module")
+def tables(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A store without runs."""
+    global mlflow
+    mlflow = import_module("mlflow")
+    path = tmp_path_factory.mktemp("mlflow") / "mlflow.db"
+    mlflow.MlflowClient(f"sqlite:///{path}").search_experiments()
+    return path
+
+
 @pytest.fixture
-def uri(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+def uri(tables: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """A store of this test."""
     for name in ("MLFLOW_RUN_ID", "MLFLOW_TRACKING_URI", "MLFLOW_EXPERIMENT_NAME"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(mlflow_sink, "OPEN_SECONDS", 120.0)  # MLflow is imported, and makes its tables
-    return f"sqlite:///{tmp_path / 'mlflow.db'}"
+    return f"sqlite:///{shutil.copy(tables, tmp_path)}"
 
 
 def stored(uri: str) -> dict[str, Any]:
@@ -51,6 +66,7 @@ def stored(uri: str) -> dict[str, Any]:
     return {one.data.tags.get("steward.workload", ""): one for one in client.search_runs(every)}
 
 
+@pytest.mark.slow
 def test_two_runs_log_decisions_reports_and_outcomes_to_the_run_that_the_training_continues(
     serve: Serve, client: TestClient, folder: Path, uri: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -77,6 +77,7 @@ class Brief(LearnedCluster):
         return {}
 
 
+@pytest.mark.slow
 def test_a_training_tells_the_headroom_and_the_share_that_its_agent_won(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("workers.kinds.simulated.headroom.GENERATIONS", 1)
     monkeypatch.setattr("workers.kinds.cluster.rivals.ClusterRivals.share", 0.18)

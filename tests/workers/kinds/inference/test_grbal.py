@@ -53,12 +53,14 @@ def trainer(seed: int = 0, **changed: Any) -> AdaptiveTrainer:
 
 @pytest.fixture(scope="module")
 def trained() -> Any:
-    """A training to its end, judged on few episodes."""
+    """A training to its end, of two candidates, judged on few episodes."""
     given = trainer()
     given.problem.judged_episodes = 8  # type: ignore[attr-defined]
     training = Training(given)
-    while not training.done:
-        training.advance()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("workers.kinds.inference.adaptation.SPREADS", (0.05, 0.5))
+        while not training.done:
+            training.advance()
     return training.result()
 
 

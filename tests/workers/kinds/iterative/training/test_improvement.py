@@ -123,6 +123,14 @@ def test_it_gains_over_its_rule_where_runs_change_their_pace(tuned: bytes) -> No
     assert mean_interval(gain.reshape(64, -1).mean(axis=1))["low"] > 0
 
 
+@pytest.fixture
+def brief(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A sixth of the rounds, each as long as ever."""
+    monkeypatch.setattr(improvement, "ROUNDS", improvement.ROUNDS // 6)
+    monkeypatch.setattr(improvement, "ROLLED", improvement.ROLLED / 6)
+
+
+@pytest.mark.usefixtures("brief")
 def test_equal_seeds_give_equal_rules_and_a_small_budget_none(tuned: bytes) -> None:
     table = planted_table(SHIFTING)
     first, again, other = (improve(SHIFTING, table, tuned, seed, BUDGET) for seed in (1, 1, 2))
@@ -138,10 +146,12 @@ def no_plan(monkeypatch: pytest.MonkeyPatch) -> None:
 
     for name, count in (("EPISODES", 16), ("VALIDATION_EPISODES", 64), ("HEADROOM_EPISODES", 128)):
         monkeypatch.setattr(f"workers.kinds.iterative.tuning.{name}", count)
+    monkeypatch.setattr("workers.kinds.iterative.tuning.HINDSIGHT_EPISODES", 3)
+    monkeypatch.setattr("workers.kinds.iterative.judge.JUDGE_EPISODES", 256)
     monkeypatch.setattr("workers.kinds.iterative.training.plan", none)
 
 
-@pytest.mark.usefixtures("no_plan")
+@pytest.mark.usefixtures("no_plan", "brief")
 def test_the_better_of_tuned_and_improved_rule_competes(monkeypatch: pytest.MonkeyPatch) -> None:
     problem = IterativeTraining(SHIFTING, planted_table(SHIFTING), 1, improves=True)
     scores = {TUNED: 1.0, IMPROVED: 2.0}
