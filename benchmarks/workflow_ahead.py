@@ -297,6 +297,8 @@ def whole_logs() -> Iterator[Figure]:
         goal = f"<= {WHOLE[name]:g}: {'met' if ours <= WHOLE[name] else 'missed'}" if name in WHOLE else None
         row = against(f"easy, {name}, whole log", ours, "predicted area", theirs, GOALS["cell"])
         yield row | ({"goal": goal} if goal else {})
+        default = slowdown(trace, by_sjf(trace, machine, EASY), 0.0)
+        yield against(f"easy, {name}, whole log, beside the default", ours, "sjf", default, 1.0)
 
 
 def speed() -> Iterator[Figure]:
