@@ -115,8 +115,8 @@ def test_in_a_large_queue_only_the_best_change_is_played_to_the_end() -> None:
     lasts = (10_000.0, 10.0, 20.0, 30.0, 40.0, 50.0, *(10_000.0 for _ in range(34)), *(600.0 for _ in range(128)))
     ran = np.full(60, 1e6)
     large = replace(
-        outlook(lasts), waiting=40, past=np.arange(128) * 300.0, held=np.ones(60, np.int64), planned=ran, ran=ran,
-        running_length=np.log(ran), running_share=np.full(60, KNOWN),
+        outlook(lasts), waiting=40, past=np.linspace(0.0, 38_100.0, 128), held=np.ones(60, np.int64), planned=ran,
+        ran=ran, running_length=np.log(ran), running_share=np.full(60, KNOWN),
     )  # fmt: skip
     for one, most in ((large, 1), (outlook(lasts[:12]), 5)):
         state = np.array([one.free, one.head, one.waiting])
