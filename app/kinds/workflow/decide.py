@@ -38,7 +38,7 @@ def choose_by(policy: QueuePolicy, situation: QueueSituation, spec: Spec) -> Cho
     scores, overtaking = policy.orders(
         Waiting(situation.now, submit, expected, situation.requested, situation.shares, need, machine, mechanism)
     )
-    if overtaking is None and spec.backfill_order != "fcfs":
+    if overtaking is None and spec.backfill_order:
         overtaking = ranking(spec.backfill_order, situation)
     return Choice(policy.name, scores, mechanism, overtaking)
 

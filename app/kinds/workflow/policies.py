@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from app.kinds.tensors import write_tensors
 from app.kinds.workflow.run_times import SHORTEST
 from app.kinds.workflow.scheduling import planning
-from app.kinds.workflow.scheduling.dispatch import CONSERVATIVE, EASY
+from app.kinds.workflow.scheduling.dispatch import CONSERVATIVE, EASY, NONE, UNCOMMITTED
 from app.kinds.workflow.scheduling.planning import NAMES, WEIGHTS
 from app.kinds.workflow.scheduling.rules import RULES, scores
 from app.kinds.workflow.trace import Seconds
@@ -121,7 +121,8 @@ class PriorityPolicy:
     """Tuned priorities by the formula of ``scheduling.planning``.
 
     Attributes:
-        weights: weights under the mechanisms none, rls and easy, [3, ``WEIGHTS``]; conservative uses those of easy.
+        weights: weights under the mechanisms none, rls and easy, [3, ``WEIGHTS``]; conservative uses those of easy,
+            uncommitted those of none.
     """
 
     weights: Seconds
@@ -149,7 +150,7 @@ class PriorityPolicy:
 
     def under(self, mechanism: int) -> Seconds:
         """Return the weights for a backfilling mechanism (index into ``MECHANISMS``), [``WEIGHTS``]."""
-        found: Seconds = self.weights[min(mechanism, EASY)]
+        found: Seconds = self.weights[NONE if mechanism == UNCOMMITTED else min(mechanism, EASY)]
         return found
 
     def orders(self, waiting: Waiting) -> Orders:

@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field
 from app.charts.text import clock
 from app.kinds.contract.engine import DecisionBase, Reason
 from app.kinds.workflow.scheduling.decide import DispatchDecision
-from app.kinds.workflow.scheduling.dispatch import EASY, MECHANISMS, NONE, RLS
+from app.kinds.workflow.scheduling.dispatch import EASY, MECHANISMS, NONE, RLS, UNCOMMITTED
 from app.kinds.workflow.scheduling.situation import QueueSituation
 
 
@@ -215,6 +215,8 @@ def _waits(decided: DispatchDecision, window: dict[str, Any] | None) -> str:
         return f"{window['task']} is pending: it fits no rented node"
     reserved = f"{window['task']} has a reservation on {window['node']} at {clock(window['until'])}"
     mechanism = decided.choice.mechanism
+    if mechanism == UNCOMMITTED:
+        return f"{window['task']} is first in the order, which may change before it starts; no backfilling"
     if mechanism == NONE:
         return f"{reserved}; no backfilling"
     may = "tasks that end before then" if mechanism == RLS else "tasks that end by then"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
 from app.kinds.contract.inputs import InvalidInput, unknown_names
 from app.kinds.fields import EarlyMaxLength, NonNegative, Positive, Slug, Strict, unique
@@ -15,7 +15,7 @@ MAXIMUM_NODES = 4_096
 """Most nodes of all types: a decision may order them all by name."""
 
 Count = Annotated[int, Field(ge=0, le=MAXIMUM_NODES)]
-Backfilling = Literal["none", "rls", "easy", "conservative"]
+Backfilling = Literal["none", "rls", "easy", "conservative", "uncommitted"]
 BackfillOrder = Literal["fcfs", "sjf"]
 AGENT = "agent"
 DEFAULT_STRATEGY = "sjf"
@@ -102,9 +102,22 @@ class WorkflowSpec(Strict):
         "plan, or heft if none is better",
     )
     backfilling: Backfilling = Field(
-        default="easy", description="backfilling: which tasks may start before a reserved one"
+        default="easy",
+        description="backfilling: which tasks may start before a reserved one; none: the first that waits stays first "
+        "until it starts; uncommitted: none, but each decision orders all anew, and large tasks may wait for ever",
     )
-    backfill_order: BackfillOrder = Field(default="fcfs", description="order in which tasks are backfilled")
+    backfill_order: BackfillOrder | None = Field(
+        default=None,
+        description="order in which tasks are backfilled; null: fcfs, and under saf-predicted the strategy's own; not "
+        "with lookahead, which backfills in the order that it simulates",
+    )
+
+    @field_validator("backfill_order")
+    @classmethod
+    def _as_simulated(cls, order: BackfillOrder | None, info: ValidationInfo) -> BackfillOrder | None:
+        if order is not None and info.data.get("strategy") == LOOKAHEAD:
+            raise ValueError(f"must be null with strategy {LOOKAHEAD}, which backfills in the order that it simulates")
+        return order
 
 
 Spec = WorkflowSpec  # each kind's is found under this name; in the API's schema names must differ

@@ -44,7 +44,7 @@ POINTS = 30
 MOST_TASKS = 300
 """Most tasks of a queue for which hindsight is computed, as a page waits for it."""
 ASKED = ("fcfs", "sjf", "saf", "wfp3", "unicep", "f1", "heft", "cpop")
-KNOWN = ("easy", "conservative")
+KNOWN = ("easy", "conservative", "uncommitted")
 """Mechanisms that need the queue only; others depend on earlier commitments, which are not stored."""
 PROMISED = (
     "Not available with backfilling {}: the reservations at each decision are not stored. "

@@ -5603,18 +5603,16 @@ export interface components {
             strategy?: string;
             /**
              * Backfilling
-             * @description backfilling: which tasks may start before a reserved one
+             * @description backfilling: which tasks may start before a reserved one; none: the first that waits stays first until it starts; uncommitted: none, but each decision orders all anew, and large tasks may wait for ever
              * @default easy
              * @enum {string}
              */
-            backfilling?: "none" | "rls" | "easy" | "conservative";
+            backfilling?: "none" | "rls" | "easy" | "conservative" | "uncommitted";
             /**
              * Backfill Order
-             * @description order in which tasks are backfilled
-             * @default fcfs
-             * @enum {string}
+             * @description order in which tasks are backfilled; null: fcfs, and under saf-predicted the strategy's own; not with lookahead, which backfills in the order that it simulates
              */
-            backfill_order?: "fcfs" | "sjf";
+            backfill_order?: ("fcfs" | "sjf") | null;
         };
         /**
          * WorkloadListed

@@ -26,7 +26,7 @@ def simulate(
         ),
     ] = None,
     backfilling: Annotated[
-        Literal["none", "rls", "easy", "conservative"],
+        Literal["none", "rls", "easy", "conservative", "uncommitted"],
         typer.Option(help="Backfilling: which jobs may start before a waiting one."),
     ] = "none",
     order: Annotated[

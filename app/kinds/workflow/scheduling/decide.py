@@ -7,7 +7,7 @@ import numpy as np
 
 from app.kinds.workflow.queue import Floats, Reservations, State
 from app.kinds.workflow.scheduling import dispatch, fleet
-from app.kinds.workflow.scheduling.dispatch import CONSERVATIVE, EASY, MECHANISMS, NONE, Head
+from app.kinds.workflow.scheduling.dispatch import CONSERVATIVE, EASY, MECHANISMS, RLS, UNCOMMITTED, Head
 from app.kinds.workflow.scheduling.fleet import OPEN, DispatchResult, Renting, Window
 from app.kinds.workflow.scheduling.situation import PREDICTED, THRIFTY, QueueSituation, ranking
 
@@ -53,15 +53,15 @@ class DispatchDecision(NamedTuple):
     state: State
 
 
-def by_strategy(strategy: str, backfilling: str, fill: str = "fcfs") -> Chooser:
+def by_strategy(strategy: str, backfilling: str, fill: str | None = None) -> Chooser:
     """Make a function that orders ready tasks by the named strategy and backfilling mechanism. ``fill`` names the
-    strategy of the backfilling order, except for strategies by predicted run times, which backfill in their own order.
+    strategy of the backfilling order; None: by submission, and for strategies by predicted run times their own order.
     Raises ValueError if there is no such mechanism."""
     mechanism = MECHANISMS.index(backfilling)
-    fill = strategy if strategy in PREDICTED else fill
+    fill = fill or (strategy if strategy in PREDICTED else None)
 
     def choose(situation: QueueSituation) -> Choice:
-        overtaking = None if fill == "fcfs" else ranking(fill, situation)
+        overtaking = ranking(fill, situation) if fill else None
         return Choice(strategy, ranking(strategy, situation), mechanism, overtaking)
 
     return choose
@@ -87,9 +87,9 @@ def _order_by_score(situation: QueueSituation, scores: Floats) -> dispatch.Indic
 
 def _head(situation: QueueSituation, choice: Choice, started: DispatchResult) -> tuple[str, float, int] | tuple[()]:
     """Return the committed task's name, start in seconds, and spare processors, for the next decision. It is empty if
-    no task is committed, and under easy and conservative backfilling."""
+    no task is committed, and under mechanisms that commit to none."""
     window = started.window
-    if window.task < 0 or choice.mechanism in (EASY, CONSERVATIVE):
+    if window.task < 0 or choice.mechanism in (EASY, CONSERVATIVE, UNCOMMITTED):
         return ()
     return situation.queue.names[window.task], min(float(window.until), 1e300), int(window.spare)
 
@@ -129,7 +129,7 @@ def on_pool(
     count, head = dispatch.decide(mechanism, situation.now, before, order, fill, tasks, situation.pool(), chosen)
     started = [int(task) for task in chosen[:count]]
     window = OPEN if head.task < 0 else Window(int(head.task), 0, float(head.until), int(head.spare), np.inf)
-    overtook = _overtook(order.tolist(), started, window) if mechanism != NONE else []
+    overtook = _overtook(order.tolist(), started, window) if mechanism in (RLS, EASY) else []
     return DispatchResult([(task, 0) for task in started], overtook, window)
 
 

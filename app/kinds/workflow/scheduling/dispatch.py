@@ -9,8 +9,9 @@ from numpy.typing import NDArray
 
 from app.kinds.workflow.trace import Seconds
 
-NONE, RLS, EASY, CONSERVATIVE = range(4)
-MECHANISMS = ("none", "rls", "easy", "conservative")
+NONE, RLS, EASY, CONSERVATIVE, UNCOMMITTED = range(5)
+MECHANISMS = ("none", "rls", "easy", "conservative", "uncommitted")
+"""``uncommitted``: as ``none``, but the first waiting task is chosen anew at each decision."""
 
 Indices = NDArray[np.int64]
 UNLIMITED = np.iinfo(np.int64).max
@@ -76,7 +77,7 @@ def decide(
     Args:
         mechanism: index into ``MECHANISMS``, not conservative.
         now: seconds on the clock of ``tasks.submit``.
-        head: first waiting task of the last decision, kept until it starts, except under ``easy``.
+        head: first waiting task of the last decision, kept until it starts, except under ``easy`` and ``uncommitted``.
         order: rows, most urgent first; tasks that no longer wait are skipped.
         fill: rows in the backfilling order.
         tasks: tasks of the queue; ``waiting`` is cleared for tasks that start.
@@ -87,7 +88,7 @@ def decide(
         Number of tasks that start, and the first waiting one.
     """
     free, count, blocked = pool.level[0], 0, -1
-    if head.task >= 0 and mechanism != EASY:
+    if head.task >= 0 and mechanism not in (EASY, UNCOMMITTED):
         if tasks.processors[head.task] <= free:
             chosen[0] = head.task
             _, count, free = in_line(chosen[:1], free, 0, tasks, pool, chosen)
@@ -100,7 +101,7 @@ def decide(
             started = by_end(tasks, chosen[:count])
             until, spare = earliest(now, free, tasks.processors[blocked], tasks, pool, started)
         head = Head(blocked, until, spare)
-    if blocked >= 0 and mechanism != NONE:
+    if blocked >= 0 and mechanism in (RLS, EASY):
         count = overtake(mechanism, now, head, fill, free, count, tasks, pool, chosen)
     return count, head
 

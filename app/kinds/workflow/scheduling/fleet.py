@@ -10,7 +10,7 @@ import numpy as np
 
 from app.kinds.workflow.queue import FAILED, NOTHING_RESERVED, STARTING, UP, Reservations
 from app.kinds.workflow.scheduling import dispatch
-from app.kinds.workflow.scheduling.dispatch import EASY, NONE
+from app.kinds.workflow.scheduling.dispatch import EASY, RLS, UNCOMMITTED
 from app.kinds.workflow.scheduling.placement import Calendar, earliest, grown, occupy
 from app.kinds.workflow.scheduling.situation import QueueSituation
 
@@ -250,7 +250,7 @@ def decide(
     """
     engine = Dispatcher(situation, thrifty=thrifty)
     window = OPEN
-    for task in [head, *order] if head >= 0 and mechanism != EASY else order:
+    for task in [head, *order] if head >= 0 and mechanism not in (EASY, UNCOMMITTED) else order:
         if task not in engine.allowed:
             continue
         node = engine.node_for(task)
@@ -259,7 +259,7 @@ def decide(
             break
         engine.start(task, node)
     first = len(engine.starts)
-    if window.task >= 0 and mechanism != NONE:
+    if window.task >= 0 and mechanism in (RLS, EASY):
         _overtake(engine, fill, window, spare=mechanism == EASY)
     return DispatchResult(engine.starts, [task for task, _ in engine.starts[first:]], window)
 

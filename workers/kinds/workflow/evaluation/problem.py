@@ -16,7 +16,7 @@ from app.kinds.contract.policy import Policy, Situation
 from app.kinds.workflow.policies import PriorityPolicy, Scheduler, StrategyPolicy, check
 from app.kinds.workflow.policies import artifact as load
 from app.kinds.workflow.queue import Layout
-from app.kinds.workflow.scheduling.dispatch import MECHANISMS
+from app.kinds.workflow.scheduling.dispatch import CONSERVATIVE, MECHANISMS
 from app.kinds.workflow.scheduling.rules import RULES
 from app.kinds.workflow.spec import TERMS, Limits, Spec
 from app.kinds.workflow.trace import Trace
@@ -104,8 +104,7 @@ class WorkflowProblem(Problem):
     def _schedulers(self) -> dict[str, EpisodeScheduler]:
         if self.pool:
             spec = self.layout.spec
-            fill = spec.backfill_order if spec.backfill_order in RULES else "fcfs"
-            return rule_schedulers(spec.limits_per_user, spec.backfilling, fill)
+            return rule_schedulers(spec.limits_per_user, spec.backfilling, spec.backfill_order or "fcfs")
         at_once = all(np.ptp(trace.submit) == 0 for trace in (*self.traces, *self.held_out))
         return placement_schedulers(at_once=at_once)
 
@@ -225,9 +224,6 @@ def _leaning(trace: Trace, schedule: Schedule) -> float:
     return float(stats.spearmanr(waits, area).statistic)
 
 
-CONSERVATIVE = "conservative"
-
-
 @dataclass(frozen=True)
 class AgentScheduler:
     """A scheduler of batch jobs on one pool, whose order an agent decides.
@@ -269,18 +265,18 @@ def scheduler_of(data: bytes, layout: Layout, *, pool: bool) -> EpisodeScheduler
         pool: whether the workload's tasks are batch jobs on one pool of processors.
 
     Raises:
-        IncompatibleArtifact: the artifact can't be read or was made for another kind, or the workload has no pool,
-            conservative backfilling or an unknown order of overtaking.
+        IncompatibleArtifact: the artifact can't be read or was made for another kind, or the workload has no pool, or
+            conservative or uncommitted backfilling.
     """
     artifact, spec = load(data), layout.spec
     check(artifact, layout)
-    if not pool or spec.backfilling == CONSERVATIVE or spec.backfill_order not in RULES:
+    if not pool or spec.backfilling not in MECHANISMS[:CONSERVATIVE]:
         raise IncompatibleArtifact(
             "agents that order tasks are judged on batch jobs on one pool of processors, with none, rls or easy "
-            f"backfilling in the order of a rule; this workload has {spec.backfilling} backfilling in the order of "
-            f"{spec.backfill_order}" + ("" if pool else ", and several nodes or tasks with parents")
+            f"backfilling; this workload has {spec.backfilling} backfilling"
+            + ("" if pool else ", and several nodes or tasks with parents")
         )
-    how = spec.backfilling, spec.backfill_order, spec.limits_per_user
+    how = spec.backfilling, spec.backfill_order or "fcfs", spec.limits_per_user
     policy = artifact.policy
     if isinstance(policy, StrategyPolicy):
         return RuleScheduler(policy.name, *how)

@@ -21,6 +21,7 @@ from app.kinds.workflow.scheduling.dispatch import EASY, Indices
 from app.kinds.workflow.scheduling.rules import SAF
 from app.kinds.workflow.scheduling.situation import OVERRUN
 from app.kinds.workflow.trace import Seconds
+from workers.kinds.compiling import borrowed
 from workers.kinds.workflow.simulator.pool import (
     ARRIVING,
     FREE,
@@ -38,11 +39,15 @@ from workers.kinds.workflow.simulator.pool import (
 from workers.kinds.workflow.simulator.world import kernel
 
 HORIZON = 8 * 3600.0  # seconds
-SCENARIOS, FIRST = 24, 6  # scenarios, and those after which hopeless changes are left out
+SCENARIOS = 24
 CHANGED = 10  # jobs, the first in the order, that may be moved or held back
 MOST_ARRIVALS = 80  # jobs that arrive in a scenario
 SIGNIFICANT = 2.0  # t statistic from which a change is made
-HOPEFUL = 0.5  # t statistic after ``FIRST`` scenarios from which the others are played
+STAGES = np.array([[6.0, np.inf, 0.5]])
+"""Scenarios after which only so many changes go on, those that save most, if their t statistic is above the third."""
+SHORT = np.array([[3.0, 4.0, 0.2], [8.0, 2.0, 0.7], [14.0, 1.0, 1.0]])
+"""As ``STAGES``, where there is more than ``WORK`` to play (successive halving; Jamieson and Talwalkar 2016)."""
+WORK = 30_000  # changes × scenarios × jobs, some five milliseconds
 FEWEST_PAST = 32  # jobs submitted before, from which arrivals are sampled
 
 SHARE_EDGES = np.array([-4.0, -2.5, -1.5, -0.75, -0.2])
@@ -85,8 +90,10 @@ class Course(NamedTuple):
     """State of a scenario that is played, changed in place.
 
     Attributes:
-        queue: waiting jobs in order, in the first ``level[0]`` entries, [J].
-        ends, planned, held: sampled and planned end, and processors of running jobs, in the first ``level[1]``.
+        queue: waiting jobs in order, in the first ``level[WAITS]`` entries, [J].
+        ends, planned, needs: sampled end, descending, planned end (seconds), and processors of running jobs, in the
+            first ``level[RUNS]`` entries.
+        due, held: planned ends, ascending, and processors, of the same jobs.
         begun: start of each job, seconds from now; NaN: not started, [J].
         level: waiting jobs, running jobs, free processors, committed job (−1: none), and the fewest processors that a
             waiting job needs, [5].
@@ -95,6 +102,8 @@ class Course(NamedTuple):
     queue: Indices
     ends: Seconds
     planned: Seconds
+    needs: Indices
+    due: Seconds
     held: Indices
     begun: Seconds
     level: Indices
@@ -104,33 +113,51 @@ WAITS, RUNS, IDLE, COMMITTED, LEAST = range(5)
 
 
 @kernel
+def enter(course: Course, end: float, planned: float, need: int) -> None:
+    """Add a running job by its sampled and planned end (seconds) and its processors."""
+    ends, due, held, at = course.ends, course.due, course.held, course.level[RUNS]
+    place = at
+    while at > 0 and ends[at - 1] < end:
+        ends[at], course.planned[at], course.needs[at] = ends[at - 1], course.planned[at - 1], course.needs[at - 1]
+        at -= 1
+    ends[at], course.planned[at], course.needs[at] = end, planned, need
+    while place > 0 and due[place - 1] > planned:
+        due[place], held[place] = due[place - 1], held[place - 1]
+        place -= 1
+    due[place], held[place] = planned, need
+    course.level[RUNS] += 1
+    course.level[IDLE] -= need
+
+
+@kernel
+def leave(course: Course) -> None:
+    """Remove the running job that ends first."""
+    last, due, held, at = course.level[RUNS] - 1, course.due, course.held, 0
+    planned, need = course.planned[last], course.needs[last]
+    while due[at] < planned or held[at] != need:
+        at += 1
+    for i in range(at, last):
+        due[i], held[i] = due[i + 1], held[i + 1]
+    course.level[RUNS] = last
+    course.level[IDLE] += need
+
+
+@kernel
 def start(course: Course, jobs: Scenario, job: int, now: float) -> None:
     """Start ``job`` at ``now`` (seconds); the caller removes it from the queue."""
-    at = course.level[RUNS]
-    course.ends[at], course.planned[at] = now + jobs.lasts[job], now + jobs.plan[job]
-    course.held[at] = jobs.need[job]
-    course.level[RUNS] = at + 1
-    course.level[IDLE] -= jobs.need[job]
     course.begun[job] = now
+    enter(course, now + jobs.lasts[job], now + jobs.plan[job], jobs.need[job])
 
 
 @kernel
 def reservation(course: Course, need: int, now: float) -> tuple[float, int]:
     """Return the second at which ``need`` processors should be free, and how many more are free then."""
-    free, until, running = course.level[IDLE], now, course.level[RUNS]
-    previous = -np.inf
-    while free < need:
-        due = np.inf
-        for i in range(running):
-            if course.planned[i] > previous and course.planned[i] < due:
-                due = course.planned[i]
-        if due == np.inf:
-            return np.inf, 0
-        for i in range(running):
-            if course.planned[i] == due:
-                free += course.held[i]
-        previous, until = due, max(due, now)
-    return until, free - need
+    due, held, free, until, i = course.due, course.held, course.level[IDLE], now, 0
+    while i < course.level[RUNS] and (free < need or due[i] == due[i - 1]):
+        free += held[i]
+        until = max(now, due[i])
+        i += 1
+    return (until, free - need) if free >= need else (np.inf, 0)
 
 
 @kernel
@@ -138,8 +165,8 @@ def dispatch(course: Course, jobs: Scenario, mechanism: int, now: float, barred:
     """Start jobs by the queue's order and ``mechanism``, all but the job ``barred`` (−1: none); return a number that
     two decisions share only if they start and commit the same jobs."""
     queue, count, need = course.queue, course.level, jobs.need
-    waits, kept, blocked, made = count[WAITS], 0, -1, 1
-    spare, until, least = 0, -np.inf, np.iinfo(np.int64).max
+    waits, kept, blocked, made, least = count[WAITS], 0, -1, 1, np.iinfo(np.int64).max
+    spare, until, unknown = 0, -np.inf, mechanism == EASY
     committed = count[COMMITTED] if mechanism != EASY else -1
     if committed >= 0 and need[committed] > count[IDLE]:
         return made
@@ -148,23 +175,19 @@ def dispatch(course: Course, jobs: Scenario, mechanism: int, now: float, barred:
         made = made * 31 + committed + 1
     for i in range(waits):
         job = queue[i]
-        if not np.isnan(course.begun[job]):
+        if job == committed:
             continue
-        if job == barred:
-            queue[kept] = job
-            kept += 1
-            least = min(least, need[job])
-            continue
-        fits = need[job] <= count[IDLE]
-        if blocked < 0 and not fits:
-            blocked = job
-            until, spare = reservation(course, need[job], now)
+        fits = job != barred and need[job] <= count[IDLE]
+        if fits and blocked >= 0 and unknown:  # the reservation is only needed where another job fits
+            until, spare = reservation(course, need[blocked], now)
+            unknown = False
         inside = now + jobs.plan[job] <= until
-        if blocked < 0 or (mechanism == EASY and fits and job != blocked and (inside or need[job] <= spare)):
+        if fits and (blocked < 0 or inside or need[job] <= spare):
             spare -= 0 if blocked < 0 or inside else need[job]
             start(course, jobs, job, now)
             made = (made * 31 + job + 1) % 1_000_000_007
         else:
+            blocked = job if blocked < 0 and job != barred else blocked
             queue[kept] = job
             kept += 1
             least = min(least, need[job])
@@ -184,11 +207,11 @@ def first_decision(course: Course, jobs: Scenario, state: Indices, mechanism: in
         mechanism: index into ``MECHANISMS``.
         front, barred: indices of jobs below Q.
     """
-    waiting, running = state[2], len(jobs.ends)
-    course.ends[:running], course.planned[:running], course.held[:running] = jobs.ends, jobs.planned, jobs.held
+    waiting, course.level[RUNS] = state[2], 0
+    for i in range(len(jobs.ends)):
+        enter(course, jobs.ends[i], jobs.planned[i], jobs.held[i])
     course.begun[:] = np.nan
-    course.level[WAITS], course.level[RUNS], course.level[IDLE] = waiting, running, state[0]
-    course.level[COMMITTED] = state[1]
+    course.level[WAITS], course.level[IDLE], course.level[COMMITTED] = waiting, state[0], state[1]
     place = 0
     if front >= 0:
         course.queue[0] = front
@@ -201,8 +224,8 @@ def first_decision(course: Course, jobs: Scenario, state: Indices, mechanism: in
 
 
 @kernel
-def join(course: Course, jobs: Scenario, job: int) -> None:
-    """Add ``job`` to the queue, by its score."""
+def join(course: Course, jobs: Scenario, job: int) -> int:
+    """Add ``job`` to the queue, by its score; return its place."""
     queue, score, at = course.queue, jobs.score, course.level[WAITS]
     while at > 0 and score[queue[at - 1]] > score[job]:
         queue[at] = queue[at - 1]
@@ -210,37 +233,48 @@ def join(course: Course, jobs: Scenario, job: int) -> None:
     queue[at] = job
     course.level[WAITS] += 1
     course.level[LEAST] = min(course.level[LEAST], jobs.need[job])
+    return at
+
+
+@kernel
+def backfill(course: Course, jobs: Scenario, place: int, now: float) -> None:
+    """Start the job at ``place`` in the queue if EASY backfills it; the first in the queue holds the reservation."""
+    count, queue = course.level, course.queue
+    job = queue[place]
+    until, spare = reservation(course, jobs.need[queue[0]], now)
+    if now + jobs.plan[job] <= until or jobs.need[job] <= spare:
+        start(course, jobs, job, now)
+        count[WAITS] -= 1
+        for i in range(place, count[WAITS]):
+            queue[i] = queue[i + 1]
 
 
 @kernel
 def cost_of(course: Course, jobs: Scenario, mechanism: int, waiting: int) -> float:
     """Play a scenario from its first decision to ``HORIZON``; return the bounded slowdown that all jobs gather from
     now on, those that wait at the end included."""
-    count, arriving, total = course.level, waiting, len(jobs.at)
+    count, arriving, total, settled = course.level, waiting, len(jobs.at), False
     while True:
-        due, which = np.inf, -1
-        for i in range(count[RUNS]):
-            if course.ends[i] < due:
-                due, which = course.ends[i], i
-        arrives = arriving < total and jobs.at[arriving] < due
+        due = course.ends[count[RUNS] - 1] if count[RUNS] > 0 else np.inf
+        arrives, place = arriving < total and jobs.at[arriving] < due, 0
         now = jobs.at[arriving] if arrives else due
         if now > HORIZON:
             break
         if arrives:
-            join(course, jobs, arriving)
+            place = join(course, jobs, arriving)
             arriving += 1
         else:
-            last = count[RUNS] - 1
-            count[IDLE] += course.held[which]
-            course.ends[which], course.planned[which] = course.ends[last], course.planned[last]
-            course.held[which] = course.held[last]
-            count[RUNS] = last
+            leave(course)
         if count[WAITS] == 0:
             if arriving == total:
                 break
             continue
-        if count[IDLE] >= count[LEAST]:
+        if place > 0 and settled:  # nothing has changed for those that waited before
+            if mechanism == EASY and jobs.need[arriving - 1] <= count[IDLE]:
+                backfill(course, jobs, place, now)
+        elif count[IDLE] >= count[LEAST]:
             dispatch(course, jobs, mechanism, now, -1)
+            settled = True
     cost = 0.0
     for job in range(total):
         begun = HORIZON if np.isnan(course.begun[job]) else course.begun[job]
@@ -315,7 +349,7 @@ def sample(present: Present, table: Seconds) -> Scenario:
 
 class Options(NamedTuple):
     """K changes of the order, the first of them none: places of the jobs that move to the front or are held back (−1:
-    none), what each saves on average and its standard error, [K]; and whether each was played to the end, [K]."""
+    none), what each saves on average and its standard error, [K]; and whether each is played to the end, [K]."""
 
     front: Indices
     barred: Indices
@@ -343,41 +377,63 @@ def distinct(course: Course, jobs: Scenario, present: Present, mechanism: int) -
 
 
 @kernel
+def play_changes(
+    course: Course, jobs: Scenario, present: Present, mechanism: int, options: Options, cost: Seconds
+) -> None:
+    """Play a scenario under each change that is still considered (``options.whole``); ``cost`` [K] receives each
+    one's, and for the others that of the order as it is."""
+    own, lent = borrowed(course), borrowed(jobs)
+    for option in range(len(cost)):
+        cost[option] = cost[0]
+        if options.whole[option]:
+            first_decision(own, lent, present.state, mechanism, options.front[option], options.barred[option])
+            cost[option] = cost_of(own, lent, mechanism, present.state[2])
+
+
+@kernel
+def halt(options: Options, saved: Seconds, squares: Seconds, played: int, stage: Seconds) -> None:
+    """Compute ``gain`` and ``error`` of the changes that were played in all ``played`` scenarios; before the last one,
+    leave out those that ``stage`` (a row of ``STAGES``) ends."""
+    for option in range(1, len(saved)):
+        if options.whole[option]:
+            mean = saved[option] / played
+            options.gain[option] = mean
+            options.error[option] = np.sqrt(max(squares[option] / played - mean**2, 0.0) / (played - 1))
+    if played < SCENARIOS:
+        before = options.whole.copy()
+        for option in range(1, len(saved)):
+            better = (before[1:] & (options.gain[1:] > options.gain[option])).sum()
+            hopeful = options.gain[option] > stage[2] * options.error[option]
+            options.whole[option] = before[option] and hopeful and better < stage[1]
+
+
+@kernel
 def compare(present: Present, table: Seconds, mechanism: int, seed: int) -> Options:
-    """Play changes of the order in the same ``SCENARIOS`` scenarios; hopeless ones are left out after ``FIRST``."""
+    """Play changes of the order in the same ``SCENARIOS`` scenarios; hopeless ones are left out on the way."""
     np.random.seed(seed)  # noqa: NPY002 - that of compiled code, so that a decision can be repeated
     waiting, running = present.state[2], len(present.held)
-    jobs = sample(present, table)
-    size = waiting + MOST_ARRIVALS
+    jobs, most = sample(present, table), running + waiting + MOST_ARRIVALS
     course = Course(
-        np.zeros(size, np.int64), np.zeros(running + size), np.zeros(running + size),
-        np.zeros(running + size, np.int64), np.zeros(size), np.zeros(5, np.int64),
+        np.zeros(most, np.int64), np.zeros(most), np.zeros(most), np.zeros(most, np.int64), np.zeros(most),
+        np.zeros(most, np.int64), np.zeros(waiting + MOST_ARRIVALS), np.zeros(5, np.int64),
     )  # fmt: skip
     fronts, bars = distinct(course, jobs, present, mechanism)
     count = len(fronts)
-    saved, error, squares, alive = np.zeros(count), np.zeros(count), np.zeros(count), np.ones(count, np.bool_)
-    played = 0
-    while played < SCENARIOS and alive[1:].any():
+    options = Options(fronts, bars, np.zeros(count), np.zeros(count), np.ones(count, np.bool_))
+    saved, squares, cost = np.zeros(count), np.zeros(count), np.zeros(count)
+    stages = STAGES if count * SCENARIOS * (len(jobs.at) + running) <= WORK else SHORT
+    played, stage = 0, 0
+    while played < SCENARIOS and options.whole[1:].any():
         if played > 0:
             jobs = sample(present, table)
-        own = 0.0
-        for option in range(count):
-            if alive[option]:
-                first_decision(course, jobs, present.state, mechanism, fronts[option], bars[option])
-                cost = cost_of(course, jobs, mechanism, waiting)
-                own = cost if option == 0 else own
-                saved[option] += own - cost
-                squares[option] += (own - cost) ** 2
+        play_changes(course, jobs, present, mechanism, options, cost)
+        saved += cost[0] - cost
+        squares += (cost[0] - cost) ** 2
         played += 1
-        if played in (FIRST, SCENARIOS):
-            for option in range(1, count):
-                if alive[option]:
-                    mean = saved[option] / played
-                    spread = np.sqrt(max(squares[option] / played - mean**2, 0.0) / (played - 1))
-                    error[option] = spread
-                    alive[option] = played == SCENARIOS or mean > HOPEFUL * spread
-                    saved[option] = saved[option] if alive[option] and played < SCENARIOS else mean
-    return Options(fronts, bars, saved, error, alive)
+        if played == SCENARIOS or (stage < len(stages) and played == stages[stage, 0]):
+            halt(options, saved, squares, played, stages[min(stage, len(stages) - 1)])
+            stage += 1
+    return options
 
 
 @kernel

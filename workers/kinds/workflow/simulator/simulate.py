@@ -17,11 +17,13 @@ from app.kinds.workflow.formats.reading import Reading, nodes_written
 from app.kinds.workflow.formats.swf import read_swf
 from app.kinds.workflow.policies import PriorityPolicy, Scheduler
 from app.kinds.workflow.queue import Nodes, nodes_of, pool
-from app.kinds.workflow.scheduling.dispatch import CONSERVATIVE, EASY, MECHANISMS, RLS
-from app.kinds.workflow.scheduling.planning import PREDICTION
+from app.kinds.workflow.scheduling.dispatch import CONSERVATIVE, EASY, MECHANISMS, NONE, RLS
+from app.kinds.workflow.scheduling.planning import PREDICTION, SAF
 from app.kinds.workflow.scheduling.rules import RULES
-from app.kinds.workflow.spec import Limits
+from app.kinds.workflow.scheduling.situation import PREDICTED
+from app.kinds.workflow.spec import LOOKAHEAD, Limits
 from app.kinds.workflow.trace import Seconds, Trace, select_tasks
+from workers.kinds.workflow.simulator.ahead import TABLE, play_ahead
 from workers.kinds.workflow.simulator.pool import NO_LIMITS, initial_play, play_conservative, play_priority, play_rules
 
 SHORTEST = 10.0  # seconds: shorter run times count as this in bounded slowdowns
@@ -376,7 +378,7 @@ def simulate_sequences(arguments: Namespace, reading: Reading) -> list[Simulated
     Raises:
         ValueError: an option does not fit the log, and is named; or a job can't be played.
     """
-    names = strategies(arguments.strategy, "fcfs", (*RULES, AGENT))
+    names = strategies(arguments.strategy, "fcfs", (*RULES, *PREDICTED, AGENT))
     orders = (OWN, *RULES)
     if arguments.order is not None and arguments.order.lower() not in orders:
         raise ValueError(f"--order: must be one of {', '.join(orders)}, not {arguments.order!r}")
@@ -388,8 +390,8 @@ def simulate_sequences(arguments: Namespace, reading: Reading) -> list[Simulated
     parts = sequences(arguments.sequences, reading.trace.tasks)
     for name, (first, count) in with_progress([(name, part) for name in names for part in parts]):
         part = select_tasks(reading.trace, slice(first, first + count))
-        if name == AGENT:
-            schedule = schedule_by_agent(part, nodes, arguments, limits)
+        if name == AGENT or name in PREDICTED:
+            schedule = schedule_by_agent(part, nodes, arguments, limits, name)
         else:
             how = arguments.backfilling, arguments.order, limits
             schedule = schedule_by_rule(part, nodes, name, *how, exact=arguments.exact_runtimes)
@@ -397,27 +399,42 @@ def simulate_sequences(arguments: Namespace, reading: Reading) -> list[Simulated
     return found
 
 
-def schedule_by_agent(trace: Trace, nodes: Nodes, arguments: Namespace, limits: Limits) -> Schedule:
-    """Schedule batch jobs by the agent in the file ``arguments.agent``; None: by the agent in this package.
+AREA = PriorityPolicy(np.tile((*SAF[:PREDICTION], 1.0), (CONSERVATIVE, 1)))
+"""The smallest predicted area first: strategy ``saf-predicted``."""
+
+
+def schedule_by_agent(trace: Trace, nodes: Nodes, arguments: Namespace, limits: Limits, name: str = AGENT) -> Schedule:
+    """Schedule batch jobs by a strategy of ``PREDICTED`` (``name``), or by the agent in the file ``arguments.agent``;
+    None: by the agent in this package.
 
     Raises:
-        ValueError: the file holds no agent of this kind, agents don't support the mechanism or order, or a job can't be
-            played.
+        ValueError: the file holds no agent of this kind, the mechanism, order or limits are not supported, or a job
+            can't be played.
         OSError: the file can't be read.
     """
     from app.kinds.workflow.policies import SHIPPED, load
 
     mechanism = MECHANISMS.index(arguments.backfilling)
-    if mechanism == CONSERVATIVE:
-        raise ValueError("--backfilling: agents pick tasks with none, rls or easy")
+    if mechanism >= CONSERVATIVE:
+        raise ValueError("--backfilling: agents and predicted run times order tasks with none, rls or easy")
+    if name in PREDICTED and arguments.order is not None:
+        raise ValueError(f"--order: {name} backfills in its own order, not by {arguments.order!r}")
+    if name == LOOKAHEAD and (mechanism not in (NONE, EASY) or limits != NO_LIMITS):
+        raise ValueError(f"--strategy: {name} simulates ahead with none or easy backfilling, without limits of users")
     order = str(arguments.order or ("sjf" if mechanism == EASY else "fcfs")).lower()
     if order not in RULES:
         raise ValueError(f"--order: {arguments.order!r}: with an agent, others overtake in the order of a rule")
-    agent = load((arguments.agent or SHIPPED).read_bytes())
     speed, processors = float(nodes.speed[0]), int(nodes.processors[0])
     trace = trace.scaled(1 / speed)
-    planned = trace.runtime if arguments.exact_runtimes else None
-    begun = play_agent(agent, trace, processors, mechanism, RULES.index(order), limits, planned)
+    if name == LOOKAHEAD:
+        jobs = trace._replace(estimate=np.full(trace.tasks, np.nan)) if arguments.exact_runtimes else trace
+        play = initial_play(jobs, processors, predicts=bool(np.isfinite(jobs.estimate).any()))
+        play_ahead(play, mechanism, TABLE)
+        begun = play.start
+    else:
+        agent = AREA if name in PREDICTED else load((arguments.agent or SHIPPED).read_bytes())
+        planned = trace.runtime if arguments.exact_runtimes else None
+        begun = play_agent(agent, trace, processors, mechanism, RULES.index(order), limits, planned)
     return Schedule(begun, begun + trace.runtime, np.zeros(trace.tasks, np.int64))
 
 

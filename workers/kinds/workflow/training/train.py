@@ -162,7 +162,7 @@ class SchedulerTrainer:
                 f"backfilling {spec.backfilling!r}: no agent is trained for it, because none can be judged as it would "
                 f"be served; agents are trained for {', '.join(MECHANISMS[:CONSERVATIVE])}"
             )
-        self.mechanism, self.fill = MECHANISMS.index(spec.backfilling), RULES.index(spec.backfill_order)
+        self.mechanism, self.fill = MECHANISMS.index(spec.backfilling), RULES.index(spec.backfill_order or "fcfs")
         self.parts = self._split(traces)
         self.length = min(LENGTH, *(source.trace.tasks // 2 for source in self.parts[0]))
         self.rng = np.random.default_rng(seed)

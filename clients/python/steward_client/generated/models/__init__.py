@@ -328,7 +328,7 @@ if TYPE_CHECKING:
     from .workflow_patch_weights import WorkflowPatchWeights
     from .workflow_plan import WorkflowPlan
     from .workflow_spec import WorkflowSpec
-    from .workflow_spec_backfill_order import WorkflowSpecBackfillOrder
+    from .workflow_spec_backfill_order_type_0 import WorkflowSpecBackfillOrderType0
     from .workflow_spec_backfilling import WorkflowSpecBackfilling
     from .workload_listed import WorkloadListed
     from .workload_listed_champions import WorkloadListedChampions
@@ -632,7 +632,7 @@ _MODULES = {
     "WorkflowPatchWeights": "workflow_patch_weights",
     "WorkflowPlan": "workflow_plan",
     "WorkflowSpec": "workflow_spec",
-    "WorkflowSpecBackfillOrder": "workflow_spec_backfill_order",
+    "WorkflowSpecBackfillOrderType0": "workflow_spec_backfill_order_type_0",
     "WorkflowSpecBackfilling": "workflow_spec_backfilling",
     "WorkloadListed": "workload_listed",
     "WorkloadListedChampions": "workload_listed_champions",
@@ -946,7 +946,7 @@ __all__ = (
     "WorkflowPlan",
     "WorkflowSpec",
     "WorkflowSpecBackfilling",
-    "WorkflowSpecBackfillOrder",
+    "WorkflowSpecBackfillOrderType0",
     "WorkloadListed",
     "WorkloadListedChampions",
     "WorkloadListedSpecType1",

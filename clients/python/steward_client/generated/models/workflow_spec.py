@@ -11,7 +11,7 @@ from typing import (
 
 from attrs import define as _attrs_define
 
-from ..models.workflow_spec_backfill_order import WorkflowSpecBackfillOrder
+from ..models.workflow_spec_backfill_order_type_0 import WorkflowSpecBackfillOrderType0
 from ..models.workflow_spec_backfilling import WorkflowSpecBackfilling
 from ..types import UNSET, Unset
 
@@ -40,9 +40,11 @@ class WorkflowSpec:
     with sjf as fallback; for tasks that depend on each other, that of a searched plan, or heft if none is better
     """
     backfilling: WorkflowSpecBackfilling | Unset = WorkflowSpecBackfilling.EASY
-    """ backfilling: which tasks may start before a reserved one """
-    backfill_order: WorkflowSpecBackfillOrder | Unset = WorkflowSpecBackfillOrder.FCFS
-    """ order in which tasks are backfilled """
+    """ backfilling: which tasks may start before a reserved one; none: the first that waits stays first until it
+    starts; uncommitted: none, but each decision orders all anew, and large tasks may wait for ever """
+    backfill_order: None | Unset | WorkflowSpecBackfillOrderType0 = UNSET
+    """ order in which tasks are backfilled; null: fcfs, and under saf-predicted the strategy's own; not with
+    lookahead, which backfills in the order that it simulates """
 
     def to_dict(self) -> dict[str, Any]:
         name = self.name
@@ -68,9 +70,13 @@ class WorkflowSpec:
         if not isinstance(self.backfilling, Unset):
             backfilling = self.backfilling.value
 
-        backfill_order: str | Unset = UNSET
-        if not isinstance(self.backfill_order, Unset):
+        backfill_order: None | str | Unset
+        if isinstance(self.backfill_order, Unset):
+            backfill_order = UNSET
+        elif isinstance(self.backfill_order, WorkflowSpecBackfillOrderType0):
             backfill_order = self.backfill_order.value
+        else:
+            backfill_order = self.backfill_order
 
         field_dict: dict[str, Any] = {}
 
@@ -137,12 +143,22 @@ class WorkflowSpec:
         else:
             backfilling = WorkflowSpecBackfilling(_backfilling)
 
-        _backfill_order = d.pop("backfill_order", UNSET)
-        backfill_order: WorkflowSpecBackfillOrder | Unset
-        if isinstance(_backfill_order, Unset):
-            backfill_order = UNSET
-        else:
-            backfill_order = WorkflowSpecBackfillOrder(_backfill_order)
+        def _parse_backfill_order(data: object) -> None | Unset | WorkflowSpecBackfillOrderType0:
+            if data is None:
+                return data
+            if isinstance(data, Unset):
+                return data
+            try:
+                if not isinstance(data, str):
+                    raise TypeError()
+                backfill_order_type_0 = WorkflowSpecBackfillOrderType0(data)
+
+                return backfill_order_type_0
+            except (TypeError, ValueError, AttributeError, KeyError):
+                pass
+            return cast(None | Unset | WorkflowSpecBackfillOrderType0, data)
+
+        backfill_order = _parse_backfill_order(d.pop("backfill_order", UNSET))
 
         workflow_spec = cls(
             name=name,

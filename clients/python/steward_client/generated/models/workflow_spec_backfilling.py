@@ -6,6 +6,7 @@ class WorkflowSpecBackfilling(StrEnum):
     EASY = "easy"
     NONE = "none"
     RLS = "rls"
+    UNCOMMITTED = "uncommitted"
 
     def __str__(self) -> str:
         return str(self.value)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
 from app.kinds.fields import converted
 from app.kinds.workflow.advance import advance
@@ -168,11 +169,12 @@ def test_limits_of_users_hold_for_what_runs_and_what_starts() -> None:
     assert list(placed(several, state, decided(several, state))) == ["a", "c", "f"]
 
 
-def test_a_committed_head_is_kept_to_under_rls_and_chosen_anew_under_easy() -> None:
-    on = layout(POOL)
-    running = [{**task("r", 6, 100), "node": "pool-0", "start": 0}]
+@pytest.mark.parametrize("nodes", [1, 2])
+def test_a_committed_head_is_kept_to_under_none_and_rls_and_chosen_anew_under_others(nodes: int) -> None:
+    on = layout([{**POOL[0], "minimum": nodes, "maximum": nodes}])
+    running = [{**task(f"r{i}", 6, 100), "node": f"pool-{i}", "start": 0} for i in range(nodes)]
     state = after(on, {"now": 0, "running": running, "queued": [task("wide", 8, 50)]})
-    for backfilling, waits in (("rls", "wide"), ("easy", "wider")):
+    for backfilling, waits in (("none", "wide"), ("rls", "wide"), ("easy", "wider"), ("uncommitted", "wider")):
         state = decided(on, state, "sjf", backfilling).state
         more = {"now": 1, "delta": True, "queued": [task("wider", 8, 10)]}
         later = advance(on, state, converted(more, QueueReport))
@@ -216,7 +218,7 @@ def test_one_node_of_several_is_decided_for_as_the_pool_is(
 @given(
     queued=st.lists(SIZES, min_size=1, max_size=15),
     strategy=st.sampled_from(STRATEGIES),
-    backfilling=st.sampled_from(["none", "rls", "easy", "conservative"]),
+    backfilling=st.sampled_from(["none", "rls", "easy", "conservative", "uncommitted"]),
     up=st.integers(0, 7),
     links=st.lists(st.integers(0, 14), max_size=8),
 )
@@ -253,3 +255,41 @@ def test_every_strategy_of_the_spec_is_known_here() -> None:
     state = after(on, {"now": 0, "queued": chain})
     first = {name: state.queue.names[decided(on, state, name).order[0]] for name in STRATEGIES}
     assert (first["heft"], first["cpop"], first["sjf"], first["deadline"]) == ("d", "d", "a", "d")
+
+
+@pytest.mark.parametrize("nodes", [1, 2])
+def test_a_small_task_that_comes_later_goes_first_where_no_task_is_committed_but_nothing_is_backfilled(
+    nodes: int,
+) -> None:
+    on = layout([{**POOL[0], "minimum": nodes, "maximum": nodes}])
+    running = [{**task(f"r{i}", 6, 100), "node": f"pool-{i}", "start": 0} for i in range(nodes)]
+    first = after(on, {"now": 0, "running": running, "queued": [task("wide", 8, 50), task("long", 2, 900)]})
+    for backfilling, starts in (("none", []), ("uncommitted", ["small"])):
+        before = decided(on, first, "sjf", backfilling)
+        assert placed(on, first, before) == {}  # ``long`` would fit, behind ``wide``
+        later = advance(
+            on, before.state, converted({"now": 1, "delta": True, "queued": [task("small", 2, 10)]}, QueueReport)
+        )
+        assert list(placed(on, later, decided(on, later, "sjf", backfilling))) == starts
+
+
+@pytest.mark.parametrize(
+    ("strategy", "order", "second"), [("saf-predicted", None, "b"), ("saf-predicted", "fcfs", "a")]
+)
+def test_strategies_by_predicted_run_times_backfill_in_their_own_order_unless_another_is_chosen(
+    strategy: str, order: str | None, second: str
+) -> None:
+    on = layout(POOL)
+    running = [{**task("r", 6, 100), "node": "pool-0", "start": 0}]
+    queued = [task("wide", 8, 1), task("a", 2, 90, submit=1), task("b", 2, 50, submit=2)]
+    state = after(on, {"now": 3, "running": running, "queued": queued})
+    found = decide(QueueSituation(on, state), by_strategy("saf-predicted", "easy", order))
+    assert list(placed(on, state, found)) == [second]
+
+
+@pytest.mark.parametrize("order", ["fcfs", "sjf"])
+def test_lookahead_takes_no_backfilling_order_as_it_simulates_its_own(order: str) -> None:
+    assert layout(POOL, strategy="lookahead").spec.backfill_order is None
+    assert layout(POOL, strategy="saf-predicted", backfill_order=order).spec.backfill_order == order
+    with pytest.raises(ValidationError, match=r"backfill_order\n.*must be null with strategy lookahead"):
+        layout(POOL, strategy="lookahead", backfill_order=order)

@@ -22,6 +22,8 @@ from workers.kinds.workflow.simulator.ahead import (
     Course,
     Present,
     Scenario,
+    best_of,
+    compare,
     cost_of,
     first_decision,
     play_ahead,
@@ -67,8 +69,8 @@ def test_a_scenario_is_played_as_the_simulator_plays(mechanism: int) -> None:
         left, held = np.full(1, 4.0), np.full(1, SIZE)
         scenario = Scenario(np.zeros(11), need, run, run, np.sort(area), left, left, held)
         course = Course(
-            np.zeros(11, np.int64), np.zeros(12), np.zeros(12), np.zeros(12, np.int64), np.zeros(11),
-            np.zeros(5, np.int64),
+            np.zeros(11, np.int64), np.zeros(12), np.zeros(12), np.zeros(12, np.int64), np.zeros(12),
+            np.zeros(12, np.int64), np.zeros(11), np.zeros(5, np.int64),
         )  # fmt: skip
         head = int(np.flatnonzero(order == 1)[0]) if mechanism == NONE else -1  # the first that came is committed
         first_decision(course, scenario, np.array([0, head, 11]), mechanism, -1, -1)
@@ -106,6 +108,22 @@ def test_what_is_uncertain_is_not_changed() -> None:
     unsure = simulate_ahead(replace(same, share=np.full(2, -1.0)))
     assert not unsure.accepted
     assert unsure.error.min() > 0.0
+
+
+def test_in_a_large_queue_only_the_best_change_is_played_to_the_end() -> None:
+    """Of 40 jobs five are short, the second most; sixty more run on, and others come every five minutes."""
+    lasts = (10_000.0, 10.0, 20.0, 30.0, 40.0, 50.0, *(10_000.0 for _ in range(34)), *(600.0 for _ in range(128)))
+    ran = np.full(60, 1e6)
+    large = replace(
+        outlook(lasts), waiting=40, past=np.linspace(0.0, 38_100.0, 128), held=np.ones(60, np.int64), planned=ran,
+        ran=ran, running_length=np.log(ran), running_share=np.full(60, KNOWN),
+    )  # fmt: skip
+    for one, most in ((large, 1), (outlook(lasts[:12]), 5)):
+        state = np.array([one.free, one.head, one.waiting])
+        found = compare(Present._make([*(getattr(one, name) for name in Present._fields[:-1]), state]), TABLE, EASY, 0)
+        assert found.whole[1:].sum() == most
+        assert found.front[best_of(found)] == 1
+        assert found.gain[best_of(found)] > 900.0
 
 
 def test_the_same_decision_is_made_again() -> None:

@@ -117,6 +117,20 @@ def test_a_published_figure(shared_data: Path, capsys: pytest.CaptureFixture[str
     assert [round(part["slowdown"], 4) for part in found["sequences"]] == [65.3625, 33.5664]
 
 
+def test_predicted_run_times_and_simulating_ahead_stand_beside_the_rules(
+    shared_data: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    trace = str(shared_data / "swf" / "pyss-schedules" / "KTH-SP2.EASY.swf.gz")
+    names = ["sjf", "saf-predicted", "lookahead"]
+    options = ["--sort", f"--strategy={','.join(names)}", "--backfilling=easy", "--sequences=9000:300,12000:300"]
+    for more in ([], ["--exact-runtimes"]):
+        assert main([trace, "--json", *options, *more]) == 0
+        found = json.loads(capsys.readouterr().out)["strategies"]
+        assert [one["strategy"] for one in found] == names
+        starts = [[part["slowdown"] for part in one["sequences"]] for one in found]
+        assert all(len({one[k] for one in starts}) == 3 for k in (0, 1))  # each schedules both in a way of its own
+
+
 def test_a_workflow_is_played_on_nodes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "two.json"
     path.write_text(json.dumps(WORKFLOW))
@@ -138,6 +152,10 @@ def test_a_workflow_is_played_on_nodes(tmp_path: Path, capsys: pytest.CaptureFix
         (["--sequences=2:2"], "--sequences: 2:2 reaches beyond the trace, which has 3 jobs"),
         (["--sequences=2"], "--sequences: '2' is not first:count"),
         (["--nodes=2x4"], "--nodes: batch jobs are played on one machine"),
+        (["--strategy=saf-predicted", "--order=sjf"], "--order: saf-predicted backfills in its own order"),
+        (["--strategy=saf-predicted", "--backfilling=conservative"], "--backfilling: agents and predicted run times"),
+        (["--strategy=lookahead", "--backfilling=rls"], "--strategy: lookahead simulates ahead with none or easy"),
+        (["--strategy=lookahead", "--user-tasks=1"], "--strategy: lookahead simulates ahead with none or easy"),
         (["--nodes=3"], "task 1 needs 4 processors, of which there are 3"),
         (["--plot=schedule.gif"], "schedule.gif: a plot is one of .html"),
     ],

@@ -1,7 +1,7 @@
 from enum import StrEnum
 
 
-class WorkflowSpecBackfillOrder(StrEnum):
+class WorkflowSpecBackfillOrderType0(StrEnum):
     FCFS = "fcfs"
     SJF = "sjf"
 
