@@ -273,5 +273,6 @@ class Settings(BaseSettings):
 
 @lru_cache(maxsize=1)
 def get_settings() -> Settings:
-    """The settings of this process, read once and cached."""
+    """The settings of this process, read once and cached; raises Pydantic's ValidationError if a variable is
+    invalid."""
     return Settings()

@@ -161,7 +161,7 @@ class AgentRead(BaseModel):
 
 
 class PromotionRequest(BaseModel):
-    """Reason for changing the champion."""
+    """Why a role's champion is changed, and which evidence the change requires."""
 
     model_config = ConfigDict(extra="forbid")
 

@@ -161,7 +161,7 @@ def new_notices(before: Drift, after: Drift) -> Sequence[Notice]:
 
 
 def restore_drift(stored: dict[str, Any] | None) -> Drift:
-    """State of the test from a run's row; None: a new one."""
+    """State of the test from a run's row, None: a new one; raises msgspec.ValidationError if the row is invalid."""
     return NOTHING if stored is None else msgspec.convert(stored, Drift)
 
 

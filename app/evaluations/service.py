@@ -217,6 +217,7 @@ def list_evaluations(
 
     Raises:
         NotFound: there is no such workload.
+        Invalid: the cursor is of another list.
     """
     with database.reading() as session:
         statement = select(Evaluation).where(Evaluation.tenant == tenant)

@@ -65,7 +65,7 @@ class ExogenousPoint(BaseModel):
 
     @property
     def bounds(self) -> tuple[float, float]:
-        """Low and high, with their defaults."""
+        """(low, high) in the series' unit; the mean stands for a bound that is missing."""
         return self.mean if self.low is None else self.low, self.mean if self.high is None else self.high
 
     @model_validator(mode="after")

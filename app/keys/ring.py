@@ -200,7 +200,7 @@ def find(session: Session, tenant: str, key: str) -> Key | None:
 
 
 def list_keys(session: Session, tenant: str, request: PageRequest) -> Slice[Key]:
-    """One page of a tenant's keys, newest first."""
+    """One page of a tenant's keys, newest first; raises Invalid for a foreign cursor."""
     statement = select(Key).where(Key.tenant == tenant)
     return paginate(session, statement, [Key.created_at, Key.id], request, descending=True)
 

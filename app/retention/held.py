@@ -157,7 +157,7 @@ def _by_version(reasons: Iterator[tuple[int | None, str]]) -> Reasons:
 
 
 def forget_version(row: Workload, *, agent: int = 0, model: int = 0) -> None:
-    """Record a deleted version, so that its number isn't reused."""
+    """Record the number of a deleted version of the agent or the domain model (0: none), so that it isn't reused."""
     if agent:
         row.deleted_agent = max(row.deleted_agent or 0, agent)
     if model:

@@ -74,7 +74,10 @@ def count(session: Session, workload_id: str) -> int:
 def list_executions(
     session: Session, workload_id: str, request: PageRequest, name: str | None = None, *, data: bool = False
 ) -> Slice[Execution]:
-    """One page of a workload's executions, oldest first, or the named one; with their data if ``data``."""
+    """One page of a workload's executions, oldest first, or the named one; with their data if ``data``.
+
+    Raises Invalid for a foreign cursor.
+    """
     statement = select(Execution).where(Execution.workload_id == workload_id)
     if data:
         statement = statement.options(undefer(Execution.data))

@@ -63,7 +63,7 @@ def of_answer(answer: bytes) -> dict[str, Value]:
 
 @contextmanager
 def noting() -> Iterator[dict[str, Value]]:
-    """Context manager: what ``note`` is told in the block, also by its threads and tasks."""
+    """Context manager: attributes by name that ``note`` receives within the block, also from its threads and tasks."""
     told: dict[str, Value] = {}
     token = _noted.set(told)
     try:

@@ -144,7 +144,7 @@ def _is_in_use(session: Session, workload: Workload, rule: Staleness) -> bool:
 
 
 def lenders(session: Session, tenant: str, names: Sequence[str]) -> set[str]:
-    """Those of the names that are workloads of which a prior can be made now: they have a model, and don't opt out."""
+    """Those of the tenant's workloads ``names`` of which a prior can be made now: fitted, and without opting out."""
     fitted = exists().where(DomainModel.workload_id == Workload.id)
     statement = select(Workload.name, Workload.spec).where(Workload.tenant == tenant, Workload.name.in_(names), fitted)
     return {name for name, spec in session.execute(statement) if spec.get("use_earlier_workloads", True)}

@@ -167,7 +167,7 @@ def get(database: Database, tenant: str, name: str) -> WorkloadRead:
 
 
 def list_workloads(database: Database, tenant: str, request: PageRequest) -> Slice[Workload]:
-    """One page of a tenant's workloads, ordered by name."""
+    """One page of a tenant's workloads, ordered by name; raises Invalid for a foreign cursor."""
     with database.reading() as session:
         return members.list_workloads(session, tenant, request)
 

@@ -57,7 +57,7 @@ class Versions(Generic[Row]):
         return found
 
     def page(self, session: Session, workload_id: str, request: PageRequest) -> Slice[Row]:
-        """One page of a workload's versions, newest first."""
+        """One page of a workload's versions, newest first; raises Invalid for a foreign cursor."""
         statement = select(self._table).where(self._table.workload_id == workload_id)
         keys = [self._table.version]
         return paginate(session, statement, keys, request, descending=True, weigh=lambda row: json_size(row.report))

@@ -24,7 +24,7 @@ ROUNDING = 1e-9
 
 
 class Caps(BaseModel):
-    """Upper limits; null: none."""
+    """Upper limits of cost (in the prices' currency) and duration (in seconds); null: none."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -65,7 +65,7 @@ class Cap(msgspec.Struct, frozen=True):
         return f"the {self.scope}'s {monthly}{what} cap of {self.amount(self.limit)}"
 
     def amount(self, value: float) -> str:
-        """An amount of what is limited, with its unit."""
+        """A value of the limited quantity (the prices' currency, or seconds) as text with its unit."""
         return money(value) if self.of == "cost" else duration(value)
 
 
@@ -124,7 +124,10 @@ class CapVerdict(NamedTuple):
 
 
 def left(caps: Sequence[Cap], of: Literal["cost", "seconds"], spent: float) -> float:
-    """What a run that has ``spent`` some may still use of the scarcest of its caps, at least 0; infinite without."""
+    """What a run that has used ``spent`` may still use of its scarcest cap of ``of`` (currency or seconds), at least 0.
+
+    Infinite without such a cap.
+    """
     return max(min((cap.limit - cap.others for cap in caps if cap.of == of), default=inf) - spent, 0.0)
 
 

@@ -48,7 +48,8 @@ class Comparison(BaseModel):
 
 
 class Savings(BaseModel):
-    """What a run's reported iterations took and cost, beside other allocations under the domain model."""
+    """Seconds and cost (prices' currency) of a run's reported iterations, beside other allocations under the domain
+    model."""
 
     iterations: int = Field(description="Number of reported iterations that are compared.")
     seconds: Number = Field(description="Seconds that they took.")

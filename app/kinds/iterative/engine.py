@@ -106,7 +106,7 @@ class IterativeServing(Serving):
     def begin_within(
         self, compiled: Compiled, start: IterationRunStart, caps: Sequence[Cap], now: datetime
     ) -> KindDecision:
-        """Return the first decision as ``begin``, within ``caps`` where an allocation is."""
+        """Return the first decision as ``begin``, with an allocation that stays within ``caps`` if there is one."""
         state = queries.beginning(
             compiled,
             start.targets,

@@ -209,7 +209,7 @@ class ShadowAction(BaseModel):
 
 
 class NumberedDecision(DecisionBase):
-    """The fields of every such decision."""
+    """Fields of a decision of any kind whose actions are numbered."""
 
     action: int = Field(description="Number of the action, from 0.")
     shadow: ShadowAction | None = Field(default=None, description="Decision of the run's shadow, if any.")

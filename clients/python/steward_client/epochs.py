@@ -107,7 +107,7 @@ class Epoch:
         return [part | {"seconds": part["seconds"] * scale} for part in segments]
 
     def stop_reacting(self) -> None:
-        """End what changes the allocation if the epoch takes longer than expected."""
+        """Stop changing the allocation within this epoch; waits for a change in progress."""
         if self._reaction is not None:
             self._reaction.stop()
 

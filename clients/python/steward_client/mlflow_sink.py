@@ -112,7 +112,7 @@ class MlflowSink:
             self._add(lambda: _end(self._client, self.run_id, STATUSES[state]))
 
     def close(self) -> None:
-        """Wait for what is being logged, for at most 10 s; what is left then is lost, and said to be."""
+        """Wait for pending calls to MLflow, for at most 10 s; later ones are lost, and their number is logged."""
         self._add(None)
         self._thread.join(CLOSE_SECONDS)
         left = self._calls.qsize() if self._thread.is_alive() else 0

@@ -243,7 +243,10 @@ class CarriedRun(Live[InferenceDecision]):
         return self._deciding.working()
 
     def arrived(self, user: str, at: float, name: str | None = None) -> None:
-        """Record a user's request at ``at`` (seconds since the start); with a journal, known names are ignored."""
+        """Record a user's request at ``at`` (seconds since the start); with a journal, known names are ignored.
+
+        Raises InvalidInput for an unknown user. A time before the last event counts as that event's.
+        """
         if name is not None and name in self._names:
             return
         self._deciding.arrived(user, at, name)
@@ -252,20 +255,30 @@ class CarriedRun(Live[InferenceDecision]):
         self._seal_full()
 
     def finished(self, server: str, at: float) -> None:
-        """Record that a server's batch ended at ``at`` seconds since the run's start."""
+        """Record that a server's batch ended at ``at`` seconds since the run's start.
+
+        Raises InvalidInput if the server is unknown or idle.
+        """
         self._deciding.finished(server, at)
         self._seal_full()
 
     def up(self, server: str, at: float) -> None:
-        """Record that a server accepts work from ``at`` on (seconds since the run's start)."""
+        """Record that a server accepts work from ``at`` on (seconds since the run's start); raises InvalidInput if
+        unknown."""
         self._deciding.turned(server, "up", at)
 
     def down(self, server: str, at: float) -> None:
-        """Record that a server was lost at ``at`` (seconds since the run's start); requests of its batch wait again."""
+        """Record that a server was lost at ``at`` (seconds since the run's start); requests of its batch wait again.
+
+        Raises InvalidInput if the server is unknown.
+        """
         self._deciding.turned(server, "down", at)
 
     def decide(self, at: float) -> Now:
-        """Decide at ``at`` (seconds since the run's start): batches to start now, and servers to turn on or off."""
+        """Decide at ``at`` (seconds since the run's start): batches to start now, and servers to turn on or off.
+
+        Raises IllegalAction if the policy chose an action that isn't allowed.
+        """
         return self._deciding.decide(at)
 
     @property

@@ -45,7 +45,7 @@ class StoredReport(NamedTuple):
     segments: Segments = ()
 
     def send(self, run: Run) -> None:
-        """Report it to its run."""
+        """Send this report through ``run``; raises as ``Run.report``."""
         run.report(self.iteration, self.allocation, self.metrics, self.features, segments=self.segments)
 
 

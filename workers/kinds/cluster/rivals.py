@@ -47,7 +47,7 @@ class CompiledRule:
         self._constants = constants
 
     def watch(self, world: ClusterWorld) -> None:
-        """Decide in ``world`` from now on."""
+        """Make ``world`` decide by the rule with these constants from now on."""
         world.rules = world.rules._replace(constants=self._constants)
 
     def act(self, situation: PolicySituation) -> Choice:
