@@ -262,7 +262,7 @@ class Settings(BaseSettings):
 
     @property
     def archive_folder(self) -> Path:
-        """Folder of archived data."""
+        """Folder of archived data: ``archive_dir``, else ``archive`` in ``data_dir``."""
         return self.archive_dir or self.data_dir / "archive"
 
     @property

@@ -298,7 +298,8 @@ def read_promotion(change: Promotion) -> PromotionListed:
 
 
 def roles(workload: Workload) -> Sequence[str]:
-    """Roles of a workload to which agents can be promoted."""
+    """Roles of a workload to which agents can be promoted; raises MissingKind or BrokenRow if its spec can't be
+    read."""
     return KINDS[workload.kind].roles(read_spec(workload.spec))
 
 

@@ -42,7 +42,7 @@ class FitRequest(BaseModel):
 
 
 class ModelRead(BaseModel):
-    """One version of a workload's domain model."""
+    """One version of a workload's domain model, with the report of its fit."""
 
     workload: str
     version: int = Field(description="Counts from 1.")

@@ -166,5 +166,5 @@ def restore_drift(stored: dict[str, Any] | None) -> Drift:
 
 
 def encode_drift(kept: Drift) -> bytes:
-    """State of the test as JSON for a run's row."""
+    """State of the test as JSON for a run's row; ``null`` for the state before the first report."""
     return b"null" if kept is NOTHING else msgspec.json.encode(kept)

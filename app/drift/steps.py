@@ -65,7 +65,7 @@ class DriftResponse(BaseModel):
 
 
 class DriftStep(BaseModel):
-    """One step of an adaptation."""
+    """One step of an adaptation: its time, the state that it leads to, the reason and figures."""
 
     at: datetime
     state: State = Field(description="State that this step leads to.")
@@ -74,7 +74,7 @@ class DriftStep(BaseModel):
 
 
 class AdaptationRead(BaseModel):
-    """The response to one drift."""
+    """The adaptation to one drift: its notice, the jobs, model and agent made for it, and its steps."""
 
     id: str
     state: State

@@ -52,7 +52,7 @@ Time = Annotated[AwareDatetime, BeforeValidator(_only_rfc3339), AfterValidator(_
 
 
 class ExogenousPoint(BaseModel):
-    """Expected value at one time, with its interval."""
+    """Expected value at one time with its interval, in the series' unit."""
 
     model_config = ConfigDict(
         extra="forbid", json_schema_extra={"examples": [{"time": "2026-01-01T00:00:00Z", "mean": 12.5}]}
@@ -92,7 +92,7 @@ class ExogenousIssue(BaseModel):
 
 
 class ExogenousRead(BaseModel):
-    """One row of a series."""
+    """One row of a series: a time, and the value expected for it with its interval, in the series' unit."""
 
     time: datetime
     issued_at: datetime
@@ -102,7 +102,7 @@ class ExogenousRead(BaseModel):
 
 
 class SeriesRead(BaseModel):
-    """Summary of a series."""
+    """Summary of a series: number of rows, first and last time, and time of the newest issue."""
 
     workload: str
     series: str
@@ -230,7 +230,7 @@ def delete_series(
 
 
 class Series(NamedTuple):
-    """Summary of a series as SQL gives it."""
+    """Summary of a series: number of rows, first and last time, and time of the newest issue."""
 
     series: str
     rows: int

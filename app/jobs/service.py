@@ -162,7 +162,7 @@ def _to_response(session: Session, job: Job) -> JobRead:
 
 
 def get(database: Database, tenant: str, job_id: str) -> JobRead:
-    """API representation of a tenant's job by id; raises NotFound if there is none."""
+    """API representation of a tenant's job by id; raises NotFound if there is none, BrokenRow if its row is invalid."""
     with database.reading() as session:
         return _to_response(session, require(session, tenant, job_id))
 

@@ -282,7 +282,10 @@ class KeyRing:
         await asyncio.shield(looking)
 
     async def look_again(self) -> None:
-        """Refresh the cache with keys created until now, at most ten times per second; raises as ``look``."""
+        """Refresh the cache with keys created until now, at most ten times per second.
+
+        Raises SQLAlchemyError if the database is unavailable and the cache empty.
+        """
         moment = self._clock()
         while self._checked < moment:
             await asyncio.sleep(max(0.0, self._checked + UNKNOWN_SECONDS - self._clock()))
@@ -290,7 +293,7 @@ class KeyRing:
                 await self.look()
 
     def refresh(self) -> None:
-        """Refresh the cache, blocking; raises SQLAlchemyError as ``look``."""
+        """Refresh the cache, blocking; raises SQLAlchemyError if the database is unavailable and the cache empty."""
         with self._lock:
             begun = self._clock()  # before reading: commits during it may be missed
             try:

@@ -94,7 +94,7 @@ def job(session: Session, found: Job) -> list[str]:
 
 
 def agents(session: Session, workload_id: str) -> Reasons:
-    """Reasons against deleting a workload's agents, by version."""
+    """Reasons against deleting a workload's agents, by version; versions that nothing needs are missing."""
     return _by_version(_agents(session, workload_id))
 
 
@@ -127,7 +127,7 @@ def _agents(session: Session, workload_id: str) -> Iterator[tuple[int | None, st
 
 
 def models(session: Session, workload_id: str) -> Reasons:
-    """Reasons against deleting a workload's domain models, by version."""
+    """Reasons against deleting a workload's domain models, by version; versions that nothing needs are missing."""
     return _by_version(_models(session, workload_id))
 
 

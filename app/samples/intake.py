@@ -149,7 +149,7 @@ class SkippedLines(BaseModel):
 
 
 class UploadRead(BaseModel):
-    """Result of an upload."""
+    """Result of an upload: numbers of executions stored, duplicate and rejected, and what was wrong."""
 
     accepted: int = Field(description="Executions stored.")
     duplicate: int = Field(description="Executions already stored with the same content.")
@@ -240,7 +240,10 @@ class Intake:
         self.counts = UploadRead(accepted=0, duplicate=0, rejected=0, iterations=0, rejections=[])
 
     def take(self, item: Sample | Refused) -> None:
-        """Add one execution to the batch, which is stored when full; raises as ``flush``."""
+        """Add one execution to the batch, which is stored when full.
+
+        Raises NotFound, Invalid and TooManyRequests, as ``flush``.
+        """
         if isinstance(item, Refused):
             item = item.cut()
         self._batch.append(item)

@@ -111,7 +111,7 @@ def _earlier(database: Database, versions: Sequence[Version]) -> Iterator[Earlie
 def renew(database: Database, tenant: str, name: str, rule: Staleness) -> bool:
     """Make a workload's prior anew if it has no domain model and no run is running; return whether it changed.
 
-    ``rule``: when a run is stale, and doesn't count.
+    ``rule``: when a run is stale, and doesn't count. Raises MissingKind or BrokenRow if the spec can't be read.
     """
     with database.reading() as session:
         workload = members.find(session, tenant, name)

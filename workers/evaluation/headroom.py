@@ -179,7 +179,7 @@ class Headroom:
         return self.most is not None and self.most < self.margin
 
     def text(self) -> str:
-        """Return the headroom as one line of text."""
+        """Return the headroom as one line of text for people, in the reward's unit."""
         size = abs(self.tuned["mean"]) or 1.0
         gain, left = (f"{percent(part['mean'] / size)}" for part in (self.gain, self.left))
         tuned = f"tuned by {gain} over {self.rule}"

@@ -231,8 +231,7 @@ class RunningJob:
     def publish(self, write: Callable[[Session], dict[str, Any]]) -> None:
         """Store a result and mark the job as succeeded, in one transaction; ``write`` returns the job's `result`.
 
-        Raises:
-            LeaseLost, Cancelled, SQLAlchemyError: as ``commit``; nothing is stored.
+        Raises LeaseLost, Cancelled or SQLAlchemyError for the reasons of ``commit``; nothing is stored then.
         """
         self.commit(lambda session: leases.finish(session, self.lease, write(session)))
 
@@ -272,7 +271,10 @@ def _database(_pid: int, url: str) -> Database:
 
 
 def run_job(job_id: str, work: Callable[[RunningJob], None]) -> None:
-    """Run a job in this worker process under a lease, as ``perform`` does; do nothing in a stopping worker."""
+    """Run a job in this worker process under a lease, and record its outcome; do nothing in a stopping worker.
+
+    Errors of ``work`` are recorded, not raised. Raises SQLAlchemyError if the database is unavailable at the claim.
+    """
     from workers.celery import is_stopping
 
     settings = get_settings()

@@ -188,7 +188,8 @@ class Interval(BaseModel):
 
 
 class StepPrediction(BaseModel):
-    """Prediction for a step."""
+    """Predicted duration (seconds), speed (samples per second) and statistical efficiency (0 to 1) of a training
+    step."""
 
     gpus: int
     nodes: int
@@ -209,7 +210,7 @@ class StepPrediction(BaseModel):
 
 
 class LeftPrediction(BaseModel):
-    """Expected remaining gain of a job; losses fall, metrics rise."""
+    """Expected remaining gain of a job in the unit of its loss or metric; losses fall, metrics rise."""
 
     level: float = Field(description="Current level of the job, without noise.")
     gain: Interval = Field(description="Improvement from now to the end.")
@@ -220,7 +221,7 @@ class LeftPrediction(BaseModel):
 
 
 class ClusterPrediction(BaseModel):
-    """Predictions for an application."""
+    """Predictions for an application: one training step, and the remaining gain of a job."""
 
     workload: str
     model: int = Field(description="Version of the model used.")

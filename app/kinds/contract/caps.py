@@ -87,7 +87,7 @@ class Spending(NamedTuple):
 
 
 class CapUse(BaseModel):
-    """A limit of a run, and what is left of it."""
+    """A limit of a run (currency or seconds): what is used and left of it, and whether it is near or reached."""
 
     scope: Scope = Field(description="Whose cap it is. Caps of workload and tenant are for all runs of a month (UTC).")
     of: Literal["cost", "seconds"]
@@ -108,13 +108,13 @@ class CapUse(BaseModel):
 
 
 class CapVerdict(NamedTuple):
-    """A run's use of its caps; texts are empty if that isn't so.
+    """A run's use of its caps; a text is empty where it doesn't apply.
 
     Attributes:
         entries: a ``CapUse`` for each cap.
         stop: why the run is to stop.
-        notice: what is announced.
-        risk: the part of it that may stop the run.
+        notice: caps that are nearly used, or projected to be passed.
+        risk: those of ``notice`` that may stop the run.
     """
 
     entries: Sequence[dict[str, Any]]

@@ -11,7 +11,7 @@ Number = Annotated[float, Field(allow_inf_nan=False)]
 
 
 class Estimate(BaseModel):
-    """A value by the domain model, with an interval."""
+    """A value estimated by the domain model (seconds or currency), with an interval."""
 
     value: Number = Field(description="Expected value.", examples=[12.4])
     low: Number | None = Field(

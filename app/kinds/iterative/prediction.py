@@ -179,7 +179,7 @@ class Interval(BaseModel):
 
 
 class Prediction(BaseModel):
-    """Prediction for one iteration."""
+    """Prediction of an iteration's metrics in their units, with intervals, at an allocation."""
 
     workload: str
     model: int = Field(description="Version of the model used.")

@@ -199,7 +199,7 @@ class ReportSamples(ReportCodec):
 
 
 class ShadowAction(BaseModel):
-    """The shadow's decision: recorded, not applied."""
+    """Decision of a shadow agent for comparison: recorded, not applied."""
 
     agent: int = Field(description="Version of the shadow.")
     action: int | None = Field(description="Action it would take; null if it failed.")

@@ -166,7 +166,10 @@ def train(
     retry: Retry | None = None,
     **options: Any,
 ) -> Job:
-    """Queue a training of an agent; ``options`` as in the API: ``algorithm``, ``seed``, …. Raises as ``fit``."""
+    """Queue a training of an agent; ``options`` as in the API: ``algorithm``, ``seed``, ….
+
+    Raises StewardError if the service refused it, Unreachable if it didn't respond in time.
+    """
     return Job.submit(f"/workloads/{workload}/agents", options, choose_service(client, url), retry)
 
 
@@ -178,5 +181,8 @@ def evaluate(
     retry: Retry | None = None,
     **options: Any,
 ) -> Job:
-    """Queue an evaluation of agents of a workload; ``options`` as in the API. Raises as ``fit``."""
+    """Queue an evaluation of agents of a workload; ``options`` as in the API.
+
+    Raises StewardError if the service refused it, Unreachable if it didn't respond in time.
+    """
     return Job.submit("/evaluations", {"workload": workload, **options}, choose_service(client, url), retry)

@@ -77,6 +77,7 @@ class Policy(NamedTuple):
 
         Raises:
             ImportError: the package ``steward`` isn't installed.
+            IncompatibleArtifact, ValidationError, InvalidInput: the policy's artifacts, spec or role can't be used.
         """
         from app.kinds.inference.carried import Carried
 
@@ -330,7 +331,10 @@ class CarriedRun(Live[InferenceDecision]):
         return {"id": self.id, "expected": self._told, "reports": self.iteration, "state": state, "names": names}
 
     def finish(self) -> None:
-        """Report all remaining events and end the run; raises as ``flush``."""
+        """Report all remaining events and end the run.
+
+        Raises StewardError if the service refused a report or the end, Unreachable if it didn't respond in time.
+        """
         self.flush()
         super().finish()
 

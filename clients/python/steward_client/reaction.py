@@ -136,7 +136,7 @@ class Reaction:
 
     @property
     def seconds(self) -> float:
-        """Seconds of the iteration, or so far."""
+        """Duration of the iteration in seconds; until its end, the seconds since its beginning."""
         return self._clock() - self._began if self._seconds is None else self._seconds
 
     @property

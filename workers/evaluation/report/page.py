@@ -47,7 +47,8 @@ def charts_of_report(found: Json | None) -> list[tuple[str, str, Any]]:
 
 
 def figures(found: Json | None) -> list[Markup]:
-    """Return the rendered HTML figures of a report's pictures, in order; [] for None."""
+    """Return the rendered HTML figures of a report's pictures, in order; [] for None. ValueError for an invalid
+    chart."""
     return [figure(chart, caption) for _, caption, chart in charts_of_report(found)]
 
 

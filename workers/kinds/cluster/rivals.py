@@ -88,7 +88,7 @@ class TrueOutlook(NamedTuple):
 
 
 class KnownSource:
-    """A source of clusters that shows rules the true lengths and speeds of jobs, and is otherwise as ``source``."""
+    """A source of clusters that shows rules the true lengths and speeds of jobs, and is like ``source`` in all else."""
 
     def __init__(self, source: Any) -> None:
         self._source = source

@@ -158,7 +158,7 @@ class Learner(PacedTraining):
         self.remembered = values.get("remembered", 0)
 
     def close(self) -> None:
-        """Do nothing: a single process has nothing to release."""
+        """Do nothing: this executor has no processes or shared memory to release."""
 
 
 # The serial executor: one process, thousands of simulated environments in lock-step.
