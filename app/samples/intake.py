@@ -242,7 +242,8 @@ class Intake:
     def take(self, item: Sample | Refused) -> None:
         """Add one execution to the batch, which is stored when full.
 
-        Raises NotFound, Invalid and TooManyRequests, as ``flush``.
+        Raises NotFound if the workload was deleted, Invalid for more than 100,000 rejections, TooManyRequests if the
+        tenant's quota of executions is exceeded.
         """
         if isinstance(item, Refused):
             item = item.cut()

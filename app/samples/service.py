@@ -309,8 +309,10 @@ def _summarise(database: Database, codec: SampleCodec, rows: Sequence[Execution]
 
 
 def executions(session: Session, workload: Workload) -> list[tuple[str, Any]]:
-    """Names and decoded data of all executions of a workload, oldest first; raises MissingKind or BrokenRow as
-    ``codec_of``."""
+    """Names and decoded data of all executions of a workload, oldest first.
+
+    Raises MissingKind or BrokenRow if the workload's spec can't be read.
+    """
     codec = codec_of(workload)
     return [(name, codec.unpack(data)) for name, data in repository.stored_data(session, workload.id)]
 

@@ -41,7 +41,7 @@ _noted: ContextVar[dict[str, Value] | None] = ContextVar("steward_span_attribute
 
 
 def of_decision(decision: Mapping[str, Any]) -> dict[str, Value]:
-    """The attributes of a decision, as JSON values; members that it lacks, or of other types, are left out."""
+    """The attributes of a span that describe a decision (JSON values); members of other types are left out."""
     found = {name: decision.get(member) for member, name in MEMBERS.items()}
     reason, allocation = decision.get("reason"), decision.get("allocation")
     if isinstance(reason, Mapping):
@@ -53,7 +53,7 @@ def of_decision(decision: Mapping[str, Any]) -> dict[str, Value]:
 
 
 def of_answer(answer: bytes) -> dict[str, Value]:
-    """The attributes of a decision in JSON; none if it is no decision."""
+    """The attributes of a span that describe a decision, given as JSON text; empty if it is no decision."""
     try:
         found = msgspec.json.decode(answer)
     except msgspec.MsgspecError:

@@ -23,7 +23,7 @@ class Versions(Generic[Row]):
     """Versions of one noun, which count from 1 in each workload; numbers of deleted versions are not reused.
 
     Args:
-        table: table of the versions; large columns are read only where they are asked for.
+        table: table of the versions; large columns are deferred.
         package: package of the noun in the table ``app.nouns``.
         make: verb for making a version: "train".
         reasons: reasons against deleting versions of a workload by its id.

@@ -184,7 +184,7 @@ class RunningJob:
             once: whether to write even if the last report was a moment ago.
 
         Raises:
-            LeaseLost, Cancelled: as ``check``.
+            LeaseLost, Cancelled: another process has the job, or a caller has cancelled it.
             WorkerStopping: the worker is stopping; the job was returned with a checkpoint.
         """
 
@@ -203,7 +203,7 @@ class RunningJob:
             checkpoint: function that serialises the job's state; called every ``checkpoint_seconds``, or on SIGTERM.
 
         Raises:
-            LeaseLost, Cancelled: as ``check``.
+            LeaseLost, Cancelled: another process has the job, or a caller has cancelled it.
             WorkerStopping: the worker is stopping; the job was returned with a checkpoint.
             SQLAlchemyError: the database refused the report.
         """
@@ -231,7 +231,8 @@ class RunningJob:
     def publish(self, write: Callable[[Session], dict[str, Any]]) -> None:
         """Store a result and mark the job as succeeded, in one transaction; ``write`` returns the job's `result`.
 
-        Raises LeaseLost, Cancelled or SQLAlchemyError for the reasons of ``commit``; nothing is stored then.
+        Raises LeaseLost if another process has the lease, Cancelled if the job was cancelled, SQLAlchemyError if the
+        database refused or was unavailable; nothing is stored then.
         """
         self.commit(lambda session: leases.finish(session, self.lease, write(session)))
 

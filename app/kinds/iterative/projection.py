@@ -269,8 +269,8 @@ class ProjectionTables:
         return weighted_sum([table.take(row, axis=0).T for row in rows], point.weights).T
 
     def remaining(self, metric: int, allocation: Indices, point: Point, iteration: Indices) -> Array:
-        """Return Σ of the expected ``metric`` from ``iteration`` [B] to the end, [K, B], without the run effect, if
-        each of K grid rows ``allocation`` [K, B] is held."""
+        """Return Σ of the expected ``metric``, in its unit, from ``iteration`` [B] to the end, [K, B], without the run
+        effect, if each of K grid rows ``allocation`` [K, B] is held."""
         read = [self._sum(self._sums[metric], allocation, cell, iteration) for cell in point.cells]
         return interpolate(read, point.weights, logs=False)
 

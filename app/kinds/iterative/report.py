@@ -28,7 +28,7 @@ class DecisionReason(Reason):
 
 
 class PredictedMetric(BaseModel):
-    """Expected value of a metric in the next iteration, with an interval of probability `level`."""
+    """Expected value of a metric, in its unit, in the next iteration, with an interval of probability `level`."""
 
     mean: float
     low: float

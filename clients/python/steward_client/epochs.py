@@ -25,7 +25,7 @@ class Epoch:
 
     Attributes:
         number: its number, counting from 0 over the whole run.
-        allocation: the decided allocation, by resource; empty if there is none.
+        allocation: the decided allocation, amounts by resource in the spec's units; empty if there is none.
     """
 
     def __init__(self, channel: Channel, number: int, clock: Clock, apply: Apply | None = None) -> None:

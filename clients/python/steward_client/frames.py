@@ -132,7 +132,7 @@ async def upload_async(
 ) -> Uploaded:
     """Upload as ``upload`` does, in a thread, so that the event loop isn't blocked; raises the same errors.
 
-    The frame must not be changed meanwhile.
+    They are TypeError, RejectedRows, StewardError and Unreachable. The frame must not be changed meanwhile.
     """
     return await asyncio.to_thread(upload, workload, frame, client, url=url, retry=retry)
 

@@ -109,7 +109,7 @@ class Job(Shown):
         Raises:
             JobFailed: the job failed or was cancelled.
             TimeoutError: it hasn't ended in time.
-            StewardError, Unreachable: as ``read``.
+            StewardError, Unreachable: there is no such job, or the service didn't respond in time.
         """
         ends = None if timeout_seconds is None else self._retry.clock() + timeout_seconds
         pause = FIRST_PAUSE

@@ -383,7 +383,8 @@ def carry(
     Raises:
         StewardError: there is no such workload or role.
         Unreachable: the service didn't respond in time.
-        JournalError, ValueError: as ``CarriedRun``.
+        JournalError: the journal can't be used.
+        ValueError: ``wait_seconds`` isn't above 0.
     """
     client = choose_service(client, url)
     policy = Policy.load(client, workload, role, retry=retry)

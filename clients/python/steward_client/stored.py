@@ -113,7 +113,7 @@ class Reader:
 
         Raises:
             ValueError: ``limit`` is below 1.
-            StewardError, Unreachable: as ``get``.
+            StewardError, Unreachable: the service refused the call, or didn't respond in time.
         """
         if limit is not None and limit < 1:
             raise ValueError(f"limit must be at least 1, or None for all, not {limit!r}")
@@ -282,7 +282,10 @@ class Workload(Stored):
     """
 
     def runs(self, **query: Any) -> Rows:
-        """The workload's runs as rows, newest first; ``state``, ``outcome``, ``limit`` and errors as in ``runs``."""
+        """The workload's runs as rows, newest first; ``state``, ``outcome`` and ``limit`` filter them, as in ``runs``.
+
+        Raises ValueError if ``limit`` is below 1, StewardError and Unreachable.
+        """
         return self._service.runs(self._found["name"], **query)
 
     def agents(self) -> list[Agent]:
@@ -385,7 +388,10 @@ class Steward(Shown):
         outcome: str | None = None,
         limit: int | None = MOST_ROWS,
     ) -> Rows:
-        """The service's runs as rows, newest first; arguments and errors as in the function ``runs``."""
+        """The service's runs as rows, newest first; arguments as in the function ``runs``.
+
+        Raises ValueError if ``limit`` is below 1, StewardError and Unreachable.
+        """
         found = self.reader.items("/runs", limit, workload=workload, state=state, outcome=outcome)
         return Rows(_row(one, RUN_COLUMNS, f"{self.url}/ui/runs/{one['id']}") for one in found)
 

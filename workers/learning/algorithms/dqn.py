@@ -168,7 +168,7 @@ class ValueLearner(NetworkLearner):
     """Learner by Q-learning with replay memory and target network.
 
     `targets` builds the nodes of the regression target; by default the Bellman target. Raises BuildError for spaces
-    that the config does not fit, ValueError as `network`.
+    that the config does not fit, ValueError for a scorer with quantiles or a dueling head.
     """
 
     shared: tuple[str, ...] = ("online", "target")

@@ -137,7 +137,8 @@ class Training:
         return {"phase": phase, **self.trainer.live}
 
     def advance(self) -> None:
-        """Run one chunk of the present stage, or the conclusion; raises what these raise, such as Untrainable."""
+        """Run one chunk of the present stage, or the conclusion; raises their errors, such as Untrainable or
+        ExecutionError."""
         if self.learning:
             self._stage += self.stages[self._stage].advance()
         elif not self.done:
