@@ -131,7 +131,8 @@ Before = Annotated[Time | None, Query(description="Delete only rows for times be
 def put(
     workload: WorkloadName, series: SeriesName, issue: ExogenousIssue, database: FromDatabase, tenant: Tenant
 ) -> SeriesRead:
-    """Store forecast or known external values, such as arrivals or prices. Repeating an issue replaces its rows."""
+    """Store forecast or known external values, such as arrivals or prices. Repeating an issue replaces its rows.\f
+    Raises NotFound, Invalid for a repeated time, Conflict for more rows than a workload may have."""
     times: set[datetime] = set()
     errors = []
     for number, row in enumerate(issue.rows):
@@ -173,7 +174,8 @@ def put(
 def list_series(
     workload: WorkloadName, request: Request, database: FromDatabase, tenant: Tenant, paging: Paging
 ) -> Page[SeriesRead]:
-    """List the workload's exogenous series by name."""
+    """List the workload's exogenous series by name.\f
+    Raises NotFound without such a workload, Invalid for a foreign cursor."""
     with database.reading() as session:
         owner = workloads.require(session, tenant, workload)
         statement = _summaries(owner.id).order_by(ExogenousRow.series).limit(paging.limit + 1)
@@ -197,7 +199,8 @@ def read(
     until: Until = None,
     issued_at: IssuedAt = None,
 ) -> Page[ExogenousRead]:
-    """List the rows of a series by time; for each time, the row issued last."""
+    """List the rows of a series by time; for each time, the row issued last.\f
+    Raises NotFound without such a series, Invalid for a foreign cursor."""
     row = ExogenousRow
     with database.reading() as session:
         owner = workloads.require(session, tenant, workload)
@@ -218,7 +221,8 @@ def read(
 def delete_series(
     workload: WorkloadName, series: SeriesName, database: FromDatabase, tenant: Tenant, before: Before = None
 ) -> None:
-    """Delete a series with all its issues, or only its rows before a given time."""
+    """Delete a series with all its issues, or only its rows before a given time.\f
+    Raises NotFound without such a series."""
     with database.session() as session:
         owner = workloads.require(session, tenant, workload, lock=True)
         _require_series(session, owner, series)

@@ -44,7 +44,7 @@ def ended_columns(now: datetime) -> dict[str, Any]:
 
 
 def cancelled_columns(now: datetime) -> dict[str, Any]:
-    """Column values of a cancelled job."""
+    """Column values of a cancelled job, which ended at ``now``: without lease, checkpoint and estimate."""
     return {"state": "cancelled", "cancel_requested": True, **ended_columns(now)}
 
 

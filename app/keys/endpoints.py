@@ -60,7 +60,8 @@ def create(
 
 @router.get("", operation_id="list_keys", summary="List keys", responses=problems())
 def list_keys(request: Request, database: FromDatabase, tenant: Tenant, paging: Paging) -> Page[KeyRead]:
-    """List the tenant's keys, newest first, including revoked ones, without their secrets."""
+    """List the tenant's keys, newest first, including revoked ones, without their secrets.\f
+    Raises Invalid for a foreign cursor."""
     return page(request, service.list_keys(database, tenant, paging), service.to_response)
 
 
@@ -72,6 +73,7 @@ def list_keys(request: Request, database: FromDatabase, tenant: Tenant, paging: 
     responses=problems(404),
 )
 def revoke(request: Request, key: KeyId, database: FromDatabase, tenant: Tenant) -> None:
-    """Revoke a key and the run tokens made with it; every API process follows within a second."""
+    """Revoke a key and the run tokens made with it; every API process follows within a second.\f
+    Raises NotFound if there is none."""
     service.revoke(database, tenant, key)
     request.app.state.keys.refresh()

@@ -245,5 +245,6 @@ def delete(
     execution: Execution = None,
     before: Annotated[UtcTime | None, Query(description="Delete executions stored before this time.")] = None,
 ) -> None:
-    """Delete one execution by name, or all stored before a given time; exactly one of the two is required."""
+    """Delete one execution by name, or all stored before a given time; exactly one of the two is required.\f
+    Raises NotFound, Invalid for neither or both, Conflict if a job may read them."""
     service.delete(database, tenant, workload, execution, before)

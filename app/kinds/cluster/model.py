@@ -179,7 +179,7 @@ PARAMETERS = (
 
 
 class Interval(BaseModel):
-    """A prediction: mean, and the bounds that hold with probability `level`."""
+    """A prediction in the unit of its quantity: mean, and the bounds that hold with probability `level`."""
 
     mean: float
     low: float

@@ -175,7 +175,7 @@ class IterativeServing(Serving):
         return decide.write(compiled, batch, choices, decided_by)
 
     def hold(self, compiled: Compiled, one: Pending, failure: str) -> KindDecision:
-        """Return a decision after ``failure`` (its text) that keeps the run's allocation."""
+        """Return a decision that keeps the run's allocation; ``failure`` says in words why no policy decided."""
         given = one.state.state
         if isinstance(given, GivenState):
             return decide.hold(compiled, queries.states(compiled, [given]), NOTHING, 0, failure)

@@ -170,7 +170,7 @@ PARAMETERS = (
 
 
 class Interval(BaseModel):
-    """A prediction: mean, and the bounds that hold with probability `level` for an unseen run."""
+    """A prediction in the metric's unit: mean, and the bounds that hold with probability `level` for an unseen run."""
 
     mean: float
     low: float

@@ -111,7 +111,8 @@ FIXED = ScheduleSection("The fixed episode", "One sequence of tasks, L0, as each
 
 
 def page(report: Json) -> str:
-    """Return the HTML document of an evaluation's JSON document, which takes seconds to render."""
+    """Return the HTML document of an evaluation's JSON document, which takes seconds; ValueError for an invalid
+    chart."""
     palette, candidates = Palette(report["policies"]), report["candidates"]
     names = join_names(candidate["name"] for candidate in candidates)
     title = f"Evaluation of {names} on {report['workload']}"

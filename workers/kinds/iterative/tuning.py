@@ -45,7 +45,8 @@ def steps(layout: Layout, generations: int) -> int:
 
 
 def artifact_of(layout: Layout, point: NDArray[np.float64]) -> bytes:
-    """Serialise the rule at a ``point`` [5] of the search; the hysteresis is the guard's."""
+    """Serialise the rule at a ``point`` [5] of the search: natural logs of the factors of target and risk and of the
+    hysteresis (in return), then the numbers ``follow`` and ``ignored``."""
     target, risk, least, follow, ignored = point.tolist()
     numbers = TunedNumbers(math.exp(target), math.exp(risk), follow, max(ignored, 0.0))
     policy = TunedPolicy({"algorithm": TUNED, "numbers": numbers._asdict()})
