@@ -57,8 +57,7 @@ def train(
 def list_agents(
     workload: WorkloadName, request: Request, database: FromDatabase, tenant: Tenant, paging: Paging
 ) -> Page[AgentRead]:
-    """List versions of the workload's agent, newest first.\f
-    Raises NotFound without such a workload, Invalid for a foreign cursor."""
+    """List versions of the workload's agent, newest first.\f Raises NotFound, Invalid for a foreign cursor."""
     return page(request, service.list_agents(database, tenant, workload, paging), lambda agent: agent)
 
 
@@ -75,22 +74,20 @@ def promotions(
     workload: WorkloadName, request: Request, database: FromDatabase, tenant: Tenant, paging: Paging
 ) -> Page[PromotionListed]:
     """List promotions and rollbacks of the workload's agents, newest first, with origin, reason and figures.\f
-    Raises NotFound without such a workload, Invalid for a foreign cursor."""
+    Raises NotFound, Invalid for a foreign cursor."""
     found = service.promotions(database, tenant, workload, paging)
     return page(request, found, service.read_promotion)
 
 
 @router.reads("/{version}")
 def get_agent(workload: WorkloadName, version: Version, database: FromDatabase, tenant: Tenant) -> AgentRead:
-    """Get one version of the workload's agent, with its report.\f
-    Raises NotFound without such a workload or version."""
+    """Get one version of the workload's agent, with its report.\f Raises NotFound without such a version."""
     return service.get(database, tenant, workload, version)
 
 
 @router.deletes("/{version}", 409, _409="It serves decisions, or something active depends on it; the cause is named.")
 def delete(workload: WorkloadName, version: Version, database: FromDatabase, tenant: Tenant) -> None:
-    """Delete a version that is not in use; its number is not reused.\f
-    Raises NotFound, or Conflict if something uses it."""
+    """Delete a version that is not in use; its number is not reused.\f Raises NotFound, Conflict if it is in use."""
     with database.session() as session:
         AGENTS.delete(session, workloads.require(session, tenant, workload, lock=True), version)
 
@@ -142,7 +139,7 @@ def rollback(
 )
 def shadow(workload: WorkloadName, version: Version, database: FromDatabase, tenant: Tenant) -> ShadowRead:
     """Get this version's decisions in the runs that it shadowed, and their regret under the domain model.\f
-    Raises NotFound without such a workload or version."""
+    Raises NotFound without such a version."""
     return service.shadow(database, tenant, workload, version)
 
 

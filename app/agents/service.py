@@ -276,10 +276,8 @@ def rollback(database: Database, tenant: str, name: str, version: int, request: 
 
 
 def promotions(database: Database, tenant: str, name: str, request: PageRequest) -> Slice[Promotion]:
-    """A page of a workload's promotions and rollbacks, newest first.
-
-    Raises NotFound if there is no such workload, Invalid for a foreign cursor.
-    """
+    """A page of a workload's promotions and rollbacks, newest first. Raises NotFound if there is no such workload,
+    Invalid for a foreign cursor."""
     with database.reading() as session:
         return repository.promotions(session, workloads.require(session, tenant, name).id, request)
 
@@ -468,10 +466,8 @@ def newest(versions: Mapping[str, int | None]) -> int | None:
 
 
 def answering(session: Session, workload: Workload) -> bytes | None:
-    """Artifact (bytes) of the champions in ``rivals``, joined if several; None if heuristics serve all roles.
-
-    Raises NotFound if a champion's version doesn't exist.
-    """
+    """Artifact (bytes) of the champions in ``rivals``, joined if several; None if heuristics serve all roles. Raises
+    NotFound if a champion's version doesn't exist."""
     versions = {role: version for role, version in rivals(workload).items() if version is not None}
     found = {role: AGENTS.require(session, workload, version) for role, version in versions.items()}
     if DEFAULT_ROLE in found or not found:

@@ -56,23 +56,20 @@ def fit(
 def list_models(
     workload: WorkloadName, request: Request, database: FromDatabase, tenant: Tenant, paging: Paging
 ) -> Page[ModelRead]:
-    """List versions of the workload's domain model, newest first.\f
-    Raises NotFound without such a workload, Invalid for a foreign cursor."""
+    """List versions of the workload's domain model, newest first.\f Raises NotFound, Invalid for a foreign cursor."""
     found, name = service.list_models(database, tenant, workload, paging)
     return page(request, found, lambda model: service.to_response(model, name))
 
 
 @router.reads("/{version}")
 def get_model(workload: WorkloadName, version: Version, database: FromDatabase, tenant: Tenant) -> ModelRead:
-    """Get one version of the workload's domain model, with its report.\f
-    Raises NotFound without such a workload or version."""
+    """Get one version of the workload's domain model, with its report.\f Raises NotFound without such a version."""
     return service.get(database, tenant, workload, version)
 
 
 @router.deletes("/{version}", 409, _409="Decisions, agents or jobs use it; they are named.")
 def delete(workload: WorkloadName, version: Version, database: FromDatabase, tenant: Tenant) -> None:
-    """Delete a version that is not in use; its number is not reused.\f
-    Raises NotFound, or Conflict if something uses it."""
+    """Delete a version that is not in use; its number is not reused.\f Raises NotFound, Conflict if it is in use."""
     with database.session() as session:
         MODELS.delete(session, workloads.require(session, tenant, workload, lock=True), version)
 

@@ -112,10 +112,8 @@ def get(database: Database, tenant: str, name: str, version: int) -> ModelRead:
 
 
 def list_models(database: Database, tenant: str, name: str, request: PageRequest) -> tuple[Slice[DomainModel], str]:
-    """One page of a workload's models, newest first, and the workload's name.
-
-    Raises NotFound if there is no such workload, Invalid for a foreign cursor.
-    """
+    """One page of a workload's models, newest first, and the workload's name. Raises NotFound if there is no such
+    workload, Invalid for a foreign cursor."""
     with database.reading() as session:
         workload = workloads.require(session, tenant, name)
         return MODELS.page(session, workload.id, request), workload.name

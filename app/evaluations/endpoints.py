@@ -65,7 +65,7 @@ def list_evaluations(
     sort: ByAge = NEWEST,
 ) -> Page[EvaluationRead]:
     """List completed evaluations, newest first unless sorted otherwise, without their figures.\f
-    Raises NotFound without such a workload, Invalid for a foreign cursor."""
+    Raises NotFound, Invalid for a foreign cursor."""
     newest = sort == NEWEST
     found, names = service.list_evaluations(database, tenant, paging, workload, search, descending=newest)
     return page(request, found, lambda evaluation: service.to_response(evaluation, names[evaluation.workload_id]))

@@ -60,11 +60,9 @@ def request_evaluation(
 
 
 def queue(session: Session, workload: Workload, request: EvaluationRequest) -> Job:
-    """Queue an evaluation in the caller's transaction, which has locked the workload's row.
-
-    Raises Conflict without the agents or a model that it needs, Invalid for an agent, model or execution that doesn't
-    exist, TooManyRequests if the tenant's quota of open jobs is reached.
-    """
+    """Queue an evaluation in the caller's transaction, which has locked the workload's row. Raises Conflict without the
+    agents or a model that it needs, Invalid for an agent, model or execution that doesn't exist, TooManyRequests if the
+    tenant's quota of open jobs is reached."""
     checked = _checked(session, workload, request)
     return jobs.create(session, job_type="evaluate", workload_id=workload.id, request=checked, tenant=workload.tenant)
 

@@ -174,8 +174,7 @@ def put(
 def list_series(
     workload: WorkloadName, request: Request, database: FromDatabase, tenant: Tenant, paging: Paging
 ) -> Page[SeriesRead]:
-    """List the workload's exogenous series by name.\f
-    Raises NotFound without such a workload, Invalid for a foreign cursor."""
+    """List the workload's exogenous series by name.\f Raises NotFound, Invalid for a foreign cursor."""
     with database.reading() as session:
         owner = workloads.require(session, tenant, workload)
         statement = _summaries(owner.id).order_by(ExogenousRow.series).limit(paging.limit + 1)

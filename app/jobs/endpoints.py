@@ -55,8 +55,7 @@ def list_jobs(
     ] = None,
     sort: ByAge = NEWEST,
 ) -> Page[JobRead]:
-    """List jobs, newest first unless sorted otherwise.\f
-    Raises NotFound without such a workload, Invalid for a foreign cursor."""
+    """List jobs, newest first unless sorted otherwise.\f Raises NotFound, Invalid for a foreign cursor."""
     newest = sort == NEWEST
     found, names = service.list_jobs(database, tenant, paging, workload, state, job_type, search, descending=newest)
     return page(request, found, lambda job: service.to_response(job, names[job.workload_id]))

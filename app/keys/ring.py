@@ -282,10 +282,8 @@ class KeyRing:
         await asyncio.shield(looking)
 
     async def look_again(self) -> None:
-        """Refresh the cache with keys created until now, at most ten times per second.
-
-        Raises SQLAlchemyError if the database is unavailable and the cache empty.
-        """
+        """Refresh the cache with keys created until now, at most ten times per second. Raises SQLAlchemyError if the
+        database is unavailable and the cache empty."""
         moment = self._clock()
         while self._checked < moment:
             await asyncio.sleep(max(0.0, self._checked + UNKNOWN_SECONDS - self._clock()))

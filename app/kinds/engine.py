@@ -192,10 +192,8 @@ class Serving(ABC):
         """
 
     def begin_within(self, compiled: Any, start: Any, caps: Sequence[Cap], now: datetime) -> KindDecision:
-        """Return the first decision of a run with caps, as ``begin``; by default these change nothing.
-
-        Raises InvalidInput if ``start`` doesn't fit the workload.
-        """
+        """Return the first decision of a run with caps, as ``begin``; by default these change nothing. Raises
+        InvalidInput if ``start`` doesn't fit the workload."""
         return self.begin(compiled, start, now)
 
     @abstractmethod

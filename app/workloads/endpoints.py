@@ -109,5 +109,5 @@ def delete(
     force: Annotated[bool, Query(description="Delete even if runs are active or jobs have not ended.")] = False,
 ) -> None:
     """Delete a workload and everything in it: samples, models, agents, jobs and runs.\f
-    Raises NotFound, or Conflict if something uses it."""
+    Raises NotFound, Conflict if it is in use."""
     service.delete(database, tenant, workload, force=force)

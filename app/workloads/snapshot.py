@@ -109,10 +109,8 @@ class WorkloadCache:
             return self._current(workload, tenant)
 
     def current(self, workload: str, tenant: str = DEFAULT_TENANT) -> Snapshot:
-        """The snapshot of a workload as of now; always checks the database.
-
-        Raises NotFound if there is no such workload, MissingKind or BrokenRow if its spec can't be read.
-        """
+        """The snapshot of a workload as of now; always checks the database. Raises NotFound if there is no such
+        workload, MissingKind or BrokenRow if its spec can't be read."""
         with self._lock:
             return self._current(workload, tenant)
 

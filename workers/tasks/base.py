@@ -230,10 +230,8 @@ class RunningJob:
 
     def publish(self, write: Callable[[Session], dict[str, Any]]) -> None:
         """Store a result and mark the job as succeeded, in one transaction; ``write`` returns the job's `result`.
-
         Raises LeaseLost if another process has the lease, Cancelled if the job was cancelled, SQLAlchemyError if the
-        database refused or was unavailable; nothing is stored then.
-        """
+        database refused or was unavailable; nothing is stored then."""
         self.commit(lambda session: leases.finish(session, self.lease, write(session)))
 
     def commit(self, write: Callable[[Session], None]) -> None:

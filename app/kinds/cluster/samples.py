@@ -349,10 +349,8 @@ class ClusterSamples(RowCodec):
         return unpack(data)
 
     def summary(self, data: bytes) -> Mapping[str, Any]:
-        """Return the summary of stored bytes as JSON; jobs are counted by position of the queue.
-
-        Raises SafetensorError, ValueError or KeyError if ``data`` is damaged.
-        """
+        """Return the summary of stored bytes as JSON; jobs are counted by position of the queue. Raises
+        SafetensorError, ValueError or KeyError if ``data`` is damaged."""
         return summary(unpack(data))
 
     def summary_fields(self, summary: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -371,10 +369,8 @@ class ClusterSamples(RowCodec):
         return collector.sample(run) if collector.count else None
 
     def rows(self, data: bytes) -> Iterator[dict[str, Any]]:
-        """Yield steps, points of curves and arrivals as JSON objects, in this order, without unknown values.
-
-        Raises SafetensorError, ValueError or KeyError if ``data`` is damaged.
-        """
+        """Yield steps, points of curves and arrivals as JSON objects, in this order, without unknown values. Raises
+        SafetensorError, ValueError or KeyError if ``data`` is damaged."""
         content, queues = self.unpack(data), self.layout.queues
         classes, applications = [one.name for one in self.layout.spec.nodes], [*content.applications, None]
         for application, gpus, nodes, kind, batch, seconds, computing, *beside in content.steps.tolist():

@@ -67,9 +67,7 @@ class Channel(Protocol):
 
     def end(self, error: BaseException | None = None) -> None:
         """Send stored reports, and end the run if this channel started it: as failed or cancelled with an ``error``.
-
-        Raises StewardError if a report or the end was refused, if refusals are raised.
-        """
+        Raises StewardError if a report or the end was refused, if refusals are raised."""
 
     def close(self) -> None:
         """Release threads and connections."""

@@ -244,10 +244,8 @@ class CarriedRun(Live[InferenceDecision]):
         return self._deciding.working()
 
     def arrived(self, user: str, at: float, name: str | None = None) -> None:
-        """Record a user's request at ``at`` (seconds since the start); with a journal, known names are ignored.
-
-        Raises InvalidInput for an unknown user. A time before the last event counts as that event's.
-        """
+        """Record a user's request at ``at`` (seconds since the start); with a journal, known names are ignored. Raises
+        InvalidInput for an unknown user. A time before the last event counts as that event's."""
         if name is not None and name in self._names:
             return
         self._deciding.arrived(user, at, name)
@@ -256,10 +254,8 @@ class CarriedRun(Live[InferenceDecision]):
         self._seal_full()
 
     def finished(self, server: str, at: float) -> None:
-        """Record that a server's batch ended at ``at`` seconds since the run's start.
-
-        Raises InvalidInput if the server is unknown or idle.
-        """
+        """Record that a server's batch ended at ``at`` seconds since the run's start. Raises InvalidInput if the server
+        is unknown or idle."""
         self._deciding.finished(server, at)
         self._seal_full()
 
@@ -270,16 +266,12 @@ class CarriedRun(Live[InferenceDecision]):
 
     def down(self, server: str, at: float) -> None:
         """Record that a server was lost at ``at`` (seconds since the run's start); requests of its batch wait again.
-
-        Raises InvalidInput if the server is unknown.
-        """
+        Raises InvalidInput if the server is unknown."""
         self._deciding.turned(server, "down", at)
 
     def decide(self, at: float) -> Now:
-        """Decide at ``at`` (seconds since the run's start): batches to start now, and servers to turn on or off.
-
-        Raises IllegalAction if the policy chose an action that isn't allowed.
-        """
+        """Decide at ``at`` (seconds since the run's start): batches to start now, and servers to turn on or off. Raises
+        IllegalAction if the policy chose an action that isn't allowed."""
         return self._deciding.decide(at)
 
     @property
@@ -331,10 +323,8 @@ class CarriedRun(Live[InferenceDecision]):
         return {"id": self.id, "expected": self._told, "reports": self.iteration, "state": state, "names": names}
 
     def finish(self) -> None:
-        """Report all remaining events and end the run.
-
-        Raises StewardError if the service refused a report or the end, Unreachable if it didn't respond in time.
-        """
+        """Report all remaining events and end the run. Raises StewardError if the service refused a report or the end,
+        Unreachable if it didn't respond in time."""
         self.flush()
         super().finish()
 

@@ -283,9 +283,7 @@ class Workload(Stored):
 
     def runs(self, **query: Any) -> Rows:
         """The workload's runs as rows, newest first; ``state``, ``outcome`` and ``limit`` filter them, as in ``runs``.
-
-        Raises ValueError if ``limit`` is below 1, StewardError and Unreachable.
-        """
+        Raises ValueError if ``limit`` is below 1, StewardError and Unreachable."""
         return self._service.runs(self._found["name"], **query)
 
     def agents(self) -> list[Agent]:
@@ -388,10 +386,8 @@ class Steward(Shown):
         outcome: str | None = None,
         limit: int | None = MOST_ROWS,
     ) -> Rows:
-        """The service's runs as rows, newest first; arguments as in the function ``runs``.
-
-        Raises ValueError if ``limit`` is below 1, StewardError and Unreachable.
-        """
+        """The service's runs as rows, newest first; arguments as in the function ``runs``. Raises ValueError if
+        ``limit`` is below 1, StewardError and Unreachable."""
         found = self.reader.items("/runs", limit, workload=workload, state=state, outcome=outcome)
         return Rows(_row(one, RUN_COLUMNS, f"{self.url}/ui/runs/{one['id']}") for one in found)
 
@@ -401,10 +397,8 @@ class Steward(Shown):
         return StoredRun(self, path, self.reader.get(path))
 
     def jobs(self, workload: str | None = None, *, state: str | None = None, limit: int | None = MOST_ROWS) -> Rows:
-        """The service's jobs as rows, newest first, at most ``limit`` (None: all).
-
-        Raises ValueError if ``limit`` is below 1, StewardError and Unreachable.
-        """
+        """The service's jobs as rows, newest first, at most ``limit`` (None: all). Raises ValueError if ``limit`` is
+        below 1, StewardError and Unreachable."""
         found = self.reader.items("/jobs", limit, workload=workload, state=state)
         return Rows(_row(one, JOB_COLUMNS, f"{self.url}/ui/jobs/{one['id']}") for one in found)
 

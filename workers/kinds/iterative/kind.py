@@ -78,10 +78,8 @@ class Iterative(SimulatedKind):
         return made
 
     def world(self, workload: Workload, conditions: Conditions) -> World:
-        """Make a world of episodes under the domain model; ``conditions.held_out``: ``ModelTable`` for level L3.
-
-        Raises IncompatibleModel if the domain model can't be read.
-        """
+        """Make a world of episodes under the domain model; ``conditions.held_out``: ``ModelTable`` for level L3. Raises
+        IncompatibleModel if the domain model can't be read."""
         from workers.kinds.iterative.problem import IterativeProblem
 
         problem = IterativeProblem(workload.spec, _table(workload), conditions.held_out)
@@ -95,10 +93,8 @@ class Iterative(SimulatedKind):
         return HEURISTICS
 
     def reference(self, workload: Workload) -> PlannedPolicy:
-        """Compute the optimum under the domain model, else a plan on a coarser grid; without either, the reason.
-
-        Raises IncompatibleModel if the domain model can't be read.
-        """
+        """Compute the optimum under the domain model, else a plan on a coarser grid; without either, the reason. Raises
+        IncompatibleModel if the domain model can't be read."""
         from workers.kinds.iterative.training import IterativeTraining
 
         return IterativeTraining(workload.spec, _table(workload), 0).plan()

@@ -207,9 +207,7 @@ class ProcessFleet:
 
     def publish(self, parameters: NDArray[np.float32], progress: float) -> None:
         """Write parameters [P] and progress (0 to 1) to the parameter buffer; start the actors at the first call.
-
-        Raises OSError if a process can't be started.
-        """
+        Raises OSError if a process can't be started."""
         if self._board is None:
             self._board = ParameterBuffer(len(parameters))
             self._board.write(parameters, progress)
