@@ -273,6 +273,5 @@ class Settings(BaseSettings):
 
 @lru_cache(maxsize=1)
 def get_settings() -> Settings:
-    """The settings of this process, read once and cached; raises Pydantic's ValidationError if a variable is
-    invalid."""
+    """The settings of this process, read once and cached; raises Pydantic's ValidationError for an invalid one."""
     return Settings()

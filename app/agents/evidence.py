@@ -244,8 +244,7 @@ def _count_decisions(run: Iterator[Iteration]) -> _ShadowCounts:
 
 
 def interval(values: Sequence[float]) -> GainInterval:
-    """Mean and 95 % confidence interval (Student's t); bounds are None for one value. StatisticsError without
-    values."""
+    """Mean and 95 % confidence interval (Student's t); None bounds for one value, StatisticsError without values."""
     mean = fmean(values)
     if len(values) < 2:
         return GainInterval(mean=mean, low=None, high=None)

@@ -38,8 +38,7 @@ def _no_seconds(value: object) -> None:
 
 
 class OnlineSettings(BaseModel):
-    """Options of algorithm `online`: seconds of each window, environment steps to learn in it, and number of
-    windows."""
+    """Options of algorithm `online`: seconds of a window, environment steps to learn in it, number of windows."""
 
     model_config = ConfigDict(extra="forbid")
 

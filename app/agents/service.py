@@ -296,8 +296,8 @@ def read_promotion(change: Promotion) -> PromotionListed:
 
 
 def roles(workload: Workload) -> Sequence[str]:
-    """Roles of a workload to which agents can be promoted; raises MissingKind or BrokenRow if its spec can't be
-    read."""
+    """Roles of a workload to which agents can be promoted; raises MissingKind or BrokenRow if its spec is
+    unreadable."""
     return KINDS[workload.kind].roles(read_spec(workload.spec))
 
 

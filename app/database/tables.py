@@ -22,8 +22,7 @@ JUDGED = text("outcome IN ('met', 'missed', 'failed')")
 
 
 class Run(IdMixin, TenantMixin, CreatedMixin, Base):
-    """A run. `state_vector` is its kind's packed state after the last reported iteration; costs are in the currency of
-    the settings."""
+    """A run. `state_vector` is its kind's packed state after the last report; costs are in the settings' currency."""
 
     __tablename__ = "runs"
     __table_args__ = (

@@ -85,8 +85,8 @@ def forecast(workload: WorkloadName, version: Version, database: FromDatabase, t
     """Forecast each series by horizon, with an interval.
 
     A forecast begins where the data that the model was fitted to ends. To include later counts, put them as rows of the
-    exogenous series of the same name, each issued at the end of its interval.
-    """
+    exogenous series of the same name, each issued at the end of its interval.\f
+    Raises Invalid if the model forecasts nothing, NotFound without such a workload or version."""
     return service.forecast(database, tenant, workload, version)
 
 

@@ -255,7 +255,7 @@ def _ended_well(on: Context) -> dict[str, Any] | None:
 
 
 def after_fit(on: Context) -> None:
-    """After the fit: queue a training on its model."""
+    """After the fit: queue a training on its model; a failed fit ends the adaptation. Raises TooManyRequests."""
     result = _ended_well(on)
     if result is None:
         return
@@ -278,7 +278,7 @@ def after_fit(on: Context) -> None:
 
 
 def after_training(on: Context) -> None:
-    """After the training: reject an agent that isn't good enough, else start its shadow phase."""
+    """After the training: reject an agent that isn't good enough, else start its shadow phase. If it failed, end."""
     result = _ended_well(on)
     if result is None:
         return

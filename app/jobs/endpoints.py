@@ -90,8 +90,8 @@ def delete_job(job: JobId, database: FromDatabase, tenant: Tenant) -> None:
 def cancel_job(job: JobId, database: FromDatabase, tenant: Tenant) -> JobRead:
     """Cancel a job: at once if it waits; one that runs stops at its next chunk, or is ended after 4 s.
 
-    Repeating changes nothing.
-    """
+    Repeating changes nothing.\f
+    Raises NotFound, Conflict if it has succeeded or failed."""
     return service.cancel(database, tenant, job)
 
 

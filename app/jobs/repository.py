@@ -209,8 +209,7 @@ class Filter(NamedTuple):
 def list_jobs(
     session: Session, tenant: str, request: PageRequest, chosen: Filter, *, descending: bool = True
 ) -> Slice[Job]:
-    """One page of a tenant's jobs without trials, newest first or, not ``descending``, oldest first. Raises Invalid for
-    a foreign cursor."""
+    """One page of a tenant's jobs without trials, newest or oldest first; raises Invalid for a foreign cursor."""
     whole = select(Job).options(defer(Job.request))  # which may name thousands of executions
     statement = whole.where(Job.tenant == tenant, Job.type != "trial")
     if chosen.workload_id is not None:

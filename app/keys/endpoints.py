@@ -51,7 +51,8 @@ router = NounRouter("keys", lifespan=lifespan)
 def create(
     request: Request, body: KeyRequest, database: FromDatabase, caller: FromCaller, once: IdempotentPost
 ) -> Response:
-    """Create a key for the caller's tenant. It is shown only once. Once a key exists, every caller needs one."""
+    """Create a key for the caller's tenant. It is shown only once. Once a key exists, every caller needs one.\f
+    Raises Conflict or Invalid if its idempotency key is in use or was another request's."""
     response = once.run(lambda record: service.create(database, caller.tenant, body, caller.name, record))
     request.app.state.keys.refresh()
     response.headers["Cache-Control"] = "no-store"

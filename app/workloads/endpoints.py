@@ -77,8 +77,8 @@ def get_workload(workload: WorkloadName, database: FromDatabase, tenant: Tenant)
 def change(workload: WorkloadName, patch: JsonObject, database: FromDatabase, tenant: Tenant) -> WorkloadRead:
     """Change prices, weights, targets and the like; decisions follow within a second.
 
-    `spec_version` is incremented. Agents that were trained for something else are `outdated` then.
-    """
+    `spec_version` is incremented. Agents that were trained for something else are `outdated` then.\f
+    Raises ValidationError, InvalidInput or Invalid for a patch that doesn't fit, NotFound."""
     return service.change(database, tenant, workload, patch)
 
 

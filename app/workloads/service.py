@@ -161,8 +161,7 @@ def _beside_spec(workload: Workload) -> dict[str, Any]:
 
 
 def get(database: Database, tenant: str, name: str) -> WorkloadRead:
-    """A tenant's workload by name or id. Raises NotFound if there is none, MissingKind or BrokenRow if its spec can't
-    be read."""
+    """A tenant's workload by name or id; raises NotFound, MissingKind or BrokenRow (its spec can't be read)."""
     with database.reading() as session:
         return to_response(require(session, tenant, name))
 

@@ -106,8 +106,7 @@ class Layout:
 
     @cached_property
     def observation_space(self) -> spaces.Box:
-        """Space of one job's observation: an unbounded number of order 1 per feature; ImportError without extra
-        ``worker``."""
+        """Space of one job's observation: an unbounded number of order 1 per feature; needs the extra ``worker``."""
         from gymnasium import spaces  # from the extra `worker`, which the service doesn't install
 
         return spaces.Box(-np.inf, np.inf, (len(self.entries),), np.float32)

@@ -188,8 +188,7 @@ class Interval(BaseModel):
 
 
 class StepPrediction(BaseModel):
-    """Predicted duration (seconds), speed (samples per second) and statistical efficiency (0 to 1) of a training
-    step."""
+    """Predicted duration (seconds), speed (samples per second) and efficiency (0 to 1) of a training step."""
 
     gpus: int
     nodes: int

@@ -48,8 +48,7 @@ class Comparison(BaseModel):
 
 
 class Savings(BaseModel):
-    """Seconds and cost (prices' currency) of a run's reported iterations, beside other allocations under the domain
-    model."""
+    """Seconds and cost (prices' currency) of a run's reported iterations, beside those of other allocations."""
 
     iterations: int = Field(description="Number of reported iterations that are compared.")
     seconds: Number = Field(description="Seconds that they took.")

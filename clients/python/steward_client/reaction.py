@@ -75,7 +75,7 @@ class Timetable:
         ]
 
     def allocation_at_end(self, seconds: float, ended: float | None = None) -> dict[str, float]:
-        """The allocation in effect at the end of the iteration, given as in ``segments``."""
+        """The allocation in effect at the end of the iteration; ``seconds`` and ``ended`` as in ``segments``."""
         return dict(self._within(seconds, ended)[-1][0])
 
     def _within(self, seconds: float, ended: float | None) -> list[tuple[dict[str, float], float]]:

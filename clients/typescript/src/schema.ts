@@ -3600,8 +3600,7 @@ export interface components {
         };
         /**
          * OnlineSettings
-         * @description Options of algorithm `online`: seconds of each window, environment steps to learn in it, and number of
-         *     windows.
+         * @description Options of algorithm `online`: seconds of a window, environment steps to learn in it, number of windows.
          */
         OnlineSettings: {
             /**
@@ -4738,8 +4737,7 @@ export interface components {
         };
         /**
          * Savings
-         * @description Seconds and cost (prices' currency) of a run's reported iterations, beside other allocations under the domain
-         *     model.
+         * @description Seconds and cost (prices' currency) of a run's reported iterations, beside those of other allocations.
          */
         Savings: {
             /**
@@ -6061,8 +6059,7 @@ export interface components {
         };
         /**
          * StepPrediction
-         * @description Predicted duration (seconds), speed (samples per second) and statistical efficiency (0 to 1) of a training
-         *     step.
+         * @description Predicted duration (seconds), speed (samples per second) and efficiency (0 to 1) of a training step.
          */
         StepPrediction: {
             /** Gpus */

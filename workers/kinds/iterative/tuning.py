@@ -35,7 +35,7 @@ NEUTRAL = np.array([0.0, 0.0, math.log(MODEL_NOISE), 0.0, 0.0])
 
 
 def served(projector: Projector) -> NDArray[np.float64]:
-    """Return the point [5] of the search at which the rule decides as model-predictive control does when it answers."""
+    """Return the point [5] of the search at which the rule decides as model-predictive control does in service."""
     return NEUTRAL + projector.slowdown * np.array([-EARLIER, 0.0, STEADIER, 0.0, 0.0])
 
 
@@ -70,8 +70,7 @@ class Tuned:
     converged: bool
 
     def report(self) -> dict[str, Any]:
-        """The rule's tuned numbers and hysteresis, the generations played, and whether they converged, as JSON values
-        by name."""
+        """The rule's tuned numbers and hysteresis, generations played, and convergence, as JSON values by name."""
         made = load(self.artifact)
         numbers = {**made.policy.config["numbers"], "hysteresis": made.experience.hysteresis}
         return {"numbers": numbers, "generations": self.generations, "converged": self.converged}

@@ -32,8 +32,7 @@ class Questions:
         return int(found) if float(found).is_integer() else found
 
     def count(self, question: str, default: int) -> int:
-        """Ask until an integer of at least 1 is given, and return it; raises InvalidInput if the input has ended
-        before."""
+        """Ask until an integer of at least 1 is given, and return it; raises InvalidInput if the input ended before."""
         while (found := self._prompt(IntPrompt.ask, question, default)) < 1:
             self.refuse("must be 1 or more")
         return found

@@ -15,10 +15,7 @@ T = TypeVar("T", bound="StepPrediction")
 
 @_attrs_define
 class StepPrediction:
-    """Predicted duration (seconds), speed (samples per second) and statistical efficiency (0 to 1) of a training
-    step.
-
-    """
+    """Predicted duration (seconds), speed (samples per second) and efficiency (0 to 1) of a training step."""
 
     gpus: int
     nodes: int
