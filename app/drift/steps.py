@@ -278,7 +278,7 @@ def after_fit(on: Context) -> None:
 
 
 def after_training(on: Context) -> None:
-    """After the training: reject an agent that isn't good enough, else start its shadow phase. If it failed, end."""
+    """After the training: start the agent's shadow phase, or end the adaptation if no good enough agent came of it."""
     result = _ended_well(on)
     if result is None:
         return
