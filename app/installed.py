@@ -35,7 +35,7 @@ def declared() -> list[str]:
 
 
 def missing(extra: str) -> list[str]:
-    """Distributions that an extra requires and that are not installed; raises NotInstalledError as ``declared``."""
+    """Distributions that an extra requires and that are not installed; NotInstalledError without own metadata."""
     found = [re.match(rf"([\w.-]+)[^;]*; extra == .{extra}.$", text) for text in declared()]
     return [name[1] for name in found if name is not None and not _has(name[1])]
 

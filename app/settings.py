@@ -262,7 +262,7 @@ class Settings(BaseSettings):
 
     @property
     def archive_folder(self) -> Path:
-        """Folder of archived data."""
+        """Folder of archived data: ``archive_dir``, else ``archive`` in ``data_dir``."""
         return self.archive_dir or self.data_dir / "archive"
 
     @property
@@ -273,5 +273,5 @@ class Settings(BaseSettings):
 
 @lru_cache(maxsize=1)
 def get_settings() -> Settings:
-    """The settings of this process, read once and cached."""
+    """The settings of this process, read once and cached; raises Pydantic's ValidationError for an invalid one."""
     return Settings()

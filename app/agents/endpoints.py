@@ -37,7 +37,8 @@ def train(
     once: IdempotentPost,
     request: TrainRequest | None = None,
 ) -> Response:
-    """Queue a training; the job's result names the new version, which serves decisions once it is good enough."""
+    """Queue a training; the job's result names the new version, which serves decisions once it is good enough.\f
+    Raises NotFound, Conflict without samples or a model, Invalid, TooManyRequests at the quota of jobs."""
     body = request or TrainRequest()
     return once.run(
         lambda record: service.request_training(database, tenant, workload, body, record),
@@ -56,7 +57,7 @@ def train(
 def list_agents(
     workload: WorkloadName, request: Request, database: FromDatabase, tenant: Tenant, paging: Paging
 ) -> Page[AgentRead]:
-    """List versions of the workload's agent, newest first."""
+    """List versions of the workload's agent, newest first.\f Raises NotFound, Invalid for a foreign cursor."""
     return page(request, service.list_agents(database, tenant, workload, paging), lambda agent: agent)
 
 
@@ -72,20 +73,21 @@ def list_agents(
 def promotions(
     workload: WorkloadName, request: Request, database: FromDatabase, tenant: Tenant, paging: Paging
 ) -> Page[PromotionListed]:
-    """List promotions and rollbacks of the workload's agents, newest first, with origin, reason and figures."""
+    """List promotions and rollbacks of the workload's agents, newest first, with origin, reason and figures.\f
+    Raises NotFound, Invalid for a foreign cursor."""
     found = service.promotions(database, tenant, workload, paging)
     return page(request, found, service.read_promotion)
 
 
 @router.reads("/{version}")
 def get_agent(workload: WorkloadName, version: Version, database: FromDatabase, tenant: Tenant) -> AgentRead:
-    """Get one version of the workload's agent, with its report."""
+    """Get one version of the workload's agent, with its report.\f Raises NotFound without such a version."""
     return service.get(database, tenant, workload, version)
 
 
 @router.deletes("/{version}", 409, _409="It serves decisions, or something active depends on it; the cause is named.")
 def delete(workload: WorkloadName, version: Version, database: FromDatabase, tenant: Tenant) -> None:
-    """Delete a version that is not in use; its number is not reused."""
+    """Delete a version that is not in use; its number is not reused.\f Raises NotFound, Conflict if it is in use."""
     with database.session() as session:
         AGENTS.delete(session, workloads.require(session, tenant, workload, lock=True), version)
 
@@ -104,7 +106,8 @@ def promote(
     tenant: Tenant,
     request: PromotionRequest | None = None,
 ) -> PromotionRead:
-    """Let this version serve decisions; every API process switches within a second."""
+    """Let this version serve decisions; every API process switches within a second.\f
+    Raises NotFound, Invalid without such a role, Conflict if required evidence is missing."""
     return service.promote(database, tenant, workload, version, request or PromotionRequest())
 
 
@@ -122,7 +125,8 @@ def rollback(
     tenant: Tenant,
     request: PromotionRequest | None = None,
 ) -> PromotionRead:
-    """Undo the champion's promotion: its predecessor serves decisions again."""
+    """Undo the champion's promotion: its predecessor serves decisions again.\f
+    Raises NotFound, Invalid without such a role, Conflict if it isn't the champion."""
     return service.rollback(database, tenant, workload, version, request or PromotionRequest())
 
 
@@ -134,7 +138,8 @@ def rollback(
     responses=problems(404),
 )
 def shadow(workload: WorkloadName, version: Version, database: FromDatabase, tenant: Tenant) -> ShadowRead:
-    """Get this version's decisions in the runs that it shadowed, and their regret under the domain model."""
+    """Get this version's decisions in the runs that it shadowed, and their regret under the domain model.\f
+    Raises NotFound without such a version."""
     return service.shadow(database, tenant, workload, version)
 
 
@@ -161,7 +166,8 @@ def policy(
     role: Annotated[Slug | None, Query(description="Role of the policy, if several were trained together.")] = None,
     if_none_match: Annotated[str | None, Header(description="`ETag` of an earlier response.")] = None,
 ) -> Response:
-    """Get the artifact that answers decisions, for clients that decide locally."""
+    """Get the artifact that answers decisions, for clients that decide locally.\f
+    Raises NotFound without such a version or policy, Invalid without such a role."""
     found = service.policy(database, tenant, workload, version, role)
     headers = {"ETag": found.etag, "Content-Disposition": f'attachment; filename="{found.filename}"'}
     if if_none_match is not None and _matches(if_none_match, found.etag):

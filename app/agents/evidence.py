@@ -57,7 +57,7 @@ class VerdictValidity(NamedTuple):
 def trained_for(spec: Any) -> dict[str, list[float]]:
     """The terms of a spec (targets, prices, weights) by name, for an agent's report.
 
-    Each is [value, low, high]: its value, and the bounds of values at which the agent's evaluation holds.
+    Each is [value, low, high] in the spec's units; the agent's evaluation holds for values from low to high.
     """
     return {name: [term.value, term.low, term.high] for name, term in KINDS[spec.kind].terms(spec).items()}
 
@@ -244,7 +244,7 @@ def _count_decisions(run: Iterator[Iteration]) -> _ShadowCounts:
 
 
 def interval(values: Sequence[float]) -> GainInterval:
-    """Mean and 95 % confidence interval (Student's t) of at least one value; the bounds are None for a single one."""
+    """Mean and 95 % confidence interval (Student's t); None bounds for one value, StatisticsError without values."""
     mean = fmean(values)
     if len(values) < 2:
         return GainInterval(mean=mean, low=None, high=None)
@@ -253,7 +253,7 @@ def interval(values: Sequence[float]) -> GainInterval:
 
 
 def standard_errors(freedom: int) -> float:
-    """Two-sided 95 % quantile of Student's t for ``freedom`` degrees; above 9 by Fisher and Cornish (1960)."""
+    """Two-sided 95 % quantile of Student's t for ``freedom`` >= 1 degrees; above 9 by Fisher and Cornish (1960)."""
     if freedom <= len(FEW):
         return FEW[freedom - 1]
     z = NORMAL

@@ -38,7 +38,7 @@ def _no_seconds(value: object) -> None:
 
 
 class OnlineSettings(BaseModel):
-    """Options of algorithm `online`."""
+    """Options of algorithm `online`: seconds of a window, environment steps to learn in it, number of windows."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -161,7 +161,7 @@ class AgentRead(BaseModel):
 
 
 class PromotionRequest(BaseModel):
-    """Reason for changing the champion."""
+    """Why a role's champion is changed, and which evidence the change requires."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -194,7 +194,7 @@ class PromotionListed(BaseModel):
 
 
 class GainInterval(BaseModel):
-    """A mean with its 95 % interval; bounds are null for a single value."""
+    """A mean with its 95 % interval, in units of return; bounds are null for a single value."""
 
     mean: float
     low: float | None
@@ -202,7 +202,7 @@ class GainInterval(BaseModel):
 
 
 class ShadowRead(BaseModel):
-    """Decisions of an agent in the runs that it shadowed."""
+    """Numbers of an agent's decisions in the runs that it shadowed, its agreement (0 to 1), and its gain in return."""
 
     workload: str
     agent: int

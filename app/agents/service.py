@@ -180,7 +180,7 @@ def get(database: Database, tenant: str, name: str, version: int) -> AgentRead:
 
 
 def list_agents(database: Database, tenant: str, name: str, request: PageRequest) -> Slice[AgentRead]:
-    """One page of a workload's agents, newest first, without pictures; raises NotFound without such a workload."""
+    """A page of a workload's agents, newest first, no pictures; raises NotFound, or Invalid for a foreign cursor."""
     with database.reading() as session:
         workload = workloads.require(session, tenant, name)
         found = AGENTS.page(session, workload.id, request)
@@ -276,7 +276,8 @@ def rollback(database: Database, tenant: str, name: str, version: int, request: 
 
 
 def promotions(database: Database, tenant: str, name: str, request: PageRequest) -> Slice[Promotion]:
-    """One page of a workload's promotions and rollbacks, newest first; raises NotFound without such a workload."""
+    """A page of a workload's promotions and rollbacks, newest first. Raises NotFound if there is no such workload,
+    Invalid for a foreign cursor."""
     with database.reading() as session:
         return repository.promotions(session, workloads.require(session, tenant, name).id, request)
 
@@ -295,7 +296,8 @@ def read_promotion(change: Promotion) -> PromotionListed:
 
 
 def roles(workload: Workload) -> Sequence[str]:
-    """Roles of a workload to which agents can be promoted."""
+    """Roles of a workload to which agents can be promoted; raises MissingKind or BrokenRow if its spec is
+    unreadable."""
     return KINDS[workload.kind].roles(read_spec(workload.spec))
 
 
@@ -464,7 +466,8 @@ def newest(versions: Mapping[str, int | None]) -> int | None:
 
 
 def answering(session: Session, workload: Workload) -> bytes | None:
-    """The artifact of the champions in ``rivals``, joined if there are several; None if heuristics serve all roles."""
+    """Artifact (bytes) of the champions in ``rivals``, joined if several; None if heuristics serve all roles. Raises
+    NotFound if a champion's version doesn't exist."""
     versions = {role: version for role, version in rivals(workload).items() if version is not None}
     found = {role: AGENTS.require(session, workload, version) for role, version in versions.items()}
     if DEFAULT_ROLE in found or not found:

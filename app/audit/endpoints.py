@@ -41,7 +41,8 @@ def list_entries(
     ] = None,
     accept: Annotated[str, Header(include_in_schema=False)] = "",
 ) -> Any:
-    """List who created, changed, promoted, started, ended or deleted what, newest first."""
+    """List who created, changed, promoted, started, ended or deleted what, newest first.\f
+    Raises Invalid for a foreign cursor."""
     media = next((media for media in EXPORTS if media in accept.lower()), None)
     if media is None:
         return page(request, service.list_entries(database, tenant, paging, action), service.to_response)

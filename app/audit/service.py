@@ -79,8 +79,10 @@ def to_response(row: AuditEntry) -> AuditRead:
 def list_entries(
     database: Database, tenant: str | None, request: PageRequest, action: str | None, target: str | None = None
 ) -> Slice[AuditEntry]:
-    """One page of audit entries, newest first; ``tenant``, ``action`` (or a prefix of it) and ``target`` filter them,
-    None: all."""
+    """One page of audit entries, newest first; raises Invalid for a foreign cursor.
+
+    ``tenant``, ``action`` (or a prefix of it) and ``target`` filter them; None: all.
+    """
     statement = select(AuditEntry)
     if tenant is not None:
         statement = statement.where(AuditEntry.tenant == tenant)

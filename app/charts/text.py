@@ -220,7 +220,7 @@ def compared(difference: Mapping[str, float], margin: float) -> Comparison:
 
 
 def verdict(result: Comparison, policy: str) -> str:
-    """The result of a comparison with a policy as a sentence without its subject."""
+    """A comparison's result as a sentence without its subject: “Better than …”, “Tied with …: nothing to gain here.”"""
     return {
         "better": f"Better than {policy}.",
         "tied": f"Tied with {policy}: nothing to gain here.",

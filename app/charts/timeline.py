@@ -237,7 +237,7 @@ class Expected(NamedTuple):
 
 
 class Point(NamedTuple):
-    """The value of a quantity at an iteration."""
+    """The value of a quantity, in the unit of its chart's axis, at an iteration."""
 
     iteration: int
     value: float

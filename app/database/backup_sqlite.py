@@ -30,7 +30,7 @@ class Contents(NamedTuple):
 
 
 def partial(file: Path) -> Path:
-    """Temporary path of a file that this process writes."""
+    """Temporary path, beside ``file``, that this process writes before it replaces the file."""
     return file.with_name(f".{file.name}.{os.getpid()}")
 
 

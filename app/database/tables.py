@@ -22,7 +22,7 @@ JUDGED = text("outcome IN ('met', 'missed', 'failed')")
 
 
 class Run(IdMixin, TenantMixin, CreatedMixin, Base):
-    """A run; `state_vector` is the kind's packed state after the last reported iteration."""
+    """A run. `state_vector` is its kind's packed state after the last report; costs are in the settings' currency."""
 
     __tablename__ = "runs"
     __table_args__ = (
@@ -152,7 +152,8 @@ class TenantCaps(Base):
 
 
 class MonthlySpending(Base):
-    """What a workload's runs that ended in a month have used of caps; it stays when runs or workloads are deleted."""
+    """Cost (currency of the settings) and seconds of iterations of a workload's runs that ended in a month, counted
+    against caps; rows stay when runs or workloads are deleted."""
 
     __tablename__ = "monthly_spendings"
 
@@ -292,12 +293,12 @@ class Iteration(Base):
 
     @property
     def report(self) -> dict[str, Any]:
-        """The report as JSON values; decompressed at each access."""
+        """The report as JSON values, decompressed at each access; raises BrokenPack if the bytes are damaged."""
         return self._unpack_member(0)
 
     @property
     def decision(self) -> dict[str, Any]:
-        """The decision that answered the report, as JSON values; decompressed at each access."""
+        """The decision for the report as JSON values, decompressed at each access; raises BrokenPack if damaged."""
         return self._unpack_member(1)
 
     def _unpack_member(self, which: int) -> dict[str, Any]:

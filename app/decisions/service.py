@@ -104,7 +104,7 @@ class CompiledWorkloads:
         return by_rule(found, rule) if rule else found
 
     def current(self, workload: str, tenant: str) -> Compiled:
-        """The compiled workload as now in the database; blocking, for worker threads. NotFound if there is none."""
+        """The compiled workload as now in the database; blocking, for worker threads; raises NotFound without one."""
         return compile_snapshot(self._snapshots.current(workload, tenant))
 
     async def poll(self, seconds: float) -> None:

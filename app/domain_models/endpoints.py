@@ -44,7 +44,8 @@ def fit(
     once: IdempotentPost,
     request: FitRequest | None = None,
 ) -> Response:
-    """Queue a fit to the workload's samples; the job's result names the new version."""
+    """Queue a fit to the workload's samples; the job's result names the new version.\f
+    Raises NotFound, Conflict without samples, TooManyRequests at the quota of jobs."""
     body = request or FitRequest()
     return once.run(
         lambda record: service.request_fit(database, tenant, workload, body, record), status=status.HTTP_202_ACCEPTED
@@ -55,20 +56,20 @@ def fit(
 def list_models(
     workload: WorkloadName, request: Request, database: FromDatabase, tenant: Tenant, paging: Paging
 ) -> Page[ModelRead]:
-    """List versions of the workload's domain model, newest first."""
+    """List versions of the workload's domain model, newest first.\f Raises NotFound, Invalid for a foreign cursor."""
     found, name = service.list_models(database, tenant, workload, paging)
     return page(request, found, lambda model: service.to_response(model, name))
 
 
 @router.reads("/{version}")
 def get_model(workload: WorkloadName, version: Version, database: FromDatabase, tenant: Tenant) -> ModelRead:
-    """Get one version of the workload's domain model, with its report."""
+    """Get one version of the workload's domain model, with its report.\f Raises NotFound without such a version."""
     return service.get(database, tenant, workload, version)
 
 
 @router.deletes("/{version}", 409, _409="Decisions, agents or jobs use it; they are named.")
 def delete(workload: WorkloadName, version: Version, database: FromDatabase, tenant: Tenant) -> None:
-    """Delete a version that is not in use; its number is not reused."""
+    """Delete a version that is not in use; its number is not reused.\f Raises NotFound, Conflict if it is in use."""
     with database.session() as session:
         MODELS.delete(session, workloads.require(session, tenant, workload, lock=True), version)
 
@@ -84,8 +85,8 @@ def forecast(workload: WorkloadName, version: Version, database: FromDatabase, t
     """Forecast each series by horizon, with an interval.
 
     A forecast begins where the data that the model was fitted to ends. To include later counts, put them as rows of the
-    exogenous series of the same name, each issued at the end of its interval.
-    """
+    exogenous series of the same name, each issued at the end of its interval.\f
+    Raises Invalid if the model forecasts nothing, NotFound without such a workload or version."""
     return service.forecast(database, tenant, workload, version)
 
 
@@ -120,7 +121,8 @@ openapi_schemas = components(list(ANSWERS.values()))
 def predict(
     workload: WorkloadName, version: Version, request: Request, database: FromDatabase, tenant: Tenant
 ) -> Response:
-    """Predict the measurements of an unseen run, with an interval; parameters depend on the workload's kind."""
+    """Predict the measurements of an unseen run, with an interval; parameters depend on the workload's kind.\f
+    Raises NotFound, Invalid if models of the kind make no predictions, InvalidInput for parameters that don't fit."""
     query = {name: request.query_params.getlist(name) for name in request.query_params}
     found = service.predict(database, tenant, workload, version, query)
     return Response(found.model_dump_json(), media_type="application/json")

@@ -42,7 +42,7 @@ class FitRequest(BaseModel):
 
 
 class ModelRead(BaseModel):
-    """One version of a workload's domain model."""
+    """One version of a workload's domain model, with the report of its fit."""
 
     workload: str
     version: int = Field(description="Counts from 1.")
@@ -112,7 +112,8 @@ def get(database: Database, tenant: str, name: str, version: int) -> ModelRead:
 
 
 def list_models(database: Database, tenant: str, name: str, request: PageRequest) -> tuple[Slice[DomainModel], str]:
-    """One page of a workload's models, newest first, and its name; raises NotFound if there is no such workload."""
+    """One page of a workload's models, newest first, and the workload's name. Raises NotFound if there is no such
+    workload, Invalid for a foreign cursor."""
     with database.reading() as session:
         workload = workloads.require(session, tenant, name)
         return MODELS.page(session, workload.id, request), workload.name

@@ -161,10 +161,10 @@ def new_notices(before: Drift, after: Drift) -> Sequence[Notice]:
 
 
 def restore_drift(stored: dict[str, Any] | None) -> Drift:
-    """State of the test from a run's row; None: a new one."""
+    """State of the test from a run's row, None: a new one; raises msgspec.ValidationError if the row is invalid."""
     return NOTHING if stored is None else msgspec.convert(stored, Drift)
 
 
 def encode_drift(kept: Drift) -> bytes:
-    """State of the test as JSON for a run's row."""
+    """State of the test as JSON for a run's row; ``null`` for the state before the first report."""
     return b"null" if kept is NOTHING else msgspec.json.encode(kept)

@@ -17,7 +17,8 @@ router = NounRouter("drift")
     responses=problems(404),
 )
 def get_drift(workload: WorkloadName, database: FromDatabase, tenant: Tenant) -> DriftRead:
-    """Get how the workload responds to drift, and its latest adaptations, step by step."""
+    """Get how the workload responds to drift, and its latest adaptations, step by step.\f
+    Raises NotFound without such a workload."""
     return service.get_drift(database, tenant, workload)
 
 
@@ -29,5 +30,6 @@ def get_drift(workload: WorkloadName, database: FromDatabase, tenant: Tenant) ->
     responses=problems(404, 413, 415),
 )
 def respond(workload: WorkloadName, database: FromDatabase, tenant: Tenant, response: DriftResponse) -> DriftRead:
-    """Set how to respond to drift from now on. Drift is detected in any case, and recorded with the run."""
+    """Set how to respond to drift from now on. Drift is detected in any case, and recorded with the run.\f
+    Raises NotFound, Invalid for a kind without domain model or an online algorithm."""
     return service.respond(database, tenant, workload, response)

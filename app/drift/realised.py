@@ -59,7 +59,7 @@ def means(blocks: Iterable[Block], agent: int | None, since: int = 0) -> list[fl
 
 
 class Comparison(NamedTuple):
-    """Means of two sets of blocks, and the difference ``after`` minus ``before`` with its 95 % confidence interval."""
+    """Means of two sets of blocks, in the outcome's unit, and their difference with its 95 % confidence interval."""
 
     before: float
     after: float

@@ -91,7 +91,7 @@ def runs(session: Session, workload_id: str, *, drifted: bool = False, ruled: bo
 
 
 def trained_on_line(session: Session, workload_id: str) -> bool:
-    """Whether an online training of the workload is open, which publishes agents itself."""
+    """Whether an online training of the workload, which publishes agents itself, is queued, running or waiting."""
     jobs = select(Job.request).where(Job.workload_id == workload_id, Job.type == "train", Job.state.in_(OPEN))
     return any(request.get("algorithm") == ONLINE for request in session.scalars(jobs))
 

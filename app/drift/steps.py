@@ -65,7 +65,7 @@ class DriftResponse(BaseModel):
 
 
 class DriftStep(BaseModel):
-    """One step of an adaptation."""
+    """One step of an adaptation: its time, the state that it leads to, the reason and figures."""
 
     at: datetime
     state: State = Field(description="State that this step leads to.")
@@ -74,7 +74,7 @@ class DriftStep(BaseModel):
 
 
 class AdaptationRead(BaseModel):
-    """The response to one drift."""
+    """The adaptation to one drift: its notice, the jobs, model and agent made for it, and its steps."""
 
     id: str
     state: State
@@ -255,7 +255,7 @@ def _ended_well(on: Context) -> dict[str, Any] | None:
 
 
 def after_fit(on: Context) -> None:
-    """After the fit: queue a training on its model."""
+    """After the fit: queue a training on its model; a failed fit ends the adaptation. Raises TooManyRequests."""
     result = _ended_well(on)
     if result is None:
         return
@@ -278,7 +278,7 @@ def after_fit(on: Context) -> None:
 
 
 def after_training(on: Context) -> None:
-    """After the training: reject an agent that isn't good enough, else start its shadow phase."""
+    """After the training: start the agent's shadow phase, or end the adaptation if no good enough agent came of it."""
     result = _ended_well(on)
     if result is None:
         return

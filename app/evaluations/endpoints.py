@@ -33,7 +33,8 @@ EvaluationId = Annotated[
     responses=problems(404, 409, 413, 415, _409="There is no agent to evaluate yet, or no champion."),
 )
 def evaluate(body: EvaluationRequest, database: FromDatabase, tenant: Tenant, once: IdempotentPost) -> Response:
-    """Queue an evaluation of agents, level by level; the job's result names it."""
+    """Queue an evaluation of agents, level by level; the job's result names it.\f
+    Raises NotFound, Conflict without agents or a model, Invalid, TooManyRequests at the quota of jobs."""
     return once.run(
         lambda record: service.request_evaluation(database, tenant, body, record), status=status.HTTP_202_ACCEPTED
     )
@@ -63,7 +64,8 @@ def list_evaluations(
     ] = None,
     sort: ByAge = NEWEST,
 ) -> Page[EvaluationRead]:
-    """List completed evaluations, newest first unless sorted otherwise, without their figures."""
+    """List completed evaluations, newest first unless sorted otherwise, without their figures.\f
+    Raises NotFound, Invalid for a foreign cursor."""
     newest = sort == NEWEST
     found, names = service.list_evaluations(database, tenant, paging, workload, search, descending=newest)
     return page(request, found, lambda evaluation: service.to_response(evaluation, names[evaluation.workload_id]))
@@ -71,13 +73,13 @@ def list_evaluations(
 
 @router.reads("/{id}")
 def get_evaluation(evaluation: EvaluationId, database: FromDatabase, tenant: Tenant) -> EvaluationReport:
-    """Get one evaluation with all its figures."""
+    """Get one evaluation with all its figures.\f Raises NotFound if there is none."""
     return service.get(database, tenant, evaluation)
 
 
 @router.deletes("/{id}")
 def delete(evaluation: EvaluationId, database: FromDatabase, tenant: Tenant) -> None:
-    """Delete an evaluation; nothing depends on it."""
+    """Delete an evaluation; nothing depends on it.\f Raises NotFound if there is none."""
     service.delete(database, tenant, evaluation)
 
 
@@ -96,6 +98,6 @@ def delete(evaluation: EvaluationId, database: FromDatabase, tenant: Tenant) -> 
     },
 )
 def report(evaluation: EvaluationId, database: FromDatabase, tenant: Tenant) -> HTMLResponse:
-    """Get one evaluation as an HTML page."""
+    """Get one evaluation as an HTML page.\f Raises NotFound if there is none."""
     found = service.page(database, tenant, evaluation)
     return HTMLResponse(found, headers=policy(style=inline(found.decode(), "style"), img_src="data:"))

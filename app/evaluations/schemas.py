@@ -73,7 +73,7 @@ class HeldOut(BaseModel):
 
 
 class EvaluationRequest(BaseModel):
-    """Agents to evaluate, and the effort."""
+    """Agents to evaluate, up to which level, and in how many seeds and episodes."""
 
     model_config = ConfigDict(
         extra="forbid", json_schema_extra={"examples": [{"workload": "resnet18", "agents": ["champion", 3]}]}
@@ -98,7 +98,7 @@ class EvaluationRequest(BaseModel):
 
 
 class Verdict(BaseModel):
-    """Result of an evaluation for one agent."""
+    """Result of an evaluation for one agent: the highest level that it passed, and why it is not higher."""
 
     agent: int = Field(description="Version of the agent.")
     level: Level | None = Field(description="Highest level that it passed; null: not even L0.")

@@ -60,11 +60,9 @@ def request_evaluation(
 
 
 def queue(session: Session, workload: Workload, request: EvaluationRequest) -> Job:
-    """Queue an evaluation in the caller's transaction, which has locked the workload's row.
-
-    Raises:
-        Conflict, Invalid, TooManyRequests: as ``request_evaluation``.
-    """
+    """Queue an evaluation in the caller's transaction, which has locked the workload's row. Raises Conflict without the
+    agents or a model that it needs, Invalid for an agent, model or execution that doesn't exist, TooManyRequests if the
+    tenant's quota of open jobs is reached."""
     checked = _checked(session, workload, request)
     return jobs.create(session, job_type="evaluate", workload_id=workload.id, request=checked, tenant=workload.tenant)
 
@@ -172,7 +170,7 @@ def to_response(evaluation: Evaluation, workload: str) -> EvaluationRead:
 
 
 def get(database: Database, tenant: str, evaluation_id: str) -> EvaluationReport:
-    """A tenant's evaluation with all its figures; raises NotFound if there is none."""
+    """A tenant's evaluation with all its figures; raises NotFound if there is none, BrokenRow if its row is invalid."""
     with database.reading() as session:
         found = _require(session, tenant, evaluation_id, undefer(Evaluation.report))
         name = listing.workload_names(session, [found.workload_id])[found.workload_id]
@@ -217,6 +215,7 @@ def list_evaluations(
 
     Raises:
         NotFound: there is no such workload.
+        Invalid: the cursor is of another list.
     """
     with database.reading() as session:
         statement = select(Evaluation).where(Evaluation.tenant == tenant)

@@ -52,7 +52,7 @@ Time = Annotated[AwareDatetime, BeforeValidator(_only_rfc3339), AfterValidator(_
 
 
 class ExogenousPoint(BaseModel):
-    """Expected value at one time, with its interval."""
+    """Expected value at one time with its interval, in the series' unit."""
 
     model_config = ConfigDict(
         extra="forbid", json_schema_extra={"examples": [{"time": "2026-01-01T00:00:00Z", "mean": 12.5}]}
@@ -65,7 +65,7 @@ class ExogenousPoint(BaseModel):
 
     @property
     def bounds(self) -> tuple[float, float]:
-        """Low and high, with their defaults."""
+        """(low, high) in the series' unit; the mean stands for a bound that is missing."""
         return self.mean if self.low is None else self.low, self.mean if self.high is None else self.high
 
     @model_validator(mode="after")
@@ -92,7 +92,7 @@ class ExogenousIssue(BaseModel):
 
 
 class ExogenousRead(BaseModel):
-    """One row of a series."""
+    """One row of a series: a time, and the value expected for it with its interval, in the series' unit."""
 
     time: datetime
     issued_at: datetime
@@ -102,7 +102,7 @@ class ExogenousRead(BaseModel):
 
 
 class SeriesRead(BaseModel):
-    """Summary of a series."""
+    """Summary of a series: number of rows, first and last time, and time of the newest issue."""
 
     workload: str
     series: str
@@ -131,7 +131,8 @@ Before = Annotated[Time | None, Query(description="Delete only rows for times be
 def put(
     workload: WorkloadName, series: SeriesName, issue: ExogenousIssue, database: FromDatabase, tenant: Tenant
 ) -> SeriesRead:
-    """Store forecast or known external values, such as arrivals or prices. Repeating an issue replaces its rows."""
+    """Store forecast or known external values, such as arrivals or prices. Repeating an issue replaces its rows.\f
+    Raises NotFound, Invalid for a repeated time, Conflict for more rows than a workload may have."""
     times: set[datetime] = set()
     errors = []
     for number, row in enumerate(issue.rows):
@@ -173,7 +174,7 @@ def put(
 def list_series(
     workload: WorkloadName, request: Request, database: FromDatabase, tenant: Tenant, paging: Paging
 ) -> Page[SeriesRead]:
-    """List the workload's exogenous series by name."""
+    """List the workload's exogenous series by name.\f Raises NotFound, Invalid for a foreign cursor."""
     with database.reading() as session:
         owner = workloads.require(session, tenant, workload)
         statement = _summaries(owner.id).order_by(ExogenousRow.series).limit(paging.limit + 1)
@@ -197,7 +198,8 @@ def read(
     until: Until = None,
     issued_at: IssuedAt = None,
 ) -> Page[ExogenousRead]:
-    """List the rows of a series by time; for each time, the row issued last."""
+    """List the rows of a series by time; for each time, the row issued last.\f
+    Raises NotFound without such a series, Invalid for a foreign cursor."""
     row = ExogenousRow
     with database.reading() as session:
         owner = workloads.require(session, tenant, workload)
@@ -218,7 +220,8 @@ def read(
 def delete_series(
     workload: WorkloadName, series: SeriesName, database: FromDatabase, tenant: Tenant, before: Before = None
 ) -> None:
-    """Delete a series with all its issues, or only its rows before a given time."""
+    """Delete a series with all its issues, or only its rows before a given time.\f
+    Raises NotFound without such a series."""
     with database.session() as session:
         owner = workloads.require(session, tenant, workload, lock=True)
         _require_series(session, owner, series)
@@ -230,7 +233,7 @@ def delete_series(
 
 
 class Series(NamedTuple):
-    """Summary of a series as SQL gives it."""
+    """Summary of a series: number of rows, first and last time, and time of the newest issue."""
 
     series: str
     rows: int

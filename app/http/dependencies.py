@@ -31,7 +31,7 @@ class ProblemField(BaseModel):
 
 
 class Problem(BaseModel):
-    """An error, as of RFC 9457."""
+    """An error as a problem document (RFC 9457), with the invalid fields."""
 
     type: str = Field(examples=["/problems/not-found"])
     title: str = Field(examples=["Not found"])

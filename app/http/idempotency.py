@@ -99,7 +99,7 @@ POINTER = f"/header/{HEADER}"
 
 
 class Record(Protocol):
-    """Stores the response of a creating request in the session that creates."""
+    """Function that stores the response of a creating request in the session that creates."""
 
     def __call__(
         self, session: Session, body: Any, *, status: int | None = None, headers: Mapping[str, str] | None = None

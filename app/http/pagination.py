@@ -47,7 +47,7 @@ NEWEST: Age = "-started"
 
 
 class Page(BaseModel, Generic[Item]):
-    """One page of a list."""
+    """One page of a list: its items, and the URL of the next page (null after the last)."""
 
     items: list[Item]
     next: str | None = Field(description="Link to the next page, to be used as is; null on the last page.")
@@ -82,7 +82,7 @@ ByAge = Annotated[Age, Query(description="Order: `-started` newest first, `start
 
 
 def encode_cursor(keys: Sequence[Key]) -> str:
-    """A position in a list as URL-safe text."""
+    """A position in a list, the row's values of its sort keys, as URL-safe text."""
     plain = [key.isoformat() if isinstance(key, datetime) else key for key in keys]
     return base64.urlsafe_b64encode(json.dumps(plain, separators=(",", ":")).encode()).decode().rstrip("=")
 
@@ -172,7 +172,10 @@ def _following(request: Request, found: Slice[Row]) -> str | None:
 
 
 def stream_page(request: Request, found: Slice[Row], convert: Callable[[Row], Item]) -> StreamingResponse:
-    """Like ``page``, but streamed item by item as ``convert`` returns them, for lists with very large rows."""
+    """Like ``page``, but streamed item by item, for lists with very large rows.
+
+    Sending it raises TooManyRequests if the tenant has too many streams open.
+    """
 
     def texts() -> Iterator[str]:
         yield '{"items":['

@@ -108,7 +108,8 @@ def _invalid(pointer: str, value: object) -> Invalid:
 
 
 async def storable(request: Request) -> None:
-    """Dependency of every route: runs ``check_address`` and, except for uploads, ``check_json`` and ``check_names``."""
+    """Dependency of every route: runs ``check_address`` and, except for uploads, ``check_json`` and ``check_names``.
+    Raises Invalid, as these do."""
     check_address(request.path_params, request.scope["query_string"])
     if not is_upload(request.scope):
         await check_body(await request.body(), check_json, check_names)

@@ -55,7 +55,7 @@ def list_jobs(
     ] = None,
     sort: ByAge = NEWEST,
 ) -> Page[JobRead]:
-    """List jobs, newest first unless sorted otherwise."""
+    """List jobs, newest first unless sorted otherwise.\f Raises NotFound, Invalid for a foreign cursor."""
     newest = sort == NEWEST
     found, names = service.list_jobs(database, tenant, paging, workload, state, job_type, search, descending=newest)
     return page(request, found, lambda job: service.to_response(job, names[job.workload_id]))
@@ -69,13 +69,14 @@ def list_jobs(
     responses=problems(404),
 )
 def read_job(job: JobId, database: FromDatabase, tenant: Tenant) -> JobRead:
-    """Get a job with its state, progress and result."""
+    """Get a job with its state, progress and result.\f Raises NotFound if there is none."""
     return service.get(database, tenant, job)
 
 
 @router.deletes("/{id}", 409, _409="It has not ended, or something active depends on it; the cause is named.")
 def delete_job(job: JobId, database: FromDatabase, tenant: Tenant) -> None:
-    """Delete a job that has ended, with its events and trials; its results are kept."""
+    """Delete a job that has ended, with its events and trials; its results are kept.\f
+    Raises NotFound, or Conflict if it has not ended or is needed."""
     service.delete(database, tenant, job)
 
 
@@ -89,8 +90,8 @@ def delete_job(job: JobId, database: FromDatabase, tenant: Tenant) -> None:
 def cancel_job(job: JobId, database: FromDatabase, tenant: Tenant) -> JobRead:
     """Cancel a job: at once if it waits; one that runs stops at its next chunk, or is ended after 4 s.
 
-    Repeating changes nothing.
-    """
+    Repeating changes nothing.\f
+    Raises NotFound, Conflict if it has succeeded or failed."""
     return service.cancel(database, tenant, job)
 
 
@@ -104,7 +105,8 @@ def cancel_job(job: JobId, database: FromDatabase, tenant: Tenant) -> JobRead:
     responses=problems(404, 409, _409="It has not failed, nor been cancelled."),
 )
 def retry_job(job: JobId, database: FromDatabase, tenant: Tenant, once: IdempotentPost) -> Response:
-    """Queue a job with the request of one that failed or was cancelled; that one stays as it is."""
+    """Queue a job with the request of one that failed or was cancelled; that one stays as it is.\f
+    Raises NotFound, Conflict if it hasn't failed, and what queueing such a job raises."""
     return once.run(lambda record: service.retry(database, tenant, job, record), status=status.HTTP_202_ACCEPTED)
 
 
@@ -129,7 +131,8 @@ async def follow_job(
     caller: FromCaller,
     last_event_id: Annotated[str | None, Header(description="Id of the last event received.")] = None,
 ) -> StreamingResponse:
-    """Stream a job's progress as server-sent events, from the beginning or after `Last-Event-ID`."""
+    """Stream a job's progress as server-sent events, from the beginning or after `Last-Event-ID`.\f
+    Raises NotFound, Invalid for another `Last-Event-ID`, TooManyRequests for too many streams."""
     after = _position(last_event_id)
     await run_in_threadpool(service.events, database, caller.tenant, job, after)
     stream = _stream(request, database, settings, caller, job, after)

@@ -235,7 +235,7 @@ def cancel(database: Database, lease: Lease, clock: Clock = database_time) -> No
 
 
 def release(database: Database, lease: Claim, checkpoint: bytes | None, clock: Clock = database_time) -> None:
-    """Return a job to the queue, for example because the worker stops; this doesn't count as an attempt.
+    """Return a job to the queue, as its worker stops, without counting an attempt; cancel it if that was requested.
 
     ``checkpoint`` None: the stored one stays. Raises LeaseLost if the lease isn't held any more.
     """

@@ -44,7 +44,7 @@ def ended_columns(now: datetime) -> dict[str, Any]:
 
 
 def cancelled_columns(now: datetime) -> dict[str, Any]:
-    """Column values of a cancelled job."""
+    """Column values of a cancelled job, which ended at ``now``: without lease, checkpoint and estimate."""
     return {"state": "cancelled", "cancel_requested": True, **ended_columns(now)}
 
 
@@ -209,7 +209,7 @@ class Filter(NamedTuple):
 def list_jobs(
     session: Session, tenant: str, request: PageRequest, chosen: Filter, *, descending: bool = True
 ) -> Slice[Job]:
-    """One page of a tenant's jobs without trials, newest first or, not ``descending``, oldest first."""
+    """One page of a tenant's jobs without trials, newest or oldest first; raises Invalid for a foreign cursor."""
     whole = select(Job).options(defer(Job.request))  # which may name thousands of executions
     statement = whole.where(Job.tenant == tenant, Job.type != "trial")
     if chosen.workload_id is not None:

@@ -162,7 +162,7 @@ def _to_response(session: Session, job: Job) -> JobRead:
 
 
 def get(database: Database, tenant: str, job_id: str) -> JobRead:
-    """API representation of a tenant's job by id; raises NotFound if there is none."""
+    """API representation of a tenant's job by id; raises NotFound if there is none, BrokenRow if its row is invalid."""
     with database.reading() as session:
         return _to_response(session, require(session, tenant, job_id))
 
@@ -181,7 +181,8 @@ def list_jobs(
     """One page of jobs, newest first or, not ``descending``, oldest first; and the names of their workloads by id.
 
     ``workload`` (name or id), ``state``, type and ``search``, the first characters of the job's id or of its workload's
-    name, filter the list; None or empty: any. Raises NotFound if there is no such workload.
+    name, filter the list; None or empty: any. Raises NotFound if there is no such workload, Invalid for a foreign
+    cursor.
     """
     with database.reading() as session:
         workload_id = None

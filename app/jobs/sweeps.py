@@ -37,7 +37,10 @@ class Opening:
 
 @dataclass(frozen=True)
 class TrialStatus:
-    """Present state of a trial (columns of `Trial`); `failed`: why its job ended early, None if it didn't."""
+    """Present state of a trial, by columns of `Trial`; ``until`` and ``share`` are shares (0 to 1) of its budget.
+
+    ``failed``: why its job ended early, None if it didn't.
+    """
 
     job_id: str
     number: int

@@ -51,7 +51,8 @@ router = NounRouter("keys", lifespan=lifespan)
 def create(
     request: Request, body: KeyRequest, database: FromDatabase, caller: FromCaller, once: IdempotentPost
 ) -> Response:
-    """Create a key for the caller's tenant. It is shown only once. Once a key exists, every caller needs one."""
+    """Create a key for the caller's tenant. It is shown only once. Once a key exists, every caller needs one.\f
+    Raises Conflict or Invalid if its idempotency key is in use or was another request's."""
     response = once.run(lambda record: service.create(database, caller.tenant, body, caller.name, record))
     request.app.state.keys.refresh()
     response.headers["Cache-Control"] = "no-store"
@@ -60,7 +61,8 @@ def create(
 
 @router.get("", operation_id="list_keys", summary="List keys", responses=problems())
 def list_keys(request: Request, database: FromDatabase, tenant: Tenant, paging: Paging) -> Page[KeyRead]:
-    """List the tenant's keys, newest first, including revoked ones, without their secrets."""
+    """List the tenant's keys, newest first, including revoked ones, without their secrets.\f
+    Raises Invalid for a foreign cursor."""
     return page(request, service.list_keys(database, tenant, paging), service.to_response)
 
 
@@ -72,6 +74,7 @@ def list_keys(request: Request, database: FromDatabase, tenant: Tenant, paging: 
     responses=problems(404),
 )
 def revoke(request: Request, key: KeyId, database: FromDatabase, tenant: Tenant) -> None:
-    """Revoke a key and the run tokens made with it; every API process follows within a second."""
+    """Revoke a key and the run tokens made with it; every API process follows within a second.\f
+    Raises NotFound if there is none."""
     service.revoke(database, tenant, key)
     request.app.state.keys.refresh()

@@ -200,7 +200,7 @@ def find(session: Session, tenant: str, key: str) -> Key | None:
 
 
 def list_keys(session: Session, tenant: str, request: PageRequest) -> Slice[Key]:
-    """One page of a tenant's keys, newest first."""
+    """One page of a tenant's keys, newest first; raises Invalid for a foreign cursor."""
     statement = select(Key).where(Key.tenant == tenant)
     return paginate(session, statement, [Key.created_at, Key.id], request, descending=True)
 
@@ -282,7 +282,8 @@ class KeyRing:
         await asyncio.shield(looking)
 
     async def look_again(self) -> None:
-        """Refresh the cache with keys created until now, at most ten times per second; raises as ``look``."""
+        """Refresh the cache with keys created until now, at most ten times per second. Raises SQLAlchemyError if the
+        database is unavailable and the cache empty."""
         moment = self._clock()
         while self._checked < moment:
             await asyncio.sleep(max(0.0, self._checked + UNKNOWN_SECONDS - self._clock()))
@@ -290,7 +291,7 @@ class KeyRing:
                 await self.look()
 
     def refresh(self) -> None:
-        """Refresh the cache, blocking; raises SQLAlchemyError as ``look``."""
+        """Refresh the cache, blocking; raises SQLAlchemyError if the database is unavailable and the cache empty."""
         with self._lock:
             begun = self._clock()  # before reading: commits during it may be missed
             try:

@@ -172,7 +172,7 @@ def to_response(row: Key) -> KeyRead:
 
 
 def list_keys(database: Database, tenant: str, request: PageRequest) -> Slice[Key]:
-    """One page of a tenant's keys, newest first, including revoked ones."""
+    """One page of a tenant's keys, newest first, including revoked ones; raises Invalid for a foreign cursor."""
     with database.reading() as session:
         return ring.list_keys(session, tenant, request)
 

@@ -192,7 +192,8 @@ class Serving(ABC):
         """
 
     def begin_within(self, compiled: Any, start: Any, caps: Sequence[Cap], now: datetime) -> KindDecision:
-        """Return the first decision as ``begin``, of a run with caps; by default these change nothing."""
+        """Return the first decision of a run with caps, as ``begin``; by default these change nothing. Raises
+        InvalidInput if ``start`` doesn't fit the workload."""
         return self.begin(compiled, start, now)
 
     @abstractmethod

@@ -62,7 +62,7 @@ class Retention(BaseModel):
 
 
 class RetentionRead(BaseModel):
-    """How long a workload's data is kept."""
+    """How many days a workload's data is kept: its own settings, and those in effect."""
 
     workload: str
     given: Retention = Field(description="Values set for this workload.")

@@ -19,7 +19,7 @@ router = NounRouter("retention")
 def get_retention(
     workload: WorkloadName, database: FromDatabase, settings: FromSettings, tenant: Tenant
 ) -> RetentionRead:
-    """Get how long the workload's data is kept."""
+    """Get how long the workload's data is kept.\f Raises NotFound without such a workload."""
     return service.get_retention(database, settings, tenant, workload)
 
 
@@ -33,5 +33,6 @@ def get_retention(
 def put(
     workload: WorkloadName, database: FromDatabase, settings: FromSettings, tenant: Tenant, retention: Retention
 ) -> RetentionRead:
-    """Set how long the workload's data is kept; omitted fields follow the service's settings."""
+    """Set how long the workload's data is kept; omitted fields follow the service's settings.\f
+    Raises NotFound without such a workload."""
     return service.put(database, settings, tenant, workload, retention)

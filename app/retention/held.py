@@ -94,7 +94,7 @@ def job(session: Session, found: Job) -> list[str]:
 
 
 def agents(session: Session, workload_id: str) -> Reasons:
-    """Reasons against deleting a workload's agents, by version."""
+    """Reasons against deleting a workload's agents, by version; versions that nothing needs are missing."""
     return _by_version(_agents(session, workload_id))
 
 
@@ -127,7 +127,7 @@ def _agents(session: Session, workload_id: str) -> Iterator[tuple[int | None, st
 
 
 def models(session: Session, workload_id: str) -> Reasons:
-    """Reasons against deleting a workload's domain models, by version."""
+    """Reasons against deleting a workload's domain models, by version; versions that nothing needs are missing."""
     return _by_version(_models(session, workload_id))
 
 
@@ -157,7 +157,7 @@ def _by_version(reasons: Iterator[tuple[int | None, str]]) -> Reasons:
 
 
 def forget_version(row: Workload, *, agent: int = 0, model: int = 0) -> None:
-    """Record a deleted version, so that its number isn't reused."""
+    """Record the number of a deleted version of the agent or the domain model (0: none), so that it isn't reused."""
     if agent:
         row.deleted_agent = max(row.deleted_agent or 0, agent)
     if model:

@@ -102,8 +102,8 @@ async def upload(
     contiguous, with iterations counting up without gaps. An interrupted upload can simply be sent again.
 
     Which media types are accepted depends on the workload's kind. A trace, plain or gzipped, becomes one execution; the
-    response says what it lacks and what looks wrong in it.
-    """
+    response says what it lacks and what looks wrong in it.\f
+    Raises TooLarge, UnsupportedMedia, Invalid if nothing was accepted, NotFound without such a workload."""
     body = Body(request.receive)
     limiter = _limiter(request.app, tenant)
     given = service.Upload(
@@ -228,8 +228,8 @@ def list_executions(
 ) -> Page[AnyExecution | StoredExecution] | StreamingResponse:
     """List executions, oldest first, page by page; or export them, depending on `Accept`.
 
-    `text/csv` exports all iterations together; traces are exported one at a time, named by `execution`.
-    """
+    `text/csv` exports all iterations together; traces are exported one at a time, named by `execution`.\f
+    Raises NotAcceptable for a format the kind lacks, Invalid for two executions in it or a foreign cursor, NotFound."""
     media_type = preferred_format(accept, EXPORTS)
     if media_type is not None:
         return PiecewiseResponse(export(database, tenant, workload, media_type, execution), media_type)
@@ -245,5 +245,6 @@ def delete(
     execution: Execution = None,
     before: Annotated[UtcTime | None, Query(description="Delete executions stored before this time.")] = None,
 ) -> None:
-    """Delete one execution by name, or all stored before a given time; exactly one of the two is required."""
+    """Delete one execution by name, or all stored before a given time; exactly one of the two is required.\f
+    Raises NotFound, Invalid for neither or both, Conflict if a job may read them."""
     service.delete(database, tenant, workload, execution, before)

@@ -74,7 +74,8 @@ def count(session: Session, workload_id: str) -> int:
 def list_executions(
     session: Session, workload_id: str, request: PageRequest, name: str | None = None, *, data: bool = False
 ) -> Slice[Execution]:
-    """One page of a workload's executions, oldest first, or the named one; with their data if ``data``."""
+    """One page of a workload's executions, oldest first, or the named one; with their data if ``data``. Raises Invalid
+    for a foreign cursor."""
     statement = select(Execution).where(Execution.workload_id == workload_id)
     if data:
         statement = statement.options(undefer(Execution.data))
@@ -146,7 +147,7 @@ class SkippedLines(BaseModel):
 
 
 class UploadRead(BaseModel):
-    """Result of an upload."""
+    """Result of an upload: numbers of executions stored, duplicate and rejected, and what was wrong."""
 
     accepted: int = Field(description="Executions stored.")
     duplicate: int = Field(description="Executions already stored with the same content.")
@@ -237,7 +238,8 @@ class Intake:
         self.counts = UploadRead(accepted=0, duplicate=0, rejected=0, iterations=0, rejections=[])
 
     def take(self, item: Sample | Refused) -> None:
-        """Add one execution to the batch, which is stored when full; raises as ``flush``."""
+        """Add one execution to the batch, which is stored when full. Raises NotFound if the workload was deleted,
+        Invalid for more than 100,000 rejections, TooManyRequests if the tenant's quota of executions is exceeded."""
         if isinstance(item, Refused):
             item = item.cut()
         self._batch.append(item)

@@ -178,7 +178,7 @@ def _interruption(error: SQLAlchemyError | DeadlinePassed) -> StewardError:
 
 
 def layout_of(workload: Workload) -> Any:
-    """A workload's layout, made from its spec."""
+    """A workload's layout, made from its spec; raises MissingKind or BrokenRow if that can't be read."""
     return layout_of_spec(read_spec(workload.spec))
 
 
@@ -253,7 +253,8 @@ def readable(
 def export_executions(
     database: Database, tenant: str, name: str, request: PageRequest, execution: str | None
 ) -> Slice[Execution]:
-    """One page of a workload's executions, or the named one, with data; raises NotFound without such a workload."""
+    """One page of a workload's executions, or the named one, with data. Raises NotFound if there is no such workload,
+    Invalid for a foreign cursor."""
     with database.reading() as session:
         workload = workloads.require(session, tenant, name)
         return repository.list_executions(session, workload.id, request, execution, data=True)
@@ -306,7 +307,8 @@ def _summarise(database: Database, codec: SampleCodec, rows: Sequence[Execution]
 
 
 def executions(session: Session, workload: Workload) -> list[tuple[str, Any]]:
-    """Names and decoded data of all executions of a workload, oldest first."""
+    """Names and decoded data of all executions of a workload, oldest first. Raises MissingKind or BrokenRow if the
+    workload's spec can't be read."""
     codec = codec_of(workload)
     return [(name, codec.unpack(data)) for name, data in repository.stored_data(session, workload.id)]
 

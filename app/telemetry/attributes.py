@@ -41,7 +41,7 @@ _noted: ContextVar[dict[str, Value] | None] = ContextVar("steward_span_attribute
 
 
 def of_decision(decision: Mapping[str, Any]) -> dict[str, Value]:
-    """The attributes of a decision, as JSON values; members that it lacks, or of other types, are left out."""
+    """The attributes of a span that describe a decision (JSON values); members of other types are left out."""
     found = {name: decision.get(member) for member, name in MEMBERS.items()}
     reason, allocation = decision.get("reason"), decision.get("allocation")
     if isinstance(reason, Mapping):
@@ -53,7 +53,7 @@ def of_decision(decision: Mapping[str, Any]) -> dict[str, Value]:
 
 
 def of_answer(answer: bytes) -> dict[str, Value]:
-    """The attributes of a decision in JSON; none if it is no decision."""
+    """The attributes of a span that describe a decision, given as JSON text; empty if it is no decision."""
     try:
         found = msgspec.json.decode(answer)
     except msgspec.MsgspecError:
@@ -63,7 +63,7 @@ def of_answer(answer: bytes) -> dict[str, Value]:
 
 @contextmanager
 def noting() -> Iterator[dict[str, Value]]:
-    """Context manager: what ``note`` is told in the block, also by its threads and tasks."""
+    """Context manager: attributes by name that ``note`` receives within the block, also from its threads and tasks."""
     told: dict[str, Value] = {}
     token = _noted.set(told)
     try:

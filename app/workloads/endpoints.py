@@ -49,20 +49,21 @@ BODY = one_of({name: kind.spec for name, kind in KINDS.items()}, examples=EXAMPL
     },
 )
 def register(body: JsonObject, database: FromDatabase, tenant: Tenant, once: IdempotentPost) -> Response:
-    """Register a workload. Repeating the same spec changes nothing and returns 200."""
+    """Register a workload. Repeating the same spec changes nothing and returns 200.\f
+    Raises Conflict if another spec has its name, Invalid for a member that doesn't exist."""
     spec = parse_spec(body)
     return once.run(lambda record: service.register(database, tenant, spec, record))
 
 
 @router.lists(columns=["name", "kind", "spec: spec_version", "champion", "age: created_at", "problem"])
 def list_workloads(request: Request, database: FromDatabase, tenant: Tenant, paging: Paging) -> Page[WorkloadListed]:
-    """List workloads by name, page by page."""
+    """List workloads by name, page by page.\f Raises Invalid for a foreign cursor."""
     return page(request, service.list_workloads(database, tenant, paging), service.read_listed)
 
 
 @router.reads("/{workload}")
 def get_workload(workload: WorkloadName, database: FromDatabase, tenant: Tenant) -> WorkloadRead:
-    """Get a workload with its current spec."""
+    """Get a workload with its current spec.\f Raises NotFound if there is none."""
     return service.get(database, tenant, workload)
 
 
@@ -76,8 +77,8 @@ def get_workload(workload: WorkloadName, database: FromDatabase, tenant: Tenant)
 def change(workload: WorkloadName, patch: JsonObject, database: FromDatabase, tenant: Tenant) -> WorkloadRead:
     """Change prices, weights, targets and the like; decisions follow within a second.
 
-    `spec_version` is incremented. Agents that were trained for something else are `outdated` then.
-    """
+    `spec_version` is incremented. Agents that were trained for something else are `outdated` then.\f
+    Raises ValidationError, InvalidInput or Invalid for a patch that doesn't fit, NotFound."""
     return service.change(database, tenant, workload, patch)
 
 
@@ -89,7 +90,8 @@ def change(workload: WorkloadName, patch: JsonObject, database: FromDatabase, te
     responses=problems(404),
 )
 def get_savings(workload: WorkloadName, database: FromDatabase, tenant: Tenant) -> WorkloadSavings:
-    """Get the savings of finished runs against the largest and the best fixed allocation, by month, with bounds."""
+    """Get the savings of finished runs against the largest and the best fixed allocation, by month, with bounds.\f
+    Raises NotFound without such a workload."""
     with database.reading() as session:
         row = service.require(session, tenant, workload)
         return savings.by_month(session, row.id, row.name, utc_now())
@@ -106,5 +108,6 @@ def delete(
     tenant: Tenant,
     force: Annotated[bool, Query(description="Delete even if runs are active or jobs have not ended.")] = False,
 ) -> None:
-    """Delete a workload and everything in it: samples, models, agents, jobs and runs."""
+    """Delete a workload and everything in it: samples, models, agents, jobs and runs.\f
+    Raises NotFound, Conflict if it is in use."""
     service.delete(database, tenant, workload, force=force)

@@ -38,7 +38,7 @@ def keep(session: Session, workload_id: str) -> bool:
 
 
 def list_workloads(session: Session, tenant: str, request: PageRequest) -> Slice[Workload]:
-    """One page of a tenant's workloads, ordered by name."""
+    """One page of a tenant's workloads, ordered by name; raises Invalid for a foreign cursor."""
     statement = select(Workload).where(Workload.tenant == tenant)
     return paginate(session, statement, [Workload.name], request, weigh=lambda row: json_size(row.spec))
 

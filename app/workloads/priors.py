@@ -111,7 +111,7 @@ def _earlier(database: Database, versions: Sequence[Version]) -> Iterator[Earlie
 def renew(database: Database, tenant: str, name: str, rule: Staleness) -> bool:
     """Make a workload's prior anew if it has no domain model and no run is running; return whether it changed.
 
-    ``rule``: when a run is stale, and doesn't count.
+    ``rule``: when a run is stale, and doesn't count. Raises MissingKind or BrokenRow if the spec can't be read.
     """
     with database.reading() as session:
         workload = members.find(session, tenant, name)
@@ -144,7 +144,7 @@ def _is_in_use(session: Session, workload: Workload, rule: Staleness) -> bool:
 
 
 def lenders(session: Session, tenant: str, names: Sequence[str]) -> set[str]:
-    """Those of the names that are workloads of which a prior can be made now: they have a model, and don't opt out."""
+    """Those of the tenant's workloads ``names`` of which a prior can be made now: fitted, and without opting out."""
     fitted = exists().where(DomainModel.workload_id == Workload.id)
     statement = select(Workload.name, Workload.spec).where(Workload.tenant == tenant, Workload.name.in_(names), fitted)
     return {name for name, spec in session.execute(statement) if spec.get("use_earlier_workloads", True)}

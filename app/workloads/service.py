@@ -161,13 +161,13 @@ def _beside_spec(workload: Workload) -> dict[str, Any]:
 
 
 def get(database: Database, tenant: str, name: str) -> WorkloadRead:
-    """A tenant's workload by name or id; raises NotFound if there is none."""
+    """A tenant's workload by name or id; raises NotFound, MissingKind or BrokenRow (its spec can't be read)."""
     with database.reading() as session:
         return to_response(require(session, tenant, name))
 
 
 def list_workloads(database: Database, tenant: str, request: PageRequest) -> Slice[Workload]:
-    """One page of a tenant's workloads, ordered by name."""
+    """One page of a tenant's workloads, ordered by name; raises Invalid for a foreign cursor."""
     with database.reading() as session:
         return members.list_workloads(session, tenant, request)
 

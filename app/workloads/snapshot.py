@@ -96,8 +96,7 @@ class WorkloadCache:
     def get(self, workload: str, tenant: str = DEFAULT_TENANT) -> Snapshot:
         """The snapshot of a workload, loaded or checked if due; doesn't wait for a check by another thread.
 
-        Raises:
-            NotFound: there is no such workload.
+        Raises NotFound if there is no such workload, MissingKind or BrokenRow if what is stored can't be read.
         """
         snapshot = self.peek(workload, tenant)
         if snapshot is not None:
@@ -109,11 +108,8 @@ class WorkloadCache:
             return self._current(workload, tenant)
 
     def current(self, workload: str, tenant: str = DEFAULT_TENANT) -> Snapshot:
-        """The snapshot of a workload as of now; always checks the database.
-
-        Raises:
-            NotFound: there is no such workload.
-        """
+        """The snapshot of a workload as of now; always checks the database. Raises NotFound if there is no such
+        workload, MissingKind or BrokenRow if its spec can't be read."""
         with self._lock:
             return self._current(workload, tenant)
 

@@ -23,7 +23,7 @@ class Versions(Generic[Row]):
     """Versions of one noun, which count from 1 in each workload; numbers of deleted versions are not reused.
 
     Args:
-        table: table of the versions; large columns are read only where they are asked for.
+        table: table of the versions; large columns are deferred.
         package: package of the noun in the table ``app.nouns``.
         make: verb for making a version: "train".
         reasons: reasons against deleting versions of a workload by its id.
@@ -57,7 +57,7 @@ class Versions(Generic[Row]):
         return found
 
     def page(self, session: Session, workload_id: str, request: PageRequest) -> Slice[Row]:
-        """One page of a workload's versions, newest first."""
+        """One page of a workload's versions, newest first; raises Invalid for a foreign cursor."""
         statement = select(self._table).where(self._table.workload_id == workload_id)
         keys = [self._table.version]
         return paginate(session, statement, keys, request, descending=True, weigh=lambda row: json_size(row.report))

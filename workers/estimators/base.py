@@ -266,7 +266,7 @@ class Rows(NamedTuple):
     bins: Integers
 
     def where(self, chosen: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> Rows:
-        """Return the rows where ``chosen`` [n] is true."""
+        """Return the rows where the mask ``chosen`` [n] is true."""
         return Rows(self.X[chosen], self.logs[chosen], self.groups[chosen], self.bins[chosen])
 
 

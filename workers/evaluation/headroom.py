@@ -179,7 +179,7 @@ class Headroom:
         return self.most is not None and self.most < self.margin
 
     def text(self) -> str:
-        """Return the headroom as one line of text."""
+        """Return the headroom as one line of text for people, in the reward's unit."""
         size = abs(self.tuned["mean"]) or 1.0
         gain, left = (f"{percent(part['mean'] / size)}" for part in (self.gain, self.left))
         tuned = f"tuned by {gain} over {self.rule}"
@@ -200,7 +200,7 @@ class Headroom:
         return f"nothing to gain here: with all noise known, {rule} loses at most {most}, less than {margin}"
 
     def report(self) -> dict[str, Any]:
-        """Return the headroom as JSON values by name."""
+        """Return the headroom as JSON values by name: all fields but ``published``, and its ``text``."""
         parts = {name: getattr(self, name) for name in ("served", "tuned", "knowable", "gain", "left", "beyond")}
         values = {name: None if part is None else dict(part) for name, part in parts.items()}
         words = {name: getattr(self, name) for name in ("rule", "best", "knows", "margin", "why")}

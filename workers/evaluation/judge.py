@@ -233,7 +233,8 @@ class Judgement:
         return f"the {'heuristic' if self.champion is None else 'champion'} stayed in use"
 
     def report(self) -> dict[str, Any]:
-        """Return the part of the agent's report that is common to all kinds, as plain JSON values by name."""
+        """Return what the agent's report says of the verdict, as JSON values by name: outcomes, returns, gains, margin,
+        whether the agent is ``promoted``, the ``reason`` and the number of ``episodes``."""
         return {
             "outcomes": self.rows(*dict.fromkeys((self.best, self.incumbent))),
             "return": self._interval(self.returns),

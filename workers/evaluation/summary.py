@@ -191,7 +191,10 @@ class LevelScores:
         }
 
     def figures(self, name: str, terms: Sequence[str], outcomes: Sequence[Outcome]) -> dict[str, Any]:
-        """Return a policy's JSON entry under ``policies`` of a level; ``terms`` are the names of the reward's terms."""
+        """Return a policy's JSON entry under ``policies`` of a level: returns, outcomes and terms.
+
+        ``terms``: names of the reward's terms; ``outcomes``: names and units of the outcomes.
+        """
         values, records, normalised = self.scores[name], self.records[name], self.normalised(name)
         middle = interquartile(values.ravel(), self.clusters(name, values))
         guarded = [record.details["guarded"] for record in records]
@@ -208,7 +211,10 @@ class LevelScores:
         }
 
     def profiles(self) -> dict[str, Any] | None:
-        """Return the performance profiles of all policies as JSON; None where scores cannot be normalised."""
+        """Return the performance profiles of all policies as JSON: shares of episodes (0 to 1) above normalised scores.
+
+        None where scores cannot be normalised.
+        """
         if self.scale is None:
             return None
         scores = {name: (values - self.mean(RANDOM)) / self.scale for name, values in self.scores.items()}

@@ -184,7 +184,7 @@ class RunningJob:
             once: whether to write even if the last report was a moment ago.
 
         Raises:
-            LeaseLost, Cancelled: as ``check``.
+            LeaseLost, Cancelled: another process has the job, or a caller has cancelled it.
             WorkerStopping: the worker is stopping; the job was returned with a checkpoint.
         """
 
@@ -203,7 +203,7 @@ class RunningJob:
             checkpoint: function that serialises the job's state; called every ``checkpoint_seconds``, or on SIGTERM.
 
         Raises:
-            LeaseLost, Cancelled: as ``check``.
+            LeaseLost, Cancelled: another process has the job, or a caller has cancelled it.
             WorkerStopping: the worker is stopping; the job was returned with a checkpoint.
             SQLAlchemyError: the database refused the report.
         """
@@ -230,10 +230,8 @@ class RunningJob:
 
     def publish(self, write: Callable[[Session], dict[str, Any]]) -> None:
         """Store a result and mark the job as succeeded, in one transaction; ``write`` returns the job's `result`.
-
-        Raises:
-            LeaseLost, Cancelled, SQLAlchemyError: as ``commit``; nothing is stored.
-        """
+        Raises LeaseLost if another process has the lease, Cancelled if the job was cancelled, SQLAlchemyError if the
+        database refused or was unavailable; nothing is stored then."""
         self.commit(lambda session: leases.finish(session, self.lease, write(session)))
 
     def commit(self, write: Callable[[Session], None]) -> None:
@@ -272,7 +270,10 @@ def _database(_pid: int, url: str) -> Database:
 
 
 def run_job(job_id: str, work: Callable[[RunningJob], None]) -> None:
-    """Run a job in this worker process under a lease, as ``perform`` does; do nothing in a stopping worker."""
+    """Run a job in this worker process under a lease, and record its outcome; do nothing in a stopping worker.
+
+    Errors of ``work`` are recorded, not raised. Raises SQLAlchemyError if the database is unavailable at the claim.
+    """
     from workers.celery import is_stopping
 
     settings = get_settings()

@@ -110,7 +110,7 @@ def evaluate(job: RunningJob) -> None:
 
     Raises:
         LookupError: the domain model or an agent has been deleted.
-        LeaseLost, Cancelled, WorkerStopping: the attempt ends.
+        LeaseLost, Cancelled, WorkerStopping: the lease was lost, a caller cancelled the job, or the worker stops.
     """
     given = load(job)
     problem, held_out = _evaluation(job, given)

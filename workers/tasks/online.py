@@ -84,7 +84,7 @@ def window(job: RunningJob, kind: Online, given: TrainInput) -> None:
 
     Raises:
         Untrainable: the agent to start from does not fit.
-        LeaseLost, Cancelled, WorkerStopping: the attempt ends.
+        LeaseLost, Cancelled, WorkerStopping: the lease was lost, a caller cancelled the job, or the worker stops.
     """
     settings = given.train_request.online or OnlineSettings()
     kept = (
@@ -220,7 +220,7 @@ def train(job: RunningJob) -> None:
 
     Raises:
         Untrainable: unknown algorithm for this kind, or nothing to publish.
-        LeaseLost, Cancelled, WorkerStopping: the attempt ends.
+        LeaseLost, Cancelled, WorkerStopping: the lease was lost, a caller cancelled the job, or the worker stops.
     """
     with job.database.reading() as session:
         workload = session.get_one(Workload, job.lease.workload_id)

@@ -135,7 +135,7 @@ def fit(job: RunningJob) -> None:
 
     Raises:
         EstimationError: the samples permit no domain model.
-        LeaseLost, Cancelled: as ``RunningJob.publish``.
+        LeaseLost, Cancelled: another process has the job, or a caller has cancelled it.
     """
     with job.database.reading() as session:
         workload = session.get_one(tables.Workload, job.lease.workload_id)
@@ -276,7 +276,7 @@ def trial(job: RunningJob) -> None:
     Raises:
         Untrainable: a requested warm start or imitation is impossible.
         LookupError: the sweep has ended.
-        LeaseLost, Cancelled, WorkerStopping: the attempt ends.
+        LeaseLost, Cancelled, WorkerStopping: the lease was lost, a caller cancelled the job, or the worker stops.
     """
     found = _load_trial(job)
     entry, status = Entry(found.status.algorithm, found.status.seed), found.status

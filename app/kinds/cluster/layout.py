@@ -84,7 +84,7 @@ class Layout:
 
     @cached_property
     def price(self) -> Floats:
-        """Price per GPU-hour on each of the N nodes, [N]."""
+        """Price per GPU-hour on each of the N nodes, in the currency of all prices, [N]."""
         each = [one.price_per_hour for one in self.spec.nodes]
         return np.repeat(np.array(each, np.float64), [one.count for one in self.spec.nodes])
 
@@ -106,14 +106,14 @@ class Layout:
 
     @cached_property
     def observation_space(self) -> spaces.Box:
-        """Space of one job's observation: one unbounded number of order 1 per feature."""
+        """Space of one job's observation: an unbounded number of order 1 per feature; needs the extra ``worker``."""
         from gymnasium import spaces  # from the extra `worker`, which the service doesn't install
 
         return spaces.Box(-np.inf, np.inf, (len(self.entries),), np.float32)
 
     @cached_property
     def action_space(self) -> spaces.Discrete:
-        """Space of actions: index of a factor on a job's weight."""
+        """Space of actions: index of a factor on a job's weight; raises ImportError without the extra ``worker``."""
         from gymnasium import spaces
 
         return spaces.Discrete(self.actions)

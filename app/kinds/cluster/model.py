@@ -179,7 +179,7 @@ PARAMETERS = (
 
 
 class Interval(BaseModel):
-    """A prediction: mean, and the bounds that hold with probability `level`."""
+    """A prediction in the unit of its quantity: mean, and the bounds that hold with probability `level`."""
 
     mean: float
     low: float
@@ -188,7 +188,7 @@ class Interval(BaseModel):
 
 
 class StepPrediction(BaseModel):
-    """Prediction for a step."""
+    """Predicted duration (seconds), speed (samples per second) and efficiency (0 to 1) of a training step."""
 
     gpus: int
     nodes: int
@@ -209,7 +209,7 @@ class StepPrediction(BaseModel):
 
 
 class LeftPrediction(BaseModel):
-    """Expected remaining gain of a job; losses fall, metrics rise."""
+    """Expected remaining gain of a job in the unit of its loss or metric; losses fall, metrics rise."""
 
     level: float = Field(description="Current level of the job, without noise.")
     gain: Interval = Field(description="Improvement from now to the end.")
@@ -220,7 +220,7 @@ class LeftPrediction(BaseModel):
 
 
 class ClusterPrediction(BaseModel):
-    """Predictions for an application."""
+    """Predictions for an application: one training step, and the remaining gain of a job."""
 
     workload: str
     model: int = Field(description="Version of the model used.")

@@ -151,7 +151,7 @@ class ClusterReport(Part, frozen=True):
 
 
 class JobChange(BaseModel):
-    """Change of one job, and why."""
+    """Change of one job's GPUs and nodes, with the reason and times to completion in seconds."""
 
     job: str
     before: int = Field(description="GPUs before this decision.")
@@ -184,7 +184,7 @@ class JobChange(BaseModel):
 
 
 class JobStart(BaseModel):
-    """Expected start of a pending job."""
+    """Expected seconds until a pending job starts, with a 90 % interval."""
 
     job: str
     seconds: float = Field(
@@ -200,7 +200,7 @@ class JobStart(BaseModel):
 
 
 class ShadowRule(BaseModel):
-    """The shadow's rule: recorded, not applied."""
+    """Decision of a shadow agent for comparison: recorded, not applied."""
 
     agent: int = Field(description="Version of the shadow.")
     rule: str | None = Field(description="Rule by which it would have assigned GPUs; null if it failed.")

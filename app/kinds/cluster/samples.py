@@ -297,21 +297,21 @@ def _arrivals(arrivals: np.ndarray[Any, np.dtype[np.float64]], span: float) -> d
 
 
 class StepsRead(BaseModel):
-    """Summary of measured steps."""
+    """Number of measured steps, and the sum of their seconds."""
 
     count: int
     seconds: float = Field(description="Sum of their durations.")
 
 
 class CurvesRead(BaseModel):
-    """Summary of learning curves."""
+    """Numbers of learning curves and of their points."""
 
     jobs: int
     points: int
 
 
 class ArrivalsRead(BaseModel):
-    """Summary of a job log."""
+    """Summary of a job log: numbers of jobs, times and durations in seconds, GPUs."""
 
     count: int
     of_queues: dict[str, int] = Field(description="Number of jobs by queue.")
@@ -349,7 +349,8 @@ class ClusterSamples(RowCodec):
         return unpack(data)
 
     def summary(self, data: bytes) -> Mapping[str, Any]:
-        """Return the summary of stored bytes as JSON; jobs are counted by position of the queue."""
+        """Return the summary of stored bytes as JSON; jobs are counted by position of the queue. Raises
+        SafetensorError, ValueError or KeyError if ``data`` is damaged."""
         return summary(unpack(data))
 
     def summary_fields(self, summary: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -368,7 +369,8 @@ class ClusterSamples(RowCodec):
         return collector.sample(run) if collector.count else None
 
     def rows(self, data: bytes) -> Iterator[dict[str, Any]]:
-        """Yield steps, points of curves and arrivals as JSON objects, in this order, without unknown values."""
+        """Yield steps, points of curves and arrivals as JSON objects, in this order, without unknown values. Raises
+        SafetensorError, ValueError or KeyError if ``data`` is damaged."""
         content, queues = self.unpack(data), self.layout.queues
         classes, applications = [one.name for one in self.layout.spec.nodes], [*content.applications, None]
         for application, gpus, nodes, kind, batch, seconds, computing, *beside in content.steps.tolist():

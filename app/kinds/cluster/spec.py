@@ -26,7 +26,7 @@ MOST_NODES, MOST_GPUS, MOST_MEMBERS = 4_096, 64, 256
 
 
 class NodeClass(Strict):
-    """A class of identical nodes."""
+    """A class of identical nodes: their number, GPUs, relative speed, and price per hour (of a GPU)."""
 
     name: Slug
     count: Annotated[int, Field(ge=1, le=MOST_NODES)]
@@ -46,7 +46,7 @@ class JobQueue(Strict):
 
 
 class ClusterWeights(Strict):
-    """Relative weights of the objective's terms."""
+    """Relative weights, without unit, of the objective's terms; 0 disables a term."""
 
     completion: NonNegative = Field(default=1.0, description="completion times relative to a dedicated cluster")
     occupied: NonNegative = Field(default=0.0, description="GPU-hours")

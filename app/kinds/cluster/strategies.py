@@ -74,8 +74,9 @@ def urgency(jobs: Jobs, now: float, ageing_seconds: Floats, patience: float = np
 
 def by_priority(ageing_seconds: Sequence[float], patience: float = np.inf) -> Rule:
     """Make a rule that gives each job the GPUs it requests, by urgency and then by submission, without backfilling. A
-    job that doesn't fit blocks all later ones, so that no less urgent job runs in its place and none starves. Arguments
-    are those of ``urgency``, in seconds."""
+    job that doesn't fit blocks all later ones, so that no less urgent job runs in its place and none starves.
+    ``ageing_seconds`` [Q]: seconds of waiting after which a job rises one queue; ``patience``: seconds of waiting after
+    which it goes first."""
     ageing = np.array(ageing_seconds, np.float64)
 
     def rule(situation: Situation) -> TargetAllocation:

@@ -135,7 +135,8 @@ def candidates(limits: Limits, gpus: Integers) -> Candidates:
 
 
 def choose_best(tried: Candidates, value: Floats) -> Best:
-    """Return the legal batches of the largest ``value`` [J, R, K]."""
+    """Return the legal batch of largest ``value`` [J, R, K] among K, for each of J jobs on each of R numbers of
+    GPUs."""
     value = np.where(tried.legal, value, 0.0)
     at = value.argmax(axis=2)[:, :, None]
     every = (value, tried.atomic, tried.accumulated)

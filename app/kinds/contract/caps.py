@@ -24,7 +24,7 @@ ROUNDING = 1e-9
 
 
 class Caps(BaseModel):
-    """Upper limits; null: none."""
+    """Upper limits of cost (in the prices' currency) and duration (in seconds); null: none."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -65,7 +65,7 @@ class Cap(msgspec.Struct, frozen=True):
         return f"the {self.scope}'s {monthly}{what} cap of {self.amount(self.limit)}"
 
     def amount(self, value: float) -> str:
-        """An amount of what is limited, with its unit."""
+        """A value of the limited quantity (the prices' currency, or seconds) as text with its unit."""
         return money(value) if self.of == "cost" else duration(value)
 
 
@@ -87,7 +87,7 @@ class Spending(NamedTuple):
 
 
 class CapUse(BaseModel):
-    """A limit of a run, and what is left of it."""
+    """A limit of a run (currency or seconds): what is used and left of it, and whether it is near or reached."""
 
     scope: Scope = Field(description="Whose cap it is. Caps of workload and tenant are for all runs of a month (UTC).")
     of: Literal["cost", "seconds"]
@@ -108,13 +108,13 @@ class CapUse(BaseModel):
 
 
 class CapVerdict(NamedTuple):
-    """A run's use of its caps; texts are empty if that isn't so.
+    """A run's use of its caps; a text is empty where it doesn't apply.
 
     Attributes:
         entries: a ``CapUse`` for each cap.
         stop: why the run is to stop.
-        notice: what is announced.
-        risk: the part of it that may stop the run.
+        notice: caps that are nearly used, or projected to be passed.
+        risk: those of ``notice`` that may stop the run.
     """
 
     entries: Sequence[dict[str, Any]]
@@ -124,7 +124,10 @@ class CapVerdict(NamedTuple):
 
 
 def left(caps: Sequence[Cap], of: Literal["cost", "seconds"], spent: float) -> float:
-    """What a run that has ``spent`` some may still use of the scarcest of its caps, at least 0; infinite without."""
+    """What a run that has used ``spent`` may still use of its scarcest cap of ``of`` (currency or seconds), at least 0.
+
+    Infinite without such a cap.
+    """
     return max(min((cap.limit - cap.others for cap in caps if cap.of == of), default=inf) - spent, 0.0)
 
 

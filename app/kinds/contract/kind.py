@@ -84,7 +84,7 @@ def _changed_term(name: str, known: Sequence[Any] | None, term: Term) -> str:
 
 
 class RunStart(BaseModel):
-    """Parameters of a new run; kinds add their own."""
+    """Parameters of a new run that all kinds have; kinds add their own."""
 
     model_config = ConfigDict(extra="forbid")
 

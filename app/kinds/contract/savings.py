@@ -11,7 +11,7 @@ Number = Annotated[float, Field(allow_inf_nan=False)]
 
 
 class Estimate(BaseModel):
-    """A value by the domain model, with an interval."""
+    """A value estimated by the domain model (seconds or currency), with an interval."""
 
     value: Number = Field(description="Expected value.", examples=[12.4])
     low: Number | None = Field(
@@ -48,7 +48,7 @@ class Comparison(BaseModel):
 
 
 class Savings(BaseModel):
-    """What a run's reported iterations took and cost, beside other allocations under the domain model."""
+    """Seconds and cost (prices' currency) of a run's reported iterations, beside those of other allocations."""
 
     iterations: int = Field(description="Number of reported iterations that are compared.")
     seconds: Number = Field(description="Seconds that they took.")

@@ -123,7 +123,7 @@ LEAST_SECONDS = 4 * HOUR
 
 
 class ForecastRow(BaseModel):
-    """Forecast for one interval of a series."""
+    """Forecast count of one interval of a series: mean, median and bounds of the interval of probability `level`."""
 
     series: str
     time: datetime = Field(description="Start of the interval.")
@@ -137,7 +137,7 @@ class ForecastRow(BaseModel):
 
 
 class Count(BaseModel):
-    """Count in one interval of a series."""
+    """Number of events in one interval of a series."""
 
     series: str
     time: datetime
@@ -145,7 +145,7 @@ class Count(BaseModel):
 
 
 class Forecast(BaseModel):
-    """Expected counts by interval."""
+    """Forecast counts of a workload's series by interval, and the latest known ones."""
 
     workload: str
     model: int = Field(description="Version of the model used.")

@@ -178,7 +178,7 @@ class Remaining:
         return found
 
     def sums(self, metric: int, logs: bool) -> Array:
-        """Return Σ over the remaining iterations of the expected ``metric`` or of its natural logarithm, [N, B]."""
+        """Return Σ over the remaining iterations of expected ``metric`` (its unit) or its log if ``logs``, [N, B]."""
         if self.then is not None:
             later = self.later.sums(metric, logs) - self.taken_over().sums(metric, logs)
             return replace(self, then=None).sums(metric, logs) - later

@@ -100,10 +100,13 @@ def advance_in_segments(
     segments: Sequence[Sequence[Segment]],
     paused: Floats | None = None,
 ) -> State:
-    """Return the states after reports, as ``state.advance``; runs with ``segments`` changed within the iteration.
+    """Return the states of B runs after reports, as ``state.advance``; runs with ``segments`` changed within the
+    iteration.
 
-    Their work is compared with the model as if all of it had run at the last allocation, ``levels``; time and money
-    are those of the segments. ``paused`` [B]: measured seconds of the changes before iterations; NaN: unknown."""
+    ``levels`` [B, R] are the last allocations, ``metrics`` [B, M], ``features`` [B, F]. A run's work is compared with
+    the model as if all of it had run at ``levels``; time and money are those of the segments. ``paused`` [B]: measured
+    seconds of the changes before iterations; NaN: unknown.
+    """
     changed = [i for i, parts in enumerate(segments) if parts]
     if not changed:
         return advance(projector, state, levels, metrics, features, paused=paused)

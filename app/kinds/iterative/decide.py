@@ -269,8 +269,8 @@ def _spendings(compiled: Compiled, state: State, seen: Forecast, over: Sequence[
 
 
 def under_caps(compiled: Compiled, made: KindDecision, caps: Sequence[Cap], held: int) -> KindDecision:
-    """Return a run's decision with the use of its ``caps``; where one is reached, it is to keep row ``held`` of the
-    allocation grid and stop."""
+    """Return a run's decision with the use of its ``caps``; if one is reached, the decision stops the run and keeps row
+    ``held`` of the allocation grid."""
     if not caps or made.spending is None:
         return made
     found, text = judge(caps, made.spending, over=made.valid == 0), made.reason["text"]
@@ -480,8 +480,9 @@ def hold(
 ) -> KindDecision:
     """Return a decision that keeps the allocation of one run (``state`` with B = 1), without model or forecast.
 
-    ``upcoming`` [U, F] are its announced features, ``changes`` those of its ``RunState``; ``failure`` begins the
-    reason's text. Of its ``caps``, those that are reached are known."""
+    ``upcoming`` [U, F]: its announced features; ``changes``: as in ``RunState``; ``failure``: the beginning of the
+    reason's text. The decision names those of its ``caps`` that are reached.
+    """
     here = int(compiled.layout.index(state.levels)[0])
     own = {"allocation": compiled.allocation_text(here).encoded, "delta": compiled.delta(here, here)}
     made = KindDecision(

@@ -106,7 +106,8 @@ class IterativeServing(Serving):
     def begin_within(
         self, compiled: Compiled, start: IterationRunStart, caps: Sequence[Cap], now: datetime
     ) -> KindDecision:
-        """Return the first decision as ``begin``, within ``caps`` where an allocation is."""
+        """Return the first decision as ``begin``, with an allocation that stays within ``caps`` if there is one. Raises
+        InvalidInput if ``start`` doesn't fit the workload."""
         state = queries.beginning(
             compiled,
             start.targets,
@@ -172,7 +173,7 @@ class IterativeServing(Serving):
         return decide.write(compiled, batch, choices, decided_by)
 
     def hold(self, compiled: Compiled, one: Pending, failure: str) -> KindDecision:
-        """Return a decision after ``failure`` (its text) that keeps the run's allocation."""
+        """Return a decision that keeps the run's allocation; ``failure`` says in words why no policy decided."""
         given = one.state.state
         if isinstance(given, GivenState):
             return decide.hold(compiled, queries.states(compiled, [given]), NOTHING, 0, failure)

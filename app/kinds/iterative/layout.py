@@ -99,7 +99,7 @@ class Layout:
 
     @cached_property
     def prices(self) -> NDArray[np.float64]:
-        """Price of each of R resources per unit and hour, [R]."""
+        """Price of each of R resources per unit and hour, in the currency of all prices, [R]."""
         return np.array([r.price_per_hour for r in self.spec.resources])
 
     @cached_property

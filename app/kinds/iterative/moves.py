@@ -55,8 +55,8 @@ class Moves:
         return self._barrier.take(position.here, axis=1)
 
     def remaining(self, metric: int, position: GridPosition, *, logs: bool = False) -> Array:
-        """Return Σ of the expected ``metric``, or of its natural logarithm if ``logs``, from the next iteration to the
-        end, if each action's allocation is held, [N, B]; illegal actions stay."""
+        """Return Σ of the expected ``metric`` in its unit, or of its natural logarithm if ``logs``, from the next
+        iteration to the end, if each action's allocation is held, [N, B]; illegal actions stay."""
         if not self._tabled:
             return self._remaining(metric, position, logs)
         table = self._tables.get((metric, logs))

@@ -170,7 +170,7 @@ PARAMETERS = (
 
 
 class Interval(BaseModel):
-    """A prediction: mean, and the bounds that hold with probability `level` for an unseen run."""
+    """A prediction in the metric's unit: mean, and the bounds that hold with probability `level` for an unseen run."""
 
     mean: float
     low: float
@@ -179,7 +179,7 @@ class Interval(BaseModel):
 
 
 class Prediction(BaseModel):
-    """Prediction for one iteration."""
+    """Prediction of an iteration's metrics in their units, with intervals, at an allocation."""
 
     workload: str
     model: int = Field(description="Version of the model used.")

@@ -106,7 +106,7 @@ def population() -> list[tuple[str, float]]:
 
 
 def is_supported(layout: Layout) -> bool:
-    """Return whether anything is predicted before any samples: with a target for the duration, and without features."""
+    """Return whether the prior predicts anything: the duration has a target, and the workload has no features."""
     return layout.spec.metrics[layout.seconds].target is not None and not layout.features
 
 
@@ -136,11 +136,11 @@ def _scale(layout: Layout) -> _Scale:
 
 
 def prior_table(layout: Layout, own: Prior | None = None) -> ModelTable:
-    """Return the domain model before any samples: K members that scale as a population of workloads does, and as those
-    of the prior ``own`` that ``own_prior`` has made of the tenant's (None: the population alone).
+    """Return the domain model before any samples: K members that scale as a population of workloads does, and as the
+    members of ``own``, the prior of the tenant's workloads by ``own_prior`` (None: the population alone).
 
-    Its scale comes from the targets; every metric is taken to fall as allocations grow, those with a target of at least
-    so much to rise. Where it isn't supported it is ``initial_table``, which predicts nothing.
+    Targets set its scale. Metrics are assumed to fall as allocations grow, but those with a lower bound as target to
+    rise. Without support (``is_supported``) it is ``initial_table``, which predicts nothing.
     """
     if not is_supported(layout):
         return initial_table(layout)
@@ -195,10 +195,10 @@ logger = logging.getLogger(__name__)
 
 
 def own_prior(layout: Layout, earlier: Iterable[Earlier]) -> Prior | None:
-    """Make a prior of the tenant's earlier workloads, of which those weigh more that are more similar.
+    """Make a prior of the tenant's earlier workloads, weighted by similarity; None if none is similar.
 
     ``members`` of the prior are equally likely: each a law's name, the share of the work that each resource shortens,
-    [R], and the log of mean seconds at the middle of the allocations over the target.
+    [R], and the natural log of mean seconds at the middle of the allocations over the target.
     """
     if not is_supported(layout):
         return None

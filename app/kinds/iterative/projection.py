@@ -269,8 +269,8 @@ class ProjectionTables:
         return weighted_sum([table.take(row, axis=0).T for row in rows], point.weights).T
 
     def remaining(self, metric: int, allocation: Indices, point: Point, iteration: Indices) -> Array:
-        """Return Σ of the expected ``metric`` from ``iteration`` [B] to the end, [K, B], without the run effect, if
-        each of K grid rows ``allocation`` [K, B] is held."""
+        """Return Σ of the expected ``metric``, in its unit, from ``iteration`` [B] to the end, [K, B], without the run
+        effect, if each of K grid rows ``allocation`` [K, B] is held."""
         read = [self._sum(self._sums[metric], allocation, cell, iteration) for cell in point.cells]
         return interpolate(read, point.weights, logs=False)
 
@@ -426,9 +426,11 @@ WHOLE = 1e-9
 
 
 def member(layout: Layout, table: ModelTable | None) -> Member | None:
-    """Describe the workload as a ``Member`` of another one, whose resource it uses: its only one, or ``gpus``.
+    """Describe the workload as a job (``Member``) of another one, which allocates its only resource, or ``gpus``, to
+    it.
 
-    Returns None without such a resource, or if its amounts aren't whole numbers. ``table`` None: no model yet."""
+    Returns None without such a resource, or if its amounts aren't whole numbers. ``table`` None: no model yet.
+    """
     names = layout.resources
     if len(names) > 1 and SHARED not in names:
         return None

@@ -28,7 +28,7 @@ class DecisionReason(Reason):
 
 
 class PredictedMetric(BaseModel):
-    """Expected value of a metric in the next iteration, with an interval of probability `level`."""
+    """Expected value of a metric, in its unit, in the next iteration, with an interval of probability `level`."""
 
     mean: float
     low: float
@@ -37,7 +37,7 @@ class PredictedMetric(BaseModel):
 
 
 class ShadowStep(BaseModel):
-    """The shadow's decision: recorded, not applied."""
+    """Decision of a shadow agent for comparison: recorded, not applied; its gain is in units of return."""
 
     agent: int = Field(description="Version of the shadow.")
     allocation: dict[str, float] | None = Field(description="Allocation it would choose; null if it failed.")
@@ -62,7 +62,7 @@ class Contingency(BaseModel):
 
 
 class Decision(DecisionBase):
-    """The next resource step."""
+    """The allocation of the next iteration with its reason, predicted metrics in their units, and chances (0 to 1)."""
 
     reason: DecisionReason
     kind: Literal["iterative"]

@@ -92,7 +92,7 @@ class Checker:
 
     @property
     def columns(self) -> int:
-        """Number of columns C."""
+        """Number of columns C: iteration number, R resources, M metrics and F features."""
         return len(self.pointers)
 
     def fault(self, data: Floats) -> RowIssue | None:
@@ -355,14 +355,14 @@ def _split_cells(line: str) -> list[str]:
 
 
 class SampleSegment(msgspec.Struct, forbid_unknown_fields=True):
-    """A part of an iteration in JSON."""
+    """A part of an iteration in JSON: amounts by resource, and its duration in seconds."""
 
     allocation: dict[str, float]
     seconds: Annotated[float, msgspec.Meta(ge=SMALLEST_NUMBER)]
 
 
 class SampleReport(msgspec.Struct, forbid_unknown_fields=True):
-    """An iteration in JSON; its number is optional."""
+    """An iteration in JSON, values in the units of the spec; its number is optional."""
 
     allocation: dict[str, float]
     metrics: dict[str, float]
@@ -380,14 +380,14 @@ class SampleBody(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class SegmentRead(BaseModel):
-    """A part of an iteration at one allocation."""
+    """A part of an iteration at one allocation (amounts by resource), and its duration in seconds."""
 
     allocation: dict[str, float]
     seconds: float
 
 
 class Report(BaseModel):
-    """Allocation and measurements of one iteration."""
+    """Allocation, metrics and features of one iteration, in the units of the spec."""
 
     iteration: int = Field(description="Counts from 0; an execution may begin later.")
     allocation: dict[str, float] = Field(examples=[{"gpus": 4}])

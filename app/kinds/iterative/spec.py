@@ -26,7 +26,7 @@ ROUNDING = 1e-9
 
 
 class Resource(Strict):
-    """Something that is allocated in equal steps between two bounds."""
+    """A resource that is allocated in equal steps between two bounds, in ``unit``, with its price per unit and hour."""
 
     name: Name
     unit: Unit = ""
@@ -150,7 +150,7 @@ class Feature(Strict):
 
 
 class Weights(Strict):
-    """Relative weights of the three terms of the reward."""
+    """Relative weights, without unit, of the three terms of the reward."""
 
     sla: NonNegative = 1.0
     cost: NonNegative = 0.1

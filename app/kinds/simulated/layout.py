@@ -199,7 +199,7 @@ class ReportSamples(ReportCodec):
 
 
 class ShadowAction(BaseModel):
-    """The shadow's decision: recorded, not applied."""
+    """Decision of a shadow agent for comparison: recorded, not applied."""
 
     agent: int = Field(description="Version of the shadow.")
     action: int | None = Field(description="Action it would take; null if it failed.")
@@ -209,7 +209,7 @@ class ShadowAction(BaseModel):
 
 
 class NumberedDecision(DecisionBase):
-    """The fields of every such decision."""
+    """Fields of a decision of any kind whose actions are numbered."""
 
     action: int = Field(description="Number of the action, from 0.")
     shadow: ShadowAction | None = Field(default=None, description="Decision of the run's shadow, if any.")

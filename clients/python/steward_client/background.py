@@ -66,7 +66,7 @@ class Background:
 
     @property
     def allocation(self) -> dict[str, float]:
-        """The last decided allocation, by resource."""
+        """The last decided allocation: amounts by resource, in the units of the spec."""
         return self._run.allocation
 
     @property

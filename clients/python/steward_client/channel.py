@@ -41,7 +41,7 @@ class Channel(Protocol):
 
     @property
     def allocation(self) -> dict[str, float]:
-        """The last decided allocation, by resource; empty if there is none."""
+        """The last decided allocation: amounts by resource, in the spec's units; empty if there is none."""
 
     @property
     def refused(self) -> StewardError | None:
@@ -66,7 +66,8 @@ class Channel(Protocol):
         """
 
     def end(self, error: BaseException | None = None) -> None:
-        """Send stored reports, and end the run if this channel started it: as failed or cancelled with an ``error``."""
+        """Send stored reports, and end the run if this channel started it: as failed or cancelled with an ``error``.
+        Raises StewardError if a report or the end was refused, if refusals are raised."""
 
     def close(self) -> None:
         """Release threads and connections."""

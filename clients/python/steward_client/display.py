@@ -30,7 +30,8 @@ def choose_service(client: Service, url: str | None) -> Service:
 
 
 def address(client: Service) -> str:
-    """A service's address, as ``shown_url``."""
+    """The address of a service as text, without user, password and trailing slash; None: of ``STEWARD_URL``, else
+    local."""
     if client is None or isinstance(client, str):
         found = httpx.URL(client or os.environ.get("STEWARD_URL") or URL)
     else:

@@ -25,7 +25,7 @@ class Epoch:
 
     Attributes:
         number: its number, counting from 0 over the whole run.
-        allocation: the decided allocation, by resource; empty if there is none.
+        allocation: the decided allocation, amounts by resource in the spec's units; empty if there is none.
     """
 
     def __init__(self, channel: Channel, number: int, clock: Clock, apply: Apply | None = None) -> None:
@@ -107,7 +107,7 @@ class Epoch:
         return [part | {"seconds": part["seconds"] * scale} for part in segments]
 
     def stop_reacting(self) -> None:
-        """End what changes the allocation if the epoch takes longer than expected."""
+        """Stop changing the allocation within this epoch; waits for a change in progress."""
         if self._reaction is not None:
             self._reaction.stop()
 

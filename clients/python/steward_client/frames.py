@@ -130,7 +130,10 @@ async def upload_async(
     url: str | None = None,
     retry: Retry | None = None,
 ) -> Uploaded:
-    """Like ``upload``, in a thread, so that the event loop isn't blocked; the frame must not be changed meanwhile."""
+    """Upload as ``upload`` does, in a thread, so that the event loop isn't blocked; raises the same errors.
+
+    They are TypeError, RejectedRows, StewardError and Unreachable. The frame must not be changed meanwhile.
+    """
     return await asyncio.to_thread(upload, workload, frame, client, url=url, retry=retry)
 
 

@@ -133,7 +133,7 @@ class Run(Live[Decision]):
 
     @property
     def allocation(self) -> dict[str, float]:
-        """The allocation of the next iteration, by resource."""
+        """The allocation of the next iteration: amounts by resource, in the spec's units."""
         return dict(self.decision.allocation.additional_properties)
 
     @property

@@ -109,7 +109,7 @@ class Job(Shown):
         Raises:
             JobFailed: the job failed or was cancelled.
             TimeoutError: it hasn't ended in time.
-            StewardError, Unreachable: as ``read``.
+            StewardError, Unreachable: there is no such job, or the service didn't respond in time.
         """
         ends = None if timeout_seconds is None else self._retry.clock() + timeout_seconds
         pause = FIRST_PAUSE
@@ -166,7 +166,8 @@ def train(
     retry: Retry | None = None,
     **options: Any,
 ) -> Job:
-    """Queue a training of an agent; ``options`` as in the API: ``algorithm``, ``seed``, …. Raises as ``fit``."""
+    """Queue a training of an agent; ``options`` as in the API: ``algorithm``, ``seed``, …. Raises StewardError if the
+    service refused it, Unreachable if it didn't respond in time."""
     return Job.submit(f"/workloads/{workload}/agents", options, choose_service(client, url), retry)
 
 
@@ -178,5 +179,6 @@ def evaluate(
     retry: Retry | None = None,
     **options: Any,
 ) -> Job:
-    """Queue an evaluation of agents of a workload; ``options`` as in the API. Raises as ``fit``."""
+    """Queue an evaluation of agents of a workload; ``options`` as in the API. Raises StewardError if the service
+    refused it, Unreachable if it didn't respond in time."""
     return Job.submit("/evaluations", {"workload": workload, **options}, choose_service(client, url), retry)

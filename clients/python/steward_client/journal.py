@@ -66,7 +66,7 @@ class Journal:
         return self._grown > LARGEST_BYTES
 
     def renew(self, *lines: Line) -> None:
-        """Replace the content atomically; raises OSError, and the old content stays."""
+        """Replace the content atomically; raises OSError or JournalError, and the old content stays."""
         beside = self.path.with_name(self.path.name + ".new")
         beside.unlink(missing_ok=True)
         file = _open_locked(beside)

@@ -59,7 +59,8 @@ class Launched:
 
     @property
     def allocation(self) -> dict[str, float]:
-        """The allocation in the launcher's file, by resource; empty without a readable file."""
+        """The allocation in the launcher's file: amounts by resource, in the spec's units; empty without a readable
+        file."""
         told = self._decision().get("allocation")
         return dict(told) if isinstance(told, dict) else {}
 

@@ -196,7 +196,7 @@ class Live(Shown, Generic[D]):
             self._end("failed", reason, output)
 
     def cancel(self, reason: str | None = None, *, capped: bool = False) -> None:
-        """Send stored reports and end the run as cancelled, with a reason; raises as ``fail``.
+        """Send stored reports and end the run as cancelled, with a reason; raises StewardError and Unreachable.
 
         ``capped``: it was stopped at a cap, which becomes its outcome; decisions that say ``stop`` imply it.
         """

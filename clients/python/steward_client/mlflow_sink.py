@@ -76,7 +76,7 @@ class MlflowSink:
         self.environment = {"MLFLOW_TRACKING_URI": uri, "MLFLOW_RUN_ID": self.run_id}
 
     def decided(self, run: Run) -> None:
-        """Log the run's present decision."""
+        """Log the run's present decision; a failure is logged and counted in ``lost``."""
         decision = run.decision
         predicted = decision.predicted.additional_properties.items()
         chances = decision.chances.additional_properties if decision.chances else {}
@@ -93,7 +93,7 @@ class MlflowSink:
         self._log(decision.iteration, metrics, tags)
 
     def reported(self, iteration: int, metrics: Mapping[str, float]) -> None:
-        """Log the metrics that were measured in an iteration."""
+        """Log the metrics, in their units, that were measured in an iteration; a failure is counted in ``lost``."""
         self._log(iteration, {f"measured/{name}": value for name, value in metrics.items()}, {})
 
     def ended(self, run: Run, state: str) -> None:
@@ -112,7 +112,7 @@ class MlflowSink:
             self._add(lambda: _end(self._client, self.run_id, STATUSES[state]))
 
     def close(self) -> None:
-        """Wait for what is being logged, for at most 10 s; what is left then is lost, and said to be."""
+        """Wait for pending calls to MLflow, for at most 10 s; later ones are lost, and their number is logged."""
         self._add(None)
         self._thread.join(CLOSE_SECONDS)
         left = self._calls.qsize() if self._thread.is_alive() else 0

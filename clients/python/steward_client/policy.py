@@ -77,6 +77,7 @@ class Policy(NamedTuple):
 
         Raises:
             ImportError: the package ``steward`` isn't installed.
+            IncompatibleArtifact, ValidationError, InvalidInput: the policy's artifacts, spec or role can't be used.
         """
         from app.kinds.inference.carried import Carried
 
@@ -243,7 +244,8 @@ class CarriedRun(Live[InferenceDecision]):
         return self._deciding.working()
 
     def arrived(self, user: str, at: float, name: str | None = None) -> None:
-        """Record a user's request at ``at`` (seconds since the start); with a journal, known names are ignored."""
+        """Record a user's request at ``at`` (seconds since the start); with a journal, known names are ignored. Raises
+        InvalidInput for an unknown user. A time before the last event counts as that event's."""
         if name is not None and name in self._names:
             return
         self._deciding.arrived(user, at, name)
@@ -252,20 +254,24 @@ class CarriedRun(Live[InferenceDecision]):
         self._seal_full()
 
     def finished(self, server: str, at: float) -> None:
-        """Record that a server's batch ended at ``at`` seconds since the run's start."""
+        """Record that a server's batch ended at ``at`` seconds since the run's start. Raises InvalidInput if the server
+        is unknown or idle."""
         self._deciding.finished(server, at)
         self._seal_full()
 
     def up(self, server: str, at: float) -> None:
-        """Record that a server accepts work from ``at`` on (seconds since the run's start)."""
+        """Record that a server accepts work from ``at`` on (seconds since the run's start); raises InvalidInput if
+        unknown."""
         self._deciding.turned(server, "up", at)
 
     def down(self, server: str, at: float) -> None:
-        """Record that a server was lost at ``at`` (seconds since the run's start); requests of its batch wait again."""
+        """Record that a server was lost at ``at`` (seconds since the run's start); requests of its batch wait again.
+        Raises InvalidInput if the server is unknown."""
         self._deciding.turned(server, "down", at)
 
     def decide(self, at: float) -> Now:
-        """Decide at ``at`` (seconds since the run's start): batches to start now, and servers to turn on or off."""
+        """Decide at ``at`` (seconds since the run's start): batches to start now, and servers to turn on or off. Raises
+        IllegalAction if the policy chose an action that isn't allowed."""
         return self._deciding.decide(at)
 
     @property
@@ -317,7 +323,8 @@ class CarriedRun(Live[InferenceDecision]):
         return {"id": self.id, "expected": self._told, "reports": self.iteration, "state": state, "names": names}
 
     def finish(self) -> None:
-        """Report all remaining events and end the run; raises as ``flush``."""
+        """Report all remaining events and end the run. Raises StewardError if the service refused a report or the end,
+        Unreachable if it didn't respond in time."""
         self.flush()
         super().finish()
 
@@ -366,7 +373,8 @@ def carry(
     Raises:
         StewardError: there is no such workload or role.
         Unreachable: the service didn't respond in time.
-        JournalError, ValueError: as ``CarriedRun``.
+        JournalError: the journal can't be used.
+        ValueError: ``wait_seconds`` isn't above 0.
     """
     client = choose_service(client, url)
     policy = Policy.load(client, workload, role, retry=retry)

@@ -44,18 +44,18 @@ class Timetable:
 
     @property
     def allocation(self) -> dict[str, float]:
-        """The allocation in effect."""
+        """The allocation in effect: amounts by resource, in the spec's units."""
         return dict(self._segments[-1][0])
 
     def due(self, now: float) -> Contingency | None:
-        """Take the latest contingency whose time has come; None: there is none."""
+        """Take the latest contingency whose time has come by ``now`` (seconds of the clock); None: there is none."""
         found = None
         while (at := self.next_at) is not None and at <= now:
             found = self._left.pop(0)
         return found
 
     def changed(self, allocation: Mapping[str, float], now: float) -> None:
-        """Record that an allocation is in effect from time ``now`` on."""
+        """Record that an allocation is in effect from time ``now`` (seconds of the clock) on."""
         if dict(allocation) != self.allocation:
             self._segments.append((dict(allocation), now - self._began))
 
@@ -75,7 +75,7 @@ class Timetable:
         ]
 
     def allocation_at_end(self, seconds: float, ended: float | None = None) -> dict[str, float]:
-        """The allocation in effect at the end of the iteration, given as in ``segments``."""
+        """The allocation in effect at the end of the iteration; ``seconds`` and ``ended`` as in ``segments``."""
         return dict(self._within(seconds, ended)[-1][0])
 
     def _within(self, seconds: float, ended: float | None) -> list[tuple[dict[str, float], float]]:
@@ -126,7 +126,7 @@ class Reaction:
         self.stop()
 
     def stop(self) -> None:
-        """End the iteration: nothing is applied after this. Waits for a change in progress; may be repeated."""
+        """End the iteration: no contingency is applied after this. Waits for a change in progress; may be repeated."""
         if self._seconds is None:
             self._seconds = self._clock() - self._began
             self._over.set()
@@ -136,12 +136,12 @@ class Reaction:
 
     @property
     def seconds(self) -> float:
-        """Seconds of the iteration, or so far."""
+        """Duration of the iteration in seconds; until its end, the seconds since its beginning."""
         return self._clock() - self._began if self._seconds is None else self._seconds
 
     @property
     def allocation(self) -> dict[str, float]:
-        """The allocation in effect, or at the iteration's end."""
+        """The allocation in effect, or at the iteration's end: amounts by resource, in the spec's units."""
         return self._timetable.allocation_at_end(self.seconds)
 
     @property

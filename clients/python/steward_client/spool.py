@@ -45,7 +45,8 @@ class StoredReport(NamedTuple):
     segments: Segments = ()
 
     def send(self, run: Run) -> None:
-        """Report it to its run."""
+        """Send this report through ``run``; raises StewardError if the service refused it and the run raises
+        refusals."""
         run.report(self.iteration, self.allocation, self.metrics, self.features, segments=self.segments)
 
 

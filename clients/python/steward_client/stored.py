@@ -113,7 +113,7 @@ class Reader:
 
         Raises:
             ValueError: ``limit`` is below 1.
-            StewardError, Unreachable: as ``get``.
+            StewardError, Unreachable: the service refused the call, or didn't respond in time.
         """
         if limit is not None and limit < 1:
             raise ValueError(f"limit must be at least 1, or None for all, not {limit!r}")
@@ -211,16 +211,16 @@ class Stored(Shown):
 
     @property
     def url(self) -> str:
-        """The URL of its page."""
+        """The URL of the object's page on the dashboard."""
         return f"{self._service.url}/ui{self._path}"
 
     @property
     def members(self) -> dict[str, Any]:
-        """The API's document on it, as last read."""
+        """The API's document on the object, as read last."""
         return dict(self._found)
 
     def refresh(self) -> Self:
-        """Read it again, and return it; raises StewardError and Unreachable."""
+        """Read the object again, and return it; raises StewardError and Unreachable."""
         self._found = self._service.reader.get(self._path)
         return self
 
@@ -246,7 +246,8 @@ class StoredRun(Stored):
     """
 
     def history(self) -> Rows:
-        """Its iterations and decisions as rows; raises StewardError and Unreachable. Columns as in ``Run.history``."""
+        """The run's iterations and decisions as rows, with columns as in ``Run.history``; raises StewardError and
+        Unreachable."""
         return history(self._service.reader.client, self._found["id"], self._service.reader.retry)
 
     @override
@@ -281,11 +282,12 @@ class Workload(Stored):
     """
 
     def runs(self, **query: Any) -> Rows:
-        """Its runs as rows, newest first; ``state``, ``outcome``, ``limit`` and errors as in ``runs``."""
+        """The workload's runs as rows, newest first; ``state``, ``outcome`` and ``limit`` filter them, as in ``runs``.
+        Raises ValueError if ``limit`` is below 1, StewardError and Unreachable."""
         return self._service.runs(self._found["name"], **query)
 
     def agents(self) -> list[Agent]:
-        """Its agents, newest first; raises StewardError and Unreachable."""
+        """The workload's agents, newest first; raises StewardError and Unreachable."""
         found = self._service.reader.items(f"{self._path}/agents")
         return [Agent(self._service, f"{self._path}/agents/{one['version']}", one) for one in found]
 
@@ -373,7 +375,7 @@ class Steward(Shown):
 
     @property
     def workloads(self) -> Workloads:
-        """Its workloads, by name."""
+        """The service's workloads, by name; they are read from the service when accessed."""
         return Workloads(self)
 
     def runs(
@@ -384,7 +386,8 @@ class Steward(Shown):
         outcome: str | None = None,
         limit: int | None = MOST_ROWS,
     ) -> Rows:
-        """Its runs as rows, newest first; arguments and errors as in the function ``runs``."""
+        """The service's runs as rows, newest first; arguments as in the function ``runs``. Raises ValueError if
+        ``limit`` is below 1, StewardError and Unreachable."""
         found = self.reader.items("/runs", limit, workload=workload, state=state, outcome=outcome)
         return Rows(_row(one, RUN_COLUMNS, f"{self.url}/ui/runs/{one['id']}") for one in found)
 
@@ -394,7 +397,8 @@ class Steward(Shown):
         return StoredRun(self, path, self.reader.get(path))
 
     def jobs(self, workload: str | None = None, *, state: str | None = None, limit: int | None = MOST_ROWS) -> Rows:
-        """Its jobs as rows, newest first; raises StewardError and Unreachable."""
+        """The service's jobs as rows, newest first, at most ``limit`` (None: all). Raises ValueError if ``limit`` is
+        below 1, StewardError and Unreachable."""
         found = self.reader.items("/jobs", limit, workload=workload, state=state)
         return Rows(_row(one, JOB_COLUMNS, f"{self.url}/ui/jobs/{one['id']}") for one in found)
 

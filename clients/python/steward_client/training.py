@@ -76,7 +76,7 @@ class EpochRun(Shown):
 
     @property
     def allocation(self) -> dict[str, float]:
-        """The last decided allocation, by resource; empty if there is none."""
+        """The last decided allocation: amounts by resource, in the spec's units; empty if there is none."""
         return self._channel.allocation
 
     @property

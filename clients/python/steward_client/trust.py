@@ -8,7 +8,7 @@ import httpx
 
 
 def ssl_context() -> ssl.SSLContext:
-    """Those of httpx, or of ``SSL_CERT_FILE`` or ``SSL_CERT_DIR``."""
+    """TLS context with the certificate authorities of httpx, or those of ``SSL_CERT_FILE`` or ``SSL_CERT_DIR``."""
     return _create_context(os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR"))
 
 

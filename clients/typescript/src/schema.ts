@@ -894,7 +894,7 @@ export interface components {
     schemas: {
         /**
          * AdaptationRead
-         * @description The response to one drift.
+         * @description The adaptation to one drift: its notice, the jobs, model and agent made for it, and its steps.
          */
         AdaptationRead: {
             /** Id */
@@ -1023,7 +1023,7 @@ export interface components {
         };
         /**
          * ArrivalsRead
-         * @description Summary of a job log.
+         * @description Summary of a job log: numbers of jobs, times and durations in seconds, GPUs.
          */
         ArrivalsRead: {
             /** Count */
@@ -1187,7 +1187,7 @@ export interface components {
         };
         /**
          * CapUse
-         * @description A limit of a run, and what is left of it.
+         * @description A limit of a run (currency or seconds): what is used and left of it, and whether it is near or reached.
          */
         CapUse: {
             /**
@@ -1227,7 +1227,7 @@ export interface components {
         };
         /**
          * Caps
-         * @description Upper limits; null: none.
+         * @description Upper limits of cost (in the prices' currency) and duration (in seconds); null: none.
          */
         Caps: {
             /**
@@ -1559,7 +1559,7 @@ export interface components {
         };
         /**
          * ClusterWeights
-         * @description Relative weights of the objective's terms.
+         * @description Relative weights, without unit, of the objective's terms; 0 disables a term.
          */
         ClusterWeights: {
             /**
@@ -1684,7 +1684,7 @@ export interface components {
         };
         /**
          * Count
-         * @description Count in one interval of a series.
+         * @description Number of events in one interval of a series.
          */
         Count: {
             /** Series */
@@ -1715,7 +1715,7 @@ export interface components {
         };
         /**
          * CurvesRead
-         * @description Summary of learning curves.
+         * @description Numbers of learning curves and of their points.
          */
         CurvesRead: {
             /** Jobs */
@@ -1725,7 +1725,7 @@ export interface components {
         };
         /**
          * Decision
-         * @description The next resource step.
+         * @description The allocation of the next iteration with its reason, predicted metrics in their units, and chances (0 to 1).
          */
         Decision: {
             /**
@@ -2002,7 +2002,7 @@ export interface components {
         };
         /**
          * DriftStep
-         * @description One step of an adaptation.
+         * @description One step of an adaptation: its time, the state that it leads to, the reason and figures.
          */
         DriftStep: {
             /**
@@ -2055,7 +2055,7 @@ export interface components {
         };
         /**
          * Estimate
-         * @description A value by the domain model, with an interval.
+         * @description A value estimated by the domain model (seconds or currency), with an interval.
          */
         Estimate: {
             /**
@@ -2154,7 +2154,7 @@ export interface components {
         };
         /**
          * EvaluationRequest
-         * @description Agents to evaluate, and the effort.
+         * @description Agents to evaluate, up to which level, and in how many seeds and episodes.
          * @example {
          *       "agents": [
          *         "champion",
@@ -2298,7 +2298,7 @@ export interface components {
         };
         /**
          * ExogenousPoint
-         * @description Expected value at one time, with its interval.
+         * @description Expected value at one time with its interval, in the series' unit.
          * @example {
          *       "mean": 12.5,
          *       "time": "2026-01-01T00:00:00Z"
@@ -2325,7 +2325,7 @@ export interface components {
         };
         /**
          * ExogenousRead
-         * @description One row of a series.
+         * @description One row of a series: a time, and the value expected for it with its interval, in the series' unit.
          */
         ExogenousRead: {
             /**
@@ -2414,7 +2414,7 @@ export interface components {
         };
         /**
          * Forecast
-         * @description Expected counts by interval.
+         * @description Forecast counts of a workload's series by interval, and the latest known ones.
          */
         Forecast: {
             /** Workload */
@@ -2443,7 +2443,7 @@ export interface components {
         };
         /**
          * ForecastRow
-         * @description Forecast for one interval of a series.
+         * @description Forecast count of one interval of a series: mean, median and bounds of the interval of probability `level`.
          */
         ForecastRow: {
             /** Series */
@@ -2486,7 +2486,7 @@ export interface components {
         };
         /**
          * GainInterval
-         * @description A mean with its 95 % interval; bounds are null for a single value.
+         * @description A mean with its 95 % interval, in units of return; bounds are null for a single value.
          */
         GainInterval: {
             /** Mean */
@@ -2998,7 +2998,7 @@ export interface components {
         };
         /**
          * JobChange
-         * @description Change of one job, and why.
+         * @description Change of one job's GPUs and nodes, with the reason and times to completion in seconds.
          */
         JobChange: {
             /** Job */
@@ -3167,7 +3167,7 @@ export interface components {
         };
         /**
          * JobStart
-         * @description Expected start of a pending job.
+         * @description Expected seconds until a pending job starts, with a 90 % interval.
          */
         JobStart: {
             /** Job */
@@ -3351,7 +3351,7 @@ export interface components {
         };
         /**
          * ModelRead
-         * @description One version of a workload's domain model.
+         * @description One version of a workload's domain model, with the report of its fit.
          */
         ModelRead: {
             /** Workload */
@@ -3447,7 +3447,7 @@ export interface components {
         };
         /**
          * NodeClass
-         * @description A class of identical nodes.
+         * @description A class of identical nodes: their number, GPUs, relative speed, and price per hour (of a GPU).
          */
         NodeClass: {
             /**
@@ -3600,7 +3600,7 @@ export interface components {
         };
         /**
          * OnlineSettings
-         * @description Options of algorithm `online`.
+         * @description Options of algorithm `online`: seconds of a window, environment steps to learn in it, number of windows.
          */
         OnlineSettings: {
             /**
@@ -3797,7 +3797,7 @@ export interface components {
         };
         /**
          * PredictedMetric
-         * @description Expected value of a metric in the next iteration, with an interval of probability `level`.
+         * @description Expected value of a metric, in its unit, in the next iteration, with an interval of probability `level`.
          */
         PredictedMetric: {
             /** Mean */
@@ -3926,7 +3926,7 @@ export interface components {
         };
         /**
          * PromotionRequest
-         * @description Reason for changing the champion.
+         * @description Why a role's champion is changed, and which evidence the change requires.
          */
         PromotionRequest: {
             /**
@@ -4274,7 +4274,7 @@ export interface components {
         };
         /**
          * Report
-         * @description Allocation and measurements of one iteration.
+         * @description Allocation, metrics and features of one iteration, in the units of the spec.
          */
         Report: {
             /**
@@ -4366,7 +4366,7 @@ export interface components {
         };
         /**
          * Resource
-         * @description Something that is allocated in equal steps between two bounds.
+         * @description A resource that is allocated in equal steps between two bounds, in ``unit``, with its price per unit and hour.
          */
         Resource: {
             /**
@@ -4465,7 +4465,7 @@ export interface components {
         };
         /**
          * RetentionRead
-         * @description How long a workload's data is kept.
+         * @description How many days a workload's data is kept: its own settings, and those in effect.
          */
         RetentionRead: {
             /** Workload */
@@ -4737,7 +4737,7 @@ export interface components {
         };
         /**
          * Savings
-         * @description What a run's reported iterations took and cost, beside other allocations under the domain model.
+         * @description Seconds and cost (prices' currency) of a run's reported iterations, beside those of other allocations.
          */
         Savings: {
             /**
@@ -4780,7 +4780,7 @@ export interface components {
         };
         /**
          * SegmentRead
-         * @description A part of an iteration at one allocation.
+         * @description A part of an iteration at one allocation (amounts by resource), and its duration in seconds.
          */
         SegmentRead: {
             /** Allocation */
@@ -4792,7 +4792,7 @@ export interface components {
         };
         /**
          * SeriesRead
-         * @description Summary of a series.
+         * @description Summary of a series: number of rows, first and last time, and time of the newest issue.
          */
         SeriesRead: {
             /** Workload */
@@ -4881,7 +4881,7 @@ export interface components {
         };
         /**
          * ShadowRead
-         * @description Decisions of an agent in the runs that it shadowed.
+         * @description Numbers of an agent's decisions in the runs that it shadowed, its agreement (0 to 1), and its gain in return.
          */
         ShadowRead: {
             /** Workload */
@@ -4907,7 +4907,7 @@ export interface components {
         };
         /**
          * ShadowRule
-         * @description The shadow's rule: recorded, not applied.
+         * @description Decision of a shadow agent for comparison: recorded, not applied.
          */
         ShadowRule: {
             /**
@@ -4961,7 +4961,7 @@ export interface components {
         };
         /**
          * ShadowStep
-         * @description The shadow's decision: recorded, not applied.
+         * @description Decision of a shadow agent for comparison: recorded, not applied; its gain is in units of return.
          */
         ShadowStep: {
             /**
@@ -5046,7 +5046,7 @@ export interface components {
         };
         /**
          * StepsRead
-         * @description Summary of measured steps.
+         * @description Number of measured steps, and the sum of their seconds.
          */
         StepsRead: {
             /** Count */
@@ -5380,7 +5380,7 @@ export interface components {
         };
         /**
          * UploadRead
-         * @description Result of an upload.
+         * @description Result of an upload: numbers of executions stored, duplicate and rejected, and what was wrong.
          */
         UploadRead: {
             /**
@@ -5463,7 +5463,7 @@ export interface components {
         };
         /**
          * Verdict
-         * @description Result of an evaluation for one agent.
+         * @description Result of an evaluation for one agent: the highest level that it passed, and why it is not higher.
          */
         Verdict: {
             /**
@@ -5502,7 +5502,7 @@ export interface components {
         };
         /**
          * Weights
-         * @description Relative weights of the three terms of the reward.
+         * @description Relative weights, without unit, of the three terms of the reward.
          */
         Weights: {
             /**
@@ -5785,7 +5785,7 @@ export interface components {
         };
         /**
          * Problem
-         * @description An error, as of RFC 9457.
+         * @description An error as a problem document (RFC 9457), with the invalid fields.
          */
         Problem: {
             /**
@@ -6025,7 +6025,7 @@ export interface components {
         };
         /**
          * Interval
-         * @description A prediction: mean, and the bounds that hold with probability `level` for an unseen run.
+         * @description A prediction in the metric's unit: mean, and the bounds that hold with probability `level` for an unseen run.
          */
         Interval: {
             /** Mean */
@@ -6039,7 +6039,7 @@ export interface components {
         };
         /**
          * LeftPrediction
-         * @description Expected remaining gain of a job; losses fall, metrics rise.
+         * @description Expected remaining gain of a job in the unit of its loss or metric; losses fall, metrics rise.
          */
         LeftPrediction: {
             /**
@@ -6057,7 +6057,7 @@ export interface components {
         };
         /**
          * StepPrediction
-         * @description Prediction for a step.
+         * @description Predicted duration (seconds), speed (samples per second) and efficiency (0 to 1) of a training step.
          */
         StepPrediction: {
             /** Gpus */
@@ -6094,7 +6094,7 @@ export interface components {
         };
         /**
          * ClusterPrediction
-         * @description Predictions for an application.
+         * @description Predictions for an application: one training step, and the remaining gain of a job.
          */
         ClusterPrediction: {
             /** Workload */
@@ -6153,7 +6153,7 @@ export interface components {
         };
         /**
          * Prediction
-         * @description Prediction for one iteration.
+         * @description Prediction of an iteration's metrics in their units, with intervals, at an allocation.
          */
         Prediction: {
             /** Workload */
@@ -6343,7 +6343,7 @@ export interface components {
         };
         /**
          * RunStart
-         * @description Parameters of a new run; kinds add their own.
+         * @description Parameters of a new run that all kinds have; kinds add their own.
          */
         RunStart: {
             /**

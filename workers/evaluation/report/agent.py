@@ -63,7 +63,7 @@ class RenderedReport(NamedTuple):
 
 
 def render_plots(workload: str, report: Json) -> RenderedReport:
-    """Render all plots of a training's report, which takes seconds."""
+    """Render all plots of a training's report, which takes seconds; raises ValueError for an invalid chart."""
     own = {heading: charts.figure(chart, caption) for heading, caption, chart in _own(report)}
     return RenderedReport(workload, own, pictures.figures(report.get("pictures")))
 

@@ -47,7 +47,7 @@ def charts_of_report(found: Json | None) -> list[tuple[str, str, Any]]:
 
 
 def figures(found: Json | None) -> list[Markup]:
-    """Return the rendered HTML figures of a report's pictures, in order; [] for None."""
+    """Return the rendered HTML figures of a report's pictures, in order; ValueError for an invalid chart."""
     return [figure(chart, caption) for _, caption, chart in charts_of_report(found)]
 
 
@@ -110,7 +110,7 @@ FIXED = ScheduleSection("The fixed episode", "One sequence of tasks, L0, as each
 
 
 def page(report: Json) -> str:
-    """Return the HTML document of an evaluation's JSON document, which takes seconds to render."""
+    """Return the HTML document of an evaluation's JSON, which takes seconds; ValueError for an invalid chart."""
     palette, candidates = Palette(report["policies"]), report["candidates"]
     names = join_names(candidate["name"] for candidate in candidates)
     title = f"Evaluation of {names} on {report['workload']}"

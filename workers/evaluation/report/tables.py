@@ -397,7 +397,8 @@ def _chart(answer: Json, series: str) -> Json:
 
 
 def page(answer: Json) -> str:
-    """Return the HTML document of a forecast: a chart for each series, and a table of all rows."""
+    """Return the HTML document of a forecast: a chart for each series, and a table of all rows. Raises ValueError for
+    data of which no valid chart can be made."""
     parts = [section(name, figure(chart, caption)) for name, caption, chart in forecast_charts(answer)]
     head = ["series", "from", "horizon (s)", "mean", "median", "low", "high", "by"]
     rows = [

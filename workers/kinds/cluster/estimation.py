@@ -241,7 +241,8 @@ def fit_pairs(shared: SharedSteps, applications: int, seed: int) -> tuple[Interf
 def pairs(shared: SharedSteps, applications: int, spreads: Floats) -> Interference:
     """Compute the posterior of the slow-downs of all pairs of ``applications`` (their number) from measured steps.
 
-    ``spreads``: natural logs of the standard deviations of the five parts (in the order of ``START``), [5].
+    ``spreads``: natural logs of the standard deviations of common part, sensitivity of the job, pressure of its
+    neighbours, pairs, and measurement noise, [5].
     """
     one, other = (part.ravel() for part in np.indices((applications, applications)))
     asked = SharedSteps(one, np.eye(applications)[other], np.zeros(len(one)))
@@ -292,7 +293,7 @@ def _judge_forecasts(
 def foretold(known: SharedSteps, asked: SharedSteps, spreads: Floats) -> tuple[Floats, Floats]:
     """Predict the natural log of the slow-downs of the n steps ``asked``: means and standard deviations, [n] each.
 
-    ``known``: measured steps; ``spreads``: natural logs of the standard deviations of the parts, as for ``pairs``, [5].
+    ``known``: measured steps; ``spreads``: natural logs of the standard deviations of the five parts, as for ``pairs``.
     """
     solved = cho_factor(_covariance(known, known, spreads) + _noise(known, spreads), lower=True)
     across = _covariance(asked, known, spreads)
@@ -302,9 +303,8 @@ def foretold(known: SharedSteps, asked: SharedSteps, spreads: Floats) -> tuple[F
 
 
 def likeliest(shared: SharedSteps, rng: np.random.Generator) -> Floats:
-    """Estimate the natural logs of the standard deviations of the five parts, as for ``pairs``, [5], by maximum
-    marginal likelihood on a random subset of rows.
-    """
+    """Estimate the natural logs of the standard deviations of the slow-downs' five parts (as for ``pairs``: common,
+    sensitivity, pressure, pairs, noise), [5], by maximum marginal likelihood on a random subset of rows."""
     few = shared.take(rng.permutation(len(shared.log))[:SEARCH_ROWS])
     parts, size = _parts(few, few), len(few.log)
 

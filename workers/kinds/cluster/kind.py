@@ -30,7 +30,10 @@ bonus a trained policy never deviates from the rule.
 
 
 class LearnedCluster(SimulatedKind):
-    """The learning half of kind ``cluster``: agents set the weights of jobs."""
+    """The learning half of kind ``cluster``: agents set the weights of jobs.
+
+    Methods raise IncompatibleModel for a domain model that they can't read.
+    """
 
     name = "cluster"
     cloning_entropy = CLONING_ENTROPY

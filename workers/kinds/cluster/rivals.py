@@ -47,7 +47,7 @@ class CompiledRule:
         self._constants = constants
 
     def watch(self, world: ClusterWorld) -> None:
-        """Decide in ``world`` from now on."""
+        """Make ``world`` decide by the rule with these constants from now on."""
         world.rules = world.rules._replace(constants=self._constants)
 
     def act(self, situation: PolicySituation) -> Choice:
@@ -88,7 +88,7 @@ class TrueOutlook(NamedTuple):
 
 
 class KnownSource:
-    """A source of clusters that shows rules the true lengths and speeds of jobs, and is otherwise as ``source``."""
+    """A source of clusters that shows rules the true lengths and speeds of jobs, and is like ``source`` in all else."""
 
     def __init__(self, source: Any) -> None:
         self._source = source

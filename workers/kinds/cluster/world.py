@@ -273,7 +273,8 @@ class ClusterWorld(SimulatedWorld):
         return deepcopy(found)
 
     def set_state(self, state: Mapping[str, Any]) -> None:
-        """Restore the result of ``get_state``; begin new episodes instead if the number of applications has changed."""
+        """Restore the result of ``get_state``; begin new episodes instead if the number of applications has changed.
+        Raises KeyError if an entry is missing."""
         if state.get("applications") != len(self.rules.epochs):
             self.reset()
             return

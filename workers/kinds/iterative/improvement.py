@@ -60,7 +60,7 @@ class Labelled(NamedTuple):
 
     @classmethod
     def joined(cls, parts: Sequence[Labelled]) -> Labelled:
-        """Concatenate the states of several parts."""
+        """Concatenate the states of one or more parts, in their order."""
         return cls(*(np.concatenate(each) for each in zip(*parts, strict=True)))
 
 

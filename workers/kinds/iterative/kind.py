@@ -24,7 +24,7 @@ logger = logging.getLogger(__name__)
 
 
 class Iterative(SimulatedKind):
-    """The learning half of kind ``iterative``."""
+    """The learning half of kind ``iterative``; methods raise IncompatibleModel for a domain model they can't read."""
 
     name = "iterative"
     reads_runs = True
@@ -78,7 +78,8 @@ class Iterative(SimulatedKind):
         return made
 
     def world(self, workload: Workload, conditions: Conditions) -> World:
-        """Make a world of episodes under the domain model; ``conditions.held_out``: ``ModelTable`` for level L3."""
+        """Make a world of episodes under the domain model; ``conditions.held_out``: ``ModelTable`` for level L3. Raises
+        IncompatibleModel if the domain model can't be read."""
         from workers.kinds.iterative.problem import IterativeProblem
 
         problem = IterativeProblem(workload.spec, _table(workload), conditions.held_out)
@@ -92,7 +93,8 @@ class Iterative(SimulatedKind):
         return HEURISTICS
 
     def reference(self, workload: Workload) -> PlannedPolicy:
-        """Compute the optimum under the domain model, else a plan on a coarser grid; without either, the reason."""
+        """Compute the optimum under the domain model, else a plan on a coarser grid; without either, the reason. Raises
+        IncompatibleModel if the domain model can't be read."""
         from workers.kinds.iterative.training import IterativeTraining
 
         return IterativeTraining(workload.spec, _table(workload), 0).plan()

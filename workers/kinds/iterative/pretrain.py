@@ -113,7 +113,7 @@ def members(weights: Floats) -> list[tuple[str, float]]:
 
 
 def main() -> int:
-    """Fit the population of the command line's file, and return the exit status."""
+    """Fit the population to the file named on the command line; return 0, or 2 if it has no usable curves."""
     parser = argparse.ArgumentParser(prog="steward pretrain")
     parser.add_argument("curves", type=Path)
     parser.add_argument("--out", type=Path, required=True)

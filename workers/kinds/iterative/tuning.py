@@ -35,17 +35,18 @@ NEUTRAL = np.array([0.0, 0.0, math.log(MODEL_NOISE), 0.0, 0.0])
 
 
 def served(projector: Projector) -> NDArray[np.float64]:
-    """Return the point [5] of the search at which the rule decides as model-predictive control does when it answers."""
+    """Return the point [5] of the search at which the rule decides as model-predictive control does in service."""
     return NEUTRAL + projector.slowdown * np.array([-EARLIER, 0.0, STEADIER, 0.0, 0.0])
 
 
 def steps(layout: Layout, generations: int) -> int:
-    """Environment steps that so many generations play."""
+    """Number of environment steps that the search plays in ``generations`` generations."""
     return generations * POPULATION * EPISODES * layout.iterations
 
 
 def artifact_of(layout: Layout, point: NDArray[np.float64]) -> bytes:
-    """Serialise the rule at a ``point`` [5] of the search; the hysteresis is the guard's."""
+    """Serialise the rule at a ``point`` [5] of the search: natural logs of the factors of target and risk and of the
+    hysteresis (in return), then the numbers ``follow`` and ``ignored``."""
     target, risk, least, follow, ignored = point.tolist()
     numbers = TunedNumbers(math.exp(target), math.exp(risk), follow, max(ignored, 0.0))
     policy = TunedPolicy({"algorithm": TUNED, "numbers": numbers._asdict()})
@@ -69,7 +70,7 @@ class Tuned:
     converged: bool
 
     def report(self) -> dict[str, Any]:
-        """The numbers as JSON values, and how they were found."""
+        """The rule's tuned numbers and hysteresis, generations played, and convergence, as JSON values by name."""
         made = load(self.artifact)
         numbers = {**made.policy.config["numbers"], "hysteresis": made.experience.hysteresis}
         return {"numbers": numbers, "generations": self.generations, "converged": self.converged}
@@ -78,7 +79,7 @@ class Tuned:
 def tune(spec: Spec, table: ModelTable, seed: int, budget: int) -> Tuned | None:
     """Tune the rule's numbers within ``budget`` environment steps; None if that isn't enough for 4 generations.
 
-    Its episodes are others than those of ``headroom`` with the same ``seed``.
+    ``seed``: of search and episodes, which are others than those of ``headroom`` with the same ``seed``.
     """
     layout = Layout(spec)
     if steps(layout, FIRST) > budget:
@@ -108,7 +109,11 @@ HEADROOM_EPISODES, HINDSIGHT_EPISODES = 1_024, 64
 
 
 def headroom(spec: Spec, table: ModelTable, tuned: bytes, seed: int, margin: float = MARGIN) -> Headroom:
-    """Measure the headroom of a workload; ``margin`` is a share of the tuned rule's return."""
+    """Measure the headroom of a workload: how much more return knowledge of the run or hindsight would gain.
+
+    ``tuned``: artifact of the tuned rule; ``margin``: a share (0 to 1) of that rule's return. Raises
+    IncompatibleArtifact if ``tuned`` can't be read.
+    """
     first, *single = np.random.SeedSequence([seed, 1]).generate_state(1 + HINDSIGHT_EPISODES).tolist()
     evaluator = Evaluator(spec, table, first, HEADROOM_EPISODES)
     artifact, rule = load(tuned), default_heuristic(Projector(evaluator.layout, table))

@@ -74,6 +74,7 @@ class SimulatedKind(SimulatedEnvironment, LearnedKind, Competing):
 
         Raises:
             Untrainable: no agent can be trained for this request.
+            ExecutionError, BackendError: the executor or device cannot run it.
         """
         from workers.learning.training.competition import Competition
 

@@ -102,10 +102,8 @@ def nodes(
 ) -> list[Node]:
     """Return the graph's nodes: Q-network, action choice, memory, target, loss, optimiser and synchroniser.
 
-    ``targets`` builds the nodes of the regression target from config and Q-network.
-
-    Raises:
-        ValueError: as `network`.
+    ``targets`` builds the nodes of the regression target from config and Q-network. Raises ValueError for a scorer with
+    quantiles or a dueling head.
     """
     q, wanted = network(config, int(actions.n), advice), config.memory
     kind, softmax = "quantiles" if config.quantiles else "values", config.exploration.schedule == "softmax"
@@ -170,7 +168,7 @@ class ValueLearner(NetworkLearner):
     """Learner by Q-learning with replay memory and target network.
 
     `targets` builds the nodes of the regression target; by default the Bellman target. Raises BuildError for spaces
-    that the config does not fit, ValueError as `network`.
+    that the config does not fit, ValueError for a scorer with quantiles or a dueling head.
     """
 
     shared: tuple[str, ...] = ("online", "target")

@@ -399,12 +399,14 @@ class SetEncoder(Component):
         return count, int(space.shape[1])
 
     def output_spaces(self, inputs: Spaces) -> Spaces:
-        """Return the space of the features, [K, H], with H the width of the last layer; SpaceError as `candidates`."""
+        """Return the space of the features, [K, H], with H the width of the last layer. Raises SpaceError if the
+        observation is no matrix with one row per entry of the mask."""
         count, wide = self.candidates(inputs)
         return {"features": reals(count, (wide, *self.config["layers"], *self.config["joint"])[-1])}
 
     def variables(self, inputs: Spaces) -> Mapping[str, Variable]:
-        """Return the variables of all layers by name; their shapes do not depend on the number of candidates."""
+        """Return the variables of all layers by name; their shapes do not depend on the number of candidates. Raises
+        SpaceError if the observation is no matrix with one row per entry of the mask."""
         _, wide = self.candidates(inputs)
         found: dict[str, Variable] = {}
         for index, out in enumerate(self.config["layers"]):

@@ -63,7 +63,8 @@ class Replay(Memory):
         return self.rng.integers(0, self.size, count), np.ones(count, np.float32)
 
     def sample(self, count: int, progress: float = 0.0) -> tuple[Batch, NDArray[np.int64]]:
-        """Draw ``count`` transitions [count, …] with `weight` [count], and their indices; ``progress`` is 0 to 1."""
+        """Draw ``count`` transitions [count, …] with `weight` [count], and their indices; ``progress`` is 0 to 1.
+        Raises ValueError if the memory is empty."""
         places, weight = self.draw(count, progress)
         batch = {port: ring.take(places, axis=0) for port, ring in self.rings.items()}
         return {**batch, "weight": weight}, places
@@ -254,7 +255,8 @@ class Rollout(Memory):
         self.filled += 1
 
     def run(self, xp: Any, variables: Arrays, inputs: Arrays) -> Arrays:
-        """Append a slab [B, …] as `push`; return the trajectories [B, steps, …] if complete, else [0, steps, …]."""
+        """Append a slab [B, …]; return the trajectories [B, steps, …] if complete, else [0, steps, …]. Raises
+        ValueError if the number of environments B changes within a rollout."""
         self.push(inputs)
         return {port: (value if self.full else value[:0]) for port, value in self.slabs.items()}
 

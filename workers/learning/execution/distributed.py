@@ -411,7 +411,8 @@ class Distributed(Learner):
     """Learner in this process, with actors elsewhere that contribute gradients or buffer entries.
 
     Args:
-        config, plan, seed, clock: as for `Learner`.
+        config, plan, seed: settings of the agent, length of the training and its chunks, and seed of random numbers.
+        clock: function that returns monotonic seconds.
         simulator: description of the simulators that this process and the actors make, one each.
         actors: number of actors.
 
@@ -422,7 +423,8 @@ class Distributed(Learner):
         ExecutionError: the algorithm cannot be run with actors.
         UnknownAlgorithm: no installed algorithm has a config of this type.
         PluginError, ValueError: the simulator cannot be made.
-        BuildError, ValueError, BackendError: as for `Learner`.
+        BuildError, ValueError: the config does not fit the simulator's spaces.
+        BackendError: the config's device is unavailable.
     """
 
     name: ClassVar[str]

@@ -206,7 +206,8 @@ class ProcessFleet:
         return bool(self._actors) and all(actor.delivered for actor in self._actors)
 
     def publish(self, parameters: NDArray[np.float32], progress: float) -> None:
-        """Write parameters [P] and progress (0 to 1) to the parameter buffer; start the actors at the first call."""
+        """Write parameters [P] and progress (0 to 1) to the parameter buffer; start the actors at the first call.
+        Raises OSError if a process can't be started."""
         if self._board is None:
             self._board = ParameterBuffer(len(parameters))
             self._board.write(parameters, progress)
@@ -312,6 +313,7 @@ def make(
     """Make the executor, with ``actors`` processes (None: one per spare core).
 
     Raises:
-        ExecutionError, BuildError: as `make_executor`.
+        ExecutionError: the algorithm cannot be run with actors.
+        BuildError: the config does not fit the simulator's spaces.
     """
     return Processes(config, simulator, plan, seed, actors or spare_cores(), clock)

@@ -171,6 +171,7 @@ def make(
     """Make the executor, with ``actors`` actors on the cluster (None: one per CPU, less one for the learner).
 
     Raises:
-        ExecutionError, BuildError: as `make_executor`; ExecutionError also where Ray is not installed.
+        ExecutionError: the algorithm cannot be run with actors, or Ray is not installed.
+        BuildError: the config does not fit the simulator's spaces.
     """
     return OnRay(config, simulator, plan, seed, actors or cluster_cores(_ray()), clock)

@@ -60,7 +60,7 @@ class Collector:
         )
 
     def take_counts(self) -> tuple[float, int]:
-        """Return `paid` and `episodes`, and reset both to 0."""
+        """Return the sum of returns, and number, of episodes that ended since the last call."""
         counts = self.paid, self.episodes
         self.paid, self.episodes = 0.0, 0
         return counts
@@ -158,7 +158,7 @@ class Learner(PacedTraining):
         self.remembered = values.get("remembered", 0)
 
     def close(self) -> None:
-        """Do nothing: a single process has nothing to release."""
+        """Do nothing: this executor has no processes or shared memory to release."""
 
 
 # The serial executor: one process, thousands of simulated environments in lock-step.

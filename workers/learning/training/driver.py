@@ -137,7 +137,7 @@ class Training:
         return {"phase": phase, **self.trainer.live}
 
     def advance(self) -> None:
-        """Run one chunk of the present stage, or the conclusion; raises what these raise, such as Untrainable."""
+        """Run one chunk of the present stage, or the conclusion; raises their errors, such as Untrainable."""
         if self.learning:
             self._stage += self.stages[self._stage].advance()
         elif not self.done:
@@ -260,7 +260,7 @@ class TrainingProblem(Protocol):
         ...
 
     def score(self, artifact: bytes) -> float:
-        """Return the mean return of an artifact's policy on the validation episodes, behind the service's guard."""
+        """Return an artifact's mean return on validation episodes, guarded as in service; errors as of ``load``."""
         ...
 
     def calibrate(self, artifact: bytes) -> bytes:

@@ -32,7 +32,7 @@ class Questions:
         return int(found) if float(found).is_integer() else found
 
     def count(self, question: str, default: int) -> int:
-        """Ask for an integer of at least 1 until one is given."""
+        """Ask until an integer of at least 1 is given, and return it; raises InvalidInput if the input ended before."""
         while (found := self._prompt(IntPrompt.ask, question, default)) < 1:
             self.refuse("must be 1 or more")
         return found
@@ -61,7 +61,8 @@ class Questions:
 
 
 def ask(questions: Questions, iterations: int | None, deadline: float | None) -> dict[str, Any]:
-    """Ask for the resources, iterations, metrics and features of a spec, except those given."""
+    """Ask for the resources, iterations, metrics and features of a spec, but not for ``iterations`` and ``deadline``
+    (seconds) where given; raises InvalidInput if the input ends before an invalid answer is corrected."""
     resources = [_resource(questions, "cpu")]
     while questions.confirm("Is there another resource?"):
         resources.append(_resource(questions, "memory"))

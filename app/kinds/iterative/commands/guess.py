@@ -46,7 +46,7 @@ class Log:
 
 @dataclass(frozen=True)
 class Guess:
-    """Parts of a spec, and a sentence of reason for each."""
+    """Parts of a spec inferred from a log, and a sentence of reason for each."""
 
     spec: dict[str, Any]
     reasons: list[str]

@@ -23,7 +23,7 @@ class Before:
 
 
 class After:
-    """LightGBM callback after each boosting round, ordered after those that print and record, before early stopping."""
+    """LightGBM callback after each boosting round, before early stopping; ends and reports the iteration."""
 
     before_iteration, order = False, 25
 

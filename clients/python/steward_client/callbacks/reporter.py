@@ -61,7 +61,8 @@ class Reporter:
 
     @property
     def allocation(self) -> dict[str, float]:
-        """The decided allocation of this iteration, by resource; empty if there is none."""
+        """The decided allocation of this iteration: amounts by resource, in the spec's units; empty if there is
+        none."""
         return {} if self.epoch is None else self.epoch.allocation
 
     @log_errors

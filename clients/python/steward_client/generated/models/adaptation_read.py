@@ -19,7 +19,7 @@ T = TypeVar("T", bound="AdaptationRead")
 
 @_attrs_define
 class AdaptationRead:
-    """The response to one drift."""
+    """The adaptation to one drift: its notice, the jobs, model and agent made for it, and its steps."""
 
     id: str
     state: AdaptationReadState

@@ -15,7 +15,7 @@ T = TypeVar("T", bound="ArrivalsRead")
 
 @_attrs_define
 class ArrivalsRead:
-    """Summary of a job log."""
+    """Summary of a job log: numbers of jobs, times and durations in seconds, GPUs."""
 
     count: int
     of_queues: ArrivalsReadOfQueues

@@ -27,7 +27,8 @@ class BatchPrediction:
     batch: int
     server: str
     seconds: Interval
-    """ A prediction: mean, and the bounds that hold with probability `level` for an unseen run. """
+    """ A prediction in the metric's unit: mean, and the bounds that hold with probability `level` for an unseen
+    run. """
     measured: bool
     """ Whether the variant was measured on this server class. """
     arrivals: BatchPredictionArrivalsType0 | None | Unset = UNSET

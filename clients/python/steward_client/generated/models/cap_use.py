@@ -15,7 +15,7 @@ T = TypeVar("T", bound="CapUse")
 
 @_attrs_define
 class CapUse:
-    """A limit of a run, and what is left of it."""
+    """A limit of a run (currency or seconds): what is used and left of it, and whether it is near or reached."""
 
     scope: CapUseScope
     """ Whose cap it is. Caps of workload and tenant are for all runs of a month (UTC). """

@@ -12,7 +12,7 @@ T = TypeVar("T", bound="Caps")
 
 @_attrs_define
 class Caps:
-    """Upper limits; null: none."""
+    """Upper limits of cost (in the prices' currency) and duration (in seconds); null: none."""
 
     cost: float | None | Unset = UNSET
     """ Limit of the cost, in the currency of prices. """

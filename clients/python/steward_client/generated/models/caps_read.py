@@ -20,7 +20,7 @@ class CapsRead:
     month: str
     """ The month, UTC. """
     caps: Caps
-    """ Upper limits; null: none. """
+    """ Upper limits of cost (in the prices' currency) and duration (in seconds); null: none. """
     cost: float
     """ Cost of the month's runs, with the iterations that are under way. """
     seconds: float

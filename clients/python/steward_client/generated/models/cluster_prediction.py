@@ -18,7 +18,7 @@ T = TypeVar("T", bound="ClusterPrediction")
 
 @_attrs_define
 class ClusterPrediction:
-    """Predictions for an application."""
+    """Predictions for an application: one training step, and the remaining gain of a job."""
 
     workload: str
     model: int

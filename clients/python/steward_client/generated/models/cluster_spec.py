@@ -56,7 +56,7 @@ class ClusterSpec:
     """ Jobs with a small remaining gain release GPUs, down to their minimum; null: disabled. Applies to jobs that
     state their number of iterations. """
     weights: ClusterWeights | Unset = UNSET
-    """ Relative weights of the objective's terms. """
+    """ Relative weights, without unit, of the objective's terms; 0 disables a term. """
 
     def to_dict(self) -> dict[str, Any]:
         from ..models.convergence import Convergence  # noqa: PLC0415

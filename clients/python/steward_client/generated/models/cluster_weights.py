@@ -12,7 +12,7 @@ T = TypeVar("T", bound="ClusterWeights")
 
 @_attrs_define
 class ClusterWeights:
-    """Relative weights of the objective's terms."""
+    """Relative weights, without unit, of the objective's terms; 0 disables a term."""
 
     completion: float | Unset = 1.0
     """ completion times relative to a dedicated cluster """

@@ -12,7 +12,7 @@ T = TypeVar("T", bound="Count")
 
 @_attrs_define
 class Count:
-    """Count in one interval of a series."""
+    """Number of events in one interval of a series."""
 
     series: str
     time: datetime.datetime

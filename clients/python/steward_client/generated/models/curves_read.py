@@ -11,7 +11,7 @@ T = TypeVar("T", bound="CurvesRead")
 
 @_attrs_define
 class CurvesRead:
-    """Summary of learning curves."""
+    """Numbers of learning curves and of their points."""
 
     jobs: int
     points: int

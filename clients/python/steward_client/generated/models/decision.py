@@ -33,7 +33,7 @@ T = TypeVar("T", bound="Decision")
 
 @_attrs_define
 class Decision:
-    """The next resource step."""
+    """The allocation of the next iteration with its reason, predicted metrics in their units, and chances (0 to 1)."""
 
     run: None | str
     """ The run; null if the state was given in full. """

@@ -18,7 +18,7 @@ T = TypeVar("T", bound="DriftStep")
 
 @_attrs_define
 class DriftStep:
-    """One step of an adaptation."""
+    """One step of an adaptation: its time, the state that it leads to, the reason and figures."""
 
     at: datetime.datetime
     state: DriftStepState

@@ -11,7 +11,7 @@ T = TypeVar("T", bound="Estimate")
 
 @_attrs_define
 class Estimate:
-    """A value by the domain model, with an interval."""
+    """A value estimated by the domain model (seconds or currency), with an interval."""
 
     value: float
     """ Expected value. """

@@ -20,7 +20,7 @@ T = TypeVar("T", bound="EvaluationRequest")
 
 @_attrs_define
 class EvaluationRequest:
-    """Agents to evaluate, and the effort."""
+    """Agents to evaluate, up to which level, and in how many seeds and episodes."""
 
     workload: str
     """ Name of the workload. """

@@ -13,7 +13,7 @@ T = TypeVar("T", bound="ExogenousPoint")
 
 @_attrs_define
 class ExogenousPoint:
-    """Expected value at one time, with its interval."""
+    """Expected value at one time with its interval, in the series' unit."""
 
     time: datetime.datetime
     mean: float

@@ -12,7 +12,7 @@ T = TypeVar("T", bound="ExogenousRead")
 
 @_attrs_define
 class ExogenousRead:
-    """One row of a series."""
+    """One row of a series: a time, and the value expected for it with its interval, in the series' unit."""
 
     time: datetime.datetime
     issued_at: datetime.datetime

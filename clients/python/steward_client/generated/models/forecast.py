@@ -18,7 +18,7 @@ T = TypeVar("T", bound="Forecast")
 
 @_attrs_define
 class Forecast:
-    """Expected counts by interval."""
+    """Forecast counts of a workload's series by interval, and the latest known ones."""
 
     workload: str
     model: int

@@ -12,7 +12,7 @@ T = TypeVar("T", bound="ForecastRow")
 
 @_attrs_define
 class ForecastRow:
-    """Forecast for one interval of a series."""
+    """Forecast count of one interval of a series: mean, median and bounds of the interval of probability `level`."""
 
     series: str
     time: datetime.datetime

@@ -11,7 +11,7 @@ T = TypeVar("T", bound="GainInterval")
 
 @_attrs_define
 class GainInterval:
-    """A mean with its 95 % interval; bounds are null for a single value."""
+    """A mean with its 95 % interval, in units of return; bounds are null for a single value."""
 
     mean: float
     low: float | None

@@ -11,7 +11,7 @@ T = TypeVar("T", bound="Interval")
 
 @_attrs_define
 class Interval:
-    """A prediction: mean, and the bounds that hold with probability `level` for an unseen run."""
+    """A prediction in the metric's unit: mean, and the bounds that hold with probability `level` for an unseen run."""
 
     mean: float
     low: float

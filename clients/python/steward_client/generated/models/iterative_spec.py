@@ -37,7 +37,7 @@ class IterativeSpec:
     metrics: list[Metric] | Unset = UNSET
     features: list[Feature] | Unset = UNSET
     weights: Weights | Unset = UNSET
-    """ Relative weights of the three terms of the reward. """
+    """ Relative weights, without unit, of the three terms of the reward. """
     criterion: Criterion | Unset = UNSET
     """ Limit on one simulated iteration: the lesser of a duration and a share of the real iteration. """
     use_earlier_workloads: bool | Unset = True

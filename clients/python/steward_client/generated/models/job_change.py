@@ -18,7 +18,7 @@ T = TypeVar("T", bound="JobChange")
 
 @_attrs_define
 class JobChange:
-    """Change of one job, and why."""
+    """Change of one job's GPUs and nodes, with the reason and times to completion in seconds."""
 
     job: str
     before: int

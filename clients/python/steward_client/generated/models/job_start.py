@@ -13,7 +13,7 @@ T = TypeVar("T", bound="JobStart")
 
 @_attrs_define
 class JobStart:
-    """Expected start of a pending job."""
+    """Expected seconds until a pending job starts, with a 90 % interval."""
 
     job: str
     seconds: float

@@ -15,12 +15,13 @@ T = TypeVar("T", bound="LeftPrediction")
 
 @_attrs_define
 class LeftPrediction:
-    """Expected remaining gain of a job; losses fall, metrics rise."""
+    """Expected remaining gain of a job in the unit of its loss or metric; losses fall, metrics rise."""
 
     level: float
     """ Current level of the job, without noise. """
     gain: Interval
-    """ A prediction: mean, and the bounds that hold with probability `level` for an unseen run. """
+    """ A prediction in the metric's unit: mean, and the bounds that hold with probability `level` for an unseen
+    run. """
     measured: bool
     """ Whether enough jobs of the application have ended to know the error of such predictions; if not, the
     interval is as wide as other applications need, and `convergence` limits no job. """

@@ -16,7 +16,7 @@ T = TypeVar("T", bound="ModelRead")
 
 @_attrs_define
 class ModelRead:
-    """One version of a workload's domain model."""
+    """One version of a workload's domain model, with the report of its fit."""
 
     workload: str
     version: int

@@ -12,7 +12,7 @@ T = TypeVar("T", bound="NodeClass")
 
 @_attrs_define
 class NodeClass:
-    """A class of identical nodes."""
+    """A class of identical nodes: their number, GPUs, relative speed, and price per hour (of a GPU)."""
 
     name: str
     count: int

@@ -12,7 +12,7 @@ T = TypeVar("T", bound="OnlineSettings")
 
 @_attrs_define
 class OnlineSettings:
-    """Options of algorithm `online`."""
+    """Options of algorithm `online`: seconds of a window, environment steps to learn in it, number of windows."""
 
     window_seconds: float | Unset = 300.0
     """ Length of a window, after which it learns from what runs reported in it and is evaluated. """

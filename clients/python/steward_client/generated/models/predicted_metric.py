@@ -11,7 +11,7 @@ T = TypeVar("T", bound="PredictedMetric")
 
 @_attrs_define
 class PredictedMetric:
-    """Expected value of a metric in the next iteration, with an interval of probability `level`."""
+    """Expected value of a metric, in its unit, in the next iteration, with an interval of probability `level`."""
 
     mean: float
     low: float

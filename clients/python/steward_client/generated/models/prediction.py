@@ -17,7 +17,7 @@ T = TypeVar("T", bound="Prediction")
 
 @_attrs_define
 class Prediction:
-    """Prediction for one iteration."""
+    """Prediction of an iteration's metrics in their units, with intervals, at an allocation."""
 
     workload: str
     model: int

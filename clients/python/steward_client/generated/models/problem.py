@@ -17,7 +17,7 @@ T = TypeVar("T", bound="Problem")
 
 @_attrs_define
 class Problem:
-    """An error, as of RFC 9457."""
+    """An error as a problem document (RFC 9457), with the invalid fields."""
 
     type_: str
     title: str

@@ -13,7 +13,7 @@ T = TypeVar("T", bound="PromotionRequest")
 
 @_attrs_define
 class PromotionRequest:
-    """Reason for changing the champion."""
+    """Why a role's champion is changed, and which evidence the change requires."""
 
     reason: str | Unset = ""
     """ Reason to record. """

@@ -20,7 +20,7 @@ T = TypeVar("T", bound="Report")
 
 @_attrs_define
 class Report:
-    """Allocation and measurements of one iteration."""
+    """Allocation, metrics and features of one iteration, in the units of the spec."""
 
     iteration: int
     """ Counts from 0; an execution may begin later. """

@@ -12,7 +12,7 @@ T = TypeVar("T", bound="Resource")
 
 @_attrs_define
 class Resource:
-    """Something that is allocated in equal steps between two bounds."""
+    """A resource that is allocated in equal steps between two bounds, in ``unit``, with its price per unit and hour."""
 
     name: str
     minimum: float

@@ -15,7 +15,7 @@ T = TypeVar("T", bound="RetentionRead")
 
 @_attrs_define
 class RetentionRead:
-    """How long a workload's data is kept."""
+    """How many days a workload's data is kept: its own settings, and those in effect."""
 
     workload: str
     given: Retention

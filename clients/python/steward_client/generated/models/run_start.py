@@ -13,7 +13,7 @@ T = TypeVar("T", bound="RunStart")
 
 @_attrs_define
 class RunStart:
-    """Parameters of a new run; kinds add their own."""
+    """Parameters of a new run that all kinds have; kinds add their own."""
 
     workload: str
     """ Name of the workload. """

@@ -17,7 +17,7 @@ T = TypeVar("T", bound="Savings")
 
 @_attrs_define
 class Savings:
-    """What a run's reported iterations took and cost, beside other allocations under the domain model."""
+    """Seconds and cost (prices' currency) of a run's reported iterations, beside those of other allocations."""
 
     iterations: int
     """ Number of reported iterations that are compared. """

@@ -15,7 +15,7 @@ T = TypeVar("T", bound="SegmentRead")
 
 @_attrs_define
 class SegmentRead:
-    """A part of an iteration at one allocation."""
+    """A part of an iteration at one allocation (amounts by resource), and its duration in seconds."""
 
     allocation: SegmentReadAllocation
     seconds: float

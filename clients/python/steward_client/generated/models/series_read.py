@@ -12,7 +12,7 @@ T = TypeVar("T", bound="SeriesRead")
 
 @_attrs_define
 class SeriesRead:
-    """Summary of a series."""
+    """Summary of a series: number of rows, first and last time, and time of the newest issue."""
 
     workload: str
     series: str

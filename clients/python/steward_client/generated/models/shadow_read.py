@@ -15,7 +15,7 @@ T = TypeVar("T", bound="ShadowRead")
 
 @_attrs_define
 class ShadowRead:
-    """Decisions of an agent in the runs that it shadowed."""
+    """Numbers of an agent's decisions in the runs that it shadowed, its agreement (0 to 1), and its gain in return."""
 
     workload: str
     agent: int

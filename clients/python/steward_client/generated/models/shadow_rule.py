@@ -11,7 +11,7 @@ T = TypeVar("T", bound="ShadowRule")
 
 @_attrs_define
 class ShadowRule:
-    """The shadow's rule: recorded, not applied."""
+    """Decision of a shadow agent for comparison: recorded, not applied."""
 
     agent: int
     """ Version of the shadow. """

@@ -15,7 +15,7 @@ T = TypeVar("T", bound="ShadowStep")
 
 @_attrs_define
 class ShadowStep:
-    """The shadow's decision: recorded, not applied."""
+    """Decision of a shadow agent for comparison: recorded, not applied; its gain is in units of return."""
 
     agent: int
     """ Version of the shadow. """

@@ -15,14 +15,15 @@ T = TypeVar("T", bound="StepPrediction")
 
 @_attrs_define
 class StepPrediction:
-    """Prediction for a step."""
+    """Predicted duration (seconds), speed (samples per second) and efficiency (0 to 1) of a training step."""
 
     gpus: int
     nodes: int
     node_class: str
     batch: float
     seconds: Interval
-    """ A prediction: mean, and the bounds that hold with probability `level` for an unseen run. """
+    """ A prediction in the metric's unit: mean, and the bounds that hold with probability `level` for an unseen
+    run. """
     samples_per_second: float
     slowdown: float
     """ Slowdown by jobs on the same nodes, included in `seconds`; 1 if alone. """

@@ -11,7 +11,7 @@ T = TypeVar("T", bound="StepsRead")
 
 @_attrs_define
 class StepsRead:
-    """Summary of measured steps."""
+    """Number of measured steps, and the sum of their seconds."""
 
     count: int
     seconds: float

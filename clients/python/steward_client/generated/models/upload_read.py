@@ -19,7 +19,7 @@ T = TypeVar("T", bound="UploadRead")
 
 @_attrs_define
 class UploadRead:
-    """Result of an upload."""
+    """Result of an upload: numbers of executions stored, duplicate and rejected, and what was wrong."""
 
     accepted: int
     """ Executions stored. """

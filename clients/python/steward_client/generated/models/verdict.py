@@ -14,7 +14,7 @@ T = TypeVar("T", bound="Verdict")
 
 @_attrs_define
 class Verdict:
-    """Result of an evaluation for one agent."""
+    """Result of an evaluation for one agent: the highest level that it passed, and why it is not higher."""
 
     agent: int
     """ Version of the agent. """

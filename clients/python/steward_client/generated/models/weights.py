@@ -12,7 +12,7 @@ T = TypeVar("T", bound="Weights")
 
 @_attrs_define
 class Weights:
-    """Relative weights of the three terms of the reward."""
+    """Relative weights, without unit, of the three terms of the reward."""
 
     sla: float | Unset = 1.0
     cost: float | Unset = 0.1

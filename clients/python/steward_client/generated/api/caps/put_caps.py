@@ -107,7 +107,8 @@ def sync_detailed(
     removed.
 
     Args:
-        body (Caps): Upper limits; null: none.
+        body (Caps): Upper limits of cost (in the prices' currency) and duration (in seconds);
+            null: none.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -139,7 +140,8 @@ def sync(
     removed.
 
     Args:
-        body (Caps): Upper limits; null: none.
+        body (Caps): Upper limits of cost (in the prices' currency) and duration (in seconds);
+            null: none.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -166,7 +168,8 @@ async def asyncio_detailed(
     removed.
 
     Args:
-        body (Caps): Upper limits; null: none.
+        body (Caps): Upper limits of cost (in the prices' currency) and duration (in seconds);
+            null: none.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -196,7 +199,8 @@ async def asyncio(
     removed.
 
     Args:
-        body (Caps): Upper limits; null: none.
+        body (Caps): Upper limits of cost (in the prices' currency) and duration (in seconds);
+            null: none.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.

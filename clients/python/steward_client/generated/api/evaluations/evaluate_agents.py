@@ -122,7 +122,8 @@ def sync_detailed(
     Args:
         idempotency_key (None | str | Unset): Chosen by the client: a request repeated with the
             same key runs once and gets the same response.
-        body (EvaluationRequest): Agents to evaluate, and the effort.
+        body (EvaluationRequest): Agents to evaluate, up to which level, and in how many seeds and
+            episodes.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -157,7 +158,8 @@ def sync(
     Args:
         idempotency_key (None | str | Unset): Chosen by the client: a request repeated with the
             same key runs once and gets the same response.
-        body (EvaluationRequest): Agents to evaluate, and the effort.
+        body (EvaluationRequest): Agents to evaluate, up to which level, and in how many seeds and
+            episodes.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -187,7 +189,8 @@ async def asyncio_detailed(
     Args:
         idempotency_key (None | str | Unset): Chosen by the client: a request repeated with the
             same key runs once and gets the same response.
-        body (EvaluationRequest): Agents to evaluate, and the effort.
+        body (EvaluationRequest): Agents to evaluate, up to which level, and in how many seeds and
+            episodes.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -220,7 +223,8 @@ async def asyncio(
     Args:
         idempotency_key (None | str | Unset): Chosen by the client: a request repeated with the
             same key runs once and gets the same response.
-        body (EvaluationRequest): Agents to evaluate, and the effort.
+        body (EvaluationRequest): Agents to evaluate, up to which level, and in how many seeds and
+            episodes.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
