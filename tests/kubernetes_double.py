@@ -33,7 +33,7 @@ class Refused(Exception):
 
     def __init__(self, status: int, reason: str, message: str, seconds: str = "", **metadata: str) -> None:
         super().__init__(message)
-        told = {"kind": "Status", "apiVersion": "v1", "metadata": metadata, "status": "Failure"}
+        told: Json = {"kind": "Status", "apiVersion": "v1", "metadata": metadata, "status": "Failure"}
         told |= {"reason": reason, "message": message, "code": status}
         check(told)
         self.answer = httpx.Response(status, json=told, headers={"Retry-After": seconds} if seconds else {})
