@@ -68,6 +68,7 @@ def ask(database: Database, key: str, paths: list[str]) -> dict[str, Any]:
 def _fill(database: Database, tenant: str) -> tuple[str, list[str]]:
     """Put a tenant's nouns into a database; its key, and the paths under which they are read."""
     key = keys.create(database, tenant, KeyRequest.model_validate({"scopes": ["admin"]}), "release").key
+    assert key is not None
     paths = ["/workloads", "/runs", "/keys", "/audit", "/jobs", "/caps"]
     with TestClient(serving(database), headers={"Authorization": f"Bearer {key}"}) as client:
 
