@@ -131,7 +131,7 @@ def _write(revision: str, engine: str, url: str) -> None:
     with opened(url) as database:
         callers = [_fill(database, tenant) for tenant in (published.TENANT, "blue")]
         answers = {key: ask(database, key, paths) for key, paths in callers}
-    (FOLDER / f"{revision}.{engine}.json").write_text(json.dumps(answers, indent=1, sort_keys=True) + "\n")
+    (FOLDER / f"{revision}.{engine}.json").write_text(json.dumps(answers, sort_keys=True) + "\n")
     if engine == "sqlite":
         with closing(sqlite3.connect(url.removeprefix("sqlite:///"))) as connection:
             dumped = "\n".join(connection.iterdump())
