@@ -1,7 +1,8 @@
 """A double of Kubernetes' API: objects, patches and subresources as far as Steward's clients use them, in this process.
 
-It is no Kubernetes: what it keeps to is written from the API's reference. Status and spec are changed apart, a pod's
-resources only through ``resize``, and what Kubernetes would refuse is refused with its kinds of answers.
+It is no Kubernetes: what it keeps to is written from the API's reference. Each object that is made or changed must be
+valid by the schemas of all releases in `kubernetes_schemas`, and so are its answers. Status and spec are changed apart,
+a pod's resources only through ``resize``, and what Kubernetes would refuse is refused with its kinds of answers.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from typing import Any
 import httpx
 from steward_client.kubernetes import KubernetesApi, QuantityError, parse_quantity
 
+from tests.kubernetes_schemas import InvalidObject, check, immutable
+
 Json = dict[str, Any]
 _PATH = re.compile(
     r"(?P<group>/api/v1|/apis/[^/]+/[^/]+)(?:/namespaces/(?P<space>[^/]+))?/(?P<plural>[a-z]+)"
@@ -26,39 +29,90 @@ ACCEPTED = {"merge", "strategic-merge", "json"}
 
 
 class Refused(Exception):
-    """Kubernetes would refuse it."""
+    """Kubernetes would refuse it, with a `Status`; ``seconds``: its header Retry-After."""
 
-    def __init__(self, status: int, reason: str, message: str) -> None:
+    def __init__(self, status: int, reason: str, message: str, seconds: str = "", **metadata: str) -> None:
         super().__init__(message)
-        self.answer = httpx.Response(
-            status, json={"kind": "Status", "reason": reason, "message": message, "code": status, "status": "Failure"}
-        )
+        told: Json = {"kind": "Status", "apiVersion": "v1", "metadata": metadata, "status": "Failure"}
+        told |= {"reason": reason, "message": message, "code": status}
+        check(told)
+        self.answer = httpx.Response(status, json=told, headers={"Retry-After": seconds} if seconds else {})
+
+
+FORBIDDEN = (
+    'pods "train" is forbidden: User "system:serviceaccount:default:steward" cannot patch resource "pods/resize" '
+    'in API group "" in the namespace "default"'
+)
+CONFLICT = (
+    'Operation cannot be fulfilled on deployments.apps "trainer": the object has been modified; '
+    "please apply your changes to the latest version and try again"
+)
+ANSWERS = {
+    403: ("Forbidden", FORBIDDEN),
+    409: ("Conflict", CONFLICT),
+    410: ("Expired", "The provided continue parameter is too old to display a consistent list result."),
+    429: ("TooManyRequests", "too many requests, please try again later", "1"),
+    503: ("ServiceUnavailable", "the server is currently unable to handle the request"),
+    504: ("Timeout", "request did not complete within the requested timeout", "7"),
+}
+"""Answers of an API server by status: reason, message and Retry-After, as its code writes them."""
+QUOTA = Refused(
+    403,
+    "Forbidden",
+    'pods "train" is forbidden: exceeded quota: compute, requested: limits.cpu=2, used: limits.cpu=7, '
+    "limited: limits.cpu=8",
+)
+WEBHOOK = Refused(400, "BadRequest", 'admission webhook "size.example.org" denied the request: at most 1 core')
+POLICY = Refused(
+    422,
+    "Invalid",
+    "pods \"train\" is forbidden: ValidatingAdmissionPolicy 'size' with binding 'size' denied request: at most 1 core",
+)
+"""Refusals by admission: by a quota, by a webhook without a status of its own, by a policy."""
 
 
 @dataclass
 class KubernetesDouble:
-    """Objects by path; ``calls`` are those that changed something, ``plan`` errors that come first."""
+    """Objects by path.
+
+    ``calls`` are those that changed something; ``plan`` are answers that come first, by their status or as they are;
+    with ``expires`` a list can't be continued in one view. ``pauses`` are the seconds that its clients have waited.
+    """
 
     objects: dict[str, Json] = field(default_factory=dict)
     calls: list[tuple[str, str, Any]] = field(default_factory=list)
-    plan: list[int] = field(default_factory=list)
+    plan: list[int | Refused] = field(default_factory=list)
+    pauses: list[float] = field(default_factory=list)
     page: int = 2
+    expires: bool = False
     admit: Callable[[Json], Json] | None = None
 
     def api(self) -> KubernetesApi:
         """A client of it."""
-        return KubernetesApi(httpx.Client(base_url="http://kubernetes", transport=httpx.MockTransport(self)))
+        http = httpx.Client(base_url="http://kubernetes", transport=httpx.MockTransport(self))
+        return KubernetesApi(http, self.pauses.append)
 
     def add(self, group: str, plural: str, obj: Json) -> str:
-        """Put an object there; its path."""
-        path = f"{group}/namespaces/{obj['metadata'].setdefault('namespace', 'default')}/{plural}"
+        """Put an object there; its path.
+
+        Raises:
+            InvalidObject: it isn't valid, as it is given or as admission has left it.
+            Refused: there is one of this name.
+        """
+        check(obj)
+        folder = f"{group}/namespaces/{obj['metadata'].setdefault('namespace', 'default')}/{plural}"
+        path = f"{folder}/{obj['metadata']['name']}"
+        if path in self.objects:
+            raise Refused(409, "AlreadyExists", f'{plural} "{obj["metadata"]["name"]}" already exists')
         obj["metadata"].setdefault("resourceVersion", "1")
-        self.objects[f"{path}/{obj['metadata']['name']}"] = self.admit(obj) if self.admit else obj
-        return f"{path}/{obj['metadata']['name']}"
+        self.objects[path] = self.admit(obj) if self.admit else obj
+        check(self.objects[path])
+        return path
 
     def __call__(self, request: httpx.Request) -> httpx.Response:
         if self.plan:
-            return Refused(self.plan.pop(0), "Planned", "as planned").answer
+            planned = self.plan.pop(0)
+            return (Refused(planned, *ANSWERS[planned]) if isinstance(planned, int) else planned).answer
         found = _PATH.fullmatch(request.url.path)
         if found is None:
             return Refused(404, "NotFound", "the server could not find the requested resource").answer
@@ -74,10 +128,15 @@ class KubernetesDouble:
         items = [obj for path, obj in sorted(self.objects.items()) if own.fullmatch(path)]
         wanted = dict(pair.split("=") for pair in request.url.params.get("labelSelector", "").split(",") if pair)
         items = [one for one in items if wanted.items() <= one["metadata"].get("labels", {}).items()]
-        first = int(request.url.params.get("continue") or 0)
+        token = request.url.params.get("continue") or "0"
+        if self.expires and token.isdecimal() and token != "0":
+            raise Refused(410, *ANSWERS[410], **{"continue": f"{token} of a later view"})
+        first = int(token.partition(" ")[0])
         after = first + min(self.page, int(request.url.params.get("limit") or self.page))
         following = str(after) if after < len(items) else ""
-        return {"kind": "List", "metadata": {"continue": following}, "items": items[first:after]}
+        first_of = items[0] if items else {"kind": "", "apiVersion": "v1"}
+        kind = {"kind": f"{first_of['kind']}List", "apiVersion": first_of["apiVersion"]}
+        return {**kind, "metadata": {"continue": following}, "items": items[first:after]}
 
     def _one(self, request: httpx.Request, found: re.Match[str]) -> Json:
         path = request.url.path.removesuffix(f"/{found['sub']}") if found["sub"] else request.url.path
@@ -103,10 +162,14 @@ class KubernetesDouble:
             if not isinstance(replicas, int) or replicas < 0:
                 raise Refused(422, "Invalid", f"spec.replicas: Invalid value: {replicas}: must be at least 0")
             body, kind = {"spec": {"replicas": replicas}}, "merge"
-        new = merged(old, body, lists=kind == "strategic-merge")
+        new = json_patched(old, body) if kind == "json" else merged(old, body, lists=kind == "strategic-merge")
         new = _apart(old, new, found["sub"] == "status")
         _checked(old, new, found["plural"], found["sub"])
         new["metadata"]["resourceVersion"] = str(int(old["metadata"]["resourceVersion"]) + 1)
+        try:
+            check(new)
+        except InvalidObject as error:
+            raise Refused(422, "Invalid", str(error)) from error
         return new
 
 
@@ -127,6 +190,23 @@ def merged(old: Any, patch: Any, *, lists: bool = False) -> Any:
     return copy.deepcopy(patch)
 
 
+def json_patched(old: Any, operations: list[Json]) -> Any:
+    """A JSON patch (RFC 6902) of the operations add, replace and remove."""
+    new = copy.deepcopy(old)
+    for operation in operations:
+        *path, last = [part.replace("~1", "/").replace("~0", "~") for part in operation["path"].split("/")[1:]]
+        at: Any = new
+        for part in path:
+            at = at[int(part)] if isinstance(at, list) else at[part]
+        if operation["op"] == "remove":
+            del at[int(last) if isinstance(at, list) else last]
+        elif isinstance(at, list) and operation["op"] == "add":
+            at.insert(len(at) if last == "-" else int(last), operation["value"])
+        else:
+            at[int(last) if isinstance(at, list) else last] = operation["value"]
+    return new
+
+
 def _apart(old: Json, new: Json, status: bool) -> Json:
     """What is changed through ``status`` is the status alone, and it is changed nowhere else."""
     kept, taken = (old, new) if status else (new, old)
@@ -141,8 +221,13 @@ def _checked(old: Json, new: Json, plural: str, sub: str | None) -> None:
             raise Refused(422, "Invalid", "spec: Forbidden: pod updates may not change fields other than ...")
         for container in new["spec"]["containers"] if sub == "resize" else ():
             _resizable(container)
-    if plural == "jobs" and new["spec"].get("template") != old["spec"].get("template"):
-        raise Refused(422, "Invalid", "spec.template: field is immutable")
+    fixed = [("spec", "template")] if plural == "jobs" else immutable(old["kind"], old["apiVersion"])
+    for path in fixed:
+        before, after = old, new
+        for part in path:
+            before, after = before.get(part) or {}, after.get(part) or {}
+        if before != after:
+            raise Refused(422, "Invalid", f"{'.'.join(path)}: Invalid value: field is immutable")
 
 
 def _resizable(container: Json) -> None:
@@ -161,9 +246,9 @@ def _resizable(container: Json) -> None:
 
 
 def _scale(obj: Json) -> Json:
-    return {
-        "kind": "Scale",
-        "apiVersion": "autoscaling/v1",
-        "metadata": obj["metadata"],
-        "spec": {"replicas": obj["spec"].get("replicas", 1)},
-    }
+    replicas = obj["spec"].get("replicas", 1)
+    metadata = {name: obj["metadata"][name] for name in ("name", "namespace", "resourceVersion")}
+    spec, status = {"replicas": replicas}, {"replicas": obj.get("status", {}).get("replicas", replicas)}
+    found = {"kind": "Scale", "apiVersion": "autoscaling/v1", "metadata": metadata, "spec": spec, "status": status}
+    check(found)
+    return found

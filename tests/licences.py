@@ -75,6 +75,7 @@ _CUDA_STATED = {
 REVIEWED = {
     **{name: Reviewed(stated, _CUDA) for stated, names in _CUDA_STATED.items() for name in names},
     "axe-playwright-python": Reviewed(None, "MIT: LICENSE in its distribution"),
+    "kubernetes-validate": Reviewed("Apache", "Apache-2.0: LICENSE in its distribution"),
     "namex": Reviewed(None, "Apache-2.0: LICENSE in its distribution"),
     "promql-parser": Reviewed(None, "MIT: LICENSE in its distribution"),
     "psycopg": Reviewed("LGPL-3.0-only", "imported as it is published, neither changed nor copied"),

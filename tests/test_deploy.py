@@ -22,6 +22,8 @@ from app.main import create_app
 from app.settings import Settings
 from tests.app.jobs.test_lease import make
 from tests.batched import SPEC
+from tests.helm_chart import TemplateError, render
+from tests.kubernetes_schemas import VERSIONS, check
 
 ROOT = Path(__file__).parents[1]
 DEPLOY = ROOT / "deploy"
@@ -142,7 +144,8 @@ def texts() -> dict[str, str]:
 def test_every_setting_named_is_there() -> None:
     named = {word for text in texts().values() for word in re.findall(r"\bSTEWARD_[A-Z][A-Z_]*[A-Z]\b", text)}
     known = {f"STEWARD_{name.upper()}" for name in Settings.model_fields}
-    assert named - known == {"STEWARD_POSTGRES_PASSWORD"} | ({"STEWARD_LOG_FORMT"} & named)
+    of_clients = {"STEWARD_URL", "STEWARD_API_KEY"}
+    assert named - known - of_clients == {"STEWARD_POSTGRES_PASSWORD"} | ({"STEWARD_LOG_FORMT"} & named)
 
 
 def test_every_command_named_is_there() -> None:
@@ -178,29 +181,73 @@ def test_units_are_sound(unit: Path, tmp_path: Path) -> None:
     assert [line for line in done.stderr.splitlines() if unit.name in line] == []
 
 
-def plain(template: str) -> str:
-    """A template without its control lines, and with a word for each value: what it is made of, whatever is chosen."""
-    lines = [
-        line
-        for line in template.splitlines()
-        if not re.fullmatch(r"\s*\{\{-? ?(if|else|end|with|range|toYaml|include|define).*\}\}\s*", line)
-    ]
-    return "\n".join(re.sub(r'"?\{\{-?[^}]*\}\}"?', "value", line) for line in lines)
+CHOICES: dict[str, dict[str, Any]] = {
+    "as it is": {},
+    "everything": {
+        "image": {"repository": "registry.example/steward", "tag": "2"},
+        "api": {"tlsSecretName": "tls"},
+        "worker": {"archiveClaimName": "archive"},
+        "service": {"type": "NodePort"},
+        "ingress": {"enabled": True, "className": "nginx", "tlsSecretName": "tls", "annotations": {"a": "b: 'c'"}},
+        "podMonitor": {"enabled": True},
+        "settings": {"LOG_LEVEL": "debug", "TENANT_JOBS": 3},
+        "nodeSelector": {"kubernetes.io/arch": "amd64"},
+        "tolerations": [{"key": "gpu", "operator": "Exists"}],
+        "affinity": {"podAntiAffinity": {}},
+        "podAnnotations": {"example.com/a": "1"},
+    },
+    "an ingress without TLS": {"ingress": {"enabled": True}, "podMonitor": {"enabled": True}},
+}
+RELEASES = ("steward", "my-very-long-name-of-a-release-that-goes-on-and-on")
 
 
-def documents(name: str) -> list[dict[str, Any]]:
-    return [one for one in yaml.safe_load_all(plain((CHART / "templates" / name).read_text())) if one]
+@pytest.mark.parametrize("release", RELEASES)
+@pytest.mark.parametrize("chosen", CHOICES.values(), ids=CHOICES)
+def test_the_charts_objects_are_valid_in_every_release_that_it_accepts(chosen: dict[str, Any], release: str) -> None:
+    about = yaml.safe_load((CHART / "Chart.yaml").read_text())
+    first = int(about["kubeVersion"].removeprefix(">=1.").removesuffix(".0-0"))
+    last = int(VERSIONS[-1].removeprefix("1."))
+    for one in render(CHART, chosen, release):
+        check(one, [f"1.{minor}" for minor in range(first, last + 1)])
 
 
-@pytest.mark.parametrize("path", sorted((CHART / "templates").glob("*.yaml")), ids=lambda path: path.stem)
-def test_templates_are_sound(path: Path) -> None:
-    for one in documents(path.name):
-        assert {"apiVersion", "kind", "metadata"} <= one.keys()
-    text = path.read_text()
-    openings, ends = re.findall(r"\{\{-? ?(?:if|with|range|define)\b", text), re.findall(r"\{\{-? ?end\b", text)
-    assert len(openings) == len(ends)
-    defined = re.findall(r'define "([^"]+)"', (CHART / "templates/_helpers.tpl").read_text())
-    assert set(re.findall(r'include "([^"]+)"', text)) <= set(defined)
+@pytest.mark.parametrize("chosen", CHOICES.values(), ids=CHOICES)
+def test_the_charts_objects_refer_to_one_another(chosen: dict[str, Any]) -> None:
+    found = render(CHART, chosen)
+    by_kind = {kind: [one for one in found if one["kind"] == kind] for kind in {one["kind"] for one in found}}
+    pods = [one["spec"]["template"] for one in by_kind["Deployment"]]
+    (service,), (budget,) = by_kind["Service"], by_kind["PodDisruptionBudget"]
+    selectors = [one["spec"]["selector"]["matchLabels"] for one in by_kind["Deployment"]]
+    for selector in (*selectors, service["spec"]["selector"], budget["spec"]["selector"]["matchLabels"]):
+        (chosen_pods,) = [pod for pod in pods if selector.items() <= pod["metadata"]["labels"].items()]
+        assert chosen_pods["spec"]["containers"]
+    for pod in pods:
+        (container,) = pod["spec"]["containers"]
+        mounted = {one["name"] for one in container["volumeMounts"]}
+        assert mounted == {one["name"] for one in pod["spec"]["volumes"]}
+        names = [one["name"] for one in container["env"]]
+        assert len(set(names)) == len(names)
+    for ingress in by_kind.get("Ingress", ()):
+        (rule,) = ingress["spec"]["rules"]
+        backend = rule["http"]["paths"][0]["backend"]["service"]
+        assert backend["name"] == service["metadata"]["name"]
+        assert backend["port"]["name"] in [port["name"] for port in service["spec"]["ports"]]
+
+
+@pytest.mark.parametrize(
+    ("template", "told"),
+    [
+        ("{{ if .Values.api }}x", "if .Values.api has no end"),
+        ("{{ lookup }}", "lookup is unknown"),
+        ("{{ .Values.moon }}", "there is no moon"),
+        ("{{ quote .Values.secretName ) }}", "was not expected"),
+    ],
+)
+def test_what_the_renderer_does_not_know_is_an_error(template: str, told: str, tmp_path: Path) -> None:
+    shutil.copytree(CHART, tmp_path / "chart")
+    (tmp_path / "chart/templates/a.yaml").write_text(template)
+    with pytest.raises(TemplateError, match=told):
+        render(tmp_path / "chart")
 
 
 def test_values_that_templates_take_are_there() -> None:
@@ -222,7 +269,7 @@ def test_pods_are_probed_and_hardened_and_hold_no_secret() -> None:
     assert helpers.count("secretKeyRef") == 4
     for key in ("webhook-urls", "webhook-secret"):
         assert f"key: {key}, optional: true" in helpers
-    (api, *_), (worker,) = documents("api.yaml"), documents("worker.yaml")
+    api, worker = (one for one in render(CHART) if one["kind"] == "Deployment")
     (container,) = api["spec"]["template"]["spec"]["containers"]
     assert container["livenessProbe"]["httpGet"]["path"] == "/healthz"
     assert container["readinessProbe"]["httpGet"]["path"] == "/readyz?exclude=broker&exclude=worker"
@@ -242,9 +289,16 @@ def test_the_probe_is_answered(url: str, settings: Settings, database: Database)
 
 
 @pytest.mark.skipif(shutil.which("helm") is None, reason="helm is not installed")
-@pytest.mark.parametrize("options", [[], ["ingress.enabled=true", "podMonitor.enabled=true", "api.tlsSecretName=t"]])
-def test_helm_takes_the_chart(options: list[str]) -> None:
-    chosen = [part for option in options for part in ("--set", option)]
-    subprocess.run(["helm", "lint", "--strict", CHART, *chosen], check=True)
-    rendered = subprocess.run(["helm", "template", "x", CHART, *chosen], check=True, capture_output=True, text=True)
-    assert all("kind" in one for one in yaml.safe_load_all(rendered.stdout) if one)
+@pytest.mark.parametrize("release", RELEASES)
+@pytest.mark.parametrize("chosen", CHOICES.values(), ids=CHOICES)
+def test_helm_takes_the_chart_and_renders_the_same(chosen: dict[str, Any], release: str, tmp_path: Path) -> None:
+    (tmp_path / "values.yaml").write_text(yaml.safe_dump(chosen))
+    arguments = [str(CHART), "--values", str(tmp_path / "values.yaml")]
+    subprocess.run(["helm", "lint", "--strict", *arguments], check=True)
+    done = subprocess.run(["helm", "template", release, *arguments], check=True, capture_output=True, text=True)
+
+    def key(one: dict[str, Any]) -> tuple[str, str]:
+        return one["kind"], one["metadata"]["name"]
+
+    found = [one for one in yaml.safe_load_all(done.stdout) if one]
+    assert sorted(found, key=key) == sorted(render(CHART, chosen, release), key=key)

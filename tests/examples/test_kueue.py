@@ -13,7 +13,7 @@ from starlette.testclient import TestClient
 
 from tests.batched import SPEC
 from tests.clients.scaling.conftest import WORKLOAD, Service
-from tests.kubernetes_double import KubernetesDouble
+from tests.kubernetes_double import KubernetesDouble, json_patched
 
 NOTES = {"steward/workload": WORKLOAD, "steward/container": "train", "steward/resources": "example.com/gpu=gpus"}
 Json = dict[str, Any]
@@ -49,29 +49,21 @@ def kubernetes(service: Service, warnings: list[str], monkeypatch: pytest.Monkey
             True,
         )
         warnings.extend(answer["response"].get("warnings", ()))
-        operations = json.loads(base64.b64decode(answer["response"].get("patch", b"W10=")))
-        for operation in operations:
-            put(obj, operation["path"], operation["value"])
-        return obj
+        patched: Json = json_patched(obj, json.loads(base64.b64decode(answer["response"].get("patch", b"W10="))))
+        return patched
 
     return KubernetesDouble(admit=admit)
 
 
-def put(obj: Any, pointer: str, value: Any) -> None:
-    """JSON patch's `add` (RFC 6902)."""
-    *path, last = [part.replace("~1", "/").replace("~0", "~") for part in pointer.split("/")[1:]]
-    for part in path:
-        obj = obj[int(part)] if isinstance(obj, list) else obj[part]
-    obj[last] = value
-
-
 def template(**container: Any) -> Json:
     others = {"name": "log", "image": "log"}
-    return {"spec": {"containers": [others, {"name": "train", "image": "trainer", **container}]}}
+    return {
+        "spec": {"restartPolicy": "Never", "containers": [others, {"name": "train", "image": "trainer", **container}]}
+    }
 
 
-def job(notes: Json, **spec: Any) -> Json:
-    return {"metadata": {"name": "train", "annotations": notes}, "spec": spec}
+def job(notes: Json, version: str = "batch/v1", name: str = "train", **spec: Any) -> Json:
+    return {"apiVersion": version, "kind": "Job", "metadata": {"name": name, "annotations": notes}, "spec": spec}
 
 
 def test_a_job_asks_for_what_was_decided(kubernetes: KubernetesDouble, service: Service, warnings: list[str]) -> None:
@@ -82,7 +74,7 @@ def test_a_job_asks_for_what_was_decided(kubernetes: KubernetesDouble, service: 
     asked = {"example.com/gpu": f"{gpus:.0f}"}
     assert train["resources"] == {"requests": asked, "limits": {"memory": "1Gi", **asked}}
     assert "resources" not in log
-    volcano = job(NOTES, tasks=[{"name": "worker", "template": template()}])
+    volcano = job(NOTES, "batch.volcano.sh/v1alpha1", tasks=[{"name": "worker", "template": template()}])
     path = kubernetes.add("/apis/batch.volcano.sh/v1alpha1", "jobs", volcano)
     (task,) = kubernetes.objects[path]["spec"]["tasks"]
     assert task["template"]["spec"]["containers"][1]["resources"]["requests"] == asked
@@ -93,7 +85,8 @@ def test_what_it_cant_say_leaves_a_job_as_it_is(
     kubernetes: KubernetesDouble, service: Service, warnings: list[str]
 ) -> None:
     def as_it_is(notes: Json) -> bool:
-        path = kubernetes.add("/apis/batch/v1", "jobs", job(notes, template=template()))
+        name = f"train-{len(kubernetes.objects)}"
+        path = kubernetes.add("/apis/batch/v1", "jobs", job(notes, name=name, template=template()))
         return bool(kubernetes.objects[path]["spec"] == {"template": template()})
 
     assert as_it_is({})

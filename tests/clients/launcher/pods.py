@@ -14,6 +14,7 @@ from steward_client.kubernetes import parse_quantity
 
 from tests.clients.launcher.program import Program
 from tests.kubernetes_double import Json, KubernetesDouble, Refused
+from tests.kubernetes_schemas import check
 
 PODS = "/api/v1/namespaces/default/pods"
 ROOM = Decimal(4)
@@ -22,18 +23,26 @@ ROOM = Decimal(4)
 
 @dataclass
 class Pods(KubernetesDouble):
-    """As the double, and what is made under pods is run."""
+    """As the double, and what is made under pods is run.
+
+    ``used`` are the node's cores that others have; ``syncs`` are looks at a pod until the kubelet has judged a resize.
+    """
 
     folder: Path = Path()
     programs: dict[str, Program] = field(default_factory=dict)
+    used: Decimal = Decimal(0)
+    syncs: int = 0
+    _judged: dict[str, tuple[Json, int]] = field(default_factory=dict)
 
     def __call__(self, request: httpx.Request) -> httpx.Response:
         path = request.url.path
         try:
-            if request.method == "POST" and path == PODS:
+            if request.method == "POST" and path == PODS and not self.plan:
                 return httpx.Response(201, json=self._run(json.loads(request.content)))
             if request.method == "DELETE":
-                return self._ended(path, json.loads(request.content)["gracePeriodSeconds"])
+                options = json.loads(request.content)
+                check({"apiVersion": "v1", "kind": "DeleteOptions", **options})
+                return self._ended(path, options["gracePeriodSeconds"])
             if path.endswith("/log"):
                 return httpx.Response(200, content=_written(self.programs[path.removesuffix("/log")]))
         except Refused as refused:
@@ -56,18 +65,37 @@ class Pods(KubernetesDouble):
         if status is not None and pod["metadata"].get("deletionTimestamp"):
             del self.objects[path]
             return
-        asked = parse_quantity(pod["spec"]["containers"][0]["resources"]["requests"].get("cpu", "0"))
-        told = {"type": "PodResizePending", "status": "True", "reason": "Infeasible", "message": "node has 4 cores"}
-        state = {"running": {}} if status is None else {"terminated": {"exitCode": status}}
+        wanted = pod["spec"]["containers"][0]["resources"]
+        resources, conditions = self._resized(path, wanted)
+        state: Json = {"running": {}} if status is None else {"terminated": {"exitCode": status}}
+        told = {"name": "steward", "image": "python:3.11", "imageID": "", "ready": status is None, "restartCount": 0}
+        containers = [{**told, "state": state, "resources": resources}]
         phase = "Running" if status is None else "Failed" if status else "Succeeded"
-        conditions = [told] if asked > ROOM else []
-        pod["status"] = {"phase": phase, "containerStatuses": [{"state": state}], "conditions": conditions}
+        pod["status"] = {"phase": phase, "containerStatuses": containers, "conditions": conditions}
+        check(pod)
+
+    def _resized(self, path: str, wanted: Json) -> tuple[Json, list[Json]]:
+        """Resources that are in force, and conditions: of a resize that the kubelet can't do now, or ever."""
+        in_force, syncs = self._judged.setdefault(path, (wanted, self.syncs))
+        cores, beside = parse_quantity(wanted["requests"].get("cpu", "0")), ROOM - self.used
+        if wanted == in_force or syncs > 0:
+            self._judged[path] = (in_force, self.syncs if wanted == in_force else syncs - 1)
+            return in_force, []
+        pending = {"type": "PodResizePending", "status": "True", "lastTransitionTime": "2026-01-01T00:00:00Z"}
+        if cores > ROOM:
+            lacks = f"Node didn't have enough capacity: cpu, requested: {cores * 1000:.0f}, capacity: {ROOM * 1000}"
+            return in_force, [{**pending, "reason": "Infeasible", "message": lacks}]
+        if cores > beside:
+            lacks = f"Node didn't have enough resource: cpu, requested: {cores * 1000:.0f}, used: {self.used * 1000}"
+            return in_force, [{**pending, "reason": "Deferred", "message": lacks}]
+        self._judged[path] = (wanted, self.syncs)
+        return wanted, []
 
     def _ended(self, path: str, grace: int) -> httpx.Response:
         self._look(path)
         if path not in self.objects:
             raise Refused(404, "NotFound", "pods not found")
-        self.objects[path]["metadata"]["deletionTimestamp"] = "now"
+        self.objects[path]["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
         if grace:
             self.programs[path].send(signal.SIGTERM)
         else:

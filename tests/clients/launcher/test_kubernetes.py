@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterator
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -13,8 +15,16 @@ from steward_client.launcher.actuators.contract import Actuator, ActuatorError, 
 
 from tests.clients.launcher.kits import LeavingKit, QuickKit
 from tests.clients.launcher.pods import Pods
+from tests.kubernetes_double import POLICY, QUOTA, WEBHOOK, Refused
+from tests.kubernetes_schemas import definition_of
+from tests.servers import missing
 
-APPS, BATCH, CUSTOM = "/apis/apps/v1", "/apis/batch/v1", "/apis/example.org/v1"
+APPS, BATCH, CUSTOM, TRAINER = (
+    "/apis/apps/v1",
+    "/apis/batch/v1",
+    "/apis/example.org/v1",
+    "/apis/trainer.kubeflow.org/v1alpha1",
+)
 Make = Callable[[], Actuator]
 
 
@@ -47,29 +57,93 @@ class TestPod(LeavingKit):
             assert actuator.wait(0) is None
         assert cluster.objects == {}
 
-    def test_what_no_node_has_room_for_is_taken_back(self, make: Make, cluster: Pods) -> None:
+    @pytest.mark.parametrize(
+        ("cores", "used", "reason"),
+        [
+            (500, 0, "Infeasible: Node didn't have enough capacity"),
+            (300, 2, "Deferred: Node didn't have enough resource"),
+        ],
+    )
+    @pytest.mark.parametrize("syncs", [0, 3])
+    def test_what_its_node_has_no_room_for_is_taken_back(
+        self, make: Make, cluster: Pods, cores: float, used: int, reason: str, syncs: int
+    ) -> None:
+        cluster.used, cluster.syncs = Decimal(used), syncs
         with self.started(make, self.running()) as actuator:
-            with pytest.raises(
-                CannotSet, match="cpu=500 can't be set: the node has no room for it now: node has 4 cores"
-            ):
-                actuator.apply({"cpu": 500})
+            with pytest.raises(CannotSet, match=f"cpu={cores} can't be set: the node has no room for it now: {reason}"):
+                actuator.apply({"cpu": cores})
             assert self.same(actuator.current(), self.first)
             (pod,) = cluster.objects.values()
             assert pod["spec"]["containers"][0]["resources"]["requests"]["cpu"] == "500m"
+
+    def test_a_resize_is_followed_until_the_kubelet_reports_it(self, make: Make, cluster: Pods) -> None:
+        cluster.syncs = 3
+        with self.started(make, self.running()) as actuator:
+            actuator.apply(self.last)
+            (pod,) = cluster.objects.values()
+            assert pod["status"]["containerStatuses"][0]["resources"]["limits"] == {"cpu": "2", "memory": "256Mi"}
+
+    def test_a_kubelet_that_reports_nothing_is_not_waited_for(
+        self, make: Make, cluster: Pods, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("steward_client.launcher.actuators.kubernetes.RESIZE_SECONDS", 0.3)
+        cluster.syncs = 1_000
+        with self.started(make, self.running()) as actuator:
+            assert actuator.apply(self.last) == self.last
 
     def test_a_cluster_that_is_away_ends_nothing(self, make: Make, cluster: Pods) -> None:
         with self.started(make, self.running()) as actuator:
             cluster.plan = [503]
             assert actuator.wait(0) is None
             cluster.plan = [503, 403]
-            with pytest.raises(ActuatorError, match="403 as planned; allow it to the service account"):
+            with pytest.raises(ActuatorError, match=r"403 pods .* cannot patch .*; allow it to the service account"):
                 actuator.apply(self.last)
             assert actuator.apply(self.last) == self.last
 
+    @pytest.mark.parametrize("refusal", [QUOTA, WEBHOOK, POLICY], ids=["quota", "webhook", "policy"])
+    def test_what_admission_refuses_cant_be_set_and_is_no_matter_of_permissions(
+        self, make: Make, cluster: Pods, refusal: Refused
+    ) -> None:
+        with self.started(make, self.running()) as actuator:
+            cluster.plan = [503, refusal]
+            with pytest.raises(CannotSet, match=r"Kubernetes refused it: .*") as raised:
+                actuator.apply({"cpu": 200})
+            assert str(refusal) in str(raised.value)
+            assert "service account" not in str(raised.value)
+            assert self.same(actuator.current(), self.first)
+
+    def test_a_pod_that_admission_refuses_is_not_started(self, make: Make, cluster: Pods) -> None:
+        cluster.plan = [QUOTA]
+        with pytest.raises(ActuatorError, match="exceeded quota"), self.started(make, self.running()):
+            pass
+        assert cluster.objects == {}
+
+    def test_calls_that_are_put_off_are_repeated(self, make: Make, cluster: Pods) -> None:
+        cluster.plan = [429]
+        with self.started(make, self.running()) as actuator:
+            cluster.plan = [503, 429, 409]  # the first to a look at the pod, and the others to the resize
+            assert actuator.apply(self.last) == self.last
+        assert cluster.pauses == [1.0, 1.0, 0.1]
+
+
+POD = {"spec": {"restartPolicy": "Never", "containers": [{"name": "steward", "image": "python:3.11"}]}}
+
 
 def scaled(cluster: Pods, group: str, plural: str) -> str:
-    spec: dict[str, Any] = {"replicas": 7, "parallelism": 7, "template": {}}
-    return cluster.add(group, plural, {"metadata": {"name": "trainer"}, "spec": spec})
+    """An object of a kind, valid, with seven of what is scaled."""
+    pods = {"metadata": {"labels": {"app": "trainer"}}, "spec": {"containers": POD["spec"]["containers"]}}
+    replicas = {"replicas": 7, "selector": {"matchLabels": {"app": "trainer"}}, "template": pods}
+    kind, spec = {
+        "deployments": ("Deployment", replicas),
+        "statefulsets": ("StatefulSet", {**replicas, "serviceName": "trainer"}),
+        "jobs": ("Job", {"parallelism": 7, "template": POD}),
+        "trainings": ("Training", {"size": "7"}),
+        "trainjobs": ("TrainJob", {"runtimeRef": {"name": "torch"}, "trainer": {"numNodes": 7}}),
+    }[plural]
+    version = group.removeprefix("/apis/")
+    return cluster.add(
+        group, plural, {"apiVersion": version, "kind": kind, "metadata": {"name": "trainer"}, "spec": spec}
+    )
 
 
 class TestScale(QuickKit):
@@ -83,14 +157,14 @@ class TestScale(QuickKit):
     @pytest.mark.parametrize(
         ("group", "plural", "options", "expected"),
         [
-            (APPS, "deployments", {"target": "deployment/trainer"}, {"replicas": 4, "parallelism": 7}),
-            (APPS, "statefulsets", {"target": "statefulset/trainer"}, {"replicas": 4, "parallelism": 7}),
-            (BATCH, "jobs", {"target": "job/trainer"}, {"replicas": 7, "parallelism": 4}),
+            (APPS, "deployments", {"target": "deployment/trainer"}, {"replicas": 4}),
+            (APPS, "statefulsets", {"target": "statefulset/trainer"}, {"replicas": 4}),
+            (BATCH, "jobs", {"target": "job/trainer"}, {"parallelism": 4}),
             (
                 CUSTOM,
                 "trainings",
                 {"target": f"{CUSTOM}/namespaces/default/trainings/trainer", "fields": "workers=spec.size*512Mi"},
-                {"replicas": 7, "parallelism": 7, "size": str(4 * 512 * 2**20)},
+                {"size": str(4 * 512 * 2**20)},
             ),
         ],
     )
@@ -98,11 +172,30 @@ class TestScale(QuickKit):
         self, cluster: Pods, group: str, plural: str, options: dict[str, str], expected: dict[str, Any]
     ) -> None:
         path = scaled(cluster, group, plural)
+        before = copy.deepcopy(cluster.objects[path]["spec"])
         actuator = registry.create("kubernetes-scale", self.wanted, options)
         actuator.start(Launch(self.running(), self.first))
         actuator.apply(self.last)
         actuator.close()
-        assert {**cluster.objects[path]["spec"], "template": None} == {**expected, "template": None}
+        assert cluster.objects[path]["spec"] == before | expected
+
+    def test_a_member_that_may_not_change_cant_be_set(self, cluster: Pods) -> None:
+        if definition_of("TrainJob", TRAINER.removeprefix("/apis/")) is None:
+            missing("the definition of TrainJob, in STEWARD_DATA,")
+        target = scaled(cluster, TRAINER, "trainjobs")
+        options = {"target": target, "fields": "workers=spec.trainer.numNodes"}
+        actuator = registry.create("kubernetes-scale", self.wanted, options)
+        with pytest.raises(CannotSet, match=r"workers=1 can't be set: .*spec.trainer: .*field is immutable"):
+            actuator.start(Launch(self.running(), self.first))
+        actuator.close()
+
+    @pytest.mark.parametrize("field", ["spec.replica", "spec.replicas.count"])
+    def test_a_field_that_is_not_there_cant_be_set(self, cluster: Pods, field: str) -> None:
+        target = scaled(cluster, APPS, "deployments")
+        actuator = registry.create("kubernetes-scale", self.wanted, {"target": target, "fields": f"workers={field}"})
+        with pytest.raises(CannotSet, match=r"Deployment by the schema of 1\.31: spec"):
+            actuator.start(Launch(self.running(), self.first))
+        actuator.close()
 
     @pytest.mark.parametrize(
         ("options", "told"),

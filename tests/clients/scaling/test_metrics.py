@@ -14,6 +14,7 @@ from steward_client.scaling.selector import SelectorError, selector
 
 from tests.batched import SPEC
 from tests.clients.scaling.conftest import WORKLOAD, Service
+from tests.kubernetes_schemas import check
 
 GROUP = "external.metrics.k8s.io"
 
@@ -71,6 +72,12 @@ def test_series_are_of_workloads_and_resources_however_many_runs_there_are(
     monkeypatch.setattr(metrics, "MOST_SERIES", 1)
     assert told(adapter) == {f"{METRIC},other,gpus": other, "steward_decided_series_left_out": 1}
     assert adapter.get(f"{metrics.API}/namespaces/x/{METRIC}").json()["reason"] == "BadRequest"
+
+
+def test_the_documents_of_discovery_and_refusals_are_valid(adapter: TestClient) -> None:
+    for path in ("/apis", f"/apis/{GROUP}", metrics.API):
+        check(adapter.get(path).json())
+    check(adapter.get(f"{metrics.API}/namespaces/x/queue").json())
 
 
 def test_what_cant_be_told_is_refused_as_kubernetes_does(adapter: TestClient, service: Service) -> None:

@@ -26,6 +26,8 @@ Clock = Callable[[float], float]
 def vpa(name: str, notes: dict[str, str] = NOTES, **spec: Any) -> dict[str, Any]:
     target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": name}
     return {
+        "apiVersion": "autoscaling.k8s.io/v1",
+        "kind": "VerticalPodAutoscaler",
         "metadata": {"name": name, "namespace": "default", "annotations": notes},
         "spec": {"targetRef": target, "recommenders": [{"name": "steward"}], **spec},
     }
@@ -54,7 +56,7 @@ def test_recommendations_follow_decisions_and_are_written_once(
 ) -> None:
     path = kubernetes.add(GROUP, PLURAL, vpa("trainer"))
     kubernetes.add(GROUP, PLURAL, vpa("others", recommenders=[{"name": "default"}]))
-    kubernetes.add(GROUP, PLURAL, vpa("nobodys", recommenders=None))
+    kubernetes.add(GROUP, PLURAL, vpa("nobodys", recommenders=[]))
     assert recommender.look() == 1
     assert told(kubernetes, path) == ("False", "no run is live; the last one stands")
     run, had = service.start()
@@ -111,8 +113,26 @@ def test_what_is_wrong_with_one_is_told_in_it_and_stops_no_other(
     assert recommender.look() == 0
     assert "connection refused" in caplog.text
     kubernetes.plan = [403]
-    with pytest.raises(KubernetesError, match="403 as planned; allow it to the service account"):
+    with pytest.raises(KubernetesError, match=r"403 pods .* cannot patch .*; allow it to the service account"):
         recommender.look()
+
+
+def test_every_object_is_seen_though_the_list_expires_and_calls_are_put_off(
+    recommender: Recommender, kubernetes: KubernetesDouble
+) -> None:
+    paths = [kubernetes.add(GROUP, PLURAL, vpa(name)) for name in "abcde"]
+    kubernetes.expires = True
+    kubernetes.plan = [429, 504]
+    assert recommender.look() == len(paths)
+    assert kubernetes.pauses == [1.0, 5.0]  # the second server asked for more
+    kubernetes.plan = [410]
+    with pytest.raises(KubernetesError, match="410 The provided continue parameter is too old"):
+        recommender.look()
+    kubernetes.pauses.clear()
+    kubernetes.plan = [429] * 4
+    with pytest.raises(KubernetesError, match="429 too many requests"):
+        recommender.look()
+    assert kubernetes.pauses == [1.0] * 3
 
 
 @pytest.mark.parametrize(("text", "number"), [("2", 2), ("500m", 0.5), ("1Ki", 1024), ("1.5G", 1.5e9), ("2e3", 2000)])

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Generator, Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from pathlib import Path
 from ssl import create_default_context
 from typing import Any, Literal, Self
@@ -14,6 +15,8 @@ from steward_client.trust import ssl_context
 
 ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 TIMEOUT_SECONDS, PAGE = 15.0, 250
+REPEATS, LONGEST_PAUSE_SECONDS, CONFLICT_SECONDS = 3, 5.0, 0.1
+CONFLICT, GONE, THROTTLED, SERVER_ERROR = 409, 410, 429, 500
 Object = Mapping[str, Any]
 Patch = Literal["merge", "strategic-merge", "json"]
 REMEDY = {
@@ -27,11 +30,20 @@ class KubernetesError(Exception):
 
     Attributes:
         status: HTTP status; 0 without a response.
+        answer: the response's object of kind `Status`; empty without one.
     """
 
-    def __init__(self, status: int, message: str) -> None:
-        self.status = status
+    def __init__(self, status: int, message: str, answer: Object | None = None) -> None:
+        self.status, self.answer = status, answer or {}
         super().__init__(message)
+
+    @property
+    def refuses_object(self) -> bool:
+        """Whether the object itself is refused, so that another may be accepted: by its validation, a quota, a limit
+        range or an admission policy, and not for want of a permission."""
+        told = str(self.answer.get("message", ""))
+        by_admission = "denied the request" in told or (self.status == 403 and not _lacks_permission(told))
+        return self.status == 422 or by_admission
 
 
 class _Token(httpx.Auth):
@@ -46,10 +58,18 @@ class _Token(httpx.Auth):
 
 
 class KubernetesApi:
-    """Client of a cluster's API, with paths such as ``/api/v1/namespaces/default/pods/web-0``."""
+    """Client of a cluster's API, with paths such as ``/api/v1/namespaces/default/pods/web-0``.
 
-    def __init__(self, http: httpx.Client) -> None:
-        self._http = http
+    A call that the server puts off (429, or 5xx with ``Retry-After``) is repeated up to three times, at most 5 s apart;
+    so is a patch that met another change (409).
+
+    Args:
+        http: HTTP client with the cluster's address and authorisation.
+        sleep: waits for a number of seconds.
+    """
+
+    def __init__(self, http: httpx.Client, sleep: Callable[[float], None] = time.sleep) -> None:
+        self._http, self._sleep = http, sleep
 
     @classmethod
     def connect(cls, address: str | None = None) -> Self:
@@ -79,14 +99,23 @@ class KubernetesApi:
     def list(self, path: str, **query: str) -> Iterator[Object]:
         """Yield all objects of a kind, read page by page; ``query``: parameters such as ``labelSelector``.
 
+        If the list expires between two pages, the rest is read as it is then.
+
         Raises:
             KubernetesError: they may not be read, or there is no response.
         """
-        following = ""
+        following, expired = "", False
         while True:
-            page = self._call("GET", path, params={**query, "limit": str(PAGE), "continue": following})
+            try:
+                page = self._call("GET", path, params={**query, "limit": str(PAGE), "continue": following})
+            except KubernetesError as error:
+                metadata = error.answer.get("metadata") or {}
+                if error.status != GONE or expired or not metadata.get("continue"):
+                    raise
+                following, expired = metadata["continue"], True
+                continue
             yield from page["items"]
-            following = page["metadata"].get("continue") or ""
+            following, expired = page["metadata"].get("continue") or "", False
             if not following:
                 return
 
@@ -131,14 +160,20 @@ class KubernetesApi:
         return self._call("PATCH", path, json=body, headers=headers)
 
     def _call(self, method: str, path: str, **request: Any) -> Object:
-        try:
-            answer = self._http.request(method, path, **request)
-        except (httpx.RequestError, OSError) as error:
-            raise KubernetesError(0, f"{method} {path}: Kubernetes doesn't answer: {error}") from error
+        for left in range(REPEATS, -1, -1):
+            try:
+                answer = self._http.request(method, path, **request)
+            except (httpx.RequestError, OSError) as error:
+                raise KubernetesError(0, f"{method} {path}: Kubernetes doesn't answer: {error}") from error
+            pause = _pause(method, answer)
+            if pause is None or not left:
+                break
+            self._sleep(pause)
         if not answer.is_success:
-            told = _message(answer)
-            remedy = f"; {REMEDY[answer.status_code]}" if answer.status_code in REMEDY else ""
-            raise KubernetesError(answer.status_code, f"{method} {path}: {answer.status_code} {told}{remedy}")
+            message, status = _message(answer), answer.status_code
+            by_role = status != 403 or _lacks_permission(message)  # else admission refused it
+            remedy = f"; {REMEDY[status]}" if status in REMEDY and by_role else ""
+            raise KubernetesError(status, f"{method} {path}: {status} {message}{remedy}", _status(answer))
         try:
             found: Object = answer.json()
         except ValueError as error:
@@ -150,9 +185,29 @@ class KubernetesApi:
         self._http.close()
 
 
+def _pause(method: str, answer: httpx.Response) -> float | None:
+    """Seconds after which a call is repeated; None: it isn't. Kubernetes may have carried out a POST that failed with
+    5xx."""
+    if method == "PATCH" and answer.status_code == CONFLICT:
+        return CONFLICT_SECONDS
+    put_off = answer.status_code == THROTTLED or (answer.status_code >= SERVER_ERROR and method != "POST")
+    seconds = answer.headers.get("Retry-After", "")
+    return min(float(seconds), LONGEST_PAUSE_SECONDS) if put_off and seconds.isdecimal() else None
+
+
+def _lacks_permission(message: str) -> bool:
+    """Whether a refusal (403) is by the caller's permissions, and not by admission, which has the same status."""
+    return "User " in message and " cannot " in message
+
+
+def _status(answer: httpx.Response) -> Object:
+    try:
+        found = answer.json()
+    except ValueError:
+        return {}
+    return found if isinstance(found, Mapping) else {}
+
+
 def _message(answer: httpx.Response) -> str:
     """The message of an error response: of a Kubernetes `Status`, else the first 200 characters."""
-    try:
-        return str(answer.json()["message"])
-    except (ValueError, KeyError, TypeError):
-        return answer.text[:200]
+    return str(_status(answer).get("message") or answer.text[:200])

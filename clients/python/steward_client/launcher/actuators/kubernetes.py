@@ -14,7 +14,7 @@ from typing import Any
 
 from typing_extensions import override
 
-from steward_client.kubernetes import KubernetesApi, KubernetesError, quantity
+from steward_client.kubernetes import KubernetesApi, KubernetesError, parse_quantity, quantity
 
 from .contract import UNITS, ActuatorError, Allocation, CannotSet, Launch, Range, Settable, Sink, Unavailable
 from .leftovers import Leaving, Leftover, launcher
@@ -22,7 +22,9 @@ from .remote import FIRST_PAUSE_SECONDS, KILLED, LONGEST_PAUSE_SECONDS, Remote
 
 CONTAINER, LABEL, NAME, LAUNCHER = "steward", "steward-run", "steward-name", "steward-launcher"
 IN_PLACE = "resize of the pod, in place"
-NO_SUCH, UNPROCESSABLE = 404, 422
+NO_SUCH = 404
+RESIZE_SECONDS, RESIZE_PAUSE_SECONDS = 5.0, 0.1
+"""Seconds for which a resize is followed, and between two looks at first: the kubelet judges it at its next sync."""
 Object = Mapping[str, Any]
 
 
@@ -81,31 +83,35 @@ class KubernetesPod(Remote, Leaving):
         self._pod = f"{self._pods}/{name}"
 
     def _set(self, allocation: Allocation) -> None:
-        """Resize the pod; if no node has room, undo it and raise CannotSet."""
+        """Resize the pod; if its node has no room, undo it and raise CannotSet.
+
+        Without a word of the kubelet within ``RESIZE_SECONDS`` the resize counts as done.
+        """
         before = {name: self._current[name] for name in allocation}
         self._resize(allocation)
-        refused = self._refused()
-        if refused:
-            self._resize(before)
-            name = next(iter(allocation))
-            raise CannotSet(name, allocation[name], f"the node has no room for it now: {refused}")
+        end, pause = time.monotonic() + RESIZE_SECONDS, RESIZE_PAUSE_SECONDS
+        while True:
+            status = call_api(self._api.get, self._pod).get("status") or {}
+            refused = _refusal(status)
+            if refused:
+                self._resize(before)
+                name = next(iter(allocation))
+                raise CannotSet(name, allocation[name], f"the node has no room for it now: {refused}")
+            if _is_in_force(status, allocation) or time.monotonic() + pause > end:
+                return
+            time.sleep(pause)
+            pause = min(pause * 1.5, LONGEST_PAUSE_SECONDS)
 
     def _resize(self, allocation: Allocation) -> None:
         body = {"spec": {"containers": [{"name": CONTAINER, "resources": _resources(allocation)}]}}
         try:
             self._api.patch(f"{self._pod}/resize", body, "strategic-merge")
         except KubernetesError as error:
-            if error.status == UNPROCESSABLE:
+            if error.refuses_object:
                 name = next(iter(allocation))
                 raise CannotSet(name, allocation[name], f"Kubernetes refused it: {error}") from error
             older = "; pods are resized in place from Kubernetes 1.33 on" if error.status == NO_SUCH else ""
             raise ActuatorError(f"{error}{older}") from error
-
-    def _refused(self) -> str:
-        """Why the kubelet defers or refuses the resize, by the pod's status; empty if it doesn't say so at once."""
-        status = call_api(self._api.get, self._pod).get("status") or {}
-        pending = [one for one in status.get("conditions") or () if one.get("type") == "PodResizePending"]
-        return "; ".join(str(one.get("message") or one.get("reason")) for one in pending)
 
     def _look(self) -> int | None:
         try:
@@ -168,6 +174,27 @@ class KubernetesPod(Remote, Leaving):
                 return
             time.sleep(pause)
             pause = min(pause * 1.5, LONGEST_PAUSE_SECONDS)
+
+
+def _refusal(status: Object) -> str:
+    """Why the kubelet defers or refuses a resize, or failed at it, by the pod's status; empty if it does neither."""
+    found = [
+        one
+        for one in status.get("conditions") or ()
+        if one.get("status") == "True"
+        and (one["type"] == "PodResizePending" or (one["type"], one.get("reason")) == ("PodResizeInProgress", "Error"))
+    ]
+    return "; ".join(": ".join(filter(None, (one.get("reason"), one.get("message")))) for one in found)
+
+
+def _is_in_force(status: Object, allocation: Allocation) -> bool:
+    """Whether the container's resources, as the kubelet reports them, are those of the allocation."""
+    wanted = _resources(allocation)["limits"]
+    for container in status.get("containerStatuses") or ():
+        limits = (container.get("resources") or {}).get("limits") or {}
+        if all(parse_quantity(limits.get(name, "0")) == parse_quantity(amount) for name, amount in wanted.items()):
+            return True
+    return False
 
 
 def _slug(name: str) -> str:

@@ -14,7 +14,7 @@ from steward_client.kubernetes import Conversion, KubernetesError, QuantityError
 
 from .contract import ActuatorError, Allocation, CannotSet, Range, Settable, Unavailable
 from .driven import Driven
-from .kubernetes import UNPROCESSABLE, call_api, connect
+from .kubernetes import call_api, connect
 
 APPS = "/apis/apps/v1"
 SCALED = {"deployment": "deployments", "statefulset": "statefulsets", "replicaset": "replicasets"}
@@ -69,7 +69,7 @@ class KubernetesScale(Driven):
         try:
             self._api.patch(self._path, body)
         except KubernetesError as error:
-            if error.status == UNPROCESSABLE:
+            if error.refuses_object:
                 name = next(iter(allocation))
                 raise CannotSet(name, allocation[name], f"Kubernetes refused it: {error}") from error
             raise ActuatorError(str(error)) from error

@@ -1,0 +1,188 @@
+"""What a release has left is read by this one, and what this one leaves by a later one: on SQLite and on PostgreSQL."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from threading import Event, Thread
+from typing import Any
+
+import pytest
+from alembic import command
+from alembic.config import Config
+from alembic.script import ScriptDirectory
+from fastapi.testclient import TestClient
+from sqlalchemy import inspect, text
+from typer.testing import CliRunner
+
+from app.cli.main import cli
+from app.database.engine import Database
+from migrations.runner import HERE, configuration, head, upgrade
+from tests.filled import contents
+from tests.servers import PostgresServer
+from tests.upgrades.dump import ENGINES, Answers, ask, opened, restore, serving
+
+FROZEN = {"2026_11_28_first_tables.py": "c841fd9225d6b0b933c042ed54fbf7f34fa77bb8739ca12a12a4032e5908f089"}
+"""Migrations by their SHA-256: databases stand at them, so what they do is never changed again. A later change of the
+tables is a migration of its own, and is added here with its release."""
+RELEASES = ("2026_11_28",)
+"""Revisions at which releases have left databases; see `dump`."""
+AS_TIME_PASSES = {"outcome", "outcome_reason", "problem"}
+"""What the service says of a run that goes on depends on when it is asked: one that reports nothing is stale."""
+LATER = """
+import sqlalchemy as sa
+from alembic import op
+
+revision, down_revision, branch_labels, depends_on = "later", "{head}", None, None
+
+
+def upgrade():
+    with op.batch_alter_table("runs") as table:
+        table.add_column(sa.Column("note", sa.String(16), nullable=False, server_default="none"))
+"""
+
+
+class Left:
+    """A database as a release left it, and what the service answered then."""
+
+    def __init__(self, url: str, answers: Answers) -> None:
+        self.url, self.answers = url, answers
+
+    def check_read(self) -> None:
+        """Raise AssertionError unless the service answers as it did; answers may have more members than then."""
+        with opened(self.url) as database:
+            for key, before in self.answers.items():
+                now = ask(database, key, list(before))
+                assert {path: _common(now[path], answer) for path, answer in before.items()} == {
+                    path: _common(answer, answer) for path, answer in before.items()
+                }
+
+
+def _common(now: Any, before: Any) -> Any:
+    """What ``before`` has, as it is now, but for what depends on the time."""
+    if isinstance(now, dict) and isinstance(before, dict):
+        passing = AS_TIME_PASSES if before.get("state") == "running" else set[str]()
+        return {name: _common(now.get(name), value) for name, value in before.items() if name not in passing}
+    if isinstance(now, list) and isinstance(before, list) and len(now) == len(before):
+        return [_common(*pair) for pair in zip(now, before, strict=True)]
+    return now
+
+
+@pytest.fixture(params=[(release, engine) for release in RELEASES for engine in ENGINES], ids="-".join)
+def left(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Left]:
+    release, engine = request.param
+    if engine == "sqlite":
+        url = f"sqlite:///{tmp_path / 'steward.db'}"
+        yield Left(url, restore(release, engine, url))
+        return
+    server: PostgresServer = request.getfixturevalue("postgres")
+    server.execute("CREATE DATABASE left_by_a_release")
+    url = server.url("left_by_a_release")
+    yield Left(url, restore(release, engine, url))
+    server.execute("DROP DATABASE left_by_a_release WITH (FORCE)")
+
+
+def later(url: str, folder: Path) -> Config:
+    """Alembic's configuration of a later release, whose migration adds a column."""
+    settings = configuration(url)
+    (folder / "later.py").write_text(LATER.format(head=head()))
+    settings.set_main_option("version_locations", f"{HERE / 'versions'}{os.pathsep}{folder}")
+    return settings
+
+
+def columns(database: Database) -> set[str]:
+    return {column["name"] for column in inspect(database.engine).get_columns("runs")}
+
+
+def steward(url: str, *arguments: str) -> tuple[int, str]:
+    """Exit status and errors of a command on a database."""
+    done = CliRunner().invoke(cli, arguments, env={"STEWARD_DATABASE_URL": url, "COLUMNS": "1000"})
+    return done.exit_code, done.stderr
+
+
+def test_released_migrations_do_not_change() -> None:
+    folder = HERE / "versions"
+    assert {name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in FROZEN} == FROZEN
+    scripts = list(ScriptDirectory.from_config(configuration("")).walk_revisions())
+    named = {script.revision: Path(script.path).name for script in scripts}
+    assert set(named.values()) == {path.name for path in folder.glob("*.py")} - {"__init__.py"}
+    assert scripts[-1].down_revision is None
+    assert named[scripts[-1].revision] == next(iter(FROZEN))
+    assert set(RELEASES) <= set(named)
+    assert [script.revision for script in scripts if "downgrade" in vars(script.module)] == []
+
+
+def test_a_database_of_two_tenants_is_in_the_files(left: Left) -> None:
+    assert len(left.answers) == 2
+    for answers in left.answers.values():
+        assert [one["name"] for one in answers["/workloads"]["items"]] == ["bert", "resnet18"]
+        assert [one["spec_version"] for one in answers["/workloads"]["items"]] == [2, 2]
+        assert [one["state"] for one in answers["/runs"]["items"]] == ["running", "finished"] * 2
+    with opened(left.url) as database, database.engine.connect() as connection:
+        assert connection.scalar(text("SELECT version_num FROM alembic_version")) in RELEASES
+
+
+def test_it_is_read_as_it_was_after_an_upgrade_to_this_release(left: Left) -> None:
+    upgrade(left.url)
+    left.check_read()
+    with opened(left.url) as database:
+        key, before = next(iter(left.answers.items()))
+        run = next(one["id"] for one in before["/runs"]["items"] if one["state"] == "running")
+        report = {"allocation": {"gpus": 4}, "metrics": {"iteration_seconds": 22.0}, "features": {"batch": 128}}
+        with TestClient(serving(database), headers={"Authorization": f"Bearer {key}"}) as client:
+            assert client.put(f"/runs/{run}/iterations/2", json=report).status_code == 201
+            assert client.patch(f"/runs/{run}", json={"state": "finished"}).json()["iterations"] == 3
+
+
+def test_a_later_release_upgrades_it_while_this_one_serves(left: Left, tmp_path: Path) -> None:
+    upgrade(left.url)
+    key, before = next(iter(left.answers.items()))
+    run = next(one["id"] for one in before["/runs"]["items"] if one["state"] == "running")
+    upgraded, statuses = Event(), list[int]()
+    with opened(left.url) as database:
+        rows = contents(database)
+        with TestClient(serving(database), headers={"Authorization": f"Bearer {key}"}) as client:
+
+            def reports() -> None:
+                while not upgraded.is_set() or len(statuses) < 6:
+                    path = f"/runs/{run}/iterations/{2 + len(statuses)}"
+                    report = {"allocation": {"gpus": 4}, "metrics": {"iteration_seconds": 22.0}}
+                    statuses.append(client.put(path, json={**report, "features": {"batch": 128}}).status_code)
+
+            thread = Thread(target=reports)
+            thread.start()
+            try:
+                command.upgrade(later(left.url, tmp_path), "later")
+            finally:
+                upgraded.set()
+                thread.join()
+            assert statuses == [201] * len(statuses)
+            assert len(client.get(f"/runs/{run}/iterations").json()["items"]) == 2 + len(statuses)
+        assert "note" in columns(database)
+        for table, found in contents(database).items():
+            if table not in {"runs", "iterations", "run_states"}:
+                assert found == rows[table], table
+        assert {row["note"] for row in contents(database)["runs"]} == {"none"}
+
+
+def test_this_release_refuses_a_later_ones_database_and_goes_back_by_a_backup(left: Left, tmp_path: Path) -> None:
+    upgrade(left.url)
+    backup = str(tmp_path / "steward.backup")
+    assert steward(left.url, "db", "backup", backup)[0] == 0
+    command.upgrade(later(left.url, tmp_path), "later")
+    status, told = steward(left.url, "db", "upgrade")
+    assert (status, "another version of Steward" in told) == (2, True), told
+    with opened(left.url) as database:
+        assert "note" in columns(database)
+    with pytest.raises(AttributeError, match="downgrade"):  # there is none
+        command.downgrade(later(left.url, tmp_path), "-1")
+    status, told = steward(left.url, "db", "restore", backup)
+    assert status == 2, told
+    status, told = steward(left.url, "db", "restore", "--force", backup)
+    assert status == 0, told
+    with opened(left.url) as database:
+        assert "note" not in columns(database)
+    assert steward(left.url, "db", "upgrade")[0] == 0
+    left.check_read()
