@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import signal
 from collections.abc import Iterator
@@ -17,7 +18,7 @@ from tests.kubernetes_double import Json, KubernetesDouble, Refused
 
 PODS = "/api/v1/namespaces/default/pods"
 ROOM = Decimal(4)
-"""Cores of the node."""
+"""Cores of the node; one that other pods have (``taken``) may come back, those beyond never do."""
 
 
 @dataclass
@@ -26,6 +27,8 @@ class Pods(KubernetesDouble):
 
     folder: Path = Path()
     programs: dict[str, Program] = field(default_factory=dict)
+    taken: Decimal = Decimal(0)
+    slow: bool = False  # whether the kubelet has not looked at a resize yet
 
     def __call__(self, request: httpx.Request) -> httpx.Response:
         path = request.url.path
@@ -58,10 +61,16 @@ class Pods(KubernetesDouble):
             return
         asked = parse_quantity(pod["spec"]["containers"][0]["resources"]["requests"].get("cpu", "0"))
         told = {"type": "PodResizePending", "status": "True", "reason": "Infeasible", "message": "node has 4 cores"}
+        if asked <= ROOM:
+            told |= {"reason": "Deferred", "message": "Node didn't have enough resource: cpu"}
         state = {"running": {}} if status is None else {"terminated": {"exitCode": status}}
         phase = "Running" if status is None else "Failed" if status else "Succeeded"
-        conditions = [told] if asked > ROOM else []
-        pod["status"] = {"phase": phase, "containerStatuses": [{"state": state}], "conditions": conditions}
+        before = pod.get("status", {}).get("containerStatuses", [{}])[0].get("resources")
+        conditions = [told] if asked > ROOM - self.taken and not self.slow else []
+        wanted = pod["spec"]["containers"][0]["resources"]
+        given = before if before and (conditions or self.slow) else copy.deepcopy(wanted)
+        own = {"state": state, "resources": given}
+        pod["status"] = {"phase": phase, "containerStatuses": [own], "conditions": conditions}
 
     def _ended(self, path: str, grace: int) -> httpx.Response:
         self._look(path)

@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
 from steward_client.kubernetes import KubernetesApi
 from steward_client.launcher.actuators import registry
-from steward_client.launcher.actuators.contract import Actuator, ActuatorError, CannotSet, Launch, Range, Unavailable
+from steward_client.launcher.actuators.contract import (
+    Actuator,
+    ActuatorError,
+    CannotSet,
+    Deferring,
+    Launch,
+    Range,
+    Unavailable,
+)
+from steward_client.launcher.actuators.kit import DeferringKit
+from steward_client.launcher.actuators.requests import Requests
 
 from tests.clients.launcher.kits import LeavingKit, QuickKit
 from tests.clients.launcher.pods import Pods
@@ -27,13 +38,44 @@ def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Pods]:
         program.end()
 
 
-class TestPod(LeavingKit):
+class TestPod(LeavingKit, DeferringKit):
     wanted: ClassVar[dict[str, Range]] = {"cpu": Range(50, 200, 50), "memory": Range(64, 256, 64)}
     separate = False
 
     @pytest.fixture
     def make(self, cluster: Pods) -> Make:
+        self.cluster = cluster
         return lambda: registry.create("kubernetes", self.wanted, {"image": "python:3.11"})
+
+    def fill(self, actuator: Actuator) -> None:
+        self.cluster.taken = Decimal(3)
+
+    def free(self, actuator: Actuator) -> None:
+        self.cluster.taken = Decimal(0)
+
+    def test_a_resize_that_the_kubelet_has_not_looked_at_waits_and_may_be_infeasible(
+        self, make: Make, cluster: Pods
+    ) -> None:
+        with self.started(make, self.running()) as actuator, self.started(make, self.running()) as other:
+            actuator.wait(0)
+            assert isinstance(actuator, Deferring)
+            requests = Requests(actuator)
+            cluster.slow = True
+            found = requests.set({"cpu": 500})
+            assert (found.state, found.reason) == ("requested", "PodResizePending")
+            cluster.slow = False
+            with pytest.raises(CannotSet, match="cpu=500 can't be set: the node has no room for it now") as refused:
+                actuator.poll()
+            assert refused.value.reason == "Infeasible"
+            assert actuator.poll() == ""
+            assert self.same(actuator.current(), self.first)
+            asked = [one["spec"]["containers"][0]["resources"]["requests"]["cpu"] for one in cluster.objects.values()]
+            assert asked == ["500m", "500m"]
+            cluster.taken = Decimal(3)
+            found = requests.set({"cpu": 200})
+            assert found.reason == "Deferred: Node didn't have enough resource: cpu"
+            assert requests.set({"cpu": 500}).reason == "Infeasible"
+            assert other.wait(0) is None
 
     def test_it_is_resized_in_place_and_gone_at_the_end(self, make: Make, cluster: Pods) -> None:
         with self.started(make, self.running(), name="Run_1") as actuator:

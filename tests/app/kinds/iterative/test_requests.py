@@ -43,7 +43,8 @@ def test_what_asks_for_as_much_of_the_same_resources_is_excluded_until_the_back_
 
 
 def test_each_refusal_doubles_the_back_off_and_one_that_is_only_repeated_does_not() -> None:
-    known, waits, following = (), [], 1
+    known: tuple[Request, ...] = ()
+    waits, following = list[int](), 1
     for number in range(MOST_DOUBLINGS + 3):
         known, reached = after_report(known, request((8,), (1,)), [4], following, 100.0)
         assert reached == "refused"

@@ -126,7 +126,13 @@ class DockerContainer(Remote, Leaving):
     def _set(self, allocation: Allocation) -> None:
         if allocation.get("memory", 0.0) < self._current.get("memory", 0.0):
             self._check_memory(allocation["memory"])
-        self._call("POST", f"/containers/{self._id}/update", _limits(allocation))
+        try:
+            self._call("POST", f"/containers/{self._id}/update", _limits(allocation))
+        except Unavailable:
+            raise
+        except ActuatorError as error:
+            name = next(iter(allocation))
+            raise CannotSet(name, allocation[name], f"it is refused: {error}") from error
 
     def _check_memory(self, mebibytes: float) -> None:
         """Refuse a limit below what is in use: depending on its cgroups, Docker would let the kernel kill the command.

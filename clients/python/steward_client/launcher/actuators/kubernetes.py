@@ -14,7 +14,7 @@ from typing import Any
 
 from typing_extensions import override
 
-from steward_client.kubernetes import KubernetesApi, KubernetesError, quantity
+from steward_client.kubernetes import KubernetesApi, KubernetesError, parse_quantity, quantity
 
 from .contract import UNITS, ActuatorError, Allocation, CannotSet, Launch, Range, Settable, Sink, Unavailable
 from .leftovers import Leaving, Leftover, launcher
@@ -23,6 +23,7 @@ from .remote import FIRST_PAUSE_SECONDS, KILLED, LONGEST_PAUSE_SECONDS, Remote
 CONTAINER, LABEL, NAME, LAUNCHER = "steward", "steward-run", "steward-name", "steward-launcher"
 IN_PLACE = "resize of the pod, in place"
 NO_SUCH, UNPROCESSABLE = 404, 422
+RESIZES, INFEASIBLE = ("PodResizePending", "PodResizeInProgress"), "Infeasible"
 Object = Mapping[str, Any]
 
 
@@ -80,15 +81,35 @@ class KubernetesPod(Remote, Leaving):
         call_api(self._api.create, self._pods, {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})
         self._pod = f"{self._pods}/{name}"
 
-    def _set(self, allocation: Allocation) -> None:
-        """Resize the pod; if no node has room, undo it and raise CannotSet."""
-        before = {name: self._current[name] for name in allocation}
+    def _set(self, allocation: Allocation) -> str:
         self._resize(allocation)
-        refused = self._refused()
-        if refused:
-            self._resize(before)
-            name = next(iter(allocation))
-            raise CannotSet(name, allocation[name], f"the node has no room for it now: {refused}")
+        return self._waits(allocation)
+
+    def _waits(self, allocation: Allocation) -> str:
+        """Why the kubelet hasn't resized the pod yet, by the pod's status; one that it never will is undone.
+
+        Raises:
+            CannotSet: no node like the pod's could ever have room.
+        """
+        status = call_api(self._api.get, self._pod).get("status") or {}
+        for one in status.get("conditions") or ():
+            if one.get("type") not in RESIZES or one.get("status") == "False":
+                continue
+            reason, message = str(one.get("reason") or one["type"]), str(one.get("message") or "")
+            if reason == INFEASIBLE:
+                self._withdraw(allocation)
+                name, told = next(iter(allocation)), message or reason
+                raise CannotSet(name, allocation[name], f"the node has no room for it now: {told}", reason)
+            return f"{reason}: {message}" if message else reason
+        # One that the kubelet hasn't looked at yet has no condition, but the former resources
+        found = [one.get("resources") or {} for one in status.get("containerStatuses") or ()]
+        limits = found[0].get("limits", {}) if found else {}
+        asked = _resources(allocation)["limits"]
+        same = all(parse_quantity(limits[name]) == parse_quantity(asked[name]) for name in limits.keys() & asked.keys())
+        return "" if same else "PodResizePending"
+
+    def _withdraw(self, allocation: Allocation) -> None:
+        self._resize({name: self._current[name] for name in allocation})
 
     def _resize(self, allocation: Allocation) -> None:
         body = {"spec": {"containers": [{"name": CONTAINER, "resources": _resources(allocation)}]}}
@@ -100,12 +121,6 @@ class KubernetesPod(Remote, Leaving):
                 raise CannotSet(name, allocation[name], f"Kubernetes refused it: {error}") from error
             older = "; pods are resized in place from Kubernetes 1.33 on" if error.status == NO_SUCH else ""
             raise ActuatorError(f"{error}{older}") from error
-
-    def _refused(self) -> str:
-        """Why the kubelet defers or refuses the resize, by the pod's status; empty if it doesn't say so at once."""
-        status = call_api(self._api.get, self._pod).get("status") or {}
-        pending = [one for one in status.get("conditions") or () if one.get("type") == "PodResizePending"]
-        return "; ".join(str(one.get("message") or one.get("reason")) for one in pending)
 
     def _look(self) -> int | None:
         try:
