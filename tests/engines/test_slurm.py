@@ -6,7 +6,7 @@ import signal
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import pytest
 from steward_client.launcher.actuators import registry, slurm
@@ -155,7 +155,8 @@ class TestFullQueue(DeferringKit):
     settles_seconds = 30.0
     first: ClassVar[dict[str, float]] = {"nodes": 1}
     last: ClassVar[dict[str, float]] = {"nodes": 2}
-    started, same = ActuatorKit.started, ActuatorKit.same
+    started: ClassVar[Any] = ActuatorKit.started
+    same: ClassVar[Any] = ActuatorKit.same
 
     def running(self) -> list[str]:
         return SLEEPS

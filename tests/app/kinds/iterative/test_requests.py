@@ -244,6 +244,11 @@ def test_reports_with_requests_are_stored_and_become_samples_of_what_was_granted
     found = client.get(f"/runs/{run}").json()["decision"]["granted"]
     assert (found["state"], found["refusals"], found["next_request"]) == ("refused", 1, 3)
     assert "granted" not in client.get(f"/runs/{other}").json()["decision"]
+    page = client.get(f"/ui/runs/{run}").text
+    assert "refused, not granted" in page
+    assert "since 2026-01-01 11:59:00 UTC, QOSMaxGRESPerUser" in page
+    assert "not granted" not in client.get(f"/ui/runs/{other}").text
+    assert client.get("/ui/runs").text.count(">refused</span>") == 1
     first = client.get(f"/runs/{run}/iterations").json()["items"][0]
     assert first["report"]["requested"]["reason"] == "QOSMaxGRESPerUser"
     assert client.get(f"/decision?run={run}").json()["granted"] | {"since": found["since"]} == found
