@@ -1,4 +1,4 @@
-"""Requested allocations that a run didn't get: decisions plan with what is there, and ask again with back-off.
+"""Requested allocations that a run didn't get: decisions plan with what is there, and request again with back-off.
 
 A report says which allocation was requested, and that it is still awaited or was refused. An awaited one is decided as
 any other, but what is projected is what is there. A refused one, and what asks for still more of the same resources, is
@@ -205,7 +205,7 @@ def outcome(
         text = f"not granted: {asked.words} (requested since {since}{why}); plans with {present.words}"
     else:
         how = "refused" if one.state == "refused" else "timed out"
-        then = "doesn't ask again" if following is None else f"asks again after iteration {following - 1}"
+        then = "isn't requested again" if following is None else f"asks again after iteration {following - 1}"
         text = f"not granted: {asked.words} ({how} {_times(one.times)}{why}); plans with {present.words}, {then}"
     return Outcome(
         {
