@@ -45,7 +45,7 @@ from app.runs.deciding import StartedRuns
 from app.runs.outcomes import Staleness
 from app.runs.reporter import Reporter
 from app.settings import Settings, get_settings
-from app.telemetry.counts import TenantCounter, drift_counter
+from app.telemetry.counts import TenantCounter, drift_counter, request_counter
 from app.workloads.snapshot import WorkloadCache
 
 ENDPOINTS: Sequence[ModuleType] = [import_module(f"app.{package}.endpoints") for package in NOUNS]
@@ -185,12 +185,11 @@ def create_app(settings: Settings | None = None, database: Database | None = Non
     app.state.log_meter, app.state.observer = LogMeter(), observer(settings)
     service = ServiceCollector(database, settings, lambda: app.state.staleness)
     app.state.registry = _registry(service, app.state.log_meter)
-    app.state.drifts = drift_counter()
+    app.state.drifts, app.state.requests = drift_counter(), request_counter()
     app.state.refusals = TenantCounter("steward_refusals", "Requests refused at a limit of the tenant.", ("limit",))
     app.state.readiness, app.state.state_decisions = ReadinessChecks(database, settings), StateDecisions()
-    app.state.reporter = Reporter(
-        database, app.state.compiled_workloads, app.state.drifts, started=app.state.started_runs
-    )
+    meters = app.state.drifts, app.state.requests
+    app.state.reporter = Reporter(database, app.state.compiled_workloads, *meters, started=app.state.started_runs)
     hot_routes = [route for noun in ENDPOINTS for route in getattr(noun, "hot_routes", [])]
     app.router.routes += [*hot_routes, *nouns().routes]
     problems.install(app)

@@ -56,6 +56,7 @@ class RunLine(NamedTuple):
         cost: what it cost so far, in the prices' currency; None: not known.
         seconds: seconds since its start, or until its end.
         live: whether it has not ended.
+        not_granted: state of a requested allocation that a live run doesn't have; empty: there is none.
     """
 
     id: str
@@ -71,6 +72,7 @@ class RunLine(NamedTuple):
     drifted: bool
     created_at: datetime
     finished_at: datetime | None
+    not_granted: str = ""
 
     @property
     def word(self) -> str:
@@ -119,6 +121,7 @@ def _line(loaded: LoadedRun, stands: Standing, rule: Staleness) -> RunLine:
     return RunLine(
         *(run.id, loaded.workload, loaded.outcome, why, run.next_iteration, stands, chance, cost, seconds, live),
         *(run.drifts > 0, run.created_at, run.finished_at),
+        (decision.get("granted") or {}).get("state", "") if live else "",
     )
 
 

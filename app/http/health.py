@@ -246,7 +246,8 @@ CHECKS: Mapping[Check, Callable[[Database, Settings], str]] = {
 def metrics(request: Request, tenant: Tenant) -> PlainTextResponse:
     """Metrics in Prometheus text format: this process, counts of all jobs and runs, and the tenant's own."""
     state = request.app.state
-    registries: list[CollectorRegistry] = [state.registry, state.drifts.of(tenant), state.refusals.of(tenant)]
+    own = [counter.of(tenant) for counter in (state.drifts, state.requests, state.refusals)]
+    registries: list[CollectorRegistry] = [state.registry, *own]
     registries.append(CollectorRegistry())
     registries[-1].register(TenantCollector(state.database, tenant))
     text = b"".join(generate_latest(registry) for registry in registries)

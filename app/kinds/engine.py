@@ -146,6 +146,8 @@ class KindDecision(msgspec.Struct, frozen=True):
         spending: what the run has cost, and is expected to; None: the kind doesn't tell.
         caps: use of the run's caps, a ``CapUse`` each.
         stop: why the run is to stop; empty: it isn't.
+        granted: what is there, if something was requested and isn't, in the kind's own form; None: all of it is.
+        requested: state that a requested allocation has reached by the report, as in ``EncodedDecision``.
     """
 
     own: dict[str, Any]
@@ -163,6 +165,8 @@ class KindDecision(msgspec.Struct, frozen=True):
     spending: Spending | None = None
     caps: Sequence[dict[str, Any]] = ()
     stop: str = ""
+    granted: dict[str, Any] | None = None
+    requested: str = ""
 
 
 class Serving(ABC):
@@ -525,6 +529,8 @@ def _encoded_decision(
         fields["caps"] = made.caps
     if made.stop:
         fields["stop"] = True
+    if made.granted is not None:
+        fields["granted"] = made.granted
     return EncodedDecision(
         _encode(fields),
         RunMemory(made.state, memories),
@@ -534,6 +540,7 @@ def _encoded_decision(
         made.quiet,
         made.spending,
         made.stop,
+        made.requested,
     )
 
 

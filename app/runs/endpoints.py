@@ -88,6 +88,7 @@ def start(
     ],
     wide=[
         *("state", "agent", "allocation: decision.allocation", "source: decision.source"),
+        "granted: decision.granted.state",
         *("saved: savings.largest.saved.value", "reason: outcome_reason"),
     ],
 )

@@ -38,7 +38,7 @@ from app.runs import deciding, repository
 from app.runs.deciding import Item, Live, LiveCache, StartedRuns, Verdict, decide_aside, decide_items, from_stored
 from app.runs.outcomes import ENDED
 from app.runs.waiting import Aside, Waiting
-from app.telemetry.counts import TenantCounter, drift_counter
+from app.telemetry.counts import TenantCounter, drift_counter, request_counter
 
 T = TypeVar("T")
 
@@ -62,6 +62,7 @@ class Reporter:
         database: where reports are stored.
         compiled_workloads: cache of compiled workloads.
         meter: counts drift notices.
+        requests: counts requests that weren't granted at once.
         clock: gives the time of decisions.
         started: runs started by this process that have no report yet.
     """
@@ -71,12 +72,13 @@ class Reporter:
         database: Database,
         compiled_workloads: CompiledWorkloads,
         meter: TenantCounter | None = None,
+        requests: TenantCounter | None = None,
         clock: Callable[[], datetime] = utc_now,
         started: StartedRuns | None = None,
     ) -> None:
         self._started = started or StartedRuns()
         self._database, self._compiled, self._clock = database, compiled_workloads, clock
-        self._meter = meter or drift_counter()
+        self._meter, self._requests = meter or drift_counter(), requests or request_counter()
         self._runs, self._shadows = LiveCache(), Shadows(database)
         self._waiting = Waiting()
         self._pending: list[Item] = []
@@ -288,6 +290,8 @@ class Reporter:
             live.digest, live.decision = item.digest, decision
             for notice in new_notices(live.drift, item.drift):
                 self._meter.count(live.tenant, live.workload, notice.stream, notice.direction)
+            if item.answer.requested:
+                self._requests.count(live.tenant, live.workload, item.answer.requested)
             live.drift, live.risk, live.quiet = item.drift, item.risk, item.answer.quiet
             self._runs.reweigh(live)
         else:

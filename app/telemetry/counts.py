@@ -36,6 +36,11 @@ class TenantCounter:
         return registry
 
 
+def request_counter() -> TenantCounter:
+    """Counter of requested allocations that weren't granted at once, by workload and the state that they reached."""
+    return TenantCounter("steward_requests", "Requests not granted at once.", ("workload", "state"))
+
+
 def drift_counter() -> TenantCounter:
     """Counter of drift notices by workload, stream and direction."""
     return TenantCounter("steward_drifts", "Drifts noticed.", ("workload", "stream", "direction"))

@@ -15,8 +15,9 @@ from typing import Any, ClassVar
 
 import httpx
 import pytest
-from steward_client.launcher.actuators.contract import Launch
+from steward_client.launcher.actuators.contract import CannotSet, Launch
 from steward_client.launcher.actuators.kit import OutputRecorder
+from steward_client.launcher.actuators.requests import Requests
 
 from tests.clients.launcher.docker_kit import HOLDS, DockerKit, Make, containers
 from tests.clients.launcher.serving import REPORTS, SPEC, script
@@ -64,6 +65,22 @@ class TestDocker(DockerKit):
         with self.started(make, [self.python, "-c", HOLDS.format(size=20)]) as actuator:
             assert actuator.stop(signal.SIGKILL, 1) == 128 + signal.SIGKILL
             assert getattr(actuator, "reason", "") == ""
+
+    def test_a_limit_above_the_hosts_is_refused_by_the_actuator_and_by_the_daemon(self, make: Make) -> None:
+        with self.started(make, self.running()) as actuator:
+            most = 100.0 * (os.cpu_count() or 1)
+            requests = Requests(actuator)
+            found = requests.set({"cpu": most + 100})
+            assert found.state == "refused"
+            assert f"to {most:g} % is accepted" in found.message
+            assert self.same(actuator.current(), self.first)
+            taken = requests.take(actuator.current())
+            assert taken is not None
+            assert taken.report["allocation"] == {"cpu": most + 100}
+            with pytest.raises(CannotSet, match=r"it is refused: Docker: .*[Rr]ange of CPUs is from 0.01 to"):
+                actuator._set({"cpu": most + 100})  # type: ignore[attr-defined]
+            assert actuator.wait(0) is None
+            assert requests.set(self.last).state == "granted"
 
     def test_a_limit_is_changed_in_the_running_container(self, make: Make) -> None:
         heard = OutputRecorder()

@@ -6,11 +6,13 @@ import signal
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import pytest
 from steward_client.launcher.actuators import registry, slurm
 from steward_client.launcher.actuators.contract import Actuator, ActuatorError, CannotSet, Launch, Range
+from steward_client.launcher.actuators.kit import ActuatorKit, DeferringKit
+from steward_client.launcher.actuators.requests import Requests
 from steward_client.launcher.actuators.slurm import SlurmJob
 
 from tests.clients.launcher.kits import LeavingKit
@@ -144,6 +146,53 @@ def test_nodes_are_given_back_while_it_runs_and_come_back_by_a_requeue(tmp_path:
         assert (job["NumNodes"], job["NumTasks"], job["Restarts"]) == ("2", "2", "1")
     finally:
         actuator.close()
+
+
+class TestFullQueue(DeferringKit):
+    """The node that a growing job would need is taken by another job, and comes back."""
+
+    wanted: ClassVar[dict[str, Range]] = NODES
+    settles_seconds = 30.0
+    first: ClassVar[dict[str, float]] = {"nodes": 1}
+    last: ClassVar[dict[str, float]] = {"nodes": 2}
+    started: ClassVar[Any] = ActuatorKit.started
+    same: ClassVar[Any] = ActuatorKit.same
+
+    def running(self) -> list[str]:
+        return SLEEPS
+
+    @pytest.fixture
+    def make(self, tmp_path: Path, cluster: SlurmEngine) -> Make:
+        self.cluster = cluster
+        return lambda: InFolder(tmp_path, NODES, sbatch=WHOLE)
+
+    def fill(self, actuator: Actuator) -> None:
+        assert isinstance(actuator, InFolder)
+        until_state(self.cluster, actuator.number, ["RUNNING"])
+        told = self.cluster.call("sbatch", "--parsable", WHOLE, "--output=/dev/null", "--wrap=sleep 300")
+        self.other = told.strip()
+        until_state(self.cluster, self.other, ["RUNNING"])
+
+    def free(self, actuator: Actuator) -> None:
+        self.cluster.call("scancel", self.other)
+
+    def test_what_has_to_wait_changes_nothing_until_there_is_room(self, make: Make) -> None:
+        """As the kit's; meanwhile the job keeps its node and is not requeued."""
+        with self.started(make, self.running()) as actuator:
+            assert isinstance(actuator, InFolder)
+            self.fill(actuator)
+            requests = Requests(actuator)
+            found = requests.set({"nodes": 2})
+            assert found.state == "requested"
+            assert found.reason.startswith("Resources: there is room at ")
+            job = self.cluster.job(actuator.number)
+            assert (job["JobState"], job["NumNodes"], job["Restarts"]) == ("RUNNING", "1", "0")
+            self.free(actuator)
+            assert self._poll(actuator) == ""
+            assert actuator.current() == {"nodes": 2}
+            until_state(self.cluster, actuator.number, ["RUNNING"])
+            job = self.cluster.job(actuator.number)
+            assert (job["NumNodes"], job["Restarts"]) == ("2", "1")
 
 
 def test_a_job_that_waits_says_why_and_is_changed_in_place(tmp_path: Path, cluster: SlurmEngine) -> None:

@@ -273,6 +273,8 @@ class EncodedDecision(msgspec.Struct, frozen=True):
         quiet: whether no report is due until an event happens, however long that takes.
         spending: what the run has cost, and is expected to; None: its kind doesn't tell.
         stop: why the run is to stop; empty: it isn't.
+        requested: state that a requested allocation has reached by the report: ``requested`` (it is awaited),
+            ``granted`` later, ``refused`` or ``timed_out``; empty: none has.
     """
 
     decision: bytes
@@ -283,6 +285,7 @@ class EncodedDecision(msgspec.Struct, frozen=True):
     quiet: bool = False
     spending: Spending | None = None
     stop: str = ""
+    requested: str = ""
 
 
 # Fields common to the decisions of all kinds; a kind's own model adds the allocation and the discriminator ``kind``.
@@ -365,5 +368,5 @@ class DecisionBase(BaseModel):
     drift: Drifts = None
 
 
-ADDED = ("caps", "stop", "drift")
+ADDED = ("caps", "stop", "granted", "drift")
 """Fields at the end of decisions that are written only if they say something; ``drift`` is the service's."""

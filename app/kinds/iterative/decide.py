@@ -27,7 +27,8 @@ from app.kinds.iterative.moves import step
 from app.kinds.iterative.observation import everywhere, view
 from app.kinds.iterative.policies import GuardedChoice, Verdict
 from app.kinds.iterative.prediction import risks
-from app.kinds.iterative.reasons import DecisionContext, Forecast, Reason, forecast
+from app.kinds.iterative.reasons import AllocationText, DecisionContext, Forecast, Reason, forecast
+from app.kinds.iterative.requests import Request, awaited, excluded, outcome
 from app.kinds.iterative.spec import SECONDS
 from app.kinds.iterative.state import RunState, State, has_probability, pack
 from app.policies.artifact import Artifact, Memory
@@ -48,6 +49,8 @@ class Batch(NamedTuple):
         changes: ``RunState.changes`` of each run after its report, [B].
         live: whether they are runs; False: states from queries, whose decisions have no contingencies.
         caps: limits of each run, [B]; empty: no run has any.
+        requests: requests of each run that were not granted, and the state that one has reached by its report, [B];
+            empty: no run has any.
     """
 
     situation: Situation
@@ -56,6 +59,7 @@ class Batch(NamedTuple):
     changes: Sequence[int]
     live: bool = True
     caps: Sequence[Sequence[Cap]] = ()
+    requests: Sequence[tuple[Sequence[Request], str]] = ()
 
 
 class PolicyChoice(NamedTuple):
@@ -90,12 +94,19 @@ def make_batch(
     *,
     live: bool = True,
     caps: Sequence[Sequence[Cap]] = (),
+    requests: Sequence[tuple[Sequence[Request], str]] = (),
 ) -> Batch:
     """Return the B runs of ``state`` as a batch; ``notices`` [B], ``upcoming`` [U, F], ``changes`` [B] (empty: none),
-    ``live`` and ``caps`` are as in ``Batch``."""
+    ``live``, ``caps`` and ``requests`` are as in ``Batch``. Actions to what is known to be refused are illegal."""
     seen = view(compiled.projector, state, compiled.preferences(state))
+    requests = requests if any(some or reached for some, reached in requests) else ()
+    for i, (some, _) in enumerate(requests):
+        if some:
+            after = state.levels[i] + compiled.layout.deltas
+            refused = excluded(some, int(state.iteration[i]), after)
+            seen.mask[i, refused], seen.outlook[i, refused] = False, -np.inf
     situation = Situation(compiled.projector, state, seen)
-    return Batch(situation, notices, upcoming, changes or [0] * len(notices), live, caps if any(caps) else ())
+    return Batch(situation, notices, upcoming, changes or [0] * len(notices), live, caps if any(caps) else (), requests)
 
 
 def choose(compiled: Compiled, batch: Batch, agent: Artifact | None, memory: Memory | None) -> Choices:
@@ -185,9 +196,16 @@ class _Responder(NamedTuple):
 def _render(compiled: Compiled, batch: Batch, steps: Steps, responder: _Responder) -> list[KindDecision]:
     state = batch.situation.state
     hold, after = compiled.layout.index(state.levels), compiled.layout.index(steps.levels)
-    pause = compiled.pause(steps.levels - state.levels, state.iteration > 0)
-    seen = forecast(compiled.projector, state, hold, after, pause, steps.then)
-    contexts = decision_contexts(compiled, state, seen, hold, after, steps.then)
+    # What is awaited is asked for again; what is projected, charged and explained is what is there meanwhile
+    taken = steps.levels
+    if batch.requests:
+        asked = [awaited(some) for some, _ in batch.requests]
+        waits = [one is not None and one.levels == tuple(to) for one, to in zip(asked, taken.tolist(), strict=True)]
+        taken = np.where(np.array(waits)[:, None], state.levels, taken)
+    planned = compiled.layout.index(taken)
+    pause = compiled.pause(taken - state.levels, state.iteration > 0)
+    seen = forecast(compiled.projector, state, hold, planned, pause, steps.then)
+    contexts = decision_contexts(compiled, state, seen, hold, planned, steps.then)
     sources, why, notices = _reasons(compiled, state, steps, contexts, batch, responder)
     over = (state.iteration >= compiled.layout.iterations).tolist()
     offered = [list[dict[str, Any]]()] * len(after)
@@ -205,7 +223,15 @@ def _render(compiled: Compiled, batch: Batch, steps: Steps, responder: _Responde
         _unless(over, _chances(compiled, seen)),
         offered,
         why,
-        map(RunState, pack(state), batch.upcoming, notices, repeat(compiled.belief), batch.changes),
+        map(
+            RunState,
+            pack(state),
+            batch.upcoming,
+            notices,
+            repeat(compiled.belief),
+            batch.changes,
+            [some for some, _ in batch.requests] if batch.requests else repeat(()),
+        ),
         state.iteration.tolist(),
         sources,
         responder.policies,
@@ -217,14 +243,14 @@ def _render(compiled: Compiled, batch: Batch, steps: Steps, responder: _Responde
     made = [
         KindDecision(
             {
-                "allocation": context.decided.encoded,
-                "delta": compiled.delta(held, taken),
+                "allocation": compiled.allocation_text(to).encoded,
+                "delta": compiled.delta(held, to),
                 "predicted": predicted,
                 "chances": chances,
                 "contingencies": contingencies,
             },
             reason,
-            noop=held == taken,
+            noop=held == to,
             state=run,
             iteration=iteration,
             source=source,
@@ -236,7 +262,7 @@ def _render(compiled: Compiled, batch: Batch, steps: Steps, responder: _Responde
         for (
             context,
             held,
-            taken,
+            to,
             predicted,
             chances,
             contingencies,
@@ -250,6 +276,9 @@ def _render(compiled: Compiled, batch: Batch, steps: Steps, responder: _Responde
             spending,
         ) in columns
     ]
+    if batch.requests:
+        each = zip(made, batch.requests, steps.levels, hold.tolist(), strict=True)
+        made = [_with_requests(compiled, *one) for one in each]
     if batch.caps:
         return [under_caps(compiled, *each) for each in zip(made, batch.caps, hold.tolist(), strict=True)]
     return made
@@ -291,6 +320,26 @@ def under_caps(compiled: Compiled, made: KindDecision, caps: Sequence[Cap], held
     # What speeds up a late iteration costs more than the step that the caps have forced
     kept: dict[str, Any] = {**made.own, **({"contingencies": []} if made.reason["code"] == "cap" else {})}
     return msgspec.structs.replace(made, own=kept, reason=reason, risk=risk, caps=found.entries)
+
+
+def _with_requests(
+    compiled: Compiled, made: KindDecision, given: tuple[Sequence[Request], str], decided: Levels, held: int
+) -> KindDecision:
+    """Return a run's decision with what became of its requests; ``decided`` [R], ``held``: row of what is there."""
+    (requests, reached), layout, iteration = given, compiled.layout, made.iteration or 0
+
+    def text(levels: Sequence[int]) -> AllocationText:
+        return compiled.allocation_text(int(layout.index(np.array(levels))))
+
+    found = outcome(requests, decided, compiled.allocation_text(held), text, iteration, layout.iterations)
+    if made.valid == 0:
+        return msgspec.structs.replace(made, requested=reached)
+    reason = {**made.reason, "text": "; ".join(filter(None, (made.reason["text"], found.text)))}
+    if found.granted is None:
+        return msgspec.structs.replace(made, reason=reason, requested=reached)
+    risk = f"{made.risk}; {found.text}" if made.risk else made.risk
+    own = {**made.own, "contingencies": []}  # what speeds up a late iteration asks for more, which isn't to be had
+    return msgspec.structs.replace(made, own=own, reason=reason, risk=risk, granted=found.granted, requested=reached)
 
 
 def _contingencies(compiled: Compiled, state: State, levels: Levels, pause: float) -> list[dict[str, Any]]:
@@ -477,6 +526,7 @@ def hold(
     changes: int,
     failure: str,
     caps: Sequence[Cap] = (),
+    requests: Sequence[Request] = (),
 ) -> KindDecision:
     """Return a decision that keeps the allocation of one run (``state`` with B = 1), without model or forecast.
 
@@ -489,7 +539,7 @@ def hold(
         {**own, "predicted": {}, "chances": {}, "contingencies": []},
         {"code": "fallback", "text": f"{failure}; keep {compiled.allocation_text(here).words}"},
         noop=True,
-        state=RunState(pack(state)[0], upcoming, NONE, compiled.belief, changes),
+        state=RunState(pack(state)[0], upcoming, NONE, compiled.belief, changes, requests),
         iteration=int(state.iteration[0]),
         valid=0 if state.iteration[0] >= compiled.layout.iterations else 1,
         risk=None,

@@ -35,12 +35,13 @@ from app.kinds.iterative.policies import check
 from app.kinds.iterative.query import GivenState
 from app.kinds.iterative.reasons import HISTORY
 from app.kinds.iterative.report import LARGEST_BYTES, Decision, IterationReport, IterationRunStart
+from app.kinds.iterative.requests import Request, RequestedAllocation, after_report, checked_request
 from app.kinds.iterative.state import RunState, State, stack_rows, unpack
 from app.policies.artifact import Artifact, Memory
 
 Array = NDArray[np.float64]
 NOTHING: Array = np.zeros((0, 0))
-OPTIONAL = ("upcoming", "change_seconds")
+OPTIONAL = ("upcoming", "change_seconds", "requested")
 FEW_ANNOUNCED = 100  # reading and weighing them takes some 3 ms
 
 
@@ -54,6 +55,7 @@ class CheckedReport(msgspec.Struct, frozen=True):
         upcoming: features of the U iterations after it, [U, F]; None: the earlier announcement still holds.
         segments: parts of the iteration, if its allocation changed before its end.
         change_seconds: seconds of the iteration in which the run stood still; None: not measured.
+        requested: what was requested and is not there; None: nothing.
     """
 
     levels: list[int]
@@ -62,6 +64,7 @@ class CheckedReport(msgspec.Struct, frozen=True):
     upcoming: Array | None = None
     segments: Sequence[Segment] = ()
     change_seconds: float | None = None
+    requested: Request | None = None
 
 
 class IterativeServing(Serving):
@@ -90,7 +93,7 @@ class IterativeServing(Serving):
             raise invalid("", f"must have at most {LARGEST_BYTES:,} bytes", len(body))
         report = decoded(body, IterationReport)
         plain = report.upcoming is not None and (report.segments is UNSET or bool(report.segments))
-        if report.kind is not UNSET or report.change_seconds is None or not plain:
+        if report.kind is not UNSET or None in (report.change_seconds, report.requested) or not plain:
             given = {name: UNSET if (value := getattr(report, name)) is None else value for name in OPTIONAL}
             report = msgspec.structs.replace(report, kind=UNSET, segments=report.segments or UNSET, **given)
         return report
@@ -139,7 +142,11 @@ class IterativeServing(Serving):
             announced = [one.features for one in report.upcoming]
             upcoming = encode_upcoming(compiled.layout, announced, iteration + 1, "/upcoming")
         given = encode_segments(compiled.layout, report.segments, *encoded[:2]) if report.segments else ()
-        return CheckedReport(*encoded, upcoming, given, checked_change(compiled.layout, report, encoded[1]))
+        paused, asked = checked_change(compiled.layout, report, encoded[1]), report.requested
+        requested = None
+        if isinstance(asked, RequestedAllocation):
+            requested = checked_request(compiled.layout, asked, encoded[0])
+        return CheckedReport(*encoded, upcoming, given, paused, requested)
 
     def gather(self, compiled: Compiled, pending: Sequence[Pending]) -> Batch:
         """Return all runs with their states advanced by their reports, as input of policies."""
@@ -150,7 +157,8 @@ class IterativeServing(Serving):
         upcoming = [_upcoming(one) for one in pending]
         state, changes = _advance(compiled, pending, upcoming)
         notices, caps = [one.notices for one in before], [one.caps for one in pending]
-        return decide.make_batch(compiled, state, notices, upcoming, changes, caps=caps)
+        requests = [_requests(compiled, one) for one in pending]
+        return decide.make_batch(compiled, state, notices, upcoming, changes, caps=caps, requests=requests)
 
     def agent(self, compiled: Compiled, made: Artifact) -> Artifact:
         """Return the artifact; raises IncompatibleArtifact if it doesn't fit the layout."""
@@ -179,7 +187,7 @@ class IterativeServing(Serving):
             return decide.hold(compiled, queries.states(compiled, [given]), NOTHING, 0, failure)
         upcoming = _upcoming(one)
         state, [changes] = _advance(compiled, [one], [upcoming])
-        return decide.hold(compiled, state, upcoming, changes, failure, one.caps)
+        return decide.hold(compiled, state, upcoming, changes, failure, one.caps, _requests(compiled, one)[0])
 
     def compare(self, compiled: Compiled, batch: Batch, row: int, done: Any, other: Choices) -> dict[str, Any]:
         """Return a shadow's allocation for run ``row``, whether its action equals ``done``, and its gain in expected
@@ -198,14 +206,17 @@ class IterativeServing(Serving):
         return Pending(None, given.iteration, RunMemory(given), None, {}, None)
 
     def pack(self, state: RunState) -> list[Any]:
-        """Return the state for JSON: row of numbers, notices, announced features, ``belief`` and ``changes``."""
-        return [state.row.tolist(), sorted(state.notices), state.upcoming.tolist(), state.belief, state.changes]
+        """Return the state for JSON: row of numbers, notices, announced features, ``belief``, ``changes``, and
+        ``requests`` if there are any."""
+        found = [state.row.tolist(), sorted(state.notices), state.upcoming.tolist(), state.belief, state.changes]
+        return [*found, [msgspec.to_builtins(one) for one in state.requests]] if state.requests else found
 
     def unpack(self, stored: list[Any]) -> RunState:
         """Return the state from lists that ``pack`` returned; None becomes NaN."""
-        row, notices, upcoming, belief, changes = stored
+        row, notices, upcoming, belief, changes, *more = stored
         announced = np.array(upcoming, np.float64) if upcoming else NOTHING
-        return RunState(np.array(row, np.float64), announced, frozenset(notices), belief, changes)
+        requests = msgspec.convert(more[0], tuple[Request, ...]) if more else ()
+        return RunState(np.array(row, np.float64), announced, frozenset(notices), belief, changes, requests)
 
     def weight(self, state: RunState) -> int:
         """Return the size of the state's arrays in bytes."""
@@ -241,6 +252,15 @@ def _advance(compiled: Compiled, pending: Sequence[Pending], upcoming: Sequence[
         np.array([report.change_seconds for report in reports], np.float64),
     )
     return advanced._replace(upcoming=pad_announced(upcoming, len(layout.features))), changes
+
+
+def _requests(compiled: Compiled, one: Pending) -> tuple[Sequence[Request], str]:
+    """Return a run's requests after a report, and the state that one of them has reached by it."""
+    before, report = one.state.state.requests, one.report
+    if not before and report.requested is None:
+        return (), ""
+    seconds = report.metrics[compiled.layout.seconds]
+    return after_report(before, report.requested, report.levels, one.iteration + 1, seconds)
 
 
 def _upcoming(one: Pending) -> Array:

@@ -15,6 +15,7 @@ from app.kinds.contract.kind import RunStart
 from app.kinds.fields import Finite, Part, Probability
 from app.kinds.iterative.announced import MOST_UPCOMING
 from app.kinds.iterative.contingencies import MOST, MOST_SEGMENTS
+from app.kinds.iterative.requests import NotGranted, RequestedAllocation
 from app.kinds.iterative.spec import Target
 
 
@@ -86,6 +87,11 @@ class Decision(DecisionBase):
         "few long iterations are left and the change is expected to pay.",
     )
     shadow: ShadowStep | None = Field(default=None, description="Decision of the run's shadow, if any.")
+    granted: NotGranted | None = Field(
+        default=None,
+        description="What is there, if something was requested and isn't; absent if all of it is.",
+        exclude_if=lambda found: found is None,
+    )
 
 
 # Schema of reports.
@@ -141,6 +147,14 @@ class IterationReport(Part, frozen=True, omit_defaults=False):
             description="Seconds of `iteration_seconds` in which the run stood still, or repeated what was lost, as "
             "its allocation was changed or it was started again: measured. Omitted: as many as the model expects.",
             examples=[12.5],
+            extra_json_schema={"default": None},
+        ),
+    ] = UNSET
+    requested: Annotated[
+        RequestedAllocation | UnsetType | None,
+        Meta(
+            description="What was requested, if it isn't `allocation`, which is what is there. Omitted: nothing else "
+            "was, or it is there.",
             extra_json_schema={"default": None},
         ),
     ] = UNSET

@@ -11,6 +11,7 @@ from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.model import Point
 from app.kinds.iterative.projection import over_columns
 from app.kinds.iterative.projector import Projector
+from app.kinds.iterative.requests import Request
 
 Array = NDArray[Any]
 Levels = NDArray[Any]
@@ -352,6 +353,7 @@ class RunState(msgspec.Struct, frozen=True):
         belief: identifier of the model to which the run effect relates, as ``Compiled.belief``.
         changes: whether the allocation of each of the last reports differs from that of the one before, a bit each, the
             latest one lowest.
+        requests: requested allocations that were not granted.
     """
 
     row: NDArray[np.float64]
@@ -359,6 +361,7 @@ class RunState(msgspec.Struct, frozen=True):
     notices: frozenset[int] = frozenset()
     belief: int = 0
     changes: int = 0
+    requests: Sequence[Request] = ()
 
 
 def pack(state: State) -> NDArray[np.float64]:

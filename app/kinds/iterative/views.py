@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,6 +15,7 @@ from app.charts.text import (
     amount,
     currency,
     in_words,
+    moment,
     money,
     number,
     percent,
@@ -319,6 +321,10 @@ def facts(compiled: Compiled, history: RunHistory) -> list[Fact]:
         Fact("iteration", f"{history.iterations:,} of {compiled.layout.iterations:,}"),
         Fact("next allocation" if history.live else "last decision", in_words(decision["allocation"], units)),
     ]
+    if history.live and (granted := decision.get("granted")):
+        words, since = in_words(granted["requested"], units), moment(datetime.fromisoformat(granted["since"]))
+        why = f", {granted['reason']}" if granted["reason"] else ""
+        found.append(Fact(f"{granted['state'].replace('_', ' ')}, not granted", words, f"since {since}{why}"))
     if state is not None:
         found.append(Fact("cost so far" if history.live else "cost", money(float(state.cost[0]))))
     if history.state is not None and decision.get("contingencies"):

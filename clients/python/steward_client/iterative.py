@@ -177,14 +177,16 @@ class Run(Live[Decision]):
         upcoming: Sequence[Mapping[str, float]] | None = None,
         segments: Sequence[Mapping[str, Any]] = (),
         change_seconds: float | None = None,
+        requested: Mapping[str, Any] | None = None,
     ) -> dict[str, float]:
         """Report an iteration's allocation, metrics and features; returns the next allocation, or the last known.
 
         ``upcoming`` announces the features of the iterations after it, in order, and replaces earlier announcements;
         None leaves them in force. ``segments`` are the parts of an iteration whose allocation changed before its end
         (``react``), the last of which is at ``allocation``. In ``change_seconds`` of the iteration's seconds it stood
-        still, or repeated what was lost, because of a change or a restart; None: that wasn't measured. A report with
-        the number of a stored report replaces it.
+        still, or repeated what was lost, because of a change or a restart; None: that wasn't measured. ``requested``
+        says what was requested and isn't there: its ``allocation``, ``state`` (``requested``, ``refused`` or
+        ``timed_out``), ``since`` (RFC 3339) and ``reason``. A report with the number of a stored report replaces it.
 
         Raises (only with ``refusals="raise"``):
             StewardError: the service refused this report or a stored one (a note says which), for an unknown name, a
@@ -195,7 +197,7 @@ class Run(Live[Decision]):
         if self._left_out:  # the service takes no gaps
             iteration = min(iteration, self.iteration)
         try:
-            self._keep(iteration, _report(allocation, metrics, features, upcoming, segments, change_seconds))
+            self._keep(iteration, _report(allocation, metrics, features, upcoming, segments, change_seconds, requested))
         except (ValueError, TypeError):
             if self._raises:
                 raise
@@ -345,6 +347,7 @@ def _report(
     upcoming: Sequence[Mapping[str, float]] | None,
     segments: Sequence[Mapping[str, Any]],
     change_seconds: float | None,
+    requested: Mapping[str, Any] | None,
 ) -> Report:
     """The report as JSON values; raises ValueError or TypeError for values that JSON can't represent, such as NaN."""
     report: Report = {"allocation": dict(allocation), "metrics": dict(metrics), "features": dict(features or {})}
@@ -354,6 +357,8 @@ def _report(
         report["segments"] = [dict(segment) for segment in segments]
     if change_seconds is not None:
         report["change_seconds"] = change_seconds
+    if requested is not None:
+        report["requested"] = dict(requested)
     json.dumps(report, allow_nan=False)
     return report
 

@@ -1850,6 +1850,11 @@ export interface components {
              * @default null
              */
             shadow?: components["schemas"]["ShadowStep"] | null;
+            /**
+             * @description What is there, if something was requested and isn't; absent if all of it is.
+             * @default null
+             */
+            granted?: components["schemas"]["NotGranted"] | null;
         };
         /**
          * DecisionReason
@@ -2916,6 +2921,11 @@ export interface components {
              */
             change_seconds?: number | null;
             /**
+             * @description What was requested, if it isn't `allocation`, which is what is there. Omitted: nothing else was, or it is there.
+             * @default null
+             */
+            requested?: components["schemas"]["RequestedAllocation"] | null;
+            /**
              * @description discriminator enum property added by openapi-typescript
              * @enum {string}
              */
@@ -3555,6 +3565,59 @@ export interface components {
              * @description megabytes per second to and from other nodes; null: transfers take no time
              */
             bandwidth_mbps?: number | null;
+        };
+        /**
+         * NotGranted
+         * @description An allocation that was requested and is not there: this decision plans with what is.
+         */
+        NotGranted: {
+            /**
+             * Allocation
+             * @description What is there, by resource.
+             * @example {
+             *       "gpus": 4
+             *     }
+             */
+            allocation: {
+                [key: string]: number;
+            };
+            /**
+             * Requested
+             * @description What was requested, by resource.
+             * @example {
+             *       "gpus": 8
+             *     }
+             */
+            requested: {
+                [key: string]: number;
+            };
+            /**
+             * State
+             * @description `requested`: it is awaited, and projections are of what is there.
+             * @enum {string}
+             */
+            state: "requested" | "refused" | "timed_out";
+            /**
+             * Since
+             * Format: date-time
+             * @description When it was requested.
+             */
+            since: string;
+            /**
+             * Reason
+             * @description Why it isn't there, as reported; empty: unknown.
+             */
+            reason: string;
+            /**
+             * Refusals
+             * @description How often it was refused so far.
+             */
+            refusals: number;
+            /**
+             * Next Request
+             * @description Iteration from which it may be requested again; null: it is awaited, or the run is over before.
+             */
+            next_request: number | null;
         };
         /**
          * Objective
@@ -4333,6 +4396,39 @@ export interface components {
             message: string;
             /** Value */
             value: unknown;
+        };
+        /**
+         * RequestedAllocation
+         * @description An allocation that was requested and is not there.
+         */
+        RequestedAllocation: {
+            /**
+             * @description What was requested, by resource.
+             * @example {
+             *       "gpus": 8
+             *     }
+             */
+            allocation: {
+                [key: string]: number;
+            };
+            /**
+             * @description `requested`: awaited; `refused`; `timed_out`: it was awaited for too long and withdrawn.
+             * @example refused
+             * @enum {string}
+             */
+            state: "refused" | "requested" | "timed_out";
+            /**
+             * Format: date-time
+             * @description When it was requested.
+             * @example 2026-01-01T00:00:00Z
+             */
+            since: string;
+            /**
+             * @description Why it isn't there, as the place where the command runs names it: `Deferred` or `Infeasible` (Kubernetes), `Resources` or `QOSMaxGRESPerUser` (Slurm).
+             * @default
+             * @example QOSMaxGRESPerUser
+             */
+            reason?: string;
         };
         /**
          * RequestsRead

@@ -142,6 +142,14 @@ class DockerKit(LeavingKit):
             0o700,
         ]
 
+    def test_one_limit_is_changed_alone(self, make: Make, engine: Engine) -> None:
+        with self.started(make, self.running()) as actuator:
+            for name, value in self.last.items():
+                before = dict(actuator.current())
+                assert actuator.apply({name: value}) == {**before, name: value}
+            (container,) = containers(engine)
+            assert container["HostConfig"]["NanoCpus"] == 4 * HALF_CORE
+
     def test_a_limit_below_what_is_in_use_is_refused(self, make: Make) -> None:
         heard = OutputRecorder()
         actuator = make()

@@ -18,7 +18,7 @@ from tests.kubernetes_schemas import check
 
 PODS = "/api/v1/namespaces/default/pods"
 ROOM = Decimal(4)
-"""Cores of the node."""
+"""Cores of the node; those that other pods have (``used``) may come back, those beyond never do."""
 
 
 @dataclass
@@ -76,10 +76,10 @@ class Pods(KubernetesDouble):
 
     def _resized(self, path: str, wanted: Json) -> tuple[Json, list[Json]]:
         """Resources that are in force, and conditions: of a resize that the kubelet can't do now, or ever."""
-        in_force, syncs = self._judged.setdefault(path, (wanted, self.syncs))
+        in_force, looks = self._judged.setdefault(path, (wanted, 0))
         cores, beside = parse_quantity(wanted["requests"].get("cpu", "0")), ROOM - self.used
-        if wanted == in_force or syncs > 0:
-            self._judged[path] = (in_force, self.syncs if wanted == in_force else syncs - 1)
+        if wanted == in_force or looks < self.syncs:
+            self._judged[path] = (in_force, 0 if wanted == in_force else looks + 1)
             return in_force, []
         pending = {"type": "PodResizePending", "status": "True", "lastTransitionTime": "2026-01-01T00:00:00Z"}
         if cores > ROOM:
@@ -88,7 +88,7 @@ class Pods(KubernetesDouble):
         if cores > beside:
             lacks = f"Node didn't have enough resource: cpu, requested: {cores * 1000:.0f}, used: {self.used * 1000}"
             return in_force, [{**pending, "reason": "Deferred", "message": lacks}]
-        self._judged[path] = (wanted, self.syncs)
+        self._judged[path] = (wanted, 0)
         return wanted, []
 
     def _ended(self, path: str, grace: int) -> httpx.Response:

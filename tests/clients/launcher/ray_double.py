@@ -27,12 +27,18 @@ class RayDouble:
     programs: dict[str, Program] = field(default_factory=dict)
     away: bool = False
     refusing: bool = False
+    totals: dict[str, float] | None = None  # None: a cluster without an autoscaler
 
     def __call__(self, request: httpx.Request) -> httpx.Response:
         if self.away:
             raise httpx.ConnectError("connection refused", request=request)
         if request.url.path == "/api/version":
             return httpx.Response(200, json={"ray_version": "2.50.0"})
+        if request.url.path == "/api/cluster_status":
+            if self.totals is None:
+                return httpx.Response(200, json={"result": True, "data": {"clusterStatus": None}})
+            report = {"usage": {name: [0.0, total] for name, total in self.totals.items()}}
+            return httpx.Response(200, json={"result": True, "data": {"clusterStatus": {"loadMetricsReport": report}}})
         _, _, _, name, *more = request.url.path.split("/")
         if request.method == "POST" and not name:
             return self._submitted(json.loads(request.content))

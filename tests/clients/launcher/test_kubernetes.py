@@ -11,7 +11,17 @@ from typing import Any, ClassVar
 import pytest
 from steward_client.kubernetes import KubernetesApi
 from steward_client.launcher.actuators import registry
-from steward_client.launcher.actuators.contract import Actuator, ActuatorError, CannotSet, Launch, Range, Unavailable
+from steward_client.launcher.actuators.contract import (
+    Actuator,
+    ActuatorError,
+    CannotSet,
+    Deferring,
+    Launch,
+    Range,
+    Unavailable,
+)
+from steward_client.launcher.actuators.kit import DeferringKit
+from steward_client.launcher.actuators.requests import Requests
 
 from tests.clients.launcher.kits import LeavingKit, QuickKit
 from tests.clients.launcher.pods import Pods
@@ -37,13 +47,44 @@ def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Pods]:
         program.end()
 
 
-class TestPod(LeavingKit):
+class TestPod(LeavingKit, DeferringKit):
     wanted: ClassVar[dict[str, Range]] = {"cpu": Range(50, 200, 50), "memory": Range(64, 256, 64)}
     separate = False
 
     @pytest.fixture
     def make(self, cluster: Pods) -> Make:
+        self.cluster = cluster
         return lambda: registry.create("kubernetes", self.wanted, {"image": "python:3.11"})
+
+    def fill(self, actuator: Actuator) -> None:
+        self.cluster.used = Decimal(3)
+
+    def free(self, actuator: Actuator) -> None:
+        self.cluster.used = Decimal(0)
+
+    def test_a_resize_that_the_kubelet_has_not_looked_at_waits_and_may_be_infeasible(
+        self, make: Make, cluster: Pods
+    ) -> None:
+        with self.started(make, self.running()) as actuator, self.started(make, self.running()) as other:
+            actuator.wait(0)
+            assert isinstance(actuator, Deferring)
+            requests = Requests(actuator)
+            cluster.syncs = 1_000
+            found = requests.set({"cpu": 500})
+            assert (found.state, found.reason) == ("requested", "PodResizePending")
+            cluster.syncs = 0
+            with pytest.raises(CannotSet, match="cpu=500 can't be set: the node has no room for it now") as refused:
+                actuator.poll()
+            assert refused.value.reason == "Infeasible"
+            assert actuator.poll() == ""
+            assert self.same(actuator.current(), self.first)
+            asked = [one["spec"]["containers"][0]["resources"]["requests"]["cpu"] for one in cluster.objects.values()]
+            assert asked == ["500m", "500m"]
+            cluster.used = Decimal(3)
+            found = requests.set({"cpu": 200})
+            assert found.reason.startswith("Deferred: Node didn't have enough resource: cpu")
+            assert requests.set({"cpu": 500}).reason == "Infeasible"
+            assert other.wait(0) is None
 
     def test_it_is_resized_in_place_and_gone_at_the_end(self, make: Make, cluster: Pods) -> None:
         with self.started(make, self.running(), name="Run_1") as actuator:
@@ -57,39 +98,14 @@ class TestPod(LeavingKit):
             assert actuator.wait(0) is None
         assert cluster.objects == {}
 
-    @pytest.mark.parametrize(
-        ("cores", "used", "reason"),
-        [
-            (500, 0, "Infeasible: Node didn't have enough capacity"),
-            (300, 2, "Deferred: Node didn't have enough resource"),
-        ],
-    )
-    @pytest.mark.parametrize("syncs", [0, 3])
-    def test_what_its_node_has_no_room_for_is_taken_back(
-        self, make: Make, cluster: Pods, cores: float, used: int, reason: str, syncs: int
-    ) -> None:
-        cluster.used, cluster.syncs = Decimal(used), syncs
+    def test_what_its_node_can_never_have_room_for_is_undone(self, make: Make, cluster: Pods) -> None:
         with self.started(make, self.running()) as actuator:
-            with pytest.raises(CannotSet, match=f"cpu={cores} can't be set: the node has no room for it now: {reason}"):
-                actuator.apply({"cpu": cores})
+            why = "cpu=500 can't be set: the node has no room for it now: Node didn't have enough capacity"
+            with pytest.raises(CannotSet, match=why):
+                actuator.apply({"cpu": 500})
             assert self.same(actuator.current(), self.first)
             (pod,) = cluster.objects.values()
             assert pod["spec"]["containers"][0]["resources"]["requests"]["cpu"] == "500m"
-
-    def test_a_resize_is_followed_until_the_kubelet_reports_it(self, make: Make, cluster: Pods) -> None:
-        cluster.syncs = 3
-        with self.started(make, self.running()) as actuator:
-            actuator.apply(self.last)
-            (pod,) = cluster.objects.values()
-            assert pod["status"]["containerStatuses"][0]["resources"]["limits"] == {"cpu": "2", "memory": "256Mi"}
-
-    def test_a_kubelet_that_reports_nothing_is_not_waited_for(
-        self, make: Make, cluster: Pods, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setattr("steward_client.launcher.actuators.kubernetes.RESIZE_SECONDS", 0.3)
-        cluster.syncs = 1_000
-        with self.started(make, self.running()) as actuator:
-            assert actuator.apply(self.last) == self.last
 
     def test_a_cluster_that_is_away_ends_nothing(self, make: Make, cluster: Pods) -> None:
         with self.started(make, self.running()) as actuator:

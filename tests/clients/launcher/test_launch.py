@@ -203,6 +203,94 @@ def test_what_is_really_given_is_reported(
     assert max(decided) > 40
 
 
+class Full(LocalProcesses):
+    """Where 40 % of a core is free: more waits until ``room`` says so, and over 80 % is refused."""
+
+    room = False
+    wanted: Allocation | None = None
+
+    def start(self, launch: Launch) -> None:
+        """Start with what there is."""
+        super().start(replace(launch, allocation={"cpu": 40.0}))
+
+    def apply(self, allocation: Allocation) -> Allocation:
+        """Set what there is, or let it wait."""
+        if allocation["cpu"] > 80:
+            raise CannotSet("cpu", allocation["cpu"], "80 % is the quota", "QuotaExceeded")
+        waits = allocation["cpu"] > 40 and not self.room
+        self.wanted = allocation if waits else None
+        return self.current() if waits else super().apply(allocation)
+
+    def poll(self) -> str:
+        """Why it waits."""
+        if self.wanted is not None and type(self).room:
+            super().apply(self.wanted)
+            self.wanted = None
+        return "" if self.wanted is None else "Deferred: no room"
+
+    def withdraw(self) -> None:
+        """Give it up."""
+        self.wanted = None
+
+
+def test_what_waits_is_reported_and_once_granted_is_part_of_the_iteration_in_which_it_came(
+    serve: Serve,
+    forwarded: Handler,
+    client: TestClient,
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    made: Any = type("Here", (Full,), {})
+    monkeypatch.setattr(registry, "factory", lambda _: made)
+    seen = list[int]()
+
+    def handler(request: httpx.Request) -> httpx.Response:
+        if request.method == "PUT":
+            seen.append(1)
+            made.room = len(seen) >= 2
+        return forwarded(request)
+
+    command = [sys.executable, script(folder, SLOW.replace("range(4)", "range(5)"))]
+    assert run(serve(handler).url, "--deadline", "4s", "--", *command) == 0
+    reports = [item["report"] for item in iterations(client, runs(client)[0]["id"])]
+    asked = [report.get("requested") for report in reports]
+    states = [(one["state"], one["reason"]) for one in asked if one]
+    assert ("requested", "Deferred: no room") in states
+    assert {report["allocation"]["cpu"] for report, one in zip(reports, asked, strict=True) if one} == {40.0}
+    changed = [report["segments"] for report in reports if report.get("segments")]
+    assert changed[0][0]["allocation"]["cpu"] == 40.0
+    assert changed[0][-1]["allocation"]["cpu"] > 40
+    said = capfd.readouterr().err
+    assert "it waits: Deferred: no room; the present limits stay" in said
+    assert "what was requested is granted now" in said
+
+
+def test_what_is_refused_is_reported_once_and_not_asked_for_until_its_back_off_ends(
+    serve: Serve, client: TestClient, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = list[float]()
+
+    class Quota(Full):
+        room = True
+
+        def apply(self, allocation: Allocation) -> Allocation:
+            asked.append(allocation["cpu"])
+            return super().apply({"cpu": 90.0} if allocation["cpu"] > 40 else allocation)
+
+    monkeypatch.setattr(registry, "factory", lambda _: Quota)
+    command = [sys.executable, script(folder, PRINTS), "5", "0.3"]
+    assert run(serve().url, "--deadline", "2s", "--", *command) == 0
+    items = iterations(client, runs(client)[0]["id"])
+    refused = [one for item in items if (one := item["report"].get("requested"))]
+    assert refused
+    assert {(one["state"], one["reason"]) for one in refused} == {("refused", "QuotaExceeded")}
+    assert len({one["allocation"]["cpu"] for one in refused}) == len(refused), "within a minute none is asked for twice"
+    assert len(asked) <= len(items)
+    granted = items[-2]["decision"]["granted"]
+    assert granted["allocation"] == {"cpu": items[-2]["report"]["allocation"]["cpu"]}
+
+
 def test_a_command_may_name_the_rule_that_decides(
     serve: Serve, client: TestClient, folder: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -10,6 +10,7 @@ import httpx
 import pytest
 from steward_client.launcher.actuators import registry
 from steward_client.launcher.actuators.contract import Actuator, ActuatorError, Range, Unavailable
+from steward_client.launcher.actuators.kit import DeferringKit
 from steward_client.launcher.actuators.ray import bundles
 
 from tests.clients.launcher.kits import LeavingKit
@@ -29,13 +30,20 @@ def head(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[RayDouble]
         program.end()
 
 
-class TestRay(LeavingKit):
+class TestRay(LeavingKit, DeferringKit):
     wanted: ClassVar[dict[str, Range]] = {"workers": Range(1, 4), "gpus": Range(1, 4)}
     separate = False
 
     @pytest.fixture
     def make(self, head: RayDouble) -> Make:
+        self.head = head
         return lambda: registry.create("ray", self.wanted)
+
+    def fill(self, actuator: Actuator) -> None:
+        self.head.totals = {"CPU": 4.0, "GPU": 2.0}
+
+    def free(self, actuator: Actuator) -> None:
+        self.head.totals = {"CPU": 4.0, "GPU": 4.0}
 
     def test_the_autoscaler_is_asked_and_at_the_end_for_nothing(self, make: Make, head: RayDouble) -> None:
         with self.started(make, self.running(), name="run-1") as actuator:

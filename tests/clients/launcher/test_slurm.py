@@ -12,6 +12,7 @@ import pytest
 from steward_client.launcher.actuators import registry
 from steward_client.launcher.actuators import slurm as slurm_
 from steward_client.launcher.actuators.contract import Actuator, ActuatorError, CannotSet, Launch, Range, Unavailable
+from steward_client.launcher.actuators.kit import DeferringKit
 from steward_client.launcher.actuators.slurm import SlurmJob
 
 from tests.clients.launcher.kits import LeavingKit
@@ -48,12 +49,19 @@ class InFolder(SlurmJob):
         super().start(replace(launch, folder=self._folder))
 
 
-class TestSlurm(LeavingKit):
+class TestSlurm(LeavingKit, DeferringKit):
     wanted: ClassVar[dict[str, Range]] = {"cpu": Range(100, 400, 100), "memory": Range(64, 256, 64)}
 
     @pytest.fixture
     def make(self, slurm: Path, tmp_path: Path) -> Make:
+        self.slurm = slurm
         return lambda: InFolder(tmp_path)
+
+    def fill(self, actuator: Actuator) -> None:
+        (self.slurm / "start").write_text("2099-01-01T00:00:00")
+
+    def free(self, actuator: Actuator) -> None:
+        (self.slurm / "start").write_text("2026-01-01T00:00:00")
 
     def test_a_job_that_runs_is_requeued_under_its_new_size(self, make: Make, slurm: Path) -> None:
         with self.started(make, self.running(), name="run-1") as actuator:

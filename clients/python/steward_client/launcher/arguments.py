@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from . import wishes
+from .actuators.requests import GRANT_SECONDS
 from .wishes import Misuse, Wishes
 
 SERVICE = "http://127.0.0.1:8080"
@@ -92,6 +93,7 @@ def parser(program: str) -> argparse.ArgumentParser:
     place.add_argument(
         "--data", metavar="FOLDER", type=Path, help="data folder of a service started if none is running"
     )
+    place.add_argument("--grant-timeout", metavar="TIME", help=_GRANT)
     place.add_argument("--checkpoint", action="store_true", help=_CHECKPOINT)
     place.add_argument("--clean", action="store_true", help=_CLEAN)
     told = made.add_argument_group("output")
@@ -115,6 +117,7 @@ _CHECKPOINT = (
     "the command continues from its last checkpoint when it is started again: changes may restart it, where they must "
     "(slurm, elastic)"
 )
+_GRANT = "give up an allocation that waits for room after this time: seconds, or 30m; default: 10m"
 _CLEAN = "also remove what launchers on other machines left of this run; without a command, do only that"
 _NO_RESTART = (
     "start the command once only; without this, one that ends before enough is measured is started again, and once "
@@ -154,6 +157,7 @@ def read(program: str, arguments: Sequence[str]) -> Wishes:
         deadline=None if said.deadline is None else wishes.duration(said.deadline),
         targets=wishes.targets(said.target),
         max_cost=None if said.max_cost is None else wishes.cost(said.max_cost),
+        grant_seconds=wishes.duration(said.grant_timeout, "--grant-timeout") if said.grant_timeout else GRANT_SECONDS,
         max_seconds=None if said.max_duration is None else wishes.duration(said.max_duration, "--max-duration"),
         resources=tuple(map(wishes.resource, said.resource)),
         policy=said.policy,

@@ -21,6 +21,7 @@ from steward_client.retry import Retry
 
 from .actuators import registry
 from .actuators.contract import ActuatorError, Allocation
+from .actuators.requests import Request
 from .followed import Followed
 from .interrupts import Interrupted, Stopped, defer_interrupts, ignore_signals
 from .iterations.mark import SECONDS, Iteration
@@ -248,8 +249,10 @@ class Governed:
             reportable = row is not None and self._reportable(row)
             if row is not None and reportable:
                 given = row.allocation, self._metrics_of(row), self._features_of(row)
-                number = self.run.iteration
-                self.run.report(number, *given, segments=row.segments, change_seconds=row.change_seconds or None)
+                number, paused = self.run.iteration, row.change_seconds or None
+                asked = None if self.wishes.advise else self.watched.requests.take(row.allocation)
+                requested = None if asked is None else self._nearest_request(asked, row.allocation)
+                self.run.report(number, *given, segments=row.segments, change_seconds=paused, requested=requested)
                 if self._sink is not None:
                     self._sink.reported(number, given[1])
                     self._sink.decided(self.run)
@@ -263,10 +266,16 @@ class Governed:
         decided &= not self.wishes.advise
         self._timetable = Timetable(self._set(), self.run.contingencies, iteration.at) if decided else None
 
+    def _nearest_request(self, asked: Request, there: Allocation) -> Json | None:
+        """A request as a report has it, on the workload's levels; None if these are what is ``there``."""
+        found = self._nearest({**there, **asked.allocation})
+        return None if found == dict(there) else {**asked.report, "allocation": found}
+
     def _react(self) -> None:
-        """Apply the contingency whose time has come in the running iteration, if any."""
+        """Record what was granted within the running iteration, and apply the contingency whose time has come."""
         if self._timetable is None:
             return
+        self._timetable.changed(self._set(), time.monotonic())
         due = self._timetable.due(time.monotonic())
         if due is None or due.allocation == self._timetable.allocation or self._beyond_bounds(due.allocation):
             return
@@ -388,9 +397,11 @@ class Governed:
     def _apply(self, when: str, before: Allocation, decided: Allocation) -> None:
         decision = self.run.decision
         self.watched.tell(decision.iteration, self._set() if self.wishes.advise else decided, decision.reason.text)
-        if all(abs(decided[name] - before[name]) <= one.step / 2 for name, one in self._resources.items()):
-            return
         if self._fixed:
+            return
+        if all(abs(decided[name] - before[name]) <= one.step / 2 for name, one in self._resources.items()):
+            if self.watched.requests.awaits:  # what waits is not wanted any more
+                self.watched.apply(decided)
             return
         self._former = before
         if self.wishes.advise or self.watched.apply(decided):

@@ -21,6 +21,7 @@ from typing import Protocol, TypeVar
 
 from .actuators import leftovers
 from .actuators.contract import GRACE_SECONDS, Actuator, ActuatorError, Allocation, Launch, Scheduled, Sink, Stream
+from .actuators.requests import Request, Requests
 from .interrupts import SIGNALLED, Interrupted, Stopped, ignore_signals
 from .iterations.bars import ESCAPES
 from .iterations.files import OwnFile, Tail, parse_marks
@@ -64,6 +65,7 @@ class Watched:
         status: the command's exit status; None while it runs.
         began, ended: its start and end, in seconds of ``time.monotonic``; ``ended`` while it runs: the last look.
         clock: counts its iterations.
+        requests: what was requested of the actuator, and became of it.
         between: called at each look at the running command, some fifty times a second; None: nothing is.
 
     Args:
@@ -82,6 +84,7 @@ class Watched:
         self.began = self.ended = time.monotonic()
         self.clock, self._stream = Clock(iterations, resumes=wishes.checkpoint), self._each()
         self._scheduled = actuator if isinstance(actuator, Scheduled) else None
+        self.requests = Requests(actuator, wishes.grant_seconds)
         self._restarts, self._heard = 0, 0.0
         self._late: list[tuple[int, Mark]] | None = None
         self._marks: queue.SimpleQueue[Mark] = queue.SimpleQueue()
@@ -213,18 +216,24 @@ class Watched:
         marks += self._matcher.match(line, at, end)
 
     def apply(self, allocation: Allocation) -> bool:
-        """Set an allocation; False if that fails: then the former one stays, and a new reason is printed."""
+        """Set an allocation; False if it is refused, or has to wait: then the former one stays, and a new reason is
+        printed."""
+        return self._granted(lambda: self.requests.set(allocation))
+
+    def _granted(self, look: Callable[[], Request | None]) -> bool:
+        """Whether a request is granted by now; says what else becomes of it, and counts what a restart cuts off."""
         asked = time.monotonic()
         try:
-            self.actuator.apply(allocation)
-        except ActuatorError as error:
-            self.once(f"{error}; the present limits stay")
-            return False
+            found = look()
         finally:
             if self._started_again():
                 # What it did before it was stopped, of which reports in files are read only now
                 self._late = [(rank, replace(mark, at=min(mark.at, asked))) for rank, mark in self._new()]
-        return True
+        if found is not None and found.state != "granted":
+            words = ", ".join(f"{name}={value:g}" for name, value in found.allocation.items())
+            text = found.message if found.state == "refused" else f"{words}: {found.message}"
+            self.once(f"{text}; the present limits stay")
+        return found is not None and found.state == "granted"
 
     def _started_again(self) -> bool:
         """Whether the command was started again since the last call."""
@@ -242,6 +251,8 @@ class Watched:
             self.ended = time.monotonic()
             for line in self._scheduled.news() if self._scheduled is not None else ():
                 self._say(line)
+            if self.status is None and self._granted(self.requests.poll):
+                self._say("what was requested is granted now")
             yield from self._new_iterations()
             if self._broken and self.status is None:
                 self.status = self.actuator.stop(signal.SIGPIPE)

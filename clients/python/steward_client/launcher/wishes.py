@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from .actuators.contract import UNITS, Range
+from .actuators.requests import GRANT_SECONDS
 
 NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)"
 RESOURCE = re.compile(
@@ -74,6 +75,7 @@ class Wishes:
         targets: targets of other metrics, in their units.
         max_cost: cost at which the command is stopped, in the currency of prices; None: no limit.
         max_seconds: seconds from the command's start, and of its iterations, after which it is stopped; None: no limit.
+        grant_seconds: time after which a request that waits for room is withdrawn.
         policy: name of the rule that decides; None: the agent or the default rule.
         advise: whether the command keeps the largest allocation, and decisions are only shown.
         resources: resources to be set; empty: the workload's, or this machine's CPU.
@@ -99,6 +101,7 @@ class Wishes:
     targets: tuple[tuple[str, float], ...] = ()
     max_cost: float | None = None
     max_seconds: float | None = None
+    grant_seconds: float = GRANT_SECONDS
     policy: str | None = None
     advise: bool = False
     resources: tuple[Resource, ...] = ()

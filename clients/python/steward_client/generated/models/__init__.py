@@ -171,6 +171,10 @@ if TYPE_CHECKING:
     from .node_report_state import NodeReportState
     from .node_steps import NodeSteps
     from .node_type import NodeType
+    from .not_granted import NotGranted
+    from .not_granted_allocation import NotGrantedAllocation
+    from .not_granted_requested import NotGrantedRequested
+    from .not_granted_state import NotGrantedState
     from .objective import Objective
     from .online_settings import OnlineSettings
     from .pace_shift import PaceShift
@@ -218,6 +222,9 @@ if TYPE_CHECKING:
     from .report_features import ReportFeatures
     from .report_metrics import ReportMetrics
     from .report_warning import ReportWarning
+    from .requested_allocation import RequestedAllocation
+    from .requested_allocation_allocation import RequestedAllocationAllocation
+    from .requested_allocation_state import RequestedAllocationState
     from .requests_read import RequestsRead
     from .requests_read_of_users import RequestsReadOfUsers
     from .resource import Resource
@@ -503,6 +510,10 @@ _MODULES = {
     "NodeReportState": "node_report_state",
     "NodeSteps": "node_steps",
     "NodeType": "node_type",
+    "NotGranted": "not_granted",
+    "NotGrantedAllocation": "not_granted_allocation",
+    "NotGrantedRequested": "not_granted_requested",
+    "NotGrantedState": "not_granted_state",
     "Objective": "objective",
     "OnlineSettings": "online_settings",
     "PaceShift": "pace_shift",
@@ -550,6 +561,9 @@ _MODULES = {
     "ReportFeatures": "report_features",
     "ReportMetrics": "report_metrics",
     "ReportWarning": "report_warning",
+    "RequestedAllocation": "requested_allocation",
+    "RequestedAllocationAllocation": "requested_allocation_allocation",
+    "RequestedAllocationState": "requested_allocation_state",
     "RequestsRead": "requests_read",
     "RequestsReadOfUsers": "requests_read_of_users",
     "Resource": "resource",
@@ -816,6 +830,10 @@ __all__ = (
     "NodeReportState",
     "NodeSteps",
     "NodeType",
+    "NotGranted",
+    "NotGrantedAllocation",
+    "NotGrantedRequested",
+    "NotGrantedState",
     "Objective",
     "OnlineSettings",
     "PaceShift",
@@ -863,6 +881,9 @@ __all__ = (
     "ReportFeatures",
     "ReportMetrics",
     "ReportWarning",
+    "RequestedAllocation",
+    "RequestedAllocationAllocation",
+    "RequestedAllocationState",
     "RequestsRead",
     "RequestsReadOfUsers",
     "Resource",

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from ..models.decision_predicted import DecisionPredicted
     from ..models.decision_reason import DecisionReason
     from ..models.drift_notice import DriftNotice
+    from ..models.not_granted import NotGranted
     from ..models.shadow_step import ShadowStep
 
 
@@ -79,9 +80,12 @@ class Decision:
     iterations are left and the change is expected to pay. """
     shadow: None | ShadowStep | Unset = UNSET
     """ Decision of the run's shadow, if any. """
+    granted: None | NotGranted | Unset = UNSET
+    """ What is there, if something was requested and isn't; absent if all of it is. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
+        from ..models.not_granted import NotGranted  # noqa: PLC0415
         from ..models.shadow_step import ShadowStep  # noqa: PLC0415
 
         run: None | str
@@ -157,6 +161,14 @@ class Decision:
         else:
             shadow = self.shadow
 
+        granted: dict[str, Any] | None | Unset
+        if isinstance(self.granted, Unset):
+            granted = UNSET
+        elif isinstance(self.granted, NotGranted):
+            granted = self.granted.to_dict()
+        else:
+            granted = self.granted
+
         field_dict: dict[str, Any] = {}
         field_dict.update(self.additional_properties)
         field_dict.update(
@@ -190,6 +202,8 @@ class Decision:
             field_dict["contingencies"] = contingencies
         if shadow is not UNSET:
             field_dict["shadow"] = shadow
+        if granted is not UNSET:
+            field_dict["granted"] = granted
 
         return field_dict
 
@@ -203,6 +217,7 @@ class Decision:
         from ..models.decision_predicted import DecisionPredicted  # noqa: PLC0415
         from ..models.decision_reason import DecisionReason  # noqa: PLC0415
         from ..models.drift_notice import DriftNotice  # noqa: PLC0415
+        from ..models.not_granted import NotGranted  # noqa: PLC0415
         from ..models.shadow_step import ShadowStep  # noqa: PLC0415
 
         d = dict(src_dict)
@@ -320,6 +335,23 @@ class Decision:
 
         shadow = _parse_shadow(d.pop("shadow", UNSET))
 
+        def _parse_granted(data: object) -> None | NotGranted | Unset:
+            if data is None:
+                return data
+            if isinstance(data, Unset):
+                return data
+            try:
+                if not isinstance(data, dict):
+                    raise TypeError()
+                granted_type_0 = NotGranted.from_dict(data)
+
+                return granted_type_0
+            except (TypeError, ValueError, AttributeError, KeyError):
+                pass
+            return cast(None | NotGranted | Unset, data)
+
+        granted = _parse_granted(d.pop("granted", UNSET))
+
         decision = cls(
             run=run,
             workload=workload,
@@ -342,6 +374,7 @@ class Decision:
             chances=chances,
             contingencies=contingencies,
             shadow=shadow,
+            granted=granted,
         )
 
         decision.additional_properties = d

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from ..models.iteration_report_features import IterationReportFeatures
     from ..models.iteration_report_metrics import IterationReportMetrics
     from ..models.iteration_segment import IterationSegment
+    from ..models.requested_allocation import RequestedAllocation
     from ..models.upcoming_iteration import UpcomingIteration
 
 
@@ -40,9 +41,14 @@ class IterationReport:
     change_seconds: float | None | Unset = UNSET
     """ Seconds of `iteration_seconds` in which the run stood still, or repeated what was lost, as its allocation
     was changed or it was started again: measured. Omitted: as many as the model expects. """
+    requested: None | RequestedAllocation | Unset = UNSET
+    """ What was requested, if it isn't `allocation`, which is what is there. Omitted: nothing else was, or it is
+    there. """
     kind: Literal["iterative"] | Unset = "iterative"
 
     def to_dict(self) -> dict[str, Any]:
+        from ..models.requested_allocation import RequestedAllocation  # noqa: PLC0415
+
         allocation = self.allocation.to_dict()
 
         metrics = self.metrics.to_dict()
@@ -81,6 +87,14 @@ class IterationReport:
         else:
             change_seconds = self.change_seconds
 
+        requested: dict[str, Any] | None | Unset
+        if isinstance(self.requested, Unset):
+            requested = UNSET
+        elif isinstance(self.requested, RequestedAllocation):
+            requested = self.requested.to_dict()
+        else:
+            requested = self.requested
+
         kind = self.kind
 
         field_dict: dict[str, Any] = {}
@@ -99,6 +113,8 @@ class IterationReport:
             field_dict["segments"] = segments
         if change_seconds is not UNSET:
             field_dict["change_seconds"] = change_seconds
+        if requested is not UNSET:
+            field_dict["requested"] = requested
         if kind is not UNSET:
             field_dict["kind"] = kind
 
@@ -110,6 +126,7 @@ class IterationReport:
         from ..models.iteration_report_features import IterationReportFeatures  # noqa: PLC0415
         from ..models.iteration_report_metrics import IterationReportMetrics  # noqa: PLC0415
         from ..models.iteration_segment import IterationSegment  # noqa: PLC0415
+        from ..models.requested_allocation import RequestedAllocation  # noqa: PLC0415
         from ..models.upcoming_iteration import UpcomingIteration  # noqa: PLC0415
 
         d = dict(src_dict)
@@ -177,6 +194,23 @@ class IterationReport:
 
         change_seconds = _parse_change_seconds(d.pop("change_seconds", UNSET))
 
+        def _parse_requested(data: object) -> None | RequestedAllocation | Unset:
+            if data is None:
+                return data
+            if isinstance(data, Unset):
+                return data
+            try:
+                if not isinstance(data, dict):
+                    raise TypeError()
+                requested_type_0 = RequestedAllocation.from_dict(data)
+
+                return requested_type_0
+            except (TypeError, ValueError, AttributeError, KeyError):
+                pass
+            return cast(None | RequestedAllocation | Unset, data)
+
+        requested = _parse_requested(d.pop("requested", UNSET))
+
         kind = cast(Literal["iterative"] | Unset, d.pop("kind", UNSET))
         if kind != "iterative" and not isinstance(kind, Unset):
             raise ValueError(f"kind must match const 'iterative', got '{kind}'")
@@ -188,6 +222,7 @@ class IterationReport:
             upcoming=upcoming,
             segments=segments,
             change_seconds=change_seconds,
+            requested=requested,
             kind=kind,
         )
 

@@ -43,10 +43,11 @@ class CannotSet(ActuatorError):
         resource: name of the resource.
         value: the requested value, in the resource's unit.
         accepted: which values are accepted, in words.
+        reason: why, by the name that the cluster gives it, such as ``Infeasible``; empty: it has none.
     """
 
-    def __init__(self, resource: str, value: object, accepted: str) -> None:
-        self.resource, self.value, self.accepted = resource, value, accepted
+    def __init__(self, resource: str, value: object, accepted: str, reason: str = "") -> None:
+        self.resource, self.value, self.accepted, self.reason = resource, value, accepted, reason
         super().__init__(f"{resource}={value:g}" if isinstance(value, int | float) else f"{resource}={value}", accepted)
 
     def __str__(self) -> str:
@@ -146,7 +147,8 @@ class Actuator(Protocol):
         """Set the given resources, leave others unchanged, and return the allocation in effect, of all resources.
 
         Either all or none are set, as quickly as possible; unchanged values cost nothing. Values that the method rounds
-        (for example to whole cores) are returned rounded. After the command's end nothing is done.
+        (for example to whole cores) are returned rounded. After the command's end nothing is done. If the values have
+        to wait until there is room (`Deferring`), the former allocation is returned, and stays until then.
 
         Raises:
             CannotSet: a resource is unknown, out of bounds, or refused now (memory in use, no room in the cluster); the
@@ -206,6 +208,33 @@ class Scheduled(Protocol):
 
     def news(self) -> list[str]:
         """What the scheduler has done since the last call, one line each: the command waits, runs, was requeued."""
+        ...
+
+
+@runtime_checkable
+class Deferring(Protocol):
+    """What an actuator offers besides if an allocation may have to wait until there is room for it.
+
+    One allocation waits at a time: another ``apply`` replaces it, and one of the same values leaves it waiting.
+    """
+
+    def poll(self) -> str:
+        """Look whether the last allocation of ``apply`` is in effect now; returns why it isn't, empty: it is.
+
+        The reason begins with the name that the cluster gives it, such as ``Deferred`` or ``Resources``.
+
+        Raises:
+            CannotSet: it was refused meanwhile; the former allocation stays.
+            ActuatorError: the daemon or cluster doesn't respond.
+        """
+        ...
+
+    def withdraw(self) -> None:
+        """Give up the allocation that waits, if one does; the former one stays.
+
+        Raises:
+            ActuatorError: the daemon or cluster doesn't respond.
+        """
         ...
 
 

@@ -7,6 +7,7 @@ If the launcher is killed, the container runs on until the same run is started a
 from __future__ import annotations
 
 import json
+import math
 import os
 import signal
 import struct
@@ -124,9 +125,15 @@ class DockerContainer(Remote, Leaving):
             raise
 
     def _set(self, allocation: Allocation) -> None:
-        if allocation.get("memory", 0.0) < self._current.get("memory", 0.0):
+        if allocation.get("memory", math.inf) < self._current.get("memory", 0.0):
             self._check_memory(allocation["memory"])
-        self._call("POST", f"/containers/{self._id}/update", _limits(allocation))
+        try:
+            self._call("POST", f"/containers/{self._id}/update", _limits(allocation))
+        except Unavailable:
+            raise
+        except ActuatorError as error:
+            name = next(iter(allocation))
+            raise CannotSet(name, allocation[name], f"it is refused: {error}") from error
 
     def _check_memory(self, mebibytes: float) -> None:
         """Refuse a limit below what is in use: depending on its cgroups, Docker would let the kernel kill the command.

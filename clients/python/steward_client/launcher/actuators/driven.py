@@ -25,7 +25,7 @@ class Driven(Remote):
         self._command = LocalProcesses({})
 
     @abstractmethod
-    def _set(self, allocation: Allocation) -> None: ...
+    def _set(self, allocation: Allocation) -> str | None: ...
 
     def _begin(self, launch: Launch, allocation: Allocation) -> None:
         self._set(allocation)

@@ -22,13 +22,90 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
-from .contract import Actuator, ActuatorError, Allocation, CannotSet, Launch, Range, Stream
+from .contract import Actuator, ActuatorError, Allocation, CannotSet, Deferring, Launch, Range, Stream
+from .requests import Requests
 
 Make = Callable[[], Actuator]
 NAME = re.compile(r"[a-z][a-z0-9_]{0,62}")
 LONGEST_SECONDS = 60.0
+
+
+class DeferringKit:
+    """Tests for an actuator that is `Deferring`, beside those of `ActuatorKit`: subclass both.
+
+    ``fill`` and ``free`` take and give back the room for the largest wanted allocation, while the smallest one fits.
+    """
+
+    settles_seconds: ClassVar[float] = 0.0
+    """Longest time until the place where commands run has noticed that there is room."""
+
+    def fill(self, actuator: Actuator) -> None:
+        """Take the room that the largest wanted allocation would need."""
+        raise NotImplementedError
+
+    def free(self, actuator: Actuator) -> None:
+        """Give it back."""
+        raise NotImplementedError
+
+    def _poll(self, actuator: Actuator) -> str:
+        """The result of ``poll`` once the place has settled."""
+        assert isinstance(actuator, Deferring)
+        ends = time.monotonic() + self.settles_seconds
+        while (waits := actuator.poll()) and time.monotonic() < ends:
+            time.sleep(0.2)
+        return waits
+
+    def test_what_has_to_wait_changes_nothing_until_there_is_room(self, make: Make) -> None:
+        kit: Any = self
+        with kit.started(make, kit.running()) as actuator:
+            self.fill(actuator)
+            before = dict(actuator.current())
+            for _ in range(2):  # the same again leaves it waiting
+                assert actuator.apply(kit.last) == before == actuator.current()
+                assert actuator.poll(), "it must say why it waits"
+            assert actuator.wait(0) is None, "what waits ends no command"
+            self.free(actuator)
+            assert self._poll(actuator) == ""
+            assert kit.same(actuator.current(), kit.last)
+            assert actuator.poll() == ""
+
+    def test_what_waits_is_withdrawn_and_replaced(self, make: Make) -> None:
+        kit: Any = self
+        with kit.started(make, kit.running()) as actuator:
+            self.fill(actuator)
+            actuator.apply(kit.last)
+            actuator.withdraw()
+            assert actuator.poll() == ""
+            assert kit.same(actuator.current(), kit.first)
+            actuator.apply(kit.last)
+            assert kit.same(actuator.apply(kit.first), kit.first), "another one replaces it"
+            self.free(actuator)
+            assert actuator.poll() == ""
+            assert kit.same(actuator.current(), kit.first), "what was given up isn't set later"
+            actuator.withdraw()
+            assert actuator.wait(0) is None
+
+    def test_what_waits_for_too_long_times_out(self, make: Make) -> None:
+        kit: Any = self
+        with kit.started(make, kit.running()) as actuator:
+            self.fill(actuator)
+            now = [0.0]
+            requests = Requests(actuator, 60.0, lambda: now[0])
+            assert requests.set(kit.last).state == "requested"
+            states = []
+            for now[0] in (0.5, 30.0, 61.0, 100.0):
+                found = requests.poll()
+                states.append(found.state if found else "")
+            assert states == ["", "", "timed_out", ""]
+            assert not requests.awaits
+            assert kit.same(actuator.current(), kit.first)
+            taken = requests.take(actuator.current())
+            assert taken is not None
+            assert (taken.state, taken.reason != "") == ("timed_out", True)
+            assert requests.take(actuator.current()) is None, "it is reported once"
+            self.free(actuator)
 
 
 class OutputRecorder:

@@ -23,8 +23,7 @@ from .remote import FIRST_PAUSE_SECONDS, KILLED, LONGEST_PAUSE_SECONDS, Remote
 CONTAINER, LABEL, NAME, LAUNCHER = "steward", "steward-run", "steward-name", "steward-launcher"
 IN_PLACE = "resize of the pod, in place"
 NO_SUCH = 404
-RESIZE_SECONDS, RESIZE_PAUSE_SECONDS = 5.0, 0.1
-"""Seconds for which a resize is followed, and between two looks at first: the kubelet judges it at its next sync."""
+RESIZES, INFEASIBLE = ("PodResizePending", "PodResizeInProgress"), "Infeasible"
 Object = Mapping[str, Any]
 
 
@@ -82,25 +81,35 @@ class KubernetesPod(Remote, Leaving):
         call_api(self._api.create, self._pods, {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})
         self._pod = f"{self._pods}/{name}"
 
-    def _set(self, allocation: Allocation) -> None:
-        """Resize the pod; if its node has no room, undo it and raise CannotSet.
-
-        Without a word of the kubelet within ``RESIZE_SECONDS`` the resize counts as done.
-        """
-        before = {name: self._current[name] for name in allocation}
+    def _set(self, allocation: Allocation) -> str:
         self._resize(allocation)
-        end, pause = time.monotonic() + RESIZE_SECONDS, RESIZE_PAUSE_SECONDS
-        while True:
-            status = call_api(self._api.get, self._pod).get("status") or {}
-            refused = _refusal(status)
-            if refused:
-                self._resize(before)
-                name = next(iter(allocation))
-                raise CannotSet(name, allocation[name], f"the node has no room for it now: {refused}")
-            if _is_in_force(status, allocation) or time.monotonic() + pause > end:
-                return
-            time.sleep(pause)
-            pause = min(pause * 1.5, LONGEST_PAUSE_SECONDS)
+        return self._waits(allocation)
+
+    def _waits(self, allocation: Allocation) -> str:
+        """Why the kubelet hasn't resized the pod yet, by the pod's status; one that it never will is undone.
+
+        Raises:
+            CannotSet: no node like the pod's could ever have room.
+        """
+        status = call_api(self._api.get, self._pod).get("status") or {}
+        for one in status.get("conditions") or ():
+            if one.get("type") not in RESIZES or one.get("status") == "False":
+                continue
+            reason, message = str(one.get("reason") or one["type"]), str(one.get("message") or "")
+            if reason == INFEASIBLE:
+                self._withdraw(allocation)
+                name, told = next(iter(allocation)), message or reason
+                raise CannotSet(name, allocation[name], f"the node has no room for it now: {told}", reason)
+            return f"{reason}: {message}" if message else reason
+        # One that the kubelet hasn't looked at yet has no condition, but the former resources
+        found = [one.get("resources") or {} for one in status.get("containerStatuses") or ()]
+        limits = found[0].get("limits", {}) if found else {}
+        asked = _resources(allocation)["limits"]
+        same = all(parse_quantity(limits[name]) == parse_quantity(asked[name]) for name in limits.keys() & asked.keys())
+        return "" if same else "PodResizePending"
+
+    def _withdraw(self, allocation: Allocation) -> None:
+        self._resize({name: self._current[name] for name in allocation})
 
     def _resize(self, allocation: Allocation) -> None:
         body = {"spec": {"containers": [{"name": CONTAINER, "resources": _resources(allocation)}]}}
@@ -174,27 +183,6 @@ class KubernetesPod(Remote, Leaving):
                 return
             time.sleep(pause)
             pause = min(pause * 1.5, LONGEST_PAUSE_SECONDS)
-
-
-def _refusal(status: Object) -> str:
-    """Why the kubelet defers or refuses a resize, or failed at it, by the pod's status; empty if it does neither."""
-    found = [
-        one
-        for one in status.get("conditions") or ()
-        if one.get("status") == "True"
-        and (one["type"] == "PodResizePending" or (one["type"], one.get("reason")) == ("PodResizeInProgress", "Error"))
-    ]
-    return "; ".join(": ".join(filter(None, (one.get("reason"), one.get("message")))) for one in found)
-
-
-def _is_in_force(status: Object, allocation: Allocation) -> bool:
-    """Whether the container's resources, as the kubelet reports them, are those of the allocation."""
-    wanted = _resources(allocation)["limits"]
-    for container in status.get("containerStatuses") or ():
-        limits = (container.get("resources") or {}).get("limits") or {}
-        if all(parse_quantity(limits.get(name, "0")) == parse_quantity(amount) for name, amount in wanted.items()):
-            return True
-    return False
 
 
 def _slug(name: str) -> str:

@@ -35,6 +35,7 @@ REQUEST = (
 UNITS_OF_RAY = {"cpu": ("CPU", 0.01), "gpus": ("GPU", 1.0), "memory": ("memory", float(1 << 20))}
 PIECES = {"CPU": 1.0, "GPU": 1.0, "memory": float(1 << 30)}
 MOST_BUNDLES = 10_000
+ROUNDING = 1e-6
 GOING_ON = ("PENDING", "RUNNING")
 
 
@@ -76,8 +77,30 @@ class RayJob(Remote, Leaving):
             self._request({})
             raise
 
-    def _set(self, allocation: Allocation) -> None:
+    def _set(self, allocation: Allocation) -> str:
         self._request({**self._current, **allocation})
+        return self._waits(allocation)
+
+    def _waits(self, allocation: Allocation) -> str:
+        """Which of the requested resources the cluster lacks, by the autoscaler's report; empty if there is none."""
+        try:
+            told = self._call("GET", "/api/cluster_status").json()["data"]["clusterStatus"]["loadMetricsReport"]
+            totals = {name: float(total) for name, (_, total) in told["usage"].items()}
+        except (ActuatorError, LookupError, TypeError, ValueError):  # a cluster without an autoscaler, or an older one
+            return ""
+        asked: dict[str, float] = {}
+        for bundle in bundles({**self._current, **allocation}):
+            for name, amount in bundle.items():
+                asked[name] = asked.get(name, 0.0) + amount
+        lacking = [
+            f"{name} {totals.get(name, 0.0):g} of {amount:g}"
+            for name, amount in asked.items()
+            if totals.get(name, 0.0) < amount * (1 - ROUNDING)
+        ]
+        return f"Insufficient resources: the cluster has {', '.join(lacking)}" if lacking else ""
+
+    def _withdraw(self, allocation: Allocation) -> None:  # noqa: ARG002
+        self._request(self._current)
 
     def _request(self, allocation: Allocation) -> None:
         """Send a request to the autoscaler and wait for its acceptance; raises ActuatorError after 30 s."""

@@ -19,6 +19,7 @@ from .contract import (
     ActuatorError,
     Allocation,
     CannotSet,
+    Deferring,
     Launch,
     Range,
     Scheduled,
@@ -37,9 +38,9 @@ KILLED = 128 + signal.SIGKILL
 logger = logging.getLogger("steward_client")
 
 
-class Remote(Actuator, Scheduled, ABC):
-    """Base of remote actuators, `Scheduled` all of them; subclasses implement the methods with an underscore, and set
-    ``restarts``, ``reason`` and ``news`` if something starts the command again or ends it.
+class Remote(Actuator, Scheduled, Deferring, ABC):
+    """Base of remote actuators, `Scheduled` and `Deferring` all of them; subclasses implement the methods with an
+    underscore, and set ``restarts``, ``reason`` and ``news`` if something starts the command again or ends it.
 
     Args:
         settable: all resources that the actuator could set, by name.
@@ -63,6 +64,7 @@ class Remote(Actuator, Scheduled, ABC):
             settable[name].check(name, asked.maximum)
         self._settable = {name: settable[name] for name in wanted}
         self._current: dict[str, float] = {}
+        self._awaited: dict[str, float] = {}  # the changed values that wait
         self._status: int | None = None
         self._started = self._closed = False
         self._ending: int = signal.SIGTERM
@@ -76,8 +78,18 @@ class Remote(Actuator, Scheduled, ABC):
         """Start the command, or leave nothing behind and raise ActuatorError."""
 
     @abstractmethod
-    def _set(self, allocation: Allocation) -> None:
-        """Set the changed, rounded values, all or none; raises CannotSet or ActuatorError."""
+    def _set(self, allocation: Allocation) -> str | None:
+        """Set the changed, rounded values, all or none; returns why they have to wait, None or empty: they don't.
+
+        Raises CannotSet or ActuatorError.
+        """
+
+    def _waits(self, allocation: Allocation) -> str:  # noqa: ARG002 # most set at once
+        """Why values that wait aren't in effect yet, empty: they are; raises CannotSet or ActuatorError."""
+        return ""
+
+    def _withdraw(self, allocation: Allocation) -> None:  # most set at once
+        """Give up values that wait; raises ActuatorError."""
 
     @abstractmethod
     def _look(self) -> int | None:
@@ -127,15 +139,38 @@ class Remote(Actuator, Scheduled, ABC):
             raise ActuatorError("there is nothing to set yet: start a command first")
         asked = self._check_allocation(allocation)
         changed = {name: value for name, value in asked.items() if self._current.get(name) != value}
+        if changed == self._awaited:  # nothing changes, or it waits already
+            return self.current()
+        self.withdraw()
         if changed and self.wait(0) is None:
             try:
-                self._set(changed)
+                waits = self._set(changed)
             except ActuatorError:
                 if self._now() is None:  # else it has just ended: nothing is wrong
                     raise
             else:
-                self._current |= changed
+                self._awaited, granted = (changed, {}) if waits else ({}, changed)
+                self._current |= granted
         return self.current()
+
+    @override
+    def poll(self) -> str:
+        if not self._awaited or self.wait(0) is not None:
+            return ""
+        try:
+            waits = self._waits(self._awaited)
+        except CannotSet:
+            self._awaited = {}
+            raise
+        if not waits:
+            self._current, self._awaited = self._current | self._awaited, {}
+        return waits
+
+    @override
+    def withdraw(self) -> None:
+        if self._awaited and self.wait(0) is None:
+            self._withdraw(self._awaited)
+        self._awaited = {}
 
     def _check_allocation(self, allocation: Allocation) -> dict[str, float]:
         for name, value in allocation.items():

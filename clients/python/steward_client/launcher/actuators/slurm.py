@@ -16,6 +16,7 @@ import subprocess
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import NamedTuple
 
@@ -32,6 +33,8 @@ AGAIN_SECONDS, TRIES = 1.0, 5
 REVOKED_SECONDS = 2.0
 """A node kills a job that starts within a second after it left the node, because its credential counts as revoked."""
 SCRIPT = "#!/bin/sh\n"
+START, ROOM_SECONDS = re.compile(r"to start at (\d\S+)"), 5.0
+"""What ``sbatch --test-only`` says, and how soon a job must start for there to be room now."""
 WAITING = {"PENDING", "REQUEUED", "REQUEUE_HOLD", "SPECIAL_EXIT"}
 ENDED = {
     "COMPLETED": "",
@@ -120,23 +123,29 @@ class SlurmJob(Remote, Leaving):
     def _error(self) -> Path:
         return self._output if str(self._output) == os.devnull else self._output.with_name("slurm-errors")
 
-    def _set(self, allocation: Allocation) -> None:
+    def _set(self, allocation: Allocation) -> str | None:
+        """Give a job its new size; one that runs keeps the old one while a requeue would only make it wait.
+
+        Returns why it has to wait; None: it has its new size.
+        """
         before, after = dict(self._current), {**self._current, **allocation}
         if allocation.keys() == {"nodes"} and after["nodes"] < before["nodes"]:
             seen = _job_status(self._job)
             if seen.state == "RUNNING":
                 self._refusable([*self._update, f"NumNodes={after['nodes']:.0f}"], allocation)
-                return
+                return None
         self._refusable(["sbatch", "--test-only", *_resource_options(after), *self._more], allocation, SCRIPT)
         seen = _job_status(self._job)
         if seen.state == "PENDING":
             self._resize(seen, allocation, before, after)
-            return
+            return None
         if seen.state != "RUNNING":  # to requeue a job that has just ended would start it again
             raise ActuatorError(f"job {self._job} is {seen.state} at Slurm just now, and keeps its size")
         if not self._resumes:
             name, value = next(iter(allocation.items()))
             raise CannotSet(name, value, "the job runs, and without --checkpoint it isn't requeued under another size")
+        if waits := self._no_room(seen, before, after):
+            return waits
         self._held = True
         _run(["scontrol", "requeuehold", self._job])
         self._told, self._submitted, left = "requeued", time.monotonic(), time.monotonic()
@@ -150,6 +159,31 @@ class SlurmJob(Remote, Leaving):
         finally:
             time.sleep(max(left + REVOKED_SECONDS - time.monotonic(), 0.0))
             self._release()
+        return None
+
+    def _waits(self, allocation: Allocation) -> str:
+        return self._set(allocation) or ""
+
+    def _no_room(self, seen: JobStatus, before: Allocation, after: Allocation) -> str:
+        """When there would be room for a running job's new size, if not now; empty: there is, or Slurm doesn't say.
+
+        A requeued job gives up what it has: there is room if all of the new size is free, or what it has more.
+        """
+        more = {name: value - before.get(name, 0.0) for name, value in after.items() if value > before.get(name, 0.0)}
+        if not more:
+            return ""
+        here = [f"--nodelist={seen.nodes}"] if more.keys() <= OF_ONE_NODE and seen.nodes else []
+        latest = datetime.now() + timedelta(seconds=ROOM_SECONDS)  # noqa: DTZ005 - Slurm's times are local
+        starts = []
+        for size, where in ((after, []), (more, here)):
+            with suppress(ActuatorError):  # it would never fit so
+                _, told = _outputs(["sbatch", "--test-only", *_resource_options(size), *self._more, *where], SCRIPT)
+                if (found := START.search(told)) is None:
+                    return ""
+                if datetime.fromisoformat(found[1]) <= latest:
+                    return ""
+                starts.append(found[1])
+        return f"Resources: there is room at {min(starts)} at the latest" if starts else "Resources"
 
     @property
     def _update(self) -> list[str]:
@@ -376,6 +410,16 @@ def _run(
     Raises:
         ActuatorError: it fails, or takes more than ``seconds``; with the program's own message.
     """
+    return _outputs(command, text, environment, seconds)[0]
+
+
+def _outputs(
+    command: Sequence[str],
+    text: str | None = None,
+    environment: Mapping[str, str] | None = None,
+    seconds: float = TIMEOUT_SECONDS,
+) -> tuple[str, str]:
+    """Run a program as ``_run`` does, and return its standard output and standard error."""
     try:
         done = subprocess.run(
             command, input=text, capture_output=True, text=True, timeout=seconds, env=environment, check=False
@@ -384,4 +428,4 @@ def _run(
         raise ActuatorError(f"{command[0]} does not answer: {error}") from error
     if done.returncode:
         raise ActuatorError(f"{command[0]}: {done.stderr.strip() or f'exit status {done.returncode}'}")
-    return done.stdout
+    return done.stdout, done.stderr

@@ -1,0 +1,133 @@
+"""Requests of allocations to an actuator: granted at once, awaited, refused, or withdrawn after a time-out."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any, Literal
+
+from .contract import Actuator, ActuatorError, Allocation, CannotSet, Deferring
+
+State = Literal["granted", "requested", "refused", "timed_out"]
+GRANT_SECONDS = 600.0
+"""Default time in seconds until a request that waits is withdrawn."""
+FIRST_POLL_SECONDS, LONGEST_POLL_SECONDS, SHARE = 1.0, 30.0, 0.1
+"""Between two looks at a request that waits, and as a share of the time for which it has."""
+LONGEST_REASON = 200
+
+
+@dataclass(frozen=True)
+class Request:
+    """A request of an allocation.
+
+    Attributes:
+        allocation: the requested values, by resource.
+        state: ``requested``: it waits; ``timed_out``: it waited for too long, and was withdrawn.
+        since: when it was requested (UTC).
+        reason: why it isn't granted, by the name that the cluster gives it, if it has one, else in words.
+        message: the same in a sentence.
+    """
+
+    allocation: Allocation
+    state: State
+    since: datetime
+    reason: str = ""
+    message: str = ""
+
+    @property
+    def report(self) -> dict[str, Any]:
+        """The request as a report of the API has it (``requested``), unless it is granted."""
+        return {
+            "allocation": dict(self.allocation),
+            "state": self.state,
+            "since": self.since.isoformat(),
+            "reason": (self.reason or self.message)[:LONGEST_REASON],
+        }
+
+
+class Requests:
+    """The requests of a run, one after the other: each replaces the one before.
+
+    Attributes:
+        last: the last request; None: there was none, or its refusal has been taken.
+
+    Args:
+        actuator: the actuator.
+        seconds: time until a request that waits is withdrawn.
+        clock: seconds of a monotonic clock.
+        now: the time (UTC).
+    """
+
+    def __init__(
+        self,
+        actuator: Actuator,
+        seconds: float = GRANT_SECONDS,
+        clock: Callable[[], float] = time.monotonic,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self._actuator, self._seconds, self._clock, self._now = actuator, seconds, clock, now
+        self.last: Request | None = None
+        self._asked = self._due = 0.0
+
+    @property
+    def awaits(self) -> bool:
+        """Whether the last request waits."""
+        return self.last is not None and self.last.state == "requested"
+
+    def set(self, allocation: Allocation) -> Request:
+        """Request an allocation, in place of what waits. The same one again changes nothing while it waits."""
+        if self.last is not None and self.last.state == "requested" and self.last.allocation == dict(allocation):
+            return self.last
+        made = Request(dict(allocation), "granted", self._now())
+        self._asked = self._clock()
+        self._due = self._asked + FIRST_POLL_SECONDS
+        try:
+            self._actuator.apply(allocation)
+            if isinstance(self._actuator, Deferring) and (waits := self._actuator.poll()):
+                made = replace(made, state="requested", reason=waits, message=f"it waits: {waits}")
+        except ActuatorError as error:
+            made = _refused(made, error)
+        self.last = made
+        return made
+
+    def poll(self) -> Request | None:
+        """Look at a request that waits, seldom enough for any cluster; returns it if its state has changed."""
+        if self.last is None or self.last.state != "requested" or self._clock() < self._due:
+            return None
+        waited = self._clock() - self._asked
+        self._due = self._clock() + min(max(FIRST_POLL_SECONDS, SHARE * waited), LONGEST_POLL_SECONDS)
+        assert isinstance(self._actuator, Deferring)  # noqa: S101 - of no other does one wait
+        try:
+            waits = self._actuator.poll()
+            if waits and waited < self._seconds:
+                self.last = replace(self.last, reason=waits)
+                return None
+            if waits:
+                self._actuator.withdraw()
+                message = f"it was withdrawn after {waited:.0f} s: {waits}"
+                self.last = replace(self.last, state="timed_out", reason=waits, message=message)
+            else:
+                self.last = replace(self.last, state="granted", reason="", message="")
+        except CannotSet as error:
+            self.last = _refused(self.last, error)
+        except ActuatorError:  # nobody responds just now
+            return None
+        return self.last
+
+    def take(self, allocation: Mapping[str, float]) -> Request | None:
+        """The last request, for a report of ``allocation``; None if nothing else was requested, or it was granted.
+
+        A refusal is returned once: it is reported once, however long nothing else is requested."""
+        found = self.last
+        if found is None or found.state == "granted" or found.allocation.items() <= dict(allocation).items():
+            return None
+        if found.state != "requested":
+            self.last = None
+        return found
+
+
+def _refused(made: Request, error: ActuatorError) -> Request:
+    reason = error.reason if isinstance(error, CannotSet) else ""
+    return replace(made, state="refused", reason=reason, message=str(error))

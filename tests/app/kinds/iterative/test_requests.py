@@ -1,0 +1,263 @@
+"""Requests that are not granted: exclusion with back-off, projections of what is there, and what decisions say."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+from fastapi.testclient import TestClient
+
+from app.kinds.contract.engine import EncodedDecision, Pending
+from app.kinds.contract.inputs import InvalidInput
+from app.kinds.engine import RunMemory
+from app.kinds.iterative.engine import ENGINE
+from app.kinds.iterative.report import IterationRunStart
+from app.kinds.iterative.requests import MOST_DOUBLINGS, MOST_REQUESTS, Request, after_report, excluded
+from tests.answers import all_answered
+from tests.app.kinds.iterative.decisions.deciding import NOW, Scripted, compiled, seconds
+from tests.planted import planted_spec
+
+SINCE = "2026-01-01T11:59:00Z"
+SPEC = planted_spec(metrics=[{"name": "iteration_seconds", "unit": "s", "target": 230.0, "scope": "run"}])
+
+
+def request(levels: tuple[int, ...], moved: tuple[int, ...], state: Any = "refused", **more: Any) -> Request:
+    return Request(levels, moved, state, SINCE, "quota", **more)
+
+
+def test_what_asks_for_as_much_of_the_same_resources_is_excluded_until_the_back_off_ends() -> None:
+    grid = np.array([[4, 0], [8, 0], [8, 5], [12, 0], [12, 5]])
+    more_gpus, less_memory = request((8, 5), (1, 0), until=7), request((8, 1), (0, -1), until=9)
+    assert excluded([more_gpus], 6, grid).tolist() == [False, True, True, True, True]
+    assert excluded([more_gpus], 7, grid).tolist() == [False] * 5
+    assert excluded([less_memory], 8, grid).tolist() == [True, True, False, True, False]
+    both = request((8, 1), (1, -1), until=9)
+    assert excluded([both], 8, grid).tolist() == [False, True, False, True, False]
+    awaits = request((8, 5), (1, 0), "requested", until=9)
+    assert excluded([awaits], 8, grid).tolist() == [False] * 5
+    assert excluded([more_gpus, less_memory], 6, grid).tolist() == [True, True, True, True, True]
+
+
+def test_each_refusal_doubles_the_back_off_and_one_that_is_only_repeated_does_not() -> None:
+    known: tuple[Request, ...] = ()
+    waits, following = list[int](), 1
+    for number in range(MOST_DOUBLINGS + 3):
+        known, reached = after_report(known, request((8,), (1,)), [4], following, 100.0)
+        assert reached == "refused"
+        again, reached = after_report(known, request((8,), (1,)), [4], following + 1, 100.0)
+        assert (again, reached) == (known, "") or number == 0  # of one iteration: it may have been asked again
+        waits.append(known[0].until - following)
+        following = known[0].until + 1
+    assert waits == [1, 2, 4, 8, 16, 32, 64, 64, 64]
+    assert known[0].times == MOST_DOUBLINGS + 3
+    (quick,), _ = after_report((), request((8,), (1,)), [4], 1, 2.0)
+    assert quick.until == 1 + 30  # a minute of iterations of two seconds
+    assert after_report((), request((8,), (1,), "timed_out"), [4], 1, 100.0)[1] == "timed_out"
+
+
+def test_what_is_there_is_forgotten_and_others_stay() -> None:
+    known = (request((8,), (1,), times=2, until=9), request((12,), (1,), times=1, until=5))
+    assert after_report(known, None, [4], 3, 1.0) == (known, "")
+    assert after_report(known, None, [8], 3, 1.0) == (known[1:], "granted")
+    assert after_report(known, None, [12], 3, 1.0) == ((), "granted")
+    (waits,), reached = after_report((), request((8,), (1,), "requested"), [4], 1, 1.0)
+    assert (reached, waits.times) == ("requested", 0)
+    assert after_report((waits,), request((8,), (1,), "requested"), [4], 2, 1.0) == ((waits,), "")
+    assert after_report((waits,), None, [8], 2, 1.0) == ((), "granted")
+    assert after_report((waits,), None, [4], 2, 1.0) == ((), "")  # withdrawn
+    (refused,), reached = after_report((waits,), request((8,), (1,)), [4], 2, 100.0)
+    assert (reached, refused.times, refused.until) == ("refused", 1, 3)
+    many: tuple[Request, ...] = ()
+    for level in range(20):
+        many, _ = after_report(many, request((level + 5,), (1,)), [4], 1, 1.0)
+    assert [one.levels for one in many] == [(level + 5,) for level in range(20)][-MOST_REQUESTS:]
+
+
+class Launched:
+    """A run below a launcher with room for ``most`` executors; ``pending``: more is awaited, not refused."""
+
+    def __init__(self, on: Any, most: float = math.inf, pending: bool = False) -> None:
+        self.on, self.most, self.pending, self.granted = on, most, pending, 8.0
+        answer = ENGINE.begin(on, "run", IterationRunStart(workload="planted"), NOW)
+        self.state, self.decision, self.iteration = answer.state, msgspec.json.decode(answer.decision), 0
+        self.asked: list[tuple[int, float]] = []
+        self.reached: list[str] = []
+
+    def report(self) -> Pending:
+        """The report of the next iteration, at what is granted."""
+        wanted, body = self.decision["allocation"]["executors"], dict[str, Any]()
+        if wanted <= self.most:
+            self.granted = wanted
+        elif wanted != self.granted:
+            self.asked.append((self.iteration, wanted))
+            state = "requested" if self.pending else "refused"
+            body = {"requested": {"allocation": {"executors": wanted}, "state": state, "since": SINCE}}
+            body["requested"]["reason"] = "quota"
+        took = 1.05 * seconds(self.granted)
+        body |= {"allocation": {"executors": self.granted}, "metrics": {"iteration_seconds": took}}
+        decoded = ENGINE.decode(msgspec.json.encode(body))
+        read = ENGINE.read(self.on, self.state, self.iteration, decoded)
+        return Pending("run", self.iteration, self.state, read, {}, None)
+
+    def answered(self, answer: EncodedDecision) -> None:
+        """Take the decision; the state is stored and restored on the way."""
+        stored = msgspec.json.decode(ENGINE.serialise(answer.state))
+        self.state, self.decision = ENGINE.restore(stored), msgspec.json.decode(answer.decision)
+        self.iteration += 1
+        self.risk, self.spending = answer.risk, answer.spending
+        if answer.requested:
+            self.reached.append(answer.requested)
+
+
+def drive(runs: list[Launched], iterations: int) -> None:
+    """Report this many iterations of all runs, decided together."""
+    for _ in range(iterations):
+        answers = all_answered(ENGINE.answer(runs[0].on, [one.report() for one in runs], NOW))
+        for one, answer in zip(runs, answers, strict=True):
+            one.answered(answer)
+
+
+def test_a_run_plans_with_what_is_there_and_asks_again_with_back_off_while_another_has_all() -> None:
+    on = compiled(SPEC)
+    bound, free = Launched(on, most=10), Launched(on)
+    drive([bound, free], 1)
+    told = bound.decision["granted"]
+    asked = bound.asked[0][1]
+    assert bound.decision["allocation"]["executors"] < asked
+    assert told | {"allocation": {"executors": 8.0}, "requested": {"executors": asked}} == told
+    assert (told["state"], told["refusals"], told["reason"], told["since"][:19]) == ("refused", 1, "quota", SINCE[:19])
+    again = told["next_request"]
+    assert again == 1 + math.ceil(60 / (1.05 * seconds(8)))
+    text = f"not granted: {asked:g} executors (refused 1 time, quota); plans with 8 executors, "
+    assert bound.decision["reason"]["text"].endswith(f"{text}asks again after iteration {again - 1}")
+    assert "granted" not in free.decision
+    assert "not granted" not in free.decision["reason"]["text"]
+    assert free.granted > 10
+    drive([bound, free], 28)
+    assert bound.granted == 10, "it settles for what can be had"
+    for level in {wanted for _, wanted in bound.asked}:
+        times = [iteration for iteration, wanted in bound.asked if wanted == level]
+        gaps = np.diff(times)
+        assert all(later >= 2 * earlier for earlier, later in pairwise(gaps)), (level, times)
+        assert all(gaps >= again), (level, times)
+    assert len(bound.asked) < 12, "it hammers"
+    assert bound.reached == ["refused"] * len(bound.asked)
+    assert bound.risk is not None
+    assert "not granted" in bound.risk
+    assert free.asked == []
+    assert free.risk == ""
+
+
+def test_what_is_awaited_is_asked_for_on_and_what_is_there_is_projected_and_charged() -> None:
+    on = compiled(SPEC)
+    waits, free = Launched(on, most=8, pending=True), Launched(on)
+    drive([waits, free], 3)
+    wanted = waits.decision["allocation"]["executors"]
+    assert wanted > 8
+    assert waits.decision["granted"]["state"] == "requested"
+    assert waits.decision["granted"]["next_request"] is None
+    assert waits.decision["delta"]["executors"] == wanted - 8
+    assert not waits.decision["noop"]
+    predicted = waits.decision["predicted"]["iteration_seconds"]["mean"]
+    assert predicted == pytest.approx(1.05 * seconds(8), rel=0.1)
+    assert waits.spending is not None
+    assert waits.spending.next_seconds == pytest.approx(predicted)
+    assert "plans with 8 executors" in waits.decision["reason"]["text"]
+    assert "requested since 2026-01-01 11:59:00 UTC, quota" in waits.decision["reason"]["text"]
+    assert waits.risk is not None
+    assert "not granted" in waits.risk
+    assert waits.reached == ["requested"] * 2  # the first, which no step leads to, and the one of the decision
+    assert waits.decision["chances"]["iteration_seconds"] < 0.1 < free.decision["chances"]["iteration_seconds"]
+    waits.most = math.inf  # room came
+    drive([waits, free], 1)
+    assert waits.reached[2:] == ["granted"]
+    assert "granted" not in waits.decision
+    assert waits.granted == wanted
+    assert "not granted" not in waits.risk
+
+
+@pytest.mark.parametrize("policy", [Scripted(8), None])
+@pytest.mark.parametrize("rule", ["planted", None])
+def test_no_policy_takes_what_is_refused(policy: Scripted | None, rule: str | None) -> None:
+    if policy is not None and rule is None:
+        pytest.skip("an agent has a model")
+    on = compiled(SPEC, rule, policy)
+    bound = Launched(on, most=8)
+    drive([bound, Launched(on)], 20)
+    assert bound.asked
+    for level in {wanted for _, wanted in bound.asked}:
+        times = [iteration for iteration, wanted in bound.asked if wanted == level]
+        assert all(np.diff(times) > 4), (level, times)
+
+
+def test_a_state_of_before_has_no_requests() -> None:
+    on = compiled(SPEC)
+    run = Launched(on)
+    drive([run, Launched(on)], 2)
+    own, *_ = stored = msgspec.json.decode(ENGINE.serialise(run.state))
+    assert len(own) == 5
+    assert ENGINE.restore(stored).state.requests == ()
+
+
+@pytest.mark.parametrize(
+    ("given", "pointer"),
+    [
+        ({"allocation": {"executors": 8}}, "/requested/allocation"),
+        ({"allocation": {"executors": 99}}, "/requested/allocation/executors"),
+        ({"allocation": {"cores": 9}}, "/requested/allocation/cores"),
+        ({"state": "granted"}, "/requested/state"),
+        ({"since": "yesterday"}, "/requested/since"),
+        ({"since": "2026-01-01T00:00:00"}, "/requested/since"),
+        ({"reason": "x" * 201}, "/requested/reason"),
+        ({"more": 1}, "/requested"),
+    ],
+)
+def test_a_wrong_request_names_its_field(given: dict[str, Any], pointer: str) -> None:
+    on = compiled(SPEC)
+    body = {"allocation": {"executors": 8}, "metrics": {"iteration_seconds": 9.0}}
+    usual = {"allocation": {"executors": 12}, "state": "refused", "since": SINCE}
+    run = Launched(on)
+    assert isinstance(run.state, RunMemory)
+    with pytest.raises(InvalidInput) as error:
+        ENGINE.read(on, run.state, 0, ENGINE.decode(msgspec.json.encode({**body, "requested": usual | given})))
+    assert [one.pointer for one in error.value.errors if one.pointer.startswith(pointer)], error.value.errors
+
+
+def test_reports_with_requests_are_stored_and_become_samples_of_what_was_granted(client: TestClient) -> None:
+    resource = {"name": "gpus", "minimum": 1, "maximum": 16, "price_per_hour": 3.6, "initial": 4}
+    for name in ("first", "second"):
+        body = {"name": name, "kind": "iterative", "resources": [resource], "iterations": 9}
+        assert client.post("/workloads", json=body).status_code == 201
+    run, other = (client.post("/runs", json={"workload": name}).json()["id"] for name in ("first", "second"))
+    asked = {"allocation": {"gpus": 8}, "state": "refused", "since": SINCE, "reason": "QOSMaxGRESPerUser"}
+    plain = {"allocation": {"gpus": 4}, "metrics": {"iteration_seconds": 30.0}}
+    for _ in range(2):  # again, as after a lost answer
+        answer = client.put(f"/runs/{run}/iterations/0", json={**plain, "requested": asked})
+        assert answer.status_code in (200, 201), answer.text
+    assert answer.json()["granted"]["requested"] == {"gpus": 8}
+    assert client.put(f"/runs/{other}/iterations/0", json={**plain, "requested": None}).status_code == 201
+    assert client.put(f"/runs/{run}/iterations/1", json=plain).status_code == 201
+    found = client.get(f"/runs/{run}").json()["decision"]["granted"]
+    assert (found["state"], found["refusals"], found["next_request"]) == ("refused", 1, 3)
+    assert "granted" not in client.get(f"/runs/{other}").json()["decision"]
+    page = client.get(f"/ui/runs/{run}").text
+    assert "refused, not granted" in page
+    assert "since 2026-01-01 11:59:00 UTC, QOSMaxGRESPerUser" in page
+    assert "not granted" not in client.get(f"/ui/runs/{other}").text
+    assert client.get("/ui/runs").text.count(">refused</span>") == 1
+    first = client.get(f"/runs/{run}/iterations").json()["items"][0]
+    assert first["report"]["requested"]["reason"] == "QOSMaxGRESPerUser"
+    assert client.get(f"/decision?run={run}").json()["granted"] | {"since": found["since"]} == found
+    assert "granted" not in client.put(f"/runs/{run}/iterations/2", json=plain).json()
+    again = client.put(f"/runs/{run}/iterations/3", json={**plain, "requested": asked}).json()["granted"]
+    assert (again["refusals"], again["next_request"]) == (2, 4 + 4)
+    counted = client.get("/metrics").text
+    assert 'steward_requests_total{state="refused",workload="first"} 2.0' in counted
+    assert 'workload="second"' not in "".join(line for line in counted.splitlines() if "steward_requests" in line)
+    assert client.patch(f"/runs/{run}", json={"state": "finished"}).status_code == 200
+    (sample,) = client.get("/workloads/first/samples?reports=true").json()["items"]
+    assert [one["allocation"] for one in sample["reports"]] == [{"gpus": 4}] * 4
