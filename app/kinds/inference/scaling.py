@@ -99,44 +99,38 @@ def periods(layout: Layout) -> list[tuple[float, float]]:
 
 def foreseen(projector: Projector, state: State, number: int) -> Arriving:
     """Return the requests that are expected in the period at position ``number``; at P, in the whole episode."""
-    layout, rate, numbers = projector.layout, state.rate, projector.numbers
+    layout, numbers, told = projector.layout, projector.numbers, projector.told
     control, spans = layout.spec.control_seconds, [*periods(layout), (0.0, layout.spec.episode_seconds)]
     begin, end = spans[number]
-    varies = np.zeros_like(rate)
-    if projector.told is not None:
-        rate = projector.told[:, number].mean(axis=2)
-    elif projector.varying is not None and projector.usual is not None:
-        rate, varies = _regressed(projector, projector.usual, projector.varying, rate, (begin + end) / 2)
-    elif projector.varying is not None:
-        varies = varies + projector.varying.sum(axis=1)
-    if numbers is not None:
-        varies = numbers.variation[:, None] * varies
-    came = spread(varies)
-    if projector.told is not None:
-        came = projector.told[:, number] / np.maximum(rate, LEAST_RATE)[..., None]
-    if numbers is not None:
-        rate = numbers.load[:, None] * rate
-    if number + 2 < len(spans):
-        rate = rate + state.waiting / control
-    return _spread(layout, rate, came)
+    load, variation = (1.0, 1.0) if numbers is None else (numbers.load[:, None], numbers.variation[:, None])
+    if told is None:
+        rate, varies = _regressed(projector, state.rate, (begin + end) / 2)
+        came = spread(variation * varies)
+    else:
+        rate = told[:, number].mean(axis=2)
+        came = told[:, number] / np.maximum(rate, LEAST_RATE)[..., None]
+    # what waits is served in the first control interval of each period but the last
+    cleared = end if number + 1 == len(spans) else control if number + 2 < len(spans) else np.inf
+    return _spread(layout, load * rate + state.waiting / cleared, came)
 
 
-def _regressed(
-    projector: Projector, usual: Floats, varying: Floats, recent: Floats, ahead: float
-) -> tuple[Floats, Floats]:
+def _regressed(projector: Projector, recent: Floats, ahead: float) -> tuple[Floats, Floats]:
     """Return each user's requests per second in ``ahead`` seconds, and their squared coefficient of variation, [B, U]
     each: the best linear forecast from the smoothed rate ``recent`` [B, U].
 
     The rate varies by factors of different durations; the smoothed rate holds a part of each, and chance."""
-    control = projector.layout.spec.control_seconds
-    usual = np.maximum(usual, LEAST_RATE)
+    if projector.varying is None:
+        return recent, np.zeros_like(recent)
+    varies = np.broadcast_to(projector.varying.sum(axis=1), recent.shape)
+    if projector.usual is None:
+        return recent, varies
+    control, usual = projector.layout.spec.control_seconds, np.maximum(projector.usual, LEAST_RATE)
     lasts = np.append(LASTING, DAY_LASTS) * control / 2  # factors are met in the middle
-    seen = varying * lasts / (lasts + control)  # covariance of each factor with the smoothed rate, [U, J]
+    seen = projector.varying * lasts / (lasts + control)  # covariance of each factor with the smoothed rate, [U, J]
     later = (seen * np.exp(-ahead / lasts)).sum(axis=1)
     weight = later / np.maximum(seen.sum(axis=1) + 1 / (2 * control * usual), 1e-300)
     rate = np.maximum(usual + weight * (recent - usual), LEAST_RATE)
-    left = np.maximum(varying.sum(axis=1) - weight * later, 0.0)
-    return rate, left * usual / rate
+    return rate, np.maximum(varies - weight * later, 0.0) * usual / rate
 
 
 class Arriving(NamedTuple):

@@ -153,6 +153,13 @@ def test_a_burst_outweighs_the_lull_before_it() -> None:
     assert found[0] > found[1]
 
 
+def test_a_request_in_the_quiet_of_a_night_is_no_burst() -> None:
+    made = layout()
+    varying = 0.5 * (np.arange(len(LASTING) + 1) == len(LASTING))[None]
+    projector = Projector(made, SECONDS, np.array([80.0]), varying)
+    assert ExpectedReturn().target_servers(projector, state(made, 0.01, on=1, waiting=1)).tolist() == [[1]]
+
+
 def test_what_is_told_of_the_requests_to_come_is_believed() -> None:
     made, count = layout(), len(periods(layout())) + 1
     told = np.stack([np.full((count, 1, 4), 1.0), np.full((count, 1, 4), 80.0)])
