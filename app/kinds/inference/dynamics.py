@@ -315,7 +315,7 @@ class Projector(NamedTuple):
         if model is None:
             return cls(layout, None)
         usual = model.rate.mean(axis=1)
-        daily = model.rate.var(axis=1) / np.maximum(usual, 1e-300) ** 2
+        daily = model.rate.var(axis=1) / np.maximum(usual**2, 1e-300)
         return cls(layout, model.seconds(), usual, np.append(model.varying(), daily[:, None], axis=1))
 
     def of_runs(self, rows: NDArray[np.int64]) -> Projector:

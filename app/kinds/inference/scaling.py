@@ -118,19 +118,22 @@ def _regressed(projector: Projector, recent: Floats, ahead: float) -> tuple[Floa
     """Return each user's requests per second in ``ahead`` seconds, and their squared coefficient of variation, [B, U]
     each: the best linear forecast from the smoothed rate ``recent`` [B, U].
 
-    The rate varies by factors of different durations; the smoothed rate holds a part of each, and chance."""
+    The rate varies by factors of different durations; the smoothed rate holds a part of each, and chance. Where nothing
+    is known of the usual rate, what came of late goes on."""
     if projector.varying is None:
         return recent, np.zeros_like(recent)
     varies = np.broadcast_to(projector.varying.sum(axis=1), recent.shape)
     if projector.usual is None:
         return recent, varies
-    control, usual = projector.layout.spec.control_seconds, np.maximum(projector.usual, LEAST_RATE)
+    known, control = projector.usual > 0, projector.layout.spec.control_seconds
+    usual = np.maximum(projector.usual, LEAST_RATE)
     lasts = np.append(LASTING, DAY_LASTS) * control / 2  # factors are met in the middle
     seen = projector.varying * lasts / (lasts + control)  # covariance of each factor with the smoothed rate, [U, J]
     later = (seen * np.exp(-ahead / lasts)).sum(axis=1)
     weight = later / np.maximum(seen.sum(axis=1) + 1 / (2 * control * usual), 1e-300)
     rate = np.maximum(usual + weight * (recent - usual), LEAST_RATE)
-    return rate, np.maximum(varies - weight * later, 0.0) * usual / rate
+    left = np.maximum(varies - weight * later, 0.0) * usual / rate
+    return np.where(known, rate, recent), np.where(known, left, varies)
 
 
 class Arriving(NamedTuple):

@@ -10,7 +10,7 @@ from app.kinds.contract.policy import Situation
 from app.kinds.inference.dynamics import BATCHES, CONTROL, NONE, PARTS, Projector, State, Transitions, view_of
 from app.kinds.inference.heuristics import Composed, scale_by_pace
 from app.kinds.inference.layout import WAIT, Layout
-from app.kinds.inference.model import LASTING, spread
+from app.kinds.inference.model import LASTING, ServiceModel, spread
 from app.kinds.inference.scaling import (
     Arriving,
     ExpectedReturn,
@@ -158,6 +158,18 @@ def test_a_request_in_the_quiet_of_a_night_is_no_burst() -> None:
     varying = 0.5 * (np.arange(len(LASTING) + 1) == len(LASTING))[None]
     projector = Projector(made, SECONDS, np.array([80.0]), varying)
     assert ExpectedReturn().target_servers(projector, state(made, 0.01, on=1, waiting=1)).tolist() == [[1]]
+
+
+def test_of_a_user_without_a_usual_rate_what_came_of_late_goes_on() -> None:
+    given = layout().spec.model_dump()
+    made = Layout(
+        InferenceSpec.model_validate({**given, "users": [given["users"][0], {**given["users"][0], "name": "bob"}]})
+    )
+    rate, one = np.array([[30.0], [0.0]]), state(made, 20.0)
+    known = np.zeros((2, len(LASTING)))
+    model = ServiceModel(np.log(SECONDS)[None], np.zeros(2), rate, np.zeros(2), np.ones((1, 2), np.bool_), parts=known)
+    both = one._replace(**{name: np.repeat(getattr(one, name), 2, axis=1) for name in (*USERS, "rate")})
+    assert foreseen(Projector.of(made, model), both, 0).rate.tolist() == [[pytest.approx(30.0), 20.0]]
 
 
 def test_what_is_told_of_the_requests_to_come_is_believed() -> None:
