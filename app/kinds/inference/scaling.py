@@ -62,23 +62,18 @@ class ExpectedReturn(Scaler):
             return np.broadcast_to(layout.maximum, on.shape)
         tried = candidates(layout, on)  # [B, M, C]
         weights, fair = layout.spec.weights, layout.spec.weights.fairness > 0
-        startup, spans = float(layout.startup.max(initial=0.0)), periods(layout)
-        more, lost, unfair, requests = tried - on[:, None], np.zeros(()), np.zeros(()), np.zeros(())
+        startup, spans = float(layout.startup.max(initial=0.0)), np.array(periods(layout))
+        each = [foreseen(projector, state, number) for number in range(len(spans) + 1)]
+        requests = np.stack([one.rate.sum(axis=1) for one in each])  # a second, [P + 1, B]
+        loss = _losses(projector, tried, each[:-1], fairness=fair)
+        more, seconds = tried - on[:, None], np.diff(spans, axis=1)
         waited = ((more > 0) @ layout.startup) / max(startup, 1e-300)  # share of the longest start, [B, M]
-        mean = np.maximum(foreseen(projector, state, len(spans)).rate.sum(axis=1), LEAST_RATE)
-        for number, (begin, end) in enumerate(spans):
-            arriving = foreseen(projector, state, number)
-            loss = expected_quality(layout, projector.seconds, tried, arriving, fairness=fair)
-            late = waited if end <= startup else 0.0  # as long as servers start, the present number serves
-            share = (end - begin) / spans[-1][1] * (arriving.rate.sum(axis=1) / mean)[:, None]
-            lost, unfair = (
-                total + share * (late * term[:, :1] + (1 - late) * term)
-                for total, term in zip((lost, unfair), loss, strict=True)
-            )
-            requests = requests + arriving.rate.sum(axis=1) * (end - begin)
+        late = (spans[:, 1] <= startup)[:, None, None] * waited  # as long as servers start, the present number serves
+        share = (seconds / spans[-1, 1] * requests[:-1] / np.maximum(requests[-1], LEAST_RATE))[..., None]
+        lost, unfair = ((share * (late * term[..., :1] + (1 - late) * term)).sum(axis=0) for term in loss)
         price = layout.price / max(float(layout.price @ layout.maximum), 1e-300)
         dear = tried @ price if projector.numbers is None else projector.numbers.price[:, None] * (tried @ price)
-        turned = np.abs(more).sum(axis=2) / np.maximum(requests, 1.0)[:, None]
+        turned = np.abs(more).sum(axis=2) / np.maximum((seconds * requests[:-1]).sum(axis=0), 1.0)[:, None]
         worth = zip(
             (weights.quality, weights.fairness, weights.cost, weights.switching),
             (lost, unfair, dear, turned),
@@ -86,6 +81,16 @@ class ExpectedReturn(Scaler):
         )
         best = sum(weight * term for weight, term in worth).argmin(axis=1)
         return np.asarray(tried[np.arange(len(tried)), best])
+
+
+def _losses(projector: Projector, tried: Integers, each: list[Arriving], *, fairness: bool) -> tuple[Floats, Floats]:
+    """Return the quality lost and the unfairness in P periods for candidates ``tried`` [B, M, C], [P, B, M] each."""
+    seconds, count = projector.seconds, len(each)
+    assert seconds is not None  # noqa: S101 - ``target_servers`` has returned
+    rows = seconds if seconds.ndim == 3 else np.tile(seconds, (count, 1, 1, 1))
+    together = Arriving(np.concatenate([one.rate for one in each]), np.concatenate([one.total for one in each]))
+    loss = expected_quality(projector.layout, rows, np.tile(tried, (count, 1, 1)), together, fairness=fairness)
+    return loss.lost.reshape(count, *tried.shape[:2]), loss.unfair.reshape(count, *tried.shape[:2])
 
 
 def periods(layout: Layout) -> list[tuple[float, float]]:
