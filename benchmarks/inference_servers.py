@@ -139,7 +139,7 @@ def case(name: str) -> Case:
     named, _, start = name.partition("-")
     known, seconds = serving(Path(os.environ["STEWARD_DATA"]), FEW_CORES)
     servers = tuple(one.model_copy(update={"startup_seconds": float(start)}) for one in known.spec.servers)
-    spec = {"episode_seconds": WINDOW, "servers": servers, "batches": [1, 4]}  # fewer, as each decision weighs them all
+    spec = {"episode_seconds": WINDOW, "servers": servers, "batches": (1, 4)}  # fewer, as each decision weighs them all
     layout = Layout(known.spec.model_copy(update=spec))
     seconds = seconds[..., [0, 2]]
     streams = stream(named, Path(os.environ["STEWARD_DATA"]))
