@@ -33,7 +33,7 @@ from app.kinds.contract.policy import Choice, Policy, Situation
 from app.kinds.inference.dynamics import NONE, Dynamics, Projector, Transitions, nothing
 from app.kinds.inference.heuristics import BASELINES, AdaptivePlanner, Composed
 from app.kinds.inference.layout import Layout
-from app.kinds.inference.model import ServiceModel, going_on
+from app.kinds.inference.model import ServiceModel
 from app.kinds.inference.scaling import ExpectedReturn, Lookahead
 from benchmarks.inference_agents import planted, serving, twitter
 from workers.evaluation.arena import Bare, Scores, play
@@ -162,8 +162,8 @@ class Unadapted:
     def act(self, situation: Situation) -> Choice:
         """See ``Policy``."""
         projector: Projector = situation.projector
-        users = np.zeros(len(projector.layout.users))
-        known = projector._replace(usual=users, ahead=going_on(users + self._variation))
+        varying = np.full((len(projector.layout.users), 1), self._variation)
+        known = projector._replace(usual=None, varying=varying)
         return self._planner.act(situation._replace(projector=known))
 
 

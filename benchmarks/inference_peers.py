@@ -21,10 +21,8 @@ from app.kinds.inference.heuristics import (
     scaling_action,
 )
 from app.kinds.inference.layout import WAIT, Layout
-from app.kinds.inference.scaling import Dispatcher, Lookahead, best, seconds_of
+from app.kinds.inference.scaling import best, seconds_of
 
-TARGETS = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.2)
-IN_FLIGHT = (0.3, 0.5, 0.7, 1.0, 1.4, 2.0, 3.0, 4.0)
 NORMAL_80 = 1.2815515655446004  # standard normal quantile at 0.9
 
 
@@ -170,20 +168,6 @@ class Concurrency:
         assert projector.seconds is not None  # noqa: S101 - peers are played with a domain model
         seconds = projector.seconds[0, self.variant, 0] * self._p90
         return np.ceil(state.rate.sum(axis=1) * seconds / self.target).astype(np.int64)[:, None]
-
-
-def scalers(layout: Layout) -> Iterator[tuple[str, list[Policy]]]:
-    """What chooses the number of servers, of one class, with all that may be tuned of it."""
-    variants, largest = range(len(layout.variants)), len(layout.batches) - 1
-    own: list[Dispatcher] = [Lookahead()]
-    first = [FirstComeFirstServed(v, largest, f"fifo_{layout.variants[v]}") for v in variants]
-    aimed = [Utilisation(target, v) for target in TARGETS for v in variants]
-    yield "HPA", [Composed(rule, scaler) for rule in (*own, *first) for scaler in aimed]
-    counted = [Concurrency(target, v) for target in IN_FLIGHT for v in variants]
-    yield "rate × p90 ÷ target", [Composed(rule, scaler) for rule in own for scaler in counted]
-    yield "earliest deadline first + utilisation", [Composed(EarliestDeadline(), scaler) for scaler in aimed]
-    fixed = [Fixed((n,)) for n in range(max(int(layout.minimum[0]), 1), int(layout.maximum[0]) + 1)]
-    yield "look ahead + a fixed number", [Composed(Lookahead(), scaler) for scaler in fixed]
 
 
 def families(layout: Layout, seconds: NDArray[np.float64]) -> Iterator[tuple[str, list[Policy]]]:

@@ -218,7 +218,7 @@ def test_workflows(strategy: str, steward: Over, shared_data: Path, monkeypatch:
 # --- requests -------------------------------------------------------------------------------------------------------
 
 
-SECONDS = 10.0
+SECONDS = 30.0
 
 
 class Chosen(NamedTuple):

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from app.kinds.contract.policy import View
 from app.kinds.inference.layout import WAIT, Layout
-from app.kinds.inference.model import ServiceModel, going_on
+from app.kinds.inference.model import ServiceModel
 from app.policies.base import IncompatibleArtifact
 from app.policies.network import NAMES, Examples, Parameters, adapted, predicted
 
@@ -293,27 +293,30 @@ class Projector(NamedTuple):
         seconds: mean seconds per batch, [C, V, K], or of each run, [B, C, V, K]; None without a domain model.
         usual: mean requests per second of each user over the day, [U], or of each run, [B, U]; None without a domain
             model.
-        ahead: coefficients of forecasts one control interval ahead (``app.kinds.inference.model``), [U, 17].
+        varying: squared coefficients of variation of the rate by how long they last (``LASTING``, and a day), [U, 5];
+            without ``usual``, recent rates go on, and the sum is that about them.
         recent: the runs' last transitions, for policies with ``adapts``.
-        usually: coefficients of forecasts without recent counts, [U, 17]; None: ``ahead`` is used.
         numbers: numbers of a rule that is not the default one; None: it is.
+        told: requests per second of each user, where they are known, in Q equal pieces of each of the P periods in
+            which a number of servers is judged (``scaling.periods``) and of the whole episode, [B, P + 1, U, Q].
     """
 
     layout: Layout
     seconds: NDArray[np.float64] | None
     usual: NDArray[np.float64] | None = None
-    ahead: NDArray[np.float64] | None = None
+    varying: NDArray[np.float64] | None = None
     recent: Transitions | None = None
-    usually: NDArray[np.float64] | None = None
     numbers: RuleNumbers | None = None
+    told: NDArray[np.float64] | None = None
 
     @classmethod
     def of(cls, layout: Layout, model: ServiceModel | None) -> Projector:
         """Return the projector of a workload; ``model`` None: no domain model."""
         if model is None:
             return cls(layout, None)
-        usually = np.asarray(model.forecast[:, 1], np.float64) if len(model.forecast) else None
-        return cls(layout, model.seconds(), model.rate.mean(axis=1), _ahead(model), usually=usually)
+        usual = model.rate.mean(axis=1)
+        daily = model.rate.var(axis=1) / np.maximum(usual**2, 1e-300)
+        return cls(layout, model.seconds(), usual, np.append(model.varying(), daily[:, None], axis=1))
 
     def of_runs(self, rows: NDArray[np.int64]) -> Projector:
         """Return the projector restricted to the runs at positions ``rows`` of the batch."""
@@ -321,18 +324,13 @@ class Projector(NamedTuple):
         return self._replace(
             seconds=seconds[rows] if seconds is not None and seconds.ndim > 3 else seconds,
             usual=usual[rows] if usual is not None and usual.ndim > 1 else usual,
+            told=None if self.told is None else self.told[rows],
             numbers=None if numbers is None else RuleNumbers(*(number[rows] for number in numbers)),
             recent=None if recent is None else Transitions(recent.batch[rows], recent.pace[rows], recent.arrived[rows]),
         )
 
     def of_user(self, layout: Layout, user: int) -> Projector:
         """Return the projector for one user's agent (position ``user``, own ``layout``), without transitions."""
-        if self.usual is None or self.ahead is None:
+        if self.usual is None or self.varying is None:
             return Projector(layout, self.seconds)
-        own = slice(user, user + 1)
-        usually = None if self.usually is None else self.usually[own]
-        return Projector(layout, self.seconds, self.usual[own], self.ahead[own], usually=usually)
-
-
-def _ahead(model: ServiceModel) -> NDArray[np.float64]:
-    return np.asarray(model.forecast[:, 0], np.float64) if len(model.forecast) else going_on(model.variation)
+        return Projector(layout, self.seconds, self.usual[user : user + 1], self.varying[user : user + 1])

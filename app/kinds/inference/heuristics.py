@@ -12,7 +12,6 @@ from typing_extensions import override
 from app.kinds.contract.policy import Choice, Situation
 from app.kinds.inference.dynamics import NONE, Dynamics, Projector, State
 from app.kinds.inference.layout import WAIT, Layout
-from app.kinds.inference.model import going_on
 from app.kinds.inference.scaling import (
     Dispatcher,
     ExpectedReturn,
@@ -287,7 +286,6 @@ class AdaptivePlanner:
             raise ValueError("adaptation needs a domain model")
         layout, batch = projector.layout, len(state.asked)
         foreseen = self.dynamics.predict(layout, projector.seconds, projector.recent, batch)
-        users = np.zeros(len(layout.users))
-        ahead = going_on(users + self._variation)
-        known = projector._replace(seconds=foreseen.seconds, usual=users, ahead=ahead, usually=None)
+        varying = np.full((len(layout.users), 1), self._variation)
+        known = projector._replace(seconds=foreseen.seconds, usual=None, varying=varying)
         return self._planner.act(Situation(known, state._replace(rate=foreseen.rate), view))

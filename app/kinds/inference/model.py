@@ -135,18 +135,6 @@ UNKNOWN = np.array([0.0, HOUR, 1.0, -NORMAL_90, NORMAL_90, 1.0, 0.0, 0.0, HOUR, 
 """Coefficients of forecasts (columns ``WEIGHT`` to ``CAME``) if too little is known to fit any, [17]."""
 
 
-def going_on(variation: ArrayLike) -> Floats:
-    """Return forecast coefficients, [U, 17], for U users whose recent rates persist, whatever the daily profile.
-
-    Args:
-        variation: squared coefficient of variation about the recent rate of each user, [U].
-    """
-    told = np.asarray(variation, np.float64)
-    numbers = np.tile(UNKNOWN, (len(told), 1))
-    numbers[:, WEIGHT], numbers[:, VARIATION], numbers[:, CAME] = 1.0, told, spread(told)
-    return numbers
-
-
 class Forecast(NamedTuple):
     """Requests per second: ``mean``, and bounds of the 90 % interval of a control interval's rate; one shape."""
 

@@ -13,7 +13,7 @@ from typing_extensions import override
 
 from app.kinds.inference.dynamics import NOTHING_LOADED, Projector, State
 from app.kinds.inference.layout import WAIT, Layout
-from app.kinds.inference.model import CAME, EIGHTHS, TYPICAL, WEIGHT, Recent, correct_rates
+from app.kinds.inference.model import LASTING, spread
 from app.kinds.inference.quality import jain
 
 Floats = NDArray[np.float64]
@@ -21,8 +21,8 @@ Integers = NDArray[np.int64]
 QUARTERS = (np.arange(4) + 0.5) / 4  # middles of the quarters of requests, by how long they wait
 LEAST_RATE = 1e-6
 MOST_SIZES = 4  # most batch sizes that are compared
-MOST_GOING_ON = 0.9  # most of a rate's difference from the usual that persists after a control interval
-STARTS = 3.0  # a number of servers is kept for at least so many startup times
+STARTS = 3.0  # a number of servers is kept for so many startup times, and a control interval
+DAY_LASTS = 1e4  # control intervals for which the time of day is as good as constant
 BUSIEST, RELIEVED = 0.95, 0.65  # highest load with relief, and the load of equally long waits without relief
 
 
@@ -61,35 +61,84 @@ class ExpectedReturn(Scaler):
         if projector.seconds is None:
             return np.broadcast_to(layout.maximum, on.shape)
         tried = candidates(layout, on)  # [B, M, C]
-        arriving, usual = self._arriving(projector, state), _usually(projector, state)
         weights, fair = layout.spec.weights, layout.spec.weights.fairness > 0
-        left = [
-            expected_quality(layout, projector.seconds, tried, each, fairness=fair)
-            for each in ((arriving,) if usual is None else (arriving, usual))
-        ]
-        more = tried - on[:, None]
-        kept = _kept_for(projector, (more > 0) @ layout.startup)
+        startup, spans = float(layout.startup.max(initial=0.0)), np.array(periods(layout))
+        each = [foreseen(projector, state, number) for number in range(len(spans) + 1)]
+        requests = np.stack([one.rate.sum(axis=1) for one in each])  # a second, [P + 1, B]
+        loss = _losses(projector, tried, each[:-1], fairness=fair)
+        more, seconds = tried - on[:, None], np.diff(spans, axis=1)
+        waited = ((more > 0) @ layout.startup) / max(startup, 1e-300)  # share of the longest start, [B, M]
+        late = (spans[:, 1] <= startup)[:, None, None] * waited  # as long as servers start, the present number serves
+        share = (seconds / spans[-1, 1] * requests[:-1] / np.maximum(requests[-1], LEAST_RATE))[..., None]
+        lost, unfair = ((share * (late * term[..., :1] + (1 - late) * term)).sum(axis=0) for term in loss)
         price = layout.price / max(float(layout.price @ layout.maximum), 1e-300)
         dear = tried @ price if projector.numbers is None else projector.numbers.price[:, None] * (tried @ price)
-        requests = np.maximum(arriving.rate.sum(axis=1) * kept.seconds, 1.0)
-        turned = np.abs(more).sum(axis=2) / requests[:, None]
-        terms = (kept.over([one.lost for one in left]), kept.over([one.unfair for one in left]), dear, turned)
-        worth = zip((weights.quality, weights.fairness, weights.cost, weights.switching), terms, strict=True)
+        turned = np.abs(more).sum(axis=2) / np.maximum((seconds * requests[:-1]).sum(axis=0), 1.0)[:, None]
+        worth = zip(
+            (weights.quality, weights.fairness, weights.cost, weights.switching),
+            (lost, unfair, dear, turned),
+            strict=True,
+        )
         best = sum(weight * term for weight, term in worth).argmin(axis=1)
         return np.asarray(tried[np.arange(len(tried)), best])
 
-    def _arriving(self, projector: Projector, state: State) -> Arriving:
-        layout, rate = projector.layout, state.rate
-        control, came = layout.spec.control_seconds, np.ones((rate.shape[1], len(EIGHTHS)))
-        if projector.usual is not None and projector.ahead is not None:
-            usual = projector.usual * projector.ahead[:, TYPICAL]
-            rate = correct_rates(usual, Recent(rate, usual, rate), projector.ahead)
-            came = projector.ahead[:, CAME]
-        if projector.numbers is not None:
-            rate = projector.numbers.load[:, None] * rate
-            came = came ** projector.numbers.variation[:, None, None]
-        rate = rate + state.waiting / control
-        return _spread(layout, rate, came)
+
+def _losses(projector: Projector, tried: Integers, each: list[Arriving], *, fairness: bool) -> tuple[Floats, Floats]:
+    """Return the quality lost and the unfairness in P periods for candidates ``tried`` [B, M, C], [P, B, M] each."""
+    seconds, count = projector.seconds, len(each)
+    assert seconds is not None  # noqa: S101 - ``target_servers`` has returned
+    rows = seconds if seconds.ndim == 3 else np.tile(seconds, (count, 1, 1, 1))
+    together = Arriving(np.concatenate([one.rate for one in each]), np.concatenate([one.total for one in each]))
+    loss = expected_quality(projector.layout, rows, np.tile(tried, (count, 1, 1)), together, fairness=fairness)
+    return loss.lost.reshape(count, *tried.shape[:2]), loss.unfair.reshape(count, *tried.shape[:2])
+
+
+def periods(layout: Layout) -> list[tuple[float, float]]:
+    """Return begin and end, in seconds from now, of the periods in which a number of servers is judged: while servers
+    start, if they take any time, and two halves of the time afterwards."""
+    startup = float(layout.startup.max(initial=0.0))
+    half = (layout.spec.control_seconds + STARTS * startup) / 2
+    after = [(startup, startup + half), (startup + half, startup + 2 * half)]
+    return [(0.0, startup), *after] if startup else after
+
+
+def foreseen(projector: Projector, state: State, number: int) -> Arriving:
+    """Return the requests that are expected in the period at position ``number``; at P, in the whole episode."""
+    layout, numbers, told = projector.layout, projector.numbers, projector.told
+    control, spans = layout.spec.control_seconds, [*periods(layout), (0.0, layout.spec.episode_seconds)]
+    begin, end = spans[number]
+    load, variation = (1.0, 1.0) if numbers is None else (numbers.load[:, None], numbers.variation[:, None])
+    if told is None:
+        rate, varies = _regressed(projector, state.rate, (begin + end) / 2)
+        came = spread(variation * varies)
+    else:
+        rate = told[:, number].mean(axis=2)
+        came = told[:, number] / np.maximum(rate, LEAST_RATE)[..., None]
+    # what waits is served in the first control interval of each period but the last
+    cleared = end if number + 1 == len(spans) else control if number + 2 < len(spans) else np.inf
+    return _spread(layout, load * rate + state.waiting / cleared, came)
+
+
+def _regressed(projector: Projector, recent: Floats, ahead: float) -> tuple[Floats, Floats]:
+    """Return each user's requests per second in ``ahead`` seconds, and their squared coefficient of variation, [B, U]
+    each: the best linear forecast from the smoothed rate ``recent`` [B, U].
+
+    The rate varies by factors of different durations; the smoothed rate holds a part of each, and chance. Where nothing
+    is known of the usual rate, what came of late goes on."""
+    if projector.varying is None:
+        return recent, np.zeros_like(recent)
+    varies = np.broadcast_to(projector.varying.sum(axis=1), recent.shape)
+    if projector.usual is None:
+        return recent, varies
+    known, control = projector.usual > 0, projector.layout.spec.control_seconds
+    usual = np.maximum(projector.usual, LEAST_RATE)
+    lasts = np.append(LASTING, DAY_LASTS) * control / 2  # factors are met in the middle
+    seen = projector.varying * lasts / (lasts + control)  # covariance of each factor with the smoothed rate, [U, J]
+    later = (seen * np.exp(-ahead / lasts)).sum(axis=1)
+    weight = later / np.maximum(seen.sum(axis=1) + 1 / (2 * control * usual), 1e-300)
+    rate = np.maximum(usual + weight * (recent - usual), LEAST_RATE)
+    left = np.maximum(varies - weight * later, 0.0) * usual / rate
+    return np.where(known, rate, recent), np.where(known, left, varies)
 
 
 class Arriving(NamedTuple):
@@ -100,64 +149,11 @@ class Arriving(NamedTuple):
     total: Floats
 
 
-def _usually(projector: Projector, state: State) -> Arriving | None:
-    if projector.usual is None or projector.usually is None:
-        return None
-    rate = np.broadcast_to(projector.usual * projector.usually[:, TYPICAL], state.rate.shape)
-    came = projector.usually[:, CAME]
-    if projector.numbers is not None:
-        rate = projector.numbers.load[:, None] * rate
-        came = came ** projector.numbers.variation[:, None, None]
-    return _spread(projector.layout, rate, came)
-
-
 def _spread(layout: Layout, rate: Floats, came: Floats) -> Arriving:
-    each = rate @ came if came.ndim == 2 else np.einsum("bu,buq->bq", rate, came)  # users vary together at worst
+    each = np.einsum("bu,buq->bq", rate, came)  # users vary together at worst
     each = np.maximum(each, LEAST_RATE)
     apart = np.minimum(np.sqrt(1 / (layout.quality.zero_at.mean() * each)), 1.0)  # by chance, while a request waits
     return Arriving(rate, np.concatenate([each * (1 - apart), each * (1 + apart)], axis=1))
-
-
-class _KeptFor(NamedTuple):
-    """Time for which a number of servers is kept, split by the forecast that applies.
-
-    Attributes:
-        seconds: whole time in seconds.
-        near: seconds under recent rates, while servers start and afterwards, [B, M] each.
-        far: seconds under usual rates, while servers start and afterwards, [B, M] each.
-    """
-
-    seconds: float
-    near: tuple[Floats, Floats]
-    far: tuple[Floats, Floats]
-
-    def over(self, terms: list[Floats]) -> Floats:
-        """Return the time-weighted mean, [B, M], of a term [B, M] given under recent rates and perhaps usual ones.
-
-        While servers start, the first candidate (the present number) applies."""
-        spans = zip(
-            terms,
-            (self.near, self.far) if len(terms) > 1 else ((self.near[0] + self.far[0], self.near[1] + self.far[1]),),
-            strict=True,
-        )
-        return np.asarray(sum(start * term[:, :1] + then * term for term, (start, then) in spans) / self.seconds)
-
-
-def _kept_for(projector: Projector, starting: Floats) -> _KeptFor:
-    """Return the time for which candidates are kept; ``starting``: seconds until new servers are up, [B, M]."""
-    layout = projector.layout
-    control, goes_on = layout.spec.control_seconds, 0.0
-    if projector.ahead is not None:
-        goes_on = float(np.clip(projector.ahead[:, WEIGHT].mean(), 0.0, MOST_GOING_ON))
-    whole = STARTS * float(layout.startup.max(initial=0.0)) + control / (1 - goes_on)
-
-    def near(until: Floats) -> Floats:
-        later = np.maximum(until / control - 1, 0.0)
-        more = 0.0 if goes_on <= 0 else control * (1 - goes_on**later) / -np.log(goes_on)
-        return np.asarray(np.minimum(until, control) + more)
-
-    first, last = near(starting), near(np.full_like(starting, whole))
-    return _KeptFor(whole, (first, last - first), (starting - first, whole - starting - last + first))
 
 
 def candidates(layout: Layout, on: Integers) -> Integers:

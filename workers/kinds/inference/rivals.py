@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple, Self
 
 import numpy as np
@@ -12,8 +13,7 @@ from typing_extensions import override
 from app.kinds.contract.policy import Choice, Policy, Situation
 from app.kinds.inference.dynamics import CONTROL, RuleNumbers
 from app.kinds.inference.heuristics import BASELINES, Composed
-from app.kinds.inference.model import CAME, TYPICAL, WEIGHT, going_on
-from app.kinds.inference.scaling import MOST_GOING_ON, STARTS, ExpectedReturn, Lookahead
+from app.kinds.inference.scaling import ExpectedReturn, Lookahead, periods
 from workers.evaluation.arena import Bare, play
 from workers.evaluation.statistics import Level
 from workers.inputs import Conditions, Workload
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from workers.kinds.simulated.problem import SimulatedEnvironment
 
 Floats = NDArray[np.float64]
-LEAST_WEIGHT = 0.1
 
 
 class NumberedRule(Composed):
@@ -88,12 +87,16 @@ class Truth(NamedTuple):
         found = np.array([[np.interp([a, b], self.edges, user) for user in users] for users, a, b in each])
         return np.asarray((found[..., 1] - found[..., 0]) / (until - since)[:, None], np.float64)
 
+    def pieces(self, since: Floats, until: Floats) -> Floats:
+        """Return the mean requests per second in each of four equal pieces between two moments [B], [B, U, 4]."""
+        cuts = since + (until - since) * np.linspace(0.0, 1.0, 5)[:, None]
+        return np.stack([self.mean_rate(a, b) for a, b in pairwise(cuts)], axis=2)
+
 
 class KnowingRule(NumberedRule):
     """The default rule with one vector of parameters, and with each episode's true service times and rates.
 
-    The scaler reads two mean rates: until a server that starts now has been up for a control interval, and from then on
-    for the time for which servers are kept. The dispatcher reads the present rates.
+    The scaler reads the mean rates in the periods in which it judges (``periods``), the dispatcher the present rates.
 
     Attributes:
         truth: true values in the episodes of the present world; None before the first decision.
@@ -113,21 +116,18 @@ class KnowingRule(NumberedRule):
         if self._world is None:
             raise RuntimeError("watch() comes before the first decision")
         truth = self.truth = self.truth or Truth.of(self._world)
-        layout, state, projector = self._world.layout, situation.state, situation.projector
-        now, window = self._world.worlds.clock[:, 0], self._world.load.window
-        control, startup = layout.spec.control_seconds, float(layout.startup.max(initial=0.0))
-        weight = float(np.clip(projector.ahead[:, WEIGHT].mean(), LEAST_WEIGHT, MOST_GOING_ON))
-        near = now + control + startup
-        far = np.maximum(now + STARTS * startup + control / (1 - weight), near + control)
-        soon, later = truth.mean_rate(now, near), truth.mean_rate(near, far)
+        world, state, projector = self._world, situation.state, situation.projector
+        now, window = world.worlds.clock[:, 0], world.load.window
         place = np.minimum((now / window).astype(np.int64), truth.rate.shape[2] - 1)
         present = np.take_along_axis(truth.rate, place[:, None, None], axis=2)[:, :, 0]
-        sure = going_on(np.zeros(len(layout.users)))
-        sure[:, WEIGHT], sure[:, TYPICAL], sure[:, CAME] = weight, 1.0, 1.0
-        recent = later + (soon - later) / weight  # from which a forecast with this weight makes ``soon``
-        rate = np.where((state.asked == CONTROL)[:, None], recent, present)
-        known = projector._replace(seconds=truth.seconds, usual=later, ahead=sure, usually=sure)
-        return super().act(situation._replace(projector=known, state=state._replace(rate=rate)))
+        known = projector._replace(seconds=truth.seconds)
+        if (state.asked == CONTROL).any():
+            spans = [
+                *((now + begin, now + end) for begin, end in periods(world.layout)),
+                (0 * now, 0 * now + truth.edges[-1]),
+            ]
+            known = known._replace(told=np.stack([truth.pieces(since, until) for since, until in spans], axis=1))
+        return super().act(situation._replace(projector=known, state=state._replace(rate=present)))
 
 
 class InferenceRivals(Rivals):

@@ -4,13 +4,23 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.signal import lfilter
 
 from app.kinds.contract.policy import Situation
 from app.kinds.inference.dynamics import BATCHES, CONTROL, NONE, PARTS, Projector, State, Transitions, view_of
 from app.kinds.inference.heuristics import Composed, scale_by_pace
 from app.kinds.inference.layout import WAIT, Layout
-from app.kinds.inference.model import WEIGHT, spread
-from app.kinds.inference.scaling import Arriving, ExpectedReturn, Lookahead, candidates, expected_quality, waits
+from app.kinds.inference.model import LASTING, ServiceModel, spread
+from app.kinds.inference.scaling import (
+    Arriving,
+    ExpectedReturn,
+    Lookahead,
+    candidates,
+    expected_quality,
+    foreseen,
+    periods,
+    waits,
+)
 from app.kinds.inference.spec import InferenceSpec
 
 SECONDS = np.array([[[0.02, 0.03, 0.05, 0.09], [0.06, 0.10, 0.17, 0.30]]])  # [C, V, K]
@@ -52,15 +62,19 @@ def state(made: Layout, rate: float, on: int = 1, waiting: int = 0) -> State:
     )
 
 
-def numbers(variation: float) -> list[float]:
-    """The rate of late goes on, times a gamma variable."""
-    return [1.0, 10.0, variation, -1.6, 1.6, 1.0, 0.0, 0.0, 10.0, *spread(variation)]
+def repeated(one: State, count: int) -> State:
+    """The same state in ``count`` runs."""
+    return one._replace(**{name: np.repeat(part, count, axis=0) for name, part in one._asdict().items()})
+
+
+def recent_goes_on(made: Layout, users: int = 1, variation: float = 0.0) -> Projector:
+    """What came of late comes, times a gamma variable."""
+    seconds = np.repeat(SECONDS, len(made.servers), axis=0)
+    return Projector(made, seconds, varying=np.full((users, 1), variation))
 
 
 def wanted(made: Layout, rate: float, on: int = 1, waiting: int = 0, variation: float = 0.0) -> int:
-    classes = len(made.servers)
-    ahead = np.array([numbers(variation)])
-    projector = Projector(made, np.repeat(SECONDS, classes, axis=0), np.array([rate]), ahead)
+    projector = recent_goes_on(made, variation=variation)
     return int(ExpectedReturn().target_servers(projector, state(made, rate, on, waiting))[0, 0])
 
 
@@ -70,7 +84,7 @@ def test_more_servers_are_wanted_the_more_comes_waits_or_may_come() -> None:
     assert by_rate == sorted(by_rate)
     assert (by_rate[0], by_rate[-1]) == (1, 4)
     assert wanted(made, 30.0, on=2, waiting=90) > wanted(made, 30.0, on=2)
-    assert wanted(made, 20.0, on=2, variation=1.0) > wanted(made, 20.0, on=2)
+    assert wanted(made, 25.0, on=2, variation=1.0) > wanted(made, 25.0, on=2)
 
 
 def test_the_price_decides() -> None:
@@ -84,12 +98,11 @@ def test_turning_servers_costs_what_the_workload_says() -> None:
     assert wanted(layout(switching=1_000.0), 40.0, on=1) == 1
 
 
-def with_start(seconds: float, usual: float, late: float, on: int) -> int:
-    """Where the usual rate is another than that of late, to which it goes back in a minute."""
+def with_start(seconds: float, usual: float, late: float, on: int, lasts: int = 2) -> int:
+    """Where the rate varies by a factor that lasts for ``LASTING[lasts]`` control intervals of 10 s."""
     made = layout(servers=[{"name": "cpu", "maximum": 4, "price_per_hour": 1, "startup_seconds": seconds}])
-    ahead, usually = np.array([numbers(0.0)]), np.array([numbers(0.0)])
-    ahead[0, WEIGHT] = 0.8
-    projector = Projector(made, SECONDS, np.array([usual]), ahead, usually=usually)
+    varying = 0.5 * (np.arange(len(LASTING) + 1) == lasts)[None]
+    projector = Projector(made, SECONDS, np.array([usual]), varying)
     return int(ExpectedReturn().target_servers(projector, state(made, late, on))[0, 0])
 
 
@@ -98,6 +111,77 @@ def test_a_server_that_takes_long_to_start_is_started_for_the_usual_rates_and_ke
     assert with_start(60, usual=80.0, late=1.0, on=3) >= 3  # a lull is over before a server would be back
     assert with_start(0, usual=80.0, late=1.0, on=3) < 3
     assert with_start(60, usual=1.0, late=1.0, on=3) < 3
+    assert with_start(60, usual=80.0, late=1.0, on=3, lasts=len(LASTING)) < 3  # what lasts all day is no lull
+
+
+@pytest.mark.parametrize("lasts", [1, 2])
+def test_forecasts_go_back_to_the_usual_as_fast_as_rates_do(lasts: int) -> None:
+    """A least-squares fit to simulated rates that vary in the same way says the same, and leaves as much."""
+    random, made, step, count = np.random.default_rng(lasts), layout(), 1.0, 200_000
+    control, usual, variation = made.spec.control_seconds, 30.0, 0.3
+    drawn = random.gamma(1 / variation, variation, count)
+    new = random.random(count) < step / (
+        LASTING[lasts] * control / 2
+    )  # renewed at random: a stretch is met in its middle
+    rate = usual * drawn[np.maximum.accumulate(np.where(new, np.arange(count), 0))]
+    came, kept = random.poisson(rate * step) / step, np.exp(-step / control)
+    smoothed = lfilter([1 - kept], [1, -kept], came)
+    begin, end = periods(made)[1]
+    later = int((begin + end) / 2 / step)
+    known, then = smoothed[1_000 : len(rate) - later], rate[1_000 + later :]
+    slope, level = np.polyfit(known, then, 1)
+    unknown = float(np.var(then - slope * known - level))
+    varying = variation * (np.arange(len(LASTING) + 1) == lasts)[None]
+    projector = Projector(made, SECONDS, np.array([usual]), varying)
+    low, high = (foreseen(projector, state(made, of), 1) for of in (20.0, 40.0))
+    assert (high.rate - low.rate)[0, 0] / 20 == pytest.approx(slope, abs=0.08)
+    assert (high.rate + low.rate)[0, 0] / 2 == pytest.approx(slope * 30 + level, rel=0.1)
+    apart = np.array([part.total[0].reshape(2, -1).mean(axis=0).var() for part in (low, high)])
+    assert apart.mean() == pytest.approx(unknown, rel=0.35)  # middles of eighths leave out the tails
+    assert apart[0] < apart[1]
+
+
+def test_a_burst_outweighs_the_lull_before_it() -> None:
+    """Quality is counted by request and cost by time: while many more than usual come, a server answers more of them.
+
+    Told the same rates, it is worth its price where the whole episode's rate is lower, and not where it is the same."""
+    made = layout(0.5)
+    told = np.full((2, len(periods(made)) + 1, 1, 4), 40.0)
+    told[0, -1] = 10.0
+    both = repeated(state(made, 40.0, on=2), 2)
+    found = ExpectedReturn().target_servers(recent_goes_on(made)._replace(told=told), both)[:, 0]
+    assert found[0] > found[1]
+
+
+def test_a_request_in_the_quiet_of_a_night_is_no_burst() -> None:
+    made = layout()
+    varying = 0.5 * (np.arange(len(LASTING) + 1) == len(LASTING))[None]
+    projector = Projector(made, SECONDS, np.array([80.0]), varying)
+    assert ExpectedReturn().target_servers(projector, state(made, 0.01, on=1, waiting=1)).tolist() == [[1]]
+
+
+def test_of_a_user_without_a_usual_rate_what_came_of_late_goes_on() -> None:
+    given = layout().spec.model_dump()
+    made = Layout(
+        InferenceSpec.model_validate({**given, "users": [given["users"][0], {**given["users"][0], "name": "bob"}]})
+    )
+    rate, one = np.array([[30.0], [0.0]]), state(made, 20.0)
+    known = np.zeros((2, len(LASTING)))
+    model = ServiceModel(np.log(SECONDS)[None], np.zeros(2), rate, np.zeros(2), np.ones((1, 2), np.bool_), parts=known)
+    both = one._replace(**{name: np.repeat(getattr(one, name), 2, axis=1) for name in (*USERS, "rate")})
+    assert foreseen(Projector.of(made, model), both, 0).rate.tolist() == [[pytest.approx(30.0), 20.0]]
+
+
+def test_what_is_told_of_the_requests_to_come_is_believed() -> None:
+    made, count = layout(), len(periods(layout())) + 1
+    told = np.stack([np.full((count, 1, 4), 1.0), np.full((count, 1, 4), 80.0)])
+    one = state(made, 20.0, on=2)
+    both = repeated(one, 2)
+    projector = recent_goes_on(made)._replace(told=told)
+    found = ExpectedReturn().target_servers(projector, both)[:, 0]
+    assert found[0] == 1
+    assert found[1] > 2
+    assert ExpectedReturn().target_servers(projector.of_runs(np.array([1])), one)[:, 0] == found[1]
 
 
 def test_servers_that_have_been_slow_are_expected_to_be() -> None:
@@ -106,16 +190,15 @@ def test_servers_that_have_been_slow_are_expected_to_be() -> None:
     batch, pace = np.full((count, BATCHES), NONE), np.ones((count, BATCHES))
     batch[1:, -8:], pace[1, -8:], pace[2, -8:] = 0, 2.0, 0.5
     recent = Transitions(batch, pace, np.full((count, 1, PARTS), NONE))
-    projector = Projector(made, SECONDS, np.array([60.0]), np.array([numbers(0.0)]), recent)
+    projector = recent_goes_on(made)._replace(recent=recent)
     factor = np.asarray(scale_by_pace(projector).seconds)[:, 0, 0, 0] / SECONDS[0, 0, 0]
     assert factor[0] == 1
     assert factor[1] == pytest.approx(2.0 ** (8 / (8 + 1 / 9)))
     assert factor[2] == pytest.approx(1 / factor[1])
     one = state(made, 20.0, on=2)
-    several = one._replace(**{name: np.repeat(part, count, axis=0) for name, part in one._asdict().items()})
-    counts = ExpectedReturn().target_servers(scale_by_pace(projector), several)[:, 0]
+    counts = ExpectedReturn().target_servers(scale_by_pace(projector), repeated(one, count))[:, 0]
     assert counts[1] > counts[0] > counts[2]
-    assert scale_by_pace(projector._replace(recent=None)).seconds is SECONDS
+    assert scale_by_pace(projector._replace(recent=None)).seconds is projector.seconds
 
 
 def test_where_users_are_to_be_served_alike_more_servers_are_wanted() -> None:
@@ -128,7 +211,7 @@ def test_where_users_are_to_be_served_alike_more_servers_are_wanted() -> None:
         made = Layout(InferenceSpec.model_validate({**given, "users": users}))
         shown, each = state(made, 50.0, on=1), np.full((1, 2), 50.0)
         shown = shown._replace(**{name: np.repeat(getattr(shown, name), 2, axis=1) for name in USERS}, rate=each)
-        projector = Projector(made, SECONDS, each[0], np.array([numbers(0.0)] * 2))
+        projector = recent_goes_on(made, 2)
         found.append(int(ExpectedReturn().target_servers(projector, shown)[0, 0]))
     assert found[0] < found[1]
 
@@ -138,7 +221,7 @@ def test_all_servers_are_on_without_a_domain_model_and_turns_are_legal() -> None
     shown = state(made, 5.0, on=4)
     assert ExpectedReturn().target_servers(Projector(made, None), shown).tolist() == [[4]]
     policy = Composed(Lookahead(), ExpectedReturn())
-    projector = Projector(made, SECONDS, np.ones(1), np.array([numbers(0.0)]))
+    projector = recent_goes_on(made)
     down = policy.act(Situation(projector, shown._replace(rate=shown.rate * 0), view_of(made, shown))).action
     assert down[0] == made.scaling(0, on=False)
     least = state(made, 0.0, on=1)
@@ -149,7 +232,7 @@ def test_of_two_classes_the_cheaper_is_taken() -> None:
     dear = {"name": "dear", "maximum": 4, "price_per_hour": 5}
     cheap = {"name": "cheap", "maximum": 4, "price_per_hour": 1}
     made = layout(servers=[dear, cheap])
-    projector = Projector(made, np.repeat(SECONDS, 2, axis=0), np.array([60.0]), np.array([numbers(0.0)]))
+    projector = recent_goes_on(made)
     assert ExpectedReturn().target_servers(projector, state(made, 60.0)).tolist()[0][1] > 1
 
 

@@ -11,7 +11,6 @@ import pytest
 
 from app.kinds.contract.policy import Policy
 from app.kinds.inference.heuristics import BASELINES, WITHOUT_MODEL, Composed, Fixed
-from app.kinds.inference.model import WEIGHT, going_on
 from app.kinds.inference.scaling import Lookahead
 from tests.workers.kinds.inference.systems import layout, service, world
 from workers.evaluation.arena import Bare, play
@@ -96,9 +95,7 @@ def test_to_know_the_rates_is_worth_something_where_they_vary_and_nothing_where_
     for point in (np.zeros(5), np.full(5, 0.1)):
         gain = rivals.play_knowing(point, 11, 24) - rivals.play(point[None], 11, 24)[0]
         assert mean_interval(gain)["low"] > 0
-    usual = going_on(np.zeros(2))
-    usual[:, WEIGHT] = 0.0  # the forecast is the usual rate, whatever came
-    steady = replace(BURSTS, variation=np.zeros(2), forecast=np.stack([usual, usual], axis=1))
+    steady = replace(BURSTS, variation=np.zeros(2))  # the forecast is the usual rate, whatever came
     without, point = KIND.rivals(replace(WORKLOAD, model=steady.to_bytes())), np.zeros(5)
     played = without.play(point[None], 11, 16)[0]
     assert abs((without.play_knowing(point, 11, 16) - played).mean()) < 0.01 * abs(played.mean())
