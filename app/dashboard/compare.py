@@ -119,11 +119,16 @@ def comparison(
     names = list(dict.fromkeys(name for facts in told for name in facts))
     common = _common(lines)
     own = [Row(name, [facts.get(name, NOTHING) for facts in told]) for name in names]
-    known = [(row.name, list(row.values)) for row in common]  # a kind may tell it too: “cost so far” beside “cost”
+    # A kind may tell it too, of some of the runs: “cost so far” beside “cost”
+    known = [(row.name.split()[0].rstrip("s"), row.values) for row in common]
     own = [
         row
         for row in own
-        if not any(row.name.startswith(name.rstrip("s")) and row.values == same for name, same in known)
+        if not any(
+            row.name.startswith(first)
+            and all(value in (NOTHING, same) for value, same in zip(row.values, values, strict=True))
+            for first, values in known
+        )
     ]
     parameters = _parameters([{**_given(one.run.start), **_served(one)} for one in loaded])
     return Comparison(lines, kinds[0], parameters, [*common, *own], shown, problems)

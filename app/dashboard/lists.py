@@ -73,11 +73,6 @@ class RunLine(NamedTuple):
     finished_at: datetime | None
 
     @property
-    def word(self) -> str:
-        """Outcome in a word for lists."""
-        return outcome_word(self.outcome, self.chance)
-
-    @property
     def progress(self) -> str:
         """Reported iterations, of how many."""
         return f"{self.iterations:,}" if self.stands.of is None else f"{self.iterations:,} of {self.stands.of:,}"
@@ -120,11 +115,6 @@ def _line(loaded: LoadedRun, stands: Standing, rule: Staleness) -> RunLine:
         *(run.id, loaded.workload, loaded.outcome, why, run.next_iteration, stands, chance, cost, seconds, live),
         *(run.drifts > 0, run.created_at, run.finished_at),
     )
-
-
-def outcome_word(outcome: str, chance: float | None) -> str:
-    """Outcome of a run in a word: a live one that has no known ``chance`` of meeting a target is “running”."""
-    return "running" if outcome == "on_track" and chance is None else outcome
 
 
 def views(kind: str) -> Views | None:

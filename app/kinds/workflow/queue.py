@@ -504,6 +504,13 @@ class FinishedTask(Part, frozen=True):
     end: Moment
     node: Id | None = None
     start: Moment | None = None
+    failure: Annotated[
+        Text | None,
+        Meta(
+            description="why it failed, for people; null: it succeeded. Withdraw tasks that can't run without it",
+            examples=["exit status 1: out of memory"],
+        ),
+    ] = None
 
 
 class NodeReport(Part, frozen=True):

@@ -19,6 +19,7 @@ from app.charts.timeline import Bar, courses, gantt
 from app.kinds.contract.run_outcome import EndedRun, Judgement, in_time
 from app.kinds.contract.views import (
     ASKED_THEN,
+    MOST_ROWS,
     NOTHING_YET,
     Alternative,
     Fact,
@@ -204,6 +205,24 @@ def tasks_table(compiled: Compiled, state: State) -> Table:
     )
 
 
+def failed_tasks(history: RunHistory) -> Table | None:
+    """Return the table of the tasks that the shown reports call failed, newest first; None if there are none."""
+    rows, nodes = list[list[str]](), dict[str, str]()
+    for step in history.steps:
+        nodes |= {one["task"]: one["node"] for one in step.decision.get("placements", ())}
+        for task in [*step.report.get("running", ()), *step.report.get("finished", ())]:
+            if task.get("node"):
+                nodes[task["id"]] = task["node"]
+            if task.get("failure"):
+                rows.append([task["id"], nodes.get(task["id"], NOTHING), clock(task["end"]), task["failure"]])
+    if not rows:
+        return None
+    part = "" if history.every == 1 else f", of every {history.every:,}th report"
+    heads = ("Task", "Node", "Ended", "Why it failed")
+    shown = rows[: -MOST_ROWS - 1 : -1]
+    return Table("Failed tasks", f"As reported{part}; newest first.", heads, shown, len(rows) - len(shown))
+
+
 def after_decision(layout: Layout, state: State, decision: Json) -> State:
     """Return the state after a report with the tasks that the decision on it starts on their nodes."""
     queue = copy(state.queue)
@@ -312,11 +331,14 @@ class WorkflowViews(Views):
 
     @override
     def tables(self, compiled: Compiled, history: RunHistory) -> Sequence[Table]:
-        """Return the table of the tasks after the last decision; none of a run that has ended."""
+        """Return the tables of failed tasks, and, of a live run, of the tasks after the last decision; neither if
+        empty."""
+        failures = failed_tasks(history)
+        found = [] if failures is None else [failures]
         if not history.live or history.state is None or not len(history.state.queue):
-            return []
+            return found
         decision = history.steps[-1].decision if history.steps else history.first
-        return [tasks_table(compiled, after_decision(compiled.layout, history.state, decision))]
+        return [*found, tasks_table(compiled, after_decision(compiled.layout, history.state, decision))]
 
     @override
     def alternatives(self, compiled: Compiled, history: RunHistory) -> Sequence[Alternative]:

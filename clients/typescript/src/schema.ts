@@ -1617,7 +1617,7 @@ export interface components {
             /**
              * Unmeasured
              * @description Why there are no figures: neither the model's samples nor the run reach this allocation. Null: they do.
-             * @example not measured at 8 gpus: samples and run have 1 to 4
+             * @example not measured at 8 GPUs: samples and run have 1 to 4
              */
             unmeasured?: string | null;
             /** @description Seconds they would have taken; null: `unmeasured`. */
@@ -2392,6 +2392,12 @@ export interface components {
             node?: string | null;
             /** @default null */
             start?: number | null;
+            /**
+             * @description why it failed, for people; null: it succeeded. Withdraw tasks that can't run without it
+             * @default null
+             * @example exit status 1: out of memory
+             */
+            failure?: string | null;
         };
         /**
          * FitRequest

@@ -120,6 +120,24 @@ def test_a_run_s_changed_targets_are_aimed_at_and_judge_it_alone(
     assert (late.status_code, "has finished" in late.json()["detail"]) == (409, True)
 
 
+def test_a_request_for_what_is_in_force_is_no_change(client: TestClient, backend: Database, workload: str) -> None:
+    own, usual = started(client, workload, targets={"iteration_seconds": 900}), started(client, workload)
+    same = [(own, {}), (own, {"iteration_seconds": 900}), (usual, {}), (usual, {"iteration_seconds": None})]
+    for run, targets in same:
+        assert client.patch(f"/runs/{run}", json={"targets": targets}).status_code == 200
+    assert client.patch(f"/runs/{own}", json={"targets": {}, "caps": None}).status_code == 200
+    with backend.reading() as session:
+        changed = {one.id: one.changes for one in session.execute(select(Run.id, Run.changes))}
+        assert [changed[run] for run in (own, usual)] == [0, 0]
+        assert session.scalars(select(AuditEntry).where(AuditEntry.action == "run.change")).all() == []
+    assert client.patch(f"/runs/{usual}", json={"targets": {"iteration_seconds": 900}}).status_code == 200
+    client.patch(f"/runs/{own}", json={"state": "finished"})
+    assert client.patch(f"/runs/{own}", json={"targets": {}}).status_code == 409
+    with backend.reading() as session:
+        (entry,) = session.scalars(select(AuditEntry).where(AuditEntry.action == "run.change"))
+    assert entry.target == f"run {usual}"
+
+
 def test_a_target_of_null_is_the_workload_s_again(client: TestClient, workload: str) -> None:
     run = started(client, workload, targets={"iteration_seconds": 900})
     assert client.patch(f"/runs/{run}", json={"targets": {}}).json()["start"]["targets"] == {"iteration_seconds": 900}

@@ -329,6 +329,28 @@ def test_why_a_command_failed_is_its_runs_reason_and_its_status_is_returned(
         assert reason is None or one["outcome_reason"].endswith(reason)
 
 
+def test_what_the_actuator_knows_of_the_end_comes_before_what_was_printed(
+    serve: Serve, client: TestClient, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Knowing(LocalProcesses):
+        reason = ""
+
+        def wait(self, seconds: float | None) -> int | None:
+            status = super().wait(seconds)
+            self.reason = "the node was drained" if status else ""
+            return status
+
+    text = "print('epoch 1/2')\nprint('epoch 2/2', flush=True)\nraise ValueError('no such file')"
+    command = ["--", sys.executable, script(folder, text)]
+    for actuator, reason in (
+        (Knowing, "exit status 1: the node was drained"),
+        (LocalProcesses, "exit status 1: ValueError: no such file"),
+    ):
+        monkeypatch.setattr(registry, "create", lambda _name, ranges, _options, made=actuator: made(ranges))
+        assert run(serve().url, *command) == 1
+        assert max(runs(client), key=lambda one: one["created_at"])["outcome_reason"] == reason
+
+
 LEARN = ["--learn", "--resource", "cpu=25..100/25%", "--profile-iterations", "9"]
 STARTS = "open('starts', 'a').write('x')\nimport sys\nprint('STARTED', file=sys.stderr, flush=True)\n"
 

@@ -18,6 +18,8 @@ class FinishedTask:
     end: float
     node: None | str | Unset = UNSET
     start: float | None | Unset = UNSET
+    failure: None | str | Unset = UNSET
+    """ why it failed, for people; null: it succeeded. Withdraw tasks that can't run without it """
 
     def to_dict(self) -> dict[str, Any]:
         id = self.id
@@ -36,6 +38,12 @@ class FinishedTask:
         else:
             start = self.start
 
+        failure: None | str | Unset
+        if isinstance(self.failure, Unset):
+            failure = UNSET
+        else:
+            failure = self.failure
+
         field_dict: dict[str, Any] = {}
 
         field_dict.update(
@@ -48,6 +56,8 @@ class FinishedTask:
             field_dict["node"] = node
         if start is not UNSET:
             field_dict["start"] = start
+        if failure is not UNSET:
+            field_dict["failure"] = failure
 
         return field_dict
 
@@ -76,11 +86,21 @@ class FinishedTask:
 
         start = _parse_start(d.pop("start", UNSET))
 
+        def _parse_failure(data: object) -> None | str | Unset:
+            if data is None:
+                return data
+            if isinstance(data, Unset):
+                return data
+            return cast(None | str | Unset, data)
+
+        failure = _parse_failure(d.pop("failure", UNSET))
+
         finished_task = cls(
             id=id,
             end=end,
             node=node,
             start=start,
+            failure=failure,
         )
 
         return finished_task

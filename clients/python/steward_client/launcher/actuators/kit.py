@@ -24,7 +24,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import ClassVar
 
-from .contract import Actuator, ActuatorError, Allocation, CannotSet, Launch, Range, Stream
+from .contract import Actuator, ActuatorError, Allocation, CannotSet, Launch, Range, Stream, reason_of
 
 Make = Callable[[], Actuator]
 NAME = re.compile(r"[a-z][a-z0-9_]{0,62}")
@@ -145,6 +145,7 @@ class ActuatorKit:
         for status in (0, 7):
             with self.started(make, self.ending(status)) as actuator:
                 assert actuator.wait(LONGEST_SECONDS) == status
+                assert reason_of(actuator) == "" or status, "nothing ended a command that went well"
                 actuator.apply(self.last)  # too late: nothing is done, nothing is wrong
                 assert actuator.stop() == status, "what has ended is not ended again"
                 assert actuator.wait(0) == status
