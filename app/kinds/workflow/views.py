@@ -213,12 +213,13 @@ def failed_tasks(history: RunHistory) -> Table | None:
         for task in [*step.report.get("running", ()), *step.report.get("finished", ())]:
             if task.get("node"):
                 nodes[task["id"]] = task["node"]
-            if task.get("failure"):
-                rows.append([task["id"], nodes.get(task["id"], NOTHING), clock(task["end"]), task["failure"]])
+            if task.get("state") == "failed":
+                ended = nodes.get(task["id"], NOTHING), clock(task["end"])
+                rows.append([task["id"], *ended, task.get("reason") or "not reported"])
     if not rows:
         return None
     part = "" if history.every == 1 else f", of every {history.every:,}th report"
-    heads = ("Task", "Node", "Ended", "Why it failed")
+    heads = ("Task", "Node", "Ended", "Reason")
     shown = rows[: -MOST_ROWS - 1 : -1]
     return Table("Failed tasks", f"As reported{part}; newest first.", heads, shown, len(rows) - len(shown))
 
@@ -331,14 +332,14 @@ class WorkflowViews(Views):
 
     @override
     def tables(self, compiled: Compiled, history: RunHistory) -> Sequence[Table]:
-        """Return the tables of failed tasks, and, of a live run, of the tasks after the last decision; neither if
-        empty."""
-        failures = failed_tasks(history)
-        found = [] if failures is None else [failures]
-        if not history.live or history.state is None or not len(history.state.queue):
-            return found
-        decision = history.steps[-1].decision if history.steps else history.first
-        return [*found, tasks_table(compiled, after_decision(compiled.layout, history.state, decision))]
+        """Return the table of the tasks after the last decision, unless the run has ended, and that of failed tasks;
+        none that is empty."""
+        found = list[Table]()
+        if history.live and history.state is not None and len(history.state.queue):
+            decision = history.steps[-1].decision if history.steps else history.first
+            found.append(tasks_table(compiled, after_decision(compiled.layout, history.state, decision)))
+        failed = failed_tasks(history)
+        return found if failed is None else [*found, failed]
 
     @override
     def alternatives(self, compiled: Compiled, history: RunHistory) -> Sequence[Alternative]:

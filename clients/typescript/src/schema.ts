@@ -2393,11 +2393,17 @@ export interface components {
             /** @default null */
             start?: number | null;
             /**
-             * @description why it failed, for people; null: it succeeded. Withdraw tasks that can't run without it
-             * @default null
+             * @description how it ended; withdraw tasks that can't run without one that failed
+             * @default finished
+             * @enum {string}
+             */
+            state?: "failed" | "finished";
+            /**
+             * @description why it failed, such as the last line of its log; shown on the run's page
+             * @default
              * @example exit status 1: out of memory
              */
-            failure?: string | null;
+            reason?: string;
         };
         /**
          * FitRequest

@@ -483,6 +483,7 @@ def test_a_silent_run_needs_attention(client: TestClient, workload: str) -> None
     at = utc_now() + timedelta(minutes=40)
     client.app.state.staleness = Staleness(10, 300, lambda: at)  # type: ignore[attr-defined]
     texts = shown(client).texts
+    assert '<div class="warn"><dt>At risk now</dt>' in client.get("/").text, "stale runs are in it"
     why = texts[texts.index(f"2 runs of {workload} do not report") + 1]
     assert why == "the newest: no report for 40 min"  # its reports came at once: what they took tells nothing
     for path in ("/ui/runs", f"/ui/runs/{runs[0]}", f"/ui/workloads/{workload}", "/ui/runs?outcome=stale"):

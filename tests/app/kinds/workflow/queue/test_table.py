@@ -68,9 +68,9 @@ def test_failed_tasks_say_where_when_and_why_also_once_the_run_has_ended() -> No
     node = {**KINDS["workflow"].example.spec["nodes"][0], "minimum": 1, "maximum": 1, "processors": 4}
     tasks = [{"id": f"t{at}", "processors": 1} for at in range(3)]
     ended = [
-        {"id": "t0", "end": 40, "failure": "exit status 1: out of memory"},
-        {"id": "t1", "end": 50},
-        {"id": "t2", "end": 60, "failure": "killed by SIGKILL"},
+        {"id": "t0", "end": 40, "state": "failed", "reason": "exit status 1: out of memory"},
+        {"id": "t1", "end": 50, "state": "finished"},
+        {"id": "t2", "end": 60, "state": "failed"},
     ]
     reports: list[Report] = [{"now": 10, "queued": tasks}]
     begun = [{"id": one["id"], "node": "large-0", "start": 15} for one in ended]
@@ -88,7 +88,7 @@ def test_failed_tasks_say_where_when_and_why_also_once_the_run_has_ended() -> No
         (table,) = kind.views.tables(on, history)
         assert table.title == "Failed tasks"
         assert table.rows == [
-            ["t2", "large-0", "1 min 00 s of the run", "killed by SIGKILL"],
+            ["t2", "large-0", "1 min of the run", "not reported"],
             ["t0", "large-0", "40 s of the run", "exit status 1: out of memory"],
         ]
 
