@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import text, update
 from typer.testing import CliRunner
 
 from app import installed
