@@ -13,6 +13,8 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
+from app import HOST, PORT
+
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 MEBIBYTE = 1024 * 1024
 LEAST_KEY, MOST_KEY = 24, 64
@@ -70,8 +72,8 @@ class Settings(BaseSettings):
     data_dir: Path = Field(Path("steward-data"), description="Folder for all data of the embedded mode.")
     database_url: str = Field("", description="SQLAlchemy URL; empty: SQLite in `data_dir`.")
     broker_url: str = Field("", description="Celery broker URL; empty: files in `data_dir`.")
-    host: str = Field("127.0.0.1", description="Address the API binds to.")
-    port: int = Field(8080, ge=0, le=65535, description="Port the API binds to; 0 takes a free one.")
+    host: str = Field(HOST, description="Address the API binds to.")
+    port: int = Field(PORT, ge=0, le=65535, description="Port the API binds to; 0 takes a free one.")
     workers: int = Field(1, ge=0, description="Worker processes that `serve` starts; 0 for none.")
     log_level: LogLevel = Field("info", description="debug, info, warning or error.")
 

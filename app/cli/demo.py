@@ -27,7 +27,7 @@ def register(cli: typer.Typer) -> None:
         ] = False,
         simulated: Annotated[bool, typer.Option("--simulated", help="Play the story in simulated time.")] = False,
     ) -> None:
-        """Run a real training under Steward's decisions (3 minutes).
+        """Run a real training under Steward's decisions (2 to 4 minutes).
 
         It is profiled, and an agent trained for it, first. A neighbour takes CPU from a third of the run on. The same
         training is also run at static allocations.

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from app import installed
+from app import HOST, PORT, installed
 
 DONE, REFUSED, MISUSED, UNREACHABLE, UNMET, ABSENT, FORBIDDEN, INTERRUPTED = 0, 1, 2, 3, 4, 5, 6, 130
 """Exit statuses; UNMET: a required level isn't reached, ABSENT: 404, FORBIDDEN: 401 and 403."""
@@ -14,7 +14,7 @@ STATUSES = (
     "Exit status: 0 done, 1 refused or failed, 2 usage error or can't start, 3 service unreachable, 4 requirement "
     "not met, 5 not found, 6 not authorized, 130 interrupted."
 )
-SERVICE = "http://127.0.0.1:8080"
+SERVICE = f"http://{HOST}:{PORT}"
 LEVELS = ("L0", "L1", "L2", "L3", "L4")
 SUFFIXES = (".html", ".svg", ".png")
 

@@ -109,12 +109,14 @@ def health(
 ) -> None:
     """Check whether an API responds (default: the local one)."""
     from app import startup
-    from app.cli.server import serve as probe
+    from app.cli.server import probe
 
-    place = url.rstrip("/") if url else probe.address(startup.load_settings())
+    place = url.rstrip("/") if url else probe.address()
     try:
         answer = probe.get(place, "/healthz", verifies=url is not None)
     except (OSError, ValueError) as error:
+        if not url:
+            startup.load_settings()  # raises StartupError if one is invalid, which may be why
         typer.echo(f"steward health: {without_userinfo(place)} does not answer: {error}", err=True)
         raise typer.Exit(1) from error
     if answer.status != HTTPStatus.OK:

@@ -92,19 +92,19 @@ def comparison(
     lines, views = lists.run_lines(database, loaded, rule), lists.views(kinds[0])
     labels = _labels(lines)
     charts: dict[str, dict[str, Figure]] = {}
-    told: list[dict[str, str]] = []
+    own_facts: list[dict[str, str]] = []
     problems: list[str] = []
     for label, one, history, named in zip(labels, loaded, histories, units, strict=True):
         compiled = lists.compiled_or_none(compiled_of, one.workload)
         if views is None or compiled is None:
-            told.append({})
+            own_facts.append({})
             continue
         drawn = partial(views.comparison, compiled, history)
         figures, no_figures = lists.view_or_problem(f"charts of {label}", drawn)
         facts, no_facts = lists.view_or_problem(f"facts of {label}", partial(views.facts, compiled, history))
         savings = one.run.savings
         kept = saved(Savings.model_validate(savings), named) if savings is not None else ()
-        told.append({fact.name: fact.value for fact in [*facts, *kept]})
+        own_facts.append({fact.name: fact.value for fact in [*facts, *kept]})
         problems += [problem for problem in (no_figures, no_facts) if problem]
         for figure in figures:
             charts.setdefault(figure.title, {})[label] = figure
@@ -116,14 +116,19 @@ def comparison(
         problems += [not_laid] if not_laid else []
     if apart:
         problems.append(NOT_DRAWN.format(", ".join(apart)))
-    names = list(dict.fromkeys(name for facts in told for name in facts))
+    names = list(dict.fromkeys(name for facts in own_facts for name in facts))
     common = _common(lines)
-    own = [Row(name, [facts.get(name, NOTHING) for facts in told]) for name in names]
-    known = [(row.name, list(row.values)) for row in common]  # a kind may tell it too: “cost so far” beside “cost”
+    own = [Row(name, [facts.get(name, NOTHING) for facts in own_facts]) for name in names]
+    # A kind may tell it too, of some of the runs: “cost so far” beside “cost”
+    known = [(row.name.split()[0].rstrip("s"), row.values) for row in common]
     own = [
         row
         for row in own
-        if not any(row.name.startswith(name.rstrip("s")) and row.values == same for name, same in known)
+        if not any(
+            row.name.startswith(first)
+            and all(value in (NOTHING, same) for value, same in zip(row.values, values, strict=True))
+            for first, values in known
+        )
     ]
     parameters = _parameters([{**_given(one.run.start), **_served(one)} for one in loaded])
     return Comparison(lines, kinds[0], parameters, [*common, *own], shown, problems)

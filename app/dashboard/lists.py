@@ -75,11 +75,6 @@ class RunLine(NamedTuple):
     not_granted: str = ""
 
     @property
-    def word(self) -> str:
-        """Outcome in a word for lists."""
-        return outcome_word(self.outcome, self.chance)
-
-    @property
     def progress(self) -> str:
         """Reported iterations, of how many."""
         return f"{self.iterations:,}" if self.stands.of is None else f"{self.iterations:,} of {self.stands.of:,}"
@@ -123,11 +118,6 @@ def _line(loaded: LoadedRun, stands: Standing, rule: Staleness) -> RunLine:
         *(run.drifts > 0, run.created_at, run.finished_at),
         (decision.get("granted") or {}).get("state", "") if live else "",
     )
-
-
-def outcome_word(outcome: str, chance: float | None) -> str:
-    """Outcome of a run in a word: a live one that has no known ``chance`` of meeting a target is “running”."""
-    return "running" if outcome == "on_track" and chance is None else outcome
 
 
 def views(kind: str) -> Views | None:

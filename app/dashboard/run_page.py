@@ -67,7 +67,6 @@ class RunPage(NamedTuple):
     decisions: Sequence[DecisionLine]
     older: int | None
     problems: Sequence[str]
-    word: str
     output: str
     targets: Mapping[str, float | None]
     caps: Mapping[str, float] | None
@@ -106,10 +105,8 @@ def page(database: Database, tenant: str, run: str, compiled_of: CompiledOf, rul
         usual = lists.targets_of(compiled.snapshot.spec)
         targets = {name: value for name, value in usual.items() if value is not None} | own.get("targets", {})
     caps = own.get("caps", {}) if "caps" in fields else None
-    decided = loaded.run.decision if loaded.last is None else loaded.last.decision
-    word = lists.outcome_word(run_read.outcome, None if views is None else views.chance(decided))
     return RunPage(
-        *(run_read, loaded.kind, facts, figures, tables, others, lines, older, problems, word, output, targets, caps)
+        *(run_read, loaded.kind, facts, figures, tables, others, lines, older, problems, output, targets, caps)
     )
 
 

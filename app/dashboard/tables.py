@@ -134,9 +134,9 @@ class RunQuery(NamedTuple):
     def chosen(self) -> Chosen:
         """The list's URL and filters."""
         columns = tuple(one for one in get_args(Sort) if not one.startswith("-"))
-        # Failed and cancelled runs have outcomes of these names: as states they are shown only once chosen
-        states = [one for one in get_args(RunState) if one not in get_args(RunOutcome) or one == self.state]
-        choices = [Choice("state", states), Choice("outcome", get_args(RunOutcome), several=True)]
+        # Outcomes tell more than states, whose words partly are the same: a state is shown only once chosen
+        states = [Choice("state", [self.state])] if self.state else []
+        choices = [*states, Choice("outcome", get_args(RunOutcome), several=True)]
         return Chosen("/ui/runs", self._asdict(), choices, columns)
 
 

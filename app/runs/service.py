@@ -384,7 +384,7 @@ def change(
     """End a run, or change the targets or caps of a running one; arguments and errors as those of ``end``.
 
     A changed run counts its changes: no decision by the former targets and caps is stored any more, whichever process
-    made it.
+    made it. A request for what is in force already, such as empty ``targets``, changes and records nothing.
 
     Raises:
         Invalid, InvalidInput: not exactly one kind of change is requested, a target is not one of the workload, or the
@@ -411,13 +411,15 @@ def change(
     if capped:
         former["caps"] = start.pop("caps", {})
         check_metered(before.kind, patch.caps)
-        if patch.caps is not None and (limits := patch.caps.model_dump(exclude_none=True)):
-            start["caps"] = limits
+        limits = {} if patch.caps is None else patch.caps.model_dump(exclude_none=True)
+        start |= {"caps": limits} if limits else {}
+    given = {name: start.get(name, {}) for name in former}
+    changed = given != former
     with database.session() as session:
         query = (
             update(Run)
             .where(Run.id == run, Run.tenant == tenant, Run.state == RUNNING, Run.changes == before.run.changes)
-            .values(start=start, changes=before.run.changes + 1)
+            .values(start=start, changes=before.run.changes + changed)
             .execution_options(synchronize_session=False)
         )
         result = session.execute(query)
@@ -425,8 +427,8 @@ def change(
         if isinstance(result, CursorResult) and result.rowcount != 1:
             why = outcomes.ENDED.get(found.run.state, "was changed by another request; repeat the request")
             raise Conflict(f"run {run} {why}; its {' and '.join(former)} were not changed")
-        given = {name: start.get(name, {}) for name in former}
-        audit.add(session, tenant, "run.change", f"run {run}", {**given, "before": former})
+        if changed:
+            audit.add(session, tenant, "run.change", f"run {run}", {**given, "before": former})
         return _to_response(found)
 
 

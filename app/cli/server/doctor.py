@@ -22,7 +22,7 @@ from sqlalchemy.orm import Session
 
 from app import installed, startup
 from app.cli.general import own_version
-from app.cli.server import data, serve
+from app.cli.server import data, probe
 from app.cli.server.serve import bind, check_address, is_loopback
 from app.database import leases as seen
 from app.database.base import utc_now
@@ -281,10 +281,10 @@ def of_keys(session: Session, settings: Settings) -> Finding:
 
 def api(settings: Settings) -> Finding:
     """Whether the API responds on this host, and is ready."""
-    address = serve.address(settings)
+    address = probe.address(settings)
     holder = data.holder(settings.data_dir)
     try:
-        answer = serve.get(address, "/readyz")
+        answer = probe.get(address, "/readyz")
     except OSError as error:
         if holder is not None:
             detail = f"process {holder} serves {settings.data_dir}, and {address} does not answer ({error})"

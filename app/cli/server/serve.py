@@ -10,19 +10,14 @@ import logging
 import os
 import signal
 import socket
-import ssl
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
-from http.client import HTTPException
 from pathlib import Path
 from types import FrameType
-from typing import NamedTuple
-from urllib.error import HTTPError
-from urllib.request import urlopen
 
 import uvicorn
 
@@ -127,49 +122,6 @@ def refusal(host: str, port: int, error: OSError) -> str:
     """Message about a port that can't be used, with a remedy."""
     remedy = "stop what listens there, or choose another (--port; 0 takes a free one)"
     return f"STEWARD_PORT={port}: {os.strerror(error.errno or 0).lower()} on {host}; {remedy}"
-
-
-# Requests to an API, by default the one of these settings on this host.
-
-
-SECONDS = 4
-LONGEST = 65_536
-ANY = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - where such a one is reached # nosec B104
-
-
-class Reply(NamedTuple):
-    """HTTP status and body (its first ``LONGEST`` bytes) of a response."""
-
-    status: int
-    body: bytes
-
-
-def address(settings: Settings) -> str:
-    """URL of the API from this host."""
-    host = ANY.get(settings.host, settings.host)
-    shown = f"[{host}]" if ":" in host else host
-    return f"{'https' if settings.tls_certificate else 'http'}://{shown}:{settings.port}"
-
-
-def get(url: str, path: str, *, verifies: bool = False) -> Reply:
-    """GET a path of the API at ``url``: any status, and the body.
-
-    Args:
-        verifies: whether its certificate must name the host; certificates don't name 127.0.0.1.
-
-    Raises:
-        OSError: it doesn't respond within 4 s, or not in HTTP.
-        ValueError: ``url`` is no URL.
-    """
-    context = None if verifies else ssl._create_unverified_context()  # noqa: S323, SLF001 # nosec B323
-    try:
-        with urlopen(url + path, timeout=SECONDS, context=context) as answer:  # noqa: S310 - http or https # nosec B310
-            return Reply(answer.status, answer.read(LONGEST))
-    except HTTPError as error:
-        with error:
-            return Reply(error.code, error.read(LONGEST))
-    except HTTPException as error:
-        raise ConnectionError(f"no HTTP: {type(error).__name__}") from error
 
 
 # The worker that `steward serve` starts, a child process.

@@ -33,7 +33,7 @@ class Comparison(BaseModel):
         default=None,
         description="Why there are no figures: neither the model's samples nor the run reach this allocation. Null: "
         "they do.",
-        examples=["not measured at 8 gpus: samples and run have 1 to 4"],
+        examples=["not measured at 8 GPUs: samples and run have 1 to 4"],
     )
     seconds: Estimate | None = Field(description="Seconds they would have taken; null: `unmeasured`.")
     cost: Estimate | None = Field(description="What they would have cost: hours times prices; null: `unmeasured`.")

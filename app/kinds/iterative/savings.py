@@ -20,6 +20,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from app.charts.text import quantity
 from app.kinds.contract.caps import Cap, Caps
 from app.kinds.contract.engine import Pending
 from app.kinds.contract.savings import Comparison, Estimate, Savings
@@ -148,7 +149,8 @@ def _unmeasured(projector: Projector, ran: Rows, rows: Rows) -> str | None:
             continue
         beyond = most if most > high[at] + resource.step / 2 else least
         known = f"{low[at]:g}" if low[at] == high[at] else f"{low[at]:g} to {high[at]:g}"
-        return f"not measured at {beyond:g} {resource.name}: samples and run have {known}"
+        where = quantity(f"{beyond:g}", resource.name, resource.unit)
+        return f"not measured at {where}: samples and run have {known}"
     return None
 
 

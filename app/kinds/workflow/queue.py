@@ -504,6 +504,18 @@ class FinishedTask(Part, frozen=True):
     end: Moment
     node: Id | None = None
     start: Moment | None = None
+    state: Annotated[
+        Literal["finished", "failed"],
+        Meta(description="how it ended; withdraw tasks that can't run without one that failed"),
+    ] = "finished"
+    reason: Annotated[
+        str,
+        Meta(
+            max_length=500,
+            description="why it failed, such as the last line of its log; shown on the run's page",
+            examples=["exit status 1: out of memory"],
+        ),
+    ] = ""
 
 
 class NodeReport(Part, frozen=True):

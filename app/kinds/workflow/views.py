@@ -19,6 +19,7 @@ from app.charts.timeline import Bar, courses, gantt
 from app.kinds.contract.run_outcome import EndedRun, Judgement, in_time
 from app.kinds.contract.views import (
     ASKED_THEN,
+    MOST_ROWS,
     NOTHING_YET,
     Alternative,
     Fact,
@@ -204,6 +205,25 @@ def tasks_table(compiled: Compiled, state: State) -> Table:
     )
 
 
+def failed_tasks(history: RunHistory) -> Table | None:
+    """Return the table of the tasks that the shown reports call failed, newest first; None if there are none."""
+    rows, nodes = list[list[str]](), dict[str, str]()
+    for step in history.steps:
+        nodes |= {one["task"]: one["node"] for one in step.decision.get("placements", ())}
+        for task in [*step.report.get("running", ()), *step.report.get("finished", ())]:
+            if task.get("node"):
+                nodes[task["id"]] = task["node"]
+            if task.get("state") == "failed":
+                ended = nodes.get(task["id"], NOTHING), clock(task["end"])
+                rows.append([task["id"], *ended, task.get("reason") or "not reported"])
+    if not rows:
+        return None
+    part = "" if history.every == 1 else f", of every {history.every:,}th report"
+    heads = ("Task", "Node", "Ended", "Reason")
+    shown = rows[: -MOST_ROWS - 1 : -1]
+    return Table("Failed tasks", f"As reported{part}; newest first.", heads, shown, len(rows) - len(shown))
+
+
 def after_decision(layout: Layout, state: State, decision: Json) -> State:
     """Return the state after a report with the tasks that the decision on it starts on their nodes."""
     queue = copy(state.queue)
@@ -312,11 +332,14 @@ class WorkflowViews(Views):
 
     @override
     def tables(self, compiled: Compiled, history: RunHistory) -> Sequence[Table]:
-        """Return the table of the tasks after the last decision; none of a run that has ended."""
-        if not history.live or history.state is None or not len(history.state.queue):
-            return []
-        decision = history.steps[-1].decision if history.steps else history.first
-        return [tasks_table(compiled, after_decision(compiled.layout, history.state, decision))]
+        """Return the table of the tasks after the last decision, unless the run has ended, and that of failed tasks;
+        none that is empty."""
+        found = list[Table]()
+        if history.live and history.state is not None and len(history.state.queue):
+            decision = history.steps[-1].decision if history.steps else history.first
+            found.append(tasks_table(compiled, after_decision(compiled.layout, history.state, decision)))
+        failed = failed_tasks(history)
+        return found if failed is None else [*found, failed]
 
     @override
     def alternatives(self, compiled: Compiled, history: RunHistory) -> Sequence[Alternative]:

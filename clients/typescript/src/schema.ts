@@ -1617,7 +1617,7 @@ export interface components {
             /**
              * Unmeasured
              * @description Why there are no figures: neither the model's samples nor the run reach this allocation. Null: they do.
-             * @example not measured at 8 gpus: samples and run have 1 to 4
+             * @example not measured at 8 GPUs: samples and run have 1 to 4
              */
             unmeasured?: string | null;
             /** @description Seconds they would have taken; null: `unmeasured`. */
@@ -2397,6 +2397,18 @@ export interface components {
             node?: string | null;
             /** @default null */
             start?: number | null;
+            /**
+             * @description how it ended; withdraw tasks that can't run without one that failed
+             * @default finished
+             * @enum {string}
+             */
+            state?: "failed" | "finished";
+            /**
+             * @description why it failed, such as the last line of its log; shown on the run's page
+             * @default
+             * @example exit status 1: out of memory
+             */
+            reason?: string;
         };
         /**
          * FitRequest

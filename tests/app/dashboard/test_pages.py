@@ -483,6 +483,7 @@ def test_a_silent_run_needs_attention(client: TestClient, workload: str) -> None
     at = utc_now() + timedelta(minutes=40)
     client.app.state.staleness = Staleness(10, 300, lambda: at)  # type: ignore[attr-defined]
     texts = shown(client).texts
+    assert '<div class="warn"><dt>At risk now</dt>' in client.get("/").text, "stale runs are in it"
     why = texts[texts.index(f"2 runs of {workload} do not report") + 1]
     assert why == "the newest: no report for 40 min"  # its reports came at once: what they took tells nothing
     for path in ("/ui/runs", f"/ui/runs/{runs[0]}", f"/ui/workloads/{workload}", "/ui/runs?outcome=stale"):
@@ -531,7 +532,9 @@ def test_each_outcome_can_be_chosen_and_none_is_offered_twice(client: TestClient
     assert shown(client, "/ui/runs?state=cancelled").texts.count("cancelled") == 2
 
 
-def test_a_run_without_a_target_runs_and_its_resources_have_their_units(client: TestClient, workload: str) -> None:
+def test_a_run_without_a_target_is_on_track_and_its_resources_have_their_units(
+    client: TestClient, workload: str
+) -> None:
     spec = client.get(f"/workloads/{workload}").json()["spec"]
     cpu = {"name": "cpu", "unit": "%", "minimum": 100, "maximum": 400, "step": 100, "price_per_hour": 0.01}
     free = {**spec, "name": "free", "resources": [cpu], "metrics": [METRIC], "features": []}
@@ -542,8 +545,9 @@ def test_a_run_without_a_target_runs_and_its_resources_have_their_units(client: 
     held = client.get(f"/runs/{run}").json()
     assert held["outcome"] == "on_track"
     for path in (f"/ui/runs/{run}", "/ui/runs?workload=free", "/"):
-        assert "state running" in client.get(path).text
-        assert 'class="state on_track"' not in client.get(path).text
+        assert 'class="state on_track"' in client.get(path).text
+    assert "on track" in shown(client, "/ui/runs").texts, "the word of the filter"
+    assert "running" not in shown(client, "/ui/runs").texts
     assert f"<strong>cpu {held['decision']['allocation']['cpu']:g} %</strong>" in client.get(f"/ui/runs/{run}").text
     assert 'id="do-recap"' in client.get(f"/ui/runs/{run}").text
 

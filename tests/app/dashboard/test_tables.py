@@ -150,6 +150,9 @@ def test_a_list_shows_the_chosen_state(client: TestClient, workload: str) -> Non
     chosen = [part.split("<")[0].rpartition(">")[2] for part in page.split('aria-current="true"')[1:]]
     assert {"running", "all outcomes"} <= set(chosen)
     assert "all states" in page
+    assert "By state" not in client.get("/ui/runs").text, "outcomes say more, and in part by the same words"
+    link = client.get("/").text.partition("<dt>Active runs</dt>")[2].partition('href="')[2].partition('"')[0]
+    assert listed(client, link.replace("&amp;", "&")) == {first}, "whatever its outcome, an active run is on track"
 
 
 def test_a_run_whose_elapsed_time_is_unknown_is_listed(
@@ -249,6 +252,10 @@ def test_runs_are_compared_on_shared_axes(client: TestClient, workload: str, oth
     answer = client.get(f"/ui/compare?run={first}&run={third}").text
     differing = [part for part in answer.split("<tr")[1:] if part.startswith(' class="differs"')]
     assert ["targets: iteration seconds" in part for part in differing] == [True]
+    client.patch(f"/runs/{third}", json={"state": "failed"})
+    facts = shown(client, f"/ui/compare?run={first}&run={third}").texts
+    assert facts.count("cost") == 1, "its kind calls it “cost so far” of the one that goes on, “cost” of the other"
+    assert "cost so far" not in facts
 
 
 def test_what_can_not_be_compared_is_refused(client: TestClient, workload: str) -> None:

@@ -41,12 +41,12 @@ def test_the_output_of_a_failed_run_is_its_own_alone_until_it_is_deleted(
     client: TestClient, backend: Database, workload: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
-    ran = {name: started(client, workload) for name in ("told", "silent")}
+    ran = {name: started(client, workload) for name in ("verbose", "silent")}
     end = {"state": "failed", "reason": "exit status 1: MemoryError"}
-    ended = client.patch(f"/runs/{ran['told']}", json={**end, "output": OUTPUT}).json()
+    ended = client.patch(f"/runs/{ran['verbose']}", json={**end, "output": OUTPUT}).json()
     assert (ended["output"], ended["outcome_reason"]) == (OUTPUT, "exit status 1: MemoryError")
     client.patch(f"/runs/{ran['silent']}", json=end)
-    assert client.patch(f"/runs/{ran['told']}", json={**end, "output": "other"}).json()["output"] == OUTPUT
+    assert client.patch(f"/runs/{ran['verbose']}", json={**end, "output": "other"}).json()["output"] == OUTPUT
     assert [client.get(f"/runs/{one}").json()["output"] for one in ran.values()] == [OUTPUT, None]
     listed = client.get("/runs")
     assert (len(listed.json()["items"]), "output" in listed.json()["items"][0]) == (2, False)
@@ -57,15 +57,15 @@ def test_the_output_of_a_failed_run_is_its_own_alone_until_it_is_deleted(
         False,
     )
     assert "Last lines of its output" not in other
-    for told in (
+    for text in (
         listed.text,
         caplog.text,
         client.get("/ui/runs").text,
         client.get("/").text,
         client.get("/audit").text,
     ):
-        assert "secret-of-mine" not in told
-    assert client.delete(f"/runs/{ran['told']}").status_code == 204
+        assert "secret-of-mine" not in text
+    assert client.delete(f"/runs/{ran['verbose']}").status_code == 204
     with backend.reading() as session:
         assert session.scalars(select(Run.output)).all() == [None]
 
@@ -114,10 +114,28 @@ def test_a_run_s_changed_targets_are_aimed_at_and_judge_it_alone(
     assert "the deadline of 50 s" in judged[1]["outcome_reason"]
     with backend.reading() as session:
         (entry,) = session.scalars(select(AuditEntry).where(AuditEntry.action == "run.change"))
-    told = {"targets": {"iteration_seconds": 900}, "before": {"targets": {}}}
-    assert (entry.target, entry.detail) == (f"run {mine}", told)
+    detail = {"targets": {"iteration_seconds": 900}, "before": {"targets": {}}}
+    assert (entry.target, entry.detail) == (f"run {mine}", detail)
     late = client.patch(f"/runs/{mine}", json={"targets": {"iteration_seconds": 1}})
     assert (late.status_code, "has finished" in late.json()["detail"]) == (409, True)
+
+
+def test_a_request_for_what_is_in_force_is_no_change(client: TestClient, backend: Database, workload: str) -> None:
+    own, usual = started(client, workload, targets={"iteration_seconds": 900}), started(client, workload)
+    same = [(own, {}), (own, {"iteration_seconds": 900}), (usual, {}), (usual, {"iteration_seconds": None})]
+    for run, targets in same:
+        assert client.patch(f"/runs/{run}", json={"targets": targets}).status_code == 200
+    assert client.patch(f"/runs/{own}", json={"targets": {}, "caps": None}).status_code == 200
+    with backend.reading() as session:
+        changed = {one.id: one.changes for one in session.execute(select(Run.id, Run.changes))}
+        assert [changed[run] for run in (own, usual)] == [0, 0]
+        assert session.scalars(select(AuditEntry).where(AuditEntry.action == "run.change")).all() == []
+    assert client.patch(f"/runs/{usual}", json={"targets": {"iteration_seconds": 900}}).status_code == 200
+    client.patch(f"/runs/{own}", json={"state": "finished"})
+    assert client.patch(f"/runs/{own}", json={"targets": {}}).status_code == 409
+    with backend.reading() as session:
+        (entry,) = session.scalars(select(AuditEntry).where(AuditEntry.action == "run.change"))
+    assert entry.target == f"run {usual}"
 
 
 def test_a_target_of_null_is_the_workload_s_again(client: TestClient, workload: str) -> None:
@@ -207,8 +225,8 @@ def test_every_process_that_has_a_run_takes_up_its_changed_caps(database: Databa
                 change(database, TENANT, run, changes[number], compiled_of, Staleness(10, 60))
             status, decision = await takers[number % 2].report(TENANT, which, number, report(30.0 + number))
             assert status == 201
-            told = json.loads(decision)
-            found.append(([one["limit"] for one in told.get("caps", [])], told.get("stop", False)))
+            decided = json.loads(decision)
+            found.append(([one["limit"] for one in decided.get("caps", [])], decided.get("stop", False)))
         return found
 
     async def both() -> list[Any]:

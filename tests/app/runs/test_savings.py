@@ -146,7 +146,7 @@ def test_what_was_not_measured_is_left_out_of_every_sum_and_counted(
     narrow(backend, modelled)
     unknown, there = finished(client, modelled, 2, 20.0), finished(client, modelled, 8, 20.0)
     assert unknown["savings"]["largest"]["saved"] is None
-    assert unknown["savings"]["largest"]["unmeasured"] == "not measured at 8 gpus: samples and run have 1 to 4"
+    assert unknown["savings"]["largest"]["unmeasured"] == "not measured at 8 GPUs: samples and run have 1 to 4"
     assert there["savings"]["largest"]["saved"]["value"] == pytest.approx(0.0), "it ran there itself"
     (month,) = client.get(f"/workloads/{modelled}/savings").json()["months"]
     expected = sum(one["savings"]["largest"]["saved"]["value"] for one in (*known, there))
@@ -156,7 +156,7 @@ def test_what_was_not_measured_is_left_out_of_every_sum_and_counted(
     assert 'steward_unmeasured_runs{against="largest"} 1.0' in client.get("/metrics").text
     assert 'steward_unmeasured_runs{against="best_fixed"} 0.0' in client.get("/metrics").text
     page, home = client.get(f"/ui/runs/{unknown['id']}").text, client.get("/").text
-    assert "not measured at 8 gpus: samples and run have 1 to 4" in page
+    assert "not measured at 8 GPUs: samples and run have 1 to 4" in page
     assert "without 1 run that has no measurement there" in home
     publish_model(backend, other)
     narrow(backend, other)

@@ -45,7 +45,7 @@ def scene(api: httpx.Client) -> Scene:
     return Scene({"resnet18": "iterative", "queue": "queue", "vision": "inference", "lab": "cluster"}, runs, training)
 
 
-def _settled(api: httpx.Client, seconds: float = 300.0) -> None:
+def _settled(api: httpx.Client, seconds: float = 1_200.0) -> None:
     """Wait until no job waits or runs.
 
     Raises:

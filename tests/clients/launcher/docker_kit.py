@@ -22,6 +22,7 @@ from steward_client.launcher.actuators.contract import (
     Range,
     Stream,
     Unavailable,
+    reason_of,
 )
 from steward_client.launcher.actuators.kit import OutputRecorder
 from steward_client.launcher.main import main
@@ -185,7 +186,7 @@ class DockerKit(LeavingKit):
             (container,) = containers(engine)
             call(engine, "DELETE", f"/containers/{container['Id']}", force="true")
             assert actuator.wait(60) == 128 + signal.SIGKILL
-            assert getattr(actuator, "reason", "") == "the container was removed"
+            assert reason_of(actuator) == "the container was removed"
             assert actuator.stop() == 128 + signal.SIGKILL
 
     def test_what_was_left_can_be_removed_without_starting_anything(

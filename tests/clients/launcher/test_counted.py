@@ -199,11 +199,11 @@ def test_each_iteration_is_counted_once(
     reported: int,
 ) -> None:
     assert run(serve().url, "--", sys.executable, script(folder, text)) == 0
-    told = capfd.readouterr().err
-    assert f"finished after {count} iterations" in told, told
-    assert ("begins again" in told) == (count > 5)
+    printed = capfd.readouterr().err
+    assert f"finished after {count} iterations" in printed, printed
+    assert ("begins again" in printed) == (count > 5)
     (one,) = runs(client)
-    assert (one["state"], one["outcome"], one["iterations"]) == ("finished", "met", 5), told
+    assert (one["state"], one["outcome"], one["iterations"]) == ("finished", "met", 5), printed
     items = iterations(client, one["id"])
     assert len(items) == reported  # one whose beginning nobody saw is not reported
     seconds = [item["report"]["metrics"]["iteration_seconds"] for item in items]
@@ -217,9 +217,9 @@ def test_a_name_that_is_used_again_has_two_runs_and_the_address_of_each_comes_fi
     shown = list[str]()
     for _ in range(2):
         assert run(url, "--deadline", "60m", "--", *command) == 0
-        told = capfd.readouterr().err.splitlines()
-        address = re.fullmatch(rf"steward: run: {url}(/ui/runs/\w+)", told[0])
-        assert address, told
+        printed = capfd.readouterr().err.splitlines()
+        address = re.fullmatch(rf"steward: run: {url}(/ui/runs/\w+)", printed[0])
+        assert address, printed
         assert client.get(address[1]).status_code == 200
         shown.append(address[1].rpartition("/")[2])
     assert sorted(shown) == sorted(one["id"] for one in runs(client))
@@ -263,16 +263,16 @@ def test_output_that_arrives_at_the_end_counts_before_it_is_said_that_none_was_r
     url = serve().url
     for text in (ONE_BAR, lines(1, 5, "f'epoch {n}/5: loss=0.5'")):
         assert run(url, "--", sys.executable, script(folder, text)) == 0
-        told = capfd.readouterr().err
-        assert "finished after 5 iterations" in told
-        assert "no iteration was recognised" not in told
+        printed = capfd.readouterr().err
+        assert "finished after 5 iterations" in printed
+        assert "no iteration was recognised" not in printed
     assert [one["iterations"] for one in runs(client)] == [5, 5]
 
 
 PASSES = """
 import pathlib, time
 n = 0
-while not pathlib.Path('told').exists():
+while not pathlib.Path('printed').exists():
     n += 1
     print(f'2026-11-27 pass {n}, loss={1 / n}', flush=True)
     time.sleep(0.01)
@@ -288,15 +288,17 @@ def test_what_is_not_recognised_is_said_while_the_command_runs_with_a_pattern_th
     call = [sys.executable, "-c", SOON + "sys.exit(main.main(sys.argv[1:]))", *launch]
     with subprocess.Popen(call, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True) as launcher:
         assert launcher.stderr is not None
-        told = next(line for line in launcher.stderr if "no iteration was recognised" in line and "--pattern" in line)
-        Path("told").touch()  # the command ends only now
+        printed = next(
+            line for line in launcher.stderr if "no iteration was recognised" in line and "--pattern" in line
+        )
+        Path("printed").touch()  # the command ends only now
         rest = launcher.stderr.read()
     assert launcher.returncode == 0
     assert "no iteration was recognised" not in rest
-    found = re.search(r"--pattern '(.+?)' would take lines such as '2026-11-27 pass \d+,", told)
-    assert found, told
-    Path("told").unlink()
-    script(folder, PASSES.replace("while not pathlib.Path('told').exists()", "while n < 4"))
+    found = re.search(r"--pattern '(.+?)' would take lines such as '2026-11-27 pass \d+,", printed)
+    assert found, printed
+    Path("printed").unlink()
+    script(folder, PASSES.replace("while not pathlib.Path('printed').exists()", "while n < 4"))
     assert run(url, "--pattern", found[1], "--", *command) == 0
     assert "finished after 4 iterations" in capfd.readouterr().err
 
@@ -329,6 +331,28 @@ def test_why_a_command_failed_is_its_runs_reason_and_its_status_is_returned(
         assert reason is None or one["outcome_reason"].endswith(reason)
 
 
+def test_what_the_actuator_knows_of_the_end_comes_before_what_was_printed(
+    serve: Serve, client: TestClient, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Knowing(LocalProcesses):
+        reason = ""
+
+        def wait(self, seconds: float | None) -> int | None:
+            status = super().wait(seconds)
+            self.reason = "the node was drained" if status else ""
+            return status
+
+    text = "print('epoch 1/2')\nprint('epoch 2/2', flush=True)\nraise ValueError('no such file')"
+    command = ["--", sys.executable, script(folder, text)]
+    for actuator, reason in (
+        (Knowing, "exit status 1: the node was drained"),
+        (LocalProcesses, "exit status 1: ValueError: no such file"),
+    ):
+        monkeypatch.setattr(registry, "create", lambda _name, ranges, _options, made=actuator: made(ranges))
+        assert run(serve().url, *command) == 1
+        assert max(runs(client), key=lambda one: one["created_at"])["outcome_reason"] == reason
+
+
 LEARN = ["--learn", "--resource", "cpu=25..100/25%", "--profile-iterations", "9"]
 STARTS = "open('starts', 'a').write('x')\nimport sys\nprint('STARTED', file=sys.stderr, flush=True)\n"
 
@@ -346,9 +370,9 @@ def test_a_second_start_is_announced_before_it_and_can_be_prevented(
     script(folder, STARTS + lines(1, 2, "f'epoch {n}/4: loss=.5'") + "sys.exit(n and os.path.getsize('starts') - 3)")
     capfd.readouterr()
     assert run_learning(url, "--", *command) == 1
-    told = capfd.readouterr().err
-    first, _, second = told.partition("it is started again (start 2 of 2 at most; --no-restart prevents that)")
-    assert (first.count("STARTED"), second.count("STARTED")) == (1, 1), told
+    printed = capfd.readouterr().err
+    first, _, second = printed.partition("it is started again (start 2 of 2 at most; --no-restart prevents that)")
+    assert (first.count("STARTED"), second.count("STARTED")) == (1, 1), printed
     assert runs(client) == []
 
 
@@ -362,8 +386,8 @@ def test_a_command_in_which_nothing_is_recognised_keeps_its_status(
     url = serve().url
     for name in ("one", "two"):
         assert run_learning(url, "--name", name, "--", sys.executable, "-c", "print('hello')") == 0
-        told = capfd.readouterr()
-        assert (told.out, told.err.count("no iteration was recognised")) == ("hello\n", 1), told.err
+        printed = capfd.readouterr()
+        assert (printed.out, printed.err.count("no iteration was recognised")) == ("hello\n", 1), printed.err
     assert run(url, "--", sys.executable, "-c", "print('hello')") == 0
     assert [one["workload"] for one in runs(client)] == ["busy"]
 
@@ -376,9 +400,9 @@ def test_ctrl_c_while_it_is_measured_reaches_the_command_as_such(
     url = serve().url
     with interrupted_once(Path("ready")):
         assert run_learning(url, "--", *command) == 9
-    told = capfd.readouterr().err
-    assert "SIGINT: passed on to the command; it is killed after 10 s, press Ctrl-C again to kill it now" in told
-    assert told.endswith("steward-run: interrupted by SIGINT\n")
+    printed = capfd.readouterr().err
+    assert "SIGINT: passed on to the command; it is killed after 10 s, press Ctrl-C again to kill it now" in printed
+    assert printed.endswith("steward-run: interrupted by SIGINT\n")
     assert runs(client) == []
 
 
@@ -419,11 +443,11 @@ def test_a_summary_says_cost_beside_the_largest_allocation_as_far_as_that_was_me
     url, command = serve().url, [sys.executable, script(folder, ONE_BAR)]
     for name in ("busy", "most"):
         assert run(url, "--workload", name, "--", *command) == 0
-        told = capfd.readouterr().err
+        printed = capfd.readouterr().err
         (one,) = (found for found in runs(client) if found["workload"] == name)
         at_most = sum(item["report"]["allocation"]["cpu"] == 100 for item in iterations(client, one["id"]))
-        said = re.search(r"cost vs. the largest allocation \(cpu 100 %\): (.*)", told)
-        assert said, told
+        said = re.search(r"cost vs. the largest allocation \(cpu 100 %\): (.*)", printed)
+        assert said, printed
         if at_most == 5:
             assert said[1] == "the same, every iteration ran at it"
         elif at_most < 2:
@@ -440,7 +464,7 @@ def test_a_model_says_what_was_saved_beside_allocations_that_a_run_never_had(
     for version, high in ((1, 10.0), (2, 100.0)):
         assert publish_model(database, "busy", seen_high=high) == version
         assert run(url, "--policy", "hold", "--", *command) == 0  # at the least, where the workload begins
-        told = capfd.readouterr().err
+        printed = capfd.readouterr().err
         saved = runs(client)[0]["savings"]
         for name, what in (("largest", "largest"), ("best_fixed", "best fixed, known only afterwards")):
             units = saved[name]["allocation"]["cpu"]
@@ -452,10 +476,10 @@ def test_a_model_says_what_was_saved_beside_allocations_that_a_run_never_had(
                 if value > 0
                 else "cost "
             )
-            assert f"against cpu {units:g} % ({what}): {said}" in told, told
+            assert f"against cpu {units:g} % ({what}): {said}" in printed, printed
         assert (saved["largest"]["saved"] is None) == (version == 1)
-        assert "over 5 reported iterations, by the model, against" in told
-        assert "recommendations" not in told
+        assert "over 5 reported iterations, by the model, against" in printed
+        assert "recommendations" not in printed
 
 
 OVER = "over 7 reported iterations, by the model,"
@@ -493,20 +517,20 @@ def test_advice_changes_nothing_and_says_what_it_would_have_saved(
         if known:
             publish_model(database, "busy")
         assert run(url, "--advise", "--", *command) == 0
-        told, found = capfd.readouterr().err, runs(client)[0]
-        assert "advising: nothing is changed" in told
+        printed, found = capfd.readouterr().err, runs(client)[0]
+        assert "advising: nothing is changed" in printed
         assert found["start"]["mode"] == "advise"
         reported = [item["report"]["allocation"]["cpu"] for item in iterations(client, found["id"])]
         assert set(reported) == {100.0}
-        assert "recommended cpu" in told
+        assert "recommended cpu" in printed
         if known:
             would = found["savings"]["advised"]["saved"]["value"]
             word = "cost the same" if abs(would) < 1e-12 else "saved" if would < 0 else "cost"
-            assert f"recommendations, applied, would have {word}" in told, told
-            assert "against cpu 100 % (largest): cost the same" in told, told
+            assert f"recommendations, applied, would have {word}" in printed, printed
+            assert "against cpu 100 % (largest): cost the same" in printed, printed
         else:
-            assert "savings of the recommendations are unknown: no model is fitted" in told
-        assert "recommendations: 5" in told
+            assert "savings of the recommendations are unknown: no model is fitted" in printed
+        assert "recommendations: 5" in printed
     assert main(["--url", url, "--advise", "--learn", "--", *command]) == 2
     assert "--advise changes nothing, --learn measures by changes" in capfd.readouterr().err
 
@@ -520,11 +544,11 @@ def test_advice_to_a_command_elsewhere_is_by_its_output_and_it_gets_no_run_to_fo
     serve: Serve, client: TestClient, folder: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(registry, "create", lambda _name, ranges, _options: Elsewhere(ranges))
-    told = "import os\nprint('told', sorted(one for one in os.environ if one.startswith('STEWARD_')))\n"
-    assert run(serve().url, "--advise", "--", sys.executable, script(folder, told + ONE_BAR)) == 0
+    printed = "import os\nprint('printed', sorted(one for one in os.environ if one.startswith('STEWARD_')))\n"
+    assert run(serve().url, "--advise", "--", sys.executable, script(folder, printed + ONE_BAR)) == 0
     said = capfd.readouterr()
     before = sorted(one for one in os.environ if one.startswith("STEWARD_"))
-    assert f"told {before}" in said.out, "neither run nor token"
+    assert f"printed {before}" in said.out, "neither run nor token"
     assert "iterations are read from its output alone" in said.err
     (one,) = runs(client)
     assert (one["state"], one["start"]["mode"], one["iterations"]) == ("finished", "advise", 5)

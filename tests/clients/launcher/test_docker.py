@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from steward_client.launcher.actuators.contract import reason_of
 from steward_client.launcher.actuators.docker import frames
 
 from tests.clients.launcher.docker_double import DockerDouble
@@ -23,7 +24,7 @@ class TestDocker(DockerKit):
             (name,) = engine.containers
             engine.run_out_of_memory(name)
             assert actuator.wait(60) == 137
-            assert getattr(actuator, "reason", "") == "out of memory (the limit was 64 MiB)"
+            assert reason_of(actuator) == "out of memory (the limit was 64 MiB)"
 
 
 def test_frames_may_come_in_any_pieces() -> None:

@@ -20,7 +20,17 @@ from threading import Lock
 from typing import Protocol, TypeVar
 
 from .actuators import leftovers
-from .actuators.contract import GRACE_SECONDS, Actuator, ActuatorError, Allocation, Launch, Scheduled, Sink, Stream
+from .actuators.contract import (
+    GRACE_SECONDS,
+    Actuator,
+    ActuatorError,
+    Allocation,
+    Launch,
+    Scheduled,
+    Sink,
+    Stream,
+    reason_of,
+)
 from .actuators.requests import Request, Requests
 from .interrupts import SIGNALLED, Interrupted, Stopped, ignore_signals
 from .iterations.bars import ESCAPES
@@ -368,7 +378,7 @@ class Watched:
         """Why the command failed, in words: its signal or exit status, and what the actuator knows, else the exception
         that it printed.
         """
-        status, known = self.status or 0, getattr(self.actuator, "reason", "")
+        status, known = self.status or 0, reason_of(self.actuator)
         try:
             return f"killed by {signal.Signals(status - SIGNALLED).name}{f': {known}' if known else ''}"
         except ValueError:

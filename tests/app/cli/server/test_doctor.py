@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 
 from app import installed
 from app.cli.main import cli
-from app.cli.server import doctor, serve
+from app.cli.server import doctor, probe
 from app.cli.server.doctor import Finding, examine
 from app.database import leases
 from app.database.engine import Database
@@ -252,27 +252,27 @@ def test_keys_that_are_asked_for(here: Settings, database: Database, settings: S
 
 
 @pytest.mark.parametrize(
-    ("reply", "status", "told"),
+    ("reply", "status", "detail"),
     [
-        (serve.Reply(200, b'{"ready": true, "database": "ok"}'), "ok", "is ready"),
-        (serve.Reply(503, b'{"ready": false, "worker": "none seen"}'), "warn", "worker: none seen"),
-        (serve.Reply(404, b"<html>"), "warn", "not as Steward does"),
+        (probe.Reply(200, b'{"ready": true, "database": "ok"}'), "ok", "is ready"),
+        (probe.Reply(503, b'{"ready": false, "worker": "none seen"}'), "warn", "worker: none seen"),
+        (probe.Reply(404, b"<html>"), "warn", "not as Steward does"),
         (ConnectionRefusedError("refused"), "ok", "does not run"),
     ],
 )
 def test_the_api_is_asked(
-    reply: serve.Reply | OSError, status: str, told: str, here: Settings, monkeypatch: pytest.MonkeyPatch
+    reply: probe.Reply | OSError, status: str, detail: str, here: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def get(_: Settings, path: str) -> serve.Reply:
+    def get(_: Settings, path: str) -> probe.Reply:
         assert path == "/readyz"
         if isinstance(reply, OSError):
             raise reply
         return reply
 
-    monkeypatch.setattr(serve, "get", get)
+    monkeypatch.setattr(probe, "get", get)
     one = doctor.api(here)
     assert one.status == status
-    assert told in one.detail
+    assert detail in one.detail
 
 
 def test_a_port_that_something_else_has_is_told(here: Settings) -> None:

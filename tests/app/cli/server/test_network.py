@@ -86,6 +86,9 @@ def test_tls_by_settings(settings: Settings, database: Database, tmp_path: Path)
         with pytest.raises(httpx.HTTPError):
             httpx.get(f"http://127.0.0.1:{port}/healthz", timeout=60)
         assert httpx.get(f"https://127.0.0.1:{port}/healthz", verify=trusting, timeout=60).status_code == 200
+        there = {"STEWARD_PORT": str(port), "STEWARD_HOST": "0.0.0.0", "STEWARD_URL": None}  # noqa: S104 - of all of them
+        tls = {"STEWARD_TLS_CERTIFICATE": str(chain), "STEWARD_TLS_KEY": str(key)}
+        assert [CliRunner().invoke(cli, ["health"], env=there | one).exit_code for one in (tls, {})] == [0, 1]
 
 
 def test_health_asks_the_service_that_is_named_or_the_local_one(
@@ -106,4 +109,6 @@ def test_health_asks_the_service_that_is_named_or_the_local_one(
         assert (status("health", url=there), status("health", url=closed, local=port)) == (0, 1)
         assert (status("health", "--url", there, url=closed), status("health", "--url", closed, url=there)) == (0, 1)
         assert (status("--url", there, "health"), status("--url", closed, "health", url=there)) == (0, 1)
+        wrong = CliRunner().invoke(cli, ["health"], env={"STEWARD_PORT": "eighty"})
+        assert (wrong.exit_code, "STEWARD_PORT='eighty'" in wrong.stderr) == (2, True)
         assert "'ftp://x' is not the address" in CliRunner().invoke(cli, ["health", "--url", "ftp://x"]).stderr

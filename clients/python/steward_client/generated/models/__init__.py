@@ -84,6 +84,7 @@ if TYPE_CHECKING:
     from .feature import Feature
     from .finished import Finished
     from .finished_task import FinishedTask
+    from .finished_task_state import FinishedTaskState
     from .fit_request import FitRequest
     from .forecast import Forecast
     from .forecast_row import ForecastRow
@@ -425,6 +426,7 @@ _MODULES = {
     "Feature": "feature",
     "Finished": "finished",
     "FinishedTask": "finished_task",
+    "FinishedTaskState": "finished_task_state",
     "FitRequest": "fit_request",
     "Forecast": "forecast",
     "ForecastRow": "forecast_row",
@@ -745,6 +747,7 @@ __all__ = (
     "Feature",
     "Finished",
     "FinishedTask",
+    "FinishedTaskState",
     "FitRequest",
     "Forecast",
     "ForecastRow",

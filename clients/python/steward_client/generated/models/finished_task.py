@@ -5,6 +5,7 @@ from typing import Any, TypeVar, cast
 
 from attrs import define as _attrs_define
 
+from ..models.finished_task_state import FinishedTaskState
 from ..types import UNSET, Unset
 
 T = TypeVar("T", bound="FinishedTask")
@@ -18,6 +19,10 @@ class FinishedTask:
     end: float
     node: None | str | Unset = UNSET
     start: float | None | Unset = UNSET
+    state: FinishedTaskState | Unset = FinishedTaskState.FINISHED
+    """ how it ended; withdraw tasks that can't run without one that failed """
+    reason: str | Unset = ""
+    """ why it failed, such as the last line of its log; shown on the run's page """
 
     def to_dict(self) -> dict[str, Any]:
         id = self.id
@@ -36,6 +41,12 @@ class FinishedTask:
         else:
             start = self.start
 
+        state: str | Unset = UNSET
+        if not isinstance(self.state, Unset):
+            state = self.state.value
+
+        reason = self.reason
+
         field_dict: dict[str, Any] = {}
 
         field_dict.update(
@@ -48,6 +59,10 @@ class FinishedTask:
             field_dict["node"] = node
         if start is not UNSET:
             field_dict["start"] = start
+        if state is not UNSET:
+            field_dict["state"] = state
+        if reason is not UNSET:
+            field_dict["reason"] = reason
 
         return field_dict
 
@@ -76,11 +91,22 @@ class FinishedTask:
 
         start = _parse_start(d.pop("start", UNSET))
 
+        _state = d.pop("state", UNSET)
+        state: FinishedTaskState | Unset
+        if isinstance(_state, Unset):
+            state = UNSET
+        else:
+            state = FinishedTaskState(_state)
+
+        reason = d.pop("reason", UNSET)
+
         finished_task = cls(
             id=id,
             end=end,
             node=node,
             start=start,
+            state=state,
+            reason=reason,
         )
 
         return finished_task

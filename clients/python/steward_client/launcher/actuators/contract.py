@@ -166,9 +166,7 @@ class Actuator(Protocol):
         status.
 
         None while it runs or before its start; 128 + n if signal n ended it, as in a shell. A daemon or cluster that
-        doesn't respond counts as a running command. An actuator that knows what ended the command, such as that memory
-        ran out or a scheduler cancelled it, says it in words in an attribute ``reason`` (empty: it ended by itself, or
-        nothing is known).
+        doesn't respond counts as a running command. An actuator that knows what ended the command is `Explained`, too.
         """
         ...
 
@@ -236,6 +234,23 @@ class Deferring(Protocol):
             ActuatorError: the daemon or cluster doesn't respond.
         """
         ...
+
+
+@runtime_checkable
+class Explained(Protocol):
+    """What an actuator offers besides if it may know what ended its command.
+
+    Attributes:
+        reason: what it was, in words, such as that memory ran out or a scheduler cancelled it; empty: the command ended
+            by itself, or nothing is known.
+    """
+
+    reason: str
+
+
+def reason_of(actuator: Actuator) -> str:
+    """What ended an actuator's command, in words; empty if that is not known, or the actuator doesn't tell."""
+    return actuator.reason if isinstance(actuator, Explained) else ""
 
 
 Factory = Callable[..., Actuator]

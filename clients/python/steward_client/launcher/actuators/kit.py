@@ -24,7 +24,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, ClassVar
 
-from .contract import Actuator, ActuatorError, Allocation, CannotSet, Deferring, Launch, Range, Stream
+from .contract import Actuator, ActuatorError, Allocation, CannotSet, Deferring, Launch, Range, Stream, reason_of
 from .requests import Requests
 
 Make = Callable[[], Actuator]
@@ -222,6 +222,7 @@ class ActuatorKit:
         for status in (0, 7):
             with self.started(make, self.ending(status)) as actuator:
                 assert actuator.wait(LONGEST_SECONDS) == status
+                assert reason_of(actuator) == "" or status, "nothing ended a command that went well"
                 actuator.apply(self.last)  # too late: nothing is done, nothing is wrong
                 assert actuator.stop() == status, "what has ended is not ended again"
                 assert actuator.wait(0) == status

@@ -64,6 +64,35 @@ def test_only_nodes_that_fit_a_task_count_and_their_memory_does() -> None:
     assert "; slow-1 is starting; " in ordered["light"]
 
 
+def test_failed_tasks_say_where_when_and_why_also_once_the_run_has_ended() -> None:
+    node = {**KINDS["workflow"].example.spec["nodes"][0], "minimum": 1, "maximum": 1, "processors": 4}
+    tasks = [{"id": f"t{at}", "processors": 1} for at in range(3)]
+    ended = [
+        {"id": "t0", "end": 40, "state": "failed", "reason": "exit status 1: out of memory"},
+        {"id": "t1", "end": 50, "state": "finished"},
+        {"id": "t2", "end": 60, "state": "failed"},
+    ]
+    reports: list[Report] = [{"now": 10, "queued": tasks}]
+    begun = [{"id": one["id"], "node": "large-0", "start": 15} for one in ended]
+    reports += [{"now": 20, "delta": True, "running": begun}]
+    reports += [{"now": one["end"], "delta": True, "finished": [one]} for one in ended]
+    kind = KINDS["workflow"]
+    kind = dataclasses.replace(
+        kind, example=kind.example._replace(spec={**kind.example.spec, "nodes": [node]}, reports=reports)
+    )
+    on = kit.compiled(kind)
+    assert kind.views is not None
+    assert [one.title for one in kind.views.tables(on, kit.TestViews().shown(kind, on, 1))] == ["Tasks"]
+    shown = kit.TestViews().shown(kind, on, 5)
+    for history in (shown, shown._replace(live=False)):
+        (table,) = kind.views.tables(on, history)
+        assert table.title == "Failed tasks"
+        assert table.rows == [
+            ["t2", "large-0", "1 min of the run", "not reported"],
+            ["t0", "large-0", "40 s of the run", "exit status 1: out of memory"],
+        ]
+
+
 def test_the_table_is_of_the_tasks_after_the_decision() -> None:
     node = {**KINDS["workflow"].example.spec["nodes"][0], "minimum": 1, "maximum": 1, "processors": 4}
     tasks = [{"id": f"t{at}", "processors": 2, "estimate": 100.0} for at in range(5)]
