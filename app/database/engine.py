@@ -206,7 +206,7 @@ class Database:
             theirs = {"lock_timeout": round(1000 * settings.database_lock_seconds), "tcp_user_timeout": 1000 * silence}
             theirs |= {f"tcp_keepalives_{name}": value for name, value in alive.items()}  # PostgreSQL's own side
             options["connect_args"] = {
-                "options": " ".join([*(f"-c {name}={value}" for name, value in theirs.items()), own]).rstrip(),
+                "options": " ".join([*(f"-c {name}={value}" for name, value in theirs.items()), str(own)]).rstrip(),
                 "connect_timeout": settings.database_connect_seconds,
                 "tcp_user_timeout": 1000 * silence,  # what was sent
                 **{f"keepalives_{name}": value for name, value in alive.items()},  # and while an answer is waited for

@@ -32,18 +32,18 @@ from tests.servers import (
 QUICK = {
     "checkpoint_seconds": "0.3",
     "progress_seconds": "0.1",
-    "heartbeat_seconds": "1",
+    "heartbeat_seconds": "2",
     "sweep_seconds": "1",
     "requeue_seconds": "3",
-    "lease_seconds": "6",
+    "lease_seconds": "20",
     "database_silence_seconds": "4",
     "database_connect_seconds": "3",
 }
 WORKERS = ("worker-a", "worker-b", "worker-c")
-CUT_SECONDS = 20.0
+CUT_SECONDS = 25.0
 """Longer than a lease, and than a connection is waited for."""
 JOB_SECONDS = 600.0
-TRAINING = {"algorithm": "tabular_q", "budget": 300_000}
+TRAINING = {"algorithm": "tabular_q", "budget": 100_000}
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ def test_a_worker_and_an_api_that_are_cut_off_cost_time_and_neither_reports_nor_
         for caller in callers:
             stack.callback(caller.http.close)
             caller.modelled(hosts.apis[0][1])
-        reports = [stack.enter_context(Reporting(api.url, headers=hosts.headers)) for _, api in hosts.apis]
+        reports = [stack.enter_context(Reporting(api.url, 2, hosts.headers)) for _, api in hosts.apis]
         jobs = [caller.train(**TRAINING, seed=seed) for caller in callers for seed in range(2)]
         wait_until(lambda: len(hosts.owners(jobs)) == len(WORKERS), 200, "each worker to have a job")
         cut, job = hosts.workers[0], hosts.owners(jobs)[hosts.workers[0].name]
