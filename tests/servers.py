@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -251,7 +251,7 @@ def _environment(settings: Mapping[str, str]) -> dict[str, str]:
 
 
 def start_steward(
-    data_dir: Path, *arguments: str, wait: str = "ready", within: tuple[str, ...] = (), **settings: str
+    data_dir: Path, *arguments: str, wait: str = "ready", within: Sequence[str] = (), **settings: str
 ) -> StewardServer:
     """Start `steward serve` on a free port and wait for it to be 'ready', 'alive' or not at all ('').
 
@@ -281,7 +281,7 @@ def start_steward(
 
 @contextmanager
 def standalone_worker(
-    data: Path, concurrency: int, within: tuple[str, ...] = (), **settings: str
+    data: Path, concurrency: int, within: Sequence[str] = (), **settings: str
 ) -> Iterator[subprocess.Popen[bytes]]:
     """A worker that nobody starts again; see `PostgresServer` for ``within``."""
     environment = _environment({"data_dir": str(data), **settings})

@@ -44,7 +44,7 @@ def steward_module() -> Iterator[Callable[..., StewardServer]]:
     started: list[StewardServer] = []
 
     def start(data: Path, *arguments: str, **settings: str) -> StewardServer:
-        started.append(start_steward(data, *arguments, within=(), **settings))
+        started.append(start_steward(data, *arguments, **settings))
         return started[-1]
 
     yield start

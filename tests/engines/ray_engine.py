@@ -87,7 +87,7 @@ class RayEngine:
     def http(self) -> httpx.Client:
         """A client of its API that has the token."""
         headers = {"Authorization": f"Bearer {self.token}"}
-        return httpx.Client(base_url=self.address, headers=headers, timeout=60)
+        return httpx.Client(base_url=self.address, headers=headers, timeout=START_SECONDS)
 
     def start(self) -> None:
         """Start the head, and wait until it takes jobs; once more if its node gave up waiting for its own agents."""
@@ -117,7 +117,7 @@ class RayEngine:
             "include-log-monitor": "False",
             "temp-dir": self.folder / "t",
         }
-        command = [self.program, "start", "--head", "--block", "--disable-usage-stats"]
+        command = [str(self.program), "start", "--head", "--block", "--disable-usage-stats"]
         command += [f"--{name}={value}" for name, value in options.items()]
         mine = {"PATH": f"{self.program.parent}:{PATH}", "RAY_AUTH_TOKEN": self.token, MARK: str(self.folder)}
         environment = {**os.environ, **ENVIRONMENT, **mine, "PYTHONPATH": str(self.code)}

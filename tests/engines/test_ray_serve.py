@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import socket
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from statistics import median
 from typing import Any
 
@@ -29,13 +31,13 @@ from ray import serve
 @serve.deployment(max_ongoing_requests=1, ray_actor_options={"num_cpus": 0.1})
 class Model:
     async def __call__(self, request):
-        await asyncio.sleep(1.0)  # it waits rather than computes: latency tells of replicas, not of the machine
+        await asyncio.sleep(2.0)  # it waits rather than computes: latency tells of replicas, not of the machine
         return "answer"
 
 app = Model.bind()
 """
-REQUESTS, TARGET_SECONDS = 4, 2.7
-"""So many at a time take 4 s by one replica and 2 s by two, and the answers' median is 2.5 s and 1.5 s."""
+REQUESTS, TARGET_SECONDS = 4, 4.0
+"""So many at a time are answered after 2, 4, 6 and 8 s by one replica, after 2, 2, 4 and 4 s by two."""
 WORKLOAD: dict[str, Any] = {
     "name": "shop",
     "kind": "iterative",
@@ -65,8 +67,14 @@ def address(cluster: RayEngine) -> Iterator[str]:
         ray.put(APPLICATIONS, json=body).raise_for_status()
         for name in ("shop", "closed"):
             until_running(cluster, name, 1)
+        wait_until(lambda: _listens(port), DEPLOY_SECONDS, "Ray Serve's proxy")
         yield f"http://127.0.0.1:{port}"
         ray.delete(APPLICATIONS).raise_for_status()
+
+
+def _listens(port: int) -> bool:
+    with socket.socket() as client:
+        return client.connect_ex(("127.0.0.1", port)) == 0
 
 
 def _details(cluster: RayEngine, name: str) -> dict[str, Any]:
@@ -93,7 +101,7 @@ def load(address: str) -> float:
 
     def one(_: int) -> float:
         began = time.monotonic()
-        assert httpx.get(address, timeout=60).raise_for_status().text == "answer"
+        assert httpx.get(address, timeout=DEPLOY_SECONDS).raise_for_status().text == "answer"
         return time.monotonic() - began
 
     with ThreadPoolExecutor(REQUESTS) as callers:
@@ -105,19 +113,22 @@ def test_replicas_follow_a_target_in_latency(
 ) -> None:
     decided = CachedFunction(service.reader().of, 0.0, 300.0)
     targets = [Target.parse("shop/Model=replicas"), Target.parse("closed/Model=replicas")]
-    setter = ReplicaSetter(RayApi(), decided, Subject("shop"), targets)
-    assert setter.look() == 0, "no run is live"
-    run = service.client.post("/runs", json={"workload": "shop", "policy": "threshold"}).json()
-    replicas, seen = run["decision"]["allocation"]["replicas"], dict[float, float]()
-    for number in range(3):
-        setter.look()
-        until_running(cluster, "shop", replicas)
-        seen[replicas] = load(f"{address}/shop")
-        report = {"allocation": {"replicas": replicas}, "metrics": {"iteration_seconds": seen[replicas]}}
-        answer = service.client.put(f"/runs/{run['id']}/iterations/{number}", json=report).json()
-        assert replicas == 2 or answer["allocation"] == {"replicas": 2}, f"one replica is too slow: {seen}"
-        replicas = answer["allocation"]["replicas"]
-    assert seen[2] < TARGET_SECONDS < seen[1]
+    with closing(RayApi()) as api:
+        setter = ReplicaSetter(api, decided, Subject("shop"), targets)
+        assert setter.look() == 0, "no run is live"
+        alone = load(f"{address}/shop")
+        assert alone > TARGET_SECONDS
+        run = service.client.post("/runs", json={"workload": "shop", "policy": "threshold"}).json()
+        replicas, seen = run["decision"]["allocation"]["replicas"], {1: alone}
+        assert replicas == 2, "for its target"
+        for number in range(3):
+            setter.look()
+            until_running(cluster, "shop", replicas)
+            seen[replicas] = load(f"{address}/shop")
+            report = {"allocation": {"replicas": replicas}, "metrics": {"iteration_seconds": seen[replicas]}}
+            answer = service.client.put(f"/runs/{run['id']}/iterations/{number}", json=report).json()
+            replicas = answer["allocation"]["replicas"]
+    assert seen[2] < seen[1] - 1.0
     assert _running(cluster, "closed") == 1
     assert "closed/Model: set `external_scaler_enabled: true`" in caplog.text
 

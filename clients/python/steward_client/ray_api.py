@@ -63,7 +63,7 @@ class RayApi:
             raise RayUnavailable(
                 f"Ray doesn't answer at {self.address}: {error}; name Ray's dashboard, such as http://HEAD:8265"
             ) from error
-        if answer.status_code == HTTPStatus.UNAUTHORIZED:
+        if answer.status_code in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):  # no token, or another
             remedy = "set RAY_AUTH_TOKEN or RAY_AUTH_TOKEN_PATH (`ray get-auth-token` on the head prints the token)"
             raise RayUnavailable(f"Ray at {self.address} refuses: {answer.text[:TOLD]}; {remedy}")
         if not answer.is_success and not (gone and answer.status_code == HTTPStatus.NOT_FOUND):

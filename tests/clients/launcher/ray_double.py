@@ -41,8 +41,10 @@ class RayDouble:
     def __call__(self, request: httpx.Request) -> httpx.Response:
         if self.away:
             raise httpx.ConnectError("connection refused", request=request)
-        if self.token and request.headers.get("Authorization") != f"Bearer {self.token}":
+        if self.token and "Authorization" not in request.headers:
             return httpx.Response(401, text="Unauthorized: Missing authentication token")
+        if self.token and request.headers["Authorization"] != f"Bearer {self.token}":
+            return httpx.Response(403, text="Forbidden: Invalid authentication token")
         if request.url.path == "/api/version":
             return httpx.Response(200, json={"ray_version": "2.50.0"})
         _, _, _, name, *more = request.url.path.split("/")

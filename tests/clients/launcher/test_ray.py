@@ -80,7 +80,7 @@ class TestRay(LeavingKit):
         file.write_text("secret\n")
         make().close()
         monkeypatch.setenv("RAY_AUTH_TOKEN", "another")
-        with pytest.raises(Unavailable, match="refuses"):
+        with pytest.raises(Unavailable, match="refuses: Forbidden"):
             make()
         monkeypatch.setenv("RAY_AUTH_TOKEN", "secret")
         with self.started(make, self.ending(0)) as actuator:
