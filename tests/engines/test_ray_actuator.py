@@ -28,6 +28,9 @@ class TestRay(LeavingKit):
     wanted: ClassVar[dict[str, Range]] = {"cpu": Range(50, 100, 50)}
     separate = False
 
+    def running(self) -> list[str]:
+        return SLEEPS  # a change takes seconds, on a busy machine a minute
+
     @pytest.fixture
     def make(self) -> Make:
         return lambda: registry.create("ray", self.wanted)
@@ -63,7 +66,8 @@ def test_the_autoscaler_has_what_two_runs_request_together(cluster: RayEngine) -
 
 def test_a_job_that_another_stops_ends_with_that_reason(cluster: RayEngine) -> None:
     with closing(begin("stopped", 1)) as actuator:
-        [job] = [name for name, one in cluster.jobs().items() if (one["metadata"] or {}).get("name") == "stopped"]
+        live = {name: one for name, one in cluster.jobs().items() if one["status"] == "RUNNING"}
+        [job] = [name for name, one in live.items() if one["metadata"].get("name") == "stopped"]
         with cluster.http as http:
             http.post(f"/api/jobs/{job}/stop").raise_for_status()
         assert actuator.wait(60) == 143
