@@ -131,7 +131,7 @@ class Settings(BaseSettings):
     database_pool_size: int = Field(40, ge=1, description="Maximum database connections per process.")
     database_connect_seconds: int = Field(5, ge=1, description="Timeout for opening a PostgreSQL connection.")
     database_silence_seconds: int = Field(
-        15, ge=2, description="A PostgreSQL connection without acknowledgements for this long is closed."
+        15, ge=2, description="A PostgreSQL connection without acknowledgements for this long is closed, at both ends."
     )
     database_lock_seconds: float = Field(15.0, gt=0, description="Timeout for another user's PostgreSQL lock.")
     sqlite_busy_seconds: float = Field(15.0, gt=0, description="Timeout for another writer's SQLite lock.")

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -152,7 +152,7 @@ def postgres_server(
         subprocess.run(command, check=True, capture_output=True, cwd=folder)
         if host != LOOPBACK:
             with (folder / "data" / "pg_hba.conf").open("a") as known:
-                known.write(f"host all all {host}/30 trust\n")
+                known.write("host all all samenet trust\n")
         server = PostgresServer(folder, free_port(), host, within, durable)
         server.start()
         try:
@@ -173,32 +173,28 @@ def redis_program() -> str | None:
     return found
 
 
-def _listens(port: int) -> bool:
+def _listens(port: int, host: str) -> bool:
     with socket.socket() as client:
-        return client.connect_ex(("127.0.0.1", port)) == 0
+        return client.connect_ex((host, port)) == 0
 
 
 @contextmanager
-def redis_server(*arguments: str, port: int | None = None) -> Iterator[str]:
-    """A fresh Redis server on a loopback port; gives its URL. `arguments` are options of its command line."""
+def redis_server(
+    *arguments: str, port: int | None = None, host: str = LOOPBACK, within: tuple[str, ...] = ()
+) -> Iterator[str]:
+    """A fresh Redis server; gives its URL. ``arguments`` are options of its command line; see `PostgresServer`."""
     program = redis_program()
     if program is None:
         missing("Redis")
     assert program is not None
     port = port or free_port()
-    command = [
-        program,
-        "--port",
-        str(port),
-        "--bind",
-        "127.0.0.1",
-        *(arguments or ("--save", "", "--appendonly", "no")),
-    ]
+    options = arguments or ("--save", "", "--appendonly", "no")
+    command = [*within, program, "--port", str(port), "--bind", host, "--protected-mode", "no", *options]
     with tempfile.TemporaryDirectory(prefix="steward-redis-") as folder:
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=folder)
         try:
-            wait_until(lambda: _listens(port), what="Redis to answer")
-            yield f"redis://127.0.0.1:{port}/0"
+            wait_until(lambda: _listens(port, host), what="Redis to answer")
+            yield f"redis://{host}:{port}/0"
         finally:
             stop(process)
 
@@ -254,20 +250,24 @@ def _environment(settings: Mapping[str, str]) -> dict[str, str]:
     return clean_environment({f"STEWARD_{name.upper()}": value for name, value in knobs.items()})
 
 
-def start_steward(data_dir: Path, *arguments: str, wait: str = "ready", **settings: str) -> StewardServer:
+def start_steward(
+    data_dir: Path, *arguments: str, wait: str = "ready", within: Sequence[str] = (), **settings: str
+) -> StewardServer:
     """Start `steward serve` on a free port and wait for it to be 'ready', 'alive' or not at all ('').
 
-    Keyword arguments are settings without their prefix: `lease_seconds="2"`.
+    Keyword arguments are settings without their prefix: `lease_seconds="2"`; see `PostgresServer` for ``within``.
     """
     port = free_port()
     data_dir.mkdir(parents=True, exist_ok=True)
     environment = _environment(settings)
-    command = [sys.executable, "-m", "app.cli", "serve", "--port", str(port), "--data", str(data_dir), *arguments]
+    command = [*within, sys.executable, "-m", "app.cli", "serve", "--port", str(port), "--data", str(data_dir)]
+    command += arguments
     log = data_dir / f"serve-{port}.log"
     with log.open("wb") as output:
         process = subprocess.Popen(command, stdout=output, stderr=output, env=environment)
     database_url = settings.get("database_url", f"sqlite:///{data_dir / 'steward.db'}")
-    server = StewardServer(process, f"http://127.0.0.1:{port}", data_dir, log, database_url)
+    url = f"http://{settings.get('host', LOOPBACK)}:{port}"
+    server = StewardServer(process, url, data_dir, log, database_url)
     try:
         if wait:
             condition = server.ready if wait == "ready" else server.alive
@@ -280,10 +280,12 @@ def start_steward(data_dir: Path, *arguments: str, wait: str = "ready", **settin
 
 
 @contextmanager
-def standalone_worker(data: Path, concurrency: int, **settings: str) -> Iterator[subprocess.Popen[bytes]]:
-    """A worker that nobody starts again."""
+def standalone_worker(
+    data: Path, concurrency: int, within: Sequence[str] = (), **settings: str
+) -> Iterator[subprocess.Popen[bytes]]:
+    """A worker that nobody starts again; see `PostgresServer` for ``within``."""
     environment = _environment({"data_dir": str(data), **settings})
-    command = [sys.executable, "-m", "workers", "--concurrency", str(concurrency)]
+    command = [*within, sys.executable, "-m", "workers", "--concurrency", str(concurrency)]
     with (data / "worker.log").open("ab") as log:
         process = subprocess.Popen(command, stdout=log, stderr=log, env=environment)
     try:

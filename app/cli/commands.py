@@ -27,7 +27,7 @@ SECTIONS: dict[str, tuple[str, ...]] = {
     "Inspect": ("job", "forecast", "simulate", "explain", "audit", "doctor", "health", "version"),
     "Operate": (
         *("serve", "worker", "db", "key", "caps", "retention", "webhooks"),
-        *("mcp", "scaler", "recommender", "adapter"),
+        *("mcp", "scaler", "recommender", "adapter", "replicas"),
     ),
 }
 """Sections of ``steward --help``, with their commands in order; commands of other packages follow in one more."""

@@ -200,16 +200,16 @@ class Database:
                 Path(self.url.database).parent.mkdir(parents=True, exist_ok=True)
             options["connect_args"] = {"check_same_thread": False, "timeout": settings.sqlite_busy_seconds}
         else:
-            # Timeouts for libpq and PostgreSQL: without them a vanished host blocks for 15 minutes, and a lock for
-            # ever. ``options`` in the URL take precedence.
+            # Timeouts at both ends: else who has vanished blocks or locks others for hours. ``options`` in the URL win.
             silence, own = settings.database_silence_seconds, self.url.query.get("options", "")
+            alive = {"idle": max(silence // 2, 1), "interval": max(silence // 6, 1), "count": 3}
+            theirs = {"lock_timeout": round(1000 * settings.database_lock_seconds), "tcp_user_timeout": 1000 * silence}
+            theirs |= {f"tcp_keepalives_{name}": value for name, value in alive.items()}  # PostgreSQL's own side
             options["connect_args"] = {
-                "options": f"-c lock_timeout={1000 * settings.database_lock_seconds:.0f} {own}".rstrip(),
+                "options": " ".join([*(f"-c {name}={value}" for name, value in theirs.items()), str(own)]).rstrip(),
                 "connect_timeout": settings.database_connect_seconds,
                 "tcp_user_timeout": 1000 * silence,  # what was sent
-                "keepalives_idle": max(silence // 2, 1),  # and while an answer is waited for
-                "keepalives_interval": max(silence // 6, 1),
-                "keepalives_count": 3,
+                **{f"keepalives_{name}": value for name, value in alive.items()},  # and while an answer is waited for
             }
             options["pool_pre_ping"] = True
         self.engine = create_engine(self.url, **options)

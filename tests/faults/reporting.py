@@ -34,6 +34,7 @@ class Reporting:
         assert answer.status_code in (200, 201), answer.text
         for _ in range(runs):
             begun = httpx.post(f"{url}/runs", json={"workload": WORKLOAD}, timeout=60, headers=headers)
+            assert begun.status_code == 201, begun.text
             self.acknowledged[begun.json()["id"]] = []
         self._threads = [threading.Thread(target=self._go, args=(run,), daemon=True) for run in self.acknowledged]
 

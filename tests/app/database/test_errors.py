@@ -69,6 +69,19 @@ def test_a_lock_of_somebody_else_is_waited_for_so_long_and_no_longer(postgres_ur
 
 
 @pytest.mark.servers
+def test_the_server_closes_what_a_vanished_host_has_left(postgres_url: str) -> None:
+    """Else its open transaction holds locks for the two hours after which PostgreSQL itself looks."""
+    for silence, (idle, interval) in {2: ("1", "1"), 15: ("7", "2")}.items():
+        database = Database(postgres_url, Settings(database_silence_seconds=silence))
+        with database.reading() as session:
+            told = [session.scalar(text(f"SHOW tcp_{name}")) for name in ("keepalives_idle", "keepalives_interval")]
+            assert told == [idle, interval]
+            assert session.scalar(text("SHOW tcp_keepalives_count")) == "3"
+            assert session.scalar(text("SHOW tcp_user_timeout")) == str(1000 * silence)
+        database.dispose()
+
+
+@pytest.mark.servers
 def test_what_a_url_says_of_locks_holds(postgres_url: str) -> None:
     database = Database(f"{postgres_url}?options=-c%20lock_timeout%3D1234", Settings(database_lock_seconds=0.2))
     with database.reading() as session:

@@ -1,6 +1,7 @@
 """A double of Ray's API of jobs: jobs are processes of this machine; requests for resources are remembered.
 
-It is no Ray: paths, bodies and answers are written from the reference of its dashboard's REST API.
+It does what Ray 2.60 was seen to do (``tests/engines/test_ray_actuator.py``): it asks for a token where it has one,
+writes lines of its own into a job's output, and forgets all jobs when its head is started anew.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ import httpx
 
 from tests.clients.launcher.program import Program
 
+AHEAD = "2026-01-01 00:00:00,000\tINFO job_manager.py:581 -- Runtime env is setting up.\n"
+
 
 @dataclass
 class RayDouble:
@@ -25,13 +28,24 @@ class RayDouble:
     requests: list[Any] = field(default_factory=list)
     jobs: dict[str, dict[str, Any]] = field(default_factory=dict)
     programs: dict[str, Program] = field(default_factory=dict)
+    token: str = ""
     away: bool = False
     refusing: bool = False
     totals: dict[str, float] | None = None  # None: a cluster without an autoscaler
 
+    def restart(self) -> None:
+        """The head ends, with all that it runs, and another is started in its place."""
+        for program in self.programs.values():
+            program.end()
+        self.jobs.clear()
+
     def __call__(self, request: httpx.Request) -> httpx.Response:
         if self.away:
             raise httpx.ConnectError("connection refused", request=request)
+        if self.token and "Authorization" not in request.headers:
+            return httpx.Response(401, text="Unauthorized: Missing authentication token")
+        if self.token and request.headers["Authorization"] != f"Bearer {self.token}":
+            return httpx.Response(403, text="Forbidden: Invalid authentication token")
         if request.url.path == "/api/version":
             return httpx.Response(200, json={"ray_version": "2.50.0"})
         if request.url.path == "/api/cluster_status":
@@ -43,7 +57,8 @@ class RayDouble:
         if request.method == "POST" and not name:
             return self._submitted(json.loads(request.content))
         if not name:
-            return httpx.Response(200, json=[{**job, **self._read(one)} for one, job in self.jobs.items()])
+            listed = [{**job, **self._read(one)} for one, job in self.jobs.items()]
+            return httpx.Response(200, json=[*listed, {"type": "DRIVER", "submission_id": None, "status": "RUNNING"}])
         if name not in self.jobs:
             return httpx.Response(404, text=f"Job {name} does not exist")
         if request.method == "DELETE":
@@ -74,8 +89,10 @@ class RayDouble:
         if status is None:
             return {"status": "RUNNING", "driver_exit_code": None}
         if self.jobs[name].get("stopped"):
-            return {"status": "STOPPED", "driver_exit_code": None}
+            return {"status": "STOPPED", "driver_exit_code": None, "message": "Job was intentionally stopped."}
         return {"status": "FAILED" if status else "SUCCEEDED", "driver_exit_code": status}
 
     def _logs(self, name: str) -> str:
-        return b"".join(piece for _, piece in self.programs[name].written()).decode()
+        written = b"".join(piece for _, piece in self.programs[name].written()).decode()
+        first, end, rest = written.partition("\n")
+        return f"{AHEAD}{first}{end}Running entrypoint for job {name}: {self.jobs[name]['entrypoint']}\n{rest}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import ClassVar
 
@@ -11,7 +12,7 @@ import pytest
 from steward_client.launcher.actuators import registry
 from steward_client.launcher.actuators.contract import Actuator, ActuatorError, Range, Unavailable
 from steward_client.launcher.actuators.kit import DeferringKit
-from steward_client.launcher.actuators.ray import bundles
+from steward_client.launcher.actuators.ray import RayJob, bundles
 
 from tests.clients.launcher.kits import LeavingKit
 from tests.clients.launcher.ray_double import RayDouble
@@ -47,7 +48,7 @@ class TestRay(LeavingKit, DeferringKit):
 
     def test_the_autoscaler_is_asked_and_at_the_end_for_nothing(self, make: Make, head: RayDouble) -> None:
         with self.started(make, self.running(), name="run-1") as actuator:
-            assert [job["metadata"]["name"] for job in head.jobs.values()] == ["run-1"]
+            assert [job["metadata"].get("name", "a request") for job in head.jobs.values()] == ["run-1", "a request"]
             actuator.apply({"gpus": 2})
             actuator.apply({"workers": 4})
         assert head.requests == [[{"GPU": 1}], [{"GPU": 2}], [{"GPU": 0.5}] * 4, []]
@@ -64,6 +65,54 @@ class TestRay(LeavingKit, DeferringKit):
                 actuator.apply(self.last)
             head.refusing = False
             assert actuator.current() == self.first
+
+    def test_two_runs_have_what_both_requested(self, make: Make, head: RayDouble) -> None:
+        with self.started(make, self.running()) as one, self.started(make, self.running()) as other:
+            one.apply({"workers": 2})
+            other.apply({"workers": 3})
+            assert head.requests[-1] == [{"GPU": 1 / 3}] * 3 + [{"GPU": 0.5}] * 2
+            other.stop()
+            one.apply({"workers": 1})
+            assert head.requests[-1] == [{"GPU": 1}], "what ended holds nothing back"
+        assert head.requests[-1] == []
+
+    def test_a_token_goes_with_each_call(self, make: Make, head: RayDouble, monkeypatch: pytest.MonkeyPatch) -> None:
+        head.token = "secret"
+        file = head.folder / "token"
+        monkeypatch.setenv("HOME", str(head.folder))
+        with pytest.raises(Unavailable, match=r"refuses: Unauthorized.*set RAY_AUTH_TOKEN "):
+            make()
+        monkeypatch.setenv("RAY_AUTH_TOKEN_PATH", str(file))
+        with pytest.raises(Unavailable, match=r"RAY_AUTH_TOKEN_PATH=.*: No such file"):
+            make()
+        file.write_text("secret\n")
+        make().close()
+        monkeypatch.setenv("RAY_AUTH_TOKEN", "another")
+        with pytest.raises(Unavailable, match="refuses: Forbidden"):
+            make()
+        monkeypatch.setenv("RAY_AUTH_TOKEN", "secret")
+        with self.started(make, self.ending(0)) as actuator:
+            assert actuator.wait(60) == 0
+
+    def test_what_ended_a_job_from_outside_is_said(self, make: Make, head: RayDouble) -> None:
+        for end, said in ((head.restart, "doesn't know the job any more"), (partial(cancel, head), "intentionally")):
+            with self.started(make, self.running()) as actuator:
+                assert isinstance(actuator, RayJob)
+                end()
+                assert actuator.wait(60) is not None
+                assert said in actuator.reason
+        with self.started(make, self.running()) as actuator:
+            assert isinstance(actuator, RayJob)
+            actuator.stop()
+            assert actuator.reason == "", "the launcher ended it"
+
+
+def cancel(head: RayDouble) -> None:
+    """As ``ray job stop`` does it."""
+    with httpx.Client(base_url="http://ray") as http:
+        for name, job in list(head.jobs.items()):
+            if "name" in job["metadata"]:
+                http.post(f"/api/jobs/{name}/stop").raise_for_status()
 
 
 def test_bundles_are_alike_for_workers_and_small_without() -> None:

@@ -1,4 +1,4 @@
-"""``steward scaler``, ``recommender`` and ``adapter``; what they do is imported when it is asked for."""
+"""``steward scaler``, ``recommender``, ``adapter`` and ``replicas``; what they do is imported when it is asked for."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ File = Annotated[Path | None, typer.Option(exists=True, dir_okay=False, help="PE
 
 
 def register(cli: typer.Typer) -> None:
-    """Add the commands ``scaler``, ``recommender`` and ``adapter`` to the ``steward`` command."""
-    for command in (scaler, recommender, adapter):
+    """Add the commands ``scaler``, ``recommender``, ``adapter`` and ``replicas`` to the ``steward`` command."""
+    for command in (scaler, recommender, adapter, replicas):
         cli.command()(command)
 
 
@@ -85,6 +85,28 @@ def adapter(
     """
     run = _load_function("adapter", "run_adapter")
     raise typer.Exit(run(url, host, port, (fresh, hold), (tls_cert, tls_key, tls_ca)))
+
+
+def replicas(
+    targets: Annotated[
+        list[str], typer.Argument(help="APPLICATION/DEPLOYMENT=RESOURCE, or …=RESOURCE/SIZE with a replica's amount.")
+    ],
+    url: Url = SERVICE,
+    workload: Annotated[str, typer.Option(help="Set the sum of its live runs' decisions.")] = "",
+    run: Annotated[str, typer.Option(help="Set this run's decisions.")] = "",
+    ray: Annotated[str, typer.Option(help="Ray's dashboard. [default: RAY_API_SERVER_ADDRESS, or port 8265]")] = "",
+    every: Annotated[float, typer.Option(min=0.1, help="Seconds between looks at Ray Serve.")] = 5.0,
+    hold: Hold = 300.0,
+    once: Annotated[bool, typer.Option("--once", help="Run once and exit.")] = False,
+) -> None:
+    """Set replicas of Ray Serve to the latest decisions.
+
+    Through its API for outside scalers.
+
+    Exit status: 0 stopped, 1 can't start, or (with --once) Ray or the service can't be used.
+    """
+    set_ = _load_function("replicas", "run_replicas")
+    raise typer.Exit(set_(url, ray, {"workload": workload, "run": run}, targets, None if once else every, hold))
 
 
 def _load_function(command: str, name: str) -> Any:

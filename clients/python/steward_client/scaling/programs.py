@@ -7,21 +7,24 @@ import logging
 import signal
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import grpc
 import uvicorn
 
+from steward_client.errors import StewardError
 from steward_client.kubernetes import KubernetesApi, KubernetesError
 from steward_client.live import http_client
+from steward_client.ray_api import RayApi, RayError
 from steward_client.retry import Retry
 
-from .amounts import Amounts, Reader
+from .amounts import Amounts, Reader, Subject, SubjectError
 from .cached import CachedFunction
 from .keda.server import Scaler, serving
 from .metrics import MetricsAdapter
 from .recommender import Recommender
+from .replicas import ReplicaSetter, Target
 
 PATIENCE_SECONDS = 2.0
 """Seconds to repeat calls of the service; short, as the autoscaler that asks waits too."""
@@ -93,6 +96,35 @@ def run_recommender(
         return DONE
     except KubernetesError as error:
         return _print_failure("recommender", error)
+
+
+def run_replicas(
+    url: str, ray: str, named: Mapping[str, str], targets: Sequence[str], every: float | None, hold: float
+) -> int:
+    """Set replicas of Ray Serve until Ctrl-C; returns exit status 0, or 1 if Ray or the service can't be used.
+
+    ``ray``: address of the dashboard, empty: the default's. ``named``: the subject. ``every``: seconds between looks,
+    None: one only. ``hold``: seconds for which the last decision holds.
+    """
+    _log()
+    try:
+        subject = Subject.of({name: value for name, value in named.items() if value}, "--workload, --run")
+        decided = CachedFunction(_reader(url).of, min(1.0, every or 1.0), hold)
+        setter = ReplicaSetter(RayApi(ray), decided, subject, [Target.parse(one) for one in targets])
+        while True:
+            try:
+                setter.look()
+            except (RayError, SubjectError, StewardError) as error:
+                if every is None:
+                    raise
+                logging.getLogger("steward_client").warning("%s", error)
+            if every is None:
+                return DONE
+            time.sleep(every)
+    except KeyboardInterrupt:
+        return DONE
+    except (RayError, StewardError, ValueError) as error:  # a subject's error is one of value
+        return _print_failure("replicas", error)
 
 
 def run_adapter(url: str, host: str, port: int, kept: Seconds, tls: Files) -> int:

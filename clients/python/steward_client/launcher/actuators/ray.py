@@ -1,32 +1,38 @@
 """Ray jobs, through the REST API of Ray's dashboard; an allocation is a resource request to Ray's autoscaler.
 
 ``request_resources`` is called on the cluster by a one-line job, so that Ray need not be installed here. The job itself
-must use the available resources, as Ray Tune, Ray Data and elastic trainers do. If the launcher is killed, job and
-request remain until the same run is started again (see `leftovers`); ``ray job list`` and ``ray job stop`` end the job.
+must use the available resources, as Ray Tune, Ray Data and elastic trainers do. Ray keeps one request, the latest:
+each includes those of other live runs, which it finds in the metadata of their requests' jobs. If the launcher is
+killed, job and request remain until the same run is started again (see `leftovers`); ``ray job list`` and ``ray job
+stop`` end the job.
 """
 
 from __future__ import annotations
 
 import json
 import math
-import os
+import re
 import secrets
 import shlex
+import signal
 import time
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from http import HTTPStatus
 from typing import Any
 
 import httpx
 from typing_extensions import override
 
-from steward_client.trust import ssl_context
+from steward_client.ray_api import RayApi, RayError, RayUnavailable
 
 from .contract import UNITS, ActuatorError, Allocation, Launch, Range, Settable, Sink, Unavailable
 from .leftovers import Leaving, Leftover, launcher
-from .remote import KILLED, PARTING_SECONDS, Remote
+from .remote import KILLED, Remote
 
-ADDRESS = "http://127.0.0.1:8265"
-TIMEOUT_SECONDS, TAIL_SECONDS, TAIL_SHARE = 30.0, 0.2, 0.05
+TAIL_SECONDS, TAIL_SHARE = 0.2, 0.05
+REQUEST_SECONDS, REQUEST_TRIES = 90.0, 5
+"""Longest wait for a request, whose Python imports Ray first; how often it is made if others come between."""
 HOW = "ray.autoscaler.sdk.request_resources"
 REQUEST = (
     "import json, os, ray; from ray.autoscaler.sdk import request_resources; ray.init(address='auto'); "
@@ -37,6 +43,9 @@ PIECES = {"CPU": 1.0, "GPU": 1.0, "memory": float(1 << 30)}
 MOST_BUNDLES = 10_000
 ROUNDING = 1e-6
 GOING_ON = ("PENDING", "RUNNING")
+REQUEST_OF, REQUESTED = "steward_request_of", "steward_requested"
+AHEAD = re.compile(rb"\A(\d{4}-\d\d-\d\d [\d:,]+\s+INFO job_\w+\.py:\d+ -- [^\n]*\n)+")
+"""What Ray itself writes into a job's log ahead of its output; it says besides what it runs, ahead or later."""
 
 
 class RayJob(Remote, Leaving):
@@ -46,7 +55,7 @@ class RayJob(Remote, Leaving):
         wanted: the resources to be set: ``workers`` (bundles), ``cpu`` (percent of a core), ``gpus``, ``memory`` (MiB).
             With ``workers`` the others are divided among the bundles, else requested in bundles of one core, GPU or
             GiB.
-        address: URL of Ray's dashboard; empty: ``RAY_API_SERVER_ADDRESS``, else port 8265 of this machine.
+        address: URL of Ray's dashboard, as `RayApi` has it, which finds Ray's token, too.
         python: the Python command on the cluster.
 
     Raises:
@@ -57,24 +66,29 @@ class RayJob(Remote, Leaving):
     name = "ray"
 
     def __init__(self, wanted: Mapping[str, Range], address: str = "", python: str = "python") -> None:
-        address = address or os.environ.get("RAY_API_SERVER_ADDRESS", "") or ADDRESS
         settable = {name: Settable(UNITS[name], 1.0, None, HOW) for name in ("workers", "cpu", "gpus", "memory")}
         super().__init__(settable, wanted)
-        self._http = httpx.Client(base_url=address, timeout=TIMEOUT_SECONDS, verify=ssl_context())
-        self._address = address
-        self._python, self._job = python, f"steward-{secrets.token_hex(8)}"
+        try:
+            self._api = RayApi(address)
+        except RayUnavailable as error:
+            raise Unavailable(str(error)) from error
+        self._python, self._job, self._requested = python, f"steward-{secrets.token_hex(8)}", ""
+        self._entrypoint, self._stopping = "", False
         try:
             self._call("GET", "/api/version")
         except ActuatorError:
-            self._http.close()
+            self._api.close()
             raise
 
     def _begin(self, launch: Launch, allocation: Allocation) -> None:
-        self._request(allocation)
+        """Start the job, then request: others count the requests of jobs that they see."""
+        self._entrypoint = shlex.join(launch.command)
+        self._submit(self._job, self._entrypoint, launch.environment, _labels(launch.name))
         try:
-            self._submit(self._job, shlex.join(launch.command), launch.environment, _labels(launch.name))
+            self._request(allocation)
         except ActuatorError:
-            self._request({})
+            with suppress(ActuatorError):  # else it is a leftover, which the next start removes
+                self._signal(signal.SIGTERM, 0.0)
             raise
 
     def _set(self, allocation: Allocation) -> str:
@@ -103,18 +117,40 @@ class RayJob(Remote, Leaving):
         self._request(self._current)
 
     def _request(self, allocation: Allocation) -> None:
-        """Send a request to the autoscaler and wait for its acceptance; raises ActuatorError after 30 s."""
+        """Request an allocation and those of other live runs, until no other has come between.
+
+        Raises:
+            ActuatorError: Ray doesn't respond or refuses; the former request stays.
+        """
+        others: list[Allocation] | None = None
+        for _ in range(REQUEST_TRIES):
+            if (found := self._others()) == others:
+                return
+            self._request_once(allocation, others := found)
+
+    def _others(self) -> list[Allocation]:
+        """What other runs have requested whose jobs go on."""
+        jobs = {one["submission_id"]: one for one in self._list()}
+        live = {name for name, one in jobs.items() if one["status"] in GOING_ON and name != self._job}
+        made = [one.get("metadata") or {} for _, one in sorted(jobs.items()) if one["status"] == "SUCCEEDED"]
+        return [json.loads(told[REQUESTED]) for told in made if told.get(REQUEST_OF) in live]
+
+    def _request_once(self, allocation: Allocation, others: Iterable[Allocation]) -> None:
         job = f"steward-request-{secrets.token_hex(8)}"
-        command = shlex.join([self._python, "-c", REQUEST])
-        self._submit(job, command, {"STEWARD_BUNDLES": json.dumps(bundles(allocation))}, {})
-        ends = time.monotonic() + PARTING_SECONDS
-        while (told := self._read(job))["status"] in GOING_ON:
+        wanted = [one for each in (allocation, *others) for one in bundles(each)]
+        told = {REQUEST_OF: self._job, REQUESTED: json.dumps(dict(allocation))}
+        self._submit(job, shlex.join([self._python, "-c", REQUEST]), {"STEWARD_BUNDLES": json.dumps(wanted)}, told)
+        ends = time.monotonic() + REQUEST_SECONDS
+        while (seen := self._read(job))["status"] in GOING_ON:
             if time.monotonic() > ends:
-                raise ActuatorError(f"Ray has not taken the request in {PARTING_SECONDS:g} s: {told.get('message')}")
-            time.sleep(TAIL_SECONDS / 10)
-        if told["status"] != "SUCCEEDED":
-            raise ActuatorError(f"Ray did not take the request: {told.get('message')}")
-        self._call("DELETE", f"/api/jobs/{job}")
+                self._call("POST", f"/api/jobs/{job}/stop")
+                raise ActuatorError(f"Ray has not taken the request in {REQUEST_SECONDS:g} s: {seen.get('message')}")
+            time.sleep(TAIL_SECONDS / 2)
+        if seen["status"] != "SUCCEEDED":
+            raise ActuatorError(f"Ray did not take the request: {seen.get('message')}")
+        former, self._requested = self._requested, job if allocation else ""
+        for one in filter(None, (former, "" if allocation else job)):
+            self._call("DELETE", f"/api/jobs/{one}")
 
     def _submit(self, job: str, command: str, environment: Mapping[str, str], metadata: Mapping[str, str]) -> None:
         env = {"env_vars": dict(environment)}
@@ -126,17 +162,24 @@ class RayJob(Remote, Leaving):
         return found
 
     def _look(self) -> int | None:
-        told = self._read(self._job)
+        seen = self._call("GET", f"/api/jobs/{self._job}", gone=True)
+        if seen.status_code == HTTPStatus.NOT_FOUND:
+            self.reason = "Ray doesn't know the job any more: its head was restarted, or the job was deleted"
+            return KILLED
+        told = seen.json()
         if told["status"] in GOING_ON:
             return None
+        code = told.get("driver_exit_code")
+        if not self._stopping and (told["status"] == "STOPPED" or code is None):
+            self.reason = str(told.get("message") or "").partition("\n")[0]
         if told["status"] == "STOPPED":
             return 128 + self._ending
-        code = told.get("driver_exit_code")
         if told["status"] == "SUCCEEDED":
             return 0
         return KILLED if code is None else int(code) if code >= 0 else 128 - int(code)
 
     def _signal(self, number: int, seconds: float) -> None:  # noqa: ARG002 # Ray sends SIGTERM, and kills after 3 s
+        self._stopping = True
         self._call("POST", f"/api/jobs/{self._job}/stop")
 
     def _kill(self) -> None:
@@ -144,31 +187,33 @@ class RayJob(Remote, Leaving):
 
     def _remove(self) -> None:
         self._request({})
-        self._call("DELETE", f"/api/jobs/{self._job}")
+        self._call("DELETE", f"/api/jobs/{self._job}", gone=True)
 
     @override
     def leftovers(self, name: str) -> Iterable[Leftover]:
-        running = [one for one in self._call("GET", "/api/jobs/").json() if one.get("status") in GOING_ON]
+        running = [one for one in self._list() if one["status"] in GOING_ON]
         labelled = [(one["submission_id"], one.get("metadata") or {}) for one in running]
         return [Leftover(job, told.get("launcher", "")) for job, told in labelled if told.get("name") == name]
 
     @override
     def discard(self, one: Leftover) -> None:
-        """Stop the job; its resource request remains until the run that starts replaces it."""
+        """Stop the job; the next request of any run no longer includes its own."""
         self._call("POST", f"/api/jobs/{one.id}/stop")
 
     @override
     def close(self) -> None:
         super().close()
-        self._http.close()
+        self._api.close()
 
     def _follow(self, sink: Sink) -> None:
         """Pass the job's log to ``sink``; the slower the API returns it, the less often it is read."""
         seen, ended = 0, False
+        runs = f"Running entrypoint for job {self._job}: {self._entrypoint}\n".encode()
         while not ended:
             ended, began = self._status is not None, time.monotonic()
             try:
                 logs = str(self._call("GET", f"/api/jobs/{self._job}/logs").json()["logs"]).encode()
+                logs = AHEAD.sub(b"", logs).replace(runs, b"", 1)
             except ActuatorError:
                 logs = b""
             if len(logs) > seen:
@@ -177,15 +222,18 @@ class RayJob(Remote, Leaving):
             took = time.monotonic() - began
             time.sleep(0 if ended else max(TAIL_SECONDS, took / TAIL_SHARE))
 
-    def _call(self, method: str, path: str, body: Any = None) -> httpx.Response:
+    def _list(self) -> list[Mapping[str, Any]]:
+        """All submitted jobs; others, such as of notebooks, have no id of this kind."""
+        return [one for one in self._call("GET", "/api/jobs/").json() if one.get("submission_id")]
+
+    def _call(self, method: str, path: str, body: Any = None, *, gone: bool = False) -> httpx.Response:
+        """Call Ray; ``gone``: 404 is an answer. Raises Unavailable, or ActuatorError for another status."""
         try:
-            answer = self._http.request(method, path, json=body)
-        except httpx.RequestError as error:
-            remedy = "name Ray's dashboard: --option address=http://HEAD:8265"
-            raise Unavailable(f"Ray doesn't answer at {self._address}: {error}; {remedy}") from error
-        if not answer.is_success:
-            raise ActuatorError(f"Ray: {method} {path}: {answer.status_code} {answer.text[:200]}")
-        return answer
+            return self._api.call(method, path, body, gone=gone)
+        except RayUnavailable as error:
+            raise Unavailable(f"{error} (--option address=…)") from error
+        except RayError as error:
+            raise ActuatorError(str(error)) from error
 
 
 def _labels(name: str) -> dict[str, str]:

@@ -1,0 +1,194 @@
+"""A real Ray on this machine: a head of one core in a folder of its own.
+
+Its programs are found in an environment within this Python's (``.venv/ray``), or on PATH. It listens on loopback, and
+asks for a token, as Ray does where one was made (2.60).
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx
+import psutil
+import pytest
+
+from tests.engines.required import PATH, left_out
+from tests.servers import free_port, stop, wait_until
+
+HOST = "127.0.0.2"
+"""Ray takes a node's address 127.0.0.1 for the machine's first outer one; this one is loopback too."""
+START_SECONDS, TRIES = 240, 4
+RAYLET, GAVE_UP = "t/session_*/logs/raylet.out", "Timed out waiting for file"
+"""A node's log, and what it has said if its agents took more than 15 s, as on a busy machine."""
+ENVIRONMENT = {
+    "OMP_NUM_THREADS": "1",
+    "RAY_AUTH_MODE": "token",
+    "RAY_DASHBOARD_STARTUP_TIMEOUT_S": str(START_SECONDS),
+    "RAY_agent_register_timeout_ms": str(1000 * START_SECONDS),
+    "RAY_raylet_start_wait_time_s": str(START_SECONDS),
+    "RAY_worker_register_timeout_seconds": str(START_SECONDS),
+}
+PORTS = (
+    "dashboard-agent-listen-port",
+    "dashboard-agent-grpc-port",
+    "metrics-export-port",
+    "ray-client-server-port",
+    "runtime-env-agent-port",
+)
+"""Told rather than chosen: for those that its agents choose a node waits 15 s, whatever else the machine does."""
+MARK = "STEWARD_RAY_FOLDER"
+
+
+def ray_program() -> Path:
+    """The program ``ray``; leaves the test out where it isn't installed."""
+    found = shutil.which("ray", path=f"{sys.prefix}/ray/bin:{PATH}")
+    if found is None:
+        left_out("ray not installed: .ci/ray installs it")
+    return Path(found)
+
+
+@dataclass
+class RayEngine:
+    """A running Ray; ``folder`` has its logs, ``address`` is that of its dashboard."""
+
+    folder: Path
+    program: Path = field(default_factory=ray_program)
+    token: str = field(default_factory=lambda: secrets.token_hex(32), repr=False)
+    port: int = field(default_factory=free_port)
+    dashboard: int = field(default_factory=free_port)
+    process: subprocess.Popen[bytes] | None = field(default=None, repr=False)
+
+    @property
+    def code(self) -> Path:
+        """Folder of modules that it can import."""
+        return self.folder / "code"
+
+    @property
+    def address(self) -> str:
+        """URL of its dashboard."""
+        return f"http://127.0.0.1:{self.dashboard}"
+
+    @property
+    def python(self) -> str:
+        """The Python in which Ray is installed."""
+        return str(self.program.parent / "python")
+
+    @property
+    def http(self) -> httpx.Client:
+        """A client of its API that has the token."""
+        headers = {"Authorization": f"Bearer {self.token}"}
+        return httpx.Client(base_url=self.address, headers=headers, timeout=START_SECONDS)
+
+    def start(self) -> None:
+        """Start the head, and wait until it takes jobs; once more if its node gave up waiting for its own agents."""
+        for _ in range(TRIES):
+            self._begin()
+            wait_until(self._decided, START_SECONDS, f"Ray to start, see {self.folder}/log")
+            if self._takes_jobs():
+                return
+            self.stop()
+        left_out(f"Ray can't be started here: {(self.folder / 'log').read_text()[-300:]}")
+
+    def _decided(self) -> bool:
+        """Whether it has started, or won't."""
+        ended = self.process is None or self.process.poll() is not None
+        return ended or any(GAVE_UP in log.read_text() for log in self.folder.glob(RAYLET)) or self._takes_jobs()
+
+    def _begin(self) -> None:
+        shutil.rmtree(self.folder / "t", ignore_errors=True)
+        options = {
+            "node-ip-address": HOST,
+            "port": self.port,
+            "num-cpus": 1,
+            "object-store-memory": 78_643_200,
+            "dashboard-host": "127.0.0.1",
+            "dashboard-port": self.dashboard,
+            **{name: free_port() for name in PORTS},
+            "include-log-monitor": "False",
+            "temp-dir": self.folder / "t",
+        }
+        command = [str(self.program), "start", "--head", "--block", "--disable-usage-stats"]
+        command += [f"--{name}={value}" for name, value in options.items()]
+        mine = {"PATH": f"{self.program.parent}:{PATH}", "RAY_AUTH_TOKEN": self.token, MARK: str(self.folder)}
+        environment = {**os.environ, **ENVIRONMENT, **mine, "PYTHONPATH": str(self.code)}
+        environment.pop("PYTHONDONTWRITEBYTECODE", None)  # its dozens of processes all import much
+        with (self.folder / "log").open("ab") as log:
+            self.process = subprocess.Popen(command, stdout=log, stderr=log, env=environment, start_new_session=True)
+
+    def _takes_jobs(self) -> bool:
+        """Whether there is a node to run jobs."""
+        try:
+            with self.http as http:
+                listed = http.get("/nodes", params={"view": "summary"})
+                return listed.is_success and bool(listed.json()["data"]["summary"])
+        except httpx.HTTPError:
+            return False
+
+    def requested(self) -> list[dict[str, float]]:
+        """The bundles that the autoscaler was requested to have room for, as it reports them every few seconds."""
+        with self.http as http:
+            told = http.get("/api/cluster_status").raise_for_status().json()["data"]["clusterStatus"]
+        demand = ((told or {}).get("loadMetricsReport") or {}).get("requestDemand") or []
+        return [bundle for bundle, number in demand for _ in range(number)]
+
+    def jobs(self) -> dict[str, dict[str, Any]]:
+        """Submitted jobs by id."""
+        with self.http as http:
+            listed = http.get("/api/jobs/").raise_for_status().json()
+        return {one["submission_id"]: one for one in listed if one.get("submission_id")}
+
+    def stop(self) -> None:
+        """End the head, and by their ids what it has started."""
+        if self.process is not None:
+            stop(self.process, seconds=20)
+        left = [process for process in psutil.process_iter() if _mark(process) == str(self.folder)]
+        for process in left:
+            process.kill()
+        psutil.wait_procs(left, timeout=30)
+
+
+def _mark(process: psutil.Process) -> str | None:
+    try:
+        return process.environ().get(MARK)
+    except psutil.Error:
+        return None
+
+
+@contextmanager
+def ray_engine() -> Iterator[RayEngine]:
+    """A Ray in a folder of its own; at its end none of its processes is left."""
+    program = ray_program()
+    folder = Path(tempfile.mkdtemp(prefix="sray-"))  # short: sockets in it have long names
+    engine = RayEngine(folder, program)
+    engine.code.mkdir()
+    try:
+        engine.start()
+        yield engine
+    finally:
+        engine.stop()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def engine() -> Iterator[RayEngine]:
+    """A real Ray for the tests of a session; left out where it isn't installed."""
+    with ray_engine() as running:
+        yield running
+
+
+@pytest.fixture
+def cluster(engine: RayEngine, monkeypatch: pytest.MonkeyPatch) -> RayEngine:
+    """The Ray of the session, which this process's actuators find, and whose token they have."""
+    monkeypatch.setenv("RAY_API_SERVER_ADDRESS", engine.address)
+    monkeypatch.setenv("RAY_AUTH_TOKEN", engine.token)
+    return engine
