@@ -42,17 +42,13 @@ class RayDouble:
     def __call__(self, request: httpx.Request) -> httpx.Response:
         if self.away:
             raise httpx.ConnectError("connection refused", request=request)
-        if self.token and "Authorization" not in request.headers:
-            return httpx.Response(401, text="Unauthorized: Missing authentication token")
-        if self.token and request.headers["Authorization"] != f"Bearer {self.token}":
-            return httpx.Response(403, text="Forbidden: Invalid authentication token")
+        if self.token and (given := request.headers.get("Authorization")) != f"Bearer {self.token}":
+            wrong = "Forbidden: Invalid" if given else "Unauthorized: Missing"
+            return httpx.Response(403 if given else 401, text=f"{wrong} authentication token")
         if request.url.path == "/api/version":
             return httpx.Response(200, json={"ray_version": "2.50.0"})
         if request.url.path == "/api/cluster_status":
-            if self.totals is None:
-                return httpx.Response(200, json={"result": True, "data": {"clusterStatus": None}})
-            report = {"usage": {name: [0.0, total] for name, total in self.totals.items()}}
-            return httpx.Response(200, json={"result": True, "data": {"clusterStatus": {"loadMetricsReport": report}}})
+            return httpx.Response(200, json={"result": True, "data": {"clusterStatus": self._status()}})
         _, _, _, name, *more = request.url.path.split("/")
         if request.method == "POST" and not name:
             return self._submitted(json.loads(request.content))
@@ -70,6 +66,12 @@ class RayDouble:
             return httpx.Response(200, json={"stopped": True})
         told = {"logs": self._logs(name)} if more == ["logs"] else self._read(name)
         return httpx.Response(200, json=told)
+
+    def _status(self) -> dict[str, Any] | None:
+        """Of the autoscaler; None without one."""
+        if self.totals is None:
+            return None
+        return {"loadMetricsReport": {"usage": {name: [0.0, total] for name, total in self.totals.items()}}}
 
     def _submitted(self, body: dict[str, Any]) -> httpx.Response:
         name, environment = body["submission_id"], body["runtime_env"]["env_vars"]
