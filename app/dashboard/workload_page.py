@@ -189,7 +189,11 @@ def _learnt(database: Database, row: Workload, compiled: Any) -> Learnt:
 
 
 def agent_line(agent: AgentRead, judged: str) -> AgentLine:
-    """An agent in a list; ``judged`` is its class."""
+    """An agent as a line of a list.
+
+    ``judged``: its robustness class by the newest valid evaluation, such as `L2`; `none` if it reached no class, empty
+    without a valid evaluation (as returned by ``level``).
+    """
     mean = figures(agent).get("return", {}).get("mean")
     made = agent.version, agent.algorithm, agent.champion, status(agent), invalid_reason(agent)
     return AgentLine(*made, mean, judged, verdict_line(agent), str(agent.report.get("reason", "")), agent.created_at)

@@ -144,7 +144,11 @@ class LevelScores:
         return self.scores[name] - self.scores[self.best]
 
     def clusters(self, name: str, values: Floats) -> Clusters:
-        """Return the cluster index (seed or contender) of each of a policy's ``values`` [S, …], flattened."""
+        """Return the cluster of each of a policy's ``values`` [S, …], flattened in C order, for confidence intervals.
+
+        Values of a cluster depend on each other: those of one seed (its index), or, if K > 1 contenders take turns
+        under this ``name``, those of one contender (the seed's index modulo K). S is at least 1.
+        """
         seeds = np.arange(len(values))
         turns = self.turns.get(name, 1)
         return np.repeat(seeds if turns == 1 else seeds % turns, values[0].size)

@@ -349,8 +349,15 @@ class ClusterSamples(RowCodec):
         return unpack(data)
 
     def summary(self, data: bytes) -> Mapping[str, Any]:
-        """Return the summary of stored bytes as JSON; jobs are counted by position of the queue. Raises
-        SafetensorError, ValueError or KeyError if ``data`` is damaged."""
+        """Return figures of a stored execution for lists, as JSON.
+
+        ``seconds`` (of all steps, plus the span of the job log), ``applications`` (the first 100 names), and ``steps``,
+        ``curves`` and ``arrivals`` as in ``ClusterExecution``, None without rows; but ``of_queues`` is a list of
+        numbers of jobs by the queue's position in the spec, which ``summary_fields`` turns into names.
+
+        Raises:
+            SafetensorError, ValueError, KeyError: ``data`` is damaged.
+        """
         return summary(unpack(data))
 
     def summary_fields(self, summary: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -231,9 +231,17 @@ class Boosting(Struct, frozen=True, eq=False, tag=True):
 
 
 def features(series: Series, origins: Integers, ahead: int, seasons: tuple[int, ...]) -> Floats:
-    """Return F inputs of the trees at m ``origins`` for the horizon ``ahead`` (intervals), [m, F].
+    """Return inputs of the trees for the interval ``ahead`` after each of m ``origins`` (positions in ``series``), as
+    [m, F].
 
-    They are rounded to single precision, as in scikit-learn."""
+    The columns are the last ``LAGS`` log-scale counts, newest first; their means over the last ``SPANS`` intervals; the
+    counts one season before, and the mean at that time in the last 7 of the first season (none without ``seasons``);
+    the time of day, 0 to 1; and the day, 0 (Thursday) to 6. ``ahead`` and ``seasons`` are in intervals. Values are
+    rounded to single precision, as in scikit-learn.
+
+    Raises:
+        IndexError: an origin is after the series' end.
+    """
     values = series.scaled
     then = series.start + series.seconds * (origins + ahead)
     dated = np.stack([then % DAY / DAY, then % WEEK // DAY], axis=1)

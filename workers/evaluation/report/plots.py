@@ -67,7 +67,12 @@ def page(title: str, pictures: Sequence[Json]) -> str:
 
 
 def summary(pictures: Sequence[Json]) -> Markup:
-    """Return an HTML table of every schedule's figures: slowdown, wait and makespan (s), misses, utilisation, cost."""
+    """Return an HTML table of schedules, one row each, in the given order: name, number of tasks, and figures.
+
+    The figures are mean bounded slowdown, mean wait and makespan (s), deadlines missed and utilisation (%), and cost.
+
+    ``pictures``: the schedules as JSON, as returned by ``workers.kinds.workflow.evaluation.pictures.picture``.
+    """
     head = ["strategy", "tasks", "mean bounded slowdown", "mean wait (s)", "makespan (s)"]
     rows = []
     for picture in pictures:

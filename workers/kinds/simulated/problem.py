@@ -74,7 +74,11 @@ class SimulatedEnvironment:
         return max(1, self.world(workload, Conditions(1, 0)).steps)
 
     def layout(self, spec: Any) -> Any:
-        """Derive the layout (spaces, names, scales) from a spec, by the registry of kinds."""
+        """Derive the layout (spaces, names, scales) from a parsed spec, by the registry of kinds.
+
+        Raises:
+            MissingKind: the spec's kind isn't installed.
+        """
         from app.kinds.registry import layout_of
 
         return layout_of(spec)

@@ -204,7 +204,18 @@ class Product(ABC):
 
 
 class Entries(Product):
-    """Deliveries that are buffer entries of ``batch`` rows; `count` says how many are filled, 0 without an entry."""
+    """Deliveries that are whole entries of an actor's buffer; the learner stores them in its own, and learns from them.
+
+    Besides the entry's arrays by name, [batch, …], a delivery has ``count`` [1]: number of its rows; 0 without an
+    entry, while an actor's n-step window fills.
+
+    Args:
+        agent: agent whose buffer has entries of the same shapes.
+        batch: rows of an entry, one for each of the actor's environments.
+
+    Raises:
+        ValueError: the shapes of the buffer's entries are unknown.
+    """
 
     differentiates = False
 

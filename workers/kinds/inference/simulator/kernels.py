@@ -220,7 +220,12 @@ def arrive(rules: Rules, given: EpisodeConstants, load: Load, worlds: Worlds, am
 
 @inlined
 def finish(rules: Rules, worlds: Worlds, b: int, s: int) -> None:
-    """End the batch of server ``s``: count its quality, record kind and pace, and make the server idle."""
+    """End the batch that server ``s`` runs in episode ``b``, in place: credit its quality, and make the server idle.
+
+    Its requests count as settled, and their quality, fixed by `dispatch`, is added to the user's. Its kind (flat index
+    of class, variant and size) and pace (seconds over those expected, without loading a variant) are appended to the
+    ring buffers ``worlds.batches`` and ``worlds.paces``. Not checked: the server must be busy.
+    """
     user, variant, size = worlds.server_count[b, s, SERVES], worlds.server_count[b, s, LOADED], 0
     while rules.batches[size] < worlds.server_count[b, s, HOLDS]:
         size += 1
