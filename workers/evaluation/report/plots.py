@@ -71,7 +71,7 @@ def summary(pictures: Sequence[Json]) -> Markup:
 
     The figures are mean bounded slowdown, mean wait and makespan (s), deadlines missed and utilisation (%), and cost.
 
-    ``pictures``: the schedules as JSON, as returned by ``workers.kinds.workflow.evaluation.pictures.picture``.
+    ``pictures``: the schedules as JSON, as a kind of queues draws them, with ``name``, ``tasks`` and ``figures``.
     """
     head = ["strategy", "tasks", "mean bounded slowdown", "mean wait (s)", "makespan (s)"]
     rows = []
