@@ -205,7 +205,7 @@ def outcome(
     one = waits or refused[-1]
     asked = allocation_text(one.levels)
     waits_for_it = waits is not None and waits.levels == tuple(decided)
-    plans = f"plans with {(present if waits_for_it else allocation_text(decided)).words}"
+    plans = f"plans with {(present if waits_for_it else allocation_text(decided.tolist())).words}"
     why = f", {one.reason}" if one.reason else ""
     following = one.until if waits is None and one.until < iterations else None
     if waits is not None:

@@ -14,7 +14,7 @@ from fastapi.testclient import TestClient
 from app.kinds.contract.engine import EncodedDecision, Pending
 from app.kinds.contract.inputs import InvalidInput
 from app.kinds.engine import RunMemory
-from app.kinds.iterative.engine import ENGINE
+from app.kinds.iterative.engine import ENGINE, IterativeServing
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.report import IterationRunStart
 from app.kinds.iterative.requests import MOST_DOUBLINGS, MOST_REQUESTS, Request, after_report, excluded
@@ -246,7 +246,7 @@ def test_a_run_that_waits_is_projected_at_what_is_there_also_where_its_iteration
 
 
 def test_what_falls_short_of_a_required_probability_is_asked_for_where_more_is_refused() -> None:
-    metric = {"name": "iteration_seconds", "unit": "s", "target": 195.0, "scope": "run", "probability": 0.9}
+    metric = {"name": "iteration_seconds", "unit": "s", "target": 260.0, "scope": "run", "probability": 0.9}
     on = compiled(planted_spec(metrics=[metric]))
     (_, free), (_, refused) = answered_once(on, body_of("refused", 12, granted=True), body_of("refused", 12))
     assert free["allocation"] == {"executors": 12}
@@ -263,10 +263,15 @@ def test_a_reason_is_one_printable_line() -> None:
 
 
 def test_where_no_policy_decides_the_decision_says_what_is_not_granted() -> None:
-    on = compiled(SPEC, policy=Scripted(8, failing=True))
-    (answer, told), (other, free) = answered_once(on, body_of("refused", 12), body_of("refused", 9, granted=True))
-    assert (answer.requested, told["granted"]["requested"]) == ("refused", {"executors": 12})
-    assert (other.requested, "granted" in free) == ("", False)
+    on, serving = compiled(SPEC), IterativeServing()
+    state = serving.begin(on, IterationRunStart(workload="planted"), NOW).state
+    for granted in (False, True):
+        report = serving.decode(msgspec.json.encode(body_of("refused", 12, granted=granted)))
+        read = serving.read(on, state, 0, report)
+        made = serving.hold(on, Pending("run", 0, RunMemory(state), read, {}, None), "it failed")
+        assert made.requested == ("" if granted else "refused")
+        assert ("not granted: 12 executors" in made.reason["text"]) is not granted
+        assert (made.granted is None) is granted
 
 
 def test_requests_count_as_memory() -> None:

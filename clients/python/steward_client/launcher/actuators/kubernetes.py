@@ -83,12 +83,7 @@ class KubernetesPod(Remote, Leaving):
 
     def _set(self, allocation: Allocation) -> str:
         self._resize(allocation)
-        try:
-            return self._waits(allocation)
-        except CannotSet:
-            raise
-        except ActuatorError:  # it is requested all the same: the next look tells
-            return RESIZES[0]
+        return self._waits_as_requested(allocation)
 
     def _waits(self, allocation: Allocation) -> str:
         """Why the kubelet hasn't resized the pod yet, by the pod's status; one that it never will is undone.
