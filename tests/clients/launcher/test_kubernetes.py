@@ -108,6 +108,17 @@ class TestPod(LeavingKit, DeferringKit):
             assert self.same(actuator.current(), {**self.first, "cpu": 200})
             assert self.same(other.current(), self.first)
 
+    def test_what_waits_is_given_up_for_what_is_beyond_the_bounds(self, make: Make, cluster: Pods) -> None:
+        with self.started(make, self.running()) as actuator:
+            actuator.wait(0)
+            requests = Requests(actuator)
+            cluster.used = Decimal(3)
+            assert requests.set({"cpu": 200}).state == "requested"
+            assert requests.set({"cpu": 0.5}).state == "refused"
+            (pod,) = cluster.objects.values()
+            assert pod["spec"]["containers"][0]["resources"]["requests"]["cpu"] == "500m"
+            assert not requests.awaits
+
     def test_what_could_not_be_withdrawn_still_waits(self, make: Make, cluster: Pods) -> None:
         with self.started(make, self.running()) as actuator:
             actuator.wait(0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 from fastapi.testclient import TestClient
 
+from app.kinds.contract.caps import Cap
 from app.kinds.contract.engine import EncodedDecision, Pending
 from app.kinds.contract.inputs import InvalidInput
 from app.kinds.engine import RunMemory
@@ -198,13 +200,13 @@ def test_no_policy_takes_what_is_refused(policy: Scripted | None, rule: str | No
         assert all(np.diff(times) > 4), (level, times)
 
 
-def answered_once(on: Any, *bodies: dict[str, Any]) -> list[tuple[EncodedDecision, Any]]:
+def answered_once(on: Any, *bodies: dict[str, Any], caps: Sequence[Cap] = ()) -> list[tuple[EncodedDecision, Any]]:
     """The answers to the first reports of runs that are decided together."""
     pending = []
     for body in bodies:
         state = ENGINE.begin(on, "run", IterationRunStart(workload="planted"), NOW).state
         read = ENGINE.read(on, state, 0, ENGINE.decode(msgspec.json.encode(body)))
-        pending.append(Pending("run", 0, state, read, {}, None))
+        pending.append(Pending("run", 0, state, read, {}, None, caps))
     answers = all_answered(ENGINE.answer(on, pending, NOW))
     return [(one, msgspec.json.decode(one.decision)) for one in answers]
 
@@ -251,6 +253,16 @@ def test_what_falls_short_of_a_required_probability_is_asked_for_where_more_is_r
     (_, free), (_, refused) = answered_once(on, body_of("refused", 12, granted=True), body_of("refused", 12))
     assert free["allocation"] == {"executors": 12}
     assert refused["allocation"] == {"executors": 11}
+
+
+def test_a_run_whose_cap_would_need_what_is_refused_keeps_what_is_there() -> None:
+    bodies = body_of("refused", 7), body_of("refused", 7, granted=True)
+    (_, told), (_, free) = answered_once(compiled(SPEC), *bodies, caps=[Cap("run", "cost", 0.3)])
+    assert free["allocation"] == {"executors": 4}
+    assert told["allocation"] == {"executors": 8}
+    assert told["reason"]["code"] == free["reason"]["code"] == "cap"
+    assert ", then " not in told["reason"]["text"]
+    assert "projected to use" in told["reason"]["text"]
 
 
 def test_a_reason_is_one_printable_line() -> None:

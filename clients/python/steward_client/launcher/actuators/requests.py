@@ -91,6 +91,9 @@ class Requests:
                 made = replace(made, state="requested", reason=waits, message=f"it waits: {waits}")
         except CannotSet as error:
             made = _refused(made, error)
+            if self.awaits and isinstance(self._actuator, Deferring):  # an actuator may have looked at the bounds first
+                with suppress(ActuatorError):
+                    self._actuator.withdraw()
         except ActuatorError as error:
             made = _refused(made, error)
             with suppress(CannotSet):
