@@ -202,6 +202,7 @@ def _render(compiled: Compiled, batch: Batch, steps: Steps, responder: _Responde
         asked = [awaited(some) for some, _ in batch.requests]
         waits = [one is not None and one.levels == tuple(to) for one, to in zip(asked, taken.tolist(), strict=True)]
         taken = np.where(np.array(waits)[:, None], state.levels, taken)
+        steps = steps._replace(then=np.where(waits, -1, steps.then))
     planned = compiled.layout.index(taken)
     pause = compiled.pause(taken - state.levels, state.iteration > 0)
     seen = forecast(compiled.projector, state, hold, planned, pause, steps.then)
@@ -526,12 +527,13 @@ def hold(
     changes: int,
     failure: str,
     caps: Sequence[Cap] = (),
-    requests: Sequence[Request] = (),
+    requests: tuple[Sequence[Request], str] = ((), ""),
 ) -> KindDecision:
     """Return a decision that keeps the allocation of one run (``state`` with B = 1), without model or forecast.
 
     ``upcoming`` [U, F]: its announced features; ``changes``: as in ``RunState``; ``failure``: the beginning of the
-    reason's text. The decision names those of its ``caps`` that are reached.
+    reason's text. The decision names those of its ``caps`` that are reached, and what became of its ``requests``, as
+    in ``Batch``.
     """
     here = int(compiled.layout.index(state.levels)[0])
     own = {"allocation": compiled.allocation_text(here).encoded, "delta": compiled.delta(here, here)}
@@ -539,10 +541,11 @@ def hold(
         {**own, "predicted": {}, "chances": {}, "contingencies": []},
         {"code": "fallback", "text": f"{failure}; keep {compiled.allocation_text(here).words}"},
         noop=True,
-        state=RunState(pack(state)[0], upcoming, NONE, compiled.belief, changes, requests),
+        state=RunState(pack(state)[0], upcoming, NONE, compiled.belief, changes, requests[0]),
         iteration=int(state.iteration[0]),
         valid=0 if state.iteration[0] >= compiled.layout.iterations else 1,
         risk=None,
         spending=Spending(float(state.cost[0]), float(state.elapsed[0, compiled.layout.seconds])),
     )
+    made = _with_requests(compiled, made, requests, state.levels[0], here)
     return under_caps(compiled, made, caps, here)

@@ -42,6 +42,7 @@ from app.policies.artifact import Artifact, Memory
 Array = NDArray[np.float64]
 NOTHING: Array = np.zeros((0, 0))
 OPTIONAL = ("upcoming", "change_seconds", "requested")
+REQUEST_BYTES = 1000  # of one in memory
 FEW_ANNOUNCED = 100  # reading and weighing them takes some 3 ms
 
 
@@ -187,7 +188,7 @@ class IterativeServing(Serving):
             return decide.hold(compiled, queries.states(compiled, [given]), NOTHING, 0, failure)
         upcoming = _upcoming(one)
         state, [changes] = _advance(compiled, [one], [upcoming])
-        return decide.hold(compiled, state, upcoming, changes, failure, one.caps, _requests(compiled, one)[0])
+        return decide.hold(compiled, state, upcoming, changes, failure, one.caps, _requests(compiled, one))
 
     def compare(self, compiled: Compiled, batch: Batch, row: int, done: Any, other: Choices) -> dict[str, Any]:
         """Return a shadow's allocation for run ``row``, whether its action equals ``done``, and its gain in expected
@@ -219,8 +220,8 @@ class IterativeServing(Serving):
         return RunState(np.array(row, np.float64), announced, frozenset(notices), belief, changes, requests)
 
     def weight(self, state: RunState) -> int:
-        """Return the size of the state's arrays in bytes."""
-        return state.row.nbytes + state.upcoming.nbytes
+        """Return the size of the state's arrays and requests in bytes."""
+        return state.row.nbytes + state.upcoming.nbytes + REQUEST_BYTES * len(state.requests)
 
 
 ENGINE = Engine("iterative", Decision, IterativeServing())

@@ -243,7 +243,7 @@ def _for_next(
 def _assured(situation: Situation) -> Choice:
     """Choose the best action that meets every required probability, else a step towards the best such allocation.
 
-    If no allocation does, the action of best expected return."""
+    If no allocation does, or that step is not to be had, the action of best expected return."""
     projector, state, view = situation.projector, situation.state, situation.view
     options, stay = reachable(projector, state, view.mask), projector.layout.noop
     values = assured_outlook(projector, state, options, stay).T
@@ -254,7 +254,8 @@ def _assured(situation: Situation) -> Choice:
         sure = assured_outlook(projector, far, everywhere(projector, far))
         towards = action_towards(projector.layout, far.levels, projector.grid_levels[sure.argmax(axis=0)])
         only = np.where(np.arange(values.shape[1]) == towards[:, None], 0, -np.inf)
-        values[beyond] = np.where((sure.max(axis=0) == -np.inf)[:, None], view.outlook[beyond], only)
+        none = (sure.max(axis=0) == -np.inf) | ~view.mask[beyond, towards]
+        values[beyond] = np.where(none[:, None], view.outlook[beyond], only)
         action[beyond] = values[beyond].argmax(axis=1)
     return Choice(action, values)
 

@@ -378,11 +378,13 @@ def within_caps(
         one = State(*(field[i : i + 1] for field in state))
         goal = row_within(projector, one, caps[i], int(planned[i]))
         if goal != planned[i]:
-            action[i] = action_towards(projector.layout, one.levels, projector.grid_levels[goal][None])[0]
-            verdict[i], goals[i] = Verdict.BEYOND_CAP, goal
+            towards = int(action_towards(projector.layout, one.levels, projector.grid_levels[goal][None])[0])
+            if not situation.view.mask[i, towards]:  # known to be refused: what is there stays
+                towards, goal = projector.layout.noop, int(projector.layout.index(one.levels)[0])
+            action[i], verdict[i], goals[i] = towards, Verdict.BEYOND_CAP, goal
     if not goals:
         return decided
-    return decided._replace(action=_legal(situation, action), verdict=verdict, goals=goals)
+    return decided._replace(action=action, verdict=verdict, goals=goals)
 
 
 def row_within(projector: Projector, state: State, caps: Sequence[Cap], planned: int) -> int:

@@ -101,7 +101,8 @@ def checked_request(layout: Layout, given: RequestedAllocation, levels: Sequence
     """Return a report's request in the layout's order; ``levels`` [R]: the allocation that is there.
 
     Raises:
-        InvalidInput: a name is unknown or missing, a value out of bounds, or all of it is there.
+        InvalidInput: a name is unknown or missing, a value out of bounds, ``since`` is outside the years of UTC, or all
+            of it is there.
     """
     try:
         asked = layout.encode_allocation(given.allocation)
@@ -111,7 +112,12 @@ def checked_request(layout: Layout, given: RequestedAllocation, levels: Sequence
     moved = tuple(int(np.sign(wanted - there)) for wanted, there in zip(asked, levels, strict=True))
     if not any(moved):
         raise invalid("/requested/allocation", "must differ from `allocation`, which is there", dict(given.allocation))
-    return Request(tuple(asked), moved, given.state, timestamp(given.since.astimezone(UTC)), given.reason)
+    try:
+        since = timestamp(given.since.astimezone(UTC))
+    except OverflowError as error:
+        raise invalid("/requested/since", "must be in the years 1 to 9999 (UTC)", given.since.isoformat()) from error
+    reason = "".join(each if each.isprintable() else " " for each in given.reason)  # a cluster's may have several lines
+    return Request(tuple(asked), moved, given.state, since, reason)
 
 
 def after_report(
@@ -127,11 +133,11 @@ def after_report(
         following: number of the next iteration.
         seconds: duration of the reported iteration.
     """
-    there = [one for one in before if one.covers(levels)]
-    kept = [one for one in before if one.state != "requested" and one not in there]
+    left = [one for one in before if not one.covers(levels)]
+    kept = [one for one in left if one.state != "requested"]
     if given is None:
-        return tuple(kept), "granted" if there else ""
-    known = next((one for one in before if one.levels == given.levels), None)
+        return tuple(kept), "granted" if len(left) < len(before) else ""
+    known = next((one for one in left if one.levels == given.levels), None)
     others = [one for one in kept if one.levels != given.levels][1 - MOST_REQUESTS :]
     if given.state == "requested":
         times = known.times if known else 0
@@ -198,15 +204,17 @@ def outcome(
         return Outcome(None, f"requested again after {_times(again.times, 'refusal')}" if again else "")
     one = waits or refused[-1]
     asked = allocation_text(one.levels)
+    waits_for_it = waits is not None and waits.levels == tuple(decided)
+    plans = f"plans with {(present if waits_for_it else allocation_text(decided.tolist())).words}"
     why = f", {one.reason}" if one.reason else ""
     following = one.until if waits is None and one.until < iterations else None
     if waits is not None:
         since = moment(datetime.fromisoformat(one.since))
-        text = f"not granted: {asked.words} (requested since {since}{why}); plans with {present.words}"
+        text = f"not granted: {asked.words} (requested since {since}{why}); {plans}"
     else:
         how = "refused" if one.state == "refused" else "timed out"
         then = "isn't requested again" if following is None else f"asks again after iteration {following - 1}"
-        text = f"not granted: {asked.words} ({how} {_times(one.times)}{why}); plans with {present.words}, {then}"
+        text = f"not granted: {asked.words} ({how} {_times(one.times)}{why}); {plans}, {then}"
     return Outcome(
         {
             "allocation": present.encoded,

@@ -86,6 +86,57 @@ class TestPod(LeavingKit, DeferringKit):
             assert requests.set({"cpu": 500}).reason == "Infeasible"
             assert other.wait(0) is None
 
+    def test_a_cluster_that_goes_away_after_a_request_leaves_it_waiting(
+        self, make: Make, cluster: Pods, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        patch = KubernetesApi.patch
+
+        def patch_and_go(api: KubernetesApi, *given: Any) -> Any:
+            found, cluster.plan = patch(api, *given), [503] * 9
+            return found
+
+        with self.started(make, self.running()) as actuator, self.started(make, self.running()) as other:
+            actuator.wait(0)
+            now = [0.0]
+            requests = Requests(actuator, clock=lambda: now[0])
+            monkeypatch.setattr(KubernetesApi, "patch", patch_and_go)
+            assert requests.set({"cpu": 200}).state == "requested"
+            cluster.plan, now[0] = [], 2.0
+            found = requests.poll()
+            assert found is not None
+            assert found.state == "granted"
+            assert self.same(actuator.current(), {**self.first, "cpu": 200})
+            assert self.same(other.current(), self.first)
+
+    def test_what_waits_is_given_up_for_what_is_beyond_the_bounds(self, make: Make, cluster: Pods) -> None:
+        with self.started(make, self.running()) as actuator:
+            actuator.wait(0)
+            requests = Requests(actuator)
+            cluster.used = Decimal(3)
+            assert requests.set({"cpu": 200}).state == "requested"
+            assert requests.set({"cpu": 0.5}).state == "refused"
+            (pod,) = cluster.objects.values()
+            assert pod["spec"]["containers"][0]["resources"]["requests"]["cpu"] == "500m"
+            assert not requests.awaits
+
+    def test_what_could_not_be_withdrawn_still_waits(self, make: Make, cluster: Pods) -> None:
+        with self.started(make, self.running()) as actuator:
+            actuator.wait(0)
+            now = [0.0]
+            requests = Requests(actuator, clock=lambda: now[0])
+            cluster.used = Decimal(3)
+            assert requests.set({"cpu": 200}).state == "requested"
+            cluster.plan = [503] * 30
+            assert requests.set({"cpu": 50}).state == "refused"
+            assert requests.awaits, "the pod asks for it on"
+            cluster.plan, cluster.used, now[0] = [], Decimal(0), 2.0
+            found = requests.poll()
+            assert found is not None
+            assert (found.state, found.allocation) == ("granted", {"cpu": 200})
+            assert self.same(actuator.current(), {**self.first, "cpu": 200})
+            assert requests.set({"cpu": 50}).state == "granted"
+            assert not requests.awaits
+
     def test_it_is_resized_in_place_and_gone_at_the_end(self, make: Make, cluster: Pods) -> None:
         with self.started(make, self.running(), name="Run_1") as actuator:
             ((path, pod),) = cluster.objects.items()

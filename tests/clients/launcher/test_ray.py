@@ -13,6 +13,7 @@ from steward_client.launcher.actuators import registry
 from steward_client.launcher.actuators.contract import Actuator, ActuatorError, Range, Unavailable
 from steward_client.launcher.actuators.kit import DeferringKit
 from steward_client.launcher.actuators.ray import RayJob, bundles
+from steward_client.launcher.actuators.requests import Requests
 
 from tests.clients.launcher.kits import LeavingKit
 from tests.clients.launcher.ray_double import RayDouble
@@ -75,6 +76,22 @@ class TestRay(LeavingKit, DeferringKit):
             one.apply({"workers": 1})
             assert head.requests[-1] == [{"GPU": 1}], "what ended holds nothing back"
         assert head.requests[-1] == []
+
+    def test_what_waits_is_not_granted_by_a_head_that_is_away(self, make: Make, head: RayDouble) -> None:
+        with self.started(make, self.running()) as actuator:
+            self.fill(actuator)
+            now = [0.0]
+            requests = Requests(actuator, clock=lambda: now[0])
+            assert requests.set(self.last).state == "requested"
+            head.away, now[0] = True, 5.0
+            assert requests.poll() is None
+            assert requests.awaits
+            head.away, now[0] = False, 50.0
+            self.free(actuator)
+            found = requests.poll()
+            assert found is not None
+            assert found.state == "granted"
+            assert self.same(actuator.current(), self.last)
 
     def test_a_token_goes_with_each_call(self, make: Make, head: RayDouble, monkeypatch: pytest.MonkeyPatch) -> None:
         head.token = "secret"

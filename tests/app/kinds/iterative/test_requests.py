@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -11,13 +12,16 @@ import numpy as np
 import pytest
 from fastapi.testclient import TestClient
 
+from app.kinds.contract.caps import Cap
 from app.kinds.contract.engine import EncodedDecision, Pending
 from app.kinds.contract.inputs import InvalidInput
 from app.kinds.engine import RunMemory
-from app.kinds.iterative.engine import ENGINE
+from app.kinds.iterative.engine import ENGINE, IterativeServing
+from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.report import IterationRunStart
 from app.kinds.iterative.requests import MOST_DOUBLINGS, MOST_REQUESTS, Request, after_report, excluded
 from tests.answers import all_answered
+from tests.app.kinds.iterative import test_phases as phases
 from tests.app.kinds.iterative.decisions.deciding import NOW, Scripted, compiled, seconds
 from tests.planted import planted_spec
 
@@ -75,6 +79,8 @@ def test_what_is_there_is_forgotten_and_others_stay() -> None:
     for level in range(20):
         many, _ = after_report(many, request((level + 5,), (1,)), [4], 1, 1.0)
     assert [one.levels for one in many] == [(level + 5,) for level in range(20)][-MOST_REQUESTS:]
+    beyond = after_report((request((8,), (1,), until=9),), request((8,), (-1,)), [10], 3, 100.0)
+    assert beyond == ((request((8,), (-1,), times=1, until=4),), "refused")  # it was there meanwhile: another refusal
 
 
 class Launched:
@@ -132,7 +138,7 @@ def test_a_run_plans_with_what_is_there_and_asks_again_with_back_off_while_anoth
     assert (told["state"], told["refusals"], told["reason"], told["since"][:19]) == ("refused", 1, "quota", SINCE[:19])
     again = told["next_request"]
     assert again == 1 + math.ceil(60 / (1.05 * seconds(8)))
-    text = f"not granted: {asked:g} executors (refused 1 time, quota); plans with 8 executors, "
+    text = f"not granted: {asked:g} executors (refused 1 time, quota); plans with 12 executors, "
     assert bound.decision["reason"]["text"].endswith(f"{text}asks again after iteration {again - 1}")
     assert "granted" not in free.decision
     assert "not granted" not in free.decision["reason"]["text"]
@@ -194,6 +200,97 @@ def test_no_policy_takes_what_is_refused(policy: Scripted | None, rule: str | No
         assert all(np.diff(times) > 4), (level, times)
 
 
+def answered_once(on: Any, *bodies: dict[str, Any], caps: Sequence[Cap] = ()) -> list[tuple[EncodedDecision, Any]]:
+    """The answers to the first reports of runs that are decided together."""
+    pending = []
+    for body in bodies:
+        state = ENGINE.begin(on, "run", IterationRunStart(workload="planted"), NOW).state
+        read = ENGINE.read(on, state, 0, ENGINE.decode(msgspec.json.encode(body)))
+        pending.append(Pending("run", 0, state, read, {}, None, caps))
+    answers = all_answered(ENGINE.answer(on, pending, NOW))
+    return [(one, msgspec.json.decode(one.decision)) for one in answers]
+
+
+def body_of(state: str, wanted: float, granted: bool = False, **more: Any) -> dict[str, Any]:
+    asked = {"allocation": {"executors": wanted}, "state": state, "since": SINCE, **more}
+    body = {"allocation": {"executors": 8}, "metrics": {"iteration_seconds": 1.05 * seconds(8)}}
+    return {**body, "requested": None if granted else asked}
+
+
+def test_a_refused_run_plans_with_the_allocation_that_it_asks_for_instead() -> None:
+    (_, told), (_, other) = answered_once(compiled(SPEC), body_of("refused", 12), body_of("refused", 9))
+    assert told["allocation"] == {"executors": 11}
+    assert "plans with 11 executors" in told["reason"]["text"]
+    assert other["allocation"] == {"executors": 8}
+    assert "plans with 8 executors" in other["reason"]["text"]
+
+
+def test_a_run_that_waits_is_projected_at_what_is_there_also_where_its_iterations_differ() -> None:
+    layout = Layout(phases.spec())
+    on = compiled(phases.spec(), phases.table(layout))
+    report: dict[str, Any] = {
+        "allocation": {"cpu": 40},
+        "metrics": {"iteration_seconds": 0.4},
+        "features": {"waits": 0},
+    }
+    report["upcoming"] = [{"features": {"waits": i % 2}} for i in range(23)]
+    (_, free), _ = answered_once(on, report, report)
+    asked = {"allocation": free["allocation"], "state": "requested", "since": SINCE}
+    (waits, told), (other, planned) = answered_once(on, {**report, "requested": asked}, report)
+    assert told["allocation"] == free["allocation"] != report["allocation"]
+    assert ", then cpu" in planned["reason"]["text"]
+    assert ", then cpu" not in told["reason"]["text"]
+    assert waits.spending is not None
+    assert other.spending is not None
+    ahead = 12 * 0.9 + 11 * (0.03 + 13 / 40)  # of 23 iterations at what is there, of which the first is the next one
+    assert waits.spending.next_seconds + waits.spending.rest_seconds == pytest.approx(ahead, rel=0.1)
+    assert other.spending.rest_seconds < waits.spending.rest_seconds - 1
+
+
+def test_what_falls_short_of_a_required_probability_is_asked_for_where_more_is_refused() -> None:
+    metric = {"name": "iteration_seconds", "unit": "s", "target": 260.0, "scope": "run", "probability": 0.9}
+    on = compiled(planted_spec(metrics=[metric]))
+    (_, free), (_, refused) = answered_once(on, body_of("refused", 12, granted=True), body_of("refused", 12))
+    assert free["allocation"] == {"executors": 12}
+    assert refused["allocation"] == {"executors": 11}
+
+
+def test_a_run_whose_cap_would_need_what_is_refused_keeps_what_is_there() -> None:
+    bodies = body_of("refused", 7), body_of("refused", 7, granted=True)
+    (_, told), (_, free) = answered_once(compiled(SPEC), *bodies, caps=[Cap("run", "cost", 0.3)])
+    assert free["allocation"] == {"executors": 4}
+    assert told["allocation"] == {"executors": 8}
+    assert told["reason"]["code"] == free["reason"]["code"] == "cap"
+    assert ", then " not in told["reason"]["text"]
+    assert "projected to use" in told["reason"]["text"]
+
+
+def test_a_reason_is_one_printable_line() -> None:
+    (answer, told), _ = answered_once(
+        compiled(SPEC), body_of("refused", 12, reason="quota\0:\nused\x1b[31m"), body_of("refused", 9)
+    )
+    assert told["granted"]["reason"] == "quota : used [31m"
+    assert answer.risk is not None
+    assert answer.risk.isprintable()
+
+
+def test_where_no_policy_decides_the_decision_says_what_is_not_granted() -> None:
+    on, serving = compiled(SPEC), IterativeServing()
+    state = serving.begin(on, IterationRunStart(workload="planted"), NOW).state
+    for granted in (False, True):
+        report = serving.decode(msgspec.json.encode(body_of("refused", 12, granted=granted)))
+        read = serving.read(on, state, 0, report)
+        made = serving.hold(on, Pending("run", 0, RunMemory(state), read, {}, None), "it failed")
+        assert made.requested == ("" if granted else "refused")
+        assert ("not granted: 12 executors" in made.reason["text"]) is not granted
+        assert (made.granted is None) is granted
+
+
+def test_requests_count_as_memory() -> None:
+    (answer, _), (other, _) = answered_once(compiled(SPEC), body_of("refused", 12), body_of("refused", 9, granted=True))
+    assert ENGINE.weight(answer.state) >= ENGINE.weight(other.state) + 500
+
+
 def test_a_state_of_before_has_no_requests() -> None:
     on = compiled(SPEC)
     run = Launched(on)
@@ -212,6 +309,8 @@ def test_a_state_of_before_has_no_requests() -> None:
         ({"state": "granted"}, "/requested/state"),
         ({"since": "yesterday"}, "/requested/since"),
         ({"since": "2026-01-01T00:00:00"}, "/requested/since"),
+        ({"since": "0001-01-01T00:00:00+14:00"}, "/requested/since"),
+        ({"since": "9999-12-31T23:59:59-14:00"}, "/requested/since"),
         ({"reason": "x" * 201}, "/requested/reason"),
         ({"more": 1}, "/requested"),
     ],

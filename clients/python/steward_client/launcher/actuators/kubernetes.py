@@ -83,7 +83,7 @@ class KubernetesPod(Remote, Leaving):
 
     def _set(self, allocation: Allocation) -> str:
         self._resize(allocation)
-        return self._waits(allocation)
+        return self._waits_as_requested(allocation)
 
     def _waits(self, allocation: Allocation) -> str:
         """Why the kubelet hasn't resized the pod yet, by the pod's status; one that it never will is undone.

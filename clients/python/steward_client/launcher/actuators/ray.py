@@ -93,13 +93,19 @@ class RayJob(Remote, Leaving):
 
     def _set(self, allocation: Allocation) -> str:
         self._request({**self._current, **allocation})
-        return self._waits(allocation)
+        return self._waits_as_requested(allocation)
 
     def _waits(self, allocation: Allocation) -> str:
-        """Which of the requested resources the cluster lacks, by the autoscaler's report; empty if there is none."""
+        """Which of the requested resources the cluster lacks, by the autoscaler's report; empty if there is none.
+
+        Raises:
+            Unavailable: Ray doesn't respond.
+        """
         try:
             told = self._call("GET", "/api/cluster_status").json()["data"]["clusterStatus"]["loadMetricsReport"]
             totals = {name: float(total) for name, (_, total) in told["usage"].items()}
+        except Unavailable:
+            raise
         except (ActuatorError, LookupError, TypeError, ValueError):  # a cluster without an autoscaler, or an older one
             return ""
         asked: dict[str, float] = {}

@@ -88,6 +88,15 @@ class Remote(Actuator, Scheduled, Deferring, ABC):
         """Why values that wait aren't in effect yet, empty: they are; raises CannotSet or ActuatorError."""
         return ""
 
+    def _waits_as_requested(self, allocation: Allocation) -> str:
+        """As ``_waits``, for values that were requested just now: without a response they wait. Raises CannotSet."""
+        try:
+            return self._waits(allocation)
+        except CannotSet:
+            raise
+        except ActuatorError as error:
+            return str(error)
+
     def _withdraw(self, allocation: Allocation) -> None:  # most set at once
         """Give up values that wait; raises ActuatorError."""
 

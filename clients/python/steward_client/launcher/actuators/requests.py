@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Literal
@@ -43,7 +44,7 @@ class Request:
             "allocation": dict(self.allocation),
             "state": self.state,
             "since": self.since.isoformat(),
-            "reason": (self.reason or self.message)[:LONGEST_REASON],
+            "reason": " ".join((self.reason or self.message).split())[:LONGEST_REASON],
         }
 
 
@@ -77,20 +78,38 @@ class Requests:
         return self.last is not None and self.last.state == "requested"
 
     def set(self, allocation: Allocation) -> Request:
-        """Request an allocation, in place of what waits. The same one again changes nothing while it waits."""
+        """Request an allocation, in place of what waits. The same one again changes nothing while it waits.
+
+        If nobody responds, and what waited could not be withdrawn, the result is refused, and `last` still waits.
+        """
         if self.last is not None and self.last.state == "requested" and self.last.allocation == dict(allocation):
             return self.last
-        made = Request(dict(allocation), "granted", self._now())
-        self._asked = self._clock()
-        self._due = self._asked + FIRST_POLL_SECONDS
+        made, asked = Request(dict(allocation), "granted", self._now()), self._clock()
         try:
             self._actuator.apply(allocation)
-            if isinstance(self._actuator, Deferring) and (waits := self._actuator.poll()):
+            if waits := self._look():
                 made = replace(made, state="requested", reason=waits, message=f"it waits: {waits}")
+        except CannotSet as error:
+            made = _refused(made, error)
+            if self.awaits and isinstance(self._actuator, Deferring):  # an actuator may have looked at the bounds first
+                with suppress(ActuatorError):
+                    self._actuator.withdraw()
         except ActuatorError as error:
             made = _refused(made, error)
-        self.last = made
+            with suppress(CannotSet):
+                if self.awaits and self._look():
+                    return made
+        self.last, self._asked, self._due = made, asked, asked + FIRST_POLL_SECONDS
         return made
+
+    def _look(self) -> str:
+        """Why an allocation waits, empty: none does; without a response it may. Raises CannotSet."""
+        try:
+            return self._actuator.poll() if isinstance(self._actuator, Deferring) else ""
+        except CannotSet:
+            raise
+        except ActuatorError as error:
+            return str(error)
 
     def poll(self) -> Request | None:
         """Look at a request that waits, seldom enough for any cluster; returns it if its state has changed."""
