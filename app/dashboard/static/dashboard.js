@@ -386,19 +386,41 @@ preferred.addEventListener("change", () => drawAll(document));
 const BUSY = "button.htmx-request, form.htmx-request, button:active, a:active";
 const LATER = 300; // milliseconds
 
-let open = [];
+// What has the focus is replaced by its like: with the same link, or the same words, and in the same place among those.
+// (htmx itself does so for those with an id.)
+const FOCUSABLE = "a[href], button, input, select, textarea, summary, [tabindex]";
+const NAMING = ["id", "href", "name", "value", "aria-label"];
+
+function likeness(element) {
+  const named = NAMING.map((name) => element.getAttribute(name) ?? "");
+  return JSON.stringify([element.tagName, ...named, named.some(Boolean) ? "" : element.textContent.trim()]);
+}
+
+function likesOf(element) {
+  return [...document.querySelectorAll(FOCUSABLE)].filter((one) => likeness(one) === likeness(element));
+}
+
+let open = [], focused = null, focusedAt = 0;
 document.addEventListener("htmx:beforeSwap", (event) => {
   const { shouldSwap, target, requestConfig } = event.detail;
-  if (shouldSwap && target.querySelector(BUSY)) {
+  const { elt, triggeringEvent } = requestConfig;
+  if (shouldSwap && [...target.querySelectorAll(BUSY)].some((one) => one !== elt)) {
     event.detail.shouldSwap = false;
-    setTimeout(() => htmx.trigger(requestConfig.elt, "sse:changed"), LATER);
+    setTimeout(() => htmx.trigger(elt, triggeringEvent?.type ?? "sse:changed"), LATER);
     return;
   }
+  focused = target.contains(document.activeElement) ? document.activeElement : null;
+  focusedAt = focused ? likesOf(focused).indexOf(focused) : 0;
   if (shouldSwap) for (const figure of target.querySelectorAll("[data-drawn]")) end(figure);
   open = [...document.querySelectorAll("details[open][id]")].map((found) => found.id);
 });
 document.addEventListener("htmx:afterSwap", (event) => {
   for (const id of open) document.getElementById(id)?.setAttribute("open", "");
+  if (focused && !focused.isConnected) {
+    const found = likesOf(focused);
+    found[Math.min(focusedAt, found.length - 1)]?.focus({ preventScroll: true });
+    focused = null;
+  }
   drag = null; // its figure is gone
   clear();
   drawAll(event.detail.elt.parentElement ?? document);

@@ -408,11 +408,11 @@ def risk(compiled: Compiled, state: State) -> str:
         return ""
     task, due = queue.names[late[0]], float(queue.deadline[late[0]])
     more = f", and {len(late) - 1:,} more" if len(late) > 1 else ""
-    moment = f"its deadline of {due:,.0f} s (now {state.now:,.0f} s)"
+    moment = f"its deadline, {clock(due)} (now {clock(state.now)})"
     if due < state.now:
         return f"{task} is past {moment}{more}"
     source = "its estimate" if predictor is None else "its predicted run time"
-    return f"{task} may miss {moment} by {source}{more}"
+    return f"{task} may miss {moment}, by {source}{more}"
 
 
 def judge(run: EndedRun) -> Judgement:

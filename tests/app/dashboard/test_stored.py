@@ -90,4 +90,4 @@ def test_a_changed_target_is_drawn_at_once(other: TestClient, behind: TestClient
         assert other.patch(f"/workloads/{first}", json=change).status_code == 200
         assert [text for text in drawn(behind, first).texts if f"deadline {target:,} s" in text]
         assert f"deadline: {target:,} s" in shown(behind, f"/ui/runs/{runs[first]}").texts
-        assert "deadline: 1,800 s" in shown(behind, f"/ui/runs/{runs[second]}").texts
+        assert "deadline: 30 min" in shown(behind, f"/ui/runs/{runs[second]}").texts
