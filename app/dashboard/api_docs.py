@@ -8,51 +8,12 @@ import fastapi_offline
 from fastapi import APIRouter
 from fastapi.responses import HTMLResponse, Response
 
-from app.dashboard.rendering import address
+from app.dashboard.rendering import ENVIRONMENT
 from app.http.limits import inline, policy
 
 STATIC = files(fastapi_offline) / "static"
 FILES = {"swagger-ui.css": "text/css", "swagger-ui-bundle.js": "text/javascript"}
-_PAGE = """<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<title>API – Steward</title>
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<link rel="icon" href="data:,">
-<link rel="stylesheet" href="/docs/swagger-ui.css">
-<link rel="stylesheet" href="{style}">
-</head>
-<body>
-<nav aria-label="Main"><a href="/">‹ Steward</a></nav>
-<div id="swagger-ui"></div>
-<script src="/docs/swagger-ui-bundle.js"></script>
-<script>
-const preferred = matchMedia("(prefers-color-scheme: dark)");
-function dress() {
-  let theme = null;
-  try {
-    theme = localStorage.getItem("theme"); // as the dashboard's switch left it
-  } catch {
-    // storage may be switched off
-  }
-  document.documentElement.classList.toggle("dark-mode", theme ? theme === "dark" : preferred.matches);
-}
-dress();
-preferred.addEventListener("change", dress);
-SwaggerUIBundle({
-  url: "/openapi.json",
-  dom_id: "#swagger-ui",
-  deepLinking: true,
-  showExtensions: true,
-  showCommonExtensions: true,
-  validatorUrl: null, // by default the schema's address is sent to an external validator
-});
-</script>
-</body>
-</html>
-"""
-PAGE = _PAGE.replace("{style}", address("docs.css"))
+PAGE = ENVIRONMENT.get_template("docs.html").render()
 HEADERS = policy(
     script=inline(PAGE, "script"),
     script_src="'self'",

@@ -334,7 +334,7 @@ def test_the_api_is_documented_in_the_pages_theme_on_narrow_screens_with_a_way_b
     for theme in ("light", "dark"):
         with opened(browser, site, theme, width=320) as page:
             page.goto("/docs")
-            expect(page.get_by_text("Register a workload")).to_be_visible()
+            expect(page.get_by_text("Register a workload", exact=True)).to_be_visible()
             assert not page.evaluate(WIDER)
             grounds.append(page.evaluate("getComputedStyle(document.documentElement).backgroundColor"))
             page.get_by_role("navigation", name="Main").get_by_role("link").click()
