@@ -416,7 +416,7 @@ def risk(compiled: Compiled, state: State) -> str:
 
 
 def judge(run: EndedRun) -> Judgement:
-    """Count the tasks that ended by their deadline, and those late; unfinished ones count as late once overdue."""
+    """Count the tasks that finished by their deadline, and those late: also those that failed, or are overdue."""
     due: dict[str, float] = {}
     late, met, now = 0, 0, -math.inf
     for report in run.reports:
@@ -427,7 +427,8 @@ def judge(run: EndedRun) -> Judgement:
         for task in report.get("finished", ()):
             deadline = due.pop(task["id"], None)
             if deadline is not None:
-                late, met = late + (task["end"] > deadline), met + (task["end"] <= deadline)
+                in_due_time = task["end"] <= deadline and task.get("state") != "failed"
+                late, met = late + (not in_due_time), met + in_due_time
         for name in report.get("withdrawn", ()):
             due.pop(name, None)
         if not report.get("delta"):  # whole report: tasks left out were withdrawn

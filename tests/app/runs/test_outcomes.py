@@ -245,8 +245,8 @@ def of_kind(client: TestClient, kind: str) -> str:
 
 def test_a_queue_is_judged_by_the_deadlines_of_its_tasks(client: TestClient) -> None:
     client.post("/workloads", json=POOL)
-    late, in_time, free = (started(client, "pool") for _ in range(3))
-    for run, deadline in ((late, 90.0), (in_time, 500.0), (free, None)):
+    late, in_time, free, broken = (started(client, "pool") for _ in range(4))
+    for run, deadline in ((late, 90.0), (in_time, 500.0), (free, None), (broken, 500.0)):
         queued = [task("a", deadline=deadline), task("b", deadline=deadline)]
         put(client, run, 0, now=0.0, queued=queued)
     put(client, late, 1, now=100.0, delta=True)
@@ -262,8 +262,10 @@ def test_a_queue_is_judged_by_the_deadlines_of_its_tasks(client: TestClient) -> 
         put(client, run, 2 if run == late else 1, now=120.0, delta=True, finished=[ran("a", 80.0)])
     put(client, in_time, 2, now=130.0, delta=True, finished=[ran("b", 130.0)])
     assert [outcome(client, run)[0] for run in (late, in_time, free)] == ["at_risk", "on_track", "on_track"]
-    for run in (late, in_time, free):
+    put(client, broken, 1, now=120.0, delta=True, finished=[ran("a", 80.0), ran("b", 80.0) | {"state": "failed"}])
+    for run in (late, in_time, free, broken):
         ended(client, run)
+    assert outcome(client, broken) == outcome(client, late)
     assert outcome(client, late) == ("missed", "1 of 2 tasks with a deadline ended in time")
     assert outcome(client, in_time) == ("met", "2 of 2 tasks with a deadline ended in time")
     assert outcome(client, free) == ("completed", "no task had a deadline")
