@@ -100,7 +100,7 @@ ALL = [
     *("both are ready", "chart", "first key", "the service's health", "governed runs are started"),
     *("a Deployment is scaled", "a pod is resized in place", "the governed Job ends", "its outcome"),
     *("the scaling Job ends", "its outcome", "the adapter's certificate", "adapter", "the adapter is ready"),
-    *("decisions as external metrics", "an upgrade of the chart", "runs are still there", "clean up"),
+    *("external metrics are answered", "an upgrade of the chart", "runs are still there", "clean up"),
 ]
 
 
@@ -166,7 +166,7 @@ def test_objects_name_what_is_there(attempt: Try) -> None:
         ("run list", "its outcome"),
         ("^openssl", "the adapter's certificate"),
         ("wait .*steward-adapter", "the adapter is ready"),
-        ("get --raw", "decisions as external metrics"),
+        ("get --raw", "external metrics are answered"),
         ("^helm .*try=second", "an upgrade of the chart"),
         ("^kind delete", "clean up"),
     ],

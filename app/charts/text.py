@@ -134,6 +134,13 @@ def amount(value: float, unit: str) -> str:
     return f"{number(value)} {unit}".rstrip()
 
 
+def amount_or_duration(value: float, unit: str) -> str:
+    """A quantity as lists and reasons say it: as ``amount``, but a minute and more as ``duration``: “31 min 52 s”.
+
+    Tables that compare figures use ``amount``, which has more digits."""
+    return duration(value) if unit == "s" and 60 <= round(value, 0) < math.inf else amount(value, unit)
+
+
 def money(value: float) -> str:
     """A cost in the configured currency: “$4.15”, “4.15 EUR”."""
     return amount(value, MONEY)

@@ -2,55 +2,33 @@
 
 from __future__ import annotations
 
-from functools import cache
 from importlib.resources import files
-from typing import Any
 
 import fastapi_offline
 from fastapi import APIRouter
-from fastapi.openapi.docs import get_swagger_ui_html
 from fastapi.responses import HTMLResponse, Response
 
+from app.dashboard.rendering import ENVIRONMENT
 from app.http.limits import inline, policy
 
 STATIC = files(fastapi_offline) / "static"
 FILES = {"swagger-ui.css": "text/css", "swagger-ui-bundle.js": "text/javascript"}
-PARAMETERS: dict[str, Any] = {"validatorUrl": None}
-"""Swagger UI's options: by default it sends the schema's address to an external validator."""
+PAGE = ENVIRONMENT.get_template("docs.html").render()
+HEADERS = policy(
+    script=inline(PAGE, "script"),
+    script_src="'self'",
+    style_src="'self' 'unsafe-inline'",  # the inline styles of Swagger UI can't be allowed by digests
+    img_src="'self' data:",
+    connect_src="'self'",
+)
 
 router = APIRouter(include_in_schema=False)
-
-
-@cache
-def _page() -> tuple[str, dict[str, str]]:
-    """Swagger UI's page, and its content security policy for the inline script and the icons.
-
-    Its inline styles can't be allowed by digests.
-    """
-    made = get_swagger_ui_html(
-        openapi_url="/openapi.json",
-        title="Steward",
-        swagger_js_url="/docs/swagger-ui-bundle.js",
-        swagger_css_url="/docs/swagger-ui.css",
-        swagger_favicon_url="data:,",
-        swagger_ui_parameters=PARAMETERS,
-    )
-    text = bytes(made.body).decode()
-    headers = policy(
-        script=inline(text, "script"),
-        script_src="'self'",
-        style_src="'self' 'unsafe-inline'",
-        img_src="'self' data:",
-        connect_src="'self'",
-    )
-    return text, headers
 
 
 @router.get("/docs")
 async def docs() -> Response:
     """The interactive documentation of the API (Swagger UI), under a policy that allows no other site."""
-    text, headers = _page()
-    return HTMLResponse(text, headers=headers)
+    return HTMLResponse(PAGE, headers=HEADERS)
 
 
 @router.get("/docs/swagger-ui.css")

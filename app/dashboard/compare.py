@@ -164,10 +164,11 @@ def _parameters(given: Sequence[Mapping[str, str]]) -> list[Row]:
 
 
 def _common(lines: Sequence[RunLine]) -> list[Row]:
+    counted = "iterations" if any(one.stands.of is not None for one in lines) else "reports"
     texts: dict[str, list[str]] = {
         "started": [moment(one.created_at) for one in lines],
         "duration": [duration(one.seconds) for one in lines],
-        "iterations": [one.progress for one in lines],
+        counted: [one.progress for one in lines],
         "time used (of deadline)": [one.elapsed for one in lines],
         "probability of meeting targets": [one.likely for one in lines],
         "cost": [one.spent for one in lines],

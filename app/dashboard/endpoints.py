@@ -91,7 +91,7 @@ def run(
 ) -> HTMLResponse:
     """The page of a run, or with ``part`` only its changing parts; raises NotFound (404) without such a run."""
     found = run_page.page(database, tenant, run, compiler_of(request, tenant), rule)
-    return page("run_live.html" if part else "run.html", section="runs", found=found)
+    return page("run_live.html" if part else "run.html", section="runs", found=found, part=part)
 
 
 @router.get("/ui/runs/{run}/decisions")

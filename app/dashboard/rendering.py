@@ -32,6 +32,7 @@ NAMES = (
     "actions.js",
     "dashboard.css",
     "dashboard.js",
+    "docs.css",
     "htmx.min.js",
     "icon.svg",
     "pico.min.css",

@@ -234,7 +234,7 @@ else
   step "the adapter's certificate" certificate &&
     step "adapter" objects adapter.yaml &&
     step "the adapter is ready" k wait --for condition=available --timeout 120s deployment/steward-adapter &&
-    step "decisions as external metrics" until_ 30 metrics
+    step "external metrics are answered" until_ 30 metrics
 fi
 step "an upgrade of the chart" install second
 step "runs are still there" outcome scaling

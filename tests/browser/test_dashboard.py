@@ -88,11 +88,18 @@ def test_every_page_is_whole_fits_and_is_accessible(browser: Browser, site: Site
 def test_a_run_is_seen_to_go_on(browser: Browser, site: Site) -> None:
     with opened(browser, site) as page:
         page.goto(f"/ui/runs/{site.run}")
-        expect(page.locator("#live")).to_contain_text("30 of 90")
+        expect(page.locator("#state")).to_contain_text("30 of 90")
         page.locator("#figure-1 summary").click()
         site.report(30)
-        expect(page.locator("#live")).to_contain_text("31 of 90")
+        expect(page.locator("#state")).to_contain_text("31 of 90")
         expect(page.locator("#figure-1")).to_have_attribute("open", "")  # what was opened stays so
+        expect(page.locator("[data-live]")).to_have_count(1)
+        page.set_viewport_size({"width": 320, "height": 900})
+        outcome, finish = (page.locator(one).bounding_box() for one in ("#state dl", "#finish"))
+        assert outcome is not None
+        assert finish is not None
+        assert outcome["y"] < finish["y"]  # what happened stands above what can be done
+        page.set_viewport_size({"width": 1440, "height": 900})
         drawn(page)
         assert page.locator("#live .plot svg").count() == 3
         page.locator("#hindsight").scroll_into_view_if_needed()
@@ -286,6 +293,56 @@ def test_the_keyboard_and_the_switch_of_themes_will_do(browser: Browser, site: S
         assert page.locator("html").get_attribute("data-theme") == "dark"
         page.reload()
         assert page.locator("html").get_attribute("data-theme") == "dark"
+
+
+@pytest.mark.parametrize(
+    ("path", "part", "chosen"),
+    [
+        ("/", "#home", ("[href^='/ui/workloads/']", "[role=region]")),
+        ("/ui/runs/{run}", "#live", ("summary", "button", "[role=region]")),
+    ],
+)
+def test_what_has_the_focus_keeps_it_when_its_part_of_the_page_is_fetched_again(
+    browser: Browser, site: Site, path: str, part: str, chosen: tuple[str, ...]
+) -> None:
+    with opened(browser, site) as page:
+        page.set_viewport_size({"width": 1440, "height": 200})  # most of it is out of sight, and stays so
+        page.goto(path.format(run=site.run))
+        drawn(page)
+        for selector in chosen:
+            one = page.locator(part).locator(f"{selector} >> visible=true").last
+            one.evaluate("one => { one.focus({ preventScroll: true }); one.dataset.before = '' }")
+            page.evaluate(f"htmx.trigger('{part}', 'sse:changed')")  # where it is not fetched again every five seconds
+            expect(page.locator("[data-before]")).to_have_count(0)
+            expect(page.locator(part).locator(f"{selector} >> visible=true").last).to_be_focused()
+            assert page.evaluate("scrollY") == 0
+
+
+def test_older_decisions_are_added_to_those_of_a_run(browser: Browser, site: Site) -> None:
+    with opened(browser, site) as page:
+        settled(page, site.run)
+        page.get_by_role("button", name="Show every decision").click()
+        page.get_by_role("button", name="Older decisions").click()
+        expect(page.get_by_role("button", name="Older decisions")).to_have_count(0)
+        expect(page.locator("#every-decision tr").last.locator("td").first).to_have_text("0")
+
+
+def test_the_api_is_documented_in_the_pages_theme_on_narrow_screens_with_a_way_back(
+    browser: Browser, site: Site
+) -> None:
+    grounds = list[str]()
+    for theme in ("light", "dark"):
+        with opened(browser, site, theme, width=320) as page:
+            page.goto("/docs")
+            expect(page.get_by_text("Register a workload", exact=True)).to_be_visible()
+            assert not page.evaluate(WIDER)
+            grounds.append(page.evaluate("getComputedStyle(document.documentElement).backgroundColor"))
+            page.get_by_role("navigation", name="Main").get_by_role("link").click()
+            page.wait_for_url("**/")
+            page.locator("[data-theme-switch]").click()  # the other theme holds there, too
+            page.goto("/docs")
+            expect(page.locator("html")).to_have_class("" if theme == "dark" else "dark-mode")
+    assert grounds == ["rgba(0, 0, 0, 0)", "rgb(28, 32, 34)"]
 
 
 def test_a_workload_is_seen_to_change(browser: Browser, site: Site) -> None:

@@ -145,7 +145,7 @@ def test_a_list_and_iterations_are_downloaded(browser: Browser, site: Site, runs
         assert lines[1].startswith(runs[2])
         page.goto(f"/ui/runs/{runs[2]}")
         with page.expect_download() as got:
-            page.get_by_role("link", name="Iterations as CSV").click()
+            page.get_by_role("link", name="Reports as CSV").click()
         assert len(Path(got.value.path()).read_text().splitlines()) == 4
 
 
@@ -302,7 +302,7 @@ def test_a_run_is_started_finished_cancelled_and_deleted(browser: Browser, keyed
     with signed_in(browser, keyed, "read") as page:
         page.goto(f"/ui/runs/{reported(keyed.api, WORKLOAD, 4, 1)}")
         expect(page.locator("#run-actions button")).to_have_count(0)
-        expect(page.get_by_role("link", name="Iterations as CSV")).to_be_visible()
+        expect(page.get_by_role("link", name="Reports as CSV")).to_be_visible()
     with signed_in(browser, keyed, "admin") as page:
         page.goto(f"/ui/runs/{run}")
         page.get_by_role("button", name="Delete").click()

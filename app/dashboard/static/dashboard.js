@@ -328,16 +328,24 @@ document.addEventListener("dblclick", (event) => {
   if (figure && charted.get(figure).axis) zoom(charted.get(figure).axis, null);
 });
 
-async function drawAll(root) {
-  for (const figure of root.querySelectorAll("[data-chart]")) {
+// One chart after another, as of two that are drawn in one place at once something of both stays.
+let drawing = Promise.resolve();
+
+function drawAll(which = "[data-chart]") {
+  drawing = drawing.then(() => drawEach(which)).catch(console.error);
+  return drawing;
+}
+
+async function drawEach(which) {
+  for (const figure of document.querySelectorAll(which)) {
     try {
-      await draw(figure);
+      if (figure.isConnected) await draw(figure);
     } catch (error) {
       console.error(error);
       figure.querySelector(".plot").textContent = "This chart can't be drawn; its table says the same.";
     }
   }
-  for (const figure of root.querySelectorAll("[data-drawn]")) await level(figure); // as high as those beside it
+  for (const figure of document.querySelectorAll("[data-drawn]")) await level(figure); // as high as those beside it
 }
 
 function note(text) {
@@ -368,7 +376,7 @@ if (remembered()) use(remembered());
 document.addEventListener("click", async (event) => {
   if (event.target.closest("[data-theme-switch]")) {
     use(theme() === "dark" ? "light" : "dark");
-    await drawAll(document);
+    await drawAll();
   }
   const whole = event.target.closest("[data-whole]");
   if (whole) await zoom(charted.get(whole.closest("figure")).axis, null);
@@ -379,29 +387,51 @@ document.addEventListener("click", async (event) => {
   }
 });
 
-preferred.addEventListener("change", () => drawAll(document));
+preferred.addEventListener("change", () => drawAll());
 
 // A button that is replaced while it is pressed gets no click, and one whose request is on its way no answer: the part
 // of the page that it stands in is fetched again a moment later.
 const BUSY = "button.htmx-request, form.htmx-request, button:active, a:active";
 const LATER = 300; // milliseconds
 
-let open = [];
+// What has the focus is replaced by its like: with the same link, or the same words, and in the same place among those.
+// (htmx itself does so for those with an id.)
+const FOCUSABLE = "a[href], button, input, select, textarea, summary, [tabindex]";
+const NAMING = ["id", "href", "name", "value", "aria-label"];
+
+function likeness(element) {
+  const named = NAMING.map((name) => element.getAttribute(name) ?? "");
+  return JSON.stringify([element.tagName, ...named, named.some(Boolean) ? "" : element.textContent.trim()]);
+}
+
+function likesOf(element) {
+  return [...document.querySelectorAll(FOCUSABLE)].filter((one) => likeness(one) === likeness(element));
+}
+
+let open = [], focused = null, focusedAt = 0;
 document.addEventListener("htmx:beforeSwap", (event) => {
   const { shouldSwap, target, requestConfig } = event.detail;
-  if (shouldSwap && target.querySelector(BUSY)) {
+  const { elt, triggeringEvent } = requestConfig;
+  if (shouldSwap && [...target.querySelectorAll(BUSY)].some((one) => one !== elt)) {
     event.detail.shouldSwap = false;
-    setTimeout(() => htmx.trigger(requestConfig.elt, "sse:changed"), LATER);
+    setTimeout(() => htmx.trigger(elt, triggeringEvent?.type ?? "sse:changed"), LATER);
     return;
   }
+  focused = target.contains(document.activeElement) ? document.activeElement : null;
+  focusedAt = focused ? likesOf(focused).indexOf(focused) : 0;
   if (shouldSwap) for (const figure of target.querySelectorAll("[data-drawn]")) end(figure);
   open = [...document.querySelectorAll("details[open][id]")].map((found) => found.id);
 });
-document.addEventListener("htmx:afterSwap", (event) => {
+document.addEventListener("htmx:afterSwap", () => {
   for (const id of open) document.getElementById(id)?.setAttribute("open", "");
+  if (focused && !focused.isConnected) {
+    const found = likesOf(focused);
+    found[Math.min(focusedAt, found.length - 1)]?.focus({ preventScroll: true });
+    focused = null;
+  }
   drag = null; // its figure is gone
   clear();
-  drawAll(event.detail.elt.parentElement ?? document);
+  drawAll("[data-chart]:not([data-drawn])"); // it is told of each element that was put in
 });
 
 // Pages that update themselves say so, how old what they show is, and whether the service can be reached.
@@ -442,4 +472,4 @@ document.addEventListener("htmx:afterRequest", (event) => {
   note(told);
 });
 
-drawAll(document);
+drawAll();

@@ -1,6 +1,6 @@
 """Registration of kind ``iterative``: a job whose allocation changes between its iterations."""
 
-from app.charts.text import amount, in_words, number, quantity, resource_name
+from app.charts.text import amount_or_duration, in_words, number, quantity, resource_name
 from app.kinds.contract.kind import Description, Kind, Prediction, TrainingOptions
 from app.kinds.iterative import policies, prediction, savings
 from app.kinds.iterative.engine import ENGINE
@@ -35,7 +35,7 @@ def describe(spec: IterativeSpec) -> Description:
 
 def _target_text(metric: Metric) -> str:
     sure = f" at {number(100 * metric.probability, 6)} %" if metric.probability is not None else ""
-    aim = amount(metric.target or 0.0, metric.unit)
+    aim = amount_or_duration(metric.target or 0.0, metric.unit)
     if is_deadline(metric):
         return f"deadline {aim}{sure}"
     return f"{metric.name.replace('_', ' ')} {metric.goal.replace('_', ' ')} {aim} per {metric.scope}{sure}"

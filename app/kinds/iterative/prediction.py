@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, Field
 
-from app.charts.text import amount, number, probability
+from app.charts.text import amount_or_duration, number, probability
 from app.kinds.contract.engine import Query
 from app.kinds.contract.inputs import InvalidInput, invalid, of_query, pairs, whole_number
 from app.kinds.contract.kind import Parameter
@@ -121,28 +121,28 @@ def _risk(
     goal = _goal(metric, wanted)
     if elapsed is not None:
         what = "has passed" if is_deadline(metric) else "is exceeded"
-        return f"{goal} {what}: {_amount(metric, elapsed)} so far"
+        return f"{goal} {what}: {amount_or_duration(elapsed, metric.unit)} so far"
     if chance is not None:
         more = "" if np.isnan(required) else f", {number(100 * required, 6)} % required"
         return f"{probability(chance)} likely to meet {goal}{more}"
-    return f"projected {_amount(metric, projected)}; {goal}"
+    return f"projected {amount_or_duration(projected, metric.unit)}; {goal}"
 
 
 def _comparison_text(metric: Metric, came_to: float, wanted: float, *, good: bool) -> str:
-    """Return a text such as “finished in 31.2 s, 0.8 s before the deadline of 32 s”."""
+    """Return a text such as “finished in 31.2 s, 800 ms before the deadline of 32 s”."""
     if is_deadline(metric):
         side = "before" if good else "after"
-        gap = _amount(metric, abs(wanted - came_to))
-        return f"finished in {_amount(metric, came_to)}, {gap} {side} {_goal(metric, wanted)}"
+        gap = amount_or_duration(abs(wanted - came_to), metric.unit)
+        return f"finished in {amount_or_duration(came_to, metric.unit)}, {gap} {side} {_goal(metric, wanted)}"
     mean = "" if metric.scope == "run" else "mean "
-    return f"{mean}{_name(metric)} {_amount(metric, came_to)}; {_goal(metric, wanted)}"
+    return f"{mean}{_name(metric)} {amount_or_duration(came_to, metric.unit)}; {_goal(metric, wanted)}"
 
 
 def _goal(metric: Metric, wanted: float) -> str:
     if is_deadline(metric):
-        return f"the deadline of {_amount(metric, wanted)}"
+        return f"the deadline of {amount_or_duration(wanted, metric.unit)}"
     bound = {"at_most": "at most", "at_least": "at least", "track": "about"}[metric.goal]
-    return f"the target of {bound} {_amount(metric, wanted)} {_name(metric)} per {metric.scope}"
+    return f"the target of {bound} {amount_or_duration(wanted, metric.unit)} {_name(metric)} per {metric.scope}"
 
 
 def is_deadline(metric: Metric) -> bool:
@@ -152,10 +152,6 @@ def is_deadline(metric: Metric) -> bool:
 
 def _name(metric: Metric) -> str:
     return metric.name.replace("_", " ")
-
-
-def _amount(metric: Metric, value: float) -> str:
-    return amount(value, metric.unit)
 
 
 # Predictions of one iteration over the API.

@@ -12,7 +12,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from app.charts.text import amount, duration, money, number
+from app.charts.text import amount_or_duration, duration, money, number
 from app.charts.text import probability as likelihood
 from app.kinds.iterative.announced import Announced, Remaining, announced_iterations, remaining
 from app.kinds.iterative.chance import chances_of
@@ -113,7 +113,7 @@ class Reason(msgspec.Struct, frozen=True):
 
 
 class Wording(NamedTuple):
-    """Parts of texts about a metric: ``subject`` “finish at” or “latency”, ``bound`` “target”, ``unit`` “ ms”, ``when``
+    """Parts of texts about a metric: ``subject`` “finish at” or “latency”, ``bound`` “target”, ``unit`` “ms”, ``when``
     “ in the next iteration” after a probability; and ``risk``, the reason's code if its target is at risk."""
 
     subject: str
@@ -129,7 +129,7 @@ def wording(metric: Metric) -> Wording:
     return Wording(
         "finish at" if metric.name == SECONDS and whole else metric.name.replace("_", " "),
         _BOUNDS[metric.goal],
-        f" {metric.unit}" if metric.unit else "",
+        metric.unit,
         "" if whole else " in the next iteration",
         "deadline_at_risk" if whole else "target_at_risk",
     )
@@ -174,21 +174,21 @@ def _reason_without_target(context: DecisionContext) -> Reason:
 
 
 def _reached(own: Wording, context: DecisionContext, option: int) -> str:
-    """Return a text such as “finish at 1,912 s (12 %)” for the present allocation (``option`` 0), or the decided one
-    (1)."""
+    """Return a text such as “finish at 31 min 52 s (12 %)” for the present allocation (``option`` 0), or the decided
+    one (1)."""
     return f"{own.subject} {_value(own, context, option)}"
 
 
 def _value(own: Wording, context: DecisionContext, option: int) -> str:
     chance = context.chance[option]
     probability = "" if math.isnan(chance) else f" ({likelihood(chance)}{own.when})"
-    return f"{number(context.projected[option])}{own.unit}{probability}"
+    return f"{amount_or_duration(context.projected[option], own.unit)}{probability}"
 
 
 def _goal(own: Wording, context: DecisionContext) -> str:
-    """Return a text such as “target 1,800 s at 95 %”, the required probability, if any."""
+    """Return a text such as “target 30 min at 95 %”, the required probability, if any."""
     required = "" if math.isnan(context.probability) else f" at {number(100 * context.probability, 6)} %"
-    return f"{own.bound} {_target(context.target)}{own.unit}{required}"
+    return f"{own.bound} {_text(context.target, own.unit)}{required}"
 
 
 def _unmet(own: Wording, context: DecisionContext) -> str:
@@ -201,8 +201,8 @@ def _unmet(own: Wording, context: DecisionContext) -> str:
     return f" not met: {context.decided.words} is the maximum" if limited else ""
 
 
-_target = lru_cache(maxsize=1024)(number)
-"""The function ``number`` with a cache, as the same targets recur in each report."""
+_text = lru_cache(maxsize=1024)(amount_or_duration)
+"""The function with a cache, as the same targets recur in each report."""
 
 
 def _cost(context: DecisionContext) -> str:
@@ -261,7 +261,9 @@ def complete(layout: Layout, totals: Array, targets: Array, cost: float) -> Reas
             continue
         own, subject = wording(metric), "took" if metric.name == SECONDS else metric.name.replace("_", " ")
         verdict = "" if metric.goal == "track" else " (met)" if metric.is_met(total, target) else " (missed)"
-        parts.append(f"{subject} {amount(total, metric.unit)}, {own.bound} {amount(target, metric.unit)}{verdict}")
+        parts.append(
+            f"{subject} {amount_or_duration(total, metric.unit)}, {own.bound} {_text(target, metric.unit)}{verdict}"
+        )
     if cost > 0:
         parts.append(f"cost {money(cost)}")
     done = f"complete after {layout.iterations:,} iterations"

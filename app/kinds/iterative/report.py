@@ -24,7 +24,7 @@ class DecisionReason(Reason):
 
     code: str = Field(examples=["deadline_at_risk"])
     text: str = Field(
-        examples=["6 gpus: finish at 1,764 s (81 %), remaining cost $12.00; 4 gpus: 1,912 s (12 %); target 1,800 s"],
+        examples=["6 GPUs: finish at 29 min 24 s (81 %), remaining cost $12.00; 4 GPUs: 31 min 52 s; target 30 min"],
     )
 
 

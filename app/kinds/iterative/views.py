@@ -12,7 +12,7 @@ from typing_extensions import override
 
 from app.charts.figures import Cell, Figure, Fitted, Sample, doubt, response, steps_map
 from app.charts.text import (
-    amount,
+    amount_or_duration,
     currency,
     in_words,
     moment,
@@ -340,10 +340,10 @@ def facts(compiled: Compiled, history: RunHistory) -> list[Fact]:
 def _chance(decision: Any, metric: Metric, history: RunHistory, came_to: float | None) -> Fact:
     """Return the probability that a target is met or, for a complete run (``came_to``), whether it was, as text."""
     goal = target(history.start, metric) or 0.0
-    wanted, chance = amount(goal, metric.unit), decision.get("chances", {}).get(metric.name)
+    wanted, chance = amount_or_duration(goal, metric.unit), decision.get("chances", {}).get(metric.name)
     if came_to is not None:
         verdict = "met" if metric.is_met(came_to, goal) else "missed"
-        sure = f"{verdict}: {amount(came_to, metric.unit)}"
+        sure = f"{verdict}: {amount_or_duration(came_to, metric.unit)}"
     else:
         if chance is not None and history.live:
             return Fact(
@@ -460,19 +460,21 @@ def _progress_caption(
     compiled: Compiled, history: RunHistory, metric: Metric, wanted: float, ahead: Sequence[Ahead]
 ) -> str:
     state, goal = state_of(compiled, history.state), "deadline" if is_deadline(metric) else "target"
-    limit = f"the {goal} of {amount(wanted, metric.unit)}"
+    limit = f"the {goal} of {amount_or_duration(wanted, metric.unit)}"
     parts = []
     if state is not None and int(state.iteration[0]) >= compiled.layout.iterations:
         total = metrics_so_far(compiled.layout, state, history.start)[metric.name]
         verdict = "met" if metric.is_met(total, wanted) else "missed"
-        parts.append(f"{limit[0].upper()}{limit[1:]} was {verdict}: {amount(total, metric.unit)}.")
+        parts.append(f"{limit[0].upper()}{limit[1:]} was {verdict}: {amount_or_duration(total, metric.unit)}.")
     elif ahead:
         chance = last(history).get("chances", {}).get(metric.name)
         likely = "" if chance is None else probability(chance)
         sure = f"{likely[0].upper()}{likely[1:]} likely to meet {limit}. " if likely else ""
         share = percent(compiled.projector.table.level, 0)
         held = in_words(last(history)["allocation"], compiled.layout.units)
-        low, median, high = (amount(value, metric.unit) for value in (ahead[-1].low, ahead[-1].median, ahead[-1].high))
+        low, median, high = (
+            amount_or_duration(value, metric.unit) for value in (ahead[-1].low, ahead[-1].median, ahead[-1].high)
+        )
         parts.append(f"{sure}Projection, {held} held: {median} at the end ({low} to {high} in {share} of cases).")
     return " ".join([*parts, f"Dashed red: {goal}. Circles: the allocation changed."])
 

@@ -24,6 +24,7 @@ from app.kinds.workflow.queue import (
     NODE_STATES,
     UP,
     WAITING,
+    FinishedTask,
     Layout,
     Queue,
     QueuedTask,
@@ -275,17 +276,17 @@ def _apply_finished(draft: Draft) -> None:
             message = f"must be at most {exact(draft.report.now)} (the time of the report)"
             draft.wrong.append(FieldIssue(f"{pointer}/end", message, task.end))
         elif not draft.wrong:
-            _end(draft, row, task.end)
+            _end(draft, row, task)
         draft.gone.add(row)
 
 
-def _end(draft: Draft, row: int, end: float) -> None:
-    """Add a finished task's run time to its user's history, and remember its node for its children; ``end`` in
-    seconds."""
+def _end(draft: Draft, row: int, task: FinishedTask) -> None:
+    """Remember an ended task's node for its children and, unless it failed, add its run time to its user's history: how
+    long a task ran before it failed doesn't tell how long others take."""
     columns, node = draft.columns, draft.columns["node"][row]
     user = columns["users"][row]
-    if user:
-        took = (end - columns["start"][row]) * float(draft.layout.nodes.speed[node])
+    if user and task.state == "finished":
+        took = (task.end - columns["start"][row]) * float(draft.layout.nodes.speed[node])
         before, ended = (
             draft.history.pop(user, ()),
             PastTask(took, columns["estimate"][row], columns["processors"][row]),

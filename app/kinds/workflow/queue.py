@@ -342,13 +342,13 @@ class Log(NamedTuple):
 
 
 def from_reports(layout: Layout, reports: Sequence[Mapping[str, Any]]) -> Log | None:
-    """Return the log of a run from its accepted reports, in order; None if no task has finished. Unfinished tasks, and
-    edges to them, are left out. An id reused after its task finished names a new task; a parent is the task with that
-    id when the child is first reported."""
+    """Return the log of a run from its accepted reports, in order; None if no task has finished. Unfinished and failed
+    tasks, and edges to them, are left out. An id reused after its task ended names a new task; a parent is the task
+    with that id when the child is first reported."""
     read = _Reading()
     for report in reports:
         read.take(report)
-    ended = [task for task in read.tasks if "end" in task]
+    ended = [task for task in read.tasks if not task.get("failed", True)]
     ended.sort(key=lambda task: task["submit"])
     return _log(layout, ended) if ended else None
 
@@ -371,7 +371,7 @@ class _Reading:
         for told in report.get("finished", ()):
             task = self._by_id[told["id"]]
             _record_start(task, told)
-            task["end"] = told["end"]
+            task["end"], task["failed"] = told["end"], told.get("state") == "failed"
         for task in self.tasks[known:]:
             task["edges"] = [(self._by_id[p], size) for p, size in _parents(task) if p in self._by_id]
 

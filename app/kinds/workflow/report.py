@@ -140,7 +140,7 @@ def reason(situation: QueueSituation, decided: DispatchDecision, code: str, pref
         plan: text about a workflow's plan; empty: none.
     """
     window = _window(situation, decided)
-    text = ". ".join(
+    text = "; ".join(
         part
         for part in (
             _starts(situation, decided),

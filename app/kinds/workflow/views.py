@@ -408,15 +408,15 @@ def risk(compiled: Compiled, state: State) -> str:
         return ""
     task, due = queue.names[late[0]], float(queue.deadline[late[0]])
     more = f", and {len(late) - 1:,} more" if len(late) > 1 else ""
-    moment = f"its deadline of {due:,.0f} s (now {state.now:,.0f} s)"
+    moment = f"its deadline, {clock(due)} (now {clock(state.now)})"
     if due < state.now:
         return f"{task} is past {moment}{more}"
     source = "its estimate" if predictor is None else "its predicted run time"
-    return f"{task} may miss {moment} by {source}{more}"
+    return f"{task} may miss {moment}, by {source}{more}"
 
 
 def judge(run: EndedRun) -> Judgement:
-    """Count the tasks that ended by their deadline, and those late; unfinished ones count as late once overdue."""
+    """Count the tasks that finished by their deadline, and those late: also those that failed, or are overdue."""
     due: dict[str, float] = {}
     late, met, now = 0, 0, -math.inf
     for report in run.reports:
@@ -427,7 +427,8 @@ def judge(run: EndedRun) -> Judgement:
         for task in report.get("finished", ()):
             deadline = due.pop(task["id"], None)
             if deadline is not None:
-                late, met = late + (task["end"] > deadline), met + (task["end"] <= deadline)
+                in_due_time = task["end"] <= deadline and task.get("state") != "failed"
+                late, met = late + (not in_due_time), met + in_due_time
         for name in report.get("withdrawn", ()):
             due.pop(name, None)
         if not report.get("delta"):  # whole report: tasks left out were withdrawn

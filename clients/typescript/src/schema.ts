@@ -1868,7 +1868,7 @@ export interface components {
             code: string;
             /**
              * Text
-             * @example 6 gpus: finish at 1,764 s (81 %), remaining cost $12.00; 4 gpus: 1,912 s (12 %); target 1,800 s
+             * @example 6 GPUs: finish at 29 min 24 s (81 %), remaining cost $12.00; 4 GPUs: 31 min 52 s; target 30 min
              */
             text: string;
         };

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta, timezone
@@ -173,3 +174,9 @@ def test_figures_that_are_not_finite_are_written() -> None:
     assert (text.interval(nan, nan, nan), text.interval(1, -inf, inf)) == ("nan [nan, nan]", "1 [-inf, inf]")
     assert (text.decimals(nan, 2), text.percent(inf)) == ("nan", "inf %")
     assert max(len(one) for one in (text.duration(1e60), text.money(1e60), text.decimals(1e60, 2))) < 20
+
+
+def test_seconds_of_a_minute_and_more_are_said_as_durations_and_other_quantities_as_they_are() -> None:
+    said = [text.amount_or_duration(value, "s") for value in (0.0617, 59.4, 59.6, 803, 1.3e6, -803, math.inf)]
+    assert said == ["61.7 ms", "59.4 s", "1 min", "13 min 23 s", "15 d 01 h", "-803 s", "inf s"]
+    assert text.amount_or_duration(803, "ms") == "803 ms"

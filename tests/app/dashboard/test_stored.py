@@ -85,9 +85,9 @@ def test_a_promoted_agents_map_is_drawn_at_once(other: TestClient, behind: TestC
 def test_a_changed_target_is_drawn_at_once(other: TestClient, behind: TestClient) -> None:
     first, second = TWINS
     runs = {name: behind.post("/runs", json={"workload": name}).json()["id"] for name in TWINS}
-    for target in (90, 1200):
+    for target, words in ((90, "1 min 30 s"), (1200, "20 min")):
         change = {"targets": {"iteration_seconds": target}}
         assert other.patch(f"/workloads/{first}", json=change).status_code == 200
-        assert [text for text in drawn(behind, first).texts if f"deadline {target:,} s" in text]
-        assert f"deadline: {target:,} s" in shown(behind, f"/ui/runs/{runs[first]}").texts
-        assert "deadline: 1,800 s" in shown(behind, f"/ui/runs/{runs[second]}").texts
+        assert [text for text in drawn(behind, first).texts if f"deadline {words}" in text]
+        assert f"deadline: {words}" in shown(behind, f"/ui/runs/{runs[first]}").texts
+        assert "deadline: 30 min" in shown(behind, f"/ui/runs/{runs[second]}").texts

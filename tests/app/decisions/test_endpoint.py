@@ -57,8 +57,8 @@ def test_totals_and_targets_can_be_given(client: TestClient, backend: Database, 
     path = f"/decision?workload={workload}&{STATE}"
     spent = client.get(f"{path}&total=iteration_seconds:1700").json()["reason"]["text"]
     more = client.get(f"{path}&total=iteration_seconds:1700&target=iteration_seconds:3000").json()["reason"]["text"]
-    assert "; target 1,800 s" in spent
-    assert "; target 3,000 s" in more
+    assert "; target 30 min" in spent
+    assert "; target 50 min" in more
     sure = client.get(f"{path}&probability=iteration_seconds:0.8").json()["reason"]["text"]
     assert ("at 80 %" in sure, "at 80 %" in more) == (True, False)
 

@@ -101,16 +101,16 @@ def test_a_run_s_changed_targets_are_aimed_at_and_judge_it_alone(
     def aims(run: str, number: int) -> str:
         return str(client.put(f"/runs/{run}/iterations/{number}", json=REPORT).json()["reason"]["text"])
 
-    assert "; target 1,800 s" in aims(mine, 0)
+    assert "; target 30 min" in aims(mine, 0)
     changed = client.patch(f"/runs/{mine}", json={"targets": {"iteration_seconds": 900}})
     assert (changed.status_code, changed.json()["start"]["targets"]) == (200, {"iteration_seconds": 900})
     assert (changed.json()["state"], changed.json()["iterations"]) == ("running", 1)
-    assert "; target 900 s" in aims(mine, 1)
-    assert "; target 1,800 s" in aims(other, 0)
+    assert "; target 15 min" in aims(mine, 1)
+    assert "; target 30 min" in aims(other, 0)
     client.patch(f"/workloads/{workload}", json={"targets": {"iteration_seconds": 50}})
     judged = [client.patch(f"/runs/{one}", json={"state": "finished"}).json() for one in (mine, other)]
     assert [one["outcome"] for one in judged] == ["met", "met"]
-    assert "the deadline of 900 s" in judged[0]["outcome_reason"]
+    assert "the deadline of 15 min" in judged[0]["outcome_reason"]
     assert "the deadline of 50 s" in judged[1]["outcome_reason"]
     with backend.reading() as session:
         (entry,) = session.scalars(select(AuditEntry).where(AuditEntry.action == "run.change"))
@@ -200,7 +200,7 @@ def test_a_report_that_another_process_decided_by_old_targets_is_decided_anew(da
         return found
 
     texts = asyncio.run(go())
-    assert ["777" in text for text in texts] == [False, False, False, True, True], texts
+    assert ["12 min 57 s" in text for text in texts] == [False, False, False, True, True], texts
 
 
 def test_every_process_that_has_a_run_takes_up_its_changed_caps(database: Database) -> None:

@@ -55,9 +55,9 @@ def test_a_run_from_start_to_sample(client: TestClient, workload: str, run: str)
 @pytest.mark.parametrize(
     ("target", "price", "text"),
     [
-        (60, 3600, "complete after 2 iterations: took 50 s, target 60 s (met); cost $200.00"),
+        (60, 3600, "complete after 2 iterations: took 50 s, target 1 min (met); cost $200.00"),
         (49, 3600, "complete after 2 iterations: took 50 s, target 49 s (missed); cost $200.00"),
-        (60, 0, "complete after 2 iterations: took 50 s, target 60 s (met)"),
+        (60, 0, "complete after 2 iterations: took 50 s, target 1 min (met)"),
         (None, 3600, "complete after 2 iterations: cost $200.00"),
         (None, 0, "complete after 2 iterations"),
     ],
@@ -203,8 +203,8 @@ def test_a_runs_own_target_is_what_it_is_decided_by(client: TestClient, backend:
         identifier = started.json()["id"]
         assert client.get(f"/runs/{identifier}").json()["start"].get("targets", {}) == targets
         texts.append(client.put(f"/runs/{identifier}/iterations/0", json=REPORT).json()["reason"]["text"])
-    assert "; target 1,800 s" in texts[0]
-    assert "; target 900 s" in texts[1]
+    assert "; target 30 min" in texts[0]
+    assert "; target 15 min" in texts[1]
 
 
 def test_a_changed_target_is_obeyed_by_a_run_that_is_under_way(client: TestClient, workload: str, run: str) -> None:
@@ -214,7 +214,7 @@ def test_a_changed_target_is_obeyed_by_a_run_that_is_under_way(client: TestClien
         client.get(f"/decision?workload={workload}")
         time.sleep(0.6)
         decision = client.put(f"/runs/{run}/iterations/1", json=REPORT).json()
-    assert "; target 1,234 s" in decision["reason"]["text"]
+    assert "; target 20 min 34 s" in decision["reason"]["text"]
 
 
 def test_a_runs_own_probability_is_what_it_is_decided_by(client: TestClient, backend: Database, workload: str) -> None:

@@ -72,10 +72,10 @@ def test_a_finished_run_has_met_or_missed_its_deadline_and_says_by_how_much(clie
     for run in (met, missed):
         reported(client, run, 0, 3)
     assert ended(client, met)["outcome"] == "met"
-    assert outcome(client, met) == ("met", "finished in 60 s, 1 s before the deadline of 61 s")
+    assert outcome(client, met) == ("met", "finished in 1 min, 1 s before the deadline of 1 min 01 s")
     found = ended(client, missed, reason="it was slow")
     assert (found["state"], found["outcome"]) == ("finished", "missed")
-    assert found["outcome_reason"] == "finished in 60 s, 1 s after the deadline of 59 s; it was slow"
+    assert found["outcome_reason"] == "finished in 1 min, 1 s after the deadline of 59 s; it was slow"
     assert (listed(client, outcome="met"), listed(client, outcome="missed")) == ({met}, {missed})
 
 
@@ -118,7 +118,7 @@ def test_a_run_that_stops_early_is_judged_by_what_it_took(client: TestClient, wo
     for run in (early, late):
         reported(client, run, 0, 4)
         ended(client, run)
-    words = "finished in 80 s, 20 s before the deadline of 100 s; after 4 of 90 iterations"
+    words = "finished in 1 min 20 s, 20 s before the deadline of 1 min 40 s; after 4 of 90 iterations"
     assert outcome(client, early) == ("met", words)
     assert outcome(client, late)[0] == "missed"
 
@@ -143,7 +143,7 @@ def test_a_live_run_is_at_risk_as_its_reports_say(client: TestClient, workload: 
     reported(client, quick, 0, 3, 10)
     assert outcome(client, quick) == ("on_track", None)
     risk, reason = outcome(client, slow)
-    assert (risk, (reason or "").partition(";")[2]) == ("at_risk", " the deadline of 1,800 s")
+    assert (risk, (reason or "").partition(";")[2]) == ("at_risk", " the deadline of 30 min")
     assert (listed(client, outcome="at_risk"), listed(client, outcome="on_track")) == ({slow}, {quick})
     reported(client, slow, 3, 12, 1)  # it catches up
     assert outcome(client, slow) == ("on_track", None)
@@ -151,7 +151,7 @@ def test_a_live_run_is_at_risk_as_its_reports_say(client: TestClient, workload: 
     reported(another, slow, 15, 1, 1_700)
     assert outcome(client, slow)[0] == "at_risk"
     reported(another, slow, 16, 1, 1_000)
-    assert outcome(client, slow)[1] == "the deadline of 1,800 s has passed: 2,832 s so far"
+    assert outcome(client, slow)[1] == "the deadline of 30 min has passed: 47 min 12 s so far"
     reported(another, quick, 3, 1, 10)
     assert outcome(client, quick) == ("on_track", None)
 
@@ -165,8 +165,8 @@ def test_a_model_tells_the_risk_and_the_length_of_an_iteration_before_the_first_
     sure = started(client, workload, targets={"iteration_seconds": 181}, probabilities={"iteration_seconds": 0.99})
     unknown = started(client, other)
     assert [outcome(client, run)[0] for run in (calm, tight, sure)] == ["on_track", "at_risk", "at_risk"]
-    assert (outcome(client, tight)[1] or "").endswith(" % likely to meet the deadline of 90 s")
-    assert (outcome(client, sure)[1] or "").endswith("likely to meet the deadline of 181 s, 99 % required")
+    assert (outcome(client, tight)[1] or "").endswith(" % likely to meet the deadline of 1 min 30 s")
+    assert (outcome(client, sure)[1] or "").endswith("likely to meet the deadline of 3 min 01 s, 99 % required")
     later(client, 310)
     assert listed(client, outcome="stale") == {calm, tight, sure}
     reason = outcome(client, calm)[1] or ""
@@ -245,12 +245,15 @@ def of_kind(client: TestClient, kind: str) -> str:
 
 def test_a_queue_is_judged_by_the_deadlines_of_its_tasks(client: TestClient) -> None:
     client.post("/workloads", json=POOL)
-    late, in_time, free = (started(client, "pool") for _ in range(3))
-    for run, deadline in ((late, 90.0), (in_time, 500.0), (free, None)):
+    late, in_time, free, broken = (started(client, "pool") for _ in range(4))
+    for run, deadline in ((late, 90.0), (in_time, 500.0), (free, None), (broken, 500.0)):
         queued = [task("a", deadline=deadline), task("b", deadline=deadline)]
         put(client, run, 0, now=0.0, queued=queued)
     put(client, late, 1, now=100.0, delta=True)
-    assert outcome(client, late) == ("at_risk", "a is past its deadline of 90 s (now 100 s), and 1 more")
+    assert outcome(client, late) == (
+        "at_risk",
+        "a is past its deadline, 1 min 30 s of the run (now 1 min 40 s of the run), and 1 more",
+    )
 
     def ran(name: str, end: float) -> dict[str, Any]:
         return {"id": name, "node": "pool-0", "start": 1.0, "end": end}
@@ -259,8 +262,10 @@ def test_a_queue_is_judged_by_the_deadlines_of_its_tasks(client: TestClient) -> 
         put(client, run, 2 if run == late else 1, now=120.0, delta=True, finished=[ran("a", 80.0)])
     put(client, in_time, 2, now=130.0, delta=True, finished=[ran("b", 130.0)])
     assert [outcome(client, run)[0] for run in (late, in_time, free)] == ["at_risk", "on_track", "on_track"]
-    for run in (late, in_time, free):
+    put(client, broken, 1, now=120.0, delta=True, finished=[ran("a", 80.0), ran("b", 80.0) | {"state": "failed"}])
+    for run in (late, in_time, free, broken):
         ended(client, run)
+    assert outcome(client, broken) == outcome(client, late)
     assert outcome(client, late) == ("missed", "1 of 2 tasks with a deadline ended in time")
     assert outcome(client, in_time) == ("met", "2 of 2 tasks with a deadline ended in time")
     assert outcome(client, free) == ("completed", "no task had a deadline")
@@ -379,7 +384,7 @@ def test_a_task_may_be_late_by_its_estimate_on_the_fastest_node(client: TestClie
         run = started(client, spec["name"])
         put(client, run, 0, now=0.0, queued=[task("first", 8), task("a", 8, deadline=90.0)])
         found.append(outcome(client, run))
-    late = "a may miss its deadline of 90 s (now 0 s) by its estimate"
+    late = "a may miss its deadline, 1 min 30 s of the run (now 0 s of the run), by its estimate"
     assert found == [("at_risk", late), ("on_track", None)]
 
 

@@ -55,63 +55,63 @@ def context_of(
             context_of((1912, 1764), chance=(0.123, 0.819)),
             "deadline_at_risk",
             (
-                "6 GPUs: finish at 1,764 s (81 %), remaining cost $12.00 (was $10.00); "
-                "4 GPUs: 1,912 s (12 %); target 1,800 s"
+                "6 GPUs: finish at 29 min 24 s (81 %), remaining cost $12.00 (was $10.00); "
+                "4 GPUs: 31 min 52 s (12 %); target 30 min"
             ),
         ),
         (
             context_of((1912, 1912), after=FOUR, chance=(0.123, 0.123)),
             "deadline_at_risk",
-            "keep 4 GPUs: finish at 1,912 s (12 %), remaining cost $10.00; target 1,800 s",
+            "keep 4 GPUs: finish at 31 min 52 s (12 %), remaining cost $10.00; target 30 min",
         ),
         (
             context_of((1500, 1504), cost=(10, 6.6), chance=(0.97, 0.96), rest=(1000, 1004)),
             "slack_to_save_cost",
             (
-                "6 GPUs: finish at 1,504 s (96 %), remaining cost $6.60 (was $10.00); "
-                "4 GPUs: 1,500 s (97 %); target 1,800 s"
+                "6 GPUs: finish at 25 min 04 s (96 %), remaining cost $6.60 (was $10.00); "
+                "4 GPUs: 25 min (97 %); target 30 min"
             ),
         ),
         (
             context_of((1500, 1900), cost=(10, 5), rest=(1000, 1400), chance=(0.97, 0.2)),
             "trade_off",
             (
-                "6 GPUs: finish at 1,900 s (20 %), remaining cost $5.00 (was $10.00); "
-                "4 GPUs: 1,500 s (97 %); target 1,800 s"
+                "6 GPUs: finish at 31 min 40 s (20 %), remaining cost $5.00 (was $10.00); "
+                "4 GPUs: 25 min (97 %); target 30 min"
             ),
         ),
         (
             context_of((1790, 1600), chance=(0.54, 0.996)),
             "margin",
             (
-                "6 GPUs: finish at 1,600 s (99 %), remaining cost $12.00 (was $10.00); "
-                "4 GPUs: 1,790 s (54 %); target 1,800 s"
+                "6 GPUs: finish at 26 min 40 s (99 %), remaining cost $12.00 (was $10.00); "
+                "4 GPUs: 29 min 50 s (54 %); target 30 min"
             ),
         ),
         (
             context_of((1764, 1764), after=FOUR, chance=(0.81, 0.81)),
             "on_track",
-            "keep 4 GPUs: finish at 1,764 s (81 %), remaining cost $10.00; target 1,800 s",
+            "keep 4 GPUs: finish at 29 min 24 s (81 %), remaining cost $10.00; target 30 min",
         ),
         (
             context_of((1700, 1764), cost=(0, 0), after=FOUR, chance=(0.0004, 0.0004)),
             "on_track",
-            "keep 4 GPUs: finish at 1,700 s (under 1 %); target 1,800 s",
+            "keep 4 GPUs: finish at 28 min 20 s (under 1 %); target 30 min",
         ),
         (
             context_of((1912, 1850), chance=(0.1, 0.2), after=SIX._replace(maximum=True)),
             "deadline_at_risk",
             (
-                "6 GPUs: finish at 1,850 s (20 %), remaining cost $12.00 (was $10.00); "
-                "4 GPUs: 1,912 s (10 %); target 1,800 s not met: 6 GPUs is the maximum"
+                "6 GPUs: finish at 30 min 50 s (20 %), remaining cost $12.00 (was $10.00); "
+                "4 GPUs: 31 min 52 s (10 %); target 30 min not met: 6 GPUs is the maximum"
             ),
         ),
         (
             context_of((1912, 1700), chance=(0.1, 0.9), after=SIX._replace(maximum=True)),
             "deadline_at_risk",
             (
-                "6 GPUs: finish at 1,700 s (90 %), remaining cost $12.00 (was $10.00); "
-                "4 GPUs: 1,912 s (10 %); target 1,800 s"
+                "6 GPUs: finish at 28 min 20 s (90 %), remaining cost $12.00 (was $10.00); "
+                "4 GPUs: 31 min 52 s (10 %); target 30 min"
             ),
         ),
     ],
@@ -123,22 +123,28 @@ def test_a_deadline_in_words(context: DecisionContext, code: str, text: str) -> 
 @pytest.mark.parametrize(
     ("chance", "after", "attainable", "code", "words"),
     [
-        ((0.9499, 0.97), SIX, True, "deadline_at_risk", "6 GPUs: finish at 1,600 s (97 %), *; target 1,800 s at 95 %"),
-        ((0.96, 0.96), FOUR, True, "on_track", "keep 4 GPUs: finish at 1,700 s (96 %), *; target 1,800 s at 95 %"),
-        ((0.99, 0.951), SIX, True, "margin", "6 GPUs: finish at 1,600 s (95 %), *; target 1,800 s at 95 %"),
+        (
+            (0.9499, 0.97),
+            SIX,
+            True,
+            "deadline_at_risk",
+            "6 GPUs: finish at 26 min 40 s (97 %), *; target 30 min at 95 %",
+        ),
+        ((0.96, 0.96), FOUR, True, "on_track", "keep 4 GPUs: finish at 28 min 20 s (96 %), *; target 30 min at 95 %"),
+        ((0.99, 0.951), SIX, True, "margin", "6 GPUs: finish at 26 min 40 s (95 %), *; target 30 min at 95 %"),
         (
             (0.4, 0.6),
             SIX,
             False,
             "out_of_reach",
-            "6 GPUs: finish at 1,600 s (60 %), *; target 1,800 s at 95 % can't be met",
+            "6 GPUs: finish at 26 min 40 s (60 %), *; target 30 min at 95 % can't be met",
         ),
         (
             (0.4, 0.96),  # another target is missed
             SIX._replace(maximum=True),
             False,
             "out_of_reach",
-            "6 GPUs: finish at 1,600 s (96 %), *; target 1,800 s at 95 %; not all targets can be met",
+            "6 GPUs: finish at 26 min 40 s (96 %), *; target 30 min at 95 %; not all targets can be met",
         ),
     ],
 )
@@ -165,19 +171,19 @@ def test_a_target_of_each_iteration_in_words() -> None:
 
 def test_the_first_allocation_in_words() -> None:
     assert first(RUN, context_of((2000, 1764), chance=(0.1, 0.6))).text == (
-        "start with 6 GPUs, the best trade-off: finish at 1,764 s (60 %), cost $12.00; target 1,800 s"
+        "start with 6 GPUs, the best trade-off: finish at 29 min 24 s (60 %), cost $12.00; target 30 min"
     )
     assert first(RUN, context_of((2000, 1600), chance=(0.1, 0.96), probability=0.95)).text == (
-        "start with 6 GPUs, the best trade-off that meets the target: finish at 1,600 s (96 %), cost $12.00; "
-        "target 1,800 s at 95 %"
+        "start with 6 GPUs, the best trade-off that meets the target: finish at 26 min 40 s (96 %), cost $12.00; "
+        "target 30 min at 95 %"
     )
     beyond = context_of((2000, 1900), chance=(0.1, 0.3), probability=0.95, attainable=False)
     assert first(RUN, beyond).text == (
-        "start with 6 GPUs, the best trade-off: finish at 1,900 s (30 %), cost $12.00; target 1,800 s at 95 % "
+        "start with 6 GPUs, the best trade-off: finish at 31 min 40 s (30 %), cost $12.00; target 30 min at 95 % "
         "can't be met"
     )
     free = context_of((2000, 1764), chance=(0.1, 0.6), cost=(0, 0))
-    assert first(RUN, free).text == "start with 6 GPUs, the best trade-off: finish at 1,764 s (60 %); target 1,800 s"
+    assert first(RUN, free).text == "start with 6 GPUs, the best trade-off: finish at 29 min 24 s (60 %); target 30 min"
 
 
 def test_a_change_that_is_not_taken_says_whether_its_gain_is_known() -> None:

@@ -126,6 +126,17 @@ def test_the_last_tasks_of_a_user_are_kept_at_speed_1() -> None:
     assert state.done == 3
 
 
+def test_a_task_that_failed_says_nothing_of_how_long_its_users_tasks_run() -> None:
+    tasks = [{"id": f"t{i}", "processors": 1, "user": "ann", "estimate": 8} for i in range(2)]
+    failed, finished = (
+        {"id": f"t{i}", "node": "fast-0", "start": 40, "end": 41 + i, "state": state}
+        for i, state in enumerate(("failed", "finished"))
+    )
+    state = after(delta(queued=tasks), delta(50, finished=[failed, finished]))
+    assert state.history == {"ann": (PastTask(4.0, 8.0, 1),)}
+    assert state.done == 2
+
+
 def test_only_the_users_that_were_seen_last_are_kept() -> None:
     state = after(*QUEUE)._replace(history={f"u{i}": (PastTask(1.0, 2.0, 1),) for i in range(MOST_USERS)})
     ended = converted(delta(finished=[{"id": "runs", "end": 25}]), QueueReport)

@@ -122,3 +122,23 @@ def test_a_task_that_is_named_as_another_would_be_keeps_its_name() -> None:
     log = from_reports(LAYOUT, [one for name, at in told for one in (ran(name, at), ended(name, at + 1))])
     assert log is not None
     assert log.trace.names == ("a", "a~2", "a~3", "a~4")
+
+
+def test_tasks_that_failed_are_left_out_until_they_are_run_again_and_finish() -> None:
+    failed = {"id": "b", "end": 65, "state": "failed"}
+    other = {"id": "c", "node": "slow-0", "start": 70, "end": 80}
+    reports = [*REPORTS[:4], {"now": 90, "delta": True, "finished": [failed, other]}]
+    log = from_reports(LAYOUT, reports)
+    assert log is not None
+    assert log.trace.names == ("a", "c")
+    again = {"id": "b", "processors": 2, "submit": 91, "node": "fast-0", "start": 92}
+    reports += [{"now": 93, "delta": True, "running": [again]}]
+    reports += [{"now": 99, "delta": True, "finished": [{"id": "b", "end": 97, "state": "finished"}]}]
+    log = from_reports(LAYOUT, reports)
+    assert log is not None
+    assert log.trace.names == ("a", "c", "b")
+    assert log.trace.runtime.tolist() == [20, 10, 10]
+    assert (
+        from_reports(LAYOUT, [*REPORTS[:1], {"now": 30, "finished": [{"id": "a", "end": 28, "state": "failed"}]}])
+        is None
+    )
