@@ -9,7 +9,8 @@ from app.kinds.workflow.queue import Floats, Reservations, State
 from app.kinds.workflow.scheduling import dispatch, fleet
 from app.kinds.workflow.scheduling.dispatch import CONSERVATIVE, EASY, MECHANISMS, RLS, UNCOMMITTED, Head
 from app.kinds.workflow.scheduling.fleet import OPEN, DispatchResult, Renting, Window
-from app.kinds.workflow.scheduling.situation import PREDICTED, THRIFTY, QueueSituation, ranking
+from app.kinds.workflow.scheduling.situation import THRIFTY, QueueSituation, ranking
+from app.kinds.workflow.spec import PREDICTED
 
 
 class Choice(NamedTuple):

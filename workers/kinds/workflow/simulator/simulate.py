@@ -20,8 +20,7 @@ from app.kinds.workflow.queue import Nodes, nodes_of, pool
 from app.kinds.workflow.scheduling.dispatch import CONSERVATIVE, EASY, MECHANISMS, NONE, RLS
 from app.kinds.workflow.scheduling.planning import PREDICTION, SAF
 from app.kinds.workflow.scheduling.rules import RULES
-from app.kinds.workflow.scheduling.situation import PREDICTED
-from app.kinds.workflow.spec import LOOKAHEAD, Limits
+from app.kinds.workflow.spec import LOOKAHEAD, PREDICTED, Limits
 from app.kinds.workflow.trace import Seconds, Trace, select_tasks
 from workers.kinds.workflow.simulator.ahead import TABLE, play_ahead
 from workers.kinds.workflow.simulator.pool import NO_LIMITS, initial_play, play_conservative, play_priority, play_rules
