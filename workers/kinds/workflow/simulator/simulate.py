@@ -415,9 +415,7 @@ def schedule_by_agent(trace: Trace, nodes: Nodes, arguments: Namespace, limits: 
 
     mechanism = MECHANISMS.index(arguments.backfilling)
     if mechanism == CONSERVATIVE:
-        raise ValueError(
-            "--backfilling: agents and predicted run times go with none, rls, easy or uncommitted"
-        )
+        raise ValueError("--backfilling: agents and predicted run times go with none, rls, easy or uncommitted")
     if name in PREDICTED and arguments.order is not None:
         raise ValueError(f"--order: {name} backfills in its own order, not by {arguments.order!r}")
     if name == LOOKAHEAD and (mechanism not in (NONE, EASY) or limits != NO_LIMITS):
