@@ -82,8 +82,7 @@ class Alternatives:
 
 
 def outlook_of(situation: QueueSituation, order: Indices, mechanism: int) -> Outlook:
-    """Return the present of a queue on a single machine; ``order``: rows of its ready tasks, most urgent first, at
-    most ``MOST``."""
+    """Return the present of a queue on a single machine; ``order``: rows of its ready tasks, at most ``MOST``."""
     state, queue, now = situation.state, situation.queue, situation.now
     speed, pool, first = float(situation.layout.nodes.speed[0]), situation.pool(), order
     which, past = pool.task[: pool.level[1]], sorted(state.submitted, key=itemgetter(0))
@@ -122,9 +121,8 @@ def outlook_of(situation: QueueSituation, order: Indices, mechanism: int) -> Out
 def look_ahead(situation: QueueSituation, choice: Choice, search: Callable[[Outlook], dict[str, Any]]) -> Choice:
     """Return ``choice`` with the change that simulating ahead accepts, if any, and a text on it.
 
-    The order stays as it is where nothing could be changed, where more than ``MOST`` tasks wait, on several nodes, with
-    parents, limits of users, or other mechanisms than none and easy, and while ``search`` raises
-    SearchUnavailableError.
+    The order stays as it is where nothing could be changed, if more than ``MOST`` tasks wait, on several nodes, with
+    parents, limits of users, other mechanisms than none and easy, and while ``search`` raises SearchUnavailableError.
     """
     order = situation.ready[np.argsort(choice.scores, kind="stable")]
     unsuited = _unsuited(situation, choice.mechanism)

@@ -184,8 +184,7 @@ class Compiled:
         strategy = self.strategy = DEFAULT_STRATEGY if wanted == AGENT else wanted
         self.shipped = packaged_scheduler() if wanted == AGENT else None
         self.heuristic = f"{strategy}+{spec.backfilling}"
-        # a run may choose lookahead whatever the spec says; it backfills in the order that it simulates
-        self._own = by_strategy(strategy, spec.backfilling, None if strategy == LOOKAHEAD else spec.backfill_order)
+        self._own = by_strategy(strategy, spec.backfilling, spec.backfill_order)
         self.heft = by_strategy("heft", spec.backfilling, spec.backfill_order)
         self.agent = snapshot.artifact if snapshot.artifact is not None or snapshot.problem else self.shipped
         self.decided_by = deciding_policy(
