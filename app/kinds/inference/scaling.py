@@ -74,13 +74,8 @@ class ExpectedReturn(Scaler):
         price = layout.price / max(float(layout.price @ layout.maximum), 1e-300)
         dear = tried @ price if projector.numbers is None else projector.numbers.price[:, None] * (tried @ price)
         turned = np.abs(more).sum(axis=2) / np.maximum((seconds * requests[:-1]).sum(axis=0), 1.0)[:, None]
-        worth = zip(
-            (weights.quality, weights.fairness, weights.cost, weights.switching),
-            (lost, unfair, dear, turned),
-            strict=True,
-        )
-        best = sum(weight * term for weight, term in worth).argmin(axis=1)
-        return np.asarray(tried[np.arange(len(tried)), best])
+        worse = weights.quality * lost + weights.fairness * unfair + weights.cost * dear + weights.switching * turned
+        return np.asarray(tried[np.arange(len(tried)), worse.argmin(axis=1)])
 
 
 def _losses(projector: Projector, tried: Integers, each: list[Arriving], *, fairness: bool) -> tuple[Floats, Floats]:

@@ -17,7 +17,7 @@ from app.kinds.workflow.scheduling.decide import Choice, is_pool
 from app.kinds.workflow.scheduling.dispatch import EASY, MECHANISMS, NONE
 from app.kinds.workflow.scheduling.situation import QueueSituation
 
-MOST = 40  # waiting jobs in a scenario
+MOST = 40  # waiting jobs in a scenario, which holds all of them: changes that part of a queue suggests make it worse
 KNOWN = 1.0  # as a predicted share: the planned seconds are taken as they are
 
 
@@ -82,9 +82,9 @@ class Alternatives:
 
 
 def outlook_of(situation: QueueSituation, order: Indices, mechanism: int) -> Outlook:
-    """Return the present of a queue on a single machine; ``order``: rows of its ready tasks, most urgent first."""
+    """Return the present of a queue on a single machine; ``order``: rows of its ready tasks, at most ``MOST``."""
     state, queue, now = situation.state, situation.queue, situation.now
-    speed, pool, first = float(situation.layout.nodes.speed[0]), situation.pool(), order[:MOST]
+    speed, pool, first = float(situation.layout.nodes.speed[0]), situation.pool(), order
     which, past = pool.task[: pool.level[1]], sorted(state.submitted, key=itemgetter(0))
     users = [*(queue.users[row] for row in (*first, *which)), *(user for _, _, _, user in past)]
     estimate = np.concatenate([queue.estimate[first], queue.estimate[which], [one[2] for one in past]])
@@ -121,8 +121,8 @@ def outlook_of(situation: QueueSituation, order: Indices, mechanism: int) -> Out
 def look_ahead(situation: QueueSituation, choice: Choice, search: Callable[[Outlook], dict[str, Any]]) -> Choice:
     """Return ``choice`` with the change that simulating ahead accepts, if any, and a text on it.
 
-    The order stays as it is where nothing could be changed, on several nodes, with parents, limits of users, or other
-    mechanisms than none and easy, and while ``search`` raises SearchUnavailableError.
+    The order stays as it is where nothing could be changed, if more than ``MOST`` tasks wait, on several nodes, with
+    parents, limits of users, other mechanisms than none and easy, and while ``search`` raises SearchUnavailableError.
     """
     order = situation.ready[np.argsort(choice.scores, kind="stable")]
     unsuited = _unsuited(situation, choice.mechanism)
@@ -135,11 +135,13 @@ def look_ahead(situation: QueueSituation, choice: Choice, search: Callable[[Outl
         order = np.concatenate([[row], order[order != row]])
     if len(order) < 2 or queue.processors[order[: None if choice.mechanism == EASY else 1]].min() > free:
         return choice
+    if len(order) > MOST:
+        return choice._replace(text=f"order as it is: {len(order):,} tasks wait, more than the {MOST} of a scenario")
     try:
         found = Alternatives(**search(outlook_of(situation, order, choice.mechanism)))
     except SearchUnavailableError as problem:
         return choice._replace(text=f"not simulated ahead: {problem}")
-    text = describe(found, [queue.names[row] for row in order[:MOST]])
+    text = describe(found, [queue.names[row] for row in order])
     if not found.accepted:
         return choice._replace(text=text)
     scores, front, barred = choice.scores.copy(), int(found.front[0]), int(found.barred[0])

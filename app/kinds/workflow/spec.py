@@ -20,7 +20,8 @@ BackfillOrder = Literal["fcfs", "sjf"]
 AGENT = "agent"
 DEFAULT_STRATEGY = "sjf"
 LOOKAHEAD = "lookahead"
-STRATEGIES = (*RULES, "saf-predicted", LOOKAHEAD, "heft", "cpop", "peft", "level", "cheapest", "deadline")
+PREDICTED = ("saf-predicted", LOOKAHEAD)  # strategies by predicted run times, also in their order of backfilling
+STRATEGIES = (*RULES, *PREDICTED, "heft", "cpop", "peft", "level", "cheapest", "deadline")
 
 
 class NodeType(Strict):
@@ -115,9 +116,11 @@ class WorkflowSpec(Strict):
     @field_validator("backfill_order")
     @classmethod
     def _as_simulated(cls, order: BackfillOrder | None, info: ValidationInfo) -> BackfillOrder | None:
-        if order is not None and info.data.get("strategy") == LOOKAHEAD:
+        strategy = info.data.get("strategy")
+        if order is not None and strategy == LOOKAHEAD:
             raise ValueError(f"must be null with strategy {LOOKAHEAD}, which backfills in the order that it simulates")
-        return order
+        # Where null means fcfs there is one spec, not two: stored ones are from when fcfs was the default
+        return None if order == "fcfs" and strategy not in PREDICTED else order
 
 
 Spec = WorkflowSpec  # each kind's is found under this name; in the API's schema names must differ

@@ -9,7 +9,8 @@ from app.kinds.workflow.queue import Floats, Reservations, State
 from app.kinds.workflow.scheduling import dispatch, fleet
 from app.kinds.workflow.scheduling.dispatch import CONSERVATIVE, EASY, MECHANISMS, RLS, UNCOMMITTED, Head
 from app.kinds.workflow.scheduling.fleet import OPEN, DispatchResult, Renting, Window
-from app.kinds.workflow.scheduling.situation import PREDICTED, THRIFTY, QueueSituation, ranking
+from app.kinds.workflow.scheduling.situation import THRIFTY, QueueSituation, ranking
+from app.kinds.workflow.spec import LOOKAHEAD, PREDICTED
 
 
 class Choice(NamedTuple):
@@ -55,10 +56,10 @@ class DispatchDecision(NamedTuple):
 
 def by_strategy(strategy: str, backfilling: str, fill: str | None = None) -> Chooser:
     """Make a function that orders ready tasks by the named strategy and backfilling mechanism. ``fill`` names the
-    strategy of the backfilling order; None: by submission, and for strategies by predicted run times their own order.
-    Raises ValueError if there is no such mechanism."""
+    strategy of the backfilling order; None: by submission, and for strategies by predicted run times their own order,
+    which lookahead always keeps to, as it simulates no other. Raises ValueError if there is no such mechanism."""
     mechanism = MECHANISMS.index(backfilling)
-    fill = fill or (strategy if strategy in PREDICTED else None)
+    fill = strategy if strategy == LOOKAHEAD else fill or (strategy if strategy in PREDICTED else None)
 
     def choose(situation: QueueSituation) -> Choice:
         overtaking = ranking(fill, situation) if fill else None

@@ -14,6 +14,7 @@ from app.kinds.workflow.scheduling.dispatch import UNLIMITED, Indices, Pool, Tas
 from app.kinds.workflow.scheduling.placement import Graph, critical, downward, graph, levels, upward
 from app.kinds.workflow.scheduling.planning import mean_pace
 from app.kinds.workflow.scheduling.rules import RULES, scores
+from app.kinds.workflow.spec import PREDICTED
 
 OVERRUN = 0.1  # a task that runs longer than expected is expected to go on for this share of its run so far
 
@@ -270,9 +271,6 @@ RANKS: dict[str, Callable[[QueueSituation], Floats]] = {
     "cheapest": heft,
     "deadline": deadline,
 }
-
-
-PREDICTED = ("saf-predicted", "lookahead")  # strategies by predicted run times, also in their order of backfilling
 
 
 def ranking(strategy: str, situation: QueueSituation) -> Floats:

@@ -475,7 +475,7 @@ def share_of(play: Play, task: int) -> float:
 
 @kernel
 def present_of(play: Play, order: Indices) -> Present:
-    """Return the present of a simulation; ``order``: the first waiting jobs in order."""
+    """Return the present of a simulation; ``order``: the waiting jobs in order, at most ``MOST``."""
     counts, tasks, pool, now = play.counts, play.tasks, play.pool, play.clock[NOW]
     submitted, running, head = counts[ARRIVING], pool.level[RUNNING], -1
     before = min(submitted, MOST_PAST)
@@ -498,7 +498,8 @@ def present_of(play: Play, order: Indices) -> Present:
 
 @kernel
 def play_ahead(play: Play, mechanism: int, table: Seconds) -> int:
-    """Play to the end by the smallest predicted area first, simulating ahead; return the number of changes.
+    """Play to the end by the smallest predicted area first, simulating ahead where at most ``MOST`` jobs wait;
+    return the number of changes.
 
     Args:
         play: with predictions, if jobs have estimates.
@@ -515,8 +516,8 @@ def play_ahead(play: Play, mechanism: int, table: Seconds) -> int:
         order = line[np.argsort(score, kind="mergesort")]
         if mechanism != EASY and head >= 0:
             order = np.concatenate((np.full(1, head), order[order != head]))
-        if len(order) > 1 and (mechanism == EASY or tasks.processors[order[0]] <= held.pool.level[FREE]):
-            options = compare(present_of(held, order[:MOST]), table, mechanism, int(held.clock[NOW]) % 1_000_000_007)
+        if 1 < len(order) <= MOST and (mechanism == EASY or tasks.processors[order[0]] <= held.pool.level[FREE]):
+            options = compare(present_of(held, order), table, mechanism, int(held.clock[NOW]) % 1_000_000_007)
             best = best_of(options)
             if best > 0:
                 changes += 1

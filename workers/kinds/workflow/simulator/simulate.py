@@ -20,8 +20,7 @@ from app.kinds.workflow.queue import Nodes, nodes_of, pool
 from app.kinds.workflow.scheduling.dispatch import CONSERVATIVE, EASY, MECHANISMS, NONE, RLS
 from app.kinds.workflow.scheduling.planning import PREDICTION, SAF
 from app.kinds.workflow.scheduling.rules import RULES
-from app.kinds.workflow.scheduling.situation import PREDICTED
-from app.kinds.workflow.spec import LOOKAHEAD, Limits
+from app.kinds.workflow.spec import LOOKAHEAD, PREDICTED, Limits
 from app.kinds.workflow.trace import Seconds, Trace, select_tasks
 from workers.kinds.workflow.simulator.ahead import TABLE, play_ahead
 from workers.kinds.workflow.simulator.pool import NO_LIMITS, initial_play, play_conservative, play_priority, play_rules
@@ -415,8 +414,8 @@ def schedule_by_agent(trace: Trace, nodes: Nodes, arguments: Namespace, limits: 
     from app.kinds.workflow.policies import SHIPPED, load
 
     mechanism = MECHANISMS.index(arguments.backfilling)
-    if mechanism >= CONSERVATIVE:
-        raise ValueError("--backfilling: agents and predicted run times order tasks with none, rls or easy")
+    if mechanism == CONSERVATIVE:
+        raise ValueError("--backfilling: agents and predicted run times go with none, rls, easy or uncommitted")
     if name in PREDICTED and arguments.order is not None:
         raise ValueError(f"--order: {name} backfills in its own order, not by {arguments.order!r}")
     if name == LOOKAHEAD and (mechanism not in (NONE, EASY) or limits != NO_LIMITS):

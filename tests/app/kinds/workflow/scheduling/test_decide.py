@@ -287,6 +287,15 @@ def test_strategies_by_predicted_run_times_backfill_in_their_own_order_unless_an
     assert list(placed(on, state, found)) == [second]
 
 
+def test_a_spec_that_was_stored_when_fcfs_was_the_default_is_the_one_that_leaves_the_order_out() -> None:
+    """Otherwise to register a workload again would be refused after an upgrade."""
+    for strategy in ("sjf", "heft", "agent"):
+        stored = layout(POOL, strategy=strategy, backfill_order="fcfs").spec
+        assert stored == layout(POOL, strategy=strategy).spec
+        assert stored != layout(POOL, strategy=strategy, backfill_order="sjf").spec
+    assert layout(POOL, strategy="saf-predicted", backfill_order="fcfs").spec.backfill_order == "fcfs"
+
+
 @pytest.mark.parametrize("order", ["fcfs", "sjf"])
 def test_lookahead_takes_no_backfilling_order_as_it_simulates_its_own(order: str) -> None:
     assert layout(POOL, strategy="lookahead").spec.backfill_order is None

@@ -8,8 +8,10 @@ import msgspec
 import numpy as np
 import pytest
 
-from app.kinds.workflow.ahead import KNOWN, Alternatives, Outlook, look_ahead
-from app.kinds.workflow.plan_search import SearchUnavailableError
+from app.kinds.contract.engine import Snapshot
+from app.kinds.workflow.ahead import KNOWN, MOST, Alternatives, Outlook, look_ahead
+from app.kinds.workflow.decide import Compiled
+from app.kinds.workflow.plan_search import PlanSearch, SearchUnavailableError
 from app.kinds.workflow.queue import MOST_PAST, Layout, State, pack, unpack
 from app.kinds.workflow.report import reason
 from app.kinds.workflow.scheduling.decide import Choice, by_strategy, decide
@@ -97,6 +99,27 @@ def test_while_the_search_is_not_there_the_order_answers() -> None:
     found = look_ahead(situation, own, absent)
     assert found.text == "not simulated ahead: the plan search is starting"
     np.testing.assert_array_equal(found.scores, own.scores)
+
+
+def test_a_run_that_chooses_lookahead_backfills_in_the_order_that_is_simulated() -> None:
+    """Of a workload with an order of its own, which its runs follow unless they choose lookahead."""
+    on, fills = layout(POOL, strategy="saf-predicted", backfill_order="sjf"), list[bool]()
+    situation = QueueSituation(on, after(on, {"now": 0, "queued": QUEUED}))
+    for rule in ("", "lookahead"):
+        snapshot = Snapshot("queue", "queue", 1, on.spec, on, None, None, None, None, 1, rule=rule)
+        choice = Compiled(snapshot, PlanSearch(lambda: "")).chooser(None)(situation)
+        assert choice.fill is not None
+        fills.append(np.array_equal(choice.fill, choice.scores))
+    assert fills == [False, True]
+
+
+@pytest.mark.parametrize(("waiting", "names"), [(MOST, {"t39"}), (MOST + 1, {"t0"})])
+def test_more_tasks_than_a_scenario_holds_are_not_simulated_ahead(waiting: int, names: set[str]) -> None:
+    on = layout(POOL)
+    queued = [task(f"t{i}", 8, 100.0 + i) for i in range(waiting)]
+    placements, text = started(on, after(on, {"now": 0, "queued": queued}), answer(MOST - 1, -1))
+    assert placements == names
+    assert ("order as it is: 41 tasks wait, more than the 40 of a scenario" in text) == (waiting > MOST)
 
 
 def test_the_predicted_area_follows_what_a_users_last_tasks_took_of_their_estimates() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from app.kinds.fields import converted
 from app.kinds.workflow.advance import advance
-from app.kinds.workflow.ahead import KNOWN, Outlook, outlook_of
+from app.kinds.workflow.ahead import KNOWN, MOST, Outlook, outlook_of
 from app.kinds.workflow.queue import Layout, QueueReport, begin
 from app.kinds.workflow.scheduling.dispatch import EASY, NONE
 from app.kinds.workflow.scheduling.rules import SAF
@@ -149,6 +149,23 @@ def test_every_job_starts_within_capacity(mechanism: int, known: bool) -> None:
     assert changes > 0
 
 
+@pytest.mark.parametrize("mechanism", [NONE, EASY])
+def test_the_order_stays_while_more_wait_than_a_scenario_holds(mechanism: int) -> None:
+    """A job holds the whole machine for 5 s, and the others come a second after its start. Those that start while too
+    many wait start as by the order alone; later ones do not."""
+    others, later = MOST + 20, 0
+    for seed in range(4):
+        trace = jobs(seed, 1 + others, gap=0.0)
+        trace.runtime[0], trace.processors[0], trace.submit[1:] = 5.0, SIZE, 1.0
+        ahead, alone = initial_play(trace, SIZE), initial_play(trace, SIZE)
+        play_ahead(ahead, mechanism, TABLE)
+        play_rules(alone, mechanism, SAF, SAF)
+        early = alone.start <= np.sort(alone.start)[others - MOST]
+        np.testing.assert_array_equal(ahead.start[early], alone.start[early])
+        later += int((ahead.start != alone.start).sum())
+    assert later > 0
+
+
 def test_the_service_sees_what_the_simulator_sees() -> None:
     """One queue, played event by event and reported: each decision's present is the same on both sides."""
     spec = {"name": "w", "kind": "workflow", "nodes": [{"name": "n", "processors": SIZE, "minimum": 1, "maximum": 1}]}
@@ -165,7 +182,7 @@ def test_the_service_sees_what_the_simulator_sees() -> None:
         found = outlook_of(situation, order, EASY)
         row = {f"t{i}": i for i in range(trace.tasks)}
         jobs_in_order = np.array([row[state.queue.names[k]] for k in order])
-        seen = present_of(play, jobs_in_order[:40])
+        seen = present_of(play, jobs_in_order)
         for name in Present._fields[:-1]:
             np.testing.assert_allclose(getattr(found, name), getattr(seen, name), rtol=1e-9, atol=1e-9, err_msg=name)
         assert [found.free, found.waiting] == seen.state[[0, 2]].tolist()

@@ -131,6 +131,19 @@ def test_predicted_run_times_and_simulating_ahead_stand_beside_the_rules(
         assert all(len({one[k] for one in starts}) == 3 for k in (0, 1))  # each schedules both in a way of its own
 
 
+def test_predicted_run_times_also_order_a_queue_without_a_committed_job(
+    shared_data: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    trace = str(shared_data / "swf" / "pyss-schedules" / "KTH-SP2.EASY.swf.gz")
+    slowdowns = list[float]()
+    for backfilling in ("none", "uncommitted"):
+        options = ["--sort", "--strategy=saf-predicted,agent", "--sequences=9000:300", f"--backfilling={backfilling}"]
+        assert main([trace, "--json", *options]) == 0
+        slowdowns += [one["mean"]["slowdown"] for one in json.loads(capsys.readouterr().out)["strategies"]]
+    assert slowdowns[2] < slowdowns[0]
+    assert slowdowns[3] < slowdowns[1]
+
+
 def test_a_workflow_is_played_on_nodes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "two.json"
     path.write_text(json.dumps(WORKFLOW))
