@@ -57,8 +57,9 @@ def test_the_autoscaler_has_what_two_runs_request_together(cluster: RayEngine) -
             until_requested(cluster, 3)
             assert one.wait(0) is None
         until_requested(cluster, 1)
-        assert one.apply({"workers": 4}) == {"workers": 4}, "a request is no grant: the head has one core"
+        assert one.apply({"workers": 4}) == {"workers": 1}, "a request is no grant: the head has one core"
         until_requested(cluster, 4)
+        assert one.poll().startswith("Insufficient resources: the cluster has CPU ")
         assert one.wait(0) is None
     until_requested(cluster, 0)
     assert cluster.jobs().keys() <= before, "neither jobs nor requests are left"
