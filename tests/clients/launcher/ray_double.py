@@ -58,7 +58,7 @@ class RayDouble:
         if name not in self.jobs:
             return httpx.Response(404, text=f"Job {name} does not exist")
         if request.method == "DELETE":
-            self.jobs.pop(name)
+            self._delete(name)
             return httpx.Response(200, json=True)
         if more == ["stop"]:
             self.jobs[name]["stopped"] = True
@@ -66,6 +66,10 @@ class RayDouble:
             return httpx.Response(200, json={"stopped": True})
         told = {"logs": self._logs(name)} if more == ["logs"] else self._read(name)
         return httpx.Response(200, json=told)
+
+    def _delete(self, name: str) -> None:
+        if self.jobs.pop(name).get("done"):  # its supervisor hasn't ended yet, and writes its end down anew
+            self.jobs[name] = {"submission_id": name, "metadata": None, "anew": True}
 
     def _status(self) -> dict[str, Any] | None:
         """Of the autoscaler; None without one."""
@@ -85,6 +89,8 @@ class RayDouble:
         return httpx.Response(200, json={"submission_id": name, "job_id": name})
 
     def _read(self, name: str) -> dict[str, Any]:
+        if self.jobs[name].get("anew"):
+            return {"status": "FAILED", "message": "Unexpected error occurred"}
         if self.jobs[name].get("done"):
             return {"status": "FAILED" if self.refusing else "SUCCEEDED", "message": "no such cluster"}
         status = self.programs[name].status

@@ -53,7 +53,9 @@ class TestRay(LeavingKit, DeferringKit):
             actuator.apply({"gpus": 2})
             actuator.apply({"workers": 4})
         assert head.requests == [[{"GPU": 1}], [{"GPU": 2}], [{"GPU": 0.5}] * 4, []]
-        assert head.jobs == {}
+        assert [job for job in head.jobs.values() if job["metadata"]] == []
+        with self.started(make, self.running(), name="run-2"):
+            assert len(head.jobs) == 2, "what Ray wrote down anew is deleted"
 
     def test_a_head_that_is_away_ends_nothing(self, make: Make, head: RayDouble) -> None:
         with self.started(make, self.running()) as actuator:
@@ -128,7 +130,7 @@ def cancel(head: RayDouble) -> None:
     """As ``ray job stop`` does it."""
     with httpx.Client(base_url="http://ray") as http:
         for name, job in list(head.jobs.items()):
-            if "name" in job["metadata"]:
+            if "name" in (job["metadata"] or {}):
                 http.post(f"/api/jobs/{name}/stop").raise_for_status()
 
 

@@ -43,7 +43,7 @@ PIECES = {"CPU": 1.0, "GPU": 1.0, "memory": float(1 << 30)}
 MOST_BUNDLES = 10_000
 ROUNDING = 1e-6
 GOING_ON = ("PENDING", "RUNNING")
-REQUEST_OF, REQUESTED = "steward_request_of", "steward_requested"
+REQUESTS, REQUEST_OF, REQUESTED = "steward-request-", "steward_request_of", "steward_requested"
 AHEAD = re.compile(rb"\A(\d{4}-\d\d-\d\d [\d:,]+\s+INFO job_\w+\.py:\d+ -- [^\n]*\n)+")
 """What Ray itself writes into a job's log ahead of its output; it says besides what it runs, ahead or later."""
 
@@ -137,12 +137,15 @@ class RayJob(Remote, Leaving):
     def _others(self) -> list[Allocation]:
         """What other runs have requested whose jobs go on."""
         jobs = {one["submission_id"]: one for one in self._list()}
+        for name, one in jobs.items():  # a job that is deleted as soon as it has ended: Ray writes its end down anew
+            if name.startswith(REQUESTS) and one["status"] == "FAILED" and not one.get("metadata"):
+                self._call("DELETE", f"/api/jobs/{name}", gone=True)
         live = {name for name, one in jobs.items() if one["status"] in GOING_ON and name != self._job}
         made = [one.get("metadata") or {} for _, one in sorted(jobs.items()) if one["status"] == "SUCCEEDED"]
         return [json.loads(told[REQUESTED]) for told in made if told.get(REQUEST_OF) in live]
 
     def _request_once(self, allocation: Allocation, others: Iterable[Allocation]) -> None:
-        job = f"steward-request-{secrets.token_hex(8)}"
+        job = f"{REQUESTS}{secrets.token_hex(8)}"
         wanted = [one for each in (allocation, *others) for one in bundles(each)]
         told = {REQUEST_OF: self._job, REQUESTED: json.dumps(dict(allocation))}
         self._submit(job, shlex.join([self._python, "-c", REQUEST]), {"STEWARD_BUNDLES": json.dumps(wanted)}, told)
@@ -156,7 +159,7 @@ class RayJob(Remote, Leaving):
             raise ActuatorError(f"Ray did not take the request: {seen.get('message')}")
         former, self._requested = self._requested, job if allocation else ""
         for one in filter(None, (former, "" if allocation else job)):
-            self._call("DELETE", f"/api/jobs/{one}")
+            self._call("DELETE", f"/api/jobs/{one}", gone=True)
 
     def _submit(self, job: str, command: str, environment: Mapping[str, str], metadata: Mapping[str, str]) -> None:
         env = {"env_vars": dict(environment)}
