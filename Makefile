@@ -31,7 +31,7 @@ $(STAMP): pyproject.toml constraints.txt
 # processes waits for servers at any time, and three left two cores idle for a fifth of it: so there are four. Loops are
 # compiled with little optimisation: that takes most of the time of compiling, and no test plays for long. They are kept
 # apart from others.
-PYTEST := NUMBA_OPT=1 OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 4 --dist loadgroup
+PYTEST := NUMBA_OPT=1 OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 3 --dist loadgroup
 test: setup
 	$(PYTEST) -m "not slow" $(ARGS)
 

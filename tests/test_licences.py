@@ -110,7 +110,7 @@ def test_the_typescript_client_contains_its_licence() -> None:
     assert (LOCK.parent / "LICENSE").read_text() == (ROOT / "LICENSE").read_text()
 
 
-OURS = {"actions.js", "dashboard.js", "dashboard.css", "site.css"}
+OURS = {"actions.js", "dashboard.js", "dashboard.css", "docs.css", "site.css"}
 
 
 def test_the_notice_names_every_file_of_others() -> None:

