@@ -370,6 +370,7 @@ def test_the_status_is_the_commands_own_and_its_run_has_failed(
 
 FAILS = """
 import sys
+import time
 print("\\x1b[31mred\\x1b[0m", flush=True)
 for n in range(4):
     print(f"\\r{n}/4", end="", flush=True)
@@ -377,6 +378,7 @@ print("\\rdone", flush=True)
 for n in range(150):
     print("line", n)
 sys.stdout.flush()
+time.sleep(1)  # a thread reads each stream: these lines are to come first
 
 def deeper(depth):
     if depth:
