@@ -863,7 +863,7 @@ def test_quietly_only_the_summary_is_said(
 ) -> None:
     monkeypatch.setattr(governed, "WAIT_SECONDS", 250.0)  # trainings hold up whoever asks here
     said = ["--learn", "--url", working, "--resource", "cpu=25..100/25%", "--budget", "1000", "--quiet"]
-    command = [sys.executable, script(folder, PRINTS), "9", "0.01"]
+    command = [sys.executable, script(folder, PRINTS), "9", "0.1"]
     assert main([*said, "--profile-iterations", "6", "--", *command]) == 0
     told = capfd.readouterr().err.splitlines()
     assert "the command is started again" in told.pop(0)  # what may overwrite something is no part of the progress
