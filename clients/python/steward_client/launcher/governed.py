@@ -92,6 +92,7 @@ class Governed:
         in_place = not wishes.advise and not restarts  # a restart would lose the iteration
         self.watched.between = self._react if in_place else None
         self._former: Allocation = self._allowed
+        self._refused: Allocation | None = None  # as long as the decision may not know of it
 
     _followed: Followed | None
 
@@ -253,6 +254,10 @@ class Governed:
                 asked = None if self.wishes.advise else self.watched.requests.take(row.allocation)
                 requested = None if asked is None else self._nearest_request(asked, row.allocation)
                 self.run.report(number, *given, segments=row.segments, change_seconds=paused, requested=requested)
+                if asked is not None and asked.state != "requested":
+                    self._refused = asked.allocation
+                if not self.run.unsent:
+                    self._refused = None
                 if self._sink is not None:
                     self._sink.reported(number, given[1])
                     self._sink.decided(self.run)
@@ -397,7 +402,7 @@ class Governed:
     def _apply(self, when: str, before: Allocation, decided: Allocation) -> None:
         decision = self.run.decision
         self.watched.tell(decision.iteration, self._set() if self.wishes.advise else decided, decision.reason.text)
-        if self._fixed:
+        if self._fixed or decided == self._refused:
             return
         if all(abs(decided[name] - before[name]) <= one.step / 2 for name, one in self._resources.items()):
             if self.watched.requests.awaits:  # what waits is not wanted any more
