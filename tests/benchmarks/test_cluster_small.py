@@ -4,6 +4,7 @@ from functools import cache
 from itertools import product
 
 import numpy as np
+import pytest
 
 from benchmarks.cluster_small import INTERVAL, NOBODY, RESTART, _optimum
 
@@ -33,6 +34,7 @@ def followed(left: Triple, had: Triple, has: Triple, never: int) -> float:
     return cost + searched(tuple(after), on, never)
 
 
+@pytest.mark.slow
 def test_nothing_is_better_than_the_optimum_and_it_can_be_had() -> None:
     for need in ((6, 10, 4), (12, 9, 11), (1, 1, 16)):
         for never in (NOBODY, 3):

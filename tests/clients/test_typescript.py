@@ -107,7 +107,9 @@ AMISS = {2: PAGE, 3: httpx.Response(403, html="<p>no</p>"), 5: UNHEARD, 7: HALF}
 """Of the requests that report the first, the second and the third iteration."""
 
 
-@pytest.mark.parametrize("amiss", [{}, AMISS], ids=["undisturbed", "behind a proxy"])
+@pytest.mark.parametrize(
+    "amiss", [{}, pytest.param(AMISS, marks=pytest.mark.slow)], ids=["undisturbed", "behind a proxy"]
+)
 def test_its_example_is_checked_and_trains(
     installed: Path, client: TestClient, forwarded: Handler, amiss: dict[int, str | httpx.Response]
 ) -> None:

@@ -141,6 +141,7 @@ def free(url: str) -> bool:
         return asked.connect_ex((str(urlsplit(url).hostname), urlsplit(url).port or 80)) != 0
 
 
+@pytest.mark.slow
 def test_two_scripts_at_once_share_a_service_whose_pages_can_be_read_later(start: Start, tmp_path: Path) -> None:
     url, data = f"http://127.0.0.1:{free_port()}", tmp_path / "their data"
     options = ["--deadline", "2m", "--resource", "cpu=50..100/25%", "--data", str(data)]

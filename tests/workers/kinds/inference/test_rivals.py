@@ -89,6 +89,7 @@ def test_recorded_requests_have_no_rate() -> None:
         Truth.of(made)
 
 
+@pytest.mark.slow
 def test_to_know_the_rates_is_worth_something_where_they_vary_and_nothing_where_not(
     rivals: InferenceRivals,
 ) -> None:
@@ -128,6 +129,7 @@ def trained(workload: Workload, request: Request) -> dict[str, Any]:
     return training.result().report
 
 
+@pytest.mark.slow
 def test_a_training_tells_the_headroom_and_the_share_that_its_agent_won(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("workers.kinds.simulated.headroom.GENERATIONS", 1)
     monkeypatch.setattr("workers.kinds.inference.rivals.InferenceRivals.share", 2.0)

@@ -310,6 +310,7 @@ class TestKeeping:
         assert sample is not None
         assert_array_equal(codec.unpack(sample.data).batches, [[1, 4, 0, 4, 0.75]])
 
+    @pytest.mark.slow
     def test_a_log_of_hundreds_of_thousands_of_lines_is_read_in_a_few_megabytes(self) -> None:
         lines, blocks = 4_000, 60
 

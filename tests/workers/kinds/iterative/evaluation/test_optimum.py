@@ -120,6 +120,7 @@ def test_its_policy_is_legal_wherever_it_is_asked() -> None:
     assert np.isfinite(choice.values[simulator.view.mask]).all()
 
 
+@pytest.mark.slow
 def test_a_plan_on_a_coarser_grid_still_beats_every_heuristic() -> None:
     """Two resources: no yardstick can be had, but a policy that is better with 95 % confidence."""
     resource = {"minimum": 1, "maximum": 12, "max_steps": 2, "change_seconds": 1.0}

@@ -207,6 +207,7 @@ def diamond() -> Trace:
     )
 
 
+@pytest.mark.slow
 def test_a_workflow_on_several_nodes_is_judged_beside_its_own_strategies() -> None:
     nodes = [
         {"name": "slow", "processors": 2, "minimum": 2, "maximum": 2, "price_per_hour": 1, "bandwidth_mbps": 1},
