@@ -148,8 +148,8 @@ def test_objects_name_what_is_there(attempt: Try) -> None:
     ("fails", "step"),
     [
         ("^helm version", "programs"),
-        ("^docker build --target", "images"),
-        ("^docker build --tag", "images"),
+        ("^docker build --target api --tag", "images"),
+        ("^docker build .*EXTRAS=scaling", "images"),
         ("^kind create", "cluster"),
         ("^kind load", "images in the cluster"),
         ("version --output", "Kubernetes"),

@@ -8,7 +8,7 @@
 #   --context NAME         use this cluster of your kubeconfig, in a namespace of its own
 #   --image NAME           image of the service (target `api` of the Dockerfile) that the cluster can pull; by default
 #                          it is built, and loaded into kind's cluster
-#   --adapter-image NAME   the same with the client's extra `scaling`; by default it is built
+#   --adapter-image NAME   the same, built with --build-arg EXTRAS=scaling; by default it is built
 #   --node-image NAME      image of kind's node, such as kindest/node:v1.34.0: the version of Kubernetes
 #   --namespace NAME       namespace, which must not be there yet; default: steward-try
 #   --log FILE             where everything is written; default: steward-try.log
@@ -123,12 +123,7 @@ versions() {
 }
 build() {
   docker build --target api --tag steward:try "$root" || return 1
-  docker build --tag steward-adapter:try - <<'END'
-FROM steward:try
-USER root
-RUN pip install --no-cache-dir --constraint /wheels/constraints.txt grpcio protobuf starlette uvicorn prometheus-client
-USER 10001
-END
+  docker build --target api --build-arg EXTRAS=scaling --tag steward-adapter:try "$root"
 }
 create() {
   if [ -n "$node" ]; then

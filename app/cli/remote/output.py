@@ -190,7 +190,8 @@ def cell(column: Column, item: Json, now: datetime) -> str:
     if column.text:
         return plain(item.get(member, ""))
     value = _member(item, member.split(".")) if member not in item else item[member]
-    if value is None or value in ([], {}):
+    over = item.get("finished_at") and member.endswith(("chances", "granted.state"))  # they are of runs that go on
+    if over or value is None or value in ([], {}):
         return ""
     if column.until:
         ended = _member(item, column.until.split("."))
@@ -202,8 +203,8 @@ def cell(column: Column, item: Json, now: datetime) -> str:
         return moment(datetime.fromisoformat(value))
     if member.endswith("seconds"):
         return lasting(value)
-    if member.endswith("chances"):  # of meeting each target: the least, until it is known
-        return "" if item.get("finished_at") else probability(min(value.values()))
+    if member.endswith("chances"):  # of meeting each target: the least
+        return probability(min(value.values()))
     return percent(value, 0) if member == "progress" else plain(value, 4)
 
 
