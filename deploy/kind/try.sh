@@ -86,6 +86,7 @@ objects() {
 steward() { k exec deploy/steward-api -- env "STEWARD_API_KEY=$key" steward "$@"; }
 
 finish() {
+  trap '' INT TERM # what follows cleans up
   if [ "$failed" = 1 ] && [ -n "$made" ]; then
     note "--- what the cluster says"
     {
@@ -95,7 +96,7 @@ finish() {
         echo "--- $pod"
         k logs --all-containers --tail 100 "$pod"
       done
-    } >> "$log" 2>&1
+    } 2>&1 | sed 's/stw_[A-Za-z0-9_-]*/stw_…/g' >> "$log" # a governed pod has its run's token as a variable
   fi
   if [ "$keep" = yes ]; then
     [ -z "$made" ] || tell "KEPT namespace $namespace of context $context"
@@ -126,6 +127,11 @@ build() {
   docker build --target api --build-arg EXTRAS=scaling --tag steward-adapter:try "$root"
 }
 create() {
+  if kind get clusters | grep -qx "$cluster"; then
+    echo "a cluster $cluster is there, as after --keep: kind delete cluster --name $cluster removes it"
+    return 1
+  fi
+  made=cluster context=kind-$cluster # from here on, whatever becomes of it
   if [ -n "$node" ]; then
     kind create cluster --name "$cluster" --image "$node" --wait 120s
   else
@@ -196,7 +202,6 @@ if [ -z "$image" ]; then
 fi
 if [ -z "$context" ]; then
   step "cluster" create || finish
-  made=cluster context=kind-$cluster
   step "images in the cluster" kind load docker-image "$image" "$adapter" --name "$cluster" || finish
 fi
 minor='' key='' before=''

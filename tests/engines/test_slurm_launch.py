@@ -192,7 +192,7 @@ def test_short_jobs_side_by_side_are_measured_and_the_run_gets_its_size_once(
 
     def measured() -> bool:
         seen.update(cluster.jobs())
-        return bool(service.http.get("/runs", params={"workload": "apart"}).json()["items"])
+        return bool(service.http.get("/runs", params={"workload": "apart"}).json().get("items"))
 
     wait_until(measured, 240, "the run")
     _, said = run.communicate(timeout=240)
