@@ -190,9 +190,8 @@ def cell(column: Column, item: Json, now: datetime) -> str:
     if column.text:
         return plain(item.get(member, ""))
     value = _member(item, member.split(".")) if member not in item else item[member]
-    over = item.get("finished_at") and member.endswith(("chances", "granted.state"))  # they are of runs that go on
-    if over or value is None or value in ([], {}):
-        return ""
+    if value in (None, [], {}) or (item.get("finished_at") and member.endswith(("chances", "granted.state"))):
+        return ""  # those two are of runs that go on
     if column.until:
         ended = _member(item, column.until.split("."))
         end = now if ended is None else datetime.fromisoformat(ended)
