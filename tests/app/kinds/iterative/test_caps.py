@@ -132,9 +132,8 @@ def test_caps_hold_outside_of_what_agents_observe() -> None:
     spent = float(state.cost[0])
     held = used(on.projector, Situation(on.projector, state, view(on.projector, state)), 0, 12)
     tight = Cap("run", "cost", spent + 0.4 * (held - spent))
-    free, capped = (
-        make_batch(on, state, [frozenset()] * 2, [NOTHING] * 2, caps=caps) for caps in ([[], []], [[tight], []])
-    )
+    given: list[list[list[Cap]]] = [[[], []], [[tight], []]]
+    free, capped = (make_batch(on, state, [frozenset()] * 2, [NOTHING] * 2, caps=caps) for caps in given)
     np.testing.assert_array_equal(free.situation.view.observation, capped.situation.view.observation)
     assert not any("cap" in name.split("_") for name in on.layout.observation_names)
     first, second = (choose(on, one, on.agent, None).each for one in (free, capped))
