@@ -123,7 +123,7 @@ def test_a_workload_goes_through_fit_training_and_run(stack: Composed, url: str,
         assert caller.http.get("/workloads").status_code == 401
         caller.http.headers.update(key)
         assert caller.fitted()["result"] == {"model": 1}
-        job = caller.wait(caller.train(algorithm="tabular_q", seeds=1), 900)
+        job = caller.wait(caller.train(algorithm="tabular_q", seeds=1, budget=100_000), 900)
         assert job["state"] == "succeeded", job
         run = caller.post("/runs", json={"workload": "learned"})
         for number in range(30):

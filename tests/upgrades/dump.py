@@ -39,6 +39,7 @@ from app.kinds.workflow.policies import StrategyPolicy
 from app.kinds.workflow.policies import save as save_scheduler
 from app.main import create_app
 from app.policies.artifact import save
+from app.policies.base import Arrays
 from app.settings import Settings
 from app.workloads import service as workloads
 from migrations.runner import upgrade
@@ -130,7 +131,7 @@ def _agent(spec: Any) -> bytes:
         return network(InferenceLayout(spec))
     layout = ClusterLayout(spec)
     weight = np.linspace(-1, 1, layout.actions * len(layout.entries)).reshape(layout.actions, -1)
-    arrays = {"advantage.weight": weight, "advantage.bias": np.zeros(layout.actions)}
+    arrays: Arrays = {"advantage.weight": weight, "advantage.bias": np.zeros(layout.actions)}
     config = {"algorithm": "ppo", "layers": [], "activation": "relu", "dueling": False}
     return save(Network.build(config, arrays), "cluster", layout.entries, layout.actions, {})
 

@@ -17,8 +17,8 @@ from steward_client.launcher.main import main
 
 from app.database.engine import Database
 from app.settings import Settings
-from tests.clients.launcher.serving import script
-from tests.clients.launcher.test_launch import Serve, folder, iterations, runs, serve, worked
+from tests.clients.launcher.serving import script, worked
+from tests.clients.launcher.test_launch import Serve, folder, iterations, runs, serve
 from tests.clients.launcher.test_slurm import slurm
 from tests.clients.test_run import Handler, forwarded
 from tests.servers import wait_until
