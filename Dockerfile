@@ -7,6 +7,7 @@
 #   BASE   base image; pin it: --build-arg BASE=python:3.11-slim@sha256:…
 #   TORCH  where the wheel of torch lies: a page of links, or a folder in the base image; by default PyTorch's build for
 #          CPUs. For GPUs: --build-arg TORCH=https://download.pytorch.org/whl/cu130/torch/
+#   EXTRAS  further extras of the service, separated by commas: --build-arg EXTRAS=scaling for autoscalers
 #   SOURCE_DATE_EPOCH  date of the files in Steward's wheels, in seconds
 
 ARG BASE=python:3.11-slim
@@ -31,7 +32,9 @@ RUN groupadd --system --gid 10001 steward \
     && useradd --system --uid 10001 --gid steward --create-home steward \
     && mkdir /data && chown steward:steward /data
 COPY --from=wheels /wheels /wheels
-RUN pip install --no-cache-dir --constraint /wheels/constraints.txt /wheels/*.whl && /wheels/slim
+ARG EXTRAS=
+RUN pip install --no-cache-dir --constraint /wheels/constraints.txt /wheels/steward_client-*.whl \
+    "$(echo /wheels/steward_allocation-*.whl)${EXTRAS:+[$EXTRAS]}" && /wheels/slim
 USER 10001
 ENV STEWARD_DATA_DIR=/data STEWARD_WORKERS=0
 VOLUME /data

@@ -24,6 +24,7 @@ SCRIPT = ROOT / "deploy/kind/try.sh"
 PROGRAMS = ("kind", "kubectl", "helm", "docker", "openssl", "sleep")
 KUBECTL = shutil.which("kubectl")
 KEY = "stw_0123456789abcdef_verysecret"
+RUN_TOKEN = "stw_run_0123456789abcdef_verysecret"
 STAND_IN = r"""#!/usr/bin/env bash
 # Notes its arguments, and does what a cluster on which all goes well would say; FAILS is a pattern of failing calls.
 call="$(basename "$0") $*"
@@ -45,8 +46,10 @@ case $call in
   *'get apiservice'*) [ -n "$PROVIDER" ] ;;
   *'get --raw'*) echo '{"kind":"ExternalMetricValueList"}' ;;
   *'get pods --output name') echo pod/steward-api-1 ;;
+  *'describe pods') echo '      STEWARD_TOKEN:  RUN_TOKEN' ;;
+  *'get clusters') [ -z "$THERE" ] || echo "$THERE" ;;
 esac
-""".replace("KEY", KEY)
+""".replace("RUN_TOKEN", RUN_TOKEN).replace("KEY", KEY)
 
 
 class Trial(NamedTuple):
@@ -68,7 +71,7 @@ Try = Callable[..., Trial]
 
 @pytest.fixture
 def attempt(tmp_path: Path) -> Try:
-    def run(*arguments: str, fails: str = "", minor: str = "34", provider: str = "") -> Trial:
+    def run(*arguments: str, fails: str = "", minor: str = "34", provider: str = "", there: str = "") -> Trial:
         folder = tmp_path / "programs"
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir()
@@ -79,7 +82,7 @@ def attempt(tmp_path: Path) -> Try:
         environment = {"PATH": f"{folder}:{os.environ['PATH']}", "STAND_INS": str(folder), "FAILS": fails}
         done = subprocess.run(
             [str(SCRIPT), "--log", str(log), *arguments],
-            env={**environment, "MINOR": minor, "PROVIDER": provider, "TMPDIR": str(tmp_path)},
+            env={**environment, "MINOR": minor, "PROVIDER": provider, "THERE": there, "TMPDIR": str(tmp_path)},
             capture_output=True,
             text=True,
             check=False,
@@ -148,8 +151,8 @@ def test_objects_name_what_is_there(attempt: Try) -> None:
     ("fails", "step"),
     [
         ("^helm version", "programs"),
-        ("^docker build --target", "images"),
-        ("^docker build --tag", "images"),
+        ("^docker build --target api --tag", "images"),
+        ("^docker build .*EXTRAS=scaling", "images"),
         ("^kind create", "cluster"),
         ("^kind load", "images in the cluster"),
         ("version --output", "Kubernetes"),
@@ -177,12 +180,20 @@ def test_what_fails_is_said_and_the_cluster_is_removed(attempt: Try, fails: str,
     assert trial.steps("FAIL")[0] == step
     assert trial.lines[-1].startswith("FAIL; log: ")
     assert "cluster says: no" in trial.log
-    assert KEY not in trial.log
-    created = any(call.startswith("kind create") for call in trial.calls) and fails != "^kind create"
+    assert not any(secret in trial.log for secret in (KEY, RUN_TOKEN))
+    created = any(call.startswith("kind create") for call in trial.calls)
     assert ("kind delete cluster --name steward-try" in trial.calls) == created
     if created and fails != "^kind delete":
         assert any("describe pods" in call for call in trial.calls)
+        assert "STEWARD_TOKEN:  stw_…" in trial.log
         assert any("logs --all-containers --tail 100 pod/steward-api-1" in call for call in trial.calls)
+
+
+def test_a_cluster_of_an_earlier_trial_is_neither_used_nor_removed(attempt: Try) -> None:
+    trial = attempt(there="steward-try")
+    assert (trial.status, trial.steps("FAIL")[0]) == (1, "cluster")
+    assert "kind delete cluster --name steward-try removes it" in trial.log
+    assert not any(call.startswith(("kind create", "kind delete")) for call in trial.calls)
 
 
 def test_on_a_cluster_of_the_users_its_namespace_alone_is_made_and_removed(attempt: Try) -> None:

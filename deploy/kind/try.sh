@@ -8,7 +8,7 @@
 #   --context NAME         use this cluster of your kubeconfig, in a namespace of its own
 #   --image NAME           image of the service (target `api` of the Dockerfile) that the cluster can pull; by default
 #                          it is built, and loaded into kind's cluster
-#   --adapter-image NAME   the same with the client's extra `scaling`; by default it is built
+#   --adapter-image NAME   the same, built with --build-arg EXTRAS=scaling; by default it is built
 #   --node-image NAME      image of kind's node, such as kindest/node:v1.34.0: the version of Kubernetes
 #   --namespace NAME       namespace, which must not be there yet; default: steward-try
 #   --log FILE             where everything is written; default: steward-try.log
@@ -86,6 +86,7 @@ objects() {
 steward() { k exec deploy/steward-api -- env "STEWARD_API_KEY=$key" steward "$@"; }
 
 finish() {
+  trap '' INT TERM # what follows cleans up
   if [ "$failed" = 1 ] && [ -n "$made" ]; then
     note "--- what the cluster says"
     {
@@ -95,7 +96,7 @@ finish() {
         echo "--- $pod"
         k logs --all-containers --tail 100 "$pod"
       done
-    } >> "$log" 2>&1
+    } 2>&1 | sed 's/stw_[A-Za-z0-9_-]*/stw_…/g' >> "$log" # a governed pod has its run's token as a variable
   fi
   if [ "$keep" = yes ]; then
     [ -z "$made" ] || tell "KEPT namespace $namespace of context $context"
@@ -123,14 +124,14 @@ versions() {
 }
 build() {
   docker build --target api --tag steward:try "$root" || return 1
-  docker build --tag steward-adapter:try - <<'END'
-FROM steward:try
-USER root
-RUN pip install --no-cache-dir --constraint /wheels/constraints.txt grpcio protobuf starlette uvicorn prometheus-client
-USER 10001
-END
+  docker build --target api --build-arg EXTRAS=scaling --tag steward-adapter:try "$root"
 }
 create() {
+  if kind get clusters | grep -qx "$cluster"; then
+    echo "a cluster $cluster is there, as after --keep: kind delete cluster --name $cluster removes it"
+    return 1
+  fi
+  made=cluster context=kind-$cluster # from here on, whatever becomes of it
   if [ -n "$node" ]; then
     kind create cluster --name "$cluster" --image "$node" --wait 120s
   else
@@ -201,7 +202,6 @@ if [ -z "$image" ]; then
 fi
 if [ -z "$context" ]; then
   step "cluster" create || finish
-  made=cluster context=kind-$cluster
   step "images in the cluster" kind load docker-image "$image" "$adapter" --name "$cluster" || finish
 fi
 minor='' key='' before=''

@@ -233,6 +233,35 @@ def test_a_refusal_is_not_repeated_and_names_the_field(workload: str, forwarded:
     assert clock.pauses == []
 
 
+@pytest.mark.parametrize("refusals", ["raise", "log"])
+def test_what_an_older_service_does_not_have_is_left_out_and_said_once(
+    client: TestClient, workload: str, forwarded: Handler, caplog: pytest.LogCaptureFixture, refusals: Any
+) -> None:
+    bodies = list[set[str]]()
+
+    def older(request: httpx.Request) -> httpx.Response:
+        body = json.loads(request.read() or b"{}")
+        if request.method == "PUT":
+            bodies.append(set(body))
+            if "requested" in body:
+                error = {"pointer": "/requested", "message": "extra field; known: allocation, metrics", "value": {}}
+                problem = {"type": "/problems/invalid", "title": "Invalid input", "status": 422, "errors": [error]}
+                return httpx.Response(422, headers={"content-type": PROBLEM}, content=json.dumps(problem))
+        return forwarded(request)
+
+    requested = {"allocation": {"gpus": 8}, "state": "refused", "since": "2026-01-01T12:00:00Z", "reason": "Resources"}
+    with Run(through(older), workload, refusals=refusals) as run, Run(through(forwarded), workload) as newer:
+        for iteration in range(2):
+            for one in (run, newer):
+                one.report(iteration, {"gpus": 4}, metrics(10.0), {"batch": 128}, requested=requested)
+        assert ["requested" in body for body in bodies] == [True, False, False]
+        assert [len(client.get(f"/runs/{one.id}/iterations").json()["items"]) for one in (run, newer)] == [2, 2]
+        granted = [state_of(client, one.id)["decision"].get("granted") for one in (run, newer)]
+        assert [one and one["state"] for one in granted] == [None, "refused"]
+    said = [record.getMessage() for record in caplog.records if "requested" in record.getMessage()]
+    assert said == [f"run {run.id}: requested is not sent: the service's version has no such"]
+
+
 def test_a_proxys_page_is_waited_out_and_named(clock: Clock) -> None:
     with pytest.raises(Unreachable, match="404 Not Found: <h1>nothing"):
         Run(through(lambda _: httpx.Response(404, text="<h1>nothing here</h1>")), "w", retry=clock.retry()).start()

@@ -20,10 +20,12 @@ from tests.integration.caller import Caller
 from tests.servers import free_port, stop, wait_until
 
 BUILD_SECONDS = 3600
-LARGEST = {"steward": 350, "steward-worker": 1600}
+LARGEST = {"steward": 350, "steward-worker": 1600, "steward-scaling": 350}
 """Megabytes (10⁶ bytes) of each image without its base."""
 STANDINS = Path(__file__).parent / "standins"
 NAMES = {"steward": "api", "steward-worker": "worker"}
+SCALING = "steward-scaling"
+"""The image `api` with the extra for autoscalers."""
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(2 * BUILD_SECONDS)]
 
@@ -48,9 +50,11 @@ def wheels_of_torch() -> Iterator[str]:
 def images(docker: Dockerd) -> Dockerd:
     """The daemon, with both images and with stand-ins for those of PostgreSQL and Redis."""
     with wheels_of_torch() as links:
-        for name, target in NAMES.items():
-            torch = ["--build-arg", f"TORCH={links}"] if links else []
-            built = ["build", "--network", "host", "--target", target, "--tag", name, *torch, str(ROOT)]
+        torch = ["--build-arg", f"TORCH={links}"] if links else []
+        more = {"steward": [], "steward-worker": torch, SCALING: ["--build-arg", "EXTRAS=scaling"]}
+        for name, arguments in more.items():
+            target = NAMES.get(name, "api")
+            built = ["build", "--network", "host", "--target", target, "--tag", name, *arguments, str(ROOT)]
             docker.docker(*built, seconds=BUILD_SECONDS)
     servers = [part for name in ("postgres:17", "redis:7") for part in ("--tag", name)]
     docker.docker(
@@ -60,8 +64,9 @@ def images(docker: Dockerd) -> Dockerd:
 
 
 def test_images_are_no_larger_than_they_must_be(images: Dockerd) -> None:
-    sizes = {name: int(images.docker("image", "inspect", "--format", "{{.Size}}", name)) for name in (BASE, *NAMES)}
-    for name in NAMES:
+    names = (BASE, *NAMES, SCALING)
+    sizes = {name: int(images.docker("image", "inspect", "--format", "{{.Size}}", name)) for name in names}
+    for name in (*NAMES, SCALING):
         own, whole = (sizes[name] - sizes[BASE]) / 10**6, sizes[name] / 10**6
         print(f"{name}: {own:.0f} MB, {whole:.0f} MB with its base")
         assert own <= LARGEST[name]
@@ -74,6 +79,18 @@ def test_nobody_is_root_and_the_api_has_no_torch(images: Dockerd, name: str) -> 
         "print(os.getuid(), os.access('/', os.W_OK), importlib.util.find_spec('torch') is not None)"
     )
     assert images.docker("run", "--rm", name, "python", "-c", program) == f"10001 False {name == 'steward-worker'}"
+
+
+def test_the_adapter_serves_from_the_image_with_its_extra_and_says_what_the_other_lacks(images: Dockerd) -> None:
+    asks = (
+        "import json, sys, time, urllib.error, urllib.request as http\n"
+        "for _ in range(300):\n"
+        "  try: sys.exit(print(json.load(http.urlopen('http://127.0.0.1:6443/healthz'))))\n"
+        "  except urllib.error.URLError: time.sleep(1)\n"
+    )
+    told = images.docker("run", "--rm", SCALING, "sh", "-c", f'steward adapter & exec python -c "{asks}"')
+    assert "{'status': 'ok'}" in told
+    assert "isn't installed" in images.docker("run", "--rm", "steward", "steward", "adapter", check=False)
 
 
 @pytest.fixture(scope="module")
@@ -106,7 +123,7 @@ def test_a_workload_goes_through_fit_training_and_run(stack: Composed, url: str,
         assert caller.http.get("/workloads").status_code == 401
         caller.http.headers.update(key)
         assert caller.fitted()["result"] == {"model": 1}
-        job = caller.wait(caller.train(algorithm="tabular_q", seeds=1), 900)
+        job = caller.wait(caller.train(algorithm="tabular_q", seeds=1, budget=100_000), 900)
         assert job["state"] == "succeeded", job
         run = caller.post("/runs", json={"workload": "learned"})
         for number in range(30):

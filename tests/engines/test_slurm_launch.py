@@ -32,7 +32,8 @@ for n in range(max(done - 1, 0), {ITERATIONS}):  # the last one again: its check
         with open(os.environ["STEWARD_ITERATIONS"], "a") as file:
             file.write(json.dumps({{"iteration": n + 1}}) + "\\n")
     print(f"epoch {{n + 1}}/{ITERATIONS}", flush=True)
-    checkpoint.write_text(str(n + 1))
+    checkpoint.with_suffix('.new').write_text(str(n + 1))
+    checkpoint.with_suffix('.new').replace(checkpoint)  # whole, whenever it is killed
 """
 """Iterations of a second on one node, half of it on two; from the sixth on they take twice as long."""
 
@@ -117,10 +118,11 @@ def launch(tmp_path: Path, cluster: SlurmEngine, service: Service) -> Iterator[L
     started = list[subprocess.Popen[str]]()
 
     def start(name: str, *options: str, how: str = "prints") -> subprocess.Popen[str]:
-        place = tmp_path / name
+        place = tmp_path / (name or "learned")
         place.mkdir()
         (place / "train.py").write_text(SCRIPT)
-        run = [sys.executable, "-m", "steward_client.launcher.main", "--workload", name, "--url", service.server.url]
+        run = [sys.executable, "-m", "steward_client.launcher.main", "--url", service.server.url]
+        run += ["--workload", name] if name else []
         slurm = ["--actuator", "slurm", "--option", "shared=yes", "--option", "sbatch=--cpus-per-task=2"]
         command = [sys.executable, str(place / "train.py"), str(place / "checkpoint"), how]
         environment = {**os.environ, **cluster.environment, "TMPDIR": str(place)}
@@ -179,6 +181,51 @@ def test_without_a_checkpoint_the_size_is_set_once(launch: Launch, service: Serv
     reports = service.iterations("once")
     assert {one["report"]["allocation"]["nodes"] for one in reports} == {1}
     assert not any(one["report"].get("change_seconds") for one in reports)
+
+
+def test_short_jobs_side_by_side_are_measured_and_the_run_gets_its_size_once(
+    launch: Launch, service: Service, cluster: SlurmEngine
+) -> None:
+    learn = ["--learn", "--profile-jobs", "--profile-iterations", "6", "--deadline", "90", "--no-output"]
+    run = launch("", *learn, "--name", "apart", "--resource", "nodes=1..2", "--iterations", str(ITERATIONS))
+    seen = set[str]()
+
+    def measured() -> bool:
+        seen.update(cluster.jobs())
+        return bool(service.http.get("/runs", params={"workload": "apart"}).json().get("items"))
+
+    wait_until(measured, 240, "the run")
+    _, said = run.communicate(timeout=240)
+    assert run.returncode == 0, said
+    assert len(seen) >= 2, seen
+    assert "profile: 2 short jobs side by side" in said
+    samples = service.http.get("/workloads/apart/samples").json()["items"]
+    assert [one["execution"].startswith("profile-") for one in samples].count(True) == 2
+    assert service.outcome("apart") == ("finished", "met"), said
+    assert "the size is set once, at the start" in said
+    reports = service.iterations("apart")
+    assert len({one["report"]["allocation"]["nodes"] for one in reports}) == 1
+
+
+def test_a_job_that_is_requeued_twice_from_outside_is_counted_on(
+    launch: Launch, service: Service, cluster: SlurmEngine
+) -> None:
+    service.known("twice", change_seconds=1_000.0)  # so that it doesn't grow
+    run = launch("twice", "--checkpoint", "--deadline", "200")
+    for times in ("1", "2"):
+        wait_until(lambda: len(cluster.jobs()) == 1, 60, "the job")
+        (job,) = cluster.jobs()
+        wait_until(lambda: cluster.job(job)["JobState"] == "RUNNING", 60, "the job to run")  # noqa: B023
+        before = len(service.iterations("twice"))
+        wait_until(lambda: len(service.iterations("twice")) > before, 60, "a report")  # noqa: B023
+        cluster.call("scontrol", "requeue", job)
+        wait_until(lambda: cluster.job(job)["Restarts"] == times, 60, "the requeue")  # noqa: B023
+    _, said = run.communicate(timeout=200)
+    assert run.returncode == 0, said
+    assert said.count("was requeued by Slurm") == 2, said
+    assert service.outcome("twice") == ("finished", "met"), said
+    reports = service.iterations("twice")
+    assert [one["iteration"] for one in reports] == list(range(reports[0]["iteration"], ITERATIONS))
 
 
 def test_two_runs_share_the_two_nodes(launch: Launch, service: Service, cluster: SlurmEngine) -> None:

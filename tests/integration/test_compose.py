@@ -123,9 +123,10 @@ def test_the_api_is_an_image_without_torch_and_the_worker_adds_it(
 ) -> None:
     assert [*stages] == ["", "wheels", "api", "worker"]
     (api,) = (told for told in stages["api"].of("RUN") if "pip" in told)
-    assert (
-        api == "pip install --no-cache-dir --constraint /wheels/constraints.txt /wheels/*.whl && /wheels/slim"
-    )  # no extra
+    wheels = [f"/wheels/{name.replace('-', '_')}-*.whl" for name in ("steward_client", DISTRIBUTION)]
+    pip = "pip install --no-cache-dir --constraint /wheels/constraints.txt"
+    assert api == f'{pip} {wheels[0]} "$(echo {wheels[1]})${{EXTRAS:+[$EXTRAS]}}" && /wheels/slim'
+    assert stages["api"].of("ARG") == ["EXTRAS="]  # no extra, unless it is asked for
     torch, rest = stages["worker"].of("RUN")
     assert torch.endswith(
         '--no-deps --no-index --find-links "${TORCH}" torch && /wheels/slim'

@@ -21,16 +21,19 @@ from typer.testing import CliRunner
 from app.cli.main import cli
 from app.database.base import utc_now
 from app.database.engine import Database
+from app.kinds.registry import KINDS
 from migrations.runner import HERE, configuration, head, upgrade
 from tests.filled import contents
 from tests.servers import PostgresServer
-from tests.upgrades.dump import ENGINES, Answers, ask, opened, restore, serving
+from tests.upgrades.dump import ENGINES, OTHERS, Answers, ask, opened, restore, serving
 
 FROZEN = {"2026_11_28_first_tables.py": "c841fd9225d6b0b933c042ed54fbf7f34fa77bb8739ca12a12a4032e5908f089"}
 """Migrations by their SHA-256: databases stand at them, so what they do is never changed again. A later change of the
 tables is a migration of its own, and is added here with its release."""
 RELEASES = ("2026_11_28",)
 """Revisions at which releases have left databases; see `dump`."""
+OF_KINDS = ("2026_11_28.kinds",)
+"""Databases with workloads of the other kinds."""
 AS_TIME_PASSES = {"outcome", "outcome_reason", "problem"}
 """What the service says of a run that goes on depends on when it is asked: one that reports nothing is stale."""
 OF_A_MONTH = {"month", "cost", "seconds"}
@@ -73,18 +76,28 @@ def _common(now: Any, before: Any) -> Any:
     return now
 
 
-@pytest.fixture(params=[(release, engine) for release in RELEASES for engine in ENGINES], ids="-".join)
-def left(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Left]:
-    release, engine = request.param
+def restored(request: pytest.FixtureRequest, folder: Path) -> Iterator[Left]:
+    """The database of a test's parameters, a name and an engine."""
+    name, engine = request.param
     if engine == "sqlite":
-        url = f"sqlite:///{tmp_path / 'steward.db'}"
-        yield Left(url, restore(release, engine, url))
+        url = f"sqlite:///{folder / 'steward.db'}"
+        yield Left(url, restore(name, engine, url))
         return
     server: PostgresServer = request.getfixturevalue("postgres")
     server.execute("CREATE DATABASE left_by_a_release")
     url = server.url("left_by_a_release")
-    yield Left(url, restore(release, engine, url))
+    yield Left(url, restore(name, engine, url))
     server.execute("DROP DATABASE left_by_a_release WITH (FORCE)")
+
+
+@pytest.fixture(params=[(release, engine) for release in RELEASES for engine in ENGINES], ids="-".join)
+def left(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Left]:
+    yield from restored(request, tmp_path)
+
+
+@pytest.fixture(params=[(name, engine) for name in OF_KINDS for engine in ENGINES], ids="-".join)
+def left_kinds(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Left]:
+    yield from restored(request, tmp_path)
 
 
 def later(url: str, folder: Path) -> Config:
@@ -143,6 +156,42 @@ def test_it_is_read_in_a_later_month_too(left: Left, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr("app.caps.service.utc_now", lambda: utc_now() + timedelta(days=40))
     upgrade(left.url)
     left.check_read()
+
+
+def test_all_other_kinds_are_in_the_files_with_all_their_nouns(left_kinds: Left) -> None:
+    first, second = left_kinds.answers.values()
+    for answers in (first, second):
+        assert {one["kind"] for one in answers["/workloads"]["items"]} == set(OTHERS)
+        assert [one["spec_version"] for one in answers["/workloads"]["items"]] == [2] * 2 * len(OTHERS)
+        assert [one["state"] for one in answers["/runs"]["items"]] == ["running", "finished"] * 2 * len(OTHERS)
+    assert len(first["/evaluations"]["items"]) == len(first["/jobs"]["items"]) == 2 * len(OTHERS)
+    for kind in OTHERS:
+        home = f"/workloads/{kind}-2"
+        assert (first[f"{home}/models/1"]["version"], first[f"{home}/agents/1"]["status"]) == (1, "champion")
+        assert second[f"{home}/agents"]["items"] == []
+    decided = {one["decision"]["source"] for one in first["/runs"]["items"]}
+    assert "agent" in decided
+
+
+def test_all_kinds_go_on_after_an_upgrade_in_this_month_and_later(
+    left_kinds: Left, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    upgrade(left_kinds.url)
+    left_kinds.check_read()
+    with monkeypatch.context() as later_month:
+        later_month.setattr("app.caps.service.utc_now", lambda: utc_now() + timedelta(days=40))
+        left_kinds.check_read()
+    with opened(left_kinds.url) as database:
+        for key, before in left_kinds.answers.items():
+            with TestClient(serving(database), headers={"Authorization": f"Bearer {key}"}) as client:
+                for run in (one for one in before["/runs"]["items"] if one["state"] == "running"):
+                    report = KINDS[run["workload"].partition("-")[0]].example.reports[2]
+                    answer = client.put(f"/runs/{run['id']}/iterations/2", json=report)
+                    assert answer.status_code == 201, answer.text
+                    assert answer.json()["agent"] == run["decision"]["agent"]
+                    ended = client.patch(f"/runs/{run['id']}", json={"state": "finished"}).json()
+                    assert (ended["state"], ended["iterations"]) == ("finished", 3)
+                    assert len(client.get(f"/runs/{run['id']}/iterations").json()["items"]) == 3
 
 
 def test_a_later_release_upgrades_it_while_this_one_serves(left: Left, tmp_path: Path) -> None:

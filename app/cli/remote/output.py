@@ -190,8 +190,8 @@ def cell(column: Column, item: Json, now: datetime) -> str:
     if column.text:
         return plain(item.get(member, ""))
     value = _member(item, member.split(".")) if member not in item else item[member]
-    if value is None or value in ([], {}):
-        return ""
+    if value in (None, [], {}) or (item.get("finished_at") and member.endswith(("chances", "granted.state"))):
+        return ""  # those two are of runs that go on
     if column.until:
         ended = _member(item, column.until.split("."))
         end = now if ended is None else datetime.fromisoformat(ended)
@@ -202,8 +202,8 @@ def cell(column: Column, item: Json, now: datetime) -> str:
         return moment(datetime.fromisoformat(value))
     if member.endswith("seconds"):
         return lasting(value)
-    if member.endswith("chances"):  # of meeting each target: the least, until it is known
-        return "" if item.get("finished_at") else probability(min(value.values()))
+    if member.endswith("chances"):  # of meeting each target: the least
+        return probability(min(value.values()))
     return percent(value, 0) if member == "progress" else plain(value, 4)
 
 

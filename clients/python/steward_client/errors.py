@@ -5,7 +5,7 @@ from typing import Any
 
 import httpx
 
-UNKNOWN, PARTS = "unknown name", 3
+UNKNOWN, EXTRA, PARTS = "unknown name", "extra field", 3
 
 
 class ClientError(Exception):
@@ -38,6 +38,12 @@ class StewardError(ClientError):
             str(e.get("pointer", "")).split("/") for e in self.errors if str(e.get("message", "")).startswith(UNKNOWN)
         ]
         return {(path[1], path[2]) for path in found if len(path) == PARTS and path[1] in ("metrics", "features")}
+
+    @property
+    def unknown_members(self) -> set[str]:
+        """Members of the body that the service doesn't have, such as those of a later version."""
+        found = [str(e.get("pointer", "")) for e in self.errors if str(e.get("message", "")).startswith(EXTRA)]
+        return {pointer[1:] for pointer in found if pointer.count("/") == 1}
 
     @classmethod
     def of(cls, response: httpx.Response) -> "StewardError":

@@ -17,6 +17,8 @@ Report = dict[str, Any]
 Refusals = Literal["raise", "log"]
 Unknown = Literal["refuse", "omit"]
 UNPROCESSABLE = 422
+OMISSIBLE = frozenset({"requested"})
+"""Members of a report that older services don't have, and without which it says the same of what was measured."""
 MOST_KEPT = 100_000
 """Most stored reports, of about 1 kB each: as many as a workload may have iterations."""
 
@@ -106,6 +108,7 @@ class Run(Live[Decision]):
         self._outage = Outage(retry, wait_seconds)
         self._raises = refusals == "raise"
         self._omitted: set[tuple[str, str]] | None = set() if unknown == "omit" else None
+        self._later = set[str]()  # what the service is too old for
         self._unsent: dict[int, Report] = {}
         self._refused: StewardError | None = None
         self._full = self._left_out = False
@@ -247,8 +250,9 @@ class Run(Live[Decision]):
         if not self._unsent:
             return False
         first = min(self._unsent)
+        known = {name: part for name, part in self._unsent[first].items() if name not in self._later}
         try:
-            self._report(first, _without(self._unsent[first], self._omitted or ()), retry)
+            self._report(first, _without(known, self._omitted or ()), retry)
         except StewardError as error:
             if self._omits(error):
                 return True
@@ -261,8 +265,14 @@ class Run(Live[Decision]):
         return True
 
     def _omits(self, error: StewardError) -> bool:
-        """Whether a refusal names unknown metrics or features that can be omitted; they are omitted from now on."""
-        if self._omitted is None or error.status != UNPROCESSABLE:
+        """Whether a refusal names unknown metrics, features or members that can be omitted; they are from now on."""
+        if error.status != UNPROCESSABLE:
+            return False
+        if later := (error.unknown_members & OMISSIBLE) - self._later:
+            logger.warning("run %s: %s is not sent: the service's version has no such", self.id, ", ".join(later))
+            self._later |= later
+            return True
+        if self._omitted is None:
             return False
         unknown = error.unknown - self._omitted
         if not unknown:

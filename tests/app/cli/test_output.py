@@ -142,6 +142,14 @@ def test_outcomes_are_named_as_users_like() -> None:
     assert [line.split() for line in made] == [["id", *names], ["one", *("50.0", "%") * 7], ["two", "50.0", "%"]]
 
 
+def test_what_is_known_of_runs_that_go_on_alone_is_empty_once_they_have_ended() -> None:
+    columns = [Column("id", "id"), Column.parse("p: decision.chances"), Column.parse("granted: decision.granted.state")]
+    decision = {"chances": {"iteration_seconds": 0.9}, "granted": {"state": "requested"}}
+    items = [{"id": "one", "decision": decision}, {"id": "two", "decision": decision, "finished_at": "2026-03-01"}]
+    made = table(columns, items, 80, NOW).plain.split("\n")
+    assert [line.split() for line in made] == [["id", "p", "granted"], ["one", "90", "%", "requested"], ["two"]]
+
+
 def test_texts_are_written_as_they_are_and_no_terminal_obeys_them() -> None:
     odd = ":x:\t\r\n[red]"
     console = Console(file=io.StringIO(newline=""), width=20)

@@ -25,13 +25,16 @@ ROOM = Decimal(4)
 class Pods(KubernetesDouble):
     """As the double, and what is made under pods is run.
 
-    ``used`` are the node's cores that others have; ``syncs`` are looks at a pod until the kubelet has judged a resize.
+    ``used`` are the node's cores that others have; ``syncs`` are looks at a pod until the kubelet has judged a resize;
+    ``ready`` is the number of replicas for which there is room, and ``failure`` a quota's refusal of others.
     """
 
     folder: Path = Path()
     programs: dict[str, Program] = field(default_factory=dict)
     used: Decimal = Decimal(0)
     syncs: int = 0
+    ready: int = 100
+    failure: str = ""
     _judged: dict[str, tuple[Json, int]] = field(default_factory=dict)
 
     def __call__(self, request: httpx.Request) -> httpx.Response:
@@ -48,7 +51,20 @@ class Pods(KubernetesDouble):
         except Refused as refused:
             return refused.answer
         self._look(path.removesuffix("/resize"))
+        self._count(path)
         return super().__call__(request)
+
+    def _count(self, path: str) -> None:
+        """The controller of a Deployment: how many of its replicas are ready."""
+        found = self.objects.get(path)
+        if found is None or found["kind"] != "Deployment":
+            return
+        replicas = found["spec"]["replicas"]
+        found["status"] = {"replicas": replicas, "readyReplicas": min(replicas, self.ready)}
+        if self.failure and replicas > self.ready:
+            failure = {"type": "ReplicaFailure", "status": "True", "reason": "FailedCreate", "message": self.failure}
+            found["status"]["conditions"] = [failure]
+        check(found)
 
     def _run(self, pod: Json) -> Json:
         (container,) = pod["spec"]["containers"]

@@ -137,6 +137,34 @@ class TestPod(LeavingKit, DeferringKit):
             assert requests.set({"cpu": 50}).state == "granted"
             assert not requests.awaits
 
+    def test_what_a_policy_lets_nobody_take_back_still_waits(
+        self, make: Make, cluster: Pods, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        patch = KubernetesApi.patch
+
+        def refused(api: KubernetesApi, *given: Any) -> Any:
+            cluster.plan = [POLICY]
+            return patch(api, *given)
+
+        with self.started(make, self.running()) as actuator, self.started(make, self.running()) as other:
+            actuator.wait(0)
+            now = [0.0]
+            requests = Requests(actuator, 60.0, lambda: now[0])
+            cluster.used = Decimal(3)
+            assert requests.set({"cpu": 200}).state == "requested"
+            with monkeypatch.context() as policy:
+                policy.setattr(KubernetesApi, "patch", refused)
+                now[0] = 61.0
+                assert requests.poll() is None
+                assert requests.set({"cpu": 50}).state == "refused"
+                assert requests.awaits, "the pod asks for it on"
+            cluster.used, now[0] = Decimal(0), 200.0
+            found = requests.poll()
+            assert found is not None
+            assert (found.state, found.allocation) == ("granted", {"cpu": 200})
+            assert self.same(actuator.current(), {**self.first, "cpu": 200})
+            assert self.same(other.current(), self.first)
+
     def test_it_is_resized_in_place_and_gone_at_the_end(self, make: Make, cluster: Pods) -> None:
         with self.started(make, self.running(), name="Run_1") as actuator:
             ((path, pod),) = cluster.objects.items()
@@ -213,11 +241,18 @@ def scaled(cluster: Pods, group: str, plural: str) -> str:
     )
 
 
-class TestScale(QuickKit):
+class TestScale(QuickKit, DeferringKit):
     wanted: ClassVar[dict[str, Range]] = {"workers": Range(1, 4)}
+
+    def fill(self, actuator: Actuator) -> None:
+        self.cluster.ready = 2
+
+    def free(self, actuator: Actuator) -> None:
+        self.cluster.ready = 100
 
     @pytest.fixture
     def make(self, cluster: Pods) -> Make:
+        self.cluster = cluster
         scaled(cluster, APPS, "deployments")
         return lambda: registry.create("kubernetes-scale", self.wanted, {"target": "deployment/trainer"})
 
@@ -245,6 +280,37 @@ class TestScale(QuickKit):
         actuator.apply(self.last)
         actuator.close()
         assert cluster.objects[path]["spec"] == before | expected
+
+    def test_replicas_that_are_not_ready_wait_and_say_what_the_cluster_says(self, make: Make, cluster: Pods) -> None:
+        with self.started(make, self.running()) as actuator:
+            requests = Requests(actuator)
+            cluster.ready = 2
+            assert requests.set({"workers": 4}).reason == "NotReady: 2 of 4 replicas are ready"
+            assert requests.take(actuator.current()) is not None
+            cluster.failure = 'pods "trainer-1" is forbidden: exceeded quota: compute'
+            assert requests.set({"workers": 3}).reason == f"FailedCreate: {cluster.failure}"
+            assert requests.set({"workers": 2}).state == "granted"
+            assert self.same(actuator.current(), {"workers": 2})
+
+    def test_an_account_that_may_only_scale_sees_no_replicas_wait_and_says_so_once(
+        self, make: Make, cluster: Pods, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        get = KubernetesApi.get
+
+        def forbidden(api: KubernetesApi, path: str, *given: Any) -> Any:
+            if path.endswith("/trainer"):
+                cluster.plan = [403]
+            return get(api, path, *given)
+
+        monkeypatch.setattr(KubernetesApi, "get", forbidden)
+        with self.started(make, self.running()) as actuator:
+            cluster.ready = 2
+            assert isinstance(actuator, Deferring)
+            for workers in (4, 3):
+                assert self.same(actuator.apply({"workers": workers}), {"workers": workers})
+                assert actuator.poll() == ""
+            (said,) = actuator.news()  # type: ignore[attr-defined]
+            assert said.startswith("whether replicas wait isn't seen: ")
 
     def test_a_member_that_may_not_change_cant_be_set(self, cluster: Pods) -> None:
         if definition_of("TrainJob", TRAINER.removeprefix("/apis/")) is None:

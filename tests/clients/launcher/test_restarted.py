@@ -15,7 +15,9 @@ from fastapi.testclient import TestClient
 from steward_client.launcher import governed
 from steward_client.launcher.main import main
 
-from tests.clients.launcher.serving import script
+from app.database.engine import Database
+from app.settings import Settings
+from tests.clients.launcher.serving import script, worked
 from tests.clients.launcher.test_launch import Serve, folder, iterations, runs, serve
 from tests.clients.launcher.test_slurm import slurm
 from tests.clients.test_run import Handler, forwarded
@@ -38,7 +40,8 @@ done = int(checkpoint.read_text()) if checkpoint.exists() else 0
 for n in range(max(done - 1, 0), 12):  # one is done again
     time.sleep(60 if n == 6 and not done and sys.argv[2:] else 0.2)
     print(f'epoch {n + 1}: loss=1', flush=True)
-    checkpoint.write_text(str(n + 1))
+    checkpoint.with_suffix('.new').write_text(str(n + 1))
+    checkpoint.with_suffix('.new').replace(checkpoint)  # whole, whenever it is killed
 """
 SLURM = ("--actuator", "slurm", "--option", "shared=yes")
 
@@ -112,7 +115,8 @@ done = int(checkpoint.read_text()) if checkpoint.exists() else 0
 for n in range(done, 12):
     print(f'epoch {n + 1}: loss=1', flush=True)
     time.sleep(0.2)
-    checkpoint.write_text(str(n + 1))
+    checkpoint.with_suffix('.new').write_text(str(n + 1))
+    checkpoint.with_suffix('.new').replace(checkpoint)  # whole, whenever it is killed
     time.sleep(0 if n or done else 60)
 """
 
@@ -162,7 +166,72 @@ def test_learning_by_restarts_needs_the_users_word(
     assert main([*learn, "--url", serve().url, *SLURM, "--", *command]) == 2
     said = capfd.readouterr().err
     assert "--learn changes cpu some 8 times, and each change starts the command again (slurm): --checkpoint" in said
+    assert "; --profile-jobs measures it by short jobs side by side instead; else upload samples" in said
+    here = ["--learn", "--profile-jobs", "--name", "fresh", "--resource", "cpu=50..100/50%"]
+    assert main([*here, "--url", serve().url, "--", *command]) == 2
+    assert "--profile-jobs with actuator local: commands side by side would slow one another down" in (
+        capfd.readouterr().err
+    )
     assert not (slurm / "calls").exists()
+
+
+SIZED = """
+import os, sys, time
+if os.environ.get('FAILS'):
+    sys.exit(3)
+for n in range(12):
+    print(f'epoch {n + 1}/12', flush=True)
+    time.sleep(0.3)
+"""
+
+
+def test_short_jobs_side_by_side_measure_what_has_no_checkpoint(
+    serve: Serve,
+    forwarded: Handler,
+    client: TestClient,
+    database: Database,
+    settings: Settings,
+    folder: Path,
+    slurm: Path,
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("steward_client.live.TIMEOUT_SECONDS", 250.0)
+    monkeypatch.setattr("steward_client.launcher.service.PATIENCE_SECONDS", 250.0)
+    url = serve(worked(forwarded, database, settings)).url
+    command = [sys.executable, script(folder, SIZED)]
+    learn = ["--learn", "--profile-jobs", "--profile-iterations", "9", "--name", "fresh", "--deadline", "60"]
+    asked = [*learn, "--resource", "cpu=100..400/100%", "--url", url, *SLURM, "--", *command]
+    assert main(asked) == 0, capfd.readouterr().err
+    said = capfd.readouterr().err
+    assert "profile: 3 short jobs side by side, each ended after 3 measured iterations" in said
+    assert all(f"; cpu {cpu} %: " in said for cpu in (100, 400))
+    (one, other) = ((slurm / name / "sizes").read_text() for name in ("43", "44"))
+    assert one != other, "each has a size of its own"
+    assert not (slurm / "45").exists(), "the run comes after them"
+    samples = client.get("/workloads/fresh/samples").json()["items"]
+    assert [(one["execution"].partition("-")[0], one["iterations"]) for one in samples].count(("profile", 3)) == 3
+    (run,) = runs(client)
+    assert (run["state"], run["decision"]["reason"]["code"] != "no_model") == ("finished", True), said
+    assert client.get("/workloads/fresh/agents").json()["items"] == [], "the size is set once: none would decide"
+
+
+def test_short_jobs_of_which_none_is_measured_end_with_the_commands_status(
+    serve: Serve,
+    client: TestClient,
+    folder: Path,
+    slurm: Path,
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("FAILS", "yes")
+    command = [sys.executable, script(folder, SIZED)]
+    learn = ["--learn", "--profile-jobs", "--profile-iterations", "6", "--name", "fresh", "--deadline", "60"]
+    assert main([*learn, "--resource", "cpu=100..900/400%", "--url", serve().url, *SLURM, "--", *command]) == 127
+    said = capfd.readouterr().err
+    assert said.count("a short job was not measured: ") == 2
+    assert "Requested node configuration is not available" in said
+    assert client.get("/workloads/fresh").status_code == 404
 
 
 def test_a_workload_that_is_registered_for_a_command_has_the_cost_of_its_changes(

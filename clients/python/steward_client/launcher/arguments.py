@@ -107,6 +107,7 @@ def parser(program: str) -> argparse.ArgumentParser:
     learning.add_argument(
         "--profile-iterations", metavar="N", type=int, default=24, help="iterations to measure; default: 24"
     )
+    learning.add_argument("--profile-jobs", action="store_true", help=_PROFILE_JOBS)
     learning.add_argument("--no-restart", dest="restart", action="store_false", help=_NO_RESTART)
     learning.add_argument("--budget", metavar="N", type=int, help="environment steps of the training")
     made.add_argument("command", nargs="*", metavar="COMMAND", help=argparse.SUPPRESS)
@@ -122,6 +123,10 @@ _CLEAN = "also remove what launchers on other machines left of this run; without
 _NO_RESTART = (
     "start the command once only; without this, one that ends before enough is measured is started again, and once "
     "more under decisions; each start is announced"
+)
+_PROFILE_JOBS = (
+    "measure by short jobs side by side, one for each allocation, that are ended then (slurm); needs no --checkpoint, "
+    "but a command that may run several times at once"
 )
 _MLFLOW = (
     "log decisions and outcome to MLflow, to the run MLFLOW_RUN_ID, or to a new one that the command's start_run() "
@@ -177,5 +182,6 @@ def read(program: str, arguments: Sequence[str]) -> Wishes:
         checkpoint=said.checkpoint,
         restart=said.restart,
         profile_iterations=said.profile_iterations,
+        profile_jobs=said.profile_jobs,
         budget=said.budget,
     )

@@ -89,6 +89,7 @@ class Wishes:
         checkpoint: whether the command continues from a checkpoint of its own when it is started again.
         restart: whether a command that ended while it was measured may be restarted.
         profile_iterations: number of iterations to measure.
+        profile_jobs: whether they are measured by short jobs side by side, one for each allocation.
         budget: environment steps of the training; None: 250,000.
     """
 
@@ -120,6 +121,7 @@ class Wishes:
     checkpoint: bool = False
     restart: bool = True
     profile_iterations: int = 24
+    profile_jobs: bool = False
     budget: int | None = None
 
     @property

@@ -10,11 +10,12 @@ import pytest
 from app.kinds.contract.caps import Cap, Caps, Spending, judge, left
 from app.kinds.contract.policy import Situation
 from app.kinds.engine import KindDecision
-from app.kinds.iterative.decide import under_caps
+from app.kinds.iterative.decide import choose, make_batch, under_caps
+from app.kinds.iterative.engine import NOTHING
 from app.kinds.iterative.observation import everywhere, view
 from app.kinds.iterative.policies import GuardedChoice, Verdict, decide, row_within, within_caps
 from app.kinds.iterative.projector import Projector
-from tests.app.kinds.iterative.decisions.deciding import compiled, reported
+from tests.app.kinds.iterative.decisions.deciding import Scripted, compiled, reported
 
 COST = Cap("run", "cost", 10.0)
 
@@ -122,3 +123,20 @@ def test_a_step_that_caps_have_forced_has_no_contingency_that_undoes_it(code: st
     )
     found = under_caps(on, made, [Cap("run", "cost", 100.0)], 0)
     assert (len(found.own["contingencies"]), found.stop) == (kept, "")
+
+
+def test_caps_hold_outside_of_what_agents_observe() -> None:
+    """A policy sees the same with a cap as without; what it chooses is replaced then."""
+    on = compiled(policy=Scripted(len(compiled().layout.deltas) - 1))
+    state = reported(on, [16, 16])
+    spent = float(state.cost[0])
+    held = used(on.projector, Situation(on.projector, state, view(on.projector, state)), 0, 12)
+    tight = Cap("run", "cost", spent + 0.4 * (held - spent))
+    given: list[list[list[Cap]]] = [[[], []], [[tight], []]]
+    free, capped = (make_batch(on, state, [frozenset()] * 2, [NOTHING] * 2, caps=caps) for caps in given)
+    np.testing.assert_array_equal(free.situation.view.observation, capped.situation.view.observation)
+    assert not any("cap" in name.split("_") for name in on.layout.observation_names)
+    first, second = (choose(on, one, on.agent, None).each for one in (free, capped))
+    deltas = on.layout.deltas[:, 0]
+    assert deltas[second[0]] == deltas.min() < deltas[first[0]]
+    assert second[1] == first[1]

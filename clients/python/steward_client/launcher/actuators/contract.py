@@ -125,6 +125,8 @@ class Actuator(Protocol):
             launcher gives it ``STEWARD_URL``, ``STEWARD_RUN`` and ``STEWARD_TOKEN``, with which its callbacks report to
             the service directly, while the launcher applies the decisions.
         passes_output: whether the command's output reaches ``Launch.output``; optional, an actuator without it does.
+        apart: whether several commands, each by an actuator of its own, have room of their own, so that none slows
+            another down; optional, an actuator without it doesn't give that.
     """
 
     name: str

@@ -10,6 +10,7 @@ import re
 import secrets
 import time
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from typing import Any
 
 from typing_extensions import override
@@ -97,7 +98,8 @@ class KubernetesPod(Remote, Leaving):
                 continue
             reason, message = str(one.get("reason") or one["type"]), str(one.get("message") or "")
             if reason == INFEASIBLE:
-                self._withdraw(allocation)
+                with suppress(CannotSet):  # a policy may refuse that; the pod keeps what it has either way
+                    self._withdraw(allocation)
                 name, told = next(iter(allocation)), message or reason
                 raise CannotSet(name, allocation[name], f"the node has no room for it now: {told}", reason)
             return f"{reason}: {message}" if message else reason

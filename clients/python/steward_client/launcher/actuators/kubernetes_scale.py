@@ -1,5 +1,8 @@
 """Replicas of a Kubernetes Deployment, StatefulSet or Job, or members of a custom resource, driven by a local command.
 
+Replicas of a Deployment, StatefulSet or ReplicaSet wait until as many pods are ready. A Job, whose pods end, and other
+resources don't say how many of them are: what the API server has accepted counts as there.
+
 The object belongs to others: it keeps its last size when the command ends, and when the launcher is killed.
 """
 
@@ -16,7 +19,7 @@ from .contract import ActuatorError, Allocation, CannotSet, Range, Settable, Una
 from .driven import Driven
 from .kubernetes import call_api, connect
 
-APPS = "/apis/apps/v1"
+APPS, FORBIDDEN = "/apis/apps/v1", 403
 SCALED = {"deployment": "deployments", "statefulset": "statefulsets", "replicaset": "replicasets"}
 WHAT = "--option target=deployment/NAME, statefulset/NAME, job/NAME or a path /apis/GROUP/VERSION/namespaces/…/NAME"
 
@@ -52,6 +55,8 @@ class KubernetesScale(Driven):
         self._path, self._fields = _target(target, namespace, fields, next(iter(wanted), "workers"))
         settable = {name: Settable("", 0.0, None, f"patch of {target}") for name in self._fields}
         super().__init__(settable, wanted)
+        own = self._path.startswith(APPS) and self._path.endswith("/scale")
+        self._object = self._path.removesuffix("/scale") if own else ""
         self._whole = {name for name, field in self._fields.items() if field.unit is None}
         self._api = connect(api)
         try:
@@ -62,7 +67,34 @@ class KubernetesScale(Driven):
     def _round(self, name: str, value: float) -> float:
         return float(round(value)) if name in self._whole else value
 
-    def _set(self, allocation: Allocation) -> None:
+    def _set(self, allocation: Allocation) -> str:
+        self._scale(allocation)
+        return self._waits_as_requested(allocation)
+
+    def _waits(self, allocation: Allocation) -> str:
+        """Why fewer replicas are ready than requested, by the object's status; empty: all are, or that isn't known."""
+        if not self._object:
+            return ""
+        try:
+            status = self._api.get(self._object).get("status") or {}
+        except KubernetesError as error:
+            if error.status != FORBIDDEN:
+                raise ActuatorError(str(error)) from error
+            self._news.append(f"whether replicas wait isn't seen: {error}")
+            self._object = ""
+            return ""
+        asked, ready = round(next(iter(allocation.values()))), int(status.get("readyReplicas") or 0)
+        if ready >= asked:
+            return ""
+        for one in status.get("conditions") or ():
+            if one.get("type") == "ReplicaFailure" and one.get("status") == "True":
+                return f"{one.get('reason') or one['type']}: {one.get('message') or 'pods cannot be made'}"
+        return f"NotReady: {ready} of {asked} replicas are ready"
+
+    def _withdraw(self, allocation: Allocation) -> None:
+        self._scale({name: self._current[name] for name in allocation})
+
+    def _scale(self, allocation: Allocation) -> None:
         body: dict[str, Any] = {}
         for name, value in allocation.items():
             self._fields[name].put(body, value)

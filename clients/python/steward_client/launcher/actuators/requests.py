@@ -80,7 +80,7 @@ class Requests:
     def set(self, allocation: Allocation) -> Request:
         """Request an allocation, in place of what waits. The same one again changes nothing while it waits.
 
-        If nobody responds, and what waited could not be withdrawn, the result is refused, and `last` still waits.
+        If what waited could not be withdrawn, the result is refused, and `last` still waits.
         """
         if self.last is not None and self.last.state == "requested" and self.last.allocation == dict(allocation):
             return self.last
@@ -92,8 +92,10 @@ class Requests:
         except CannotSet as error:
             made = _refused(made, error)
             if self.awaits and isinstance(self._actuator, Deferring):  # an actuator may have looked at the bounds first
-                with suppress(ActuatorError):
+                try:
                     self._actuator.withdraw()
+                except ActuatorError:  # nor can what waits be withdrawn: it may still be granted
+                    return made
         except ActuatorError as error:
             made = _refused(made, error)
             with suppress(CannotSet):
@@ -120,19 +122,23 @@ class Requests:
         assert isinstance(self._actuator, Deferring)  # noqa: S101 - of no other does one wait
         try:
             waits = self._actuator.poll()
-            if waits and waited < self._seconds:
-                self.last = replace(self.last, reason=waits)
-                return None
-            if waits:
-                self._actuator.withdraw()
-                message = f"it was withdrawn after {waited:.0f} s: {waits}"
-                self.last = replace(self.last, state="timed_out", reason=waits, message=message)
-            else:
-                self.last = replace(self.last, state="granted", reason="", message="")
         except CannotSet as error:
             self.last = _refused(self.last, error)
+            return self.last
         except ActuatorError:  # nobody responds just now
             return None
+        if not waits:
+            self.last = replace(self.last, state="granted", reason="", message="")
+            return self.last
+        self.last = replace(self.last, reason=waits)
+        if waited < self._seconds:
+            return None
+        try:
+            self._actuator.withdraw()
+        except ActuatorError:  # it may still be granted: the next look tries again
+            return None
+        message = f"it was withdrawn after {waited:.0f} s: {waits}"
+        self.last = replace(self.last, state="timed_out", message=message)
         return self.last
 
     def take(self, allocation: Mapping[str, float]) -> Request | None:

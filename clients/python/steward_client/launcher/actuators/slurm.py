@@ -71,6 +71,7 @@ class SlurmJob(Remote, Leaving):
 
     name = "slurm"
     look_seconds = 2.0
+    apart = True
 
     def __init__(self, wanted: Mapping[str, Range], shared: str = "no", partition: str = "", sbatch: str = "") -> None:
         missing = [program for program in PROGRAMS if shutil.which(program) is None]

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import ExitStack, closing
+from dataclasses import replace
 from functools import partial
 from itertools import repeat
+from math import ceil
 from pathlib import Path
 from uuid import uuid4
 
@@ -20,6 +22,7 @@ from steward_client.launcher.service import JobFailed, Json, Say, Service
 from steward_client.launcher.watched import Watched
 from steward_client.launcher.wishes import Misuse, Resource, Wishes, duration_text
 
+from .apart import measure_apart
 from .beside import beside
 from .design import Allocation, filling, most_doubted
 from .jobs import BUDGET, Jobs
@@ -28,6 +31,7 @@ from .specification import check_same, resources, specification, without_target
 
 FILLING = 5
 """Number of space-filling samples before the model's uncertainty chooses the next."""
+NOT_STARTED = 127
 RUNS = 20
 """Most runs of a short command while it is measured."""
 LEFT = (JobFailed, StewardError, Unreachable)
@@ -98,11 +102,16 @@ class Learning:
             return None
         if not self._enough():
             self._ask()
-            self._profile()
+            if self._wishes.profile_jobs:
+                self._profile_apart()
+            else:
+                self._profile()
         if self._going is not None:
             return self._learned_beside(self._going)
         if not self.over:
-            self._train(self._fit_model())
+            model = self._fit_model()
+            if not self._wishes.profile_jobs or self._wishes.checkpoint:
+                self._train(model)
             self._end_or_restart()
         return None
 
@@ -340,15 +349,50 @@ class Learning:
             return unused.resources()
 
     def _ask(self) -> None:
-        """Refuse to measure a command that each change would start again, unless it resumes."""
-        restarts = [name for name, one in self._settable().items() if one.restarts]
-        if restarts and not self._wishes.checkpoint:
-            times = self._wishes.profile_iterations // LENGTH
+        """Refuse to measure a command that each change would start again, unless it resumes, or is measured apart."""
+        times, name = self._wishes.profile_iterations // LENGTH, self._wishes.actuator
+        with closing(self._actuator()) as unused:
+            restarts = [resource for resource, one in unused.resources().items() if one.restarts]
+            apart = getattr(unused, "apart", False)
+        if self._wishes.profile_jobs and not apart:
+            raise Misuse(
+                f"--profile-jobs with actuator {name}: commands side by side would slow one another down; an actuator "
+                "whose scheduler gives each of them room of its own is accepted, such as slurm"
+            )
+        if restarts and not (self._wishes.checkpoint or self._wishes.profile_jobs):
+            also = "; --profile-jobs measures it by short jobs side by side instead" if apart else ""
             raise Misuse(
                 f"--learn changes {', '.join(restarts)} some {times} times, and each change starts the command again "
-                f"({self._wishes.actuator}): --checkpoint agrees to that, if the command continues from a checkpoint; "
+                f"({name}): --checkpoint agrees to that, if the command continues from a checkpoint{also}; "
                 "else upload samples of earlier runs"
             )
+
+    def _profile_apart(self) -> None:
+        """Measure the command by short jobs side by side, one for each allocation.
+
+        Raises:
+            CommandEnded: none of them was measured.
+            Misuse: the number of iterations is unknown.
+        """
+        filled, left = filling(self._resources), self._wishes.profile_iterations - self._iterations
+        quiet = replace(self._wishes, quiet=True)
+        commands = list[tuple[Watched, Allocation]]()
+        for number in range(ceil(left / LENGTH)):
+            (folder := self._folder / f"job-{number}").mkdir()
+            watched = Watched(quiet, self._actuator(), folder, self._say, self._wishes.iterations)
+            commands.append((watched, self._fresh(filled)))
+        registry.introduce(commands[0][0].actuator, self._tell)
+        self._tell(f"profile: {len(commands)} short jobs side by side, each ended after {LENGTH} measured iterations")
+        for watched, found in measure_apart(commands):
+            if isinstance(found, str):
+                self._say(f"a short job was not measured: {found}")
+            else:
+                self._keep(found, watched)
+        if not self._iterations:
+            status = commands[0][0].status
+            raise CommandEnded(NOT_STARTED if status is None else status, f"no short job was measured{NEXT_TIME}")
+        if self.spec is None:
+            raise Misuse("the number of iterations is unknown: --iterations N sets it")
 
     def _measures(self, profile: Profile) -> bool:
         """Measure the command; whether it runs on. An unreachable service ends measuring, but not the command."""
