@@ -23,8 +23,9 @@ from app.runs.outcomes import Staleness
 from app.runs.repository import LoadedRun
 from app.runs.service import RunListed, load, read_listed
 
-DECISIONS, GROUPED = 25, 50
-"""Decisions that are read at once, if each is shown, and if successive ones with the same allocation are one row."""
+DECISIONS, GROUPED, MOST_OPENED = 25, 50, 500
+"""Decisions that are read at once: if each is shown; if successive ones with the same allocation are one row; and of
+those that a reader has opened, when a page updates itself."""
 
 
 class DecisionLine(NamedTuple):
@@ -46,6 +47,13 @@ class DecisionLine(NamedTuple):
         return mine == theirs
 
 
+class Opened(NamedTuple):
+    """Which decisions a reader has opened: whether ``every`` one is shown, from iteration ``since`` (None: newest)."""
+
+    every: bool = False
+    since: int | None = None
+
+
 class RunPage(NamedTuple):
     """Content of a run's page.
 
@@ -55,6 +63,7 @@ class RunPage(NamedTuple):
         targets: targets of a running run, by metric, which can be changed; empty: it can have none of its own.
         caps: a running run's own caps by name, which can be changed; None: it can have none.
         older: iteration before which there are more decisions; None: there are none.
+        opened: which decisions are shown.
         problems: parts that can't be shown, with reasons.
     """
 
@@ -70,18 +79,22 @@ class RunPage(NamedTuple):
     output: str
     targets: Mapping[str, float | None]
     caps: Mapping[str, float] | None
+    opened: Opened
 
 
-def page(database: Database, tenant: str, run: str, compiled_of: CompiledOf, rule: Staleness) -> RunPage:
+def page(
+    database: Database, tenant: str, run: str, compiled_of: CompiledOf, rule: Staleness, opened: Opened
+) -> RunPage:
     """Content of a run's page; raises NotFound if there is no such run.
 
-    ``compiled_of``: returns a workload compiled as stored now; ``rule``: when a live run is stale.
+    ``compiled_of``: returns a workload compiled as stored now; ``rule``: when a live run is stale; ``opened``: which
+    decisions are shown.
     """
     with database.reading() as session:
         loaded = load(session, tenant, run, rule)
         views = lists.views(loaded.kind)
         given = lists.run_with_reports(session, loaded)
-        lines, older = decisions(session, loaded, None, every=False)
+        lines, older = decisions(session, loaded, None, opened)
         output, units = runs.output(session, loaded.run.id) or "", units_of(session, loaded)
     facts: list[Any] = [Fact("reports", f"{loaded.run.next_iteration:,}")]
     figures: list[Any] = []
@@ -106,7 +119,7 @@ def page(database: Database, tenant: str, run: str, compiled_of: CompiledOf, rul
         targets = {name: value for name, value in usual.items() if value is not None} | own.get("targets", {})
     caps = own.get("caps", {}) if "caps" in fields else None
     return RunPage(
-        *(run_read, loaded.kind, facts, figures, tables, others, lines, older, problems, output, targets, caps)
+        *(run_read, loaded.kind, facts, figures, tables, others, lines, older, problems, output, targets, caps, opened)
     )
 
 
@@ -155,21 +168,23 @@ def hindsight(database: Database, tenant: str, run: str, compiled_of: CompiledOf
 
 
 def decisions(
-    session: Session, loaded: LoadedRun, before: int | None, *, every: bool
+    session: Session, loaded: LoadedRun, before: int | None, opened: Opened
 ) -> tuple[list[DecisionLine], int | None]:
-    """Decisions before iteration ``before`` (None: the newest), newest first: 25 if ``every`` one is shown, else 50
-    of which successive ones with the same allocation are one line.
+    """Decisions before iteration ``before`` (None: the newest), newest first: 25 if every one is shown, else 50 of
+    which successive ones with the same allocation are one line; those from ``opened.since`` on if that is more, at
+    most 500.
 
     The second value is ``before`` of the next older ones, None if there are none.
     """
     end = loaded.run.next_iteration if before is None else min(before, loaded.run.next_iteration)
-    first = max(0, end - (DECISIONS if every else GROUPED))
+    first = end - (DECISIONS if opened.every else GROUPED)
+    first = max(0, first if opened.since is None else max(end - MOST_OPENED, min(opened.since, first)))
     rows = repository.iterations(session, loaded.run.id, range(first, end))
     lines: list[DecisionLine] = []
     units = units_of(session, loaded)
     for row in reversed(rows):
         line = decision_line(row, loaded.kind, units)
-        if lines and not every and lines[-1].decides_as(line):
+        if lines and not opened.every and lines[-1].decides_as(line):
             lines[-1] = lines[-1]._replace(first=line.iteration)
         else:
             lines.append(line)

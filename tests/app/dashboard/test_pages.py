@@ -263,6 +263,23 @@ def test_older_decisions_come_when_they_are_asked_for(client: TestClient, worklo
     assert "Older" not in older
 
 
+def test_a_part_that_is_fetched_again_has_the_decisions_that_were_opened_up_to_a_bound(
+    client: TestClient, workload: str
+) -> None:
+    longer = {**client.get(f"/workloads/{workload}").json()["spec"], "name": "longer", "iterations": 600}
+    client.post("/workloads", json=longer)
+    run, other = reported(client, workload, 60), reported(client, "longer", 520)
+    rows = client.get(f"/ui/runs/{run}/decisions?before=20&every=true").text
+    assert '<input type="hidden" name="every" value="true"><input type="hidden" name="since" value="0">' in rows
+    for since, first in ((3, 3), (59, 35)):  # as many as if none was opened, at least
+        part = client.get(f"/ui/runs/{run}?part=true&every=true&since={since}").text
+        found = re.findall(r'<td class="number">(\d+)</td>', part)
+        assert [int(number) for number in found] == [*range(59, first - 1, -1)]
+        assert f'name="since" value="{first}"' in part
+    assert client.get(f"/ui/runs/{other}?part=true&every=true&since=0").text.count('<td class="number">') == 500
+    assert 'name="since"' not in client.get(f"/ui/runs/{run}?part=true").text
+
+
 def test_successive_decisions_for_one_allocation_are_one_row(client: TestClient, workload: str) -> None:
     run = reported(client, workload, 12)
     rows = client.get(f"/ui/runs/{run}/decisions").text
