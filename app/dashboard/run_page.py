@@ -48,7 +48,12 @@ class DecisionLine(NamedTuple):
 
 
 class Opened(NamedTuple):
-    """Which decisions a reader has opened: whether ``every`` one is shown, from iteration ``since`` (None: newest)."""
+    """Decisions that a run's page shows.
+
+    Attributes:
+        every: whether each one has a row; otherwise successive ones with the same allocation share one.
+        since: oldest iteration to show; None: only the newest ones are shown.
+    """
 
     every: bool = False
     since: int | None = None
@@ -135,20 +140,21 @@ def saved(found: Savings, units: Mapping[str, str]) -> list[Fact]:
     def text(value: Estimate, sign: float = 1.0) -> str:
         if value.low is None or value.high is None:
             return lists.saved_in_words(sign * value.value)
-        bounds = sorted((sign * value.low, sign * value.high))
-        return f"{lists.saved_in_words(sign * value.value)} ({money(bounds[0])} to {money(bounds[1])})"
+        saving = lists.saved_in_words(sign * value.value)
+        low, high = (money(bound) for bound in sorted((sign * value.low, sign * value.high)))
+        return saving if saving == low == high else f"{saving} ({low} to {high})"
 
     facts = []
     for what, one in (("largest", found.largest), ("best fixed, with hindsight", found.best_fixed)):
         held = in_words(one.allocation or {}, units)
         hint = what if one.saved is None else f"{what}; {percent(found.level, 0)} of models"
-        said = text(one.saved) if one.saved else one.unmeasured or "unknown"
-        facts.append(Fact(f"saved against {held}", said, hint))
+        amount = text(one.saved) if one.saved else one.unmeasured or "unknown"
+        facts.append(Fact(f"saved against {held}", amount, hint))
     if found.advised is not None:
         met = found.advised.meets_targets
         hint = "" if met is None else f"targets met by {percent(met, 0)} of models"
-        said = text(found.advised.saved, -1.0) if found.advised.saved else found.advised.unmeasured or "unknown"
-        facts.append(Fact("recommendations would have saved", said, hint))
+        amount = text(found.advised.saved, -1.0) if found.advised.saved else found.advised.unmeasured or "unknown"
+        facts.append(Fact("recommendations would have saved", amount, hint))
     return facts
 
 
@@ -195,8 +201,8 @@ def decision_line(row: Iteration, kind: str, units: Mapping[str, str]) -> Decisi
     """A stored decision in words; an unreadable one gives the problem as its reason."""
     iteration, decision, at = row.iteration, row.decision, row.reported_at
     read, problem = read_or_raw(read_decision, {"kind": kind, **decision})
-    told = decision.get("allocation")
-    known = told if isinstance(told, dict) and told.keys() <= units.keys() else None
+    allocation = decision.get("allocation")
+    known = allocation if isinstance(allocation, dict) and allocation.keys() <= units.keys() else None
     words = problem or (KINDS[read.kind].summarise(read) if known is None else in_words(known, units))
     source, policy = str(decision.get("source", "")), str(decision.get("policy", ""))
     views = lists.views(kind)
@@ -217,6 +223,6 @@ def _shadow(decision: dict[str, Any], units: Mapping[str, str]) -> str:
         return str(found["problem"])
     if found.get("agrees"):
         return f"agent {found.get('agent')} agrees"
-    told = found.get("allocation")
-    words = in_words(told, units) if isinstance(told, dict) else "otherwise"
+    allocation = found.get("allocation")
+    words = in_words(allocation, units) if isinstance(allocation, dict) else "otherwise"
     return f"agent {found.get('agent')}: {words}"

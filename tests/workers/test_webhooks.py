@@ -70,8 +70,8 @@ class Receiver(ThreadingHTTPServer):
     @property
     def events(self) -> list[tuple[str, str]]:
         """Types of the messages, each with the workload's tenant and name."""
-        told = [one.told for one in self.posts]
-        return sorted((one["type"], f"{one['data']['tenant']}/{one['data']['workload']}") for one in told)
+        entries = [one.told for one in self.posts]
+        return sorted((one["type"], f"{one['data']['tenant']}/{one['data']['workload']}") for one in entries)
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -208,8 +208,8 @@ def test_a_message_says_what_happened_why_what_to_do_and_where(database: Databas
     silent, broken = run(owner, "stale"), job(owner)
     add(database, danger, silent, broken)
     rounds(database, given_urls(receiver.url, public_url="https://steward.example/"))
-    told = {one.told["type"]: one.told for one in receiver.posts}
-    assert told["run.at_risk"]["data"] == {
+    fields = {one.told["type"]: one.told for one in receiver.posts}
+    assert fields["run.at_risk"]["data"] == {
         "tenant": "default",
         "workload": "resnet18",
         "run": danger.id,
@@ -219,15 +219,15 @@ def test_a_message_says_what_happened_why_what_to_do_and_where(database: Databas
         "what_to_do": "raise the deadline or the maximum of GPUs",
         "link": f"https://steward.example/ui/runs/{danger.id}",
     }
-    assert datetime.fromisoformat(told["run.at_risk"]["timestamp"]).tzinfo is not None
-    assert told["run.at_risk"]["text"].splitlines() == [
+    assert datetime.fromisoformat(fields["run.at_risk"]["timestamp"]).tzinfo is not None
+    assert fields["run.at_risk"]["text"].splitlines() == [
         f"*Run {danger.id[:8]} of resnet18 is at risk*",
         "41 % likely to meet &lt;!channel&gt; &amp; the deadline",
         "What to do: raise the deadline or the maximum of GPUs.",
         f"https://steward.example/ui/runs/{danger.id}",
     ]
-    assert told["run.stale"]["data"]["reason"].startswith("no report for 1 h")
-    failed = told["job.failed"]["data"]
+    assert fields["run.stale"]["data"]["reason"].startswith("no report for 1 h")
+    failed = fields["job.failed"]["data"]
     assert (failed["job"], failed["reason"]) == (broken.id, "no sample has a positive time")
     assert failed["link"] == f"https://steward.example/ui/jobs/{broken.id}"
 
@@ -253,11 +253,11 @@ def test_a_receiver_can_verify_every_attempt_and_knows_it_again(
     assert {one.headers["webhook-id"] for one in receiver.posts} == {receiver.posts[0].headers["webhook-id"]}
     assert len({one.body for one in receiver.posts}) == 1
     assert (stamps[1] - stamps[0] in (15, 16, 17), stamps[2] - stamps[1] >= 60) == (True, True)
-    said = caplog.text
-    assert "was not received: status 503; tried again in 15 s" in said
-    assert "was not received: status 307; tried again in 60 s" in said
-    assert PATH not in said
-    assert base64.b64encode(KEY).decode() not in said
+    output = caplog.text
+    assert "was not received: status 503; tried again in 15 s" in output
+    assert "was not received: status 307; tried again in 60 s" in output
+    assert PATH not in output
+    assert base64.b64encode(KEY).decode() not in output
 
 
 def test_dead_and_hanging_receivers_keep_nothing_from_others_and_are_given_up_after_a_day(
@@ -302,11 +302,11 @@ def test_a_hanging_receiver_delays_no_later_look_for_others(database: Database, 
     with receiving(0) as hanging:
 
         async def two_rounds() -> None:
-            told = Webhooks(database, given_urls(hanging.url, receiver.url))
-            first, other = await told.round()
+            result = Webhooks(database, given_urls(hanging.url, receiver.url))
+            first, other = await result.round()
             await other
             add(database, job(owner))
-            again, another = await told.round()
+            again, another = await result.round()
             await another
             assert again is first
             assert not first.done()
