@@ -216,14 +216,14 @@ class Settings(BaseSettings):
         for name in ("oidc_issuer", "oidc_keys_url"):
             address = getattr(self, name)
             if address and not is_confidential(address):
-                said = "an identity provider is asked over https alone"
-                raise ValueError(f"STEWARD_{name.upper()}={address!r}: {said}; begin it with https://")
+                text = "an identity provider is asked over https alone"
+                raise ValueError(f"STEWARD_{name.upper()}={address!r}: {text}; begin it with https://")
         for proxy in self.trusted_proxies:
             try:
                 ip_network(proxy, strict=False)
             except ValueError as error:
-                said = "STEWARD_TRUSTED_PROXIES lists addresses or networks"
-                raise ValueError(f"{said}: {error}") from error
+                text = "STEWARD_TRUSTED_PROXIES lists addresses or networks"
+                raise ValueError(f"{text}: {error}") from error
         return self
 
     @model_validator(mode="after")
@@ -233,8 +233,8 @@ class Settings(BaseSettings):
             raise ValueError(f"STEWARD_WEBHOOK_URLS names at most {MOST_RECEIVERS} receivers")
         for name, addresses in (("PUBLIC_URL", filter(None, [self.public_url])), ("WEBHOOK_URLS", self.webhook_urls)):
             if not all(map(_is_web_address, addresses)):
-                said = "begins with https:// or http://, names a host, and has neither spaces, quotes nor < and >"
-                raise ValueError(f"STEWARD_{name} {said}")
+                text = "begins with https:// or http://, names a host, and has neither spaces, quotes nor < and >"
+                raise ValueError(f"STEWARD_{name} {text}")
         if {"?", "#"} & set(self.public_url):  # paths are appended to it
             raise ValueError("STEWARD_PUBLIC_URL has neither query nor fragment: no ? and no #")
         if self.webhook_urls or self.webhook_secret:
@@ -243,8 +243,8 @@ class Settings(BaseSettings):
             except ValueError:
                 size = 0
             if not LEAST_KEY <= size <= MOST_KEY:
-                said = "STEWARD_WEBHOOK_URLS needs STEWARD_WEBHOOK_SECRET, base64 of 24 to 64 bytes"
-                raise ValueError(f"{said}; make one: openssl rand -base64 32")
+                text = "STEWARD_WEBHOOK_URLS needs STEWARD_WEBHOOK_SECRET, base64 of 24 to 64 bytes"
+                raise ValueError(f"{text}; make one: openssl rand -base64 32")
         return self
 
     @property

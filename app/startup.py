@@ -41,11 +41,11 @@ def load_settings(**options: Any) -> Settings:
 def _refusal(issue: dict[str, Any], given: dict[str, Any]) -> str:
     from app.settings import Settings
 
-    told = str(issue["msg"]).removeprefix("Value error, ")
+    text = str(issue["msg"]).removeprefix("Value error, ")
     if not issue["loc"]:  # of several settings, which the message names
-        return told
+        return text
     name = str(issue["loc"][0])
-    field, message = Settings.model_fields[name], told[0].lower() + told[1:]
+    field, message = Settings.model_fields[name], text[0].lower() + text[1:]
     value = f"={issue['input']!r}" if field.repr else ""  # others are secrets
     return f"{variable(name, given)}{value}: {message} ({(field.description or '').rstrip('.')})"
 
@@ -118,17 +118,17 @@ def check_database(settings: Settings, *, creates: bool) -> None:
 
     from app.database.engine import Database, normalised_url
 
-    said = f"STEWARD_DATABASE_URL={without_password(settings.database_url)!r}"
+    text = f"STEWARD_DATABASE_URL={without_password(settings.database_url)!r}"
     accepted = "use sqlite:////folder/file.db or postgresql://user:password@host:port/name"
     try:
         url = normalised_url(settings.database_url)
     except (ArgumentError, ValueError) as error:
-        raise StartupError(f"{said}: is not a database URL; {accepted}") from error
+        raise StartupError(f"{text}: is not a database URL; {accepted}") from error
     if url.get_backend_name() not in BACKENDS or url.drivername not in (*BACKENDS, "postgresql+psycopg"):
-        raise StartupError(f"{said}: Steward knows no {url.drivername!r}; {accepted}")
+        raise StartupError(f"{text}: Steward knows no {url.drivername!r}; {accepted}")
     if url.get_backend_name() == "sqlite" and not creates and not Path(url.database or "").is_file():
         remedy = "`steward serve` or `steward db upgrade` makes it, --data says where"
-        raise StartupError(f"{said}: the file does not exist; {remedy}")
+        raise StartupError(f"{text}: the file does not exist; {remedy}")
     try:
         database = Database(settings.database_url, settings)
         try:
@@ -140,7 +140,7 @@ def check_database(settings: Settings, *, creates: bool) -> None:
             database.dispose()
     except (SQLAlchemyError, OSError) as error:
         remedy = _database_remedy(url.get_backend_name())
-        raise StartupError(f"{said}: {first_line(getattr(error, 'orig', None) or error)}; {remedy}") from error
+        raise StartupError(f"{text}: {first_line(getattr(error, 'orig', None) or error)}; {remedy}") from error
 
 
 def _database_remedy(backend: str) -> str:
@@ -159,9 +159,9 @@ def check_broker_url(settings: Settings) -> None:
         parsed = parse_url(settings.broker_url)
         resolve_transport(parsed["transport"])
     except (KombuError, KeyError, ImportError, ValueError, AttributeError) as error:
-        said = f"STEWARD_BROKER_URL={without_password(settings.broker_url)!r}"
+        text = f"STEWARD_BROKER_URL={without_password(settings.broker_url)!r}"
         remedy = "use redis://host:port/0, or leave it out for files in the data folder"
-        raise StartupError(f"{said}: is not a broker URL; {remedy}") from error  # its own words may hold the password
+        raise StartupError(f"{text}: is not a broker URL; {remedy}") from error  # its own words may hold the password
 
 
 def broker_problem(settings: Settings) -> str | None:
@@ -172,8 +172,8 @@ def broker_problem(settings: Settings) -> str | None:
     problem = queue.broker_problem()
     if problem is None:
         return None
-    said = f"STEWARD_BROKER_URL={without_password(settings.broker_url)!r}"
-    return f"{said}: {first_line(problem)}; start Redis, or correct the URL"
+    text = f"STEWARD_BROKER_URL={without_password(settings.broker_url)!r}"
+    return f"{text}: {first_line(problem)}; start Redis, or correct the URL"
 
 
 def check_learning(command: str, otherwise: str = "") -> None:

@@ -29,10 +29,10 @@ def access_table() -> str:
     """One line per verb and path: who may."""
     lines = ["| | " + " | ".join((*SCOPES, "a run's token", "nobody known")) + " |", "|---" * (len(SCOPES) + 3) + "|"]
     for route in TABLE:
-        asked = need(*route.split(" "))
-        may = [asked.public or scope in asked.scopes or scope == "admin" for scope in SCOPES]
-        cells = ["yes" if one else "" for one in (*may, asked.run or asked.public, asked.public)]
-        cells[len(SCOPES)] = "its run" if asked.run else cells[len(SCOPES)]
+        requested = need(*route.split(" "))
+        may = [requested.public or scope in requested.scopes or scope == "admin" for scope in SCOPES]
+        cells = ["yes" if one else "" for one in (*may, requested.run or requested.public, requested.public)]
+        cells[len(SCOPES)] = "its run" if requested.run else cells[len(SCOPES)]
         lines.append(f"| `{route}` | " + " | ".join(cells) + " |")
     return "\n".join(lines)
 

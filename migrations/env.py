@@ -44,8 +44,10 @@ def _run(connection: Connection) -> None:
 def _check_references(connection: Connection) -> None:
     found = Counter((row.table, row.parent) for row in connection.execute(text("PRAGMA foreign_key_check")))
     if found:
-        told = ", ".join(f"{number} of {table} to {parent}" for (table, parent), number in found.items())
-        raise BrokenReferences(f"the migrations would leave rows that refer to nothing: {told}; nothing was changed")
+        sentence = ", ".join(f"{number} of {table} to {parent}" for (table, parent), number in found.items())
+        raise BrokenReferences(
+            f"the migrations would leave rows that refer to nothing: {sentence}; nothing was changed"
+        )
 
 
 @contextmanager

@@ -33,10 +33,10 @@ class Refused(Exception):
 
     def __init__(self, status: int, reason: str, message: str, seconds: str = "", **metadata: str) -> None:
         super().__init__(message)
-        told: Json = {"kind": "Status", "apiVersion": "v1", "metadata": metadata, "status": "Failure"}
-        told |= {"reason": reason, "message": message, "code": status}
-        check(told)
-        self.answer = httpx.Response(status, json=told, headers={"Retry-After": seconds} if seconds else {})
+        fields: Json = {"kind": "Status", "apiVersion": "v1", "metadata": metadata, "status": "Failure"}
+        fields |= {"reason": reason, "message": message, "code": status}
+        check(fields)
+        self.answer = httpx.Response(status, json=fields, headers={"Retry-After": seconds} if seconds else {})
 
 
 FORBIDDEN = (
@@ -117,8 +117,8 @@ class KubernetesDouble:
         if found is None:
             return Refused(404, "NotFound", "the server could not find the requested resource").answer
         try:
-            told = self._listed(request, found) if found["name"] is None else self._one(request, found)
-            return httpx.Response(200, json=told)
+            result = self._listed(request, found) if found["name"] is None else self._one(request, found)
+            return httpx.Response(200, json=result)
         except Refused as refused:
             return refused.answer
 
@@ -231,13 +231,13 @@ def _checked(old: Json, new: Json, plural: str, sub: str | None) -> None:
 
 
 def _resizable(container: Json) -> None:
-    asked, limits = (container.get("resources", {}).get(name, {}) for name in ("requests", "limits"))
-    beyond = sorted({*asked, *limits} - {"cpu", "memory"})
+    requested, limits = (container.get("resources", {}).get(name, {}) for name in ("requests", "limits"))
+    beyond = sorted({*requested, *limits} - {"cpu", "memory"})
     if beyond:
         raise Refused(422, "Invalid", f"resources: Forbidden: only cpu and memory are resizable, not {beyond[0]}")
     try:
         too_much = [
-            name for name, limit in limits.items() if parse_quantity(asked.get(name, "0")) > parse_quantity(limit)
+            name for name, limit in limits.items() if parse_quantity(requested.get(name, "0")) > parse_quantity(limit)
         ]
     except QuantityError as error:
         raise Refused(400, "BadRequest", f"quantities must match the regular expression: {error}") from error

@@ -108,17 +108,17 @@ def allowed(expression: str) -> bool:
 def installed(found: Iterable[Distribution]) -> Iterator[Package]:
     """Distributions with the licences that they state."""
     for one in found:
-        told = one.metadata
-        classifiers = [text for text in told.get_all("Classifier") or () if text.startswith("License ::")]
+        result = one.metadata
+        classifiers = [text for text in result.get_all("Classifier") or () if text.startswith("License ::")]
         classified = [text.rpartition(" :: ")[2] for text in classifiers if text not in NO_LICENCE]
-        text = told["License"].strip() if "License" in told else ""
-        if "License-Expression" in told:
-            licence: str | None = told["License-Expression"]
+        text = result["License"].strip() if "License" in result else ""
+        if "License-Expression" in result:
+            licence: str | None = result["License-Expression"]
         elif classified:
             licence = " AND ".join(SPDX.get(name.lower(), name) for name in classified)
         else:
             licence = SPDX.get(text.lower(), text) if text and text != "UNKNOWN" else None
-        yield Package(re.sub(r"[-_.]+", "-", told["Name"]).lower(), licence)
+        yield Package(re.sub(r"[-_.]+", "-", result["Name"]).lower(), licence)
 
 
 def locked(lock: Path) -> Iterator[Package]:

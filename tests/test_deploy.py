@@ -63,9 +63,9 @@ def exposed(settings: Settings, database: Database, monkeypatch: pytest.MonkeyPa
 
 
 def test_every_series_that_is_asked_for_is_there(exposed: set[str]) -> None:
-    asked = {name for query in QUERIES for name, _ in selectors(query)}
-    assert {"up", "steward_requests_total", "steward_workers"} <= asked
-    assert asked - OF_PROMETHEUS - exposed == set()
+    request = {name for query in QUERIES for name, _ in selectors(query)}
+    assert {"up", "steward_requests_total", "steward_workers"} <= request
+    assert request - OF_PROMETHEUS - exposed == set()
 
 
 WHOLE = (
@@ -152,8 +152,8 @@ def test_every_command_named_is_there() -> None:
     found = {tuple(match.split()) for text in texts().values() for match in re.findall(COMMAND, text)}
     assert {("doctor",), ("db", "backup"), ("key", "create")} <= found
     for words in found:
-        told = CliRunner().invoke(cli, [*words, "--help"])
-        assert told.exit_code == 0, (words, told.output)
+        output = CliRunner().invoke(cli, [*words, "--help"])
+        assert output.exit_code == 0, (words, output.output)
 
 
 COMMAND = r"(?:^|[`/ ]|-- )steward ((?:db|key) [a-z]+|doctor|serve|worker|health|audit)\b"
@@ -162,9 +162,9 @@ COMMAND = r"(?:^|[`/ ]|-- )steward ((?:db|key) [a-z]+|doctor|serve|worker|health
 def test_every_option_named_is_there() -> None:
     for text in texts().values():
         for command, options in re.findall(COMMAND + r"((?: (?!-- )--?[a-z][a-z-]*(?: [a-z0-9,.]+)?)+)", text):
-            told = CliRunner().invoke(cli, [*command.split(), "--help"], env={"COLUMNS": "200"}).output
+            output = CliRunner().invoke(cli, [*command.split(), "--help"], env={"COLUMNS": "200"}).output
             for option in re.findall(r"--[a-z][a-z-]*", options):
-                assert option in told, (command, option)
+                assert option in output, (command, option)
 
 
 @pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.stem)

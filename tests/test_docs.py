@@ -91,10 +91,10 @@ def test_a_command_that_is_not_there_is_found_across_a_line_break() -> None:
 
 def test_the_reference_of_commands_has_each_option_of_the_launcher(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(ROOT / "docs/making"))
-    told = importlib.import_module("cli_reference").pages()["reference/cli/run.md"]
+    result = importlib.import_module("cli_reference").pages()["reference/cli/run.md"]
     options = {name for action in arguments.parser("steward run")._actions for name in action.option_strings}
     assert len(options) > 20
-    assert [name for name in sorted(options) if not re.search(rf"(?m)^  .*{name}\b", told)] == []
+    assert [name for name in sorted(options) if not re.search(rf"(?m)^  .*{name}\b", result)] == []
 
 
 def rows(document: str) -> dict[str, str]:
@@ -112,9 +112,9 @@ def test_the_glossary_has_the_nouns_of_the_concepts_in_the_same_words() -> None:
 def test_every_command_named_is_there() -> None:
     lines = [line for name in DOCUMENTS for line in (ROOT / name).read_text().splitlines()]
     named = {word for line in lines for word in re.findall(r"(?:^|`|/bin/)steward ([a-z]+)", line)}
-    told = CliRunner().invoke(cli, ["--help"]).output
+    output = CliRunner().invoke(cli, ["--help"]).output
     assert {"serve", "import", "simulate", "agent"} <= named
-    assert [name for name in named if not re.search(rf"^\s+{name}\s", told, re.MULTILINE)] == []
+    assert [name for name in named if not re.search(rf"^\s+{name}\s", output, re.MULTILINE)] == []
 
 
 def test_the_tours_workload_is_accepted() -> None:
@@ -130,11 +130,11 @@ def test_what_serving_answers_is_there() -> None:
 def test_the_log_of_requests_is_told_as_the_page_says() -> None:
     folder = Path("docs/requests")
     files = [str(folder / name) for name in ("requests.csv", "batches.csv")]
-    told = CliRunner().invoke(
+    output = CliRunner().invoke(
         cli, ["import", "requests", *files, "--spec", str(folder / "pages.json"), "--check"], catch_exceptions=False
     )
-    assert told.exit_code == 0, told.output
-    assert f"```\n{told.stdout}```" in (ROOT / "docs/how-to/own-log.md").read_text()
+    assert output.exit_code == 0, output.output
+    assert f"```\n{output.stdout}```" in (ROOT / "docs/how-to/own-log.md").read_text()
 
 
 def test_figures_of_what_was_measured_have_rows(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -92,8 +92,8 @@ def attempt(tmp_path: Path) -> Try:
         assert done.returncode == 2 or done.stderr == "", done.stderr
         calls = (folder / "calls").read_text().splitlines() if (folder / "calls").exists() else []
         applied = [one for path in sorted(folder.glob("applied-*")) for one in yaml.safe_load_all(path.read_text())]
-        told = log.read_text() if log.exists() else ""
-        return Trial(done.returncode, (done.stdout + done.stderr).splitlines(), told, calls, applied)
+        output = log.read_text() if log.exists() else ""
+        return Trial(done.returncode, (done.stdout + done.stderr).splitlines(), output, calls, applied)
 
     return run
 

@@ -93,11 +93,11 @@ def test_nothing_is_loaded_from_elsewhere(pages: dict[Path, Page]) -> None:
 def test_searching_finds_what_code_says(site: Path) -> None:
     index = (site / "search/search_index.js").read_text()
     found = json.loads(index.removeprefix("var __index = "))["docs"]
-    told = {entry["location"]: entry["title"] + entry["text"] for entry in found}
-    assert "Repeating the same spec changes nothing" in told["reference/http.html#register_workload"]
-    assert "STEWARD_DATA_DIR" in told["reference/settings.html"]
-    assert any("steward doctor" in text for place, text in told.items() if place.startswith("reference/cli"))
-    assert any("report" in place and "steward_client.Run" in place for place in told)
+    fields = {entry["location"]: entry["title"] + entry["text"] for entry in found}
+    assert "Repeating the same spec changes nothing" in fields["reference/http.html#register_workload"]
+    assert "STEWARD_DATA_DIR" in fields["reference/settings.html"]
+    assert any("steward doctor" in text for place, text in fields.items() if place.startswith("reference/cli"))
+    assert any("report" in place and "steward_client.Run" in place for place in fields)
 
 
 def test_lists_of_commands_are_not_cut_off(site: Path) -> None:

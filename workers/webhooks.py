@@ -131,6 +131,7 @@ def _of_runs(session: Session, receiver: str, settings: Settings, now: datetime)
         )
         for run, outcome, silent, expected, workload in session.execute(query):
             spec, problem = read_or_raw(read_spec, workload.spec)
+            reason = outcomes.reason(run, outcome, silent, expected) or "no reason was given"
             yield (
                 run.id,
                 run.tenant,
@@ -138,8 +139,8 @@ def _of_runs(session: Session, receiver: str, settings: Settings, now: datetime)
                     f"run.{outcome}",
                     run.finished_at or now,
                     f"Run {run.id[:8]} of {workload.name} {HAPPENED[outcome]}",
-                    outcomes.reason(run, outcome, silent, expected) or "no reason was given",
-                    outcomes.remedy(outcome, None if problem else spec),
+                    reason,
+                    outcomes.remedy(outcome, reason, None if problem else spec),
                     _link(settings, f"/ui/runs/{run.id}"),
                     tenant=run.tenant,
                     workload=workload.name,

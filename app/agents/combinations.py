@@ -66,8 +66,8 @@ def check_together(request: TrainRequest) -> None:
     message = "must be left out for a workload with several roles: their agents learn together, in one process"
     errors = _useless(request, TOGETHER, message)
     if request.algorithm == ONLINE:
-        told = f"must not be {ONLINE!r} for a workload with several roles, whose agents are promoted together"
-        errors.append(FieldError("/algorithm", told, request.algorithm))
+        text = f"must not be {ONLINE!r} for a workload with several roles, whose agents are promoted together"
+        errors.append(FieldError("/algorithm", text, request.algorithm))
     if errors:
         raise Invalid("; ".join(f"{error.pointer[1:]} {error.message}" for error in errors), errors=errors)
 

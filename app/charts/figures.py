@@ -72,6 +72,12 @@ def count_axis(values: Iterable[float]) -> Json:
     return {"values": [*range(int(most) + 1)], "format": "d"} if 0 < most <= FEW else {"tickMinStep": 1}
 
 
+def amount_axis(values: Iterable[float]) -> Json:
+    """Axis options for amounts of a resource: as ``count_axis`` if all of them are whole numbers, else none."""
+    known = [float(value) for value in values]
+    return count_axis(known) if all(value.is_integer() for value in known) else {}
+
+
 def category(field: str, title: str | None, order: Sequence[str] | None = None, **more: Any) -> Json:
     """A nominal Vega-Lite channel of a field, in the ``order`` of its names (None: as in the data)."""
     return {"field": field, "type": "nominal", "title": title, "sort": None if order is None else list(order), **more}
@@ -122,13 +128,14 @@ class Sample(NamedTuple):
 
 
 def response(
-    title: str, resource: str, metric: str, fitted: Sequence[Fitted], samples: Sequence[Sample], told: str
+    title: str, resource: str, metric: str, fitted: Sequence[Fitted], samples: Sequence[Sample], caption: str
 ) -> Figure:
     """Chart of a metric over a resource: the model's median, its prediction interval as a band, and measured points.
 
-    ``resource`` and ``metric`` label the axes; ``told``: sentences that explain the marks.
+    ``resource`` and ``metric`` label the axes; ``caption``: sentences that explain the marks.
     """
-    x = quantity("amount", resource, zero=False, axis={"grid": False})
+    amounts = [*(one.amount for one in fitted), *(one.amount for one in samples)]
+    x = quantity("amount", resource, zero=False, axis={"grid": False} | amount_axis(amounts))
     curve: list[Json] = [one._asdict() for one in fitted]
     band = {"x": x, "y": quantity("low", metric), "y2": {"field": "high"}}
     for row, one in zip(curve, fitted, strict=True):
@@ -143,13 +150,13 @@ def response(
         height=240,
     )
     rows = [["expected", *one] for one in fitted] or [["measured", *one, None, None] for one in samples]
-    return Figure(title, told, spec, ["what", resource, metric, "from", "to"], rows)
+    return Figure(title, caption, spec, ["what", resource, metric, "from", "to"], rows)
 
 
-def responses(title: str, resource: str, metric: str, fitted: Mapping[str, Sequence[Fitted]], told: str) -> Figure:
+def responses(title: str, resource: str, metric: str, fitted: Mapping[str, Sequence[Fitted]], caption: str) -> Figure:
     """Chart of a metric over a resource with one median curve and band per name in ``fitted``.
 
-    ``resource`` and ``metric`` label the axes; ``told``: sentences that explain the marks.
+    ``resource`` and ``metric`` label the axes; ``caption``: sentences that explain the marks.
     """
     curves = [{"name": name, **one._asdict()} for name, curve in fitted.items() for one in curve]
     x = quantity("amount", resource, zero=False, axis={"grid": False, "tickMinStep": 1})
@@ -163,13 +170,13 @@ def responses(title: str, resource: str, metric: str, fitted: Mapping[str, Seque
         height=240,
     )
     rows = [list(row.values()) for row in curves]
-    return Figure(title, told, spec, ["of", resource, metric, "from", "to"], rows)
+    return Figure(title, caption, spec, ["of", resource, metric, "from", "to"], rows)
 
 
-def doubt(title: str, resource: str, points: Sequence[Sample], best: float | None, told: str) -> Figure:
+def doubt(title: str, resource: str, points: Sequence[Sample], best: float | None, caption: str) -> Figure:
     """Chart of the relative spread of a model's predictions (share of 1) over amounts of a resource.
 
-    ``best``: amount to sample next, marked by a rule; None: no rule. ``told``: sentences that explain the marks.
+    ``best``: amount to sample next, marked by a rule; None: no rule. ``caption``: sentences that explain the marks.
     """
     x = quantity("amount", resource, zero=False, axis={"grid": False})
     rows = [one._asdict() for one in points]
@@ -189,7 +196,7 @@ def doubt(title: str, resource: str, points: Sequence[Sample], best: float | Non
         {} if best is None else layer("rule", "reference", [{"amount": best}], {"x": x}),
         height=110,
     )
-    return Figure(title, told, spec, [resource, "spread"], [list(one) for one in points])
+    return Figure(title, caption, spec, [resource, "spread"], [list(one) for one in points])
 
 
 # Styles: roles of marks, and their colours on light and dark backgrounds.
@@ -266,11 +273,11 @@ class Cell(NamedTuple):
     change: float
 
 
-def steps_map(title: str, resource: str, cells: Sequence[Cell], most: float, told: str) -> Figure:
+def steps_map(title: str, resource: str, cells: Sequence[Cell], most: float, caption: str) -> Figure:
     """Heat map of a policy: iterations across, present amounts up; colours show the change of the amount.
 
     ``resource`` labels the amounts; ``most``: the largest change that colours tell apart, so that maps of several
-    policies can be compared; ``told``: sentences that explain the marks.
+    policies can be compared; ``caption``: sentences that explain the marks.
     """
     moving = [{**cell._asdict(), "by": cell.change} for cell in cells if cell.change]
     every = [cell._asdict() for cell in cells]
@@ -292,7 +299,9 @@ def steps_map(title: str, resource: str, cells: Sequence[Cell], most: float, tol
         ),
         height=220,
     )
-    return Figure(title, told, spec, ["iteration", resource, "change"], [list(cell) for cell in cells if cell.change])
+    return Figure(
+        title, caption, spec, ["iteration", resource, "change"], [list(cell) for cell in cells if cell.change]
+    )
 
 
 # Rankings by one number: errors of models, returns of policies.
@@ -312,20 +321,20 @@ class Ranked(NamedTuple):
     high: float | None = None
 
 
-def beside_decided(title: str, axis: str, values: Mapping[str, float], told: str) -> Figure:
+def beside_decided(title: str, axis: str, values: Mapping[str, float], caption: str) -> Figure:
     """Bar chart of values by name, largest first; the bar named `decided` is highlighted if there is one.
 
-    ``axis`` labels the values; ``told``: sentences that explain the marks.
+    ``axis`` labels the values; ``caption``: sentences that explain the marks.
     """
     largest_first = sorted(values.items(), key=lambda item: -item[1])
     ranked = [Ranked(name, value, chosen=name == DECIDED) for name, value in largest_first]
-    return ranking(title, axis, ranked, f"{told} Coloured: {DECIDED}." if DECIDED in values else told)
+    return ranking(title, axis, ranked, f"{caption} Coloured: {DECIDED}." if DECIDED in values else caption)
 
 
-def ranking(title: str, axis: str, ranked: Sequence[Ranked], told: str, number: str = ".3~g") -> Figure:
+def ranking(title: str, axis: str, ranked: Sequence[Ranked], caption: str, number: str = ".3~g") -> Figure:
     """Horizontal bars in the given order, with values as labels, and intervals if known; chosen bars are highlighted.
 
-    ``axis`` labels the values; ``told``: sentences that explain the marks; ``number``: D3 format of the values.
+    ``axis`` labels the values; ``caption``: sentences that explain the marks; ``number``: D3 format of the values.
     """
     rows = [{**one._asdict(), "label": f"{one.name}\u2002{_bar_label(one.value, number)}"} for one in ranked]
     for row in rows:
@@ -363,10 +372,10 @@ def ranking(title: str, axis: str, ranked: Sequence[Ranked], told: str, number: 
         height=ROW * max(len(rows), 1),
     )
     table = [[one.name, one.value, one.low, one.high] for one in ranked]
-    return Figure(title, told, spec, ["name", axis, "from", "to"], table)
+    return Figure(title, caption, spec, ["name", axis, "from", "to"], table)
 
 
-def parts_of_bar(title: str, axis: str, bounds: Mapping[str, float], mark: Ranked | None, told: str) -> Figure:
+def parts_of_bar(title: str, axis: str, bounds: Mapping[str, float], mark: Ranked | None, caption: str) -> Figure:
     """One horizontal bar from the first of ``bounds`` to the last; each further bound ends a part of the same name.
 
     Args:
@@ -399,7 +408,7 @@ def parts_of_bar(title: str, axis: str, bounds: Mapping[str, float], mark: Ranke
         height=2 * ROW,
     )
     table = [*(list(end) for end in ends), *([mark.name, mark.value] for _ in marked if mark is not None)]
-    return Figure(title, told, spec, ["up to", axis], table)
+    return Figure(title, caption, spec, ["up to", axis], table)
 
 
 def _bar_label(value: float, number: str) -> str:
@@ -427,11 +436,11 @@ class LearningPoint(NamedTuple):
 
 
 def learning(
-    learnt: Sequence[LearningPoint], marks: Mapping[str, float], told: str, plans: Collection[str] = ()
+    learnt: Sequence[LearningPoint], marks: Mapping[str, float], caption: str, plans: Collection[str] = ()
 ) -> Figure:
     """Learning curves: training return over environment steps.
 
-    ``marks``: reference returns by name, drawn as horizontal lines, dashed unless ``plans`` has the name. ``told``:
+    ``marks``: reference returns by name, drawn as horizontal lines, dashed unless ``plans`` has the name. ``caption``:
     sentences that explain the marks.
     """
     names = list(dict.fromkeys(one.name for one in learnt))
@@ -468,4 +477,4 @@ def learning(
         height=240,
     )
     table = [[one.name, one.steps, one.value] for one in learnt] + [[name, None, v] for name, v in marks.items()]
-    return Figure("Training return", told, spec, ["of", "steps", "training return"], table)
+    return Figure("Training return", caption, spec, ["of", "steps", "training return"], table)

@@ -117,7 +117,7 @@ def interval(mean: float, low: float, high: float, *, signed: bool = False) -> s
 
 
 def amount(value: float, unit: str) -> str:
-    """A quantity with its unit: “4.2 %”, “1,912 s”, “484 µs”, “$4.15”, “0.13 node-hours”."""
+    """A quantity with its unit: “4.2 %”, “1,912 s”, “484 µs”, “$4.15”, “$0.40”, “0.13 node-hours”."""
     if unit == SHARE:
         return percent(value)
     if unit == "s":
@@ -126,7 +126,9 @@ def amount(value: float, unit: str) -> str:
     sign = bool(unit) and not any(letter.isalnum() or letter == "%" for letter in unit.split("/")[0])
     if sign or (len(unit) == CODE_LENGTH and unit.isupper()):
         size = abs(value)
-        figure = decimals(size, 2) if _round_significant(size) >= 1 and round(size, 2) < 1_000 else number(size)
+        whole = _round_significant(size) >= 1 and round(size, 2) < 1_000
+        tenths = len(number(size).partition(".")[2]) == 1
+        figure = decimals(size, 2) if whole or tenths else number(size)
         figure = figure.removeprefix("< ")
         minus = "-" if value < 0 and figure != "0" else ""
         below = ("> " if value < 0 else "< ") if ROUNDING <= size < SMALLEST else ""

@@ -12,6 +12,7 @@ from app.charts.figures import (
     LIGHT_COLOURS,
     Figure,
     Json,
+    amount_axis,
     colour_channel,
     count_axis,
     layer,
@@ -69,15 +70,15 @@ def time(ends: Sequence[float], field: str = "at") -> Json:
     return quantity(field, unit, zero=False, scale={"nice": False}, axis=axis)
 
 
-def courses(title: str, axis: str, series: Mapping[str, Course], told: str, *, steps: bool = False) -> Figure:
+def courses(title: str, axis: str, series: Mapping[str, Course], caption: str, *, steps: bool = False) -> Figure:
     """Line chart of one curve per name; points are (seconds, value).
 
-    ``axis`` labels the values; ``told``: sentences that explain the marks; ``steps``: values hold until the next point.
+    ``axis`` labels the values; ``caption`` explains the marks; ``steps``: values hold until the next point.
     """
     rows = [{"name": name, "at": at, "value": value} for name, course in series.items() for at, value in course]
     ends = [at for course in series.values() for at, _ in course]
     values = [float(value) for course in series.values() for _, value in course]
-    y = quantity("value", axis, axis=count_axis(values) if all(value.is_integer() for value in values) else {})
+    y = quantity("value", axis, axis=amount_axis(values))
     encoding = {"x": time(ends), "y": y, "tooltip": tips(name="of", value=axis)}
     if len(series) > 1:
         encoding["color"] = colour_channel("name", list(series))
@@ -85,13 +86,13 @@ def courses(title: str, axis: str, series: Mapping[str, Course], told: str, *, s
     if any(len(course) == 1 for course in series.values()):  # of which there is no line
         mark["point"] = True
     spec = layer_charts(layer("line", "series" if len(series) > 1 else "measured", rows, encoding, **mark))
-    return Figure(title, told, spec, ["of", "seconds", axis], [[r["name"], r["at"], r["value"]] for r in rows])
+    return Figure(title, caption, spec, ["of", "seconds", axis], [[r["name"], r["at"], r["value"]] for r in rows])
 
 
-def counts(title: str, axis: str, found: Mapping[str, Course], width: float, told: str) -> Figure:
+def counts(title: str, axis: str, found: Mapping[str, Course], width: float, caption: str) -> Figure:
     """Stacked bars of counts, ``width`` seconds each, one colour per name; points are (seconds, count).
 
-    ``axis`` labels the counts; ``told``: sentences that explain the marks.
+    ``axis`` labels the counts; ``caption``: sentences that explain the marks.
     """
     tops: dict[float, float] = {}
     rows: list[Json] = []
@@ -112,16 +113,15 @@ def counts(title: str, axis: str, found: Mapping[str, Course], width: float, tol
         "tooltip": tips(name="of", count=axis),
     }
     spec = layer_charts(layer("rect", "block", rows, encoding))
-    return Figure(title, told, spec, ["of", "seconds", axis], [[r["name"], r["at"], r["count"]] for r in rows])
+    return Figure(title, caption, spec, ["of", "seconds", axis], [[r["name"], r["at"], r["count"]] for r in rows])
 
 
 def shares(
-    title: str, axis: str, moments: Sequence[tuple[float, Mapping[str, float]]], whole: float | None, told: str
+    title: str, axis: str, moments: Sequence[tuple[float, Mapping[str, float]]], whole: float | None, caption: str
 ) -> Figure:
     """Stacked areas of amounts by name; each moment is (seconds, amount by name), and its amounts hold until the next.
 
-    ``axis`` labels the amounts; ``whole``: amount marked by a rule, None: no rule; ``told``: sentences that explain the
-    marks.
+    ``axis`` labels the amounts; ``whole``: amount marked by a rule, None: no rule; ``caption`` explains the marks.
     """
     names = list(dict.fromkeys(name for _, had in moments for name in had))
     shown = names if len(names) <= MOST_NAMES else names[: MOST_NAMES - 1]
@@ -150,7 +150,7 @@ def shares(
     limit = {} if whole is None else layer("rule", "target", [{"whole": whole}], {"y": quantity("whole", axis)})
     spec = layer_charts(layer("rect", "block", rows, encoding), limit)
     table = [[r["name"], r["at"], r["until"], r["high"] - r["low"]] for r in rows]
-    return Figure(title, told, spec, ["of", "from", "to", axis], table)
+    return Figure(title, caption, spec, ["of", "from", "to", axis], table)
 
 
 def shade_interval(figure: Figure, start: float, end: float) -> Figure:
@@ -169,10 +169,10 @@ def lasting(figure: Figure, until: float) -> Figure:
     return figure._replace(spec={**figure.spec, "layer": [moved, *over]})
 
 
-def gantt(title: str, bars: Sequence[Bar], told: str) -> Figure:
+def gantt(title: str, bars: Sequence[Bar], caption: str) -> Figure:
     """Gantt chart of tasks, lane by lane; a lane has as many rows as it runs tasks at a time.
 
-    ``told``: sentences that explain the marks.
+    ``caption``: sentences that explain the marks.
     """
     rows: list[Json] = []
     whole = max((bar.end for bar in bars), default=0.0) - min((bar.start for bar in bars), default=0.0)
@@ -195,14 +195,14 @@ def gantt(title: str, bars: Sequence[Bar], told: str) -> Figure:
         "tooltip": tips(name="task", lane="on", began="start", lasted="ran for"),
     }
     label = {"x": encoding["x"], "y": {**y, "field": "middle"}, "text": {"field": "name"}}
-    told += f" All ran on {lanes[0]}." if len(lanes) == 1 else ""
+    caption += f" All ran on {lanes[0]}." if len(lanes) == 1 else ""
     spec = layer_charts(
         layer("rect", "block", rows, encoding),
         layer("text", "label", named, label, align="left", dx=3, tooltip=None),
         height=max(80, min(height, 420)),
     )
     table = [[bar.name, bar.lane, bar.start, None if bar.open else bar.end] for bar in bars]
-    return Figure(title, told, spec, ["task", "on", "start", "end"], table)
+    return Figure(title, caption, spec, ["task", "on", "start", "end"], table)
 
 
 def _rows(bars: Sequence[Bar]) -> list[tuple[int, Bar]]:
@@ -250,10 +250,12 @@ class Series(NamedTuple):
     points: Sequence[Point]
 
 
-def measured(name: str, points: Sequence[Point], band: Sequence[Expected], target: float | None, told: str) -> Figure:
+def measured(
+    name: str, points: Sequence[Point], band: Sequence[Expected], target: float | None, caption: str
+) -> Figure:
     """Chart of the metric ``name`` by iteration, with prediction intervals as a band and its target (None: no target).
 
-    ``told``: sentences that explain the marks.
+    ``caption``: sentences that explain the marks.
     """
     expected = {one.iteration: one for one in band}
     marks = [{**point._asdict(), "expected": _range(expected.get(point.iteration))} for point in points]
@@ -278,9 +280,9 @@ def measured(name: str, points: Sequence[Point], band: Sequence[Expected], targe
         ),
         rule(target, name),
     )
-    told += "" if top is None else " Where the band leaves the picture, the table tells how far."
+    caption += "" if top is None else " Where the band leaves the picture, the table tells how far."
     return Figure(
-        name, told, spec, ["iteration", "measured", "expected from", "to"], [_row(one, expected) for one in points]
+        name, caption, spec, ["iteration", "measured", "expected from", "to"], [_row(one, expected) for one in points]
     )
 
 
@@ -323,7 +325,7 @@ def projected(
     ahead: Sequence[Ahead],
     changes: Sequence[Change],
     target: float | None,
-    told: str,
+    caption: str,
 ) -> Figure:
     """Chart of a cumulative value by iteration: measured, then projected with a band, with its target and the changes
     of the allocation.
@@ -368,7 +370,7 @@ def projected(
     rows: list[Sequence[Any]] = [["measured", row["iteration"], row["value"], None, None, ""] for row in past]
     rows += [["projected", row["iteration"], row["median"], row["low"], row["high"], ""] for row in future]
     rows += [["change", one["iteration"], one["value"], None, None, one["change"]] for one in marks]
-    return Figure(title, told, spec, ["what", "iteration", label, "from", "to", "allocation"], rows)
+    return Figure(title, caption, spec, ["what", "iteration", label, "from", "to", "allocation"], rows)
 
 
 def scaled(unit: str, most: float) -> tuple[str, float]:
@@ -377,9 +379,9 @@ def scaled(unit: str, most: float) -> tuple[str, float]:
     return next(((name, size) for name, size in sizes if most >= 5 * size), (unit, 1.0))
 
 
-def allocated(title: str, axis: str, series: Sequence[Series], told: str) -> Figure:
-    """Step chart of allocations by iteration; ``axis`` labels the amounts, ``told`` explains the marks in sentences."""
-    return _lines(title, axis, series, told, {}, interpolate="step-after")
+def allocated(title: str, axis: str, series: Sequence[Series], caption: str) -> Figure:
+    """Step chart of allocations by iteration; ``axis`` labels the amounts, ``caption`` explains the marks."""
+    return _lines(title, axis, series, caption, {}, interpolate="step-after")
 
 
 class Beside(NamedTuple):
@@ -391,13 +393,15 @@ class Beside(NamedTuple):
 
 
 def comparison_chart(
-    title: str, axis: str, series: Sequence[Series], told: str, beside: Beside, *, steps: bool = False
+    title: str, axis: str, series: Sequence[Series], caption: str, beside: Beside, *, steps: bool = False
 ) -> Figure:
     """Line chart of several runs by iteration; the band belongs to the first run.
 
-    ``axis`` labels the values; ``told``: sentences that explain the marks; ``steps``: draw steps instead of lines.
+    ``axis`` labels the values; ``caption``: sentences that explain the marks; ``steps``: draw steps instead of lines.
     """
-    drawn = _lines(title, axis, series, told, rule(beside.target, axis), **({"interpolate": "step"} if steps else {}))
+    drawn = _lines(
+        title, axis, series, caption, rule(beside.target, axis), **({"interpolate": "step"} if steps else {})
+    )
     shade = [] if beside.stress is None else [dict(zip(("start", "end"), beside.stress, strict=True))]
     under = [
         layer("rect", "stress", shade, {"x": span("start"), "x2": {"field": "end"}}),
@@ -411,16 +415,17 @@ def comparison_chart(
     return drawn._replace(spec=layer_charts(*under, *drawn.spec["layer"]))
 
 
-def _lines(title: str, axis: str, series: Sequence[Series], told: str, over: Json, **mark: str) -> Figure:
+def _lines(title: str, axis: str, series: Sequence[Series], caption: str, over: Json, **mark: str) -> Figure:
     names = [one.name for one in series]
     rows = [{"name": one.name, "iteration": at, "value": value} for one in series for at, value in one.points]
-    encoding = {"x": span("iteration"), "y": quantity("value", axis), "tooltip": tips(name="of", value=axis)}
+    y = quantity("value", axis, axis=amount_axis(value for one in series for _, value in one.points) if mark else {})
+    encoding = {"x": span("iteration"), "y": y, "tooltip": tips(name="of", value=axis)}
     if len(names) > 1:
         encoding["color"] = colour_channel("name", names)
     role = "series" if len(names) > 1 else "decided" if mark else "measured"
     spec = layer_charts(layer("line", role, rows, encoding, **mark), over)
     table = [[row["name"], row["iteration"], row["value"]] for row in rows]
-    return Figure(title, told, spec, ["of", "iteration", axis], table)
+    return Figure(title, caption, spec, ["of", "iteration", axis], table)
 
 
 # Forecasts: past counts over time, and expected ones with their prediction interval.
@@ -442,10 +447,10 @@ class Coming(NamedTuple):
     high: float
 
 
-def forecast(title: str, axis: str, came: Sequence[Came], coming: Sequence[Coming], told: str) -> Figure:
+def forecast(title: str, axis: str, came: Sequence[Came], coming: Sequence[Coming], caption: str) -> Figure:
     """Chart of past counts, followed by the forecast with its prediction interval.
 
-    ``axis`` labels the counts; ``told``: sentences that explain the marks.
+    ``axis`` labels the counts; ``caption``: sentences that explain the marks.
     """
     before = [{"at": _moment(one.at), "count": one.number} for one in came]
     after = [
@@ -453,13 +458,18 @@ def forecast(title: str, axis: str, came: Sequence[Came], coming: Sequence[Comin
         for one in coming
     ]
     x = {"field": "at", "type": "temporal", "title": "UTC", "axis": AXIS, "scale": {"type": "utc"}}
-    ticks = count_axis([*(one.number for one in came), *(one.high for one in coming)])
+    counts = [*(one.number for one in came), *(one.high for one in coming)]
+    ticks, scale = count_axis(counts), {} if any(counts) else {"domain": [0, 1]}
     spec = layer_charts(
         layer(
             "line",
             "measured",
             before,
-            {"x": x, "y": quantity("count", axis, axis=ticks), "tooltip": tips(at="from", count=f"{axis} observed")},
+            {
+                "x": x,
+                "y": quantity("count", axis, axis=ticks, scale=scale),
+                "tooltip": tips(at="from", count=f"{axis} observed"),
+            },
         ),
         layer("area", "awaited", after, {"x": x, "y": quantity("low", axis, axis=ticks), "y2": {"field": "high"}}),
         layer(
@@ -476,7 +486,7 @@ def forecast(title: str, axis: str, came: Sequence[Came], coming: Sequence[Comin
     )
     rows = [["observed", row["at"], row["count"], None, None] for row in before[-TABLE:]]
     rows += [["expected", row["at"], row["mean"], row["low"], row["high"]] for row in after]
-    return Figure(title, told, spec, ["what", "from (UTC)", axis, "from", "to"], rows)
+    return Figure(title, caption, spec, ["what", "from (UTC)", axis, "from", "to"], rows)
 
 
 CLOCK = dict.fromkeys(("seconds", "minutes", "hours"), "%H:%M") | dict.fromkeys(("date", "week", "day"), "%b %d")

@@ -46,9 +46,10 @@ class UnreachableError(RuntimeError):
 def misuse(error: Any) -> str:
     """One line about a usage error of click, with a hint to ``--help``."""
     path = error.ctx.command_path if error.ctx is not None else "steward"
-    told = re.sub(r"is not a valid (?:int|integer)(?: range)?", "is not a whole number", error.format_message())
-    told = re.sub(r"^Invalid value: |^Invalid value for '(.*?)'(?: \(env var: '.*?'\))?(: )", r"\1\2", told)
-    return f"{path}: {told.rstrip('.')}; see `{path} --help`"
+    text = re.sub(r"is not a valid (?:int|integer)(?: range)?", "is not a whole number", error.format_message())
+    text = re.sub(r"^Invalid value: |^Invalid value for '(.*?)'(?: \(env var: '.*?'\))?(: )", r"\1\2", text)
+    text = text.rstrip(".")
+    return f"{path}: {text}{'' if text.endswith('?') else ';'} see `{path} --help`"
 
 
 def exit_status(error: RefusedError | UnreachableError) -> int:
@@ -62,20 +63,20 @@ def _detail(problem: Json) -> str:
     """The invalid fields with their values, or the detail of a problem without them or of a conflict; then a remedy."""
     status = problem.get("status")
     fields = problem.get("errors") or [] if status != CONFLICT else []
-    told = "; ".join(map(_field_line, fields[:MOST_FIELDS])) or str(problem.get("detail", problem))
-    told += f"; and {len(fields) - MOST_FIELDS} more" if len(fields) > MOST_FIELDS else ""
-    absent = re.match(r"(?:workload '(?P<of>[^']+)' has )?no (?P<noun>\w+)", told) if status == 404 else None
+    text = "; ".join(map(_field_line, fields[:MOST_FIELDS])) or str(problem.get("detail", problem))
+    text += f"; and {len(fields) - MOST_FIELDS} more" if len(fields) > MOST_FIELDS else ""
+    absent = re.match(r"(?:workload '(?P<of>[^']+)' has )?no (?P<noun>\w+)", text) if status == 404 else None
     if (
         absent
         and absent["noun"] in LISTS
-        and (absent["of"] is None or "; " not in told or re.search("(POST|PUT) /", told))
+        and (absent["of"] is None or "; " not in text or re.search("(POST|PUT) /", text))
     ):
         which = LISTS[absent["noun"]].replace("WORKLOAD", absent["of"] or "WORKLOAD")
-        return f"{told.partition(';')[0]}; `steward {which}` lists them"
+        return f"{text.partition(';')[0]}; `steward {which}` lists them"
     remedy = REMEDIES.get(status or 0)
     if status == UNAUTHORISED:  # the remedy for API callers does not apply to commands
-        told = told.partition("; ")[0]
-    return "; ".join(filter(None, (told, remedy)))
+        text = text.partition("; ")[0]
+    return "; ".join(filter(None, (text, remedy)))
 
 
 def _field_line(field: Json) -> str:

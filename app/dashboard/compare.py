@@ -26,7 +26,7 @@ from app.runs.repository import LoadedRun
 from app.runs.service import load
 
 FEWEST, MOST = 2, 5
-NOT_DRAWN = "{} can't be laid over one another; each run's page has its own."
+NOT_DRAWN = "Only on each run's page, as they can't be overlaid: {}."
 
 router = APIRouter(include_in_schema=False)
 

@@ -24,6 +24,7 @@ from app.dashboard import (
 )
 from app.dashboard.lists import compiler_of, overview
 from app.dashboard.rendering import page
+from app.dashboard.run_page import Opened
 from app.dashboard.streams import changes
 from app.http.dependencies import FromCaller, FromDatabase, FromSettings, FromStaleness, Tenant, WorkloadName
 from app.jobs import service as jobs
@@ -87,10 +88,21 @@ def workload_changes(
 
 @router.get("/ui/runs/{run}")
 def run(
-    request: Request, run: Identifier, database: FromDatabase, tenant: Tenant, rule: FromStaleness, part: bool = False
+    request: Request,
+    run: Identifier,
+    database: FromDatabase,
+    tenant: Tenant,
+    rule: FromStaleness,
+    part: bool = False,
+    every: bool = False,
+    since: Annotated[int | None, Query(ge=0, le=LARGEST_ITERATION)] = None,
 ) -> HTMLResponse:
-    """The page of a run, or with ``part`` only its changing parts; raises NotFound (404) without such a run."""
-    found = run_page.page(database, tenant, run, compiler_of(request, tenant), rule)
+    """The page of a run, or with ``part`` only its changing parts; raises NotFound (404) without such a run.
+
+    ``every``, ``since``: which decisions are shown: each one, instead of those that change the allocation; from this
+    iteration on, instead of the newest.
+    """
+    found = run_page.page(database, tenant, run, compiler_of(request, tenant), rule, Opened(every, since))
     return page("run_live.html" if part else "run.html", section="runs", found=found, part=part)
 
 
@@ -106,8 +118,9 @@ def decisions(
     """Rows (HTML) of a run's decisions before iteration ``before`` (None: the newest), each one if ``every``, else
     those that change the allocation; raises NotFound (404) without such a run."""
     with database.reading() as session:
-        lines, older = run_page.decisions(session, load(session, tenant, run, rule), before, every=every)
-    return page("decisions.html", decisions=lines, older=older, every=every, id=run)
+        lines, older = run_page.decisions(session, load(session, tenant, run, rule), before, Opened(every))
+    since = older or 0 if every or before is not None else None
+    return page("decisions.html", decisions=lines, older=older, every=every, since=since, id=run, beside=True)
 
 
 @router.get("/ui/runs/{run}/others")

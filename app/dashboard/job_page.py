@@ -23,7 +23,7 @@ PLANS = ("optimum", "plan")
 PLAN = "plan of the domain model"
 """Label of the plan's return. A heuristic may exceed it: trainings disturb the simulator that the plan was made for."""
 CALLED = {"episode_return": "training_return"}
-SHOWN_ABOVE = {"state", "progress", "eta_seconds", "yardsticks"}
+SHOWN_ABOVE = {"state", "progress", "units", "of", "eta_seconds", "yardsticks"}
 
 
 class EventLine(NamedTuple):
@@ -52,8 +52,9 @@ def page(database: Database, tenant: str, identifier: str) -> JobPage:
         row = jobs.require(session, tenant, identifier)
         newest = select(JobEvent).where(JobEvent.job_id == row.id).order_by(JobEvent.sequence.desc())
         events = list(session.scalars(newest.limit(MOST_EVENTS)))[::-1]
-    shown_events = [*pairwise([None, *events])][-SHOWN_EVENTS:]
-    lines = [_line(event, before.data if before else {}) for before, event in reversed(shown_events) if event]
+    in_pairs = reversed([*pairwise([None, *events])])
+    lines = [_line(event, before.data if before else {}) for before, event in in_pairs if event]
+    lines = [*lines[:1], *(line for line in lines[1:] if line.words)][:SHOWN_EVENTS]
     # Training returns of the plan and the best heuristics, by label; empty if unknown
     known: Mapping[str, float] = next(
         (event.data["yardsticks"] for event in reversed(events) if event.data.get("yardsticks")), {}
@@ -95,10 +96,11 @@ def _figures(events: Sequence[JobEvent], marks: Mapping[str, float]) -> list[Fig
 
 
 def _line(event: JobEvent, before: Mapping[str, Any]) -> EventLine:
-    """An event in one line, without members that are equal in the event before."""
+    """An event in one line, without members that are equal in the event before; no words if nothing else is new."""
     new = {name: value for name, value in event.data.items() if value is not None and value != before.get(name)}
     more = {name: value for name, value in new.items() if name not in SHOWN_ABOVE}
     words = ", ".join(f"{CALLED.get(name, name).replace('_', ' ')} {_word(value)}" for name, value in more.items())
+    words = words or str(new.get("state", ""))
     return EventLine(event.created_at, str(event.data.get("state", "")), float(event.data.get("progress", 0.0)), words)
 
 

@@ -25,7 +25,7 @@ from app.kinds.contract.views import MOST_STEPS, RunHistory, Standing, Step, Vie
 from app.kinds.registry import KINDS, MissingKind, read_or_raw, read_spec
 from app.runs import outcomes, savings, standing
 from app.runs import service as runs
-from app.runs.outcomes import HAPPENED, Staleness, stale_reason
+from app.runs.outcomes import HAPPENED, Staleness, is_capped, stale_reason
 from app.runs.outcomes import remedy as remedy_of
 from app.runs.repository import LoadedRun
 from app.workloads import service as workloads
@@ -76,12 +76,12 @@ class RunLine(NamedTuple):
 
     @property
     def progress(self) -> str:
-        """Reported iterations, of how many."""
+        """Number of reported iterations as text, with the number in all if it is known: “25 of 90”."""
         return f"{self.iterations:,}" if self.stands.of is None else f"{self.iterations:,} of {self.stands.of:,}"
 
     @property
     def elapsed(self) -> str:
-        """Measured time, of the deadline."""
+        """Duration of the reported iterations as text, with the deadline: “3 min of 1 h”; “–”: unknown."""
         if self.stands.elapsed is None:
             return NOTHING
         so_far = duration(self.stands.elapsed)
@@ -89,12 +89,12 @@ class RunLine(NamedTuple):
 
     @property
     def likely(self) -> str:
-        """Lowest probability of meeting a target."""
+        """Lowest probability of meeting a target as text, in per cent; “–”: unknown."""
         return NOTHING if self.chance is None else probability(self.chance)
 
     @property
     def spent(self) -> str:
-        """Cost in the configured currency."""
+        """Cost so far as text, in the configured currency; “–”: unknown."""
         return NOTHING if self.cost is None else money(self.cost)
 
 
@@ -341,7 +341,7 @@ def _run(one: TroubledWorkload) -> Notice:
     silent = one.outcome == "stale"
     reason = stale_reason(one.silent_seconds, one.expected) if silent else one.reason or "no reason was given"
     spec, problem = read_or_raw(read_spec, one.spec)
-    remedy, kind = remedy_of(one.outcome, None if problem else spec), "" if problem else str(spec.kind)
+    remedy, kind = remedy_of(one.outcome, reason, None if problem else spec), "" if problem else str(spec.kind)
     if one.number == 1:
         what = f"Run {one.run[:8]} of {one.workload} {HAPPENED[one.outcome]}"
         return Notice(level, what, reason, remedy, f"/ui/runs/{one.run}", _run_action(one, kind))
@@ -356,7 +356,7 @@ def _run_action(one: TroubledWorkload, kind: str) -> Action | None:
         body = {"state": "failed", "reason": "ended as failed on the overview: it does not report"}
         sure = "End this run as failed? It takes no more reports."
         return Action("End as failed", "PATCH /runs/{run}", f"/runs/{one.run}", body=body, confirm=sure)
-    if one.outcome not in ("at_risk", "missed") or not kind:
+    if one.outcome not in ("at_risk", "missed") or not kind or is_capped(one.outcome, one.reason or ""):
         return None
     if one.outcome == "at_risk" and one.number == 1 and "targets" in KINDS[kind].start.model_fields:
         return Action("Change targets", "PATCH /runs/{run}", f"/ui/runs/{one.run}#retarget", goes=True)

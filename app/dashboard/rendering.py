@@ -160,4 +160,6 @@ def error_page(request: Request, error: StewardError) -> HTMLResponse | None:
         return None
     remedy = REMEDIES.get(error.status, "")
     detail = "" if error.detail.lower() == error.title.lower() else error.detail
+    if error.status == NotFound.status:
+        detail = detail.partition("; ")[0]  # the rest is a request of the API
     return page("error.html", status=error.status, section="", title=error.title, detail=detail, remedy=remedy)

@@ -23,8 +23,9 @@ from app.runs.outcomes import Staleness
 from app.runs.repository import LoadedRun
 from app.runs.service import RunListed, load, read_listed
 
-DECISIONS, GROUPED = 25, 50
-"""Decisions that are read at once, if each is shown, and if successive ones with the same allocation are one row."""
+DECISIONS, GROUPED, MOST_OPENED = 25, 50, 500
+"""Decisions that are read at once: if each is shown; if successive ones with the same allocation are one row; and of
+those that a reader has opened, when a page updates itself."""
 
 
 class DecisionLine(NamedTuple):
@@ -46,6 +47,18 @@ class DecisionLine(NamedTuple):
         return mine == theirs
 
 
+class Opened(NamedTuple):
+    """Decisions that a run's page shows.
+
+    Attributes:
+        every: whether each one has a row; otherwise successive ones with the same allocation share one.
+        since: oldest iteration to show; None: only the newest ones are shown.
+    """
+
+    every: bool = False
+    since: int | None = None
+
+
 class RunPage(NamedTuple):
     """Content of a run's page.
 
@@ -55,6 +68,7 @@ class RunPage(NamedTuple):
         targets: targets of a running run, by metric, which can be changed; empty: it can have none of its own.
         caps: a running run's own caps by name, which can be changed; None: it can have none.
         older: iteration before which there are more decisions; None: there are none.
+        opened: which decisions are shown.
         problems: parts that can't be shown, with reasons.
     """
 
@@ -70,18 +84,22 @@ class RunPage(NamedTuple):
     output: str
     targets: Mapping[str, float | None]
     caps: Mapping[str, float] | None
+    opened: Opened
 
 
-def page(database: Database, tenant: str, run: str, compiled_of: CompiledOf, rule: Staleness) -> RunPage:
+def page(
+    database: Database, tenant: str, run: str, compiled_of: CompiledOf, rule: Staleness, opened: Opened
+) -> RunPage:
     """Content of a run's page; raises NotFound if there is no such run.
 
-    ``compiled_of``: returns a workload compiled as stored now; ``rule``: when a live run is stale.
+    ``compiled_of``: returns a workload compiled as stored now; ``rule``: when a live run is stale; ``opened``: which
+    decisions are shown.
     """
     with database.reading() as session:
         loaded = load(session, tenant, run, rule)
         views = lists.views(loaded.kind)
         given = lists.run_with_reports(session, loaded)
-        lines, older = decisions(session, loaded, None, every=False)
+        lines, older = decisions(session, loaded, None, opened)
         output, units = runs.output(session, loaded.run.id) or "", units_of(session, loaded)
     facts: list[Any] = [Fact("reports", f"{loaded.run.next_iteration:,}")]
     figures: list[Any] = []
@@ -106,7 +124,7 @@ def page(database: Database, tenant: str, run: str, compiled_of: CompiledOf, rul
         targets = {name: value for name, value in usual.items() if value is not None} | own.get("targets", {})
     caps = own.get("caps", {}) if "caps" in fields else None
     return RunPage(
-        *(run_read, loaded.kind, facts, figures, tables, others, lines, older, problems, output, targets, caps)
+        *(run_read, loaded.kind, facts, figures, tables, others, lines, older, problems, output, targets, caps, opened)
     )
 
 
@@ -122,20 +140,21 @@ def saved(found: Savings, units: Mapping[str, str]) -> list[Fact]:
     def text(value: Estimate, sign: float = 1.0) -> str:
         if value.low is None or value.high is None:
             return lists.saved_in_words(sign * value.value)
-        bounds = sorted((sign * value.low, sign * value.high))
-        return f"{lists.saved_in_words(sign * value.value)} ({money(bounds[0])} to {money(bounds[1])})"
+        saving = lists.saved_in_words(sign * value.value)
+        low, high = (money(bound) for bound in sorted((sign * value.low, sign * value.high)))
+        return saving if saving == low == high else f"{saving} ({low} to {high})"
 
     facts = []
     for what, one in (("largest", found.largest), ("best fixed, with hindsight", found.best_fixed)):
         held = in_words(one.allocation or {}, units)
         hint = what if one.saved is None else f"{what}; {percent(found.level, 0)} of models"
-        said = text(one.saved) if one.saved else one.unmeasured or "unknown"
-        facts.append(Fact(f"saved against {held}", said, hint))
+        amount = text(one.saved) if one.saved else one.unmeasured or "unknown"
+        facts.append(Fact(f"saved against {held}", amount, hint))
     if found.advised is not None:
         met = found.advised.meets_targets
         hint = "" if met is None else f"targets met by {percent(met, 0)} of models"
-        said = text(found.advised.saved, -1.0) if found.advised.saved else found.advised.unmeasured or "unknown"
-        facts.append(Fact("recommendations would have saved", said, hint))
+        amount = text(found.advised.saved, -1.0) if found.advised.saved else found.advised.unmeasured or "unknown"
+        facts.append(Fact("recommendations would have saved", amount, hint))
     return facts
 
 
@@ -155,21 +174,23 @@ def hindsight(database: Database, tenant: str, run: str, compiled_of: CompiledOf
 
 
 def decisions(
-    session: Session, loaded: LoadedRun, before: int | None, *, every: bool
+    session: Session, loaded: LoadedRun, before: int | None, opened: Opened
 ) -> tuple[list[DecisionLine], int | None]:
-    """Decisions before iteration ``before`` (None: the newest), newest first: 25 if ``every`` one is shown, else 50
-    of which successive ones with the same allocation are one line.
+    """Decisions before iteration ``before`` (None: the newest), newest first: 25 if every one is shown, else 50 of
+    which successive ones with the same allocation are one line; those from ``opened.since`` on if that is more, at
+    most 500.
 
     The second value is ``before`` of the next older ones, None if there are none.
     """
     end = loaded.run.next_iteration if before is None else min(before, loaded.run.next_iteration)
-    first = max(0, end - (DECISIONS if every else GROUPED))
+    first = end - (DECISIONS if opened.every else GROUPED)
+    first = max(0, first if opened.since is None else max(end - MOST_OPENED, min(opened.since, first)))
     rows = repository.iterations(session, loaded.run.id, range(first, end))
     lines: list[DecisionLine] = []
     units = units_of(session, loaded)
     for row in reversed(rows):
         line = decision_line(row, loaded.kind, units)
-        if lines and not every and lines[-1].decides_as(line):
+        if lines and not opened.every and lines[-1].decides_as(line):
             lines[-1] = lines[-1]._replace(first=line.iteration)
         else:
             lines.append(line)
@@ -180,8 +201,8 @@ def decision_line(row: Iteration, kind: str, units: Mapping[str, str]) -> Decisi
     """A stored decision in words; an unreadable one gives the problem as its reason."""
     iteration, decision, at = row.iteration, row.decision, row.reported_at
     read, problem = read_or_raw(read_decision, {"kind": kind, **decision})
-    told = decision.get("allocation")
-    known = told if isinstance(told, dict) and told.keys() <= units.keys() else None
+    allocation = decision.get("allocation")
+    known = allocation if isinstance(allocation, dict) and allocation.keys() <= units.keys() else None
     words = problem or (KINDS[read.kind].summarise(read) if known is None else in_words(known, units))
     source, policy = str(decision.get("source", "")), str(decision.get("policy", ""))
     views = lists.views(kind)
@@ -202,6 +223,6 @@ def _shadow(decision: dict[str, Any], units: Mapping[str, str]) -> str:
         return str(found["problem"])
     if found.get("agrees"):
         return f"agent {found.get('agent')} agrees"
-    told = found.get("allocation")
-    words = in_words(told, units) if isinstance(told, dict) else "otherwise"
+    allocation = found.get("allocation")
+    words = in_words(allocation, units) if isinstance(allocation, dict) else "otherwise"
     return f"agent {found.get('agent')}: {words}"

@@ -74,8 +74,8 @@ class Chosen(NamedTuple):
         given = {name: value for name, value in {**self.query, **other}.items() if value}
         if given.get("sort") == NEWEST:
             del given["sort"]
-        asked = urlencode(given, doseq=True)
-        return f"{path or self.path}?{asked}" if asked else path or self.path
+        query_string = urlencode(given, doseq=True)
+        return f"{path or self.path}?{query_string}" if query_string else path or self.path
 
     def toggled(self, choice: Choice, value: str | None) -> str:
         """URL of the list with a value of a filter added, or removed if it is chosen; None: with all values."""
@@ -119,7 +119,7 @@ class RunQuery(NamedTuple):
     sort: Sort = "-started"
 
     @classmethod
-    def asked(
+    def from_query(
         cls,
         workload: Workload = None,
         state: RunState | None = None,
@@ -150,7 +150,7 @@ class JobQuery(NamedTuple):
     sort: Age = "-started"
 
     @classmethod
-    def asked(
+    def from_query(
         cls,
         workload: Workload = None,
         state: JobState | None = None,
@@ -176,7 +176,7 @@ class EvaluationQuery(NamedTuple):
     sort: Age = "-started"
 
     @classmethod
-    def asked(cls, workload: Workload = None, search: Text = None, sort: Age = "-started") -> EvaluationQuery:
+    def from_query(cls, workload: Workload = None, search: Text = None, sort: Age = "-started") -> EvaluationQuery:
         """Dependency: the query parameters of the list."""
         return cls(workload, search, sort)
 
@@ -186,9 +186,9 @@ class EvaluationQuery(NamedTuple):
         return Chosen("/ui/evaluations", self._asdict())
 
 
-FromRunQuery = Annotated[RunQuery, Depends(RunQuery.asked)]
-FromJobQuery = Annotated[JobQuery, Depends(JobQuery.asked)]
-FromEvaluationQuery = Annotated[EvaluationQuery, Depends(EvaluationQuery.asked)]
+FromRunQuery = Annotated[RunQuery, Depends(RunQuery.from_query)]
+FromJobQuery = Annotated[JobQuery, Depends(JobQuery.from_query)]
+FromEvaluationQuery = Annotated[EvaluationQuery, Depends(EvaluationQuery.from_query)]
 
 
 # Tables of a page each, which are fetched again while something in them moves.

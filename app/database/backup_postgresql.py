@@ -136,8 +136,10 @@ def _do(command: Sequence[str], environment: dict[str, str], seconds: int | None
     if process.returncode == -signal.SIGXCPU:
         raise BackupError(f"{command[-1]} is damaged: it isn't read to its end in {seconds} s of a processor")
     if process.returncode != 0:  # what it quotes of a damaged dump may be anything
-        said = errors.decode(errors="replace").strip().splitlines() or [f"ended with status {process.returncode}"]
-        raise BackupError(said[0])
+        error_lines = errors.decode(errors="replace").strip().splitlines() or [
+            f"ended with status {process.returncode}"
+        ]
+        raise BackupError(error_lines[0])
 
 
 def _bound(process: subprocess.Popen[bytes], seconds: int) -> None:

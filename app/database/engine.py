@@ -75,13 +75,13 @@ class Writer:
         connection, dialect = self._connection, self._engine.dialect
         try:
             lost = connection is not None and dialect.is_disconnect(error, connection.connection, None)
-            told: DBAPIError = DBAPIError.instance(None, None, error, self._errors, connection_invalidated=lost)
+            wrapped: DBAPIError = DBAPIError.instance(None, None, error, self._errors, connection_invalidated=lost)
             if connection is not None and lost:
-                connection.invalidate(told)
+                connection.invalidate(wrapped)
         finally:
             self.close()
-        self._failed(told)
-        return told
+        self._failed(wrapped)
+        return wrapped
 
     def _connected(self) -> Connection:
         self._connection = self._connection or self._engine.connect()

@@ -131,8 +131,8 @@ def observe_residuals(kept: Drift, residuals: Residuals, report: Report, reports
             )
             after = msgspec.structs.replace(after, noticed=True)
         streams[residual.stream] = after
-    told = (*kept.notices, *notices)[-MOST_NOTICES:] if notices else kept.notices
-    return Drift(report.model, streams, told, blocks)
+    all_notices = (*kept.notices, *notices)[-MOST_NOTICES:] if notices else kept.notices
+    return Drift(report.model, streams, all_notices, blocks)
 
 
 def _advance_stream(before: Stream, residual: Residual, iteration: int) -> tuple[Stream, float]:

@@ -75,5 +75,5 @@ def compare_blocks(before: Sequence[float], after: Sequence[float]) -> Compariso
     error = sqrt(variance(before) / len(before) + variance(after) / len(after))
     half = standard_errors(min(len(before), len(after)) - 1) * error
     difference = fmean(after) - fmean(before)
-    told = GainInterval(mean=difference, low=difference - half, high=difference + half)
-    return Comparison(fmean(before), fmean(after), told)
+    gain = GainInterval(mean=difference, low=difference - half, high=difference + half)
+    return Comparison(fmean(before), fmean(after), gain)

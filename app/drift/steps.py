@@ -358,8 +358,8 @@ def after_watch(on: Context) -> None:
     earlier = [mean for run, own in runs for mean in means(own, before, on.since.get(run, 0))][-wanted:]
     outcome = next(block.outcome for _, own in runs for block in own if block.agent == version)
     figures: dict[str, Any] = {"reports": len(after) * BLOCK, "outcome": outcome}
-    told = evidence.interval(after)
-    figures |= {"realised": told.model_dump(), "promised": _reported_outcome(on, figures["outcome"])}
+    bounds = evidence.interval(after)
+    figures |= {"realised": bounds.model_dump(), "promised": _reported_outcome(on, figures["outcome"])}
     comparison = compare_blocks(earlier, after) if len(earlier) >= FEWEST_BLOCKS else None
     if comparison is not None:
         figures |= {"before": comparison.before, "difference": comparison.difference.model_dump()}

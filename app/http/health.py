@@ -178,9 +178,9 @@ class ReadinessChecks:
     async def __call__(self, exclude: Collection[Check]) -> Readiness:
         """The result of all checks but the excluded ones, from the cache or new."""
         looked_at = [name for name in CHECKS if name not in exclude]
-        said = await asyncio.gather(*map(self._cached_result, looked_at))
-        found = dict.fromkeys(CHECKS, EXCLUDED) | dict(zip(looked_at, said, strict=True))
-        return Readiness(ready=all(one == "ok" for one in said), **found)
+        results = await asyncio.gather(*map(self._cached_result, looked_at))
+        found = dict.fromkeys(CHECKS, EXCLUDED) | dict(zip(looked_at, results, strict=True))
+        return Readiness(ready=all(one == "ok" for one in results), **found)
 
     async def _cached_result(self, name: Check) -> str:
         found = self._found.get(name)
@@ -376,9 +376,9 @@ class Observer:
             which = exchange.request_id, trace or exchange.traceparent
             self._log.add((ended, seconds, method, route, status, tenant, name, *which, exchange.decision))
         if self._spans is not None and trace is not None:
-            told: dict[str, Value] = {"http.request.method": method, "http.route": route, "steward.tenant": tenant}
-            told |= {STATUS: status, **exchange.attributes, **of_answer(exchange.decision)}
-            self._spans.add(f"{method} {route}", trace, ended, seconds, told, failed=status >= SERVER_ERROR)
+            fields: dict[str, Value] = {"http.request.method": method, "http.route": route, "steward.tenant": tenant}
+            fields |= {STATUS: status, **exchange.attributes, **of_answer(exchange.decision)}
+            self._spans.add(f"{method} {route}", trace, ended, seconds, fields, failed=status >= SERVER_ERROR)
 
     async def close(self) -> None:
         """Flush the log and the spans."""

@@ -108,9 +108,9 @@ def answer(error: StewardError, instance: str | None) -> Response:
 
 def invalid(found: Sequence[Any]) -> errors.Invalid:
     """Convert Pydantic's validation errors to one ``Invalid``."""
-    told = [item for item in found if not _follows(item)]
-    fields = [_field(item) for item in told[:MOST_ERRORS]]
-    detail = listing((f"{item.pointer or '/'}: {item.message}" for item in fields), len(told))
+    shown = [item for item in found if not _follows(item)]
+    fields = [_field(item) for item in shown[:MOST_ERRORS]]
+    detail = listing((f"{item.pointer or '/'}: {item.message}" for item in fields), len(shown))
     return errors.Invalid(detail, errors=fields)
 
 

@@ -244,8 +244,8 @@ def events(session: Session, job_id: str, after: int, limit: int) -> list[JobEve
 def waiting_seconds(session: Session, clock: Clock = database_time) -> float:
     """Longest time in seconds since the last event of a queued job; 0 if no job is queued."""
     last = select(func.max(JobEvent.created_at).label("at")).join(Job, Job.id == JobEvent.job_id)
-    told = last.where(Job.state == "queued").group_by(Job.id).subquery()
-    since = session.scalar(select(func.min(told.c.at, type_=UtcDateTime())))
+    queued = last.where(Job.state == "queued").group_by(Job.id).subquery()
+    since = session.scalar(select(func.min(queued.c.at, type_=UtcDateTime())))
     return 0.0 if since is None else max(0.0, (clock(session) - since).total_seconds())
 
 

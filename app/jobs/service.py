@@ -222,8 +222,8 @@ def retry(database: Database, tenant: str, job_id: str, record: Record = no_reco
             raise NotFound(f"no job {job_id!r}")
         model, checked = PREPARED[job.type]
         with stored(f"job {job_id}"):
-            asked = model.model_validate(job.request)
-        request = {**checked(session, workload, asked), PRIORITY: job.priority}
+            requested = model.model_validate(job.request)
+        request = {**checked(session, workload, requested), PRIORITY: job.priority}
         job_type = cast("JobType", job.type)
         made = create(
             session, job_type=job_type, workload_id=workload.id, request=request, tenant=tenant, retry_of=job_id

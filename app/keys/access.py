@@ -135,7 +135,7 @@ SCHEMES = {
         "service without keys, which listens on loopback only, requires none.",
     }
 }
-NEVER_ASKED = ("401", "403", "429")
+PUBLIC_LACKS = ("401", "403", "429")
 
 
 def document_access(schema: dict[str, Any]) -> None:
@@ -143,13 +143,13 @@ def document_access(schema: dict[str, Any]) -> None:
     schema["components"]["securitySchemes"] = SCHEMES
     for path, operations in schema["paths"].items():
         for method, operation in operations.items():
-            asked = need(method.upper(), path)
-            if asked.public:
+            needed = need(method.upper(), path)
+            if needed.public:
                 operation["security"] = []
-                for status in NEVER_ASKED:
+                for status in PUBLIC_LACKS:
                     operation["responses"].pop(status, None)
             else:
-                operation["security"] = [{BEARER: [*asked.words, *([RUN] if asked.run else ())]}]
+                operation["security"] = [{BEARER: [*needed.words, *([RUN] if needed.run else ())]}]
 
 
 # The sign-in cookie of browsers: HttpOnly and SameSite, with the key as its value.
@@ -174,8 +174,8 @@ def with_cookie(scope: Scope, headers: OriginHeaders) -> OriginHeaders:
     if AUTHORIZATION in headers:
         return headers
     key = _key(scope)
-    told = scope["method"] in READING or any(name in headers for name in TELLING)
-    return {**headers, AUTHORIZATION: f"Bearer {key}".encode("latin-1", "replace")} if key and told else headers
+    detailed = scope["method"] in READING or any(name in headers for name in TELLING)
+    return {**headers, AUTHORIZATION: f"Bearer {key}".encode("latin-1", "replace")} if key and detailed else headers
 
 
 def _key(scope: Scope) -> str:

@@ -164,10 +164,10 @@ def fetch_signing_keys(settings: Settings) -> dict[str, tuple[str, Any]]:
     with httpx.Client(timeout=FETCH_SECONDS, trust_env=False) as http:
         address = settings.oidc_keys_url
         if not address:
-            told = _document(http, f"{settings.oidc_issuer.rstrip('/')}/.well-known/openid-configuration")
-            if told["issuer"] != settings.oidc_issuer:
-                raise ValueError(f"it calls itself {told['issuer']!r}")
-            address = told["jwks_uri"]
+            metadata = _document(http, f"{settings.oidc_issuer.rstrip('/')}/.well-known/openid-configuration")
+            if metadata["issuer"] != settings.oidc_issuer:
+                raise ValueError(f"it calls itself {metadata['issuer']!r}")
+            address = metadata["jwks_uri"]
             if not is_confidential(address):
                 raise ValueError(f"its keys are fetched over https only, not from {address!r}")
         published = _document(http, address)["keys"]

@@ -79,8 +79,8 @@ class EarlyMaxLength:
 
         def few(given: Any) -> Any:
             if isinstance(given, list | tuple) and len(given) > most:
-                told = {"field_type": "Tuple", "max_length": most, "actual_length": len(given)}
-                raise PydanticKnownError("too_long", told)
+                fields = {"field_type": "Tuple", "max_length": most, "actual_length": len(given)}
+                raise PydanticKnownError("too_long", fields)
             return given
 
         return core_schema.no_info_before_validator_function(few, schema)

@@ -107,8 +107,8 @@ def error_value(value: Any) -> Any:
 
 def rejection(issues: Sequence[FieldIssue]) -> InvalidInput:
     """Return an InvalidInput with the first ``MOST_ISSUES`` issues of a body; its message has the first three."""
-    said = "; ".join(f"{issue.pointer or 'body'}: {issue.message}" for issue in issues[:3])
-    return InvalidInput(issues[:MOST_ISSUES], printable(said) + ("; and more" if len(issues) > 3 else ""))
+    text = "; ".join(f"{issue.pointer or 'body'}: {issue.message}" for issue in issues[:3])
+    return InvalidInput(issues[:MOST_ISSUES], printable(text) + ("; and more" if len(issues) > 3 else ""))
 
 
 def refuse(issues: Sequence[FieldIssue]) -> None:
@@ -213,9 +213,9 @@ class Collector(ABC):
         if not rows.rows:
             return {}
         possible = [form for form in self.forms.values() if form.told_by in rows.columns]
-        told = {form.name: ~rows.missing(form.told_by) for form in possible if not form.rest}
-        rest = ~np.any([*told.values()], axis=0)
-        own = told | {form.name: rest for form in possible if form.rest}
+        fields = {form.name: ~rows.missing(form.told_by) for form in possible if not form.rest}
+        rest = ~np.any([*fields.values()], axis=0)
+        own = fields | {form.name: rest for form in possible if form.rest}
         if len(possible) == 1:
             own = {possible[0].name: np.ones(rows.rows, np.bool_)}
         unclear = np.flatnonzero(np.sum([*own.values()], axis=0) != 1)[:MOST_ISSUES].tolist()
@@ -447,7 +447,7 @@ def row_formats(
     line = msgspec.json.Decoder(struct("Line", columns.values()))
     *others, last = [f"{form.noun} ({', '.join(f'`{one}`' for one in form.names)})" for form in forms]
     each = f"{', '.join(others)} or {last}"
-    said = f"Kind `{kind}`: one execution; each line is {each}. CSV has the same columns"
+    text = f"Kind `{kind}`: one execution; each line is {each}. CSV has the same columns"
     joined = [f"`{name}`" for name, column in columns.items() if column.schema["type"] == "array"]
     between = f", with `{BETWEEN}` between the names of {' and '.join(joined)}." if joined else "."
     return {
@@ -462,7 +462,7 @@ def row_formats(
             "upload",
             "json",
             named=True,
-            schema={**FILE, "description": said + between},
+            schema={**FILE, "description": text + between},
         ),
         CSV: Format(
             lambda codec, name: RowReader(partial(csv_rows, forms), collector(codec.layout), name),

@@ -38,8 +38,8 @@ def refuse(what: str, reasons: Sequence[str], remedy: str = "") -> None:
     """Raise Conflict with the ``reasons`` against deleting ``what`` and a ``remedy``; no effect without reasons."""
     if reasons:
         more = f" and {len(reasons) - MOST_NAMED} more" if len(reasons) > MOST_NAMED else ""
-        told = "; ".join(reasons[:MOST_NAMED])
-        raise Conflict(f"{what} can't be deleted: {told}{more}{'; ' if remedy else ''}{remedy}")
+        text = "; ".join(reasons[:MOST_NAMED])
+        raise Conflict(f"{what} can't be deleted: {text}{more}{'; ' if remedy else ''}{remedy}")
 
 
 def open_jobs(session: Session, workload_id: str) -> list[OpenJob]:

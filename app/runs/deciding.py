@@ -295,8 +295,8 @@ def _watch(item: Item, now: datetime) -> None:
     notices = new_notices(before, item.drift)
     if notices:
         logger.warning("run %s: %s", item.live.id, "; ".join(notice.text for notice in notices))
-        told = b'%b,"drift":%b}' % (answered.decision[:-1], msgspec.json.encode(notices))
-        item.answer = msgspec.structs.replace(answered, decision=told)
+        encoded = b'%b,"drift":%b}' % (answered.decision[:-1], msgspec.json.encode(notices))
+        item.answer = msgspec.structs.replace(answered, decision=encoded)
 
 
 def decide_aside(item: Item, now: datetime) -> None:

@@ -21,6 +21,7 @@ from sqlalchemy.sql.functions import FunctionElement
 from app.charts.text import duration
 from app.database.base import utc_now
 from app.database.tables import Iteration, Run
+from app.kinds.contract.caps import CAP_OF
 from app.kinds.contract.run_outcome import LIVE, EndedRun, RunOutcome
 from app.kinds.engine import Compiled
 from app.kinds.registry import KINDS
@@ -163,17 +164,24 @@ def reason(run: Run, outcome: str, silent: float, expected: float | None) -> str
 
 def stale_reason(silent: float, expected: float | None) -> str:
     """Why a run is stale, in words; ``silent``: seconds without report, ``expected``: seconds per iteration."""
-    said = f"no report for {duration(silent)}"
+    text = f"no report for {duration(silent)}"
     if expected is None:
-        return f"{said}; the duration of its iterations is unknown"
-    return said if expected < 1 else f"{said}; expected every {duration(expected)}"  # below: reported in a burst
+        return f"{text}; the duration of its iterations is unknown"
+    return text if expected < 1 else f"{text}; expected every {duration(expected)}"  # below: reported in a burst
 
 
-def remedy(outcome: str, spec: Any) -> str:
-    """What to do about a run with an outcome of ``ATTENTION``, as an imperative.
+def is_capped(outcome: str, reason: str) -> bool:
+    """Whether a cap is the reason of an outcome: it is reached, or the run is at risk of reaching it."""
+    return outcome == "cap_reached" or (outcome == "at_risk" and CAP_OF in reason)
+
+
+def remedy(outcome: str, reason: str, spec: Any) -> str:
+    """What to do about a run with an outcome of ``ATTENTION`` and its reason, as an imperative.
 
     ``spec``: its workload's spec, None: it can't be read.
     """
+    if is_capped(outcome, reason):
+        return REMEDIES["cap_reached"]
     if outcome in REMEDIES:
         return REMEDIES[outcome]
     return "look at its workload, which can't be read" if spec is None else KINDS[spec.kind].describe(spec).remedy

@@ -179,7 +179,7 @@ def saved_since(session: Session, tenant: str, since: datetime) -> dict[str, dic
 
 
 def total(saved: Mapping[str, Mapping[str, Saved]]) -> dict[str, Saved]:
-    """Sums over workloads of what ``saved_since`` has returned."""
+    """Sums of ``saved_since`` over all workloads, by name in ``FIXED``; zeros without workloads."""
     nothing = Saved(0.0, 0, 0)
     return {name: Saved(*map(sum, zip(nothing, *(one[name] for one in saved.values()), strict=True))) for name in FIXED}
 

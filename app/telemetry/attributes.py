@@ -52,10 +52,10 @@ def of_decision(decision: Mapping[str, Any]) -> dict[str, Value]:
     return {name: value for name, value in found.items() if isinstance(value, Value)}
 
 
-def of_answer(answer: bytes) -> dict[str, Value]:
+def of_answer(current: bytes) -> dict[str, Value]:
     """The attributes of a span that describe a decision, given as JSON text; empty if it is no decision."""
     try:
-        found = msgspec.json.decode(answer)
+        found = msgspec.json.decode(current)
     except msgspec.MsgspecError:
         return {}
     return of_decision(found) if isinstance(found, dict) else {}
@@ -64,16 +64,16 @@ def of_answer(answer: bytes) -> dict[str, Value]:
 @contextmanager
 def noting() -> Iterator[dict[str, Value]]:
     """Context manager: attributes by name that ``note`` receives within the block, also from its threads and tasks."""
-    told: dict[str, Value] = {}
-    token = _noted.set(told)
+    current: dict[str, Value] = {}
+    token = _noted.set(current)
     try:
-        yield told
+        yield current
     finally:
         _noted.reset(token)
 
 
 def note(attributes: Mapping[str, Value]) -> None:
     """Add attributes to the span of the request that is answered; no effect outside of one."""
-    told = _noted.get()
-    if told is not None:
-        told.update(attributes)
+    current = _noted.get()
+    if current is not None:
+        current.update(attributes)

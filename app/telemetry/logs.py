@@ -127,7 +127,7 @@ class JsonFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """The record's line, in ASCII."""
-        told: dict[str, Any] = {
+        fields: dict[str, Any] = {
             "time": stamp(record.created),
             "level": record.levelname.lower(),
             "logger": record.name,
@@ -137,8 +137,8 @@ class JsonFormatter(logging.Formatter):
             **getattr(record, FIELDS, {}),
         }
         if record.exc_info:
-            told["exception"] = self.formatException(record.exc_info)
-        return json.dumps(told, default=str)
+            fields["exception"] = self.formatException(record.exc_info)
+        return json.dumps(fields, default=str)
 
 
 def stamp(seconds: float) -> str:

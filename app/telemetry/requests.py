@@ -139,7 +139,7 @@ def _line(one: Answered, digits: str) -> bytes:
     else:
         trace_id, span_id, *_ = began(trace.decode("latin-1")) if isinstance(trace, bytes) else trace
     named = b',"request_id":"%b"' % request_id if request_id else b""
-    told = _decision_members(decision) if decision else b""
+    decision_part = _decision_members(decision) if decision else b""
     begin, second = _begin(method, route, status, tenant, caller), int(ended)
     ids = f'","trace_id":"{trace_id}","span_id":"{span_id}"'.encode()
     return b'{"time":"%b.%03dZ%b%b%b,"seconds":%.6f%b}' % (
@@ -149,7 +149,7 @@ def _line(one: Answered, digits: str) -> bytes:
         named,
         begin,
         seconds,
-        told,
+        decision_part,
     )
 
 
@@ -168,17 +168,17 @@ def _begin(method: str, route: str, status: int, tenant: str, caller: str) -> by
 
 def _decision_members(decision: bytes) -> bytes:
     try:
-        told = _encode(_decision(decision))[1:-1]
+        decision_part = _encode(_decision(decision))[1:-1]
     except msgspec.MsgspecError:  # a kind whose decision is no object: only the request is logged
         return b""
-    return b"," + told if told else b""
+    return b"," + decision_part if decision_part else b""
 
 
 def _for_people(line: bytes) -> bytes:
-    told: dict[str, Any] = msgspec.json.decode(line)
-    when, message = told.pop("time").replace("T", " ").replace(".", ",")[:-1], told.pop("message")
+    fields: dict[str, Any] = msgspec.json.decode(line)
+    when, message = fields.pop("time").replace("T", " ").replace(".", ",")[:-1], fields.pop("message")
     for name in ("level", "logger", "method", "route", "status"):
-        told.pop(name)
-    reason = told.pop("reason", {}).get("code", "")
-    rest = " ".join(f"{name}={value}" for name, value in (told | {"reason": reason}).items() if value != "")
+        fields.pop(name)
+    reason = fields.pop("reason", {}).get("code", "")
+    rest = " ".join(f"{name}={value}" for name, value in (fields | {"reason": reason}).items() if value != "")
     return escape(f"{when} INFO {LOGGER}: {message} {rest}").encode()

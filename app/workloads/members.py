@@ -80,7 +80,7 @@ def require(session: Session, tenant: str, spec: Any) -> None:
     """
     names = KINDS[spec.kind].members(spec)
     problems = [_problem(session, tenant, name) for name in names]
-    errors = [FieldError(f"/members/{at}", said, names[at]) for at, said in enumerate(problems) if said]
+    errors = [FieldError(f"/members/{at}", problem, names[at]) for at, problem in enumerate(problems) if problem]
     if errors:
         raise Invalid(f"{errors[0].pointer} {errors[0].message}: {errors[0].value!r}", errors=errors)
 

@@ -209,7 +209,7 @@ def load(database: Database, workload: Workload) -> Snapshot:
         readable, problem = _model(spec.kind, model, workload) if model else (None, "")
         forecasters = KINDS[spec.kind].forecasters(readable) if readable is not None else ()
         counted = observed_counts(session, workload.id, forecasters) if forecasters else {}
-        told = members.describe_members(session, workload.tenant, spec)
+        described = members.describe_members(session, workload.tenant, spec)
         shared = caps.shared(session, workload.tenant, spec) if KINDS[spec.kind].engine.serving.metered else {}
     layout = layout_of(spec)
     policies = {role: _policy(found, layout, workload, problem) for role, found in stored.items() if found is not None}
@@ -231,7 +231,7 @@ def load(database: Database, workload: Workload) -> Snapshot:
         shadow=None if tried is None else Shadow(*_policy(tried, layout, workload, "")),
         prior=priors.made(workload) if readable is None else None,
         coming=next_hour(forecasters, counted),
-        members=told,
+        members=described,
         caps=shared,
         stored_bytes=sum(sizes) + json_size(workload.spec),
     )

@@ -105,8 +105,8 @@ def _fields(schemas: Schema, name: str, whole: bool) -> str:
         f"| `{field}` | {_type(schemas, one)} | {_default(field, shape)} | {_line(meaning(schemas, name, field))} |"
         for field, one in shape["properties"].items()
     ]
-    said = _line(shape.get("description", "").partition("\n\n")[0].replace("``", "`"))
-    heading = "" if whole else textwrap.fill(f"**{name}.** {said}", 118) + "\n\n"
+    text = _line(shape.get("description", "").partition("\n\n")[0].replace("``", "`"))
+    heading = "" if whole else textwrap.fill(f"**{name}.** {text}", 118) + "\n\n"
     anchor = f'<a id="{name.lower()}"></a>\n\n'
     return anchor + heading + "\n".join(["| field | type | default | |", "|---|---|---|---|", *rows]) + "\n"
 
@@ -128,8 +128,10 @@ def _type(schemas: Schema, one: Schema) -> str:
 def _bounds(one: Schema) -> str:
     """What values a number may have; the largest that any number may have is left out."""
     signs = {"minimum": "≥", "exclusiveMinimum": ">", "maximum": "≤", "exclusiveMaximum": "<"}
-    said = [f"{sign} {one[name]:,.10g}" for name, sign in signs.items() if name in one and abs(float(one[name])) < MOST]
-    return f" ({', '.join(said)})" if said else ""
+    arguments = [
+        f"{sign} {one[name]:,.10g}" for name, sign in signs.items() if name in one and abs(float(one[name])) < MOST
+    ]
+    return f" ({', '.join(arguments)})" if arguments else ""
 
 
 def _default(field: str, shape: Schema) -> str:

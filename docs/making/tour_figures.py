@@ -41,8 +41,8 @@ def tour() -> Profile:
 def predictions() -> list[dict[str, Any]]:
     """What the model fitted to the samples expects of an iteration, by GPUs."""
     layout, model = Layout(tour().spec), ModelTable.from_bytes(fitted_model(tour()))
-    asked = [predict(layout, model, {"allocation": [f"gpus:{gpus}"]}) for gpus in range(1, 9)]
-    bands = [one["predicted"]["iteration_seconds"] for one in asked]
+    requests = [predict(layout, model, {"allocation": [f"gpus:{gpus}"]}) for gpus in range(1, 9)]
+    bands = [one["predicted"]["iteration_seconds"] for one in requests]
     return [{"gpus": gpus, **band.model_dump()} for gpus, band in zip(range(1, 9), bands, strict=True)]
 
 

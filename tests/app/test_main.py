@@ -51,10 +51,10 @@ def test_however_many_ask_whether_it_is_ready_the_broker_is_asked_once(
     app: FastAPI, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(health, "KNOWN_SECONDS", 600.0)
-    asked, let_go = [], threading.Event()
+    requests, let_go = [], threading.Event()
 
     def away() -> str:
-        asked.append(threading.get_ident())
+        requests.append(threading.get_ident())
         let_go.wait(60)
         return "OperationalError: no answer from redis.internal:6379"
 
@@ -72,7 +72,7 @@ def test_however_many_ask_whether_it_is_ready_the_broker_is_asked_once(
 
     answers = asyncio.run(many())
     assert {answer.json()["broker"] for answer in answers} == {"does not answer: OperationalError"}
-    assert len(asked) == 1
+    assert len(requests) == 1
 
 
 def test_metrics_are_prometheus_text(client: TestClient, database: Database) -> None:
@@ -84,8 +84,8 @@ def test_metrics_are_prometheus_text(client: TestClient, database: Database) -> 
         text = client.get("/metrics").text
     logging.getLogger("app").error("what they don't count any more")
     assert 'steward_log_records_total{level="error"} 1.0' in text
-    for told in ("steward_workers 1.0", "steward_database_up 1.0", "steward_job_waiting_seconds 0.0"):
-        assert told in text
+    for result in ("steward_workers 1.0", "steward_database_up 1.0", "steward_job_waiting_seconds 0.0"):
+        assert result in text
     assert 'steward_requests_total{method="GET",route="/healthz",status="200"} 1.0' in text
     assert "process_resident_memory_bytes" in text
 

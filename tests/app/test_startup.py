@@ -72,7 +72,7 @@ def steward(folder: Path, *arguments: str, **environment: str) -> Ended:
     return Ended(found.exit_code, found.stderr)
 
 
-def told(ended: Ended) -> str:
+def stderr_of(ended: Ended) -> str:
     """The one line on standard error."""
     lines = ended.stderr.splitlines()
     assert (ended.returncode, len(lines)) == (startup.EXIT_STATUS, 1), ended.stderr
@@ -83,29 +83,29 @@ def told(ended: Ended) -> str:
 def test_what_is_wrong_is_one_line(command: tuple[str, ...], name: str, tmp_path: Path) -> None:
     environment, expected = REFUSED[name]
     run = process if name == "down" and command[0] != "db" else steward  # those begin by starting something
-    line = told(run(tmp_path, *command, **environment))
+    line = stderr_of(run(tmp_path, *command, **environment))
     assert all(part in line for part in expected), line
     assert "secret" not in line
 
 
 def test_an_option_is_named_as_it_was_given(tmp_path: Path) -> None:
-    assert "--port=99999" in told(steward(tmp_path, "serve", "--port", "99999"))
+    assert "--port=99999" in stderr_of(steward(tmp_path, "serve", "--port", "99999"))
 
 
 def test_a_broker_that_is_none_is_refused(tmp_path: Path) -> None:
-    line = told(steward(tmp_path, "serve", STEWARD_BROKER_URL="carrier://pigeon"))
+    line = stderr_of(steward(tmp_path, "serve", STEWARD_BROKER_URL="carrier://pigeon"))
     assert "STEWARD_BROKER_URL='carrier://pigeon'" in line
     assert "redis://" in line
 
 
 def test_a_worker_needs_a_database_and_makes_none(tmp_path: Path) -> None:
-    assert "steward db upgrade" in told(process(tmp_path, "worker"))
+    assert "steward db upgrade" in stderr_of(process(tmp_path, "worker"))
     assert not (tmp_path / "data" / "steward.db").exists()
 
 
 def test_a_worker_needs_its_broker(tmp_path: Path) -> None:
     assert steward(tmp_path, "db", "upgrade").returncode == 0
-    line = told(process(tmp_path, "worker", STEWARD_BROKER_URL=f"redis://{FAR_BUT_CLOSED}/0"))
+    line = stderr_of(process(tmp_path, "worker", STEWARD_BROKER_URL=f"redis://{FAR_BUT_CLOSED}/0"))
     assert f"STEWARD_BROKER_URL='redis://{FAR_BUT_CLOSED}/0'" in line
     assert "start Redis" in line
 
@@ -122,7 +122,7 @@ def test_a_database_of_another_version_is_told(tmp_path: Path) -> None:
     with closing(sqlite3.connect(tmp_path / "data" / "steward.db")) as database:
         database.execute("UPDATE alembic_version SET version_num = 'later'")
         database.commit()
-    line = told(steward(tmp_path, "db", "upgrade"))
+    line = stderr_of(steward(tmp_path, "db", "upgrade"))
     assert "'later'" in line
     assert "another version of Steward" in line
 
@@ -130,7 +130,7 @@ def test_a_database_of_another_version_is_told(tmp_path: Path) -> None:
 def test_a_file_that_is_no_database_is_told(tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "steward.db").write_text("no database" * 100)
-    assert "file is not a database" in told(steward(tmp_path, "db", "upgrade"))
+    assert "file is not a database" in stderr_of(steward(tmp_path, "db", "upgrade"))
 
 
 def test_a_full_disk_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -169,7 +169,7 @@ def test_an_installation_under_an_earlier_name_is_told_in_one_line(
 ) -> None:
     monkeypatch.setattr(installed, "DISTRIBUTION", "steward-of-another-name")
     done = steward(tmp_path, *command)
-    assert "steward-of-another-name is not installed here: `pip uninstall steward`" in told(done)
+    assert "steward-of-another-name is not installed here: `pip uninstall steward`" in stderr_of(done)
 
 
 def test_a_port_that_is_taken_is_told_before_anything_is_made(tmp_path: Path) -> None:
@@ -179,5 +179,5 @@ def test_a_port_that_is_taken_is_told_before_anything_is_made(tmp_path: Path) ->
     (listener,) = bind(Settings(port=port))
     with listener:
         listener.listen()
-        assert f"STEWARD_PORT={port}" in told(steward(tmp_path, "serve", "--port", str(port)))
+        assert f"STEWARD_PORT={port}" in stderr_of(steward(tmp_path, "serve", "--port", str(port)))
     assert list(tmp_path.iterdir()) == []

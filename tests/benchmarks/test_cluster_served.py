@@ -61,8 +61,8 @@ def fitted(data: Path) -> bytes:
     codec = KIND.samples(layout)
     sample = codec.of_run("log", reports)
     assert sample is not None
-    told = [("log", codec.unpack(sample.data))]
-    return LEARNED.fit(Workload(KIND.spec.model_validate(SPEC), samples=told), 0).model
+    entries = [("log", codec.unpack(sample.data))]
+    return LEARNED.fit(Workload(KIND.spec.model_validate(SPEC), samples=entries), 0).model
 
 
 class Twice:

@@ -39,8 +39,8 @@ def test_sound_files_are_taken_and_whatever_becomes_of_them_nothing_fails(format
     for form in formats:
         assert {form.take(seed)[0] for seed in form.seeds} == {ACCEPTED}, form.name
         for way, content in cases(form, CASES, 0):
-            outcome, told = form.take(content)
-            assert outcome != FAILED, (form.name, way, told)
+            outcome, result = form.take(content)
+            assert outcome != FAILED, (form.name, way, result)
 
 
 @pytest.mark.servers

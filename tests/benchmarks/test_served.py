@@ -174,8 +174,8 @@ def test_queues(strategy: str, backfilling: str, order: str, steward: Over, shar
     trace = trace._replace(estimate=trace.runtime * np.random.default_rng(1).uniform(1, 3, JOBS))
     nodes = pool(PROCESSORS)
     if strategy == "agent":
-        asked = parse_arguments(["-", "--strategy", strategy, "--backfilling", backfilling, "--order", order])
-        own = schedule_by_agent(trace, nodes, asked, Limits())
+        requested = parse_arguments(["-", "--strategy", strategy, "--backfilling", backfilling, "--order", order])
+        own = schedule_by_agent(trace, nodes, requested, Limits())
     else:
         own = schedule_by_rule(trace, nodes, strategy, backfilling, order)
     spec = {
@@ -236,7 +236,7 @@ def simulated(case: inference_servers.Case, slower: float) -> tuple[list[Chosen]
     world.reset()
     origin, layout, found = float(world.load.origin[0]), case.layout, list[Chosen]()
     while True:
-        now, asked = float(world.worlds.clock[0, NOW]), int(world.state.asked[0])
+        now, requested = float(world.worlds.clock[0, NOW]), int(world.state.asked[0])
         action = int(BASELINES[0].act(world.situation).action[0])
         if action > layout.dispatches:
             server, off = divmod(action - 1 - layout.dispatches, 2)
@@ -244,7 +244,7 @@ def simulated(case: inference_servers.Case, slower: float) -> tuple[list[Chosen]
         elif action != WAIT:
             user, variant, batch = (int(part) for part in layout.dispatch_of(action))
             what = f"{layout.users[user]} {layout.variants[variant]} {layout.batches[batch]}"
-            found.append(Chosen(now, layout.servers[asked], what))
+            found.append(Chosen(now, layout.servers[requested], what))
         if world.step(np.array([action])).done.all():
             break
     window = layout.spec.episode_seconds

@@ -80,14 +80,14 @@ def _failed(database: Database) -> str:
         session.add(job)
         session.flush()
         for steps in (0, 1_000, 2_000):
-            told: dict[str, Any] = {
+            fields: dict[str, Any] = {
                 "state": "running",
                 "progress": steps / 4_000,
                 "steps": steps,
                 "episode_return": steps / 1_000 - 3,
             }
             repository.add_event(
-                session, TENANT, job.id, told | {"yardsticks": {"optimum": 0.0, "hold": -2}}, utc_now()
+                session, TENANT, job.id, fields | {"yardsticks": {"optimum": 0.0, "hold": -2}}, utc_now()
             )
         return str(job.id)
 

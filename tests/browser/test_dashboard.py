@@ -327,6 +327,44 @@ def test_older_decisions_are_added_to_those_of_a_run(browser: Browser, site: Sit
         expect(page.locator("#every-decision tr").last.locator("td").first).to_have_text("0")
 
 
+def test_decisions_that_a_reader_has_opened_stay_when_a_report_comes(browser: Browser, site: Site) -> None:
+    run = str(site.api.post("/runs", json={"workload": site.workload}).raise_for_status().json()["id"])
+
+    def report(number: int) -> None:
+        body = {"allocation": {"gpus": 4}, "metrics": {"iteration_seconds": 30.0}}
+        site.api.put(f"/runs/{run}/iterations/{number}", json=body).raise_for_status()
+
+    for number in range(55):
+        report(number)
+    with opened(browser, site) as page:
+        settled(page, run)
+        rows = page.locator("#every-decision tr")
+        first, last = (rows.nth(at).locator("td").first for at in (0, -1))
+        page.get_by_role("button", name="Show every decision").click()
+        page.get_by_role("button", name="Older decisions").click()
+        expect(rows).to_have_count(51)  # two times 25, and the button
+        for number in (55, 56):  # what the first one shows is asked for by the second one
+            report(number)
+            expect(first).to_have_text(str(number))
+            expect(rows).to_have_count(number - 3)
+        page.get_by_role("button", name="Older decisions").click()
+        expect(last).to_have_text("0")
+        report(57)
+        expect(first).to_have_text("57")
+        expect(rows).to_have_count(58)
+        page.get_by_role("button", name="Show changes only").press("Enter")
+        expect(page.get_by_role("button", name="Show every decision")).to_be_focused()
+        expect(rows).not_to_have_count(58)
+        report(58)
+        expect(first).to_have_text(re.compile(r"\d+–58"))
+        page.get_by_role("button", name="Older decisions").click()
+        expect(page.get_by_role("button", name="Older decisions")).to_have_count(0)
+        report(59)
+        expect(first).to_have_text(re.compile(r"\d+–59"))
+        expect(last).to_have_text(re.compile(r"^0(–\d+)?$"))
+    site.api.patch(f"/runs/{run}", json={"state": "cancelled"}).raise_for_status()
+
+
 def test_the_api_is_documented_in_the_pages_theme_on_narrow_screens_with_a_way_back(
     browser: Browser, site: Site
 ) -> None:

@@ -49,10 +49,10 @@ def _queue(site: Site) -> str:
 @pytest.mark.parametrize("theme", ["light", pytest.param("dark", marks=pytest.mark.slow)])
 def test_hostile_names_are_names(browser: Browser, hostile: str, site: Site, theme: str) -> None:
     with opened(browser, site, theme, width=320) as page:
-        asked = list[str]()
+        requests = list[str]()
 
         def dismiss(dialog: Dialog) -> None:
-            asked.append(dialog.message)
+            requests.append(dialog.message)
             dialog.dismiss()
 
         page.on("dialog", dismiss)
@@ -68,7 +68,7 @@ def test_hostile_names_are_names(browser: Browser, hostile: str, site: Site, the
         page.goto(f"/ui/runs/{hostile}")
         drawn(page)
         expect(page.locator("#decisions ~ .wide").get_by_text(HOSTILE[0]).first).to_be_attached()
-        assert asked == []
+        assert requests == []
 
 
 def test_ten_thousand_runs_are_as_readable_as_ten(browser: Browser, crowded: Site) -> None:

@@ -315,7 +315,7 @@ def test_another_tenant_sees_and_changes_nothing(browser: Browser, keyed: Keyed)
     run = reported(keyed.api, WORKLOAD, 4, 1)
     with signed_in(browser, keyed, "other") as page:
         page.goto(f"/ui/runs?search={run[:8]}")
-        expect(page.get_by_text("There is none.")).to_be_visible()
+        expect(page.get_by_text("Nothing matches.")).to_be_visible()
         for path in (f"/ui/runs/{run}", f"/ui/workloads/{WORKLOAD}/spec", f"/ui/compare?run={run}&run={run[::-1]}"):
             answer = page.goto(path)
             assert answer is not None

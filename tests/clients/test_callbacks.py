@@ -118,7 +118,7 @@ def by_huggingface(folder: Path, every: Literal["epoch", "step"] = "epoch", logg
             return {"loss": torch.nn.functional.mse_loss(self.layer(x)[:, 0], labels)}
 
     rows = [{"x": torch.tensor(x).float(), "labels": torch.tensor(y).float()} for x, y in zip(X, Y, strict=True)]
-    asked = TrainingArguments(
+    requested = TrainingArguments(
         output_dir=str(folder),
         num_train_epochs=3,
         per_device_train_batch_size=ROWS,
@@ -130,7 +130,7 @@ def by_huggingface(folder: Path, every: Literal["epoch", "step"] = "epoch", logg
         disable_tqdm=True,
         learning_rate=0.1,
     )
-    Trainer(Model(), asked, train_dataset=rows, callbacks=[StewardCallback(every=every)]).train()
+    Trainer(Model(), requested, train_dataset=rows, callbacks=[StewardCallback(every=every)]).train()
 
 
 def by_keras(folder: Path, every: Literal["epoch", "batch"] = "epoch") -> None:
@@ -190,12 +190,12 @@ def test_huggingface_tells_how_many_epochs_there_will_be(lines: Lines, told: dic
     from transformers import TrainerControl, TrainerState, TrainingArguments
 
     callback, state = StewardCallback(), TrainerState(is_world_process_zero=True, **told)
-    asked: tuple[Any, Any, Any] = (TrainingArguments(report_to=[]), state, TrainerControl())
-    callback.on_train_begin(*asked)
-    callback.on_epoch_begin(*asked)
-    callback.on_epoch_end(*asked)
-    callback.on_log(*asked, logs={"eval_loss": 0.5})  # what is evaluated after an epoch is of it
-    callback.on_train_end(*asked)
+    requested: tuple[Any, Any, Any] = (TrainingArguments(report_to=[]), state, TrainerControl())
+    callback.on_train_begin(*requested)
+    callback.on_epoch_begin(*requested)
+    callback.on_epoch_end(*requested)
+    callback.on_log(*requested, logs={"eval_loss": 0.5})  # what is evaluated after an epoch is of it
+    callback.on_train_end(*requested)
     (line,) = lines()
     assert (line.get("total"), line["metrics"]["eval_loss"]) == (left, 0.5)
 
@@ -208,8 +208,8 @@ def test_keras_tells_how_many_calls_there_will_be_and_needs_no_parameters(lines:
 
     model = keras.Sequential([keras.layers.Dense(1)])
     model.compile(optimizer="sgd", loss="mse", steps_per_execution=4)
-    for told in ({"epochs": 2, "steps": 8}, {}):  # a loop of one's own may tell nothing
-        loop = keras.callbacks.CallbackList([StewardCallback(every="batch")], model=model, **told)
+    for result in ({"epochs": 2, "steps": 8}, {}):  # a loop of one's own may tell nothing
+        loop = keras.callbacks.CallbackList([StewardCallback(every="batch")], model=model, **result)
         loop.on_train_begin()
         loop.on_epoch_begin(0)
         loop.on_train_batch_begin(0)
@@ -302,8 +302,8 @@ def test_what_is_on_its_way_is_sent_before_the_process_ends(
         "for _ in range(3): it.begin(); it.end()"
     )
     with Cutting(forwarded, lambda _: None).running() as service:
-        told = {**os.environ, "STEWARD_URL": service.url, "STEWARD_RUN": run}
-        subprocess.run([sys.executable, "-c", script], env=told, check=True, timeout=120)
+        fields = {**os.environ, "STEWARD_URL": service.url, "STEWARD_RUN": run}
+        subprocess.run([sys.executable, "-c", script], env=fields, check=True, timeout=120)
     assert state_of(client, run)["iterations"] == 3
 
 

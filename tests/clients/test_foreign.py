@@ -145,8 +145,8 @@ def test_what_the_service_itself_refuses_is_said_once_and_ends_no_loop(
             clock.now += TRAINING_SECONDS
         assert run.refused is not None
         assert run.refused.errors[0]["pointer"] == "/allocation/gpus"
-        (said,) = [record.getMessage() for record in caplog.records]
-        assert "iteration 2 is refused: 422" in said
+        (output,) = [record.getMessage() for record in caplog.records]
+        assert "iteration 2 is refused: 422" in output
         for iteration in (2, 3, 4):  # corrected
             run.report(iteration, held, metrics(20.0 + iteration), {"batch": 128})
             clock.now += TRAINING_SECONDS

@@ -106,9 +106,9 @@ def state_of(client: TestClient, run: str) -> dict[str, Any]:
 
 
 def test_a_run_may_ask_for_a_probability_of_its_own(client: TestClient, workload: str, forwarded: Handler) -> None:
-    asked = {"iteration_seconds": 0.9}
-    with Run(through(forwarded), workload, probabilities=asked) as run:
-        assert state_of(client, run.id)["start"]["probabilities"] == asked
+    request = {"iteration_seconds": 0.9}
+    with Run(through(forwarded), workload, probabilities=request) as run:
+        assert state_of(client, run.id)["start"]["probabilities"] == request
 
 
 def outcome(client: TestClient, run: Run) -> tuple[str, str | None]:
@@ -168,10 +168,10 @@ def test_a_run_that_was_ended_inside_stays_so(client: TestClient, workload: str,
 
 def test_a_run_is_resumed_by_another_launcher(workload: str, forwarded: Handler) -> None:
     first = Run(through(forwarded), workload).start()
-    told = first.report(0, first.allocation, metrics(30), {"batch": 1})
+    decision = first.report(0, first.allocation, metrics(30), {"batch": 1})
     again = Run.resume(through(forwarded), first.id)
-    assert (again.iteration, again.allocation, again.workload) == (1, told, workload)
-    assert set(again.report(1, told, metrics(29), {"batch": 1})) == {"gpus"}
+    assert (again.iteration, again.allocation, again.workload) == (1, decision, workload)
+    assert set(again.report(1, decision, metrics(29), {"batch": 1})) == {"gpus"}
 
 
 def test_a_lost_answer_costs_no_report_and_starts_no_second_run(
@@ -189,10 +189,10 @@ def test_a_lost_answer_costs_no_report_and_starts_no_second_run(
 def test_pauses_grow_and_retry_after_is_obeyed(workload: str, forwarded: Handler, clock: Clock) -> None:
     flaky = Flaky(forwarded, "refuse", "refuse", "refuse", "refuse", "busy")
     Run(through(flaky), workload, retry=clock.retry()).start()
-    *growing, asked = clock.pauses
+    *growing, requested = clock.pauses
     assert growing == sorted(growing)
     assert 0.05 <= growing[0] <= 0.1
-    assert asked == 7
+    assert requested == 7
 
 
 def test_a_start_that_is_still_in_flight_is_waited_for(workload: str, forwarded: Handler, clock: Clock) -> None:
@@ -362,10 +362,10 @@ def test_errors_are_one_tree() -> None:
 
 def test_an_error_tells_each_field_once() -> None:
     field = {"pointer": "/targets/loss", "message": "no target", "value": 2}
-    told = "/targets/loss: no target (got 2)"
-    for detail in (told, "2 fields are wrong"):
+    sentence = "/targets/loss: no target (got 2)"
+    for detail in (sentence, "2 fields are wrong"):
         text = str(steward.StewardError(422, {"title": "Invalid input", "detail": detail, "errors": [field]}))
-        assert text.count(told) == 1
+        assert text.count(sentence) == 1
 
 
 def test_a_spec_is_registered_once_however_often(forwarded: Handler, tmp_path: Path) -> None:

@@ -82,8 +82,8 @@ def test_what_an_earlier_process_kept_is_given_up_only_if_its_run_is_no_more(
         service.plan = lambda number: answer if "/runs/r" in service.seen[number] else None
         with steward.run(workload, service.url):
             pass
-    asked = {seen for seen in service.seen if seen.startswith("GET /runs/r")}
-    assert asked == ({"GET /runs/r1"} if foreign else {"GET /runs/r1", "GET /runs/r2"})  # else it is away for all
+    request = {seen for seen in service.seen if seen.startswith("GET /runs/r")}
+    assert request == ({"GET /runs/r1"} if foreign else {"GET /runs/r1", "GET /runs/r2"})  # else it is away for all
     left = [] if status == 404 and not foreign else ["r1", "r2"]
     assert sorted(file.stem for file in state.glob("*.ndjson")) == left
 

@@ -164,8 +164,8 @@ def test_agents_say_which_they_are(service: steward.Steward, runs: dict[str, lis
     (only,) = service.workloads.resnet18.agents()
     page = f"{URL}/ui/workloads/resnet18/agents/1"
     algorithm, champion = only.algorithm, only.champion
-    told = f"workload='resnet18', algorithm={algorithm!r}, champion={champion!r}"
-    assert repr(only) == f"Agent('1', {told}, url='{page}')"
+    text = f"workload='resnet18', algorithm={algorithm!r}, champion={champion!r}"
+    assert repr(only) == f"Agent('1', {text}, url='{page}')"
     assert only.refresh().report["reason"]
     assert {"report", "champion"} <= set(dir(only))
 

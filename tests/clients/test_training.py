@@ -52,9 +52,9 @@ def check_trained(client: TestClient, run: steward.EpochRun, seen: list[steward.
     found = state_of(client, run.id)
     assert (found["state"], found["iterations"]) == ("finished", 3)
     assert [epoch.number for epoch in seen] == [0, 1, 2]
-    for told, epoch in zip(reports(client, run.id), seen, strict=True):
-        assert told["allocation"] == epoch.allocation
-        assert told["metrics"] == {"iteration_seconds": epoch.iteration_seconds}
+    for result, epoch in zip(reports(client, run.id), seen, strict=True):
+        assert result["allocation"] == epoch.allocation
+        assert result["metrics"] == {"iteration_seconds": epoch.iteration_seconds}
     decisions = [one["decision"]["allocation"] for one in client.get(f"/runs/{run.id}/iterations").json()["items"]]
     assert [epoch.allocation for epoch in seen[1:]] == decisions[:-1]
 
@@ -81,13 +81,13 @@ def test_figures_that_the_workload_does_not_know_are_left_out(
             epoch.log(loss=0.3, iteration_seconds=20.0)
             epoch.describe(batch=64, depth=3)
             epoch.used(gpus=2)
-    told = {
+    fields = {
         "kind": "iterative",
         "allocation": {"gpus": 2},
         "metrics": {"iteration_seconds": 20},
         "features": {"batch": 64},
     }
-    assert reports(client, run.id) == [told] * 3
+    assert reports(client, run.id) == [fields] * 3
     (record,) = caplog.records
     assert "features/depth" in record.message
     assert "metrics/loss" in record.message
@@ -203,9 +203,9 @@ def test_a_launchers_files_are_read_and_written(tmp_path: Path, monkeypatch: pyt
             assert epoch.allocation == {"cpu": 200 if epoch.number == 7 else 150}
             epoch.log(loss=0.25, iteration_seconds=2)
             decision.write_text(json.dumps({"iteration": 8, "allocation": {"cpu": 150}}))
-    told = [json.loads(line) for line in lines.read_text().splitlines()]
-    assert [line["iteration"] for line in told] == [7, 8]
-    assert told[0]["metrics"] == {"loss": 0.25, "iteration_seconds": 2}
+    entries = [json.loads(line) for line in lines.read_text().splitlines()]
+    assert [line["iteration"] for line in entries] == [7, 8]
+    assert entries[0]["metrics"] == {"loss": 0.25, "iteration_seconds": 2}
 
 
 def test_a_launcher_that_is_gone_holds_nobody_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

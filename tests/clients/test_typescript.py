@@ -116,10 +116,10 @@ def test_its_example_is_checked_and_trains(
     (installed / "examples/wrong.ts").write_text(WRONG)
     called(installed, "npx", "tsc")
     with Cutting(forwarded, amiss.get).running() as service:
-        told = called(installed, "node", "dist/examples/train.js", service.url).splitlines()
-    assert len(told) == 5
-    assert all('{"gpus":' in line for line in told[:3])
-    assert told[3:4] == ["3 iterations are reported"]
-    assert told[4].startswith("404 ")
+        output = called(installed, "node", "dist/examples/train.js", service.url).splitlines()
+    assert len(output) == 5
+    assert all('{"gpus":' in line for line in output[:3])
+    assert output[3:4] == ["3 iterations are reported"]
+    assert output[4].startswith("404 ")
     (run,) = client.get("/runs").json()["items"]
     assert (run["workload"], run["state"], run["iterations"]) == ("typescript-example", "finished", 3)

@@ -248,8 +248,8 @@ class TestFailures:
             answered = step(kind, on, state, n)
             state, plain = answered.state, msgspec.json.decode(answered.decision)
             assert (plain["source"], plain["policy"]) == ("fallback", on.heuristic)
-            said = "broken failed (RuntimeError: out of order)" in plain["reason"]["text"]
-            assert said or n  # a kind may say it once
+            text = "broken failed (RuntimeError: out of order)" in plain["reason"]["text"]
+            assert text or n  # a kind may say it once
 
     def test_a_state_goes_on_after_a_fallback_as_after_storage(self, kind: Kind) -> None:
         on, well = self.broken(kind), compiled(kind)
@@ -302,8 +302,8 @@ class TestFailures:
             [msgspec.json.decode(one.decision) for one in all_answered(kind.engine.answer(on, several, NOW))]
             for several in (waiting, without)
         )
-        told = [one.pop("shadow") for one in decisions]
-        problems = [(one["agent"], one["problem"]) for one in told]
+        entries = [one.pop("shadow") for one in decisions]
+        problems = [(one["agent"], one["problem"]) for one in entries]
         assert problems == [(2, "it is gone"), (3, "RuntimeError: out of order")]
         assert [one.pop("shadow") for one in usual] == [None, None]
         assert decisions == usual
@@ -343,10 +343,10 @@ class TestSamples:
             once, again = read(kind, media_type, body), read(kind, media_type, body)
             assert once
             assert [(one.digest, one.data) for one in once] == [(one.digest, one.data) for one in again]
-            told = codec(kind).read(stored(once[0]), reports=True)
-            assert type(told) is kind.execution
-            assert (told.execution, told.iterations) == (once[0].execution, once[0].iterations)
-            assert TypeAdapter(AnyExecution).validate_json(told.model_dump_json()) == told
+            read_back = codec(kind).read(stored(once[0]), reports=True)
+            assert type(read_back) is kind.execution
+            assert (read_back.execution, read_back.iterations) == (once[0].execution, once[0].iterations)
+            assert TypeAdapter(AnyExecution).validate_json(read_back.model_dump_json()) == read_back
 
     def test_what_is_exported_reads_back_as_it_was_kept(self, kind: Kind) -> None:
         here = codec(kind)

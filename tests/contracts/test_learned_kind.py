@@ -111,12 +111,12 @@ def test_a_world_goes_on_from_its_state(kind: LearnedKind) -> None:
 def test_learners_get_a_simulator_by_its_description_or_are_told_why_not(kind: LearnedKind) -> None:
     given = workload(kind)
     described = SimulatorSpec(kind.name, given.spec.model_dump_json().encode(), given.model, BATCH, 5)
-    told = msgspec.msgpack.decode(msgspec.msgpack.encode(described), type=SimulatorSpec)
+    answer = msgspec.msgpack.decode(msgspec.msgpack.encode(described), type=SimulatorSpec)
     if not isinstance(kind, Competing):
         with pytest.raises(ValueError, match=r"\w"):
-            told.make()
+            answer.make()
         return
-    one, other, spaces = described.make(), told.make(), kind.spaces(given.spec)
+    one, other, spaces = described.make(), answer.make(), kind.spaces(given.spec)
     assert (one.observation_space, one.action_space, one.advice) == (spaces.observation, spaces.action, spaces.advice)
     np.testing.assert_array_equal(one.reset()[0], other.reset()[0])
 
@@ -195,9 +195,9 @@ def test_a_champion_is_not_replaced_by_its_equal(kind: LearnedKind) -> None:
 
 
 def test_an_evaluation_plays_what_the_kind_gives(kind: LearnedKind) -> None:
-    problem, told = kind.evaluation(workload(kind), HoldOut(share=0.34), 0)
-    assert {"of", "executions", "unseen", "names", "reason", "note"} == set(told)
-    assert (told["executions"] > 0, told["reason"]) == (True, None)
+    problem, result = kind.evaluation(workload(kind), HoldOut(share=0.34), 0)
+    assert {"of", "executions", "unseen", "names", "reason", "note"} == set(result)
+    assert (result["executions"] > 0, result["reason"]) == (True, None)
     candidate = Candidate("first", (next(iter(problem.heuristics.values())),))
     settings = Settings(episodes=2, trials=0, demonstrations=2, level="L3")
     run = EvaluationRun(problem, [candidate], settings)

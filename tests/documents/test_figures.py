@@ -41,8 +41,8 @@ def results(benchmark: str) -> list[dict[str, Any]]:
 
 def change(mean: float, low: float, high: float) -> str:
     """A change of cost and its interval, in per cent, as the README writes it: none has a sign."""
-    told = [f"{value:+.1f}".replace("-", "−") for value in (mean, low, high)]
-    return f"{told[0]} % ({told[1]} to {told[2]})"
+    texts = [f"{value:+.1f}".replace("-", "−") for value in (mean, low, high)]
+    return f"{texts[0]} % ({texts[1]} to {texts[2]})"
 
 
 @pytest.mark.parametrize(("page", "most"), LENGTHS.items())
@@ -54,13 +54,13 @@ def test_the_readme_says_what_savings_were_measured() -> None:
     rows = results("savings")
     found = 0
     for row in rows:
-        if not (told := re.match(r"(.*): deadlines met, (\d+ of \d+) runs, 95 % (\d+)% to (\d+)%", row["name"])):
+        if not (result := re.match(r"(.*): deadlines met, (\d+ of \d+) runs, 95 % (\d+)% to (\d+)%", row["name"])):
             continue
         costs = []
         for other in rows:
-            cheaper = re.match(rf"{re.escape(told[1])}: cheaper than .*, 95 % (\S+) to (\S+) %", other["name"])
+            cheaper = re.match(rf"{re.escape(result[1])}: cheaper than .*, 95 % (\S+) to (\S+) %", other["name"])
             costs += [change(-other["value"], -float(cheaper[2]), -float(cheaper[1]))] if cheaper else []
-        line = f"| {told[1]} | {told[2]} ({told[3]} to {told[4]} %) | {' | '.join(costs)} |"
+        line = f"| {result[1]} | {result[2]} ({result[3]} to {result[4]} %) | {' | '.join(costs)} |"
         assert len(costs) == 2
         assert line in (ROOT / "README.md").read_text(), line
         found += 1

@@ -112,9 +112,9 @@ def test_a_page_that_stands_alone_runs_on_a_new_service_and_again(
     page: str, times: int, steward_factory: Callable[..., StewardServer], tmp_path: Path
 ) -> None:
     server = steward_factory(None, "--workers", "0", wait="alive")
-    told = walked([page] * times, server, tmp_path)
+    output = walked([page] * times, server, tmp_path)
     if page == README:
-        assert ENDED.findall(told) == ["met", "met"]
+        assert ENDED.findall(output) == ["met", "met"]
     assert [one["name"] for one in httpx.get(f"{server.url}/workloads").json()["items"]] == ["resnet18"]
 
 
@@ -138,14 +138,14 @@ def test_readme_and_tour_work_as_they_are_written_one_after_the_other_and_again(
     shorter = "train resnet18", "train resnet18 --budget 20000"
     pages = {page: [block._replace(text=block.text.replace(*shorter)) for block in blocks(page)] for page in PAGES}
     monkeypatch.setattr("tests.documents.test_run.blocks", pages.__getitem__)
-    told = walked([README, TOUR, README, TOUR], steward_factory(), tmp_path)
-    assert len(ENDED.findall(told)) == 2
-    assert re.findall(r"^accepted: (\d+)$", told, re.MULTILINE) == ["12", "0"]
-    assert re.findall(r"^duplicate: (\d+)$", told, re.MULTILINE) == ["0", "12"]
-    assert len(re.findall(r"^predicted:\n  iteration_seconds:\n    mean: 1[345]\.", told, re.MULTILINE)) == 2
-    assert re.findall(r"^agent (\d): ", told, re.MULTILINE) == ["1", "2"]
-    assert len(re.findall(r"^  chances:\n    iteration_seconds: (1|0\.9[5-9])", told, re.MULTILINE)) >= 2
-    assert len(re.findall(r"^done in [\d,]+ s$", told, re.MULTILINE)) == 2
+    output = walked([README, TOUR, README, TOUR], steward_factory(), tmp_path)
+    assert len(ENDED.findall(output)) == 2
+    assert re.findall(r"^accepted: (\d+)$", output, re.MULTILINE) == ["12", "0"]
+    assert re.findall(r"^duplicate: (\d+)$", output, re.MULTILINE) == ["0", "12"]
+    assert len(re.findall(r"^predicted:\n  iteration_seconds:\n    mean: 1[345]\.", output, re.MULTILINE)) == 2
+    assert re.findall(r"^agent (\d): ", output, re.MULTILINE) == ["1", "2"]
+    assert len(re.findall(r"^  chances:\n    iteration_seconds: (1|0\.9[5-9])", output, re.MULTILINE)) >= 2
+    assert len(re.findall(r"^done in [\d,]+ s$", output, re.MULTILINE)) == 2
 
 
 def words(text: str) -> str:
@@ -154,7 +154,7 @@ def words(text: str) -> str:
 
 def test_reasons_quoted_are_those_answered(client: TestClient) -> None:
     queue = {block.title: json.loads(block.text) for block in blocks("docs/how-to/workflows.md") if block.schema}
-    spec, *reports, told = [
+    spec, *reports, texts = [
         json.loads(block.text) for block in blocks("docs/how-to/serving.md") if block.language == "json"
     ]
     for register, page, sent in (
@@ -167,8 +167,8 @@ def test_reasons_quoted_are_those_answered(client: TestClient) -> None:
             answer = client.put(f"/runs/{run}/iterations/{number}", json=report)
             assert answer.status_code == 201, answer.text
         assert f"“{answer.json()['reason']['text']}”" in words((ROOT / f"docs/how-to/{page}.md").read_text())
-    assert answer.json()["quality"] == pytest.approx(told.pop("quality"), abs=1e-3)
-    assert {name: answer.json()[name] for name in told} == told
+    assert answer.json()["quality"] == pytest.approx(texts.pop("quality"), abs=1e-3)
+    assert {name: answer.json()[name] for name in texts} == texts
 
 
 def test_no_two_examples_share_a_name(client: TestClient) -> None:

@@ -71,13 +71,13 @@ def test_a_job_asks_for_what_was_decided(kubernetes: KubernetesDouble, service: 
     before = {"resources": {"limits": {"memory": "1Gi"}}}
     path = kubernetes.add("/apis/batch/v1", "jobs", job(NOTES, suspend=True, template=template(**before)))
     log, train = kubernetes.objects[path]["spec"]["template"]["spec"]["containers"]
-    asked = {"example.com/gpu": f"{gpus:.0f}"}
-    assert train["resources"] == {"requests": asked, "limits": {"memory": "1Gi", **asked}}
+    request = {"example.com/gpu": f"{gpus:.0f}"}
+    assert train["resources"] == {"requests": request, "limits": {"memory": "1Gi", **request}}
     assert "resources" not in log
     volcano = job(NOTES, "batch.volcano.sh/v1alpha1", tasks=[{"name": "worker", "template": template()}])
     path = kubernetes.add("/apis/batch.volcano.sh/v1alpha1", "jobs", volcano)
     (task,) = kubernetes.objects[path]["spec"]["tasks"]
-    assert task["template"]["spec"]["containers"][1]["resources"]["requests"] == asked
+    assert task["template"]["spec"]["containers"][1]["resources"]["requests"] == request
     assert warnings == []
 
 

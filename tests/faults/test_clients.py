@@ -35,8 +35,8 @@ def much_told(database_url: str) -> str:
         job = make(database, "talkative")
         with database.session() as session:
             session.get_one(Job, job).state = "running"
-            told = {"state": "running", "progress": 0.5, "more": "x" * 500}
-            session.add_all(JobEvent(job_id=job, sequence=2 + i, data=told) for i in range(EVENTS))
+            fields = {"state": "running", "progress": 0.5, "more": "x" * 500}
+            session.add_all(JobEvent(job_id=job, sequence=2 + i, data=fields) for i in range(EVENTS))
     finally:
         database.dispose()
     return job

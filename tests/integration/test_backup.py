@@ -71,7 +71,7 @@ def steward(*arguments: str, data: Path, **settings: str) -> subprocess.Complete
     return subprocess.run(command, capture_output=True, text=True, check=False, env=environment, timeout=300)
 
 
-def told(*arguments: str, data: Path) -> Result:
+def run_command(*arguments: str, data: Path) -> Result:
     """`steward db …` in this process."""
     with mock.patch.dict(os.environ, clean_environment({}), clear=True):
         return CliRunner().invoke(cli, ["db", *arguments, "--data", str(data)])
@@ -168,17 +168,17 @@ def test_what_is_no_backup_or_of_another_version_or_damaged_changes_nothing(tmp_
     upgrade(f"sqlite:///{file}")
     with closing(sqlite3.connect(file)) as connection, connection:
         connection.execute("UPDATE alembic_version SET version_num = '2031_01_01_later'")
-    later = told("restore", str(file), data=data)
+    later = run_command("restore", str(file), data=data)
     assert (later.exit_code, "another version of Steward" in later.stderr) == (2, True), later.stderr
     whole = file.read_bytes()
-    for content, said in ((b"", "not a backup"), (b"hello", "not a backup"), (whole[: len(whole) // 2], "")):
+    for content, result in ((b"", "not a backup"), (b"hello", "not a backup"), (whole[: len(whole) // 2], "")):
         file.write_bytes(content)
-        refused = told("restore", str(file), data=data)
+        refused = run_command("restore", str(file), data=data)
         assert (refused.exit_code, "nothing was restored" in refused.stderr) == (2, True), refused.stderr
-        assert said in refused.stderr
+        assert result in refused.stderr
     with closing(sqlite3.connect(tmp_path / "foreign.db")) as connection, connection:
         connection.execute("CREATE TABLE kept (id)")
-    assert "none of Steward's" in told("restore", str(tmp_path / "foreign.db"), data=data).stderr
+    assert "none of Steward's" in run_command("restore", str(tmp_path / "foreign.db"), data=data).stderr
     assert not (data / "steward.db").exists()
-    assert told("restore", str(tmp_path / "nowhere.db"), data=data).exit_code == 2
-    assert told("backup", str(tmp_path / "no" / "folder"), data=data).exit_code == 2
+    assert run_command("restore", str(tmp_path / "nowhere.db"), data=data).exit_code == 2
+    assert run_command("backup", str(tmp_path / "no" / "folder"), data=data).exit_code == 2

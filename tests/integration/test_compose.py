@@ -92,7 +92,7 @@ class Stage(NamedTuple):
     steps: list[tuple[str, str]]
 
     def of(self, name: str) -> list[str]:
-        return [told for instruction, told in self.steps if instruction == name]
+        return [result for instruction, result in self.steps if instruction == name]
 
 
 @pytest.fixture(scope="module")
@@ -101,17 +101,17 @@ def stages() -> dict[str, Stage]:
     text = re.sub(r"^\s*#.*\n", "", (ROOT / "Dockerfile").read_text(), flags=re.MULTILINE).replace("\\\n", " ")
     found = {"": Stage("", [])}
     for line in filter(None, text.splitlines()):
-        name, _, told = line.partition(" ")
+        name, _, sentence = line.partition(" ")
         if name == "FROM":
-            base, _, stage = told.partition(" AS ")
+            base, _, stage = sentence.partition(" AS ")
             found[stage] = Stage(base, [])
         else:
-            found[[*found][-1]].steps.append((name, " ".join(told.split())))
+            found[[*found][-1]].steps.append((name, " ".join(sentence.split())))
     return found
 
 
 def test_the_wheels_of_the_image_are_built_of_all_their_sources(stages: dict[str, Stage]) -> None:
-    copied = {name for told in stages["wheels"].of("COPY") for name in told.split()[:-1]}
+    copied = {name for result in stages["wheels"].of("COPY") for name in result.split()[:-1]}
     assert {"pyproject.toml", "README.md", "LICENSE", "NOTICE", "app", "workers", "migrations"} <= copied
     assert {"clients/python", "examples/demos"} <= copied
     assert "openapi.json" in copied  # app/openapi.json is a link to it
@@ -122,7 +122,7 @@ def test_the_api_is_an_image_without_torch_and_the_worker_adds_it(
     stages: dict[str, Stage], compose: dict[str, Any]
 ) -> None:
     assert [*stages] == ["", "wheels", "api", "worker"]
-    (api,) = (told for told in stages["api"].of("RUN") if "pip" in told)
+    (api,) = (line for line in stages["api"].of("RUN") if "pip" in line)
     wheels = [f"/wheels/{name.replace('-', '_')}-*.whl" for name in ("steward_client", DISTRIBUTION)]
     pip = "pip install --no-cache-dir --constraint /wheels/constraints.txt"
     assert api == f'{pip} {wheels[0]} "$(echo {wheels[1]})${{EXTRAS:+[$EXTRAS]}}" && /wheels/slim'
@@ -133,8 +133,8 @@ def test_the_api_is_an_image_without_torch_and_the_worker_adds_it(
     )  # no other build is ever taken
     assert rest.endswith(f'"$(echo /wheels/{DISTRIBUTION.replace("-", "_")}-*.whl)[archive,worker]" && /wheels/slim')
     assert stages["worker"].of("ARG") == ["TORCH=https://download.pytorch.org/whl/cpu/torch/"]
-    for told in (torch, rest):
-        assert "--constraint /wheels/constraints.txt" in told
+    for result in (torch, rest):
+        assert "--constraint /wheels/constraints.txt" in result
     services = compose["services"]
     assert {name: services[name]["build"]["target"] for name in ("api", "worker")} == {"api": "api", "worker": "worker"}
     assert services["api"]["image"] != services["worker"]["image"]
@@ -144,7 +144,7 @@ def test_the_base_can_be_pinned_and_nobody_is_root(stages: dict[str, Stage]) -> 
     assert stages[""].of("ARG") == ["BASE=python:3.11-slim"]
     assert [stages[name].base for name in ("wheels", "api", "worker")] == ["${BASE}", "${BASE}", "api"]
     for name in ("api", "worker"):
-        users = [told for instruction, told in stages[name].steps if instruction in ("USER", "RUN", "CMD")]
+        users = [result for instruction, result in stages[name].steps if instruction in ("USER", "RUN", "CMD")]
         assert stages[name].of("USER")[-1] == "10001"
         assert users[-2:] == ["10001", *stages[name].of("CMD")]  # nothing runs after it but what serves
     assert stages["api"].of("CMD") == ['["steward", "serve", "--workers", "0"]']
@@ -159,13 +159,13 @@ def test_the_worker_of_the_image_takes_torch_from_a_folder(stages: dict[str, Sta
         made.writestr(f"{folder}/METADATA", "Metadata-Version: 2.1\nName: torch\nVersion: 2.13.0+cpu\n")
         made.writestr(f"{folder}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
         made.writestr(f"{folder}/RECORD", "")
-    told = (
+    result = (
         stages["worker"]
         .of("RUN")[0]
         .removesuffix(" && /wheels/slim")
         .replace("/wheels/constraints.txt", str(ROOT / "constraints.txt"))
     )
-    command = [part.strip('"').replace("${TORCH}", str(tmp_path)) for part in told.split()]
+    command = [part.strip('"').replace("${TORCH}", str(tmp_path)) for part in result.split()]
     options = [*command[2:], "--target", str(tmp_path / "there")]
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check"]
     subprocess.run([*pip, "install", *options], check=True, capture_output=True, env=NO_LINKS)
@@ -187,15 +187,15 @@ def redis_port(compose: dict[str, Any]) -> Iterator[int]:
 @pytest.fixture
 def variables(postgres: PostgresServer, redis_port: int, compose: dict[str, Any]) -> Iterator[dict[str, str]]:
     """The file's variables for real servers; PostgreSQL gets the user and database that the file names."""
-    asked = compose["services"]["postgres"]["environment"]
-    assert asked["POSTGRES_USER"] == "steward"
-    postgres.execute(f"CREATE DATABASE {asked['POSTGRES_DB']}")
+    requested = compose["services"]["postgres"]["environment"]
+    assert requested["POSTGRES_USER"] == "steward"
+    postgres.execute(f"CREATE DATABASE {requested['POSTGRES_DB']}")
     yield {
         "STEWARD_POSTGRES_PORT": str(postgres.port),
         "STEWARD_REDIS_PORT": str(redis_port),
         "STEWARD_PORT": str(free_port()),
     }
-    postgres.execute(f"DROP DATABASE {asked['POSTGRES_DB']} WITH (FORCE)")
+    postgres.execute(f"DROP DATABASE {requested['POSTGRES_DB']} WITH (FORCE)")
 
 
 class Stack:

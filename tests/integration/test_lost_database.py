@@ -41,8 +41,8 @@ def postgres_client(server: PostgresServer, tmp_path: Path) -> Iterator[TestClie
 def is_away(answer: Any) -> bool:
     """Whether an answer says that the database is away, as it should."""
     body = answer.json()
-    told = (answer.status_code, body["type"], answer.headers.get("retry-after"), answer.headers["content-type"])
-    return told == (503, "/problems/unavailable", "2", "application/problem+json")
+    document = (answer.status_code, body["type"], answer.headers.get("retry-after"), answer.headers["content-type"])
+    return document == (503, "/problems/unavailable", "2", "application/problem+json")
 
 
 @pytest.mark.servers

@@ -103,9 +103,9 @@ def test_a_killed_worker_is_followed_by_one_that_resumes(
         wait_until(lambda: caller.job(job)["attempts"] == 2, 240, "another attempt")
     done = is_done_once(caller, job)
     assert done["attempts"] == 2
-    told = events(caller, job)
-    assert [event["state"] for event in told].count("succeeded") == 1
-    first, second = steps_of_attempt(told, 1), steps_of_attempt(told, 2)
+    reported_events = events(caller, job)
+    assert [event["state"] for event in reported_events].count("succeeded") == 1
+    first, second = steps_of_attempt(reported_events, 1), steps_of_attempt(reported_events, 2)
     assert second[0] > first[0]  # it went on, it did not begin again
     assert second[-1] >= NETWORK["budget"]
 
@@ -155,8 +155,8 @@ def test_jobs_go_on_after_a_stop_and_after_a_crash_of_everything(
         wait_until(lambda: caller.job(job)["attempts"] == 2, 240, "another attempt")
     done = is_done_once(caller, job)
     assert done["attempts"] == 2  # the clean stop does not count
-    told = events(caller, job)
-    starts = [steps_of_attempt(told, attempt)[0] for attempt in (1, 2, 3)]
+    reported_events = events(caller, job)
+    starts = [steps_of_attempt(reported_events, attempt)[0] for attempt in (1, 2, 3)]
     assert starts[0] < starts[1] < starts[2]
 
 

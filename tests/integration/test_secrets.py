@@ -62,7 +62,7 @@ def test_nothing_that_is_told_or_kept_holds_a_secret(
     key = service.create(database, "default", KeyRequest(scopes={"admin"}), "test").key or ""
     token = jwt.encode({"sub": "ann"}, "a shared secret of thirty-two bytes", headers={"kid": "1"})
     asymmetric = token.replace(token.partition(".")[0], "eyJhbGciOiJSUzI1NiIsImtpZCI6IjEifQ")
-    known, told = bearer(key), list[Any]()
+    known, messages = bearer(key), list[Any]()
     with TestClient(create_app(settings, database), raise_server_exceptions=False) as client:
         made = client.post("/keys", json={"scopes": ["read"]}, headers={**known, "idempotency-key": "again"}).json()
         again = client.post("/keys", json={"scopes": ["read"]}, headers={**known, "idempotency-key": "again"})
@@ -78,25 +78,32 @@ def test_nothing_that_is_told_or_kept_holds_a_secret(
             f"{run['token']}x",
             PASSWORD,
         ]
-        told += [client.get("/jobs", headers=bearer(one)) for one in wrong]
-        told += [client.get("/jobs", auth=("any", one)) for one in wrong]
-        told += [client.get("/workloads", params={"colour": "red"}, headers=bearer(made["key"]))]
+        messages += [client.get("/jobs", headers=bearer(one)) for one in wrong]
+        messages += [client.get("/jobs", auth=("any", one)) for one in wrong]
+        messages += [client.get("/workloads", params={"colour": "red"}, headers=bearer(made["key"]))]
         job = client.post(f"/workloads/{WORKLOAD}/models", json={}, headers=known)  # its announcement fails
-        told += [job, client.post(f"/jobs/{job.json()['id']}/cancel", headers=known)]
-        told += [client.get(f"/jobs/{job.json()['id']}/events", headers=known)]
-        told += [client.delete(f"/keys/{made['id']}", headers=known), client.get("/jobs", headers=bearer(made["key"]))]
-        told += [client.get(path, headers=known) for path in ("/metrics", "/keys", "/audit", "/", f"/runs/{run['id']}")]
+        messages += [job, client.post(f"/jobs/{job.json()['id']}/cancel", headers=known)]
+        messages += [client.get(f"/jobs/{job.json()['id']}/events", headers=known)]
+        messages += [
+            client.delete(f"/keys/{made['id']}", headers=known),
+            client.get("/jobs", headers=bearer(made["key"])),
+        ]
+        messages += [
+            client.get(path, headers=known) for path in ("/metrics", "/keys", "/audit", "/", f"/runs/{run['id']}")
+        ]
         kept = rows(database)
         with monkeypatch.context() as broken:
             broken.setattr(Reporter, "report", lambda *_: 1 / 0)
-            told += [client.put(f"/runs/{run['id']}/iterations/0", json={}, headers=bearer(run["token"]))]
+            messages += [client.put(f"/runs/{run['id']}/iterations/0", json={}, headers=bearer(run["token"]))]
         postgres.execute(f"DROP DATABASE {database.url.database} WITH (FORCE)")
-        told += [client.get(path, headers=known) for path in ("/jobs", "/readyz", "/metrics", "/decision?run=unseen")]
-        told += [client.post("/workloads", json=SPEC, headers=known)]
-    statuses = {answer.status_code for answer in told}
+        messages += [
+            client.get(path, headers=known) for path in ("/jobs", "/readyz", "/metrics", "/decision?run=unseen")
+        ]
+        messages += [client.post("/workloads", json=SPEC, headers=known)]
+    statuses = {answer.status_code for answer in messages}
     assert {200, 401, 422, 500, 503} <= statuses
     assert [word for word in ("ZeroDivisionError", "broker away") if word not in caplog.text] == []
-    everything = "".join([caplog.text, kept, *(f"{answer.text}{answer.headers}" for answer in told)])
+    everything = "".join([caplog.text, kept, *(f"{answer.text}{answer.headers}" for answer in messages)])
     credentials = [*wrong, key, made["key"]]
     hidden = [
         PASSWORD,
@@ -119,9 +126,9 @@ def test_what_is_wrong_at_the_start_is_said_without_passwords(password: str, tmp
         ("broker", f"carrier-pigeon://:{password}@127.0.0.1:{port}/0"),
     ):
         settings = Settings(data_dir=tmp_path, database_connect_seconds=1, **{f"{name}_url": url})  # type: ignore[arg-type]
-        said = problem(settings, name)
-        assert f"STEWARD_{name.upper()}_URL" in said or url.startswith("redis")  # it can be read, and isn't asked
-        assert [part for part in (password, *password.split("/")) if len(part) > 1 and part in said] == [], said
+        result = problem(settings, name)
+        assert f"STEWARD_{name.upper()}_URL" in result or url.startswith("redis")  # it can be read, and isn't asked
+        assert [part for part in (password, *password.split("/")) if len(part) > 1 and part in result] == [], result
 
 
 def problem(settings: Settings, name: str) -> str:

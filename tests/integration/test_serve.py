@@ -75,12 +75,12 @@ def test_a_worker_that_dies_is_started_again(server: StewardServer) -> None:
 def test_without_redis_it_serves_and_has_said_so_in_a_line(steward_factory: StartSteward) -> None:
     away = f"redis://:secret@127.0.0.1:{free_port()}/0"
     server = steward_factory(None, "--workers", "0", wait="alive", broker_url=away)
-    said = server.log.read_text()
-    (line,) = (line for line in said.splitlines() if "steward serve: warning:" in line)
+    output = server.log.read_text()
+    (line,) = (line for line in output.splitlines() if "steward serve: warning:" in line)
     assert f"STEWARD_BROKER_URL={away.replace('secret', '***')!r}" in line
     assert "refused" in line
     assert "start Redis" in line
-    assert "secret" not in said
+    assert "secret" not in output
     assert not server.ready()
 
 

@@ -74,9 +74,9 @@ def test_a_killed_worker_costs_a_sweep_no_trial(server: StewardServer, call: Cal
     bracket = agents[0]["report"]["bracket"]
     assert sorted(trial["rungs"] for trial in bracket) == [1, 2]
     assert all(trial["score"] is not None for trial in bracket)
-    told = [event for event in events(caller, job) if event.get("phase") == "learning"]
-    assert {event["trial"] for event in told} == {0, 1}
-    alone = [event["steps"] for event in told if event["rung"] == 1]
+    reported_events = [event for event in events(caller, job) if event.get("phase") == "learning"]
+    assert {event["trial"] for event in reported_events} == {0, 1}
+    alone = [event["steps"] for event in reported_events if event["rung"] == 1]
     assert alone == sorted(set(alone))  # it went on from its checkpoint
     assert caller.get("/jobs")["items"][0]["id"] == job  # its trials are not listed
 

@@ -42,14 +42,14 @@ with CarriedRun(url, policy, journal=folder / "journal", retry=Retry(patience_se
 
 @pytest.mark.slow
 def test_a_client_and_its_service_are_killed_and_each_event_counts_once(steward_factory: Start, tmp_path: Path) -> None:
-    count, told = 400, tmp_path / "told"
+    count, marker = 400, tmp_path / "told"
     server = steward_factory(tmp_path / "data", "--workers", "0", wait="alive")
     with Connection(server.url) as caller:
         assert caller.call("POST", "/workloads", SPEC)[0] == 201
     command = [sys.executable, "-c", LAUNCHER, server.url, str(tmp_path), str(count)]
 
     def reached(least: int) -> Callable[[], bool]:
-        return lambda: told.exists() and int(told.read_text()) >= least
+        return lambda: marker.exists() and int(marker.read_text()) >= least
 
     for least in (30, 80):
         launcher = subprocess.Popen(command)

@@ -73,8 +73,8 @@ def test_a_cluster_is_learned_and_served_through_a_kill(steward_factory: Start, 
             path = "/workloads/gpu-cluster/samples" if media_type.endswith("json") and b'"samples"' in body else path
             call("POST", path, 201, content=body, headers={"Content-Type": media_type})
         model = call.job("/workloads/gpu-cluster/models", {})["model"]
-        told = call("GET", f"/workloads/gpu-cluster/models/{model}")["report"]
-        assert told["metrics"]["seconds"]["mape"] < told["metrics"]["seconds"]["naive_mape"]
+        answer = call("GET", f"/workloads/gpu-cluster/models/{model}")["report"]
+        assert answer["metrics"]["seconds"]["mape"] < answer["metrics"]["seconds"]["naive_mape"]
         agent = call.job("/workloads/gpu-cluster/agents", {"algorithm": "tabular_q", "budget": 1_000})["agent"]
         call("POST", f"/workloads/gpu-cluster/agents/{agent}/promote")
         patched = call("PATCH", "/workloads/gpu-cluster", json={"queues": {"batch": {"weight": 0.5}}})

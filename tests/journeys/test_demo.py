@@ -41,12 +41,12 @@ def control_groups_of(pid: int) -> list[Path]:
 
 def read_until(process: "subprocess.Popen[str]", word: str) -> str:
     assert process.stdout is not None
-    said = ""
+    text = ""
     for line in process.stdout:
-        said += line
+        text += line
         if word in line:
-            return said
-    pytest.fail(f"it ended without saying {word!r}:\n{said}")
+            return text
+    pytest.fail(f"it ended without saying {word!r}:\n{text}")
 
 
 def all_gone(children: list[psutil.Process]) -> bool:
@@ -56,12 +56,12 @@ def all_gone(children: list[psutil.Process]) -> bool:
 
 @pytest.mark.slow
 def test_the_whole_demo(demo: "subprocess.Popen[str]", tmp_path: Path) -> None:
-    said = read_until(demo, "Run live")
+    output = read_until(demo, "Run live")
     children = family(demo)
-    said += read_until(demo, "Allocation by iteration")
-    assert demo.wait(60) == 0, said
+    output += read_until(demo, "Allocation by iteration")
+    assert demo.wait(60) == 0, output
     for word in ("domain model:", "agent:", "a neighbour computes", "the whole demo took"):
-        assert word in said
+        assert word in output
     kept = json.loads((tmp_path / "out/demo.json").read_text())
     assert not kept["simulated"]
     assert [one["name"] for one in kept["allocations"]] == ["steward"]
@@ -77,14 +77,14 @@ def test_the_whole_demo(demo: "subprocess.Popen[str]", tmp_path: Path) -> None:
 def test_the_whole_serving_demo(tmp_path: Path) -> None:
     with start(tmp_path, "demo", "inference", "--seconds", "4", *BRIEF) as demo:
         try:
-            said = read_until(demo, "a request is a page of")
+            output = read_until(demo, "a request is a page of")
             children = family(demo)
-            said += read_until(demo, "the whole demo took")
-            assert demo.wait(60) == 0, said
+            output += read_until(demo, "the whole demo took")
+            assert demo.wait(60) == 0, output
         finally:
             demo.kill()
     for word in ("digits right", "requests/s", "domain model:", "response quality", "one of its reasons:"):
-        assert word in said
+        assert word in output
     (kept,) = json.loads((tmp_path / "out/inference.json").read_text())
     assert kept["run"] == "Steward"
     assert len(kept["responses"]) > 10

@@ -57,8 +57,8 @@ def decide(call: Caller) -> None:
         assert not any(f".{other}" in entry for other in USERS if other != user for entry in own.observation)
         call("POST", f"{AGENTS}/1/promote", json={"role": user})
     run = call("POST", "/runs", 201, json={"workload": "fair"})["id"]
-    asked = [{"user": user, "at": 0.01} for user in USERS]
-    decision = call("PUT", f"/runs/{run}/iterations/0", 201, json={"at": 0.02, "arrived": asked})
+    requests = [{"user": user, "at": 0.01} for user in USERS]
+    decision = call("PUT", f"/runs/{run}/iterations/0", 201, json={"at": 0.02, "arrived": requests})
     assert (decision["source"], decision["agent"], decision["policy"]) == ("agent", 1, "per_user: ppo")
 
 
@@ -78,7 +78,7 @@ def carry(call: Caller, url: str) -> None:
             if number % 10 == 9:
                 run.flush()
     assert started > 0
-    told = call("GET", f"/runs/{run.id}")
-    assert (told["state"], told["decision"]["reason"]["code"]) == ("finished", "carried")
+    answer = call("GET", f"/runs/{run.id}")
+    assert (answer["state"], answer["decision"]["reason"]["code"]) == ("finished", "carried")
     items = call("GET", "/workloads/fair/samples")["items"]
     assert next(one for one in items if one["execution"] == run.id)["requests"]["count"] == 30

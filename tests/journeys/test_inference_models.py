@@ -57,9 +57,9 @@ def walk(call: Caller) -> None:
     assert report["arrivals"]["shop"]["per_second"] == pytest.approx(0.75 * RATE, rel=0.02)
     assert report["arrivals"]["shop"]["index_of_dispersion"] == pytest.approx(1, abs=0.1)
     query = {"variant": "resnet50", "batch": 4, "at": 43_200}
-    told = call("GET", "/workloads/vision/models/1/predict", params=query)
-    assert told["seconds"]["mean"] == pytest.approx(0.05 * 2.2 * 1.03, rel=0.05)
-    assert told["arrivals"]["shop"]["mean"] == pytest.approx(0.75 * RATE, rel=0.1)
+    document = call("GET", "/workloads/vision/models/1/predict", params=query)
+    assert document["seconds"]["mean"] == pytest.approx(0.05 * 2.2 * 1.03, rel=0.05)
+    assert document["arrivals"]["shop"]["mean"] == pytest.approx(0.75 * RATE, rel=0.1)
     bad: dict[str, Any] = {**query, "batch": 3}
     refused = call("GET", "/workloads/vision/models/1/predict", 422, params=bad)
     assert refused["errors"][0]["pointer"] == "/query/batch"

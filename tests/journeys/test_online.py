@@ -57,8 +57,8 @@ class Service:
         self.number += 1
         self.busy = {one["server"]: one for one in ended if one["at"] > self.now}
         for start in decision["start"]:
-            told = {"variant": start["variant"], "batch": len(start["requests"]), "seconds": TRUE_SECONDS}
-            self.busy[start["server"]] = {"server": start["server"], "at": self.now + TRUE_SECONDS, **told}
+            fields = {"variant": start["variant"], "batch": len(start["requests"]), "seconds": TRUE_SECONDS}
+            self.busy[start["server"]] = {"server": start["server"], "at": self.now + TRUE_SECONDS, **fields}
         self.answered.append((decision["source"], decision["agent"]))
 
 

@@ -84,8 +84,8 @@ def test_the_service_lists_it_without_importing_it(installed: registry.Algorithm
         "import sys; from app.agents.schemas import TrainRequest; TrainRequest(algorithm='munchausen_dqn');"
         "print({'torch', 'workers', 'munchausen'} & set(sys.modules))"
     )
-    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert told.stdout.strip() == "set()"
+    output = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert output.stdout.strip() == "set()"
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
@@ -113,8 +113,8 @@ def test_its_target_is_the_papers(installed: registry.Algorithm, backend: str) -
 def test_it_learns_serially_is_exported_and_acts_in_the_service(installed: registry.Algorithm) -> None:
     executor = make_executor("serial", small(installed), simulator(), Plan(BATCH * 300, BATCH * 100), 0)
     assert_as_good(finish(executor), "double")
-    kind, told, arrays = executor.agent.export()
-    policy = SHARED[kind].build({"algorithm": NAME, **told}, dict(arrays))
+    kind, result, arrays = executor.agent.export()
+    policy = SHARED[kind].build({"algorithm": NAME, **result}, dict(arrays))
     world = describe_simulator(SPEC, TABLE, EPISODES, 99, expected=True).make()
     observation, mask = world.reset()
     choice = policy.act(Situation(None, None, cast("Any", SimpleNamespace(observation=observation, mask=mask))))

@@ -126,12 +126,12 @@ def walk(call: Caller, url: str) -> None:
     assert call("PATCH", "/workloads/bedroom", json={"lowest": 19})["spec"]["lowest"] == 19
     assert "bedroom" in call.client.get("/").text
 
-    asked = {"workload": "bedroom", "level": "L1", "seeds": 5, "episodes": 8}
-    evaluation = call("GET", f"/evaluations/{call.job('/evaluations', asked)['evaluation']}")
+    request = {"workload": "bedroom", "level": "L1", "seeds": 5, "episodes": 8}
+    evaluation = call("GET", f"/evaluations/{call.job('/evaluations', request)['evaluation']}")
     assert [(one["agent"], one["level"]) for one in evaluation["verdicts"]] != []
     train = ("train", "bedroom", "--algorithm", "tabular_q", "--budget", "5000", "--json", "--url", url)
-    told = in_a_process("-m", "app.cli", *train)
-    assert json.loads(told)["algorithm"] == "tabular_q"
+    output = in_a_process("-m", "app.cli", *train)
+    assert json.loads(output)["algorithm"] == "tabular_q"
 
 
 def described(schema: dict[str, Any]) -> None:
@@ -163,6 +163,6 @@ def decided(call: Caller, run: str, n: int, report: dict[str, Any], status: int 
 @pytest.mark.usefixtures("_installed")
 def test_it_passes_the_contract_kits() -> None:
     kits = [f"tests/contracts/test_{half}.py" for half in ("kind", "learned_kind")]
-    told = in_a_process("-m", "pytest", "-q", "-p", "no:cacheprovider", *kits, "-k", "thermostat or every_kind")
-    assert re.search(r"\b[1-9]\d* passed", told), told
-    assert "failed" not in told, told
+    output = in_a_process("-m", "pytest", "-q", "-p", "no:cacheprovider", *kits, "-k", "thermostat or every_kind")
+    assert re.search(r"\b[1-9]\d* passed", output), output
+    assert "failed" not in output, output

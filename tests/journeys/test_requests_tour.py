@@ -29,12 +29,12 @@ def test_a_log_of_ones_own_is_learned_from_and_judged(
 
     spec, agent, pages = (tmp_path / name for name in ("pages.json", "agent.html", "pages.html"))
     spec.write_text(json.dumps({**json.loads((FOLDER / "pages.json").read_text()), "episode_seconds": 8}))
-    told = steward(
+    output = steward(
         "import", "requests", *map(str, (FOLDER / "requests.csv", FOLDER / "batches.csv")), "--spec", str(spec)
     )
-    assert "model 1 of pages" in told
-    told = steward("train", "pages", "--algorithm", "ppo", "--seeds", "1", "--budget", "4000", "--plot", str(agent))
-    assert "agent 1: ppo" in told
+    assert "model 1 of pages" in output
+    output = steward("train", "pages", "--algorithm", "ppo", "--seeds", "1", "--budget", "4000", "--plot", str(agent))
+    assert "agent 1: ppo" in output
     assert "The variant that is started most often" in agent.read_text()
     found = json.loads(
         steward("evaluate", "pages", "--agent", "newest", "--episodes", "8", "--out", str(pages), "--json")

@@ -279,7 +279,7 @@ class ProfiledOutlook(Outlook):
 
     def seconds_left(self, gpus: Integers) -> Floats:
         """Divide ``AdaptiveSimulator.remaining`` by the goodput."""
-        asked = np.unique(gpus)
-        speed = np.take_along_axis(self.goodput(asked), np.searchsorted(asked, gpus), axis=1)
+        requested = np.unique(gpus)
+        speed = np.take_along_axis(self.goodput(requested), np.searchsorted(requested, gpus), axis=1)
         with np.errstate(divide="ignore"):
             return self._simulator.remaining()[:, None] / speed

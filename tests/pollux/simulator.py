@@ -364,9 +364,9 @@ class ClusterSimulator(Pace):
             return
         came = [self.log[number] for number in new]
         minimum, maximum = np.array([self._limits[number] for number in new], np.int64).T
-        submitted, asked = np.array([job.time for job in came]), np.array([job.gpus for job in came], np.int64)
+        submitted, requested = np.array([job.time for job in came]), np.array([job.gpus for job in came], np.int64)
         queue = np.array([job.queue for job in came], np.int64)
-        self.jobs = table.arrive(self.jobs, submitted, queue, asked, (minimum, maximum))
+        self.jobs = table.arrive(self.jobs, submitted, queue, requested, (minimum, maximum))
         numbers = np.array([self._rates.numbers[job.application] for job in came])
         self.progress.join(numbers, np.array([job.data for job in came], np.float64))
         self._rows = np.concatenate([self._rows, np.zeros(len(new), np.int64)])

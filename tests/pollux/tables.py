@@ -102,16 +102,16 @@ def clusters(
     most = max(map(len, changes), default=0)
     time, change = np.full((batch, length), np.inf), np.full((batch, most, 3), np.inf)
     application, queue = np.zeros((batch, length), np.int64), np.zeros((batch, length), np.int64)
-    asked = np.ones((batch, length), np.int64)
+    requested = np.ones((batch, length), np.int64)
     for row, log in enumerate(logs):
         time[row, : len(log)] = [job.time for job in log]
         application[row, : len(log)] = [names.index(job.application) for job in log]
-        asked[row, : len(log)] = [job.gpus for job in log]
+        requested[row, : len(log)] = [job.gpus for job in log]
         queue[row, : len(log)] = [job.queue for job in log]
     for row, made in enumerate(changes):
         change[row, : len(made)] = np.array(made, np.float64).reshape(-1, 3)
     capacity = np.full(settings.nodes, settings.gpus)
-    found = empty(time, capacity)._replace(application=application, queue=queue, asked=asked, change=change)
+    found = empty(time, capacity)._replace(application=application, queue=queue, asked=requested, change=change)
     return found if speed is None else found._replace(speed=np.tile(speed, (batch, 1)))
 
 

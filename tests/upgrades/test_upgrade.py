@@ -230,16 +230,16 @@ def test_this_release_refuses_a_later_ones_database_and_goes_back_by_a_backup(le
     backup = str(tmp_path / "steward.backup")
     assert steward(left.url, "db", "backup", backup)[0] == 0
     command.upgrade(later(left.url, tmp_path), "later")
-    status, told = steward(left.url, "db", "upgrade")
-    assert (status, "another version of Steward" in told) == (2, True), told
+    status, output = steward(left.url, "db", "upgrade")
+    assert (status, "another version of Steward" in output) == (2, True), output
     with opened(left.url) as database:
         assert "note" in columns(database)
     with pytest.raises(AttributeError, match="downgrade"):  # there is none
         command.downgrade(later(left.url, tmp_path), "-1")
-    status, told = steward(left.url, "db", "restore", backup)
-    assert status == 2, told
-    status, told = steward(left.url, "db", "restore", "--force", backup)
-    assert status == 0, told
+    status, output = steward(left.url, "db", "restore", backup)
+    assert status == 2, output
+    status, output = steward(left.url, "db", "restore", "--force", backup)
+    assert status == 0, output
     with opened(left.url) as database:
         assert "note" not in columns(database)
     assert steward(left.url, "db", "upgrade")[0] == 0

@@ -49,7 +49,7 @@ class Post(NamedTuple):
     body: bytes
 
     @property
-    def told(self) -> dict[str, Any]:
+    def message(self) -> dict[str, Any]:
         found: dict[str, Any] = json.loads(self.body)
         return found
 
@@ -70,8 +70,8 @@ class Receiver(ThreadingHTTPServer):
     @property
     def events(self) -> list[tuple[str, str]]:
         """Types of the messages, each with the workload's tenant and name."""
-        told = [one.told for one in self.posts]
-        return sorted((one["type"], f"{one['data']['tenant']}/{one['data']['workload']}") for one in told)
+        messages = [one.message for one in self.posts]
+        return sorted((one["type"], f"{one['data']['tenant']}/{one['data']['workload']}") for one in messages)
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -208,8 +208,8 @@ def test_a_message_says_what_happened_why_what_to_do_and_where(database: Databas
     silent, broken = run(owner, "stale"), job(owner)
     add(database, danger, silent, broken)
     rounds(database, given_urls(receiver.url, public_url="https://steward.example/"))
-    told = {one.told["type"]: one.told for one in receiver.posts}
-    assert told["run.at_risk"]["data"] == {
+    messages = {one.message["type"]: one.message for one in receiver.posts}
+    assert messages["run.at_risk"]["data"] == {
         "tenant": "default",
         "workload": "resnet18",
         "run": danger.id,
@@ -219,15 +219,15 @@ def test_a_message_says_what_happened_why_what_to_do_and_where(database: Databas
         "what_to_do": "raise the deadline or the maximum of GPUs",
         "link": f"https://steward.example/ui/runs/{danger.id}",
     }
-    assert datetime.fromisoformat(told["run.at_risk"]["timestamp"]).tzinfo is not None
-    assert told["run.at_risk"]["text"].splitlines() == [
+    assert datetime.fromisoformat(messages["run.at_risk"]["timestamp"]).tzinfo is not None
+    assert messages["run.at_risk"]["text"].splitlines() == [
         f"*Run {danger.id[:8]} of resnet18 is at risk*",
         "41 % likely to meet &lt;!channel&gt; &amp; the deadline",
         "What to do: raise the deadline or the maximum of GPUs.",
         f"https://steward.example/ui/runs/{danger.id}",
     ]
-    assert told["run.stale"]["data"]["reason"].startswith("no report for 1 h")
-    failed = told["job.failed"]["data"]
+    assert messages["run.stale"]["data"]["reason"].startswith("no report for 1 h")
+    failed = messages["job.failed"]["data"]
     assert (failed["job"], failed["reason"]) == (broken.id, "no sample has a positive time")
     assert failed["link"] == f"https://steward.example/ui/jobs/{broken.id}"
 
@@ -253,11 +253,11 @@ def test_a_receiver_can_verify_every_attempt_and_knows_it_again(
     assert {one.headers["webhook-id"] for one in receiver.posts} == {receiver.posts[0].headers["webhook-id"]}
     assert len({one.body for one in receiver.posts}) == 1
     assert (stamps[1] - stamps[0] in (15, 16, 17), stamps[2] - stamps[1] >= 60) == (True, True)
-    said = caplog.text
-    assert "was not received: status 503; tried again in 15 s" in said
-    assert "was not received: status 307; tried again in 60 s" in said
-    assert PATH not in said
-    assert base64.b64encode(KEY).decode() not in said
+    output = caplog.text
+    assert "was not received: status 503; tried again in 15 s" in output
+    assert "was not received: status 307; tried again in 60 s" in output
+    assert PATH not in output
+    assert base64.b64encode(KEY).decode() not in output
 
 
 def test_dead_and_hanging_receivers_keep_nothing_from_others_and_are_given_up_after_a_day(
@@ -302,11 +302,11 @@ def test_a_hanging_receiver_delays_no_later_look_for_others(database: Database, 
     with receiving(0) as hanging:
 
         async def two_rounds() -> None:
-            told = Webhooks(database, given_urls(hanging.url, receiver.url))
-            first, other = await told.round()
+            sender = Webhooks(database, given_urls(hanging.url, receiver.url))
+            first, other = await sender.round()
             await other
             add(database, job(owner))
-            again, another = await told.round()
+            again, another = await sender.round()
             await another
             assert again is first
             assert not first.done()
@@ -321,7 +321,7 @@ def test_a_lone_surrogate_in_a_reason_is_sent(database: Database, receiver: Rece
     one.error = {"detail": "no file \udce9.csv"}
     add(database, one, other)
     rounds(database, given_urls(receiver.url))
-    assert {post.told["data"]["reason"] for post in receiver.posts} == {
+    assert {post.message["data"]["reason"] for post in receiver.posts} == {
         "no file \udce9.csv",
         "no sample has a positive time",
     }
@@ -407,7 +407,7 @@ def test_a_worker_keeps_a_process_that_tells(
         wait_until(lambda: len(receiver.posts) == 3, 60, "another process to tell the third")
     finally:
         housekeeper.stop()
-    assert receiver.posts[2].told["type"] == "job.failed"
+    assert receiver.posts[2].message["type"] == "job.failed"
     wait_until(lambda: telling() == [], 30, "the process to end with its worker")
 
 
@@ -442,13 +442,13 @@ def test_a_run_at_risk_is_told_once_however_often_it_is_and_ends_with_another_me
 
     becomes("on_track")
     rounds(database, given, 30, 31)  # it was recorded: it is told, though it is over
-    assert sorted(post.told["data"]["run"] for post in receiver.posts[1:]) == sorted([one.id, other.id])
+    assert sorted(post.message["data"]["run"] for post in receiver.posts[1:]) == sorted([one.id, other.id])
     becomes("at_risk")
     rounds(database, given, 3 * 86_400)  # rows of live runs stay
     assert len(receiver.posts) == 3
     becomes("missed", state="finished", finished_at=utc_now())
     rounds(database, given, 40)
-    assert receiver.posts[3].told["type"] == "run.missed"
+    assert receiver.posts[3].message["type"] == "run.missed"
 
 
 def test_old_rows_are_deleted_but_those_of_live_runs(any_database: Database, receiver: Receiver) -> None:
@@ -509,7 +509,7 @@ def test_the_command_tries_each_receiver(receiver: Receiver, tmp_path: Any) -> N
 
     done = tried(receiver.url)
     assert (done.returncode, done.stdout) == (0, f"ok  http://127.0.0.1:{receiver.server_port}\n")
-    assert receiver.posts[0].told["type"] == "webhook.test"
+    assert receiver.posts[0].message["type"] == "webhook.test"
     dead = free_port()
     done = tried(receiver.url, f"http://127.0.0.1:{dead}{PATH}")
     assert (done.returncode, done.stdout.splitlines()[1]) == (1, f"fail  http://127.0.0.1:{dead}  ConnectError")

@@ -179,13 +179,13 @@ class Judgement:
         returns = self._of(self.baselines, self.champion, rival)
         difference = self._interval(self.returns - returns)
         mean, low, high = (decimals(difference[part], 5, signed=True) for part in ("mean", "low", "high"))
-        told = "".join(
+        text = "".join(
             f"{row['name']} {amount(row['policies']['agent']['mean'], row['unit'])} against "
             f"{amount(row['policies'][rival]['mean'], row['unit'])}, "
             for row in self.rows(rival)
         )
         return (
-            f"{told}return {decimals(self.returns.mean(), 5)} against {decimals(returns.mean(), 5)} "
+            f"{text}return {decimals(self.returns.mean(), 5)} against {decimals(returns.mean(), 5)} "
             f"(difference {mean}, {self._sure} interval {low} to {high}; {margin}; a gain of "
             f"{decimals(self._detectable(returns, margin), 5)} would be detected in {percent(POWER, 0)} of evaluations)"
         )

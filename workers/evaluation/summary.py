@@ -333,13 +333,13 @@ class Summary:
         played = self.level_scores[Level.TRAIN].records[candidate.name]
         shares = [record.details["guarded"] for record in played]
         guarded = 0.0 if None in shares else float(np.mean(shares))
-        told = f"outdated: retrain (the guard answered in its place in {percent(guarded)} of decisions)"
-        return told if guarded > MOST_GUARDED else ""
+        text = f"outdated: retrain (the guard answered in its place in {percent(guarded)} of decisions)"
+        return text if guarded > MOST_GUARDED else ""
 
     def _candidate(self, candidate: Candidate, aliasing: Any) -> dict[str, Any]:
         if outdated := self._outdated_sentence(candidate):
-            told = f"{candidate.name} is {outdated}. Nothing of it is assessed."
-            known = {"name": candidate.name, "class": "none", "verdict": told, "outdated": outdated, "levels": []}
+            text = f"{candidate.name} is {outdated}. Nothing of it is assessed."
+            known = {"name": candidate.name, "class": "none", "verdict": text, "outdated": outdated, "levels": []}
             return known | {"heat_map": None, "aliasing": {"checked": False, "reason": "it is outdated"}, "curve": None}
         verdicts: dict[Level, Verdict] = {level: self._verdict(candidate.name, level) for level in CLASSES}
         reached = _class(verdicts)
@@ -362,19 +362,20 @@ class Summary:
         if scored is None:
             return Verdict(None, str(self._unavailable(level)))
         ahead = scored.advantage(name)
+        best = scored.best.replace("_", " ")
         comparison = (
-            f"against the best heuristic, {scored.best}: {self._outcomes_in_words(name, scored)}"
+            f"the best heuristic ({best}): {self._outcomes_in_words(name, scored)}"
             f"return {decimals(scored.mean(name), 5)} against {decimals(scored.mean(scored.best), 5)} "
             f"(difference {decimals(ahead.mean, 5, signed=True)}, {percent(self.settings.confidence, 0)} interval "
             f"{decimals(ahead.low, 5, signed=True)} to {decimals(ahead.high, 5, signed=True)}; {scored.equivalence})"
         )
         late = scored.later(name, self.problem.outcomes)
         if scored.equivalence.as_good(ahead.as_dict()) and not late:
-            return Verdict(True, f"at least as good: {comparison}")
+            return Verdict(True, f"at least as good as {comparison}")
         if level is Level.FIXED and self._verdict(name, Level.SEEDS).passed:
-            return Verdict(True, f"behind in this one episode, but not in those that it is one of, L1: {comparison}")
-        doubt = f"more targets missed: {late}" if late else "not shown to be at least as good"
-        return Verdict(False, f"{doubt}: {comparison}")
+            return Verdict(True, f"behind in this one episode, but not in those of L1; against {comparison}")
+        doubt = f"more targets missed: {late}; against" if late else "not shown to be at least as good as"
+        return Verdict(False, f"{doubt} {comparison}")
 
     def _outcomes_in_words(self, name: str, scored: LevelScores) -> str:
         """Return the mean outcomes of a candidate and of the best heuristic at a level, in words."""

@@ -325,12 +325,12 @@ def _circle(nodes: Mapping[str, Node], waiting: Mapping[str, set[str]]) -> str:
     while name not in path:
         path.append(name)
         name = min(waiting[name])
-    said = []
+    messages = []
     for one in path[path.index(name) :]:
         other = min(waiting[one])
         port = next(port for port, wire in nodes[one].inputs.items() if _source(wire) == other)
-        said.append(f"{one!r} (input {port!r}) waits for {other!r}")
-    return f"components wait for each other: {', '.join(said)}"
+        messages.append(f"{one!r} (input {port!r}) waits for {other!r}")
+    return f"components wait for each other: {', '.join(messages)}"
 
 
 # Third stage: put variables and memories on a backend, and run programs over the graph's wires.

@@ -122,10 +122,10 @@ def _check_compiler(device: torch.device) -> None:
     try:
         torch.compile(_plus_one)(torch.zeros(2, device=device))
     except RuntimeError as error:
-        said = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        text = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         raise BackendError(
             "compiled is true, but torch.compile does not work here: it needs a C++ compiler (g++ or clang++, or what "
-            f"the variable CXX names) and Python's headers. It said: {said}"
+            f"the variable CXX names) and Python's headers. It said: {text}"
         ) from error
 
 

@@ -52,15 +52,15 @@ def step(lease: Lease, *, traces: bool) -> Iterator[Step]:
     The caller sets the outcome of the yielded ``Step``; errors pass through.
     """
     trace, began_at, done = began(lease.traceparent), time.time(), Step()
-    told = {"job": lease.job_id, "type": lease.type, "tenant": lease.tenant, "attempt": lease.attempts}
+    fields = {"job": lease.job_id, "type": lease.type, "tenant": lease.tenant, "attempt": lease.attempts}
     with working(trace, lease.job_id):
-        begun = {**told, "fence": lease.fence, "step": "begun"}
+        begun = {**fields, "fence": lease.fence, "step": "begun"}
         logger.info("job %s: attempt %d, fence %d", lease.job_id, lease.attempts, lease.fence, extra={FIELDS: begun})
         try:
             yield done
         finally:
             seconds = time.time() - began_at
-            ended = {**told, "step": done.outcome, "seconds": round(seconds, 3)}
+            ended = {**fields, "step": done.outcome, "seconds": round(seconds, 3)}
             logger.info("job %s: %s after %.1f s", lease.job_id, done.outcome, seconds, extra={FIELDS: ended})
             if traces:
                 _span(lease, trace, began_at + seconds, seconds, done.outcome)
@@ -69,7 +69,7 @@ def step(lease: Lease, *, traces: bool) -> Iterator[Step]:
 def _span(lease: Lease, trace: Trace, ended: float, seconds: float, outcome: str) -> None:
     from app.telemetry.spans import SpanKind, of_this_process
 
-    told: dict[str, str | int | float] = {
+    fields: dict[str, str | int | float] = {
         "steward.job": lease.job_id,
         "steward.tenant": lease.tenant,
         "steward.attempt": lease.attempts,
@@ -77,7 +77,7 @@ def _span(lease: Lease, trace: Trace, ended: float, seconds: float, outcome: str
     }
     spans = of_this_process(os.getpid())
     failed = outcome in ("failed", "lost", BROKEN)
-    spans.add(f"job {lease.type}", trace, ended, seconds, told, kind=SpanKind.CONSUMER, failed=failed)
+    spans.add(f"job {lease.type}", trace, ended, seconds, fields, kind=SpanKind.CONSUMER, failed=failed)
     spans.flush()
 
 

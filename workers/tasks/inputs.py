@@ -45,12 +45,12 @@ def workload(
 ) -> Workload:
     """Return a workload; with samples, exogenous series and drifts up to ``until`` (None: all) if ``with_samples``."""
     spec = read_spec(row.spec)
-    told = members.describe_members(session, row.tenant, spec)
+    described = members.describe_members(session, row.tenant, spec)
     if not with_samples:
-        return Workload(spec, model.data, members=told)
+        return Workload(spec, model.data, members=described)
     found = _samples(session, row, until)
     drifts = _drifts(session, row, until)
-    return Workload(spec, model.data, found, exogenous(session, row, until), drifts, told)
+    return Workload(spec, model.data, found, exogenous(session, row, until), drifts, described)
 
 
 def _drifts(session: Session, row: tables.Workload, until: datetime | None) -> Drifts:

@@ -168,8 +168,8 @@ def _publish_verdict(
         version = _publish(session, workload_id, given, verdict, kept)
     elif outcome == HEURISTIC and rival is not None:
         agents.retire(session, workload_id, rival, reason)
-    told = {"verdict": outcome, "reason": reason, "agent": version, "champion": workload.champion(DEFAULT_ROLE)}
-    return told | {name: verdict.report.get(name) for name in ("gain", "advantage")}, version
+    fields = {"verdict": outcome, "reason": reason, "agent": version, "champion": workload.champion(DEFAULT_ROLE)}
+    return fields | {name: verdict.report.get(name) for name in ("gain", "advantage")}, version
 
 
 def _publish(session: Session, workload_id: str, given: TrainInput, verdict: Verdict, kept: ContinualState) -> int:
@@ -201,13 +201,13 @@ def _rest(
     session: Session, job: RunningJob, settings: OnlineSettings, kept: ContinualState, outcome: dict[str, Any]
 ) -> None:
     """Schedule the next window, or finish the job after the last one; raises LeaseLost if the lease was lost."""
-    told = {"windows": kept.windows, "versions": list(kept.versions)}
+    fields = {"windows": kept.windows, "versions": list(kept.versions)}
     if settings.windows is not None and kept.windows >= settings.windows:
         newest = kept.versions[-1] if kept.versions else None
-        leases.finish(session, job.lease, {"agent": newest, **told, "last": outcome})
+        leases.finish(session, job.lease, {"agent": newest, **fields, "last": outcome})
         return
     until = datetime.fromtimestamp(kept.until or 0.0, UTC) + timedelta(seconds=settings.window_seconds)
-    data = {"phase": "waiting", **told, "last": outcome}
+    data = {"phase": "waiting", **fields, "last": outcome}
     checkpoint = msgspec.msgpack.encode(kept)
     leases.rest(session, job.lease, until, _progress(settings, kept.windows), data, checkpoint)
 

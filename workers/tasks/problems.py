@@ -34,8 +34,8 @@ def problem_of(error: Exception, job_id: str) -> dict[str, Any]:
             errors = [{"pointer": pointer, "message": str(error), "value": None}] if pointer else []
             return _document(uri, title, 422, str(error), job_id, errors)
     detail = f"{type(error).__name__}: {error}"
-    told = "".join(traceback.format_exception(error))[-LONGEST_TRACEBACK:]
-    return {**_document("/problems/internal", "Internal error", 500, detail, job_id, []), "traceback": told}
+    text = "".join(traceback.format_exception(error))[-LONGEST_TRACEBACK:]
+    return {**_document("/problems/internal", "Internal error", 500, detail, job_id, []), "traceback": text}
 
 
 def _document(

@@ -220,8 +220,8 @@ def _open(job: RunningJob, kind: Competing, given: TrainInput) -> None:
         return
     known = yardsticks(kind.training(given.workload, request), request, planned)
     if known:
-        told: dict[str, Any] = {"phase": "measuring", "algorithm": request.algorithm, "yardsticks": known}
-        job.progress(0.0, None, told, bytes, once=True)
+        fields: dict[str, Any] = {"phase": "measuring", "algorithm": request.algorithm, "yardsticks": known}
+        job.progress(0.0, None, fields, bytes, once=True)
     found = entries(request, problem.competing)
     openings = [sweeps.Opening(entry.algorithm, entry.seed) for entry in found]
     opened = SweepStart(given.workload.spec, given.spec_version, planned)

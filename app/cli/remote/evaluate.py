@@ -105,8 +105,8 @@ def show(found: Json, output: Console, *, as_json: bool = False) -> None:
     made = datetime.fromisoformat(found["created_at"]) if "created_at" in found else None
     for verdict in found["verdicts"]:
         past = "" if verdict.get("current", True) else ", by an earlier version of the judge: evaluate it again"
-        told = f"agent {verdict['agent']}: {verdict['level'] or 'no class'}{past}"
-        output.print(Text.assemble((told, "bold"), f" ({moment(made)})" if made else ""))
+        text = f"agent {verdict['agent']}: {verdict['level'] or 'no class'}{past}"
+        output.print(Text.assemble((text, "bold"), f" ({moment(made)})" if made else ""))
         output.print(Text(visible(verdict["reason"])))
 
 

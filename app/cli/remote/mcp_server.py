@@ -213,7 +213,7 @@ class NoPartError(LookupError):
 def shortened(
     value: Any, most: int, left_out: list[str], at: str = "", start: int = 0, pointers: int = POINTERS
 ) -> Any:
-    """A JSON value cut to some ``most`` characters of JSON.
+    """A JSON value whose JSON is cut to about ``most`` characters.
 
     Args:
         value: the value.
@@ -420,8 +420,8 @@ def _answer(head: str, value: Any, left_out: Sequence[str], notes: Sequence[str]
 
 
 def _failure(text: str, remedy: str = "", **more: Any) -> Answer:
-    told = text[:STATE] + remedy
-    return Answer(told, {"error": told, **more}, failed=True)
+    message = text[:STATE] + remedy
+    return Answer(message, {"error": message, **more}, failed=True)
 
 
 def _failed(error: Exception, remedy: str = "") -> Answer:
@@ -430,8 +430,8 @@ def _failed(error: Exception, remedy: str = "") -> Answer:
         left_out: list[str] = []
         problem = shortened(error.problem, STATE, left_out)
         cut = {"left_out": left_out} if left_out else {}
-        told = encoded(f"{problem.get('title')}: {problem.get('detail')}")
-        return _failure(f"The service answers: {told}", f"{' (cut)' if cut else ''}{remedy}", problem=problem, **cut)
+        message = encoded(f"{problem.get('title')}: {problem.get('detail')}")
+        return _failure(f"The service answers: {message}", f"{' (cut)' if cut else ''}{remedy}", problem=problem, **cut)
     if isinstance(error, UnreachableError | NoPartError):
         return _failure(str(error), remedy)
     traceback.print_exception(error)

@@ -116,8 +116,8 @@ def migrate(settings: Settings) -> None:
     process.join()
     if process.exitcode != 0:
         problem = f"ended with status {process.exitcode}" if problems.empty() else problems.get()
-        said = f"STEWARD_DATABASE_URL={without_password(settings.database_url)!r}"
-        raise StartupError(f"{said}: the tables can't be brought to this version: {problem}")
+        text = f"STEWARD_DATABASE_URL={without_password(settings.database_url)!r}"
+        raise StartupError(f"{text}: the tables can't be brought to this version: {problem}")
 
 
 def _change(url: str, problems: multiprocessing.SimpleQueue[str]) -> None:

@@ -114,8 +114,8 @@ def database_finding(name: str, database: Database, check: Callable[[Session], F
         with database.reading() as session:
             return check(session)
     except SQLAlchemyError as error:
-        said = startup.first_line(getattr(error, "orig", None) or error)
-        return Finding(name, "fail", said, "see what is said of the database and its tables")
+        reason = startup.first_line(getattr(error, "orig", None) or error)
+        return Finding(name, "fail", reason, "see what is said of the database and its tables")
 
 
 def _server(session: Session) -> Finding:
@@ -221,9 +221,11 @@ def workers(session: Session, settings: Settings) -> Finding:
     now, known = database_time(session), seen.registered_workers(session)
     alive = [one for one in known if now - one.seen_at < timedelta(seconds=settings.worker_seen_seconds)]
     silent = [one for one in known if one not in alive]
-    told = f"{len(alive)} alive{_name_some([one.name for one in alive])}"
+    summary = f"{len(alive)} alive{_name_some([one.name for one in alive])}"
     if any(one.seen_at > now + CLOCK_SET_BACK for one in known):
-        return Finding("workers", "warn", f"{told}; signs of life lie ahead of time", "set the database's clock right")
+        return Finding(
+            "workers", "warn", f"{summary}; signs of life lie ahead of time", "set the database's clock right"
+        )
     if not alive:
         return Finding(
             "workers",
@@ -232,11 +234,11 @@ def workers(session: Session, settings: Settings) -> Finding:
             "start one: steward worker, or steward serve, which brings one",
         )
     if silent:
-        detail = f"{told}; {len(silent)} silent without having signed off{_name_some([one.name for one in silent])}"
+        detail = f"{summary}; {len(silent)} silent without having signed off{_name_some([one.name for one in silent])}"
         return Finding(
             "workers", "warn", detail, "see their logs; their jobs are taken over, and they are forgotten in a day"
         )
-    return Finding("workers", "ok", told)
+    return Finding("workers", "ok", summary)
 
 
 def _name_some(names: list[str]) -> str:
@@ -266,8 +268,8 @@ def of_keys(session: Session, settings: Settings) -> Finding:
     now = database_time(session)
     valid = [key for key in ring.valid(session) if key.expires_at is None or key.expires_at > now]
     if not valid:
-        asked = settings.authentication == "required" or ring.fingerprint(session).created > 0
-        if asked and not settings.oidc_issuer:
+        keys_required = settings.authentication == "required" or ring.fingerprint(session).created > 0
+        if keys_required and not settings.oidc_issuer:
             return Finding("keys", "fail", "keys are asked for, and none is valid", "steward key create --scopes admin")
         return Finding("keys", "ok", "none is valid, and none is asked for by keys of its own")
     ending = [key for key in valid if key.expires_at is not None and key.expires_at < now + KEYS_END_SOON]
@@ -293,13 +295,13 @@ def api(settings: Settings) -> Finding:
             )
         return _free(settings, Finding("api", "ok", f"does not run at {address}"))
     try:
-        told = json.loads(answer.body)
-        wrong = [f"{name}: {value}" for name, value in told.items() if isinstance(value, str) and value != "ok"]
+        health = json.loads(answer.body)
+        wrong = [f"{name}: {value}" for name, value in health.items() if isinstance(value, str) and value != "ok"]
     except (ValueError, AttributeError):
         return Finding(
             "api", "warn", f"{address} answers with {answer.status}, not as Steward does", "choose another port"
         )
-    if told.get("ready") is True:
+    if health.get("ready") is True:
         return Finding("api", "ok", f"answers at {address}, and is ready")
     return Finding("api", "warn", f"answers at {address}, and is not ready: {'; '.join(wrong)}", "see the lines above")
 

@@ -21,6 +21,8 @@ NEAR = 0.8
 """Share of a cap from which its use is announced."""
 ROUNDING = 1e-9
 """Relative tolerance of caps for rounding errors of sums."""
+CAP_OF = "cap of"
+"""Words before a limit, in every text on a cap."""
 
 
 class Caps(BaseModel):
@@ -62,7 +64,7 @@ class Cap(msgspec.Struct, frozen=True):
         """The cap in words: “the workload's monthly cost cap of $100.00”."""
         monthly = "" if self.scope == "run" else "monthly "
         what = "cost" if self.of == "cost" else "duration"
-        return f"the {self.scope}'s {monthly}{what} cap of {self.amount(self.limit)}"
+        return f"the {self.scope}'s {monthly}{what} {CAP_OF} {self.amount(self.limit)}"
 
     def amount(self, value: float) -> str:
         """A value of the limited quantity (the prices' currency, or seconds) as text with its unit."""

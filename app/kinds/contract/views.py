@@ -113,8 +113,8 @@ def job_table(title: str, columns: Sequence[str], running: Sequence[Row], pendin
     half = MOST_ROWS // 2
     first = running[: max(MOST_ROWS - len(pending), half)]
     shown = [*first, *pending[: MOST_ROWS - min(len(first), MOST_ROWS)]]
-    told = f"{len(running):,} running, {len(pending):,} pending."
-    return Table(title, told, columns, [row() for row in shown], len(running) + len(pending) - len(shown))
+    caption = f"{len(running):,} running, {len(pending):,} pending."
+    return Table(title, caption, columns, [row() for row in shown], len(running) + len(pending) - len(shown))
 
 
 class Alternative(NamedTuple):
@@ -133,7 +133,7 @@ class Hindsight(NamedTuple):
 
 
 class Standing(NamedTuple):
-    """How a run stands, for lists; None: its kind doesn't tell.
+    """Progress, deadline and cost of a run, as lists show them; None: its kind does not provide the value.
 
     Attributes:
         of: number of iterations that the run has in all.
@@ -160,7 +160,8 @@ class Views(Protocol):
     standing_part: tuple[int, ...] = ()
 
     def standing(self, spec: Any, start: Mapping[str, Any], part: Any) -> Standing:
-        """Return how a run stands, from its workload's spec, its start parameters, and a part of its packed state."""
+        """Return a run's progress, deadline and cost, from its workload's spec, its start parameters, and the part of
+        its packed state at ``standing_part``; by default all are None."""
         return Standing()
 
     def chance(self, decision: Mapping[str, Any]) -> float | None:

@@ -64,8 +64,8 @@ class Forecaster(msgspec.Struct, frozen=True, eq=False):
     def expected(self, series: Series, origins: Integers) -> ExpectedCounts:
         """Forecast counts per interval at H horizons after each of m ``origins`` (positions in ``series``), [m, H]."""
         series = series._replace(unit=self.history.unit)
-        told = [family.medians(series, origins) for family in self.families]
-        columns = [told[family][:, place] for place, family in enumerate(self.chosen)]
+        forecasts = [family.medians(series, origins) for family in self.families]
+        columns = [forecasts[family][:, place] for place, family in enumerate(self.chosen)]
         return forecast_bounds(np.stack(columns, axis=1), self.errors, series.unit)
 
     def ahead(self, since: ArrayLike = ()) -> ExpectedCounts:
@@ -82,10 +82,10 @@ def forecast_bounds(medians: Floats, errors: Floats, unit: float) -> ExpectedCou
     ``Forecaster``.
 
     ``unit`` is the unit of the log scale, as in ``Series``."""
-    told = unscale(medians, unit)
+    forecast_values = unscale(medians, unit)
     low, high = unscale(medians + errors[:, 0], unit), unscale(medians + errors[:, 1], unit)
-    mean = errors[:, 2] * told + errors[:, 3]
-    return ExpectedCounts(told, mean, np.minimum(low, told), np.maximum(high, told))
+    mean = errors[:, 2] * forecast_values + errors[:, 3]
+    return ExpectedCounts(forecast_values, mean, np.minimum(low, forecast_values), np.maximum(high, forecast_values))
 
 
 def serialise(forecasters: Sequence[Forecaster]) -> NDArray[np.uint8]:
@@ -177,7 +177,7 @@ def _recent_counts(forecaster: Forecaster, since: Sequence[float]) -> Iterator[C
 
 
 def _rows(forecaster: Forecaster, since: Sequence[float]) -> Iterator[ForecastRow]:
-    told, seconds = forecaster.ahead(since), forecaster.history.seconds
+    forecast_values, seconds = forecaster.ahead(since), forecaster.history.seconds
     last = forecaster.history.end + seconds * len(since)
     for place, ahead in enumerate(forecaster.horizons):
         yield ForecastRow(
@@ -186,7 +186,7 @@ def _rows(forecaster: Forecaster, since: Sequence[float]) -> Iterator[ForecastRo
             horizon_seconds=ahead * seconds,
             interval_seconds=seconds,
             family=forecaster.names[forecaster.chosen[place]],
-            **{name: float(values[place]) for name, values in told._asdict().items()},
+            **{name: float(values[place]) for name, values in forecast_values._asdict().items()},
         )
 
 

@@ -50,9 +50,9 @@ class Arima(Struct, frozen=True, eq=False, tag=True):
         """Return one-step-ahead prediction errors, [n], of the log-scale deviations ``rest`` [n] from the profile;
         earlier deviations and errors count as 0."""
         ma = self.ma.tolist()
-        told = np.convolve(rest, np.append(0.0, self.ar))[: len(rest)]
+        forecast_values = np.convolve(rest, np.append(0.0, self.ar))[: len(rest)]
         found: list[float] = [0.0] * len(ma)
-        for value in (rest - told).tolist():
+        for value in (rest - forecast_values).tolist():
             found.append(value - sum(share * past for share, past in zip(ma, reversed(found), strict=False)))
         return np.array(found[len(ma) :])
 
@@ -67,11 +67,11 @@ class Arima(Struct, frozen=True, eq=False, tag=True):
 
     def _ahead(self, rest: Floats, innovations: Floats, origins: Integers, most: int) -> Floats:
         past, shocks = _before(rest, origins, len(self.ar)), _before(innovations, origins, len(self.ma))
-        told = np.zeros((len(origins), most))
+        forecast_values = np.zeros((len(origins), most))
         for step in range(most):
-            told[:, step] = past @ self.ar + shocks[:, : max(len(self.ma) - step, 0)] @ self.ma[step:]
-            past = np.concatenate([told[:, step : step + 1], past[:, :-1]], axis=1) if len(self.ar) else past
-        return told
+            forecast_values[:, step] = past @ self.ar + shocks[:, : max(len(self.ma) - step, 0)] @ self.ma[step:]
+            past = np.concatenate([forecast_values[:, step : step + 1], past[:, :-1]], axis=1) if len(self.ar) else past
+        return forecast_values
 
 
 def _before(values: Floats, origins: Integers, count: int) -> Floats:
@@ -147,11 +147,11 @@ class Gru(Struct, frozen=True, eq=False, tag=True):
         """Return log-scale medians of the counts at H horizons after each of m ``origins``, [m, H]."""
         inputs = network_inputs(self, series, origins)
         steps = np.arange(1 - WINDOW, 1)
-        told = [
+        forecasts = [
             np.mean([one.ahead(_windows(inputs.read, some[:, None] + steps)) for one in self.members], axis=0)
             for some in _pieces(np.asarray(origins))
         ]
-        return np.asarray(inputs.base + self.spread * np.concatenate(told))
+        return np.asarray(inputs.base + self.spread * np.concatenate(forecasts))
 
 
 def network_inputs(gru: Gru, series: Series, origins: Integers) -> Inputs:
@@ -223,11 +223,11 @@ class Boosting(Struct, frozen=True, eq=False, tag=True):
 
     def medians(self, series: Series, origins: Integers) -> Floats:
         """Return log-scale medians of the counts at H horizons after each of m ``origins``, [m, H]."""
-        told = [
+        forecasts = [
             trees.predict(features(series, origins, ahead, self.seasons))
             for ahead, trees in zip(self.horizons, self.trees, strict=True)
         ]
-        return np.stack(told, axis=1)
+        return np.stack(forecasts, axis=1)
 
 
 def features(series: Series, origins: Integers, ahead: int, seasons: tuple[int, ...]) -> Floats:
@@ -295,5 +295,5 @@ class Stacked(Struct, frozen=True, eq=False, tag=True):
 
     def medians(self, series: Series, origins: Integers) -> Floats:
         """Return log-scale medians of the counts at H horizons after each of m ``origins``, [m, H]."""
-        told = np.stack([unscale(family.medians(series, origins), series.unit) for family in self.families])
-        return np.asarray(np.log1p(np.einsum("hf,fmh->mh", self.weights, told) / series.unit), np.float64)
+        forecast_values = np.stack([unscale(family.medians(series, origins), series.unit) for family in self.families])
+        return np.asarray(np.log1p(np.einsum("hf,fmh->mh", self.weights, forecast_values) / series.unit), np.float64)

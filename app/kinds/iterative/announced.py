@@ -118,9 +118,9 @@ class Announced:
         near = Point(cells[:, :, :AHEAD], None if weights is None else weights[:, :, :AHEAD])
         places = np.arange(near.cells.shape[2])
         known = places[:, None] < self.counts  # [U, B]
-        told = self.projector.coming_at(near, self.first[:, None] + places, average)
+        upcoming = self.projector.coming_at(near, self.first[:, None] + places, average)
         out = np.broadcast_to(usual, (2 * AHEAD, len(self.first))).reshape(2, AHEAD, -1).copy()
-        out[:, : len(places)] = np.where(known, told, out[:, : len(places)])
+        out[:, : len(places)] = np.where(known, upcoming, out[:, : len(places)])
         return out.reshape(2 * AHEAD, -1)
 
 
@@ -162,8 +162,8 @@ class Remaining:
     def later(self) -> Remaining:
         """Iterations after the next one, at ``allocation``."""
         after = np.minimum(self.iteration + 1, self.ahead.layout.iterations)
-        told = None if self.announced is None else self.announced.after_next()
-        return Remaining(self.ahead, self.allocation, self.point, after, told)
+        coming = None if self.announced is None else self.announced.after_next()
+        return Remaining(self.ahead, self.allocation, self.point, after, coming)
 
     def taken_over(self) -> Remaining:
         """Return the iterations after the next one, at ``then``, or at ``allocation`` if that is None."""
@@ -207,9 +207,9 @@ class Remaining:
         noise = self.ahead.noise(self.iteration)[:, metric]
         if self.announced is None:
             return logs, noise
-        told, known = self.announced, self.announced.counts > 0
-        there = _next(told.projector, metric, self.allocation, told.next, self.iteration)
-        own = told.projector.noise(self.iteration)[:, metric]
+        coming, known = self.announced, self.announced.counts > 0
+        there = _next(coming.projector, metric, self.allocation, coming.next, self.iteration)
+        own = coming.projector.noise(self.iteration)[:, metric]
         return np.where(known, there, logs), np.where(known, own, noise)
 
 

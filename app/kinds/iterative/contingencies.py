@@ -247,10 +247,10 @@ def offers(projector: Projector, state: State, levels: Levels, pause: float) -> 
     layout = projector.layout
     if not are_offered(projector) or int(state.iteration[0]) >= layout.iterations or has_probability(state).any():
         return []
-    told, here = announced_iterations(projector, state), layout.index(levels[None])
-    if projector.ahead is not projector and told is None:  # features of the iteration are unknown
+    coming, here = announced_iterations(projector, state), layout.index(levels[None])
+    if projector.ahead is not projector and coming is None:  # features of the iteration are unknown
         return []
-    mean, _, high = next_iteration(projector, state, here, told, np.zeros(1))
+    mean, _, high = next_iteration(projector, state, here, coming, np.zeros(1))
     if not SHORTEST <= mean[0, layout.seconds] < np.inf:
         return []
     return list(_Iteration(projector, state, levels, pause, float(high[0, layout.seconds])).chosen())

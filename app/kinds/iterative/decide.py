@@ -199,8 +199,8 @@ def _render(compiled: Compiled, batch: Batch, steps: Steps, responder: _Responde
     # What is awaited is asked for again; what is projected, charged and explained is what is there meanwhile
     taken = steps.levels
     if batch.requests:
-        asked = [awaited(some) for some, _ in batch.requests]
-        waits = [one is not None and one.levels == tuple(to) for one, to in zip(asked, taken.tolist(), strict=True)]
+        requests = [awaited(some) for some, _ in batch.requests]
+        waits = [one is not None and one.levels == tuple(to) for one, to in zip(requests, taken.tolist(), strict=True)]
         taken = np.where(np.array(waits)[:, None], state.levels, taken)
         steps = steps._replace(then=np.where(waits, -1, steps.then))
     planned = compiled.layout.index(taken)
@@ -415,7 +415,7 @@ def decision_contexts(
     after the next iteration (−1, or None: no other)."""
     sought, (batch, metrics) = has_probability(state), state.targets.shape
     sure = not sought.any()
-    worst = (seen.excess[0] if sure else _told_by(state, seen)).argmax(axis=1)
+    worst = (seen.excess[0] if sure else _criticality(state, seen)).argmax(axis=1)
     at = np.arange(batch) * metrics + worst
     pairs = [pair.reshape(2, -1).take(at, axis=1) for pair in (seen.projected, seen.excess, seen.chance)]
     columns = (
@@ -436,7 +436,7 @@ def decision_contexts(
     return list(map(DecisionContext, *columns))
 
 
-def _told_by(state: State, seen: Forecast) -> NDArray[np.floating]:
+def _criticality(state: State, seen: Forecast) -> NDArray[np.floating]:
     """Return how critical each metric is, [B, M]: 10⁶ + shortfall of its probability, or without one its excess."""
     unsure = state.probabilities - seen.chance[0]
     return np.where(unsure > 0, 1e6 + unsure, seen.excess[0])
@@ -469,8 +469,8 @@ def _chances(compiled: Compiled, seen: Forecast) -> list[dict[str, float]]:
     names, rows = compiled.layout.metrics, seen.chance[1].round(4)
     if not np.isnan(rows).any():
         return [dict(zip(names, row, strict=True)) for row in rows.tolist()]
-    told = (zip(names, row, strict=True) for row in rows.tolist())
-    return [{name: chance for name, chance in row if not math.isnan(chance)} for row in told]
+    rows_by_name = (zip(names, row, strict=True) for row in rows.tolist())
+    return [{name: chance for name, chance in row if not math.isnan(chance)} for row in rows_by_name]
 
 
 def begin(compiled: Compiled, state: State, *, live: bool = True, caps: Sequence[Cap] = ()) -> KindDecision:

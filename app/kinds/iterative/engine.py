@@ -143,10 +143,10 @@ class IterativeServing(Serving):
             announced = [one.features for one in report.upcoming]
             upcoming = encode_upcoming(compiled.layout, announced, iteration + 1, "/upcoming")
         given = encode_segments(compiled.layout, report.segments, *encoded[:2]) if report.segments else ()
-        paused, asked = checked_change(compiled.layout, report, encoded[1]), report.requested
+        paused, request = checked_change(compiled.layout, report, encoded[1]), report.requested
         requested = None
-        if isinstance(asked, RequestedAllocation):
-            requested = checked_request(compiled.layout, asked, encoded[0])
+        if isinstance(request, RequestedAllocation):
+            requested = checked_request(compiled.layout, request, encoded[0])
         return CheckedReport(*encoded, upcoming, given, paused, requested)
 
     def gather(self, compiled: Compiled, pending: Sequence[Pending]) -> Batch:

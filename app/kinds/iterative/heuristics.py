@@ -160,8 +160,8 @@ def has_phases(projector: Projector, state: State) -> NDArray[np.bool_]:
     aimed_at = [metric for metric in projector.layout.spec.metrics if metric.target]
     if any((metric.name, metric.scope, metric.goal) != (SECONDS, "run", "at_most") for metric in aimed_at):
         return np.zeros(len(state.iteration), np.bool_)
-    told = announced_iterations(projector, state)
-    known = np.zeros(len(state.iteration), np.bool_) if told is None else told.counts > 0
+    coming = announced_iterations(projector, state)
+    known = np.zeros(len(state.iteration), np.bool_) if coming is None else coming.counts > 0
     return np.asarray(known | (projector.ahead.bins > 1), np.bool_)
 
 
@@ -202,8 +202,8 @@ def _for_next(
         pause = pause + (returning != 0) * projector.change_seconds[resource]
         change = change + projector.share_moved(returning)
 
-    told, goal = announced_iterations(projector, state), options.allocation[back, runs]
-    left, apart = remaining(projector, state, options.allocation, told)
+    coming, goal = announced_iterations(projector, state), options.allocation[back, runs]
+    left, apart = remaining(projector, state, options.allocation, coming)
     factor = np.exp(log_factor(left.ahead, apart, seconds))
     members = np.ones((len(runs), 1)) if apart is state else member_weights(state)
     logs, noise = left.next(seconds)

@@ -110,29 +110,29 @@ def view(projector: Projector, state: State, given: Preferences | None = None) -
 
     ``given``: cached preferences of the runs; None: compute them."""
     given = preferences_of(projector, state) if given is None else given
-    ahead, told = projector.ahead, announced_iterations(projector, state)
+    ahead, upcoming = projector.ahead, announced_iterations(projector, state)
     position = GridPosition(
         ahead.layout.index(state.levels), ahead.point(state.features), state.iteration, state.levels
     )
     moves = ahead.moves
     barrier = moves.barrier(position)
     legal = barrier == 0
-    projection = _projection(ahead, state, _after_actions(moves, position, told))
+    projection = _projection(ahead, state, _after_actions(moves, position, upcoming))
     rate = moves.rate(state.levels, given.money * given.weights[1])
     options = Options(position.here, moves.pause, moves.change, rate)
 
     def expect(valued: Preferences, total: Array) -> Array:
         if ahead.believed is None:
             return _charge(ahead, state, valued, projection, options, total)
-        return _outlook_by_member(projector, ahead.believed, state, valued, options, told, position) + total
+        return _outlook_by_member(projector, ahead.believed, state, valued, options, upcoming, position) + total
 
     aims, outlook = aimed(projector, state), None
     if aims is not state:
         outlook = expect(given._replace(inverse_targets=1 / aims.targets.T), barrier.copy())
     expected = expect(given, barrier)  # what agents observe is for the run's own targets
     coming = ahead.coming(position.point, state.iteration)
-    if told is not None:
-        coming = told.coming(coming, ahead.average_length(position.point))
+    if upcoming is not None:
+        coming = upcoming.coming(coming, ahead.average_length(position.point))
     observation = _observation(projector, state, given, projection, coming, expected)
     return View(observation.T, legal.T, (expected if outlook is None else outlook).T)
 
@@ -182,13 +182,13 @@ def outlook(projector: Projector, state: State, options: Options) -> Array:
 
     It is the objective of model-predictive control over constant continuations, with the posterior of the run effect
     integrated out. Misses are expected under a normal approximation of the projected metric."""
-    given, ahead, told = preferences_of(projector, state), projector.ahead, announced_iterations(projector, state)
+    given, ahead, coming = preferences_of(projector, state), projector.ahead, announced_iterations(projector, state)
     options = options._replace(rate=options.rate * given.weights[1])
     if ahead.believed is not None:
-        return _outlook_by_member(projector, ahead.believed, state, given, options, told)
+        return _outlook_by_member(projector, ahead.believed, state, given, options, coming)
     total = np.zeros(options.allocation.shape, projector.dtype)
     point = ahead.point(state.features)
-    projection = _projection(ahead, state, Remaining(ahead, options.allocation, point, state.iteration, told).sums)
+    projection = _projection(ahead, state, Remaining(ahead, options.allocation, point, state.iteration, coming).sums)
     return _charge(ahead, state, given, projection, options, total)
 
 

@@ -259,8 +259,8 @@ def _fitted_laws(layout: Layout, theirs: Layout, table: ModelTable) -> list[list
     scale, at, lattice = _scale(layout), theirs.seconds, shares(len(layout.resources))
     units, ranged = theirs.allocations, table.seen_low < table.seen_high
     seen = (units >= table.seen_low - SMALLEST) & (units <= table.seen_high + SMALLEST)
-    told = np.flatnonzero(((units > 0) & (seen | ~ranged)).all(axis=1))
-    rows = np.sort(np.random.default_rng(0).permutation(told)[:POINTS])
+    informative = np.flatnonzero(((units > 0) & (seen | ~ranged)).all(axis=1))
+    rows = np.sort(np.random.default_rng(0).permutation(informative)[:POINTS])
     logs = table.log_mean[None, at] if table.members is None else table.log_mean[at] + table.members[:EACH, at]
     by_bin = logs[:, rows, 0].astype(np.float64)  # [K, A, I]
     lengths = np.bincount(table.iteration_bin, minlength=by_bin.shape[2]) / theirs.iterations

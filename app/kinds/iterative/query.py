@@ -222,8 +222,8 @@ def check_probabilities(
             raise invalid(f"{pointer}/{name}", problem, value)
         if value is not None and not 0 < value < 1:
             raise invalid(f"{pointer}/{name}", "must be greater than 0 and less than 1", value)
-    asked = zip(compiled.layout.metrics, compiled.layout.probabilities.tolist(), strict=True)
-    values = [given.get(name, default) for name, default in asked]
+    requests = zip(compiled.layout.metrics, compiled.layout.probabilities.tolist(), strict=True)
+    values = [given.get(name, default) for name, default in requests]
     return [math.nan if value is None else value for value in values]
 
 

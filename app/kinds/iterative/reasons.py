@@ -354,17 +354,17 @@ def forecast(
     end."""
     layout, pair = projector.layout, np.array([hold, chosen])
     after = None if then is None or (then < 0).all() else np.where(then >= 0, then, pair)
-    told, pauses = announced_iterations(projector, state), np.array([0 * pause, pause])
+    coming, pauses = announced_iterations(projector, state), np.array([0 * pause, pause])
     if after is not None:
         returning = projector.grid_levels[pair] != projector.grid_levels[after]  # [2, B, R]
         pauses = pauses + returning @ projector.change_seconds
-    left, apart = remaining(projector, state, pair, told, after)
+    left, apart = remaining(projector, state, pair, coming, after)
     projected, rest = _project_run(projector, state, left, apart)
     rest += pauses
     if layout.spec.metrics[layout.seconds].scope == "run":
         projected[:, :, layout.seconds] += pauses
     rates = (layout.allocations[pair] * state.prices).sum(axis=2) * projector.hours_per_second
-    mean, low, high = next_iteration(projector, state, chosen, told, pause)
+    mean, low, high = next_iteration(projector, state, chosen, coming, pause)
     excess = _excess(projector, state, projected)
     if projector.table.informed:
         chance = chances_of(projector, state, left, apart, pauses).transpose(1, 2, 0)

@@ -105,11 +105,11 @@ def checked_request(layout: Layout, given: RequestedAllocation, levels: Sequence
             of it is there.
     """
     try:
-        asked = layout.encode_allocation(given.allocation)
+        requested = layout.encode_allocation(given.allocation)
     except InvalidInput as error:
         issues = [one._replace(pointer=f"/requested{one.pointer}") for one in error.errors]
         raise InvalidInput(issues) from error
-    moved = tuple(int(np.sign(wanted - there)) for wanted, there in zip(asked, levels, strict=True))
+    moved = tuple(int(np.sign(wanted - there)) for wanted, there in zip(requested, levels, strict=True))
     if not any(moved):
         raise invalid("/requested/allocation", "must differ from `allocation`, which is there", dict(given.allocation))
     try:
@@ -117,7 +117,7 @@ def checked_request(layout: Layout, given: RequestedAllocation, levels: Sequence
     except OverflowError as error:
         raise invalid("/requested/since", "must be in the years 1 to 9999 (UTC)", given.since.isoformat()) from error
     reason = "".join(each if each.isprintable() else " " for each in given.reason)  # a cluster's may have several lines
-    return Request(tuple(asked), moved, given.state, since, reason)
+    return Request(tuple(requested), moved, given.state, since, reason)
 
 
 def after_report(
@@ -203,22 +203,22 @@ def outcome(
     if waits is None and not refused:
         return Outcome(None, f"requested again after {_times(again.times, 'refusal')}" if again else "")
     one = waits or refused[-1]
-    asked = allocation_text(one.levels)
+    requested = allocation_text(one.levels)
     waits_for_it = waits is not None and waits.levels == tuple(decided)
     plans = f"plans with {(present if waits_for_it else allocation_text(decided.tolist())).words}"
     why = f", {one.reason}" if one.reason else ""
     following = one.until if waits is None and one.until < iterations else None
     if waits is not None:
         since = moment(datetime.fromisoformat(one.since))
-        text = f"not granted: {asked.words} (requested since {since}{why}); {plans}"
+        text = f"not granted: {requested.words} (requested since {since}{why}); {plans}"
     else:
         how = "refused" if one.state == "refused" else "timed out"
         then = "isn't requested again" if following is None else f"asks again after iteration {following - 1}"
-        text = f"not granted: {asked.words} ({how} {_times(one.times)}{why}); {plans}, {then}"
+        text = f"not granted: {requested.words} ({how} {_times(one.times)}{why}); {plans}, {then}"
     return Outcome(
         {
             "allocation": present.encoded,
-            "requested": asked.encoded,
+            "requested": requested.encoded,
             "state": one.state,
             "since": one.since,
             "reason": one.reason,

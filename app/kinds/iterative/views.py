@@ -193,10 +193,10 @@ def _doubt(projector: Projector, one: Slice) -> Figure:
     spread = np.expm1(np.minimum(offsets.std(axis=1), 5.0))
     best, resource = float(one.amounts[int(spread.argmax())]), projector.layout.spec.resources[one.resource]
     name = resource_name(resource.name)
-    told = "Spread of predictions between models that fit the samples. "
-    told += f"Most informative next sample: {quantity(number(best, 9), resource.name, resource.unit)}."
+    caption = "Spread of predictions between models that fit the samples. "
+    caption += f"Most informative next sample: {quantity(number(best, 9), resource.name, resource.unit)}."
     points = [Sample(*map(float, pair)) for pair in zip(one.amounts, spread, strict=True)]
-    return doubt(f"Model uncertainty by {name}", _axis(resource), points, best, told)
+    return doubt(f"Model uncertainty by {name}", _axis(resource), points, best, caption)
 
 
 # Hindsight: what the heuristics would have decided at the reports of a run.
@@ -217,8 +217,8 @@ def hindsight(compiled: Compiled, history: RunHistory) -> Hindsight:
         return Hindsight([], too_long(len(history.steps)))
     if history.start.get("upcoming") or any(one.report.get("upcoming") for one in history.steps):
         return Hindsight([], ANNOUNCED)
-    asked = [one for one in history.steps if one.iteration + 1 < compiled.layout.iterations]
-    return Hindsight(list(_figures(compiled, history, evenly(asked, POINTS))) if asked else [], ASKED_THEN)
+    requests = [one for one in history.steps if one.iteration + 1 < compiled.layout.iterations]
+    return Hindsight(list(_figures(compiled, history, evenly(requests, POINTS))) if requests else [], ASKED_THEN)
 
 
 def _figures(compiled: Compiled, history: RunHistory, asked: Sequence[Step]) -> Iterator[Figure]:
@@ -232,8 +232,8 @@ def _figures(compiled: Compiled, history: RunHistory, asked: Sequence[Step]) -> 
             amounts = resource.minimum + resource.step * levels[:, position]
             points = [Point(p.iteration, float(amount)) for p, amount in zip(decided, amounts, strict=True)]
             series.append(Series(name.replace("_", " "), points))
-        told = f"{len(asked):,} of {len(history.steps):,} decisions, each for the iteration after it."
-        yield allocated(f"{resource_name(resource.name)} by policy", _axis(resource), series, told)
+        caption = f"{len(asked):,} of {len(history.steps):,} decisions, each for the iteration after it."
+        yield allocated(f"{resource_name(resource.name)} by policy", _axis(resource), series, caption)
 
 
 def _states(compiled: Compiled, history: RunHistory, chosen: set[int]) -> State:
@@ -282,12 +282,12 @@ def policy_figures(compiled: Compiled) -> Iterator[Figure]:
             for at, amount, by in zip(state.iteration, amounts, change, strict=True)
         ]
         who = compiled.agent.policy.name if compiled.agent else compiled.heuristic
-        told = (
+        caption = (
             f"Recommended change by {who.replace('_', ' ')}, by iteration and current allocation, for a run exactly on "
             "schedule. Blank: no change."
         )
         name = resource_name(resource.name)
-        yield steps_map(f"Policy map, {name}", _axis(resource), cells, resource.max_steps * resource.step, told)
+        yield steps_map(f"Policy map, {name}", _axis(resource), cells, resource.max_steps * resource.step, caption)
 
 
 def _policy_states(compiled: Compiled, levels: NDArray[np.int16], at: NDArray[np.int32]) -> State:
@@ -350,7 +350,7 @@ def _chance(decision: Any, metric: Metric, history: RunHistory, came_to: float |
                 f"probability of meeting the {_aim(metric)}", probability(chance), f"{wanted} per {metric.scope}"
             )
         sure = "not known yet" if history.live else "ended early"
-    return Fact(f"{_aim(metric)}: {wanted}", sure, f"per {metric.scope}")
+    return Fact(_aim(metric), sure, f"{wanted} per {metric.scope}")
 
 
 def _aim(metric: Metric) -> str:
@@ -376,17 +376,17 @@ def _by_iteration(compiled: Compiled, history: RunHistory) -> Iterator[Figure]:
         yield _metric(compiled, history, metric, note)
     for resource in spec.resources:
         points = [Point(s.iteration, s.report["allocation"][resource.name]) for s in history.steps]
-        name, told = resource_name(resource.name), f"By iteration.{note}"
-        yield allocated(f"Allocation of {name}", _axis(resource), [Series(name, points)], told)
+        name, caption = resource_name(resource.name), f"By iteration.{note}"
+        yield allocated(f"Allocation of {name}", _axis(resource), [Series(name, points)], caption)
 
 
 def _metric(compiled: Compiled, history: RunHistory, metric: Metric, note: str) -> Figure:
     points = [Point(one.iteration, one.report["metrics"][metric.name]) for one in history.steps]
     band = list(_bands(history, metric.name))
     wanted = target(history.start, metric) if metric.scope == "iteration" else None
-    told = BAND.format(100 * compiled.projector.table.level) if band else "Line: measured."
+    caption = BAND.format(100 * compiled.projector.table.level) if band else "Line: measured."
     title = f"{metric.name.replace('_', ' ')} ({metric.unit})" if metric.unit else metric.name.replace("_", " ")
-    return measured(title, points, band, wanted, told + (TARGET if wanted is not None else "") + note)
+    return measured(title, points, band, wanted, caption + (TARGET if wanted is not None else "") + note)
 
 
 def _bands(history: RunHistory, name: str) -> Iterator[Expected]:
@@ -412,9 +412,9 @@ def _progress(compiled: Compiled, history: RunHistory, metric: Metric, wanted: f
     title = "Elapsed time vs. deadline" if deadline else f"{name}: total vs. target"
     unit, size = scaled(metric.unit, max([wanted, *(one.value for one in points), *(one.median for one in ahead)]))
     axis = f"{'elapsed' if deadline else f'total {name}'} ({unit})" if unit else f"total {name}"
-    told = _progress_caption(compiled, history, metric, wanted, ahead)
+    caption = _progress_caption(compiled, history, metric, wanted, ahead)
     return projected(
-        title, (axis, size), points, ahead, list(_changes(history, points, compiled.layout.units)), wanted, told
+        title, (axis, size), points, ahead, list(_changes(history, points, compiled.layout.units)), wanted, caption
     )
 
 
@@ -450,10 +450,10 @@ def _changes(history: RunHistory, points: Sequence[Point], units: Mapping[str, s
             if was.get(name) != now[name]
         ]
         if words:
-            said, reason = ", ".join(words), str((before.decision.get("reason") or {}).get("text", ""))
+            text, reason = ", ".join(words), str((before.decision.get("reason") or {}).get("text", ""))
             if after.iteration > before.iteration + 1:  # another decision's, which is left out
-                said, reason = f"{said} by iteration {after.iteration}", ""
-            yield Change(point.iteration, point.value, said, reason)
+                text, reason = f"{text} by iteration {after.iteration}", ""
+            yield Change(point.iteration, point.value, text, reason)
 
 
 def _progress_caption(

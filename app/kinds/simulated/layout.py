@@ -182,8 +182,8 @@ class ReportSamples(ReportCodec):
         Raises:
             msgspec.ValidationError: a report isn't valid for the kind.
         """
-        told = [msgspec.convert(report, self.report) for report in reports]
-        rows = [[float(getattr(report, field)) for field in self.fields] for report in told]
+        decoded = [msgspec.convert(report, self.report) for report in reports]
+        rows = [[float(getattr(report, field)) for field in self.fields] for report in decoded]
         return self.pack(run, 0, np.array(rows)) if rows else None
 
     def reports(self, data: bytes) -> list[dict[str, float]]:

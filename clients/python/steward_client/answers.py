@@ -60,7 +60,7 @@ def refusal(answer: httpx.Response) -> dict[str, Any] | None:
 
 
 def _of_type(answer: httpx.Response, wanted: str) -> httpx.Response:
-    said = answer.headers.get("content-type", "")
-    if not said.lower().startswith(wanted):
-        raise ValueError(f"{said or 'no media type'} where {wanted} is expected")
+    content_type = answer.headers.get("content-type", "")
+    if not content_type.lower().startswith(wanted):
+        raise ValueError(f"{content_type or 'no media type'} where {wanted} is expected")
     return answer

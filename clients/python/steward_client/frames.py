@@ -14,7 +14,7 @@ from .live import Service, open_http
 from .retry import Retry
 
 PIECE_ROWS = 4_096
-MOST_TOLD = 20
+MOST_SHOWN = 20
 HEAD_LINES = 1
 UNPROCESSABLE = 422
 LINES = "lines"
@@ -66,8 +66,8 @@ class RejectedRows(ClientError, ValueError):
 
     def __init__(self, uploaded: Uploaded) -> None:
         self.uploaded = uploaded
-        told = "; ".join(map(str, uploaded.wrong[:MOST_TOLD]))
-        super().__init__(f"{uploaded.rejected} executions are rejected, {uploaded.accepted} accepted: {told}")
+        text = "; ".join(map(str, uploaded.wrong[:MOST_SHOWN]))
+        super().__init__(f"{uploaded.rejected} executions are rejected, {uploaded.accepted} accepted: {text}")
 
 
 def upload(

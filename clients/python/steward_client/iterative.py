@@ -215,8 +215,8 @@ class Run(Live[Decision]):
             self._unsent[iteration] = report
         elif not self._full:
             self._full = True
-            said = "run %s: %d reports wait to be sent; iteration %d and those after it are not reported"
-            logger.error(said, self.id, MOST_KEPT, iteration)
+            text = "run %s: %d reports wait to be sent; iteration %d and those after it are not reported"
+            logger.error(text, self.id, MOST_KEPT, iteration)
 
     def deliver(self) -> float | None:
         """Send stored reports if the service is reachable; returns the seconds until the next attempt, None: all sent.
@@ -231,8 +231,8 @@ class Run(Live[Decision]):
                 raise
             self._outage.refused()
             if str(error) != str(self._refused):
-                said = "run %s: iteration %d is refused: %s; it is kept and tried again, the last decision holds"
-                logger.error(said, self.id, min(self._unsent), error)  # noqa: TRY400 - where it was raised tells nothing
+                text = "run %s: iteration %d is refused: %s; it is kept and tried again, the last decision holds"
+                logger.error(text, self.id, min(self._unsent), error)  # noqa: TRY400 - where it was raised tells nothing
             self._refused = error
         return self._outage.rest if self._unsent else None
 

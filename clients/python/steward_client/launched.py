@@ -40,29 +40,29 @@ class Launched:
         self.id = os.environ.get(RUN, "")
         self._iterations, self._allocation = iterations, allocation
         self._next: int | None = None
-        self._told = dict[str, int]()
+        self._extent = dict[str, int]()
 
     def start(self) -> None:
         """Do nothing: the launcher's files need no connection."""
 
     def expect(self, count: int) -> None:
         """Add the number of iterations to each line, as the launcher may not know the workload yet."""
-        self._told = {"total": count}
+        self._extent = {"total": count}
 
     @property
     def iteration(self) -> int:
         """Number of the next line; first the launcher's number, else 0."""
         if self._next is None:
-            told = self._decision().get("iteration")
-            self._next = told if isinstance(told, int) and told >= 0 else 0
+            answer = self._decision().get("iteration")
+            self._next = answer if isinstance(answer, int) and answer >= 0 else 0
         return self._next
 
     @property
     def allocation(self) -> dict[str, float]:
         """The allocation in the launcher's file: amounts by resource, in the spec's units; empty without a readable
         file."""
-        told = self._decision().get("allocation")
-        return dict(told) if isinstance(told, dict) else {}
+        answer = self._decision().get("allocation")
+        return dict(answer) if isinstance(answer, dict) else {}
 
     @property
     def refused(self) -> StewardError | None:
@@ -83,11 +83,11 @@ class Launched:
     ) -> Future[None]:
         """Append a line with metrics and features, without them beyond ``LARGEST_LINE`` bytes; the future is done."""
         del allocation, segments
-        line = {"iteration": iteration, **self._told, "metrics": dict(metrics), "features": dict(features)}
+        line = {"iteration": iteration, **self._extent, "metrics": dict(metrics), "features": dict(features)}
         data = json.dumps(line, separators=(",", ":")).encode() + b"\n"
         if len(data) > LARGEST_LINE:
             logger.warning("iteration %d: figures of %d bytes are left out: too long", iteration, len(data))
-            data = json.dumps({"iteration": iteration, **self._told}).encode() + b"\n"
+            data = json.dumps({"iteration": iteration, **self._extent}).encode() + b"\n"
         self._append(data)
         self._next = iteration + 1
         done: Future[None] = Future()

@@ -104,10 +104,10 @@ class Live(Shown, Generic[D]):
     def _running(self, run: str, answer: httpx.Response) -> Running[D]:
         """Parse the service's description of ``run`` (empty: any); raises ValueError for another run or workload."""
         found = document(answer)
-        told, workload = str(found["id"]), str(found["workload"])
-        if not told or (run and (run != told or self.workload not in ("", workload))):
-            raise ValueError(f"run {told!r} of {workload!r}, not {run!r} of {self.workload!r}")
-        return Running(told, workload, found.get("state", "running"), self._decode(found["decision"]))
+        text, workload = str(found["id"]), str(found["workload"])
+        if not text or (run and (run != text or self.workload not in ("", workload))):
+            raise ValueError(f"run {text!r} of {workload!r}, not {run!r} of {self.workload!r}")
+        return Running(text, workload, found.get("state", "running"), self._decode(found["decision"]))
 
     def start(self) -> Self:
         """Start the run, once; ``with`` does so. Raises StewardError if it is refused, and Unreachable."""

@@ -137,7 +137,7 @@ class CarriedRun(Live[InferenceDecision]):
         self._carried: Carried | None = None
         self._unsent: deque[dict[str, Any]] = deque()
         self._names: dict[str, None] = {}  # in order
-        self._told: Any = None
+        self._sent_expected: Any = None
 
     def start(self) -> Self:
         """Start the run, once, or continue the journal's; ``with`` does so.
@@ -176,12 +176,12 @@ class CarriedRun(Live[InferenceDecision]):
         self._key = begun["key"]
         if len(journal.lines) < 2:
             super().start()
-            self._told = self._expected()
+            self._sent_expected = self._expected()
             known = self._run_record(None)
             journal.append({RUN: known})
         else:
             known = journal.lines[1][RUN]
-        self._told, self._names = known["expected"], dict.fromkeys(known["names"])
+        self._sent_expected, self._names = known["expected"], dict.fromkeys(known["names"])
         self._carried = self._restore(journal, known)
         self._carried.keep = journal.append
 
@@ -320,7 +320,13 @@ class CarriedRun(Live[InferenceDecision]):
     def _run_record(self, state: list[Any] | None) -> dict[str, Any]:
         """The journal's second line: the run, its state, and the number of reports before the journal's events."""
         names = [*self._names]
-        return {"id": self.id, "expected": self._told, "reports": self.iteration, "state": state, "names": names}
+        return {
+            "id": self.id,
+            "expected": self._sent_expected,
+            "reports": self.iteration,
+            "state": state,
+            "names": names,
+        }
 
     def finish(self) -> None:
         """Report all remaining events and end the run. Raises StewardError if the service refused a report or the end,

@@ -24,7 +24,7 @@ class Progress:
     def __init__(self, name: str, *, shown: bool) -> None:
         self._name, self._shown = name, shown
         self._bar: tuple[Bar, TaskID] | None = None
-        self._told: tuple[str, int] | None = None
+        self._last_shown: tuple[str, int] | None = None
         self._open = ExitStack()
 
     def __enter__(self) -> Self:
@@ -46,8 +46,8 @@ class Progress:
         if self._bar is not None:
             bar, task = self._bar
             bar.update(task, completed=done, description=f"{self._name} {state}")
-        elif self._shown and (state, int(done / STEP)) != self._told:
-            self._told = (state, int(done / STEP))
+        elif self._shown and (state, int(done / STEP)) != self._last_shown:
+            self._last_shown = (state, int(done / STEP))
             left = "" if eta_seconds is None else f", {eta_seconds:.0f} s left"
             print(f"{self._name}: {state}, {done:.0%}{left}", file=sys.stderr, flush=True)
 

@@ -71,7 +71,7 @@ class Retry:
                 ``Retry-After``, or of other programs than the service (such as a proxy's page).
         """
         call = Call(method, path, json, headers, content)
-        begun, number, told = self.clock(), 0, False
+        begun, number, warned = self.clock(), 0, False
         ends = begun + self.patience_seconds
         while True:
             answer = self._once(http, call, ends - self.clock())
@@ -79,18 +79,18 @@ class Retry:
                 found, cause = _understood(answer, read)
                 if cause is None:
                     return found  # type: ignore[return-value]  # read, then
-                asked = min(_retry_after(answer), self.longest_asked_seconds)
+                retry_after = min(_retry_after(answer), self.longest_asked_seconds)
             else:
-                asked, cause = 0.0, answer
-            pause, number = self.pause(number, asked), number + 1
+                retry_after, cause = 0.0, answer
+            pause, number = self.pause(number, retry_after), number + 1
             if number == self.attempts or self.clock() + pause > ends:
                 where = shown_url(http.base_url)
                 message = f"{method} {path}: no answer of {where} in {self.patience_seconds:g} s: {cause}"
-                raise Unreachable(message, asked) from cause
-            if not told and self.clock() + pause > begun + SILENT_SECONDS:
+                raise Unreachable(message, retry_after) from cause
+            if not warned and self.clock() + pause > begun + SILENT_SECONDS:
                 where = shown_url(http.base_url)
                 logger.warning("no answer of %s yet (%s); asked for %g s", where, cause, self.patience_seconds)
-                told = True
+                warned = True
             self.sleep(pause)
 
     def pause(self, attempt: int, asked: float = 0.0) -> float:
@@ -131,11 +131,11 @@ def _passes(answer: httpx.Response) -> bool:
 
 def _retry_after(answer: httpx.Response) -> float:
     """Seconds in a response's `Retry-After`, given as a number or a time; 0 without one."""
-    asked = answer.headers.get("retry-after", "")
-    if asked.isdecimal():
-        return float(asked)
+    retry_after = answer.headers.get("retry-after", "")
+    if retry_after.isdecimal():
+        return float(retry_after)
     try:
-        until, now = (parsedate_to_datetime(text) for text in (asked, answer.headers.get("date", "")))
+        until, now = (parsedate_to_datetime(text) for text in (retry_after, answer.headers.get("date", "")))
         return (until - now).total_seconds()
     except (ValueError, TypeError, OverflowError, IndexError):
         return 0.0

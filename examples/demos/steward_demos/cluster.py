@@ -182,12 +182,12 @@ def charts(played: Sequence[Played]) -> Iterator[Figure]:
     last = max(one.seconds for one in played)
     for one in played:
         moments = [(at, {job.name: float(slices.get(job.name, 0)) for job in JOBS}) for at, slices in one.given]
-        told = "Slices of each job, one on top of the other. Dashed: all there are."
-        given = shares(f"Who had what, {one.name}", "slices", [*moments, (one.seconds, {})], SLICES, told)
+        text = "Slices of each job, one on top of the other. Dashed: all there are."
+        given = shares(f"Who had what, {one.name}", "slices", [*moments, (one.seconds, {})], SLICES, text)
         yield lasting(given, last)
     learnt = {job.name: [(at, accuracy) for at, of, accuracy in played[0].learnt if of == job] for job in JOBS}
-    told = "On digits that were not trained on."
-    yield courses(f"Accuracy, {played[0].name}", "accuracy", learnt, told, steps=True)
+    text = "On digits that were not trained on."
+    yield courses(f"Accuracy, {played[0].name}", "accuracy", learnt, text, steps=True)
     taken = [
         Ranked(f"{job.name}, {one.name}", one.completion[job], chosen=one is played[0])
         for job in JOBS

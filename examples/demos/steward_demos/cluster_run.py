@@ -152,9 +152,9 @@ class Managed:
 
     def submitted(self, job: Job) -> Json:
         """A job as a member of a report."""
-        asked = {"gpus": job.asked, "maximum": SLICES, "iterations": job.iterations}
+        request = {"gpus": job.asked, "maximum": SLICES, "iterations": job.iterations}
         what = {"application": job.size, "batch": self.batches[job.size], "queue": job.queue}
-        return {"job": job.name, "at": job.at, **asked, **what}
+        return {"job": job.name, "at": job.at, **request, **what}
 
     def finish(self) -> None:
         """Finish the run at the service."""
@@ -163,8 +163,8 @@ class Managed:
 
 def progressed(one: Progress) -> Json:
     """A completed iteration as a member of a report."""
-    told = {"job": one.job.name, "iteration": one.iteration, "metric": one.accuracy}
-    return told if one.seconds is None else {**told, "seconds": one.seconds, "gpus": one.slices}
+    fields = {"job": one.job.name, "iteration": one.iteration, "metric": one.accuracy}
+    return fields if one.seconds is None else {**fields, "seconds": one.seconds, "gpus": one.slices}
 
 
 CALIBRATION_BATCHES = 8
@@ -229,7 +229,9 @@ class Trainings:
 
     def wait(self, until: float) -> list[Iteration]:
         """Completed iterations as soon as there is one; empty if there is none by ``until`` (``time.monotonic``)."""
-        return [Iteration(number, said["seconds"], said["accuracy"]) for number, said in self._listener.wait(until)]
+        return [
+            Iteration(number, result["seconds"], result["accuracy"]) for number, result in self._listener.wait(until)
+        ]
 
     def close(self) -> None:
         """Stop listening to the trainings."""

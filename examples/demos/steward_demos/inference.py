@@ -209,8 +209,8 @@ class ServingDemo:
         worthless, sizes = {name: quality["zero_at"] for name, quality in QUALITY.items()}, batch_sizes(profile)
         log = logged(usual)
         found = {name: rehearsed(Static(name, worthless, sizes), log, accuracy, profile) for name in accuracy}
-        told = ", ".join(f"{name} {quality:.3f}" for name, quality in found.items())
-        self.show.say(f"[dim]one network throughout, expected of the log: {told}; the best of them plays[/]")
+        text = ", ".join(f"{name} {quality:.3f}" for name, quality in found.items())
+        self.show.say(f"[dim]one network throughout, expected of the log: {text}; the best of them plays[/]")
         return max(found, key=lambda name: found[name])
 
     def one(self, pool: Pool, player: Player, accuracy: Mapping[str, float], load: Sequence[Request]) -> Played:

@@ -177,7 +177,7 @@ class Pool:
 
     def wait(self, until: float) -> list[Answered]:
         """Finished batches as soon as there is one; empty if there is none before ``until`` (``time.monotonic``)."""
-        return [Answered(server, said["seconds"], said["right"]) for server, said in self._listener.wait(until)]
+        return [Answered(server, result["seconds"], result["right"]) for server, result in self._listener.wait(until)]
 
     def close(self) -> None:
         """Stop listening to the servers."""

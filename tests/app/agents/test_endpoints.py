@@ -122,8 +122,8 @@ def test_versions_are_listed_newest_first(client: TestClient, workload: str, bac
     assert [item["version"] for item in client.get(found["next"]).json()["items"]] == [1]
     one = client.get(f"/workloads/{workload}/agents/2").json()
     assert (one["champion"], one["promoted"], one["model_version"]) == (True, True, 1)
-    told = {"algorithm": "dqn", "version": 2, "promoted": True, "reason": "good enough", "judge": JUDGE}
-    assert one["report"] == told
+    fields = {"algorithm": "dqn", "version": 2, "promoted": True, "reason": "good enough", "judge": JUDGE}
+    assert one["report"] == fields
 
 
 @on_both
@@ -135,9 +135,9 @@ def test_pictures_are_left_out_of_lists(client: TestClient, workload: str, backe
         report = {"algorithm": "dqn", "pictures": pictures}
         agents.publish(session, found.id, TrainingResult(1, 1, "dqn", 0, report, made, False, "worse"))
     path = f"/workloads/{workload}/agents"
-    told = {"algorithm": "dqn", "version": 1, "promoted": False, "reason": "worse", "judge": JUDGE}
-    assert client.get(f"{path}/1").json()["report"] == {**told, "pictures": pictures}
-    assert [item["report"] for item in client.get(path).json()["items"]] == [told]
+    fields = {"algorithm": "dqn", "version": 1, "promoted": False, "reason": "worse", "judge": JUDGE}
+    assert client.get(f"{path}/1").json()["report"] == {**fields, "pictures": pictures}
+    assert [item["report"] for item in client.get(path).json()["items"]] == [fields]
 
 
 @on_both

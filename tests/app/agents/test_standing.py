@@ -119,12 +119,12 @@ def test_an_agent_is_outdated_while_the_workload_is_not_what_it_was_trained_for(
 def test_while_a_probability_is_required_nobody_is_to_be_trained(client: TestClient, two: Database) -> None:
     one, other = NAMES
     client.post(f"/workloads/{one}/agents/2/promote")
-    asked = client.patch(f"/workloads/{one}", json={"probabilities": {"iteration_seconds": 0.9}})
-    assert asked.status_code == 200, asked.text
-    told = "model_predictive decides while a probability is required; set it to null to train agents"
+    request = client.patch(f"/workloads/{one}", json={"probabilities": {"iteration_seconds": 0.9}})
+    assert request.status_code == 200, request.text
+    text = "model_predictive decides while a probability is required; set it to null to train agents"
     read = client.get(f"/workloads/{one}/agents/1").json()
-    assert (read["standing"], read["standing_reason"]) == ("outdated", f"outdated: {told}")
-    assert read["instead"] == f"no agent; {told}"
+    assert (read["standing"], read["standing_reason"]) == ("outdated", f"outdated: {text}")
+    assert read["instead"] == f"no agent; {text}"
     assert "retrain" not in page(client, one) + page(client, f"{one}/agents/1")
     assert standings(client, other) == ["current"] * 2
     client.patch(f"/workloads/{one}", json={"probabilities": {"iteration_seconds": None}})
@@ -201,22 +201,22 @@ def test_what_answers_is_said_beside_who_was_not_promoted_and_how_that_compares(
     client: TestClient, two: Database
 ) -> None:
     one, other = (f"/workloads/{name}/agents" for name in NAMES)
-    told = (
+    text = (
         "the built-in policy (hold when the agent was trained); hold is at least as good: difference of the agent's "
         "return on the same episodes +0.00100 (95 % interval -0.00200 to +0.00400; differences up to 0.00450 count as "
         "equal)"
     )
-    assert client.get(f"{one}/1").json()["instead"] == told
-    assert f"Current policy: {told}" in page(client, f"{NAMES[0]}/agents/1")
-    assert f"Current policy: {told}" in page(client, NAMES[0])
+    assert client.get(f"{one}/1").json()["instead"] == text
+    assert f"Current policy: {text}" in page(client, f"{NAMES[0]}/agents/1")
+    assert f"Current policy: {text}" in page(client, NAMES[0])
     client.post(f"{other}/2/promote", json={"reason": "it is better by far"})
     instead = client.get(f"{other}/1").json()["instead"]
     assert instead.startswith("agent 2, since 20")
     assert instead.endswith(" UTC: it is better by far")
     assert client.get(f"{other}/2").json()["instead"] == ""
     client.patch(f"/workloads/{NAMES[0]}", json={"prices": {"gpus": 99.0}})
-    said = client.get(f"{one}/2").json()["instead"]
-    assert said.endswith("when the agent was trained); no current verdict shows that the agent is better")
+    answer = client.get(f"{one}/2").json()["instead"]
+    assert answer.endswith("when the agent was trained); no current verdict shows that the agent is better")
 
 
 @pytest.mark.parametrize(

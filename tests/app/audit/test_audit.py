@@ -123,9 +123,9 @@ def test_exports_hold_everything_and_no_formulas(client: TestClient, any_databas
         for _ in range(600):  # more than a page
             service.add(session, "default", "test.many", "x")
         service.add(session, "others", "test.it", "of another tenant")
-    told = client.get("/audit?action=test", headers={**admin, "accept": "text/csv"})
-    assert told.headers["content-type"].startswith("text/csv")
-    rows = list(csv.DictReader(io.StringIO(told.text, newline="")))
+    answer = client.get("/audit?action=test", headers={**admin, "accept": "text/csv"})
+    assert answer.headers["content-type"].startswith("text/csv")
+    rows = list(csv.DictReader(io.StringIO(answer.text, newline="")))
     assert len(rows) == 608
     cells = {row["target"] for row in rows if row["action"] == "test.it"}
     assert cells == {f"'{text}" if text[0] in "=+-@\t\r" else text for text in dangerous}

@@ -45,9 +45,9 @@ def test_numbers_are_as_a_person_would_write_them(value: float, told: str) -> No
 
 @given(st.floats(-1e15, 1e15))
 def test_no_number_has_an_exponent_or_is_a_negative_zero(value: float) -> None:
-    for told in (text.number(value), text.number(value, 6), text.decimals(value, 2)):
-        assert PLAIN.fullmatch(told), told
-        assert told.strip("+-0.,") or not told.startswith("-"), told
+    for result in (text.number(value), text.number(value, 6), text.decimals(value, 2)):
+        assert PLAIN.fullmatch(result), result
+        assert result.strip("+-0.,") or not result.startswith("-"), result
 
 
 @pytest.mark.parametrize(
@@ -177,6 +177,6 @@ def test_figures_that_are_not_finite_are_written() -> None:
 
 
 def test_seconds_of_a_minute_and_more_are_said_as_durations_and_other_quantities_as_they_are() -> None:
-    said = [text.amount_or_duration(value, "s") for value in (0.0617, 59.4, 59.6, 803, 1.3e6, -803, math.inf)]
-    assert said == ["61.7 ms", "59.4 s", "1 min", "13 min 23 s", "15 d 01 h", "-803 s", "inf s"]
+    arguments = [text.amount_or_duration(value, "s") for value in (0.0617, 59.4, 59.6, 803, 1.3e6, -803, math.inf)]
+    assert arguments == ["61.7 ms", "59.4 s", "1 min", "13 min 23 s", "15 d 01 h", "-803 s", "inf s"]
     assert text.amount_or_duration(803, "ms") == "803 ms"

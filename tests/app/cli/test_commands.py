@@ -99,8 +99,8 @@ def test_each_command_has_a_whole_line_in_80_columns_where_it_is_listed() -> Non
     group = get_command(cli)
     assert isinstance(group, TyperGroup)
     group.list_commands(typer.Context(group))  # finds those of packages
-    for path, told in _pages(group):
-        sections = re.findall(r"\n(?:\w+ c|C)ommands:\n(.*?)(?:\n\n|\n$)", f"{told}\n", re.DOTALL)
+    for path, result in _pages(group):
+        sections = re.findall(r"\n(?:\w+ c|C)ommands:\n(.*?)(?:\n\n|\n$)", f"{result}\n", re.DOTALL)
         listed = "\n".join(sections).splitlines()
         assert [line for line in listed if line.endswith("...") or len(line) > 80] == [], path
         assert len(listed) > 1

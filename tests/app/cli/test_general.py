@@ -121,22 +121,22 @@ def test_a_format_is_one_of_those_and_there_is_one_only(asked: list[httpx.Reques
 
 
 def test_help_has_sections_and_every_command_once() -> None:
-    told = steward("--help").stdout
-    titles = [line for line in told.splitlines() if line.endswith("commands:")]
+    output = steward("--help").stdout
+    titles = [line for line in output.splitlines() if line.endswith("commands:")]
     assert titles[:4] == ["Run commands:", "Learn commands:", "Inspect commands:", "Operate commands:"]
     assert "Other commands:" not in titles  # each has its section
-    names = [line.split()[0] for line in told.partition("Run commands:")[2].splitlines() if line.startswith("  ")]
+    names = [line.split()[0] for line in output.partition("Run commands:")[2].splitlines() if line.startswith("  ")]
     listed = names[: names.index("Exit")]
     assert len(listed) == len(set(listed))
     assert {noun.command for noun in NOUNS.values() if noun.command} < set(listed)
-    assert "5 not found" in " ".join(told.split())
+    assert "5 not found" in " ".join(output.split())
 
 
 def test_help_of_runs_has_the_launchers_options() -> None:
-    told = steward("run", "--help").stdout
-    assert "  iterations  List iterations." in told
-    assert "--deadline TIME" in told
-    assert "steward run --learn --deadline 30m -- python train.py" in told
+    output = steward("run", "--help").stdout
+    assert "  iterations  List iterations." in output
+    assert "--deadline TIME" in output
+    assert "steward run --learn --deadline 30m -- python train.py" in output
 
 
 @pytest.mark.parametrize(
@@ -162,20 +162,20 @@ def test_help_of_runs_has_the_launchers_options() -> None:
 def test_a_wrong_guess_names_the_command(typed: str, meant: str) -> None:
     found = steward(*typed.split())
     assert (found.exit_code, found.stdout) == (2, "")
-    assert re.search(rf"Did you mean {meant}\?(; see `steward| `steward run -- ls …` launches it;)", found.stderr)
+    assert re.search(rf"Did you mean {meant}\?( see `steward| `steward run -- ls …` launches it;)", found.stderr)
     assert found.stderr.count("\n") == 1
     for one in meant.replace("` or `", "`").split("`"):
         assert " " not in one.strip() or one in operations()
 
 
 def test_a_word_is_a_guess_only_at_a_verb_that_the_group_has(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[str] = []
-    monkeypatch.setattr("app.cli.remote.evaluate.run", lambda options: asked.append(options.request["workload"]))
+    requests: list[str] = []
+    monkeypatch.setattr("app.cli.remote.evaluate.run", lambda options: requests.append(options.request["workload"]))
     for program in ("cat", "start"):
         assert f" `steward run -- {program} …` launches it; see" in steward("run", program, "x.txt").stderr
     for workload in ("query", "deploy"):  # words for `recommend` and `promote`
         steward("evaluate", workload)
-    assert asked == ["query", "deploy"]
+    assert requests == ["query", "deploy"]
 
 
 @pytest.mark.parametrize("typed", ["nothing at all", "get", "get nothing"])
@@ -241,16 +241,16 @@ def test_zsh_gets_its_script_shown_and_installed(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("shell", ["zsh", "fish"])
 def test_other_shells_get_a_script_and_completions(shell: str, tmp_path: Path) -> None:
-    asked = {
+    request = {
         "_STEWARD_COMPLETE": f"complete_{shell}",
         "_TYPER_COMPLETE_ARGS": "steward workload sh",
         "_TYPER_COMPLETE_FISH_ACTION": "get-args",
     }
-    for variables, told in (({"_STEWARD_COMPLETE": f"source_{shell}"}, "_STEWARD_COMPLETE"), (asked, "show")):
+    for variables, result in (({"_STEWARD_COMPLETE": f"source_{shell}"}, "_STEWARD_COMPLETE"), (request, "show")):
         environment = clean_environment({"HOME": str(tmp_path), "PYTHONPATH": str(ROOT), **variables})
         program = [sys.executable, "-m", "app.cli"]
         done = subprocess.run(program, env=environment, capture_output=True, text=True, check=False, cwd=tmp_path)
-        assert (told in done.stdout, done.stderr) == (True, "")
+        assert (result in done.stdout, done.stderr) == (True, "")
 
 
 def explained(path: str) -> str:
@@ -258,10 +258,10 @@ def explained(path: str) -> str:
 
 
 def test_fields_are_explained_by_the_schema() -> None:
-    told = explained("workload")
-    assert "`steward workload create`" in told
-    assert "\n    kind  <cluster | inference | iterative | workflow>\n" in told
-    assert "\n    resources  <list of object>  kind iterative" in told
+    result = explained("workload")
+    assert "`steward workload create`" in result
+    assert "\n    kind  <cluster | inference | iterative | workflow>\n" in result
+    assert "\n    resources  <list of object>  kind iterative" in result
     assert "in `steward workload update`\n    New targets by metric; null removes a target." in explained(
         "workload.targets"
     )
@@ -289,6 +289,6 @@ def test_an_unknown_field_names_those_that_there_are(path: str, told: str) -> No
 
 @pytest.mark.parametrize("noun", [noun.command for noun in NOUNS.values() if noun.command])
 def test_every_noun_is_explained_in_lines_of_a_terminal(noun: str) -> None:
-    told = [*lines(noun)]
-    assert 3 < len(told) < 1_000
-    assert [line for line in told if len(line) > WIDTH and line.startswith(8 * " ") and " " in line.strip()] == []
+    entries = [*lines(noun)]
+    assert 3 < len(entries) < 1_000
+    assert [line for line in entries if len(line) > WIDTH and line.startswith(8 * " ") and " " in line.strip()] == []

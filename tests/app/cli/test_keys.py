@@ -44,10 +44,10 @@ def test_the_first_key_opens_the_service_to_its_holder(folder: Path, settings: S
     assert (listed["tenant"], listed["scopes"], listed["name"]) == ("blue", ["read", "train"], "CI")
     left = datetime.fromisoformat(listed["expires_at"]) - datetime.now(UTC)
     assert timedelta(days=1.9) < left < timedelta(days=2)
-    told = steward(folder, "key", "list").stdout
-    assert made.stdout.strip() not in told
-    assert all(len(line) <= 80 for line in told.splitlines())
-    assert told.splitlines()[1].startswith(f"{listed['id']}  blue")
+    output = steward(folder, "key", "list").stdout
+    assert made.stdout.strip() not in output
+    assert all(len(line) <= 80 for line in output.splitlines())
+    assert output.splitlines()[1].startswith(f"{listed['id']}  blue")
     assert steward(folder, "key", "delete", listed["id"]).exit_code == 0
     assert "revoked" in steward(folder, "key", "list").stdout
     assert json.loads(steward(folder, "key", "show", listed["id"], "--json").stdout)["revoked_at"]
@@ -90,22 +90,22 @@ def test_the_audit_is_printed(folder: Path) -> None:
     rows = list(csv.DictReader(io.StringIO(steward(folder, "audit", "--tenant", "blue", "--csv").stdout)))
     assert [row["tenant"] for row in rows] == ["blue"]
     assert steward(folder, "audit", "--action", "workload").stdout == "none\n"
-    head, *told, more = steward(folder, "audit", "--limit", "1").stdout.splitlines()
-    assert [line.split()[-3:] for line in told] == [["key.create", "key", entries[0]["target"].split()[-1]]]
+    head, *result, more = steward(folder, "audit", "--limit", "1").stdout.splitlines()
+    assert [line.split()[-3:] for line in result] == [["key.create", "key", entries[0]["target"].split()[-1]]]
     assert (head.split(), "--limit" in more) == (["age", "tenant", "by", "action", "target"], True)
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1"])  # noqa: S104
 def test_anywhere_but_on_loopback_keys_are_asked_for(folder: Path, settings: Settings, host: str) -> None:
-    asked = settings.model_copy(update={"host": host})
+    requested = settings.model_copy(update={"host": host})
     with pytest.raises(StartupError, match="no API keys"):
-        check_address(asked)
+        check_address(requested)
     for update in ({"authentication": "required"}, {"oidc_issuer": "https://issuer.example"}):
-        assert check_address(asked.model_copy(update=update)).authentication == "required"
+        assert check_address(requested.model_copy(update=update)).authentication == "required"
     assert steward(folder, "key", "create").exit_code == 0
-    assert check_address(asked).authentication == "required"
+    assert check_address(requested).authentication == "required"
     assert check_address(settings).authentication == "auto"
-    nowhere = asked.model_copy(update={"database_url": f"sqlite:///{folder}/none.db"})
+    nowhere = requested.model_copy(update={"database_url": f"sqlite:///{folder}/none.db"})
     with pytest.raises(StartupError, match="no API keys"):
         check_address(nowhere)
     assert not (folder / "none.db").exists()

@@ -153,17 +153,17 @@ def test_an_unknown_name_is_told_without_its_value() -> None:
 
 def test_nouns_have_the_same_verbs() -> None:
     for tag in document()["tags"]:
-        told = done(tag["x-cli"], "--help")
+        result = done(tag["x-cli"], "--help")
         settings = tag["x-cli"] in ("caps", "drift", "retention")
         verbs = ("show", "set") if settings else ("list", "show", "create", "delete")
-        assert [verb for verb in verbs if f"\n  {verb} " not in told] == []
+        assert [verb for verb in verbs if f"\n  {verb} " not in result] == []
 
 
 def test_what_is_shown_is_a_tree_or_json_alone() -> None:
-    told = done("workload", "show", "resnet18")
-    assert "\nspec:\n" in told
+    result = done("workload", "show", "resnet18")
+    assert "\nspec:\n" in result
     assert done("workload", "show", "resnet18", "-o", "name") == "resnet18\n"
-    assert "\n    - name: gpus\n" in told
+    assert "\n    - name: gpus\n" in result
     (shown,) = documents("workload", "show", "resnet18")
     assert shown["spec"]["resources"][0]["name"] == "gpus"
     assert "\neffective: none\n" in done("retention", "show", "resnet18")  # not a head with nothing below
@@ -198,8 +198,8 @@ def test_a_run_is_started_reported_and_ended(tmp_path: Path) -> None:
     assert [one["id"] for one in documents("run", "list", "--outcome", "cancelled")] == [other["id"]]
     assert "cancelled" in done("run", "list", "--state", "cancelled")
     assert f"run {started['id']} is deleted" in steward("run", "delete", started["id"]).stderr
-    told = done("workload", "recommend", "resnet18", "iteration=3", f"allocation.gpus={gpus}", *OTHERS)
-    assert "\niteration: 4\n" in told
+    result = done("workload", "recommend", "resnet18", "iteration=3", f"allocation.gpus={gpus}", *OTHERS)
+    assert "\niteration: 4\n" in result
     assert "seen: yes" in done("model", "predict", "resnet18", "newest", "allocation.gpus=1", "feature.batch=8")
 
 
@@ -215,14 +215,14 @@ def test_a_running_run_gets_another_deadline_and_a_failed_one_shows_its_output()
     assert capped["start"]["caps"] == {"cost": 20.0, "seconds": 7200.0}
     (capped,) = documents("run", "update", mine["id"], "--max-cost", "null", "--target", "iteration_seconds=600")
     assert capped["start"] == {"targets": {"iteration_seconds": 600.0}, "caps": {"seconds": 7200.0}}
-    for options, told in (
+    for options, result in (
         ((), "name --deadline, --target, --max-cost or --max-duration"),
         (("--deadline", "soon"), "soon: not a duration; 90s, 30m, 1h30m are accepted"),
         (("--target", "loss=3"), "/targets/loss: no metric with a target; known: iteration_seconds"),
         (("--target", "iteration_seconds"), "iteration_seconds"),
     ):
         found = steward("run", "update", mine["id"], *options)
-        assert (found.exit_code in (1, 2), told in found.stderr) == (True, True), found.stderr
+        assert (found.exit_code in (1, 2), result in found.stderr) == (True, True), found.stderr
     stepwise = {**SPEC, "name": "stepwise", "metrics": [{"name": "iteration_seconds", "target": 20.0}]}
     done("workload", "create", "-", input=json.dumps(stepwise))
     (third,) = documents("run", "create", "stepwise")
@@ -271,8 +271,8 @@ def test_who_may_not_is_told_what_helps(
 
 def test_a_conflict_is_told_by_its_detail_other_problems_by_their_fields() -> None:
     problem = {"title": "No", "detail": "all of it", "errors": [{"pointer": "/a", "message": "must be b"}]}
-    told = [str(RefusedError({**problem, "status": status})) for status in (409, 422)]
-    assert told == ["No: all of it", "No: /a: must be b"]
+    texts = [str(RefusedError({**problem, "status": status})) for status in (409, 422)]
+    assert texts == ["No: all of it", "No: /a: must be b"]
 
 
 def test_what_is_promoted_is_told_and_its_policy_kept(tmp_path: Path, database: Database) -> None:
@@ -325,7 +325,7 @@ def test_samples_come_out_as_they_went_in(tmp_path: Path) -> None:
         (
             "workload lst",
             2,
-            "steward workload: No such command 'lst'. Did you mean 'list'?; see `steward workload --help`",
+            "steward workload: No such command 'lst'. Did you mean 'list'? see `steward workload --help`",
         ),
         (
             "run list --limit x",
@@ -454,10 +454,14 @@ def test_whoever_reads_no_further_and_whoever_interrupts_is_not_answered_by_a_tr
 )
 def test_a_shell_completes_verbs_and_names(address: str, typed: str, named: list[str]) -> None:
     typed = typed.replace("ADDRESS", address)
-    said = ["steward", *typed.split()]
-    words = {"_STEWARD_COMPLETE": "complete_bash", "COMP_WORDS": " ".join(said), "COMP_CWORD": f"{len(said) - 1}"}
-    told, complaints = begun(address, **words).communicate(timeout=60)
-    assert (told.split(), complaints) == (named, "")
+    arguments = ["steward", *typed.split()]
+    words = {
+        "_STEWARD_COMPLETE": "complete_bash",
+        "COMP_WORDS": " ".join(arguments),
+        "COMP_CWORD": f"{len(arguments) - 1}",
+    }
+    printed, complaints = begun(address, **words).communicate(timeout=60)
+    assert (printed.split(), complaints) == (named, "")
 
 
 def test_versions_are_completed_of_the_workload_before_and_silence_is_no_failure(
@@ -484,11 +488,11 @@ def test_what_is_no_verb_of_runs_is_launched(monkeypatch: pytest.MonkeyPatch) ->
         return 7
 
     monkeypatch.setattr(launcher, "main", launch)
-    for said in (
+    for result in (
         ["--", "list", "x"],
         ["--learn", "--deadline", "30m", "--", "python", "-c", "1"],
     ):
-        assert steward("run", *said).exit_code == 7
+        assert steward("run", *result).exit_code == 7
     assert launched == [["--", "list", "x"], ["--learn", "--deadline", "30m", "--", "python", "-c", "1"]]
     assert "`steward run -- COMMAND` launches one" in " ".join(done("run", "--help").split())
 

@@ -90,13 +90,17 @@ def test_states_have_colours_on_a_terminal_only() -> None:
         file = io.StringIO()
         colours: Any = "standard" if terminal else "auto"
         Console(force_terminal=terminal, width=200, file=file, color_system=colours).print(made)
-        told = file.getvalue()
-        assert ("\x1b[31mfailed" in told, "\x1b[33mat_risk" in told, "\x1b" in told) == (terminal, terminal, terminal)
+        printed = file.getvalue()
+        assert ("\x1b[31mfailed" in printed, "\x1b[33mat_risk" in printed, "\x1b" in printed) == (
+            terminal,
+            terminal,
+            terminal,
+        )
 
 
 def test_wide_has_all_columns_and_whole_ids_and_cuts_nothing() -> None:
-    (told,) = parts("wide", run(ONE, workload=200 * "w"))
-    head, row = told.split("\n")
+    (result,) = parts("wide", run(ONE, workload=200 * "w"))
+    head, row = result.split("\n")
     assert head.split() == ["id", "workload", "outcome", "took", "cost", "age", "reason", "allocation"]
     assert row.startswith(f"{ONE}  {200 * 'w'}  met ")
     assert row.endswith("in time  gpus=4, cpu=0.5")
@@ -130,8 +134,8 @@ def test_outcomes_of_a_verdict_are_columns_of_their_own() -> None:
     cost = {"name": "cost", "unit": "money", "policies": {"agent": {"mean": 4.15}}}
     items = [{"version": 2, "report": {"outcomes": [late, cost]}}, {"version": 1, "report": {}}]
     found = [{**item, "created_at": "2026-03-01T11:00:00Z"} for item in items]
-    told = table(columns, found, 80, NOW).plain.split("\n")
-    assert told == ["version  late   cost   age", "2        3.1 %  $4.15  1 h", "1                      1 h"]
+    result = table(columns, found, 80, NOW).plain.split("\n")
+    assert result == ["version  late   cost   age", "2        3.1 %  $4.15  1 h", "1                      1 h"]
 
 
 def test_outcomes_are_named_as_users_like() -> None:
@@ -156,22 +160,22 @@ def test_texts_are_written_as_they_are_and_no_terminal_obeys_them() -> None:
     print_parts(console, [odd, *list_parts(COLUMNS, [run(ONE), run(odd)], "name", 80), Text(":x: two")])
     assert cast("io.StringIO", console.file).getvalue() == f"{odd}\n{ONE}\n{odd}\n:x: two\n"
     bad = "a\x1b[2J\x9b1mb\x00"
-    (told,) = document({bad: {bad: bad}, "list": [bad, {bad: 1}]}, "table")
-    for text in (str(told), *lines(run("one", workload=bad), run("two"))):
+    (result,) = document({bad: {bad: bad}, "list": [bad, {bad: 1}]}, "table")
+    for text in (str(result), *lines(run("one", workload=bad), run("two"))):
         assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]", text)
-    assert str(told).count("a\ufffd[2J\ufffd1mb\ufffd") == 5
-    (told,) = document({bad: bad}, "json")
-    assert ("\x9b" in str(told), json.loads(str(told))) == (False, {bad: bad})
+    assert str(result).count("a\ufffd[2J\ufffd1mb\ufffd") == 5
+    (result,) = document({bad: bad}, "json")
+    assert ("\x9b" in str(result), json.loads(str(result))) == (False, {bad: bad})
 
 
 def test_one_object_has_every_form() -> None:
     value = {"id": ONE, "spec": {"gpus": 4, "names": ["a", "b"]}, "none": None}
     forms: list[Any] = ["table", "json", "yaml", "name", "csv"]
-    told = {form: [str(one) for one in document(value, form, ONE)] for form in forms}
-    assert told["table"] == [f"id: {ONE}\nspec:\n  gpus: 4\n  names: a, b"]
-    assert json.loads(told["json"][0]) == value == yaml.safe_load(told["yaml"][0])
-    assert told["name"] == [ONE]
-    assert [*csv.DictReader(told["csv"])] == [{"id": ONE, "spec.gpus": "4", "spec.names": '["a", "b"]', "none": ""}]
+    fields = {form: [str(one) for one in document(value, form, ONE)] for form in forms}
+    assert fields["table"] == [f"id: {ONE}\nspec:\n  gpus: 4\n  names: a, b"]
+    assert json.loads(fields["json"][0]) == value == yaml.safe_load(fields["yaml"][0])
+    assert fields["name"] == [ONE]
+    assert [*csv.DictReader(fields["csv"])] == [{"id": ONE, "spec.gpus": "4", "spec.names": '["a", "b"]', "none": ""}]
 
 
 HARD = ("yes", "null", "1e3", "1.0", "0x1", "- a", "a: b", "#", "'", "2026-01-01", "~", "=", "a #b", "y", "NaN")

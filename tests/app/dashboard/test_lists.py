@@ -42,7 +42,7 @@ def test_runs_are_chosen_by_workload_and_state(client: TestClient, workload: str
     assert listed(client, f"/ui/runs?workload={workload}") == {going, over}
     assert listed(client, f"/ui/runs?workload={workload}&state=finished") == {over}
     assert listed(client, "/ui/runs?state=running") == {going, beside}
-    assert "There is none." in shown(client, f"/ui/runs?workload={other}&state=failed").texts
+    assert "Nothing matches." in shown(client, f"/ui/runs?workload={other}&state=failed").texts
     assert client.get("/ui/runs?state=lost").status_code == 422
 
 
@@ -104,8 +104,8 @@ def test_a_log_tells_what_is_new(client: TestClient, backend: Database) -> None:
     same = {"state": "running", "progress": 0.5, "algorithm": "double_dqn"}
     with backend.session() as session:
         for steps in (1_000, 250_000):
-            told = {**same, "steps": steps, "loss": 12_345.678}
-            repository.add_event(session, "default", job, told, utc_now())
+            fields = {**same, "steps": steps, "loss": 12_345.678}
+            repository.add_event(session, "default", job, fields, utc_now())
     newest, before, _ = job_page(backend, "default", job).events
     assert before.words == "algorithm double dqn, steps 1,000, loss 12,346"
     assert newest.words == "steps 250,000"

@@ -238,8 +238,8 @@ def test_what_other_policies_would_have_done_is_told_of_the_whole_run(client: Te
     assert {row["iteration"] for row in rows} == {1, 2, 3}
     last = {row["name"]: f"{row['value']:g} GPUs" for row in rows if row["iteration"] == 3}
     del last["decided"]
-    told = [text for text in shown(client, f"/ui/runs/{run}").texts if text]
-    assert {name: told[told.index(name) + 1] for name in last} == last
+    texts = [text for text in shown(client, f"/ui/runs/{run}").texts if text]
+    assert {name: texts[texts.index(name) + 1] for name in last} == last
 
 
 def test_other_policies_are_asked_about_a_queue(client: TestClient) -> None:
@@ -261,6 +261,23 @@ def test_older_decisions_come_when_they_are_asked_for(client: TestClient, worklo
     older = client.get(f"/ui/runs/{other}/decisions?before=5&every=true").text
     assert older.count("<tr>") == 5
     assert "Older" not in older
+
+
+def test_a_part_that_is_fetched_again_has_the_decisions_that_were_opened_up_to_a_bound(
+    client: TestClient, workload: str
+) -> None:
+    longer = {**client.get(f"/workloads/{workload}").json()["spec"], "name": "longer", "iterations": 600}
+    client.post("/workloads", json=longer)
+    run, other = reported(client, workload, 60), reported(client, "longer", 520)
+    rows = client.get(f"/ui/runs/{run}/decisions?before=20&every=true").text
+    assert '<input type="hidden" name="every" value="true"><input type="hidden" name="since" value="0">' in rows
+    for since, first in ((3, 3), (59, 35)):  # as many as if none was opened, at least
+        part = client.get(f"/ui/runs/{run}?part=true&every=true&since={since}").text
+        found = re.findall(r'<td class="number">(\d+)</td>', part)
+        assert [int(number) for number in found] == [*range(59, first - 1, -1)]
+        assert f'name="since" value="{first}"' in part
+    assert client.get(f"/ui/runs/{other}?part=true&every=true&since=0").text.count('<td class="number">') == 500
+    assert 'name="since"' not in client.get(f"/ui/runs/{run}?part=true").text
 
 
 def test_successive_decisions_for_one_allocation_are_one_row(client: TestClient, workload: str) -> None:
@@ -499,8 +516,8 @@ def test_a_failed_job_is_retried_from_its_notice(client: TestClient, workload: s
     with backend.session() as session:
         owner = session.query(Workload).filter_by(name=workload, tenant="default").one()
         error = {"type": "about:blank", "title": "Failed", "status": 500, "detail": "out of memory"}
-        told = {"error": error, "finished_at": utc_now(), "state": "failed", "request": {}}
-        jobs = [Job(tenant="default", type=of, workload_id=owner.id, **told) for of in ("train", "trial")]
+        fields = {"error": error, "finished_at": utc_now(), "state": "failed", "request": {}}
+        jobs = [Job(tenant="default", type=of, workload_id=owner.id, **fields) for of in ("train", "trial")]
         session.add_all(jobs)
         session.flush()
         train, trial = (job.id for job in jobs)
@@ -540,8 +557,8 @@ def test_a_run_without_a_target_is_on_track_and_its_resources_have_their_units(
     free = {**spec, "name": "free", "resources": [cpu], "metrics": [METRIC], "features": []}
     client.post("/workloads", json=free).raise_for_status()
     run = client.post("/runs", json={"workload": "free"}).json()["id"]
-    told = {"allocation": {"cpu": 200}, "metrics": {"iteration_seconds": 3}}
-    client.put(f"/runs/{run}/iterations/0", json=told).raise_for_status()
+    fields = {"allocation": {"cpu": 200}, "metrics": {"iteration_seconds": 3}}
+    client.put(f"/runs/{run}/iterations/0", json=fields).raise_for_status()
     held = client.get(f"/runs/{run}").json()
     assert held["outcome"] == "on_track"
     for path in (f"/ui/runs/{run}", "/ui/runs?workload=free", "/"):
@@ -619,17 +636,17 @@ def test_the_first_page_sums_up_all_runs_of_a_tenant(
 def test_the_first_page_asks_as_few_questions_of_the_database_for_many_workloads_as_for_one(
     client: TestClient, workload: str, spec: dict[str, Any], backend: Database
 ) -> None:
-    asked = list[tuple[str, str]]()
+    requests = list[tuple[str, str]]()
 
     def ask(*given: Any) -> None:
-        asked.append((current_thread().name, given[2]))
+        requests.append((current_thread().name, given[2]))
 
     event.listen(backend.engine, "before_cursor_execute", ask)
 
     def questions() -> int:
-        asked.clear()
+        requests.clear()
         shown(client)  # which keys there are is asked for once a second, for all requests, in a thread of its own
-        return len([one for thread, one in asked if "SELECT" in one and not thread.startswith("keys")])
+        return len([one for thread, one in requests if "SELECT" in one and not thread.startswith("keys")])
 
     client.patch(f"/runs/{reported(client, workload)}", json={"state": "failed"})
     one = questions()

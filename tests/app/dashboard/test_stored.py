@@ -89,5 +89,5 @@ def test_a_changed_target_is_drawn_at_once(other: TestClient, behind: TestClient
         change = {"targets": {"iteration_seconds": target}}
         assert other.patch(f"/workloads/{first}", json=change).status_code == 200
         assert [text for text in drawn(behind, first).texts if f"deadline {words}" in text]
-        assert f"deadline: {words}" in shown(behind, f"/ui/runs/{runs[first]}").texts
-        assert "deadline: 30 min" in shown(behind, f"/ui/runs/{runs[second]}").texts
+        assert f"{words} per run" in shown(behind, f"/ui/runs/{runs[first]}").texts
+        assert "30 min per run" in shown(behind, f"/ui/runs/{runs[second]}").texts

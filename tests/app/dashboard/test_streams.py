@@ -39,5 +39,5 @@ def test_a_page_is_told_at_once_since_it_is_older_than_its_stream(
     async def read() -> str:
         return "".join([part async for part in streams._stream(request, settings, caller, lambda: next(found))])
 
-    told = [line.removeprefix("event: ") for line in asyncio.run(read()).splitlines() if line.startswith("event: ")]
-    assert told == events
+    text = [line.removeprefix("event: ") for line in asyncio.run(read()).splitlines() if line.startswith("event: ")]
+    assert text == events

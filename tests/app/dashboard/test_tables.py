@@ -179,7 +179,7 @@ def test_runs_are_found_by_first_characters_and_several_outcomes(
     assert listed(client, "/ui/runs?outcome=failed&outcome=cancelled") == {first, second}
     assert listed(client, f"/ui/runs?outcome=failed&outcome=on_track&workload={workload}") == {first, third}
     assert listed(client, "/ui/runs?search=") == {first, second, third, beside}
-    assert "There is none." in shown(client, "/ui/runs?search=nothing").texts
+    assert "Nothing matches." in shown(client, "/ui/runs?search=nothing").texts
     assert client.get("/ui/runs?search=%25").status_code == 422
     ids = [one["id"] for one in client.get("/runs?outcome=failed&outcome=on_track&limit=2").json()["items"]]
     assert ids == [beside, third]
@@ -329,7 +329,7 @@ def test_a_retried_job_is_checked_as_when_it_was_made(
 
 def test_the_spec_is_a_page_with_its_versions_for_those_who_may_see_them(client: TestClient, workload: str) -> None:
     path = f"/ui/workloads/{workload}/spec"
-    assert "It was not changed since it was registered" in client.get(path).text
+    assert "Unchanged since its registration on" in client.get(path).text
     for target in (1500, 1200):
         client.patch(f"/workloads/{workload}", json={"targets": {"iteration_seconds": target}})
     found = shown(client, path)

@@ -74,8 +74,8 @@ def test_the_server_closes_what_a_vanished_host_has_left(postgres_url: str) -> N
     for silence, (idle, interval) in {2: ("1", "1"), 15: ("7", "2")}.items():
         database = Database(postgres_url, Settings(database_silence_seconds=silence))
         with database.reading() as session:
-            told = [session.scalar(text(f"SHOW tcp_{name}")) for name in ("keepalives_idle", "keepalives_interval")]
-            assert told == [idle, interval]
+            texts = [session.scalar(text(f"SHOW tcp_{name}")) for name in ("keepalives_idle", "keepalives_interval")]
+            assert texts == [idle, interval]
             assert session.scalar(text("SHOW tcp_keepalives_count")) == "3"
             assert session.scalar(text("SHOW tcp_user_timeout")) == str(1000 * silence)
         database.dispose()

@@ -128,8 +128,8 @@ def test_the_schema_has_the_hot_routes(client: TestClient) -> None:
     schema = client.get("/openapi.json").json()
     assert schema["paths"]["/decision"]["get"]["operationId"] == "get_decision"
     assert schema["paths"]["/runs/{run}/iterations/{iteration}"]["put"]["operationId"] == "report_iteration"
-    told = set(schema["components"]["schemas"]["Decision"]["properties"])
-    assert told == set(Decision.model_fields)
+    names = set(schema["components"]["schemas"]["Decision"]["properties"])
+    assert names == set(Decision.model_fields)
 
 
 @pytest.mark.parametrize("promoted", [False, True])

@@ -26,7 +26,7 @@ def trained(workload: str, backend: Database) -> str:
     return workload
 
 
-def asked(client: TestClient, backend: Database, **body: Any) -> dict[str, Any]:
+def requested_evaluation(client: TestClient, backend: Database, **body: Any) -> dict[str, Any]:
     """The request as its job keeps it."""
     answer = client.post("/evaluations", json=body)
     assert answer.status_code == 202, answer.text
@@ -39,7 +39,7 @@ def asked(client: TestClient, backend: Database, **body: Any) -> dict[str, Any]:
 def test_an_evaluation_is_a_job_with_agents_and_model_settled(
     client: TestClient, trained: str, backend: Database
 ) -> None:
-    assert asked(client, backend, workload=trained) == {
+    assert requested_evaluation(client, backend, workload=trained) == {
         "workload": trained,
         "agents": [2],
         "level": "L4",
@@ -59,7 +59,9 @@ def test_an_evaluation_is_a_job_with_agents_and_model_settled(
 def test_agents_are_named_by_version_or_by_role(
     client: TestClient, trained: str, backend: Database, agents: Any, versions: list[int]
 ) -> None:
-    request = asked(client, backend, workload=trained, agents=agents, model=1, level="L2", held_out={"share": 0.5})
+    request = requested_evaluation(
+        client, backend, workload=trained, agents=agents, model=1, level="L2", held_out={"share": 0.5}
+    )
     assert (request["agents"], request["model"], request["level"]) == (versions, 1, "L2")
 
 

@@ -49,8 +49,8 @@ def means(client: TestClient, path: str, **query: Any) -> list[float]:
 def test_of_each_time_the_newest_issue_is_read(client: TestClient, path: str) -> None:
     series = f"{path}/arrivals"
     assert client.put(series, json=issue(MORNING, h3=30, h1=10, h2=20)).status_code == 200
-    told = client.put(series, json=issue(NOON, h2=21, h3=31, h4=41)).json()
-    assert told == {
+    answer = client.put(series, json=issue(NOON, h2=21, h3=31, h4=41)).json()
+    assert answer == {
         "workload": "resnet18",
         "series": "arrivals",
         "rows": 6,

@@ -50,10 +50,10 @@ def test_more_values_than_can_be_looked_at_are_refused(client: TestClient, path:
 
 def test_a_list_that_is_too_long_is_one_error(client: TestClient) -> None:
     problem = refused(client, "POST", "/workloads", SPEC | {"resources": [{}] * MANY, "metrics": [{}] * 2})
-    told = [error["pointer"] for error in problem["errors"]]
-    assert told.count("/resources") == 1
-    assert not any(pointer.startswith("/resources/") for pointer in told)
-    assert {pointer.rpartition("/")[0] for pointer in told} >= {"/metrics/0", "/metrics/1"}  # which few enough have
+    entries = [error["pointer"] for error in problem["errors"]]
+    assert entries.count("/resources") == 1
+    assert not any(pointer.startswith("/resources/") for pointer in entries)
+    assert {pointer.rpartition("/")[0] for pointer in entries} >= {"/metrics/0", "/metrics/1"}  # which few enough have
 
 
 @pytest.mark.parametrize("value", [1, "a"])

@@ -86,18 +86,18 @@ def test_the_lowest_probability_of_each_workload_is_told(
         for seconds in (90, 100_000):
             start = {"workload": name, "targets": {"iteration_seconds": seconds}}
             run = client.post("/runs", json=start).json()["id"]
-            said = client.put(f"/runs/{run}/iterations/0", json=report).json()["chances"]
-            chances.setdefault(name, []).append(said["iteration_seconds"])
+            answer = client.put(f"/runs/{run}/iterations/0", json=report).json()["chances"]
+            chances.setdefault(name, []).append(answer["iteration_seconds"])
     gone = client.post("/runs", json={"workload": "other", "targets": {"iteration_seconds": 1}}).json()["id"]
     client.put(f"/runs/{gone}/iterations/0", json=report)
     client.patch(f"/runs/{gone}", json={"state": "cancelled"})
 
-    def told(tenant: str) -> dict[str, float]:
+    def lowest_of(tenant: str) -> dict[str, float]:
         family = gauge(backend, tenant, "steward_target_probability")
         return {one.labels["workload"]: one.value for one in family.samples}
 
-    assert told("default") == {name: min(values) for name, values in chances.items()}
-    assert told("another") == {}
+    assert lowest_of("default") == {name: min(values) for name, values in chances.items()}
+    assert lowest_of("another") == {}
     assert min(chances["other"]) < max(chances["other"])
 
 

@@ -16,7 +16,7 @@ class Fleet(BaseModel):
     servers: Annotated[tuple[Server, ...], Field(min_length=1)]
 
 
-def told(given: object) -> list[tuple[str, str]]:
+def shown_fields(given: object) -> list[tuple[str, str]]:
     try:
         Fleet.model_validate(given)
     except ValidationError as error:
@@ -25,13 +25,13 @@ def told(given: object) -> list[tuple[str, str]]:
 
 
 def test_a_list_is_not_called_too_short_for_errors_in_its_items() -> None:
-    assert told({"servers": [{"cores": -1}]}) == [
+    assert shown_fields({"servers": [{"cores": -1}]}) == [
         ("/servers/0/cores", "input should be greater than or equal to 1"),
     ]
-    assert [pointer for pointer, _ in told({"servers": []})] == ["/servers"]
+    assert [pointer for pointer, _ in shown_fields({"servers": []})] == ["/servers"]
 
 
 def test_what_is_no_number_is_not_called_too_large() -> None:
-    assert told({"servers": [{"cores": 1, "share": float("nan")}]}) == [
+    assert shown_fields({"servers": [{"cores": 1, "share": float("nan")}]}) == [
         ("/servers/0/share", "must be a finite number"),
     ]

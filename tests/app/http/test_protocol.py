@@ -97,9 +97,9 @@ def test_a_head_or_trailers_without_an_end_are_refused(
         whole.sendall(b"GET /healthz HTTP/1.1\r\nhost: localhost\r\nx: %b\r\n\r\n" % (b"a" * (MOST_HEAD_BYTES - 50)))
         assert answered(whole) == 200
         long.sendall(b"GET /healthz HTTP/1.1\r\nhost: localhost\r\nx: %b\r\n\r\n" % (b"a" * MOST_HEAD_BYTES))
-        told = answer(long)
-        assert told.head[0].split()[1] == b"431"
-        assert json.loads(told.body)["type"] == "/problems/head-too-large"
+        result = answer(long)
+        assert result.head[0].split()[1] == b"431"
+        assert json.loads(result.body)["type"] == "/problems/head-too-large"
     assert server.alive()
     assert "Traceback" not in server.log.read_text()
 

@@ -214,8 +214,8 @@ def test_a_failed_job_keeps_its_reason_and_how_far_it_was(any_database: Database
     failed = row(any_database, job_id)
     assert (failed.state, failed.error, failed.progress, failed.eta_seconds) == ("failed", {"detail": "no"}, 0.4, None)
     with any_database.reading() as session:
-        told = listing.events(session, job_id, 0, 100)[-1].data
-    assert told == {"state": "failed", "progress": 0.4, "error": {"detail": "no"}}
+        event = listing.events(session, job_id, 0, 100)[-1].data
+    assert event == {"state": "failed", "progress": 0.4, "error": {"detail": "no"}}
 
 
 def test_cancelling_a_waiting_job_ends_it_at_once(any_database: Database, job_id: str) -> None:

@@ -101,8 +101,8 @@ def test_what_a_trial_tells_is_its_trainings_progress(training: Sweep) -> None:
     """Of two budgets' work, three eighths are done; two trials are at work on the rest, and judging takes a tenth."""
     trials = training.open()
     held = [training.claim(trial) for trial in trials[:2]]
-    told = [sweeps.TrialProgress(share, 2.0, 100.0, LIVE, 0.9) for share in (0.5, 0.25)]
-    for lease, one in zip(held, told, strict=True):
+    entries = [sweeps.TrialProgress(share, 2.0, 100.0, LIVE, 0.9) for share in (0.5, 0.25)]
+    for lease, one in zip(held, entries, strict=True):
         assert sweeps.report_progress(training.database, lease, one, b"kept") is False
     row = training.row(training.id)
     assert [row.progress, row.eta_seconds] == pytest.approx([0.9 * 0.375, 1.25 * 100 / 2 + 2])
@@ -129,9 +129,9 @@ def test_more_work_than_was_planned_is_no_more_than_all_and_an_unknown_speed_has
 def test_a_trial_that_is_to_be_cancelled_is_told_so(training: Sweep) -> None:
     held = training.claim(training.open()[0])
     service.cancel(training.database, "default", training.id)
-    told = sweeps.TrialProgress(0.5, 2.0, 100.0, LIVE, 0.9)
+    result = sweeps.TrialProgress(0.5, 2.0, 100.0, LIVE, 0.9)
     before = len(training.events(training.id))
-    assert sweeps.report_progress(training.database, held, told, None) is True
+    assert sweeps.report_progress(training.database, held, result, None) is True
     assert len(training.events(training.id)) == before  # its training has ended, and tells nothing any more
 
 

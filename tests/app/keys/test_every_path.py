@@ -158,12 +158,14 @@ def takes_body(operation: str) -> bool:
     return operation.split(" ")[0] in ("POST", "PUT", "PATCH") and not operation.endswith(("/cancel", "/retry"))
 
 
-def asked(operation: str) -> Any:
+def example_request(operation: str) -> Any:
     return need(*operation.split(" "))
 
 
 def protected(service: Service) -> list[str]:
-    return [operation for operation in [*service.operations, *sorted(UNLISTED)] if not asked(operation).public]
+    return [
+        operation for operation in [*service.operations, *sorted(UNLISTED)] if not example_request(operation).public
+    ]
 
 
 def test_every_route_is_in_the_table_and_nothing_else(service: Service) -> None:
@@ -176,7 +178,7 @@ def test_every_route_is_in_the_table_and_nothing_else(service: Service) -> None:
     }
     assert routes == set(TABLE)
     assert set(service.operations) == routes - UNLISTED
-    assert {operation for operation in routes if asked(operation).public} == PUBLIC
+    assert {operation for operation in routes if example_request(operation).public} == PUBLIC
 
 
 def test_the_schema_says_what_the_table_does(service: Service) -> None:
@@ -184,12 +186,12 @@ def test_the_schema_says_what_the_table_does(service: Service) -> None:
     assert isinstance(app, FastAPI)
     for operation in service.operations:
         method, path = operation.split(" ")
-        told = app.openapi()["paths"][path][method.lower()]
-        if asked(operation).public:
-            assert told["security"] == []
+        result = app.openapi()["paths"][path][method.lower()]
+        if example_request(operation).public:
+            assert result["security"] == []
         else:
-            assert {"401", "403"} <= set(told["responses"]), operation
-            assert set(told["security"][0]["bearer"]) - {"run"} == asked(operation).scopes
+            assert {"401", "403"} <= set(result["responses"]), operation
+            assert set(result["security"][0]["bearer"]) - {"run"} == example_request(operation).scopes
 
 
 def test_without_a_key_it_is_401_with_a_challenge(service: Service) -> None:
@@ -206,7 +208,7 @@ def test_without_a_key_it_is_401_with_a_challenge(service: Service) -> None:
 def test_without_the_scope_it_is_403(service: Service) -> None:
     refused = 0
     for operation in protected(service):
-        for scope in set(SCOPES) - asked(operation).scopes - {"admin"}:
+        for scope in set(SCOPES) - example_request(operation).scopes - {"admin"}:
             answer = ask(service, operation, service.own[scope])
             assert answer.status_code == 403, (operation, scope, answer.text)
             assert 'error="insufficient_scope"' in answer.headers["www-authenticate"]
@@ -216,7 +218,7 @@ def test_without_the_scope_it_is_403(service: Service) -> None:
 
 def test_with_one_of_its_scopes_it_is_neither_401_nor_403(service: Service) -> None:
     for operation in protected(service):
-        for scope in asked(operation).scopes:
+        for scope in example_request(operation).scopes:
             if scope == "admin" or not operation.startswith("GET"):
                 continue  # which would change something
             assert ask(service, operation, service.own[scope]).status_code not in (401, 403, 404), operation
@@ -274,7 +276,7 @@ def test_a_runs_token_reports_to_its_run_and_does_nothing_else(service: Service)
     ]
     may = set()
     for operation in protected(service):
-        if asked(operation).run:
+        if example_request(operation).run:
             may.add(operation)
             assert ask(service, operation, service.run_token, run=elsewhere).status_code == 403, operation
         else:

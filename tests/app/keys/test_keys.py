@@ -35,8 +35,8 @@ def test_a_service_without_keys_asks_for_none_until_there_is_one(client: TestCli
 
 
 def test_a_key_is_shown_once_and_kept_hashed(client: TestClient, key: MakeKey, database: Database) -> None:
-    asked = {"json": {"scopes": ["read"]}, "headers": {**key(), "Idempotency-Key": "x"}}
-    made, again = client.post("/keys", **asked), client.post("/keys", **asked)  # type: ignore[arg-type]
+    request = {"json": {"scopes": ["read"]}, "headers": {**key(), "Idempotency-Key": "x"}}
+    made, again = client.post("/keys", **request), client.post("/keys", **request)  # type: ignore[arg-type]
     assert again.headers["Idempotent-Replayed"] == "true"
     assert (again.json()["id"], again.json()["key"]) == (made.json()["id"], None)
     given = secrets.parse(made.json()["key"])

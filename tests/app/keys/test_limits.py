@@ -103,7 +103,7 @@ def test_what_is_kept_in_mind_is_bounded(monkeypatch: pytest.MonkeyPatch) -> Non
     assert len(rates._buckets) <= 101
 
 
-class Told:
+class CountsInMemory:
     """Counts of a few processes, in memory."""
 
     def __init__(self) -> None:
@@ -119,7 +119,7 @@ class Told:
 @pytest.fixture(params=["in memory", pytest.param("redis", marks=pytest.mark.servers)])
 async def counts(request: pytest.FixtureRequest) -> AsyncIterator[Counts]:
     if request.param == "in memory":
-        yield Told()
+        yield CountsInMemory()
         return
     found = RedisCounts(request.getfixturevalue("redis_url"))
     yield found

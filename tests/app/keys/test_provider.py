@@ -227,7 +227,7 @@ async def test_an_issuer_that_hangs_holds_everybody_up_once(
     monkeypatch.setattr(provider, "AGAIN_SECONDS", 1.0)
     await asyncio.sleep(1.0)
     issuer.answering.clear()
-    asked = issuer.asked
+    requested = issuer.asked
     callers = await asyncio.gather(*(known.caller(issuer.token(sub=f"caller-{i}")) for i in range(4)))
     assert [caller.tenant for caller in callers] == ["blue"] * 4
-    assert issuer.asked == asked + 1
+    assert issuer.asked == requested + 1

@@ -39,8 +39,8 @@ def test_a_queue_tells_who_would_have_started_the_same() -> None:
 
 
 def test_a_queue_with_promises_says_why_it_cannot_tell() -> None:
-    told = over(KINDS["workflow"], {"backfilling": "rls"}, KINDS["workflow"].example.reports)
-    assert (told.figures, "rls" in told.explanation) == ([], True)
+    result = over(KINDS["workflow"], {"backfilling": "rls"}, KINDS["workflow"].example.reports)
+    assert (result.figures, "rls" in result.explanation) == ([], True)
 
 
 def test_a_cluster_tells_who_would_have_given_as_many_gpus() -> None:

@@ -97,9 +97,9 @@ def test_of_a_long_body_the_first_wrong_field_is_named() -> None:
 
 
 def test_a_report_stands_in_models_with_all_its_fields() -> None:
-    told = {"at": 1, "parts": [{"name": "a"}, "b"]}
-    page = Page.model_validate({"report": {"kind": "outer", **told}})
-    assert page.report == converted(told, Outer) == Outer(1, parts=(Inner("a"), "b"))
+    fields = {"at": 1, "parts": [{"name": "a"}, "b"]}
+    page = Page.model_validate({"report": {"kind": "outer", **fields}})
+    assert page.report == converted(fields, Outer) == Outer(1, parts=(Inner("a"), "b"))
     full = {"at": 1, "kind": "outer", "parts": [{"name": "a", "state": "on"}, "b"]}
     assert page.model_dump(mode="json") == {"report": full}
     assert Page(report=Other()).model_dump() == {"report": {"kind": "other"}}

@@ -114,8 +114,8 @@ def test_a_shadow_is_written_down_and_changes_nothing(
     shadow: Shadow, action: int | None, agrees: bool, problem: str | None
 ) -> None:
     found = decided(artifact(1), shadow)
-    told = {"agent": 2, "action": action, "agrees": agrees, "gain": None, "problem": problem}
-    assert found["shadow"] == told
+    fields = {"agent": 2, "action": action, "agrees": agrees, "gain": None, "problem": problem}
+    assert found["shadow"] == fields
     assert found | {"shadow": None} == decided(artifact(1))
 
 

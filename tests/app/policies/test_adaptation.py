@@ -26,8 +26,8 @@ def by_torch(start: dict[str, Any], rates: dict[str, Any], examples: Examples, r
     inputs, target, weight = (torch.tensor(part[row]) for part in examples)
     for _ in range(steps):
         hidden = torch.tanh(inputs @ now["hidden.weight"] + now["hidden.bias"])
-        told = (hidden @ now["out.weight"] + now["out.bias"])[:, 0]
-        loss = (weight * (told - target) ** 2).sum() / KEPT
+        result = (hidden @ now["out.weight"] + now["out.bias"])[:, 0]
+        loss = (weight * (result - target) ** 2).sum() / KEPT
         slopes = torch.autograd.grad(loss, list(now.values()))
         now = {
             name: (value - torch.tensor(rates[name]) * slope).detach().requires_grad_()

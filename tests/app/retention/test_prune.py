@@ -103,8 +103,8 @@ def test_old_iterations_of_ended_runs_go_and_are_in_the_archive(
     answer = client.get("/decision?run=long&iteration=3")
     assert (answer.status_code, "was deleted; the oldest kept is 10" in answer.json()["detail"]) == (404, True)
     with backend.reading() as session:
-        told = {len(run.reports) for run in logged_runs(session, workload_id)}
-    assert told == {1, 3}  # those whose beginning is gone are no logs any more
+        texts = {len(run.reports) for run in logged_runs(session, workload_id)}
+    assert texts == {1, 3}  # those whose beginning is gone are no logs any more
 
 
 @on_both

@@ -62,6 +62,9 @@ def test_a_run_is_announced_to_stop_and_stops_before_it_passes_its_cap(
         assert "projected to use" in found["reason"]["text"]
         assert outcome(client, capped)[0] == "at_risk"
         assert f"the run's {'cost' if of == 'cost' else 'duration'} cap of" in str(outcome(client, capped)[1])
+    home = client.get("/").text
+    assert "raise the cap" in home  # a later deadline would not help
+    assert "Change targets" not in home
     found = put(client, capped, 2)
     assert (found["stop"], found["reason"]["code"], found["source"], found["noop"]) == (
         True,

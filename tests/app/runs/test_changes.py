@@ -241,11 +241,11 @@ def test_of_two_changes_at_the_same_time_one_is_refused(database: Database) -> N
     register(database)
     run = start(database)
     compiled = compiled_workloads(database)
-    asked: list[float] = []
+    requests: list[float] = []
 
     def between(one: str) -> Any:
-        if len(asked) < 1:
-            asked.append(1.0)
+        if len(requests) < 1:
+            requests.append(1.0)
             patch = RunPatch(targets={"iteration_seconds": 500.0})
             change(database, TENANT, run, patch, between, Staleness(10, 60))
         return compiled.fetch(one, TENANT)

@@ -89,8 +89,10 @@ def test_a_process_that_takes_over_counts_on_from_what_is_stored(database: Datab
     runs = [start(database, workload) for _ in range(2)]
     alone = decided(database, runs[0], 0, reports)
     shared = [one for i in range(len(reports)) for one in decided(database, runs[1], i, reports[i : i + 1])]
-    told = [[(i, one["drift"][0]["statistic"]) for i, one in enumerate(d) if "drift" in one] for d in (alone, shared)]
-    assert told[0] == told[1] != []
+    entries = [
+        [(i, one["drift"][0]["statistic"]) for i, one in enumerate(d) if "drift" in one] for d in (alone, shared)
+    ]
+    assert entries[0] == entries[1] != []
 
 
 def test_a_repeated_report_is_answered_with_the_same_notice(database: Database) -> None:

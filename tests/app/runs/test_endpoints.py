@@ -229,8 +229,8 @@ def test_a_runs_own_probability_is_what_it_is_decided_by(client: TestClient, bac
         first = client.put(f"{path}/0", json=REPORT).json()
         second = client.put(f"{path}/1", json=REPORT).json()
         assert [one["reason"]["code"] == code for one in (first, second)] == [code is not None] * 2
-        said = "agents are not trained for a required probability; model_predictive decides: "
-        assert [one["reason"]["text"].startswith(said) for one in (first, second)] == [code is not None, False]
+        text = "agents are not trained for a required probability; model_predictive decides: "
+        assert [one["reason"]["text"].startswith(text) for one in (first, second)] == [code is not None, False]
         assert ("at 90 %" in second["reason"]["text"]) == (code is not None)
         assert 0 <= second["chances"]["iteration_seconds"] <= 1
 

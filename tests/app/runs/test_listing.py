@@ -63,19 +63,19 @@ def _drifted(database: Database, run: str) -> None:
 def test_no_large_table_is_walked_through(database: Database, read: str) -> None:
     register(database)
     run = start(database)
-    asked: list[tuple[str, Any]] = []
+    requests: list[tuple[str, Any]] = []
 
     @event.listens_for(database.engine, "before_cursor_execute")
     def _note(_: Connection, __: object, statement: str, parameters: Any, *___: object) -> None:
         if statement.startswith("SELECT"):
-            asked.append((statement, parameters))
+            requests.append((statement, parameters))
 
     READS[read](database, run)
-    assert read not in LEFT_OUT or not any(LEFT_OUT[read] in statement for statement, _ in asked)
+    assert read not in LEFT_OUT or not any(LEFT_OUT[read] in statement for statement, _ in requests)
     event.remove(database.engine, "before_cursor_execute", _note)
-    assert asked
+    assert requests
     with database.engine.connect() as connection:
-        for statement, parameters in asked:
+        for statement, parameters in requests:
             plan = [row[3] for row in connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", parameters)]
             assert [step for step in plan if step.startswith(LARGE) and "INDEX" not in step] == [], statement
             assert not any("TEMP B-TREE" in step for step in plan), statement

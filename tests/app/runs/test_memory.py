@@ -121,7 +121,7 @@ def remembered(database: Database, run: str) -> Mapping[int, Array]:
     return ENGINE.restore(stored).memories
 
 
-def told(client: TestClient, run: str, number: int, report: dict[str, Any], status: int = 201) -> dict[str, Any]:
+def put_report(client: TestClient, run: str, number: int, report: dict[str, Any], status: int = 201) -> dict[str, Any]:
     answer = client.put(f"/runs/{run}/iterations/{number}", json=report)
     assert answer.status_code == status, answer.text
     return dict(answer.json())
@@ -135,10 +135,10 @@ def test_a_whole_run_is_decided_over_http_as_it_is_simulated(
     for number, (report, allocation) in enumerate(simulated(artifacts[1], seed=4)):
         if number == SPEC.iterations // 2:
             client = TestClient(create_app(settings, backend))
-        decision = told(client, run, number, report)
+        decision = put_report(client, run, number, report)
         reports.append(report)
         assert (decision["allocation"], decision["policy"]) == (allocation, "recurrent_ppo")
-        assert told(client, run, number, report, 200) == decision
+        assert put_report(client, run, number, report, 200) == decision
         assert client.get("/decision", params={"run": run}).json() == decision
     kept = remembered(backend, run)
     assert kept.keys() == {1, 2}
@@ -165,10 +165,10 @@ def test_a_promoted_shadow_goes_on_remembering(
 ) -> None:
     run, reports = start(client, shadow=2), [report for report, _ in simulated(artifacts[1], seed=7)][:6]
     for number, report in enumerate(reports[:3]):
-        told(client, run, number, report)
+        put_report(client, run, number, report)
     assert client.post(f"/workloads/{SPEC.name}/agents/2/promote").status_code in {200, 201}
     for number, report in enumerate(reports[3:], 3):
-        told(client, run, number, report)
+        put_report(client, run, number, report)
     kept = remembered(backend, run)
     np.testing.assert_array_equal(kept[2], replayed(artifacts[2], reports)[0])
 
@@ -177,17 +177,17 @@ def test_whoever_fails_remembers_what_it_did_before(
     client: TestClient, backend: Database, artifacts: dict[int, bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run, reports = start(client), [report for report, _ in simulated(artifacts[1], seed=7)][:3]
-    told(client, run, 0, reports[0])
+    put_report(client, run, 0, reports[0])
     before, act = remembered(backend, run), NetworkPolicy.act
 
     def failing(policy: NetworkPolicy, situation: Situation) -> Choice:
         raise FloatingPointError("overflow")
 
     monkeypatch.setattr(NetworkPolicy, "act", failing)
-    assert told(client, run, 1, reports[1])["source"] == "fallback"
+    assert put_report(client, run, 1, reports[1])["source"] == "fallback"
     np.testing.assert_array_equal(remembered(backend, run)[1], before[1])
     monkeypatch.setattr(NetworkPolicy, "act", act)
-    assert told(client, run, 2, reports[2])["source"] == "agent"
+    assert put_report(client, run, 2, reports[2])["source"] == "agent"
     assert (remembered(backend, run)[1] != before[1]).any()
 
 

@@ -80,8 +80,8 @@ def test_a_shadow_is_written_down_and_changes_nothing(client: TestClient, backen
     shadow = decision["shadow"]
     assert (shadow["agent"], shadow["strategy"], shadow["agrees"]) == (version, "ljf", False)
     assert [one["task"] for one in shadow["placements"]] == ["long"]
-    told = client.get(f"/workloads/{pool}/agents/{version}/shadow").json()
-    assert (told["decisions"], told["agreement"], told["gain"]) == (1, 0.0, None)
+    answer = client.get(f"/workloads/{pool}/agents/{version}/shadow").json()
+    assert (answer["decisions"], answer["agreement"], answer["gain"]) == (1, 0.0, None)
     for _ in range(4):
         first(client, shadow=version)
     refused = client.post(f"/workloads/{pool}/agents/{version}/promote", json={"require": ["shadow"]})

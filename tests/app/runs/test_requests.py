@@ -30,7 +30,7 @@ def begin(client: TestClient, workload: str, **body: Any) -> str:
     return str(answer.json()["id"])
 
 
-def told(client: TestClient, run: str, number: int, status: int = 201) -> dict[str, Any]:
+def put_report(client: TestClient, run: str, number: int, status: int = 201) -> dict[str, Any]:
     """The decision for the example's report."""
     answer = client.put(f"/runs/{run}/iterations/{number}", json=EXAMPLE.reports[number])
     assert answer.status_code == status, answer.text
@@ -43,16 +43,16 @@ def test_reports_are_answered_once_and_read_again_by_another_process(
     client: TestClient, vision: str, settings: Settings, backend: Database
 ) -> None:
     run = begin(client, vision)
-    first = told(client, run, 0)
+    first = put_report(client, run, 0)
     assert [start["requests"] for start in first["start"]]
-    assert told(client, run, 0, status=200) == first
+    assert put_report(client, run, 0, status=200) == first
     other = TestClient(create_app(settings, backend))
-    second = told(other, run, 1)
-    assert told(client, run, 1, status=200) == second
+    second = put_report(other, run, 1)
+    assert put_report(client, run, 1, status=200) == second
     assert client.put(f"/runs/{run}/iterations/1", json={"at": 0.3}).status_code == 409
     answer = client.put(f"/runs/{run}/iterations/2", json={"at": 0.4, "arrived": [{"user": "nobody", "at": 0.35}]})
     assert (answer.status_code, answer.json()["errors"][0]["pointer"]) == (422, "/arrived/0/user")
-    told(client, run, 2)
+    put_report(client, run, 2)
     assert client.patch(f"/runs/{run}", json={"state": "finished"}).status_code == 200
     (sample,) = client.get(f"/workloads/{vision}/samples").json()["items"]
     assert (sample["execution"], sample["requests"]["count"]) == (run, 4)
@@ -80,7 +80,7 @@ def test_logs_and_batches_are_uploaded_told_and_handed_out_again(client: TestCli
 def test_a_shadow_is_asked_beside_and_told(client: TestClient, vision: str, backend: Database) -> None:
     publish(backend, SPEC)
     shadowed, plain = begin(client, vision, shadow=1), begin(client, vision)
-    beside, alone = told(client, shadowed, 0), told(client, plain, 0)
+    beside, alone = put_report(client, shadowed, 0), put_report(client, plain, 0)
     assert (beside["start"], beside["source"], alone["shadow"]) == (alone["start"], "heuristic", None)
     assert (beside["shadow"]["agent"], beside["shadow"]["problem"]) == (1, None)
     assert client.get(f"/runs/{shadowed}/iterations").json()["items"][0]["decision"]["shadow"] == beside["shadow"]
@@ -97,6 +97,6 @@ def test_each_role_has_a_champion_and_an_artifact_of_its_own(client: TestClient,
         assert client.get(f"{path}/policy?role={role}").content == data
         assert client.post(f"{path}/promote", json={"role": role}).status_code == 200
     assert client.get("/workloads/fair").json()["champions"] == dict.fromkeys(parts, 1)
-    decision = told(client, begin(client, "fair"), 0)
+    decision = put_report(client, begin(client, "fair"), 0)
     assert (decision["source"], decision["agent"]) == ("agent", 1)
     assert client.get(f"{path}/policy?role=nobody").json()["errors"][0]["pointer"] == "/role"

@@ -29,7 +29,7 @@ def begun(client: TestClient, workload: str, **body: Any) -> str:
     return str(answer.json()["id"])
 
 
-def told(client: TestClient, run: str, number: int, report: Any = REPORT) -> dict[str, Any]:
+def put_report(client: TestClient, run: str, number: int, report: Any = REPORT) -> dict[str, Any]:
     answer = client.put(f"/runs/{run}/iterations/{number}", json=report)
     assert answer.status_code == 201, answer.text
     return dict(answer.json())
@@ -48,7 +48,7 @@ def test_every_rule_decides(kind: str, client: TestClient) -> None:
     for rule in rules:
         run = begun(client, name, **example.start, policy=rule)
         for number, report in enumerate(example.reports):
-            decision = told(client, run, number, report)
+            decision = put_report(client, run, number, report)
             assert decision["source"] == ("agent" if rule == "agent" else "heuristic"), decision["reason"]
             assert rule in ("agent", decision["policy"].removesuffix("+easy"))
             assert decision.get("rule", rule) == rule
@@ -67,7 +67,7 @@ def test_a_rule_decides_beside_the_champion(
     publish_agent(backend, workload, heuristic="model_predictive", promote=True)
     held, plain = begun(client, workload, policy="hold"), begun(client, workload)
     stepped = begun(client, workload, policy="threshold", probabilities={"iteration_seconds": 0.9})
-    first = {run: told(client, run, 0) for run in (held, plain, stepped)}
+    first = {run: put_report(client, run, 0) for run in (held, plain, stepped)}
     assert {run: one["policy"] for run, one in first.items()} == {
         held: "hold",
         plain: "model_predictive",
@@ -77,8 +77,8 @@ def test_a_rule_decides_beside_the_champion(
     assert (first[held]["allocation"], first[plain]["allocation"]) == ({"gpus": 8}, {"gpus": 6})
     publish_agent(backend, workload, heuristic="pid", promote=True)
     again = TestClient(create_app(settings, backend))  # the run outlives the process, and the champion
-    assert told(again, held, 1)["policy"] == "hold"
-    assert told(again, plain, 1)["policy"] == "pid"
+    assert put_report(again, held, 1)["policy"] == "hold"
+    assert put_report(again, plain, 1)["policy"] == "pid"
 
 
 def test_what_contradicts_a_rule_is_refused(client: TestClient, workload: str, backend: Database) -> None:
@@ -98,14 +98,14 @@ def test_where_a_rule_can_decide_no_more_the_default_one_answers_and_says_so(
 ) -> None:
     publish_model(backend, workload)
     moving, holding = begun(client, workload, policy="static_best"), begun(client, workload, policy="hold")
-    assert told(client, moving, 0)["policy"] == "static_best"
+    assert put_report(client, moving, 0)["policy"] == "static_best"
     with backend.session() as session:
         session.execute(update(DomainModel).values(table=b"unreadable"))
     again = TestClient(create_app(settings, backend))
-    decision = told(again, moving, 1)
+    decision = put_report(again, moving, 1)
     assert (decision["source"], decision["policy"]) == ("fallback", "threshold")
     assert "rule static_best no longer exists for this workload" in decision["reason"]["text"]
-    assert told(again, holding, 0)["policy"] == "hold"
+    assert put_report(again, holding, 0)["policy"] == "hold"
 
 
 def test_different_rules_share_gpus_differently(client: TestClient) -> None:
@@ -114,14 +114,14 @@ def test_different_rules_share_gpus_differently(client: TestClient) -> None:
     shares = {}
     for rule in ("fifo", "equal_share"):
         run = begun(client, example.spec["name"], policy=rule)
-        shares[rule] = [told(client, run, n, report)["changes"] for n, report in enumerate(example.reports)]
+        shares[rule] = [put_report(client, run, n, report)["changes"] for n, report in enumerate(example.reports)]
     assert shares["fifo"] != shares["equal_share"]
 
 
 def test_runs_by_a_rule_are_no_evidence_about_agents(client: TestClient, workload: str, backend: Database) -> None:
     plain, ruled = begun(client, workload), begun(client, workload, policy="hold")
     for run in (plain, ruled):
-        told(client, run, 0)
+        put_report(client, run, 0)
         assert client.patch(f"/runs/{run}", json={"state": "finished"}).status_code == 200
     with backend.session() as session:
         row = workloads.require(session, "default", workload)

@@ -103,15 +103,15 @@ def test_months_are_summed_by_mode(client: TestClient, backend: Database, two: t
     assert found["workload"] == modelled
     keys = [(one["month"], one["mode"], one["runs"], one["met"]) for one in found["months"]]
     assert keys == [(now, "advise", 1, 1), (now, "control", 2, 2), (before.strftime("%Y-%m"), "control", 1, 0)]
-    told, control, _ = found["months"]
+    result, control, _ = found["months"]
     for course in ("largest", "best_fixed"):
         expected = sum(one["savings"][course]["saved"]["value"] for one in ended_now)
         assert control[course]["value"] == pytest.approx(expected)
         assert control[course]["low"] is None  # this model has no members
     assert control["advised"] is None
-    assert told["advised"]["value"] == pytest.approx(advised["savings"]["advised"]["saved"]["value"])
-    assert (told["advised_runs"], control["advised_runs"]) == (1, 0)
-    assert told["advised"]["value"] < 0  # fewer gpus would have done
+    assert result["advised"]["value"] == pytest.approx(advised["savings"]["advised"]["saved"]["value"])
+    assert (result["advised_runs"], control["advised_runs"]) == (1, 0)
+    assert result["advised"]["value"] < 0  # fewer gpus would have done
     assert advised["savings"]["advised"]["meets_targets"] == 1.0
     assert client.get(f"/workloads/{unknown}/savings").json()["months"] == []
     assert client.get("/workloads/nowhere/savings").status_code == 404

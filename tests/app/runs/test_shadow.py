@@ -43,21 +43,21 @@ def tell(client: TestClient, run: str, number: int) -> dict[str, Any]:
 @on_both
 def test_a_shadow_is_written_down_and_changes_nothing(client: TestClient, agents: str) -> None:
     shadowed, plain = begin(client, agents, shadow=2), begin(client, agents)
-    told, silent = tell(client, shadowed, 0), tell(client, plain, 0)
+    answer, silent = tell(client, shadowed, 0), tell(client, plain, 0)
     assert silent["shadow"] is None
-    assert (told["allocation"], told["agent"], told["policy"]) == (silent["allocation"], 1, "hold")
-    assert (told["shadow"]["agent"], told["shadow"]["problem"]) == (2, None)
-    assert told["shadow"]["allocation"] == {"gpus": 6}  # the model gives back what it may
-    assert not told["shadow"]["agrees"]
-    assert told["shadow"]["gain"] > 0
+    assert (answer["allocation"], answer["agent"], answer["policy"]) == (silent["allocation"], 1, "hold")
+    assert (answer["shadow"]["agent"], answer["shadow"]["problem"]) == (2, None)
+    assert answer["shadow"]["allocation"] == {"gpus": 6}  # the model gives back what it may
+    assert not answer["shadow"]["agrees"]
+    assert answer["shadow"]["gain"] > 0
     kept = client.get(f"/runs/{shadowed}/iterations").json()["items"][0]["decision"]
-    assert kept["shadow"] == told["shadow"]
+    assert kept["shadow"] == answer["shadow"]
     assert client.get(f"/runs/{shadowed}").json()["shadow"] == 2
 
 
 def test_a_shadow_that_agrees_gains_nothing(client: TestClient, agents: str) -> None:
-    told = tell(client, begin(client, agents, shadow=1), 0)["shadow"]
-    assert (told["agrees"], told["gain"], told["allocation"]) == (True, 0.0, {"gpus": 8})
+    answer = tell(client, begin(client, agents, shadow=1), 0)["shadow"]
+    assert (answer["agrees"], answer["gain"], answer["allocation"]) == (True, 0.0, {"gpus": 8})
 
 
 @pytest.mark.parametrize("version", [3, 0, "two"])
@@ -78,9 +78,9 @@ def test_a_shadow_that_fails_is_told_and_delays_nobody(
         return real(situation, artifact, rule)
 
     monkeypatch.setattr(policies, "decide", failing)
-    told = tell(client, run, 0)
-    assert told["source"] == "agent"
-    assert told["shadow"] == {
+    answer = tell(client, run, 0)
+    assert answer["source"] == "agent"
+    assert answer["shadow"] == {
         "agent": 2,
         "allocation": None,
         "agrees": False,

@@ -69,9 +69,9 @@ def test_runs_are_found_by_their_key(postgres_database: Database, analysed: bool
     runs = _runs(postgres_database, FEW)
     entries = [Entry(run.id, 0, run.tenant, "", Raw(b"[1.0]"), b"packed") for run in runs]
     with postgres_database.engine.connect() as connection:
-        told: list[str] = []
+        messages: list[str] = []
         driver = _driver(connection)
-        driver.add_notice_handler(lambda notice: told.append(notice.message_primary))
+        driver.add_notice_handler(lambda notice: messages.append(notice.message_primary))
         if analysed:
             connection.exec_driver_sql("ANALYZE runs")
         connection.exec_driver_sql("LOAD 'auto_explain'")
@@ -80,7 +80,7 @@ def test_runs_are_found_by_their_key(postgres_database: Database, analysed: bool
         connection.exec_driver_sql("SET client_min_messages = log")
         driver.prepare_threshold = 0  # so that it is planned for any number of reports, as it is after some
         assert repository.append(driver, entries, utc_now()) == {run.id for run in runs}
-    plan = next(text for text in told if "Insert on iterations" in text)
+    plan = next(text for text in messages if "Insert on iterations" in text)
     assert "Index Scan using pk_runs on runs" in plan
     assert "Seq Scan" not in plan
     assert "Bitmap" not in plan

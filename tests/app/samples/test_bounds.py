@@ -174,13 +174,13 @@ def test_a_client_that_goes_ends_the_reading(client: TestClient, cluster: str, m
     messages = iter([{"type": "http.request", "body": gzip.compress(b"\n" * (200 * PIECE)), "more_body": False}])
 
     async def upload() -> None:
-        loop, gone, told = asyncio.get_running_loop(), asyncio.Event(), threading.Event()
+        loop, gone, signal_sent = asyncio.get_running_loop(), asyncio.Event(), threading.Event()
 
         async def receive() -> dict[str, Any]:
             message = next(messages, None)
             if message is None:
                 await gone.wait()
-                told.set()
+                signal_sent.set()
             return message or {"type": "http.disconnect"}
 
         def counted(chunks: Any) -> Iterator[bytes]:
@@ -189,7 +189,7 @@ def test_a_client_that_goes_ends_the_reading(client: TestClient, cluster: str, m
                 pieces += 1
                 if pieces == 3:
                     loop.call_soon_threadsafe(gone.set)
-                    assert told.wait(60)
+                    assert signal_sent.wait(60)
                 yield piece
 
         monkeypatch.setattr(service, "decompress", counted)

@@ -62,8 +62,8 @@ def finished_run(database: Database, target: Target, seconds: list[float], first
         session.add(run)
         session.flush()
         for i, value in enumerate(seconds, start=first):
-            told = report(metrics={"iteration_seconds": value}, allocation={"gpus": 4 + i - first})
-            session.add(Iteration.of(run.id, i, told, {}, tenant=TENANT, digest=""))
+            result = report(metrics={"iteration_seconds": value}, allocation={"gpus": 4 + i - first})
+            session.add(Iteration.of(run.id, i, result, {}, tenant=TENANT, digest=""))
         return run.id
 
 
@@ -234,8 +234,8 @@ def test_what_lists_tell_is_computed_once(backend: Database, target: Target, mon
     monkeypatch.setattr(IterationSamples, "summary", counted)
 
     def seconds() -> list[float]:
-        found, told = service.list_executions(backend, TENANT, target.workload_id, PageRequest(10))
-        return [told(row).model_dump()["seconds"] for row in found.rows]
+        found, result = service.list_executions(backend, TENANT, target.workload_id, PageRequest(10))
+        return [result(row).model_dump()["seconds"] for row in found.rows]
 
     expected = seconds()
     assert (expected, calls) == ([97.5, 64.0], [])
@@ -264,4 +264,4 @@ def test_what_was_summarised_before_the_time_ran_out_is_kept(
         service.list_executions(backend, TENANT, target.workload_id, PageRequest(10))
     with backend.reading() as session:
         kept = session.scalars(select(Execution.summary).order_by(Execution.created_at, Execution.id)).all()
-    assert [told is not None for told in kept] == [True, False, False]
+    assert [result is not None for result in kept] == [True, False, False]

@@ -102,10 +102,10 @@ def stored(database: Database) -> dict[str, Trace]:
 def test_a_log_becomes_an_execution_and_what_is_odd_in_it_is_told(client: TestClient, backend: Database) -> None:
     answer = upload(client, LOG, SWF, "toy")
     assert answer.status_code == 201, answer.text
-    told = answer.json()
-    assert (told["accepted"], told["duplicate"], told["rejected"], told["iterations"]) == (1, 0, 0, 2)
-    assert told["lacks"] == ["no job has memory: memory does not limit them"]
-    assert [(w["execution"], w["pointer"], w["value"]) for w in told["warnings"]] == [
+    document = answer.json()
+    assert (document["accepted"], document["duplicate"], document["rejected"], document["iterations"]) == (1, 0, 0, 2)
+    assert document["lacks"] == ["no job has memory: memory does not limit them"]
+    assert [(w["execution"], w["pointer"], w["value"]) for w in document["warnings"]] == [
         ("toy", "/lines/6/runtime", -1.0),
         ("toy", "/lines/5/runtime", 300.0),
     ]

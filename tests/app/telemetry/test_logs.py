@@ -55,8 +55,8 @@ def test_a_tracebacks_lines_are_indented() -> None:
 def test_lines_of_work_bear_its_ids() -> None:
     trace = began(None)
     with working(trace, "j"):
-        told = json.loads(JsonFormatter().format(record("x")))
-    assert (told["trace_id"], told["span_id"], told["job"]) == (trace.trace_id, trace.span_id, "j")
+        answer = json.loads(JsonFormatter().format(record("x")))
+    assert (answer["trace_id"], answer["span_id"], answer["job"]) == (trace.trace_id, trace.span_id, "j")
     assert "trace_id" not in json.loads(JsonFormatter().format(record("x")))
 
 
@@ -127,11 +127,11 @@ def test_no_secret_reaches_a_line(
         assert client.get("/workloads", headers=headers).status_code == 200
         assert client.get("/workloads", headers={"Authorization": f"Bearer {made.key}x"}).status_code == 401
         token = client.post("/keys", json={"scopes": ["read"]}, headers=headers).json()["key"]
-    told = written.getvalue().decode() + caplog.text
-    assert "GET /workloads 200" in told
-    assert f"key:{made.id}" in told
+    output = written.getvalue().decode() + caplog.text
+    assert "GET /workloads 200" in output
+    assert f"key:{made.id}" in output
     for secret in (str(made.key), token):
-        assert secret[-16:] not in told  # nor is a part of it
+        assert secret[-16:] not in output  # nor is a part of it
 
 
 def test_lines_for_people_are_one_line_each() -> None:

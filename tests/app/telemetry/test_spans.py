@@ -73,8 +73,8 @@ def test_spans_of_runs_carry_decisions_and_outcomes_that_are_documented(
         decision = client.put(f"/runs/{runs[1]}/iterations/0", json=report).json()
         client.patch(f"/runs/{runs[0]}", json={"state": "failed"})
         client.get("/runs")
-    told = {span.name: dict(span.attributes or {}) for span in exporter.get_finished_spans()}
-    reported = told["PUT /runs/{run}/iterations/{iteration}"]
+    fields = {span.name: dict(span.attributes or {}) for span in exporter.get_finished_spans()}
+    reported = fields["PUT /runs/{run}/iterations/{iteration}"]
     assert {name: reported[f"steward.{name}"] for name in ("workload", "run", "iteration", "tenant")} == {
         "workload": "second",
         "run": runs[1],
@@ -84,11 +84,11 @@ def test_spans_of_runs_carry_decisions_and_outcomes_that_are_documented(
     assert reported["steward.decision.source"] == decision["source"]
     assert reported["steward.decision.reason"] == decision["reason"]["code"]
     assert reported["steward.decision.allocation.gpus"] == decision["allocation"]["gpus"]
-    assert (told["POST /runs"]["steward.workload"], told["POST /runs"]["steward.iteration"]) == ("second", 0)
-    ended = told["PATCH /runs/{run}"]
+    assert (fields["POST /runs"]["steward.workload"], fields["POST /runs"]["steward.iteration"]) == ("second", 0)
+    ended = fields["PATCH /runs/{run}"]
     assert (ended["steward.run"], ended["steward.outcome"]) == (runs[0], "failed")
-    assert not any(name.startswith("steward.decision") for name in told["GET /runs"])
-    names = {name for one in told.values() for name in one if name.startswith("steward.")}
+    assert not any(name.startswith("steward.decision") for name in fields["GET /runs"])
+    names = {name for one in fields.values() for name in one if name.startswith("steward.")}
     assert {"steward.decision.allocation.<resource>" if ".allocation." in name else name for name in names} <= set(
         ATTRIBUTES
     )

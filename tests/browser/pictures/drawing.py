@@ -44,8 +44,8 @@ def shown(browser: Browser, url: str, made: Scene, folder: Path) -> list[Path]:
 def _webp(page: Page, height: int) -> bytes:
     whole = int(page.evaluate("document.documentElement.scrollHeight"))
     clip = {"x": 0, "y": 0, "width": SHOWN_WIDTH, "height": min(height, whole), "scale": 1}
-    asked = {"format": "webp", "quality": QUALITY, "captureBeyondViewport": True, "clip": clip}
-    answer = page.context.new_cdp_session(page).send("Page.captureScreenshot", asked)
+    request = {"format": "webp", "quality": QUALITY, "captureBeyondViewport": True, "clip": clip}
+    answer = page.context.new_cdp_session(page).send("Page.captureScreenshot", request)
     return base64.b64decode(answer["data"])
 
 

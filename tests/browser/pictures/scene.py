@@ -35,8 +35,8 @@ def scene(api: httpx.Client) -> Scene:
             api.post(f"/ui/examples/{kind}").raise_for_status()
     _lab(api)
     _settled(api)
-    asked = {"algorithm": "dueling_double_dqn", "budget": BUDGET, "force": True}
-    training = api.post("/workloads/resnet18/agents", json=asked).raise_for_status().json()["id"]
+    request = {"algorithm": "dueling_double_dqn", "budget": BUDGET, "force": True}
+    training = api.post("/workloads/resnet18/agents", json=request).raise_for_status().json()["id"]
     for seed in range(2):
         api.patch(f"/runs/{_training(api, seed, 90)}", json={"state": "finished"}).raise_for_status()
     runs = {"iterative": _training(api, 7, 72), "queue": _queue(api), "workflow": _graph(api)}
@@ -93,8 +93,8 @@ def _queue(api: httpx.Client) -> str:
     at = 0.0
     for task in range(60):
         at += rng.expovariate(1 / 45)
-        asked = {"id": f"job-{task}", "processors": rng.choice((2, 4, 4, 8, 16)), "estimate": rng.uniform(120, 900)}
-        heapq.heappush(events, (at, f"queued {task:03}", asked))
+        request = {"id": f"job-{task}", "processors": rng.choice((2, 4, 4, 8, 16)), "estimate": rng.uniform(120, 900)}
+        heapq.heappush(events, (at, f"queued {task:03}", request))
     for number in range(130):
         if not events:
             break
@@ -123,8 +123,8 @@ def _graph(api: httpx.Client) -> str:
     before: list[str] = []
     for stage, tasks in stages.items():
         own = [f"{stage}-{task}" for task in range(tasks)]
-        asked = {"workflow": "genome", "processors": 4, "parents": before}
-        queued += [{"id": name, "estimate": rng.uniform(60, 300), **asked} for name in own]
+        request = {"workflow": "genome", "processors": 4, "parents": before}
+        queued += [{"id": name, "estimate": rng.uniform(60, 300), **request} for name in own]
         before = own
     ends = {one["id"]: one["estimate"] * rng.uniform(0.7, 1.1) for one in queued}
     decision = _report(api, run, 0, {"now": 0, "queued": queued})

@@ -118,12 +118,12 @@ class DockerKit(LeavingKit):
             (folder / "train.py").write_text(f"import os\nprint({folder.name!r}, os.getcwd())\n")
         monkeypatch.chdir(tmp_path)
         command = [self.python, "train.py"]
-        status, said = self.ran(make(), command)
-        assert (status, said["stdout"]) == (0, f"{tmp_path.name} {tmp_path}\n".encode()), said
-        status, said = self.ran(self.made(engine, folder="elsewhere"), command)
-        assert (status, said["stdout"]) == (0, f"elsewhere {tmp_path / 'elsewhere'}\n".encode()), said
-        status, said = self.ran(self.made(engine, folder=""), command)
-        assert status == 2, said  # the image's working folder has no such script
+        status, result = self.ran(make(), command)
+        assert (status, result["stdout"]) == (0, f"{tmp_path.name} {tmp_path}\n".encode()), result
+        status, result = self.ran(self.made(engine, folder="elsewhere"), command)
+        assert (status, result["stdout"]) == (0, f"elsewhere {tmp_path / 'elsewhere'}\n".encode()), result
+        status, result = self.ran(self.made(engine, folder=""), command)
+        assert status == 2, result  # the image's working folder has no such script
         monkeypatch.chdir("/")  # can't be mounted
         assert self.ran(make(), self.ending(3))[0] == 3
         with pytest.raises(ActuatorError, match="folder=none: a folder of this machine is accepted"):
@@ -199,9 +199,9 @@ class DockerKit(LeavingKit):
         assert "removed " in capfd.readouterr().err
 
     def test_what_cant_start_leaves_nothing(self, make: Make, engine: Engine, tmp_path: Path) -> None:
-        status, said = self.ran(make(), ["/no/such/program"])
+        status, result = self.ran(make(), ["/no/such/program"])
         assert status == 127
-        assert b"/no/such/program failed: No such file or directory" in said["stderr"]
+        assert b"/no/such/program failed: No such file or directory" in result["stderr"]
         with closing(make()) as actuator, pytest.raises(ActuatorError, match="/gone"):
             actuator.start(Launch(["true"], self.first, folder=tmp_path / "gone"))
         assert containers(engine) == []

@@ -29,23 +29,23 @@ class LeavingKit(QuickKit):
     def test_what_a_launcher_left_is_removed_at_the_next_start(
         self, make: Callable[[], Actuator], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     ) -> None:
-        said: list[str] = []
+        messages: list[str] = []
         with (
             self.started(make, self.running(), folder=tmp_path, name="steward-busy") as actuator,
             closing(make()) as next_,
         ):
             assert isinstance(next_, leftovers.Leaving)
-            leftovers.remove(next_, "steward-other", said.append, every=True)
-            leftovers.remove(next_, "steward-busy", said.append)
-            assert (said, actuator.wait(0)) == ([], None)  # its launcher, this process, is there
+            leftovers.remove(next_, "steward-other", messages.append, every=True)
+            leftovers.remove(next_, "steward-busy", messages.append)
+            assert (messages, actuator.wait(0)) == ([], None)  # its launcher, this process, is there
             with monkeypatch.context() as elsewhere:
                 elsewhere.setattr(socket, "gethostname", lambda: "elsewhere")
-                leftovers.remove(next_, "steward-busy", said.append)
-            assert said.pop().endswith("; --clean removes it")
+                leftovers.remove(next_, "steward-busy", messages.append)
+            assert messages.pop().endswith("; --clean removes it")
             with monkeypatch.context() as later:
                 later.setattr(leftovers, "_began", lambda _: "")
-                leftovers.remove(next_, "steward-busy", said.append)
-            assert said.pop().startswith("removed ")
+                leftovers.remove(next_, "steward-busy", messages.append)
+            assert messages.pop().startswith("removed ")
             assert actuator.wait(30) is not None
-            leftovers.remove(next_, "steward-busy", said.append, every=True)
-            assert said == []
+            leftovers.remove(next_, "steward-busy", messages.append, every=True)
+            assert messages == []

@@ -84,8 +84,8 @@ class Pods(KubernetesDouble):
         wanted = pod["spec"]["containers"][0]["resources"]
         resources, conditions = self._resized(path, wanted)
         state: Json = {"running": {}} if status is None else {"terminated": {"exitCode": status}}
-        told = {"name": "steward", "image": "python:3.11", "imageID": "", "ready": status is None, "restartCount": 0}
-        containers = [{**told, "state": state, "resources": resources}]
+        fields = {"name": "steward", "image": "python:3.11", "imageID": "", "ready": status is None, "restartCount": 0}
+        containers = [{**fields, "state": state, "resources": resources}]
         phase = "Running" if status is None else "Failed" if status else "Succeeded"
         pod["status"] = {"phase": phase, "containerStatuses": containers, "conditions": conditions}
         check(pod)

@@ -64,8 +64,8 @@ class RayDouble:
             self.jobs[name]["stopped"] = True
             self.programs[name].send(signal.SIGTERM)
             return httpx.Response(200, json={"stopped": True})
-        told = {"logs": self._logs(name)} if more == ["logs"] else self._read(name)
-        return httpx.Response(200, json=told)
+        fields = {"logs": self._logs(name)} if more == ["logs"] else self._read(name)
+        return httpx.Response(200, json=fields)
 
     def _delete(self, name: str) -> None:
         if self.jobs.pop(name).get("done"):  # its supervisor hasn't ended yet, and writes its end down anew

@@ -446,15 +446,17 @@ def test_a_summary_says_cost_beside_the_largest_allocation_as_far_as_that_was_me
         printed = capfd.readouterr().err
         (one,) = (found for found in runs(client) if found["workload"] == name)
         at_most = sum(item["report"]["allocation"]["cpu"] == 100 for item in iterations(client, one["id"]))
-        said = re.search(r"cost vs. the largest allocation \(cpu 100 %\): (.*)", printed)
-        assert said, printed
+        result = re.search(r"cost vs. the largest allocation \(cpu 100 %\): (.*)", printed)
+        assert result, printed
         if at_most == 5:
-            assert said[1] == "the same, every iteration ran at it"
+            assert result[1] == "the same, every iteration ran at it"
         elif at_most < 2:
             once = "only 1" if at_most else "no"
-            assert said[1] == f"unknown, {once} iteration ran at it"
+            assert result[1] == f"unknown, {once} iteration ran at it"
         else:
-            assert re.fullmatch(rf"\d+% (less|more) than about .*, estimated from {at_most} iterations at it", said[1])
+            assert re.fullmatch(
+                rf"\d+% (less|more) than about .*, estimated from {at_most} iterations at it", result[1]
+            )
 
 
 def test_a_model_says_what_was_saved_beside_allocations_that_a_run_never_had(
@@ -469,14 +471,14 @@ def test_a_model_says_what_was_saved_beside_allocations_that_a_run_never_had(
         for name, what in (("largest", "largest"), ("best_fixed", "best fixed, known only afterwards")):
             units = saved[name]["allocation"]["cpu"]
             value = 0.0 if saved[name]["saved"] is None else saved[name]["saved"]["value"]
-            said = (
+            result = (
                 saved[name]["unmeasured"] or "cost the same"
                 if abs(value) < 1e-12
                 else "saved "
                 if value > 0
                 else "cost "
             )
-            assert f"against cpu {units:g} % ({what}): {said}" in printed, printed
+            assert f"against cpu {units:g} % ({what}): {result}" in printed, printed
         assert (saved["largest"]["saved"] is None) == (version == 1)
         assert "over 5 reported iterations, by the model, against" in printed
         assert "recommendations" not in printed
@@ -546,10 +548,10 @@ def test_advice_to_a_command_elsewhere_is_by_its_output_and_it_gets_no_run_to_fo
     monkeypatch.setattr(registry, "create", lambda _name, ranges, _options: Elsewhere(ranges))
     printed = "import os\nprint('printed', sorted(one for one in os.environ if one.startswith('STEWARD_')))\n"
     assert run(serve().url, "--advise", "--", sys.executable, script(folder, printed + ONE_BAR)) == 0
-    said = capfd.readouterr()
+    output = capfd.readouterr()
     before = sorted(one for one in os.environ if one.startswith("STEWARD_"))
-    assert f"printed {before}" in said.out, "neither run nor token"
-    assert "iterations are read from its output alone" in said.err
+    assert f"printed {before}" in output.out, "neither run nor token"
+    assert "iterations are read from its output alone" in output.err
     (one,) = runs(client)
     assert (one["state"], one["start"]["mode"], one["iterations"]) == ("finished", "advise", 5)
     assert {item["report"]["allocation"]["cpu"] for item in iterations(client, one["id"])} == {100.0}

@@ -79,12 +79,12 @@ def test_it_is_started_again_when_it_is_killed_and_gone_at_the_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, port: int
 ) -> None:
     monkeypatch.setattr(embedded, "FIRST_PAUSE_SECONDS", 0.01)
-    said = list[str]()
-    with service_at(wished(port, tmp_path), tmp_path, said.append) as started:
+    messages = list[str]()
+    with service_at(wished(port, tmp_path), tmp_path, messages.append) as started:
         (first,) = running(port)
         first.kill()
         wait_until(lambda: started.is_up() and [one.pid for one in running(port)] != [first.pid], 60)
-    assert "the service ended with status 137; it is started again" in said
+    assert "the service ended with status 137; it is started again" in messages
     assert running(port) == []
 
 
@@ -104,11 +104,11 @@ def test_of_launchers_that_are_called_at_once_one_starts_it(tmp_path: Path, port
 
 
 def test_the_other_one_goes_on_with_it_when_the_one_that_ran_it_ends(tmp_path: Path, port: int) -> None:
-    said = list[str]()
+    messages = list[str]()
     first = ExitStack()
     with first:
-        first.enter_context(service_at(wished(port, tmp_path / "data"), tmp_path, said.append))
-        with service_at(wished(port, tmp_path / "elsewhere"), tmp_path, said.append) as found:
+        first.enter_context(service_at(wished(port, tmp_path / "data"), tmp_path, messages.append))
+        with service_at(wished(port, tmp_path / "elsewhere"), tmp_path, messages.append) as found:
             (before,) = running(port)
             assert not found.own
             first.close()
@@ -116,7 +116,7 @@ def test_the_other_one_goes_on_with_it_when_the_one_that_ran_it_ends(tmp_path: P
             (after,) = running(port)
             assert (before.is_running(), after.cmdline()[-1]) == (False, str(tmp_path / "data"))
     assert running(port) == []
-    assert any(line.startswith("the service ended with the launcher that ran it") for line in said)
+    assert any(line.startswith("the service ended with the launcher that ran it") for line in messages)
 
 
 def test_one_goes_on_with_it_when_the_launcher_that_ran_it_was_killed(tmp_path: Path, port: int) -> None:
@@ -136,23 +136,23 @@ def test_one_goes_on_with_it_when_the_launcher_that_ran_it_was_killed(tmp_path: 
 
 
 def test_whoever_cannot_run_it_leaves_it_to_others(tmp_path: Path, port: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    said = list[str]()
+    messages = list[str]()
     first = ExitStack()
     with first:
-        first.enter_context(service_at(wished(port, tmp_path / "data"), tmp_path, said.append))
-        with service_at(wished(port, tmp_path), tmp_path, said.append) as found:
+        first.enter_context(service_at(wished(port, tmp_path / "data"), tmp_path, messages.append))
+        with service_at(wished(port, tmp_path), tmp_path, messages.append) as found:
             monkeypatch.setattr(serving, "_command", Mock(side_effect=Misuse("no program")))
             first.close()
-            wait_until(lambda: "no program" in said, 60)
+            wait_until(lambda: "no program" in messages, 60)
             with closing(Turn("127.0.0.1", port)) as turn:
                 wait_until(turn.take, 60)
             assert (found.own, running(port)) == (False, [])
 
 
 def test_a_service_that_no_launcher_runs_is_never_replaced(tmp_path: Path, port: int) -> None:
-    with subprocess.Popen(command(port)) as plain, closing(Service(f"http://127.0.0.1:{port}")) as asked:
+    with subprocess.Popen(command(port)) as plain, closing(Service(f"http://127.0.0.1:{port}")) as requested:
         try:
-            wait_until(asked.is_up, 60)
+            wait_until(requested.is_up, 60)
             with service_at(wished(port, tmp_path), tmp_path, lambda _: None) as found:
                 plain.kill()
                 plain.wait()
@@ -190,14 +190,14 @@ def test_a_job_that_no_worker_takes_is_not_waited_for(monkeypatch: pytest.Monkey
 def test_who_learns_asks_for_a_worker_unless_settings_say_how_many(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def asked(learns: bool) -> list[str]:
+    def learn_arguments(learns: bool) -> list[str]:
         return serving._command("http://127.0.0.1:8081", tmp_path, learns=learns)[1:]
 
     plain = ["serve", "--host", "127.0.0.1", "--port", "8081", "--data", str(tmp_path)]
     monkeypatch.delenv("STEWARD_WORKERS", raising=False)
-    assert (asked(False), asked(True)) == (plain, [*plain, "--workers", "1"])
+    assert (learn_arguments(False), learn_arguments(True)) == (plain, [*plain, "--workers", "1"])
     monkeypatch.setenv("STEWARD_WORKERS", "2")
-    assert asked(True) == plain
+    assert learn_arguments(True) == plain
 
 
 @pytest.mark.parametrize("made", ["link", "folder", "hard link"])
@@ -303,11 +303,11 @@ def test_who_gives_up_leaves_it_to_others(tmp_path: Path, port: int, monkeypatch
 def test_one_that_ends_at_once_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(embedded, "FIRST_PAUSE_SECONDS", 1e-3)
     monkeypatch.setattr(embedded, "MOST_STARTS", 2)
-    said = list[str]()
-    with closing(Embedded(["sh", "-c", "echo no room; exit 3"], tmp_path / "log", said.append)) as own:
+    messages = list[str]()
+    with closing(Embedded(["sh", "-c", "echo no room; exit 3"], tmp_path / "log", messages.append)) as own:
         own.keep()
-        wait_until(lambda: len(said) == 3, 60)
-    assert said[-1] == "the service ended 3 times (no room): the last decision holds"
+        wait_until(lambda: len(messages) == 3, 60)
+    assert messages[-1] == "the service ended 3 times (no room): the last decision holds"
 
 
 def test_a_launcher_is_known_by_more_than_its_number() -> None:

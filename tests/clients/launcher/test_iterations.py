@@ -48,8 +48,8 @@ def test_what_a_command_does_again_is_not_counted_and_its_pause_is_no_iterations
     assert restarted(before, [Mark(142.0, 1), *again]) == [*known, (3, 0.5, 40.5), (4, 0.5, 0.0)]  # as low as the first
     exact = [Mark(144.0, 4), Mark(144.5, 5)]  # where it began again is unknown
     assert restarted(before, exact) == [*known, (3, None, 41.0), (4, 0.5, 0.0)]
-    told = [Mark(144.0, 4, metrics={"iteration_seconds": 0.4}), Mark(144.5, 5)]
-    assert restarted(before, told) == [*known, (3, 0.4, 40.6), (4, 0.5, 0.0)]
+    entries = [Mark(144.0, 4, metrics={"iteration_seconds": 0.4}), Mark(144.5, 5)]
+    assert restarted(before, entries) == [*known, (3, 0.4, 40.6), (4, 0.5, 0.0)]
 
 
 def test_an_iteration_in_which_a_command_was_stopped_begins_again() -> None:
@@ -138,8 +138,8 @@ def test_what_is_told_is_read_and_nonsense_skipped(tmp_path: Path) -> None:
     file = tmp_path / "iterations"
     tail = Tail(file, parse_marks)
     assert list(tail.marks()) == []
-    said = {"iteration": 0, "total": 7, "metrics": {"loss": 0.5, "bad": None}, "features": {"batch": 8}}
-    file.write_text(json.dumps(said) + '\n[]\n{"iteration": "x"}\n{"iteration": 1, "metr')
+    fields = {"iteration": 0, "total": 7, "metrics": {"loss": 0.5, "bad": None}, "features": {"batch": 8}}
+    file.write_text(json.dumps(fields) + '\n[]\n{"iteration": "x"}\n{"iteration": 1, "metr')
     (mark,) = tail.marks()
     assert (mark.number, mark.total, mark.metrics, mark.features) == (0, 7, {"loss": 0.5}, {"batch": 8.0})
     with file.open("a") as more:

@@ -78,8 +78,8 @@ class TestPod(LeavingKit, DeferringKit):
             assert refused.value.reason == "Infeasible"
             assert actuator.poll() == ""
             assert self.same(actuator.current(), self.first)
-            asked = [one["spec"]["containers"][0]["resources"]["requests"]["cpu"] for one in cluster.objects.values()]
-            assert asked == ["500m", "500m"]
+            calls = [one["spec"]["containers"][0]["resources"]["requests"]["cpu"] for one in cluster.objects.values()]
+            assert calls == ["500m", "500m"]
             cluster.used = Decimal(3)
             found = requests.set({"cpu": 200})
             assert found.reason.startswith("Deferred: Node didn't have enough resource: cpu")

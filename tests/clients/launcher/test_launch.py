@@ -93,8 +93,8 @@ def test_a_script_is_governed(
     command = [sys.executable, script(folder, PRINTS), "6", "0.2"]  # one more than the workload has
     assert run(serve().url, "--deadline", "60s", "--plot", "run.svg", "--", *command) == 0
     assert "the deadline" in Path("run.svg").read_text()
-    said = capfd.readouterr()
-    assert said.out == "".join(f"epoch {n}: loss={1 / (n + 1):.3f}\n" for n in range(6))
+    output = capfd.readouterr()
+    assert output.out == "".join(f"epoch {n}: loss={1 / (n + 1):.3f}\n" for n in range(6))
     for part in (
         "lines like 'Epoch 3'",
         "start-up and first iteration: ",
@@ -103,8 +103,8 @@ def test_a_script_is_governed(
         "of the deadline of 1 min",
         "cpu %",
     ):
-        assert part in said.err, said.err
-    assert "the workload has 5 iterations" in said.err
+        assert part in output.err, output.err
+    assert "the workload has 5 iterations" in output.err
     (one,) = runs(client)
     assert (one["state"], one["iterations"], one["start"]["first_iteration"]) == ("finished", 5, 1)
     assert 0 < one["start"]["targets"]["iteration_seconds"] < 60  # without the start, of which the first can't be told
@@ -152,8 +152,8 @@ def test_contingencies_are_applied_within_an_iteration_and_reported(
         forwarded, contingency(0.4, cpu=80), contingency(0.6, cpu=40), contingency(900, cpu=20)
     )
     assert run(serve(handler).url, "--", sys.executable, script(folder, SLOW)) == 0
-    said = capfd.readouterr().err
-    assert "within iteration 1: cpu 40 % (contingency: not over)" in said
+    output = capfd.readouterr().err
+    assert "within iteration 1: cpu 40 % (contingency: not over)" in output
     (one,) = runs(client)
     reports = [item["report"] for item in iterations(client, one["id"])]
     assert len(reports) == 3  # without the first, of which the start can't be told
@@ -254,16 +254,16 @@ def test_what_waits_is_reported_and_once_granted_is_part_of_the_iteration_in_whi
     command = [sys.executable, script(folder, SLOW.replace("range(4)", "range(5)"))]
     assert run(serve(handler).url, "--deadline", "4s", "--", *command) == 0
     reports = [item["report"] for item in iterations(client, runs(client)[0]["id"])]
-    asked = [report.get("requested") for report in reports]
-    states = [(one["state"], one["reason"]) for one in asked if one]
+    requests = [report.get("requested") for report in reports]
+    states = [(one["state"], one["reason"]) for one in requests if one]
     assert ("requested", "Deferred: no room") in states
-    assert {report["allocation"]["cpu"] for report, one in zip(reports, asked, strict=True) if one} == {40.0}
+    assert {report["allocation"]["cpu"] for report, one in zip(reports, requests, strict=True) if one} == {40.0}
     changed = [report["segments"] for report in reports if report.get("segments")]
     assert changed[0][0]["allocation"]["cpu"] == 40.0
     assert changed[0][-1]["allocation"]["cpu"] > 40
-    said = capfd.readouterr().err
-    assert "it waits: Deferred: no room; the present limits stay" in said
-    assert "what was requested is granted now" in said
+    output = capfd.readouterr().err
+    assert "it waits: Deferred: no room; the present limits stay" in output
+    assert "what was requested is granted now" in output
 
 
 @pytest.mark.parametrize("unanswered", [0, 6])
@@ -276,7 +276,7 @@ def test_what_is_refused_is_reported_once_and_not_asked_for_until_its_back_off_e
     unanswered: int,
 ) -> None:
     """Also while the service, whose last decision holds, doesn't know of the refusal."""
-    asked, seen = list[float](), list[str]()
+    requests, seen = list[float](), list[str]()
 
     def handler(request: httpx.Request) -> httpx.Response:
         if request.method == "PUT":
@@ -289,7 +289,7 @@ def test_what_is_refused_is_reported_once_and_not_asked_for_until_its_back_off_e
         room = True
 
         def apply(self, allocation: Allocation) -> Allocation:
-            asked.append(allocation["cpu"])
+            requests.append(allocation["cpu"])
             return super().apply({"cpu": 90.0} if allocation["cpu"] > 40 else allocation)
 
     monkeypatch.setattr(registry, "factory", lambda _: Quota)
@@ -300,7 +300,7 @@ def test_what_is_refused_is_reported_once_and_not_asked_for_until_its_back_off_e
     assert refused
     assert {(one["state"], one["reason"]) for one in refused} == {("refused", "QuotaExceeded")}
     assert len({one["allocation"]["cpu"] for one in refused}) == len(refused), "within a minute none is asked for twice"
-    assert len(asked) <= len(items)
+    assert len(requests) <= len(items)
     granted = items[-2]["decision"]["granted"]
     assert granted["allocation"] == {"cpu": items[-2]["report"]["allocation"]["cpu"]}
 
@@ -325,10 +325,10 @@ def test_the_outcome_is_the_services_and_costs_have_its_currency(
     for deadline, size in (("60", "0.01"), ("0.3", "0.2")):
         command = [sys.executable, script(folder, late), "5", size]
         assert run(url, "--deadline", deadline, "--", *command) == 0
-        said = capfd.readouterr().err
-        one = next(one for one in runs(client) if f"outcome: {one['outcome']} ({one['outcome_reason']})" in said)
+        output = capfd.readouterr().err
+        one = next(one for one in runs(client) if f"outcome: {one['outcome']} ({one['outcome_reason']})" in output)
         assert one["outcome"] == ("met" if deadline == "60" else "missed")
-        assert re.search(r"; cost \$[\d.e-]+$", said, re.MULTILINE), said
+        assert re.search(r"; cost \$[\d.e-]+$", output, re.MULTILINE), output
 
 
 def test_a_script_may_report_and_follow_by_files(serve: Serve, client: TestClient, folder: Path) -> None:
@@ -543,9 +543,9 @@ def test_a_command_goes_on_without_the_service_and_its_iterations_are_kept(
     service = serve()
     service.plan = lambda _: BEFORE if any("/iterations/1" in seen for seen in service.seen) else None
     assert run(service.url, "--", sys.executable, script(folder, PRINTS), "4", "0.01") == 0
-    said = capfd.readouterr()
-    assert said.out.count("epoch") == 4
-    assert "what is reported is kept, the last decision holds" in said.err
+    output = capfd.readouterr()
+    assert output.out.count("epoch") == 4
+    assert "what is reported is kept, the last decision holds" in output.err
     (file,) = folder.glob("*.ndjson")
     answer = client.post(
         "/workloads/busy/samples", content=file.read_bytes(), headers={"content-type": "application/x-ndjson"}
@@ -565,9 +565,9 @@ def test_a_command_goes_on_while_a_proxy_answers_and_nothing_is_lost(
 
     service.plan = plan
     assert run(service.url, "--", sys.executable, script(folder, PRINTS), "5", "0.1") == 0
-    said = capfd.readouterr()
-    assert said.out.count("epoch") == 5
-    assert "Traceback" not in said.err
+    output = capfd.readouterr()
+    assert output.out.count("epoch") == 5
+    assert "Traceback" not in output.err
     (one,) = runs(client)
     assert (one["state"], one["iterations"]) == ("finished", 5)
     assert [item["iteration"] for item in iterations(client, one["id"])] == [1, 2, 3, 4]
@@ -606,12 +606,12 @@ def test_ctrl_c_after_the_end_of_the_command_keeps_its_iterations_and_its_status
         command = [sys.executable, script(folder, PRINTS + f"sys.exit({status})\n"), "4", "0.01"]
         with interrupted_once(Path("ended")):
             assert run(service.url, "--", *command) == status
-        said = capfd.readouterr().err
-        assert f"{'failed' if status else 'finished'} after 4 iterations" in said
-        assert "the service did not receive the end: SIGINT" in said
-        assert "passed on" not in said
-        assert "cancelled" not in said
-        assert ("outcome: unknown, the service did not receive the run's end" in said) == (not status)
+        output = capfd.readouterr().err
+        assert f"{'failed' if status else 'finished'} after 4 iterations" in output
+        assert "the service did not receive the end: SIGINT" in output
+        assert "passed on" not in output
+        assert "cancelled" not in output
+        assert ("outcome: unknown, the service did not receive the run's end" in output) == (not status)
         Path("ended").unlink()
     assert [len(json.loads(file.read_text())["reports"]) for file in folder.glob("*.ndjson")] == [3, 3]
     assert [one["state"] for one in runs(client)] == ["running", "running"]
@@ -647,10 +647,10 @@ def test_a_killed_launcher_leaves_nothing_behind(serve: Serve, folder: Path, met
     module = [sys.executable, "-m", "steward_client.launcher.main", *options, "--", sys.executable]
     with subprocess.Popen([*module, script(folder, FAMILY)], stdout=subprocess.PIPE) as launcher:
         assert launcher.stdout is not None
-        said = launcher.stdout.readline()
+        output = launcher.stdout.readline()
         family = psutil.Process(launcher.pid).children(recursive=True)
         launcher.kill()
-    assert said == b"ready\n"
+    assert output == b"ready\n"
     assert len(family) == 4  # the guard, the command, its child, and what has turned itself into a daemon
     _, alive = psutil.wait_procs(family, timeout=60)
     assert alive == []
@@ -680,13 +680,13 @@ def working(
 def test_a_command_that_goes_on_while_it_is_learned_from_is_governed_from_there(
     working: str, client: TestClient, folder: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    said = ["--learn", "--url", working, "--resource", "cpu=25..100/25%", "--deadline", "300", "--budget", "1000"]
-    assert main([*said, "--profile-iterations", "6", "--", sys.executable, script(folder, WAITS)]) == 0
-    told = capfd.readouterr()
-    begun = told.out.count("epoch")
+    texts = ["--learn", "--url", working, "--resource", "cpu=25..100/25%", "--deadline", "300", "--budget", "1000"]
+    assert main([*texts, "--profile-iterations", "6", "--", sys.executable, script(folder, WAITS)]) == 0
+    output = capfd.readouterr()
+    begun = output.out.count("epoch")
     for part in ("the command keeps cpu 100 %", "controlling from iteration", f"finished after {begun} iterations"):
-        assert part in told.err, told.err
-    assert told.err.count("iterations: by lines") == 1  # one process
+        assert part in output.err, output.err
+    assert output.err.count("iterations: by lines") == 1  # one process
     (one,) = runs(client)
     first = one["start"]["first_iteration"]
     assert (one["state"], one["iterations"]) == ("finished", begun)
@@ -703,10 +703,10 @@ def test_a_bare_command_is_learned_from_and_then_governed(
     working: str, client: TestClient, folder: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     command = [sys.executable, script(folder, PRINTS, "My script.py"), "14", "0.01"]
-    said = ["--learn", "--url", working, "--resource", "cpu=25..100/25%", "--deadline", "60", "--budget", "1000"]
-    said += ["--profile-iterations", "19"]
-    assert main([*said, "--", *command]) == 0
-    told = capfd.readouterr().err
+    texts = ["--learn", "--url", working, "--resource", "cpu=25..100/25%", "--deadline", "60", "--budget", "1000"]
+    texts += ["--profile-iterations", "19"]
+    assert main([*texts, "--", *command]) == 0
+    output = capfd.readouterr().err
     for part in (
         "registered: workload 'my-script', 14 iterations",
         "13 of 19 iterations are measured: it is started again (start 2 of 20 at most",
@@ -715,7 +715,7 @@ def test_a_bare_command_is_learned_from_and_then_governed(
         "model 2: ",
         "14 iterations",
     ):
-        assert part in told, told
+        assert part in output, output
     (one,) = runs(client)
     assert (one["workload"], one["state"], one["iterations"]) == ("my-script", "finished", 14)
     samples = client.get("/workloads/my-script/samples?limit=50").json()["items"]
@@ -723,7 +723,7 @@ def test_a_bare_command_is_learned_from_and_then_governed(
     measured = client.get("/workloads/my-script/samples", headers={"accept": "text/csv"}).text.splitlines()[1:]
     assert {float(line.split(",")[2]) for line in measured} == {25, 50, 75, 100}
     wait_until(lambda: client.get("/workloads/my-script/agents").json()["items"], 250)
-    assert main([*said, "--", *command]) == 0
+    assert main([*texts, "--", *command]) == 0
     assert "learned before: agent 1 of workload 'my-script'" in capfd.readouterr().err
 
 
@@ -740,12 +740,12 @@ def test_a_service_that_is_lost_while_it_is_measured_ends_no_command(
     there = serve()
     there.plan = lambda _: BEFORE if any("/samples" in seen for seen in there.seen) else None
     command = [sys.executable, script(folder, PRINTS.replace("{n}:", "{n}/{count}:")), "60", "0.1"]
-    said = ["--learn", "--url", there.url, "--resource", "cpu=25..100/25%", "--profile-iterations", "9"]
-    assert main([*said, "--", *command]) == 0
-    told = capfd.readouterr()
-    assert told.out.count("epoch") == 60
+    texts = ["--learn", "--url", there.url, "--resource", "cpu=25..100/25%", "--profile-iterations", "9"]
+    assert main([*texts, "--", *command]) == 0
+    output = capfd.readouterr()
+    assert output.out.count("epoch") == 60
     for part in ("profiling stopped: ", "not learned: ", "not controlled: ", "finished after 60 iterations"):
-        assert part in told.err, told.err
+        assert part in output.err, output.err
 
 
 DEADLINE = ["--resource", "cpu=25..100/25%", "--deadline", "300"]
@@ -757,15 +757,15 @@ def test_a_command_with_a_deadline_alone_is_governed_from_its_third_iteration(
     url = serve().url
     command = [sys.executable, script(folder, WAITS)]
     assert main([*DEADLINE, "--url", url, "--", *command]) == 0
-    told = capfd.readouterr()
-    begun = told.out.count("epoch")
+    output = capfd.readouterr()
+    begun = output.out.count("epoch")
     for part in (
         "registered: workload 'train', 3000 iterations",
         f"finished after {begun} iterations",
         "measured before the first",
     ):
-        assert part in told.err, told.err
-    assert told.err.count("iterations: by lines") == 1  # one process
+        assert part in output.err, output.err
+    assert output.err.count("iterations: by lines") == 1  # one process
     (one,) = runs(client)
     assert (one["state"], one["iterations"]) == ("finished", begun)
     assert one["start"]["first_iteration"] <= 3
@@ -786,10 +786,10 @@ def test_advice_begins_within_a_command_that_nothing_is_known_of(
 ) -> None:
     command = [sys.executable, script(folder, WAITS)]
     assert main([*DEADLINE, "--advise", "--url", serve().url, "--", *command]) == 0
-    told = capfd.readouterr().err
-    assert re.search(r"advising from iteration \d+: nothing is changed", told), told
-    assert re.search(r"after \d+ iterations: recommended cpu", told), told
-    assert "controlling" not in told
+    output = capfd.readouterr().err
+    assert re.search(r"advising from iteration \d+: nothing is changed", output), output
+    assert re.search(r"after \d+ iterations: recommended cpu", output), output
+    assert "controlling" not in output
     (one,) = runs(client)
     most = client.get("/workloads/train").json()["spec"]["resources"][0]["maximum"]
     assert {item["report"]["allocation"]["cpu"] for item in iterations(client, one["id"])} == {most}
@@ -799,8 +799,8 @@ def test_iterations_that_are_stated_are_governed_from_the_first(
     serve: Serve, client: TestClient, folder: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     command = [sys.executable, script(folder, PRINTS), "5", "0.02"]
-    said = [*DEADLINE, "--iterations", "5", "--name", "mine", "--url", serve().url]
-    assert main([*said, "--", *command]) == 0
+    texts = [*DEADLINE, "--iterations", "5", "--name", "mine", "--url", serve().url]
+    assert main([*texts, "--", *command]) == 0
     assert "measured first" not in capfd.readouterr().err
     (one,) = runs(client)
     assert (one["workload"], one["state"], one["iterations"]) == ("mine", "finished", 5)
@@ -812,10 +812,10 @@ def test_a_command_that_ends_before_it_says_how_many_iterations_it_has_is_regist
     command = [sys.executable, script(folder, PRINTS), "6", "0.02"]
     url = serve().url
     assert main([*DEADLINE, "--url", url, "--", *command]) == 0
-    told = capfd.readouterr()
-    assert told.out.count("epoch") == 6  # it ran once
+    output = capfd.readouterr()
+    assert output.out.count("epoch") == 6  # it ran once
     for part in ("the number of iterations is unknown", "is registered: the next start is controlled"):
-        assert part in told.err, told.err
+        assert part in output.err, output.err
     assert runs(client) == []
     assert main([*DEADLINE, "--url", url, "--", *command]) == 0
     assert [run["state"] for run in runs(client)] == ["finished"]
@@ -829,9 +829,9 @@ def test_a_service_that_is_lost_before_the_workload_is_registered_ends_no_comman
     there.plan = lambda _: BEFORE if any("POST /workloads" in seen for seen in there.seen) else None
     command = [sys.executable, script(folder, PRINTS.replace("{n}:", "{n}/{count}:")), "8", "0.02"]
     assert main([*DEADLINE, "--url", there.url, "--", *command]) == 0
-    told = capfd.readouterr()
-    assert told.out.count("epoch") == 8
-    assert told.err.count("not registered: ") == 1
+    output = capfd.readouterr()
+    assert output.out.count("epoch") == 8
+    assert output.err.count("not registered: ") == 1
 
 
 def test_a_workload_that_has_to_be_registered_is_not_made_by_a_deadline(
@@ -839,12 +839,12 @@ def test_a_workload_that_has_to_be_registered_is_not_made_by_a_deadline(
 ) -> None:
     command = [sys.executable, script(folder, PRINTS), "6", "0.02"]
     assert main(["--workload", "bussy", "--deadline", "300", "--url", serve().url, "--", *command]) == 2
-    told = capfd.readouterr()
+    output = capfd.readouterr()
     assert (
         "has no workload 'bussy' (there are: busy); --deadline 30m, or --learn, without --workload registers one"
-        in told.err
+        in output.err
     )
-    assert "epoch" not in told.out
+    assert "epoch" not in output.out
 
 
 class Refuses(LocalProcesses):
@@ -861,11 +861,13 @@ def test_an_allocation_that_is_refused_while_it_is_measured_ends_no_command(
     working: str, client: TestClient, folder: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(registry, "factory", lambda _: Refuses)
-    said = ["--learn", "--url", working, "--resource", "cpu=25..100/25%", "--deadline", "300", "--budget", "1000"]
-    assert main([*said, "--profile-iterations", "9", "--", sys.executable, script(folder, WAITS)]) == 0
-    told = capfd.readouterr()
-    assert told.err.count("cpu=100 can't be set: there is no room for it now; the present limits stay") == 1, told.err
-    assert f"finished after {told.out.count('epoch')} iterations" in told.err
+    texts = ["--learn", "--url", working, "--resource", "cpu=25..100/25%", "--deadline", "300", "--budget", "1000"]
+    assert main([*texts, "--profile-iterations", "9", "--", sys.executable, script(folder, WAITS)]) == 0
+    output = capfd.readouterr()
+    assert output.err.count("cpu=100 can't be set: there is no room for it now; the present limits stay") == 1, (
+        output.err
+    )
+    assert f"finished after {output.out.count('epoch')} iterations" in output.err
     measured = client.get("/workloads/train/samples", headers={"accept": "text/csv"}).text.splitlines()[1:]
     assert len({float(line.split(",")[2]) for line in measured}) >= 2
 
@@ -874,12 +876,12 @@ def test_quietly_only_the_summary_is_said(
     working: str, folder: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(governed, "WAIT_SECONDS", 250.0)  # trainings hold up whoever asks here
-    said = ["--learn", "--url", working, "--resource", "cpu=25..100/25%", "--budget", "1000", "--quiet"]
+    texts = ["--learn", "--url", working, "--resource", "cpu=25..100/25%", "--budget", "1000", "--quiet"]
     command = [sys.executable, script(folder, PRINTS), "9", "0.1"]
-    assert main([*said, "--profile-iterations", "6", "--", *command]) == 0
-    told = capfd.readouterr().err.splitlines()
-    assert "the command is started again" in told.pop(0)  # what may overwrite something is no part of the progress
-    assert [line.split(" ")[1] for line in told] == [
+    assert main([*texts, "--profile-iterations", "6", "--", *command]) == 0
+    output = capfd.readouterr().err.splitlines()
+    assert "the command is started again" in output.pop(0)  # what may overwrite something is no part of the progress
+    assert [line.split(" ")[1] for line in output] == [
         "finished",
         "outcome:",
         "reserved:",
@@ -888,7 +890,7 @@ def test_quietly_only_the_summary_is_said(
         "decisions:",
         "iterations",
         "run:",
-    ], told
+    ], output
 
 
 HANGS = """
@@ -908,10 +910,10 @@ def test_a_command_is_stopped_at_its_cost_and_the_summary_says_so(
     command, url = [sys.executable, script(folder, SLOW)], serve().url  # at most 1 a second, at least 0.2
     assert main(["--workload", "priced", "--url", url, "--max-cost", "1e6", "--", *command]) == 0
     assert main(["--workload", "priced", "--url", url, "--max-cost", "0.25", "--", *command]) == 143
-    said = capfd.readouterr().err
-    assert re.search(r"the run's cost cap of \$0\.25.*: the command gets SIGTERM", said), said
-    assert re.search(r"stopped after \d iterations? in .*cost cap", said), said
-    assert "outcome: cap_reached (" in said
+    output = capfd.readouterr().err
+    assert re.search(r"the run's cost cap of \$0\.25.*: the command gets SIGTERM", output), output
+    assert re.search(r"stopped after \d iterations? in .*cost cap", output), output
+    assert "outcome: cap_reached (" in output
     found = {one["start"]["caps"]["cost"]: (one["state"], one["outcome"] == "cap_reached") for one in runs(client)}
     assert found == {1e6: ("finished", False), 0.25: ("cancelled", True)}
 
@@ -922,8 +924,8 @@ def test_a_command_is_stopped_after_its_duration_within_an_iteration_but_not_if_
     begun = time.monotonic()
     assert run(serve().url, "--max-duration", "2s", "--", sys.executable, script(folder, HANGS)) == 143
     assert time.monotonic() - begun < 40
-    said = capfd.readouterr().err
-    assert "the command has run for 2 s, the most by --max-duration: the command gets SIGTERM; it is killed" in said
+    output = capfd.readouterr().err
+    assert "the command has run for 2 s, the most by --max-duration: the command gets SIGTERM; it is killed" in output
     (one,) = runs(client)
     assert (one["state"], one["outcome"]) == ("cancelled", "cap_reached")
     command = [sys.executable, script(folder, PRINTS), "4", "0.3"]

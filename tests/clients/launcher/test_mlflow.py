@@ -133,10 +133,10 @@ def test_a_command_runs_without_mlflow_that_is_away_before_or_afterwards(
 
     monkeypatch.setattr(mlflow.MlflowClient, "log_batch", away)
     assert run(url, "--mlflow", uri, "--", *command) == 0
-    said = capfd.readouterr().err
-    assert said.count("ConnectionError: no route to MLflow; the run goes on") == 1
-    assert "mlflow: " in said
-    assert "calls were lost" in said
+    output = capfd.readouterr().err
+    assert output.count("ConnectionError: no route to MLflow; the run goes on") == 1
+    assert "mlflow: " in output
+    assert "calls were lost" in output
     assert [one["state"] for one in runs(client)] == ["finished"] * 3
 
 

@@ -114,12 +114,12 @@ class TestRay(LeavingKit, DeferringKit):
             assert actuator.wait(60) == 0
 
     def test_what_ended_a_job_from_outside_is_said(self, make: Make, head: RayDouble) -> None:
-        for end, said in ((head.restart, "doesn't know the job any more"), (partial(cancel, head), "intentionally")):
+        for end, result in ((head.restart, "doesn't know the job any more"), (partial(cancel, head), "intentionally")):
             with self.started(make, self.running()) as actuator:
                 assert isinstance(actuator, RayJob)
                 end()
                 assert actuator.wait(60) is not None
-                assert said in actuator.reason
+                assert result in actuator.reason
         with self.started(make, self.running()) as actuator:
             assert isinstance(actuator, RayJob)
             actuator.stop()

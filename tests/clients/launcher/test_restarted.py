@@ -73,8 +73,8 @@ def test_a_requeue_is_measured_and_is_no_iterations(
     serve: Serve, forwarded: Handler, client: TestClient, folder: Path, slurm: Path
 ) -> None:
     command = [sys.executable, script(folder, RESUMES), str(folder / "checkpoint"), "waits"]
-    asked = ["--workload", "sized", "--url", serve(larger(forwarded, 5)).url, *SLURM, "--checkpoint"]
-    assert main([*asked, "--", *command]) == 0
+    requests = ["--workload", "sized", "--url", serve(larger(forwarded, 5)).url, *SLURM, "--checkpoint"]
+    assert main([*requests, "--", *command]) == 0
     assert (slurm / "restarts").read_text() == "1\n"
     (one,) = runs(client)
     reports = [item["report"] for item in iterations(client, one["id"])]
@@ -98,9 +98,9 @@ def test_without_a_checkpoint_the_size_of_the_submission_stays(
 ) -> None:
     command = [sys.executable, script(folder, RESUMES), str(folder / "checkpoint")]
     assert main(["--workload", "sized", "--url", serve(larger(forwarded, 5)).url, *SLURM, "--", *command]) == 0
-    said = capfd.readouterr().err
-    assert "the size is set once, at the start" in said
-    assert "can't be set" not in said
+    output = capfd.readouterr().err
+    assert "the size is set once, at the start" in output
+    assert "can't be set" not in output
     assert [line for line in (slurm / "calls").read_text().splitlines() if not line.startswith("show")] == []
     (one,) = runs(client)
     assert client.get(f"/runs/{one['id']}").json()["start"]["policy"] == "hold"
@@ -137,8 +137,8 @@ def test_a_requeue_in_the_first_iteration_shifts_none(
     with ThreadPoolExecutor(1) as beside:
         requeued = beside.submit(requeue)
         command = [sys.executable, script(folder, BEGINS), str(checkpoint)]
-        asked = ["--workload", "sized", "--url", serve().url, *SLURM, "--checkpoint", "--marks", "start"]
-        assert main([*asked, "--policy", "hold", "--", *command]) == 0
+        requests = ["--workload", "sized", "--url", serve().url, *SLURM, "--checkpoint", "--marks", "start"]
+        assert main([*requests, "--policy", "hold", "--", *command]) == 0
         requeued.result()
     (one,) = runs(client)
     assert [item["iteration"] for item in iterations(client, one["id"])] == list(range(12))
@@ -149,8 +149,8 @@ def test_a_command_that_cannot_be_ended_has_a_run_that_ends(
 ) -> None:
     (slurm / "deaf").touch()
     command = [sys.executable, "-c", "import time; print('epoch 1', flush=True); time.sleep(60)"]
-    asked = ["--workload", "sized", "--url", serve().url, *SLURM, "--max-duration", "1s"]
-    assert main([*asked, "--", *command]) == 143
+    requests = ["--workload", "sized", "--url", serve().url, *SLURM, "--max-duration", "1s"]
+    assert main([*requests, "--", *command]) == 143
     assert "the command may run on: scancel: scancel: error: Unable to contact" in capfd.readouterr().err
     (one,) = runs(client)
     assert (one["state"], one["outcome"]) == ("cancelled", "cap_reached")
@@ -238,7 +238,7 @@ def test_a_workload_that_is_registered_for_a_command_has_the_cost_of_its_changes
     serve: Serve, client: TestClient, folder: Path, slurm: Path
 ) -> None:
     command = [sys.executable, script(folder, RESUMES), str(folder / "checkpoint")]
-    asked = ["--deadline", "5m", "--name", "fresh", "--resource", "cpu=100..400/100%", "--iterations", "12"]
-    assert main([*asked, "--url", serve().url, *SLURM, "--", *command]) == 0
+    requests = ["--deadline", "5m", "--name", "fresh", "--resource", "cpu=100..400/100%", "--iterations", "12"]
+    assert main([*requests, "--url", serve().url, *SLURM, "--", *command]) == 0
     (resource,) = client.get("/workloads/fresh").json()["spec"]["resources"]
     assert resource["change_seconds"] == 60.0

@@ -126,9 +126,9 @@ def start(tmp_path: Path, request: pytest.FixtureRequest) -> Start:
         command = ["sh" if shell else sys.executable, str(file), *after]
         home = {"HOME": str(folder), "XDG_STATE_HOME": str(folder / "state")}
         launcher = [sys.executable, "-m", "app.cli", "run", "--url", url, *options, "--", *command]
-        with (folder / "out").open("wb") as out, (folder / "said").open("wb") as said:
+        with (folder / "out").open("wb") as out, (folder / "said").open("wb") as result:
             process = subprocess.Popen(
-                launcher, stdout=out, stderr=said, cwd=folder, env=clean_environment(home), start_new_session=True
+                launcher, stdout=out, stderr=result, cwd=folder, env=clean_environment(home), start_new_session=True
             )
         request.addfinalizer(lambda: stop(process))
         return Launch(process, folder)
@@ -137,8 +137,8 @@ def start(tmp_path: Path, request: pytest.FixtureRequest) -> Start:
 
 
 def free(url: str) -> bool:
-    with socket.socket() as asked:
-        return asked.connect_ex((str(urlsplit(url).hostname), urlsplit(url).port or 80)) != 0
+    with socket.socket() as requested:
+        return requested.connect_ex((str(urlsplit(url).hostname), urlsplit(url).port or 80)) != 0
 
 
 @pytest.mark.slow

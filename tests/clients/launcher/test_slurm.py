@@ -113,14 +113,14 @@ class TestSlurm(LeavingKit, DeferringKit):
     def test_what_slurm_does_is_told(self, make: Make, slurm: Path) -> None:
         with self.started(make, self.running()) as actuator:
             assert isinstance(actuator, SlurmJob)
-            told = list[str]()
+            messages = list[str]()
 
             def now(**files: str) -> list[str]:
                 for name, text in files.items():
                     (slurm / name).write_text(f"{text}\n")
                 actuator.look()
-                told[:] = actuator.news()
-                return told
+                messages[:] = actuator.news()
+                return messages
 
             assert now(state="PENDING", reason="Resources") == ["job 42 waits: Resources (squeue --job 42)"]
             assert now() == []
@@ -130,7 +130,7 @@ class TestSlurm(LeavingKit, DeferringKit):
             assert "was requeued by Slurm" in now(state="PENDING", reason="BeginTime", restarts="1")[0]
             assert actuator.restarts == 1
             wait_until(lambda: bool(now()), 10, "the job to run again")  # its begin time is brought forward
-            assert told[0].startswith("job 42 runs on n1, after ")
+            assert messages[0].startswith("job 42 runs on n1, after ")
             assert updates(slurm) == ["update JobId=42 StartTime=now"]
 
     @pytest.mark.parametrize(

@@ -51,11 +51,11 @@ def met(heard: OutputRecorder, sizes: list[int]) -> None:
     """Wait until workers have met in groups of these sizes, and in no others."""
     expected = "".join(f"steward of {size}\n" for size in sizes)
     try:
-        wait_until(partial(told, heard, expected), seconds=180, what=expected)
+        wait_until(partial(has_output, heard, expected), seconds=180, what=expected)
     finally:
         print(heard.of("stdout").decode(), heard.of("stderr").decode()[-4_000:])
 
 
-def told(heard: OutputRecorder, expected: str) -> bool:
+def has_output(heard: OutputRecorder, expected: str) -> bool:
     assert len(heard.of("stdout")) <= len(expected), heard.of("stderr").decode()[-2_000:]
     return heard.of("stdout").decode() == expected

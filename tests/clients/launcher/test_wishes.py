@@ -9,8 +9,8 @@ from steward_client.launcher.wishes import Misuse, Resource
 
 
 def test_a_command_line_is_read() -> None:
-    said = "--learn --deadline 1h30m --resource cpu=50..400/50% --target loss=.3 -- python -u train.py --epochs 3"
-    found = arguments.read("steward-run", said.split())
+    text = "--learn --deadline 1h30m --resource cpu=50..400/50% --target loss=.3 -- python -u train.py --epochs 3"
+    found = arguments.read("steward-run", text.split())
     assert found.command == ("python", "-u", "train.py", "--epochs", "3")
     assert (found.workload, found.learn, found.deadline, found.targets) == ("train", True, 5400.0, (("loss", 0.3),))
     assert found.resources == (Resource("cpu", 50, 400, 50, "%"),)

@@ -130,11 +130,11 @@ async def test_what_is_wrong_in_a_trigger_is_named(keda: Keda, service: Service)
         ({"targetsize": "1"}, "INVALID_ARGUMENT", "scalerMetadata.targetsize is unknown; accepted: activationSize"),
         ({"workload": "other"}, "NOT_FOUND", "other"),
     ]
-    for metadata, code, told in wrong:
+    for metadata, code, result in wrong:
         with pytest.raises(grpc.aio.AioRpcError) as raised:
             await keda.active(**metadata)
         assert raised.value.code() is grpc.StatusCode[code], metadata
-        assert told in str(raised.value.details())
+        assert result in str(raised.value.details())
 
 
 def test_the_messages_are_those_of_the_protocols_file(generated: Path) -> None:

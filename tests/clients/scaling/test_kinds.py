@@ -24,10 +24,10 @@ def begun(service: Service, kind: str, **more: Any) -> str:
 
 def test_a_cluster_tells_how_many_jobs_run_and_wait(service: Service) -> None:
     cluster = begun(service, "cluster", members=[WORKLOAD])
-    told = service.reader().of(Subject(workload=cluster))
-    assert told.keys() == {"running", "waiting", "free"}
-    assert told["running"] + told["waiting"] == 2
-    assert service.reader().by_workload() == {cluster: told}
+    result = service.reader().of(Subject(workload=cluster))
+    assert result.keys() == {"running", "waiting", "free"}
+    assert result["running"] + result["waiting"] == 2
+    assert service.reader().by_workload() == {cluster: result}
     with pytest.raises(
         SubjectError, match=rf"{WORKLOAD!r} has no run of its own.* accepted is that one, with resource"
     ):
@@ -38,10 +38,10 @@ def test_a_cluster_tells_how_many_jobs_run_and_wait(service: Service) -> None:
 
 def test_a_queue_tells_its_length_and_another_workload_may_be_idle(service: Service) -> None:
     queue = begun(service, "workflow")
-    told = service.reader().of(Subject(workload=queue))
-    assert told.keys() == {"running", "waiting", "busy_processors"}
-    assert told["running"] > 0
-    assert service.reader().by_workload() == {queue: told}
+    result = service.reader().of(Subject(workload=queue))
+    assert result.keys() == {"running", "waiting", "busy_processors"}
+    assert result["running"] > 0
+    assert service.reader().by_workload() == {queue: result}
     with pytest.raises(
         SubjectError, match="tell no amounts; accepted are workloads whose decisions have an allocation"
     ):

@@ -49,7 +49,7 @@ def adapter(service: Service) -> TestClient:
     return TestClient(MetricsAdapter(reader.by_workload).app())
 
 
-def told(adapter: TestClient) -> dict[str, float]:
+def amounts_of(adapter: TestClient) -> dict[str, float]:
     """All samples of `/metrics` by name and labels."""
     text = adapter.get("/metrics").text
     samples = [sample for family in text_string_to_metric_families(text) for sample in family.samples]
@@ -63,14 +63,14 @@ def test_series_are_of_workloads_and_resources_however_many_runs_there_are(
     had = sum(gpus for _, gpus in (service.start() for _ in range(3)))
     _, other = service.start("other")
     left = {"steward_decided_series_left_out": 0.0}
-    assert told(adapter) == {f"{METRIC},{WORKLOAD},gpus": had, f"{METRIC},other,gpus": other} | left
+    assert amounts_of(adapter) == {f"{METRIC},{WORKLOAD},gpus": had, f"{METRIC},other,gpus": other} | left
     autoscaler = Autoscaler(adapter)
     assert autoscaler.value(METRIC, f"workload={WORKLOAD},resource=gpus") == had
     assert autoscaler.value(METRIC, "workload!=other") == had
     assert autoscaler.value(METRIC, "") == had + other
     assert autoscaler.value(METRIC, "workload=idle") == 0
     monkeypatch.setattr(metrics, "MOST_SERIES", 1)
-    assert told(adapter) == {f"{METRIC},other,gpus": other, "steward_decided_series_left_out": 1}
+    assert amounts_of(adapter) == {f"{METRIC},other,gpus": other, "steward_decided_series_left_out": 1}
     assert adapter.get(f"{metrics.API}/namespaces/x/{METRIC}").json()["reason"] == "BadRequest"
 
 

@@ -43,7 +43,7 @@ def recommender(kubernetes: KubernetesDouble, service: Service, clock: Clock) ->
     return Recommender(kubernetes.api(), service.reader().of, now=lambda: START + timedelta(seconds=clock(0)))
 
 
-def told(kubernetes: KubernetesDouble, path: str) -> tuple[str, str]:
+def last_event(kubernetes: KubernetesDouble, path: str) -> tuple[str, str]:
     """Whether a recommendation is provided, or why not."""
     (found,) = (
         one for one in kubernetes.objects[path]["status"]["conditions"] if one["type"] == "RecommendationProvided"
@@ -58,7 +58,7 @@ def test_recommendations_follow_decisions_and_are_written_once(
     kubernetes.add(GROUP, PLURAL, vpa("others", recommenders=[{"name": "default"}]))
     kubernetes.add(GROUP, PLURAL, vpa("nobodys", recommenders=[]))
     assert recommender.look() == 1
-    assert told(kubernetes, path) == ("False", "no run is live; the last one stands")
+    assert last_event(kubernetes, path) == ("False", "no run is live; the last one stands")
     run, had = service.start()
     kubernetes.objects[path]["status"]["conditions"].append({"type": "LowConfidence", "status": "True"})
     assert (recommender.look(), recommender.look()) == (1, 0)
@@ -67,7 +67,7 @@ def test_recommendations_follow_decisions_and_are_written_once(
     assert container["target"] == container["uncappedTarget"] == container["lowerBound"] == container["upperBound"]
     assert parse_quantity(container["target"]["cpu"]) * 2 == 3 * int(had)
     assert parse_quantity(container["target"]["memory"]) == int(had) * 2**30
-    assert told(kubernetes, path) == ("True", "")
+    assert last_event(kubernetes, path) == ("True", "")
     assert len(kubernetes.objects[path]["status"]["conditions"]) == 2
     more = service.report(run, 0, had, 90.0)
     clock(60)
@@ -105,7 +105,7 @@ def test_what_is_wrong_with_one_is_told_in_it_and_stops_no_other(
     kubernetes.add(GROUP, PLURAL, vpa("f"))
     assert recommender.look() == len(wrong) + 1
     for name, path in paths.items():
-        status, message = told(kubernetes, path)
+        status, message = last_event(kubernetes, path)
         assert status == "False"
         assert wrong[name][1] in message
     kubernetes.add(GROUP, PLURAL, vpa("g"))

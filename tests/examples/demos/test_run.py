@@ -67,12 +67,12 @@ def test_it_ends_with_one_screen_of_80_columns(played: tuple["subprocess.Complet
     assert all(len(line) <= 80 for line in text.splitlines())
     screen = text[text.index("Summary") :].splitlines()
     assert len(screen) <= 40
-    said = "\n".join(screen)
-    assert "All figures are simulated." in said
-    assert re.search(r"fixed by hand, \d+ % .*MISSED by", said)
-    assert re.search(r"Steward .*met by", said)
-    assert re.search(r"\d+% less \(-?\d+% to \d+%\) than largest, 90 %", said)
-    assert "Changed for save iterations 3" in said
+    output = "\n".join(screen)
+    assert "All figures are simulated." in output
+    assert re.search(r"fixed by hand, \d+ % .*MISSED by", output)
+    assert re.search(r"Steward .*met by", output)
+    assert re.search(r"\d+% less \(-?\d+% to \d+%\) than largest, 90 %", output)
+    assert "Changed for save iterations 3" in output
 
 
 def test_figures_and_picture_are_written(played: tuple["subprocess.CompletedProcess[str]", Path]) -> None:

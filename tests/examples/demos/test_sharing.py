@@ -108,8 +108,8 @@ def test_seconds_are_told_only_of_iterations_in_which_nothing_changed() -> None:
     script = Scripted({FIRST.name: 4}, {FIRST.name: 4}, {FIRST.name: 8}, {FIRST.name: 8})
     job = FIRST._replace(iterations=4)
     play(script, [job])
-    told = [one for events in script.told for one in events.progressed]
-    assert [(one.iteration, one.slices, one.seconds) for one in told] == [
+    entries = [one for events in script.told for one in events.progressed]
+    assert [(one.iteration, one.slices, one.seconds) for one in entries] == [
         (1, 4, None),  # began when it was given something
         (2, 4, 1.0),
         (3, 8, None),

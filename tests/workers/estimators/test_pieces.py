@@ -195,9 +195,9 @@ def test_injected_failures_are_named_and_do_not_widen_the_noise() -> None:
     assert spreads.bounds.high - spreads.bounds.low < 4 * 0.05
     names = [f"run-{i}" for i in range(60)]
     found = unexplained_entries(Measurements("iteration_seconds", " s", names, groups, iterations, residual), spreads)
-    told = {(e["kind"], e["execution"], e.get("iteration")): e["factor"] for e in found if e["kind"] != "stage"}
-    assert told["iteration", "run-7", 3] == pytest.approx(10, rel=0.2)
-    assert told["execution", "run-9", None] > 4
+    fields = {(e["kind"], e["execution"], e.get("iteration")): e["factor"] for e in found if e["kind"] != "stage"}
+    assert fields["iteration", "run-7", 3] == pytest.approx(10, rel=0.2)
+    assert fields["execution", "run-9", None] > 4
     assert "run-7" in next(e["text"] for e in found if e.get("iteration") == 3)
 
 

@@ -179,8 +179,8 @@ class Broken(LogLinear):
 def test_a_family_that_cannot_be_fitted_is_told_and_never_chosen() -> None:
     found = select(GPUS, *planted(), families={"mean": SIMPLE["mean"], "broken": Family(Broken, lambda _: 1, 0)})
     assert found.family == "mean"
-    told = next(c for c in found.candidates if c.family == "broken").report("mean")
-    assert told == {"family": "broken", "chosen": False, "mape": None, "reason": "could not be fitted: singular"}
+    fit_report = next(c for c in found.candidates if c.family == "broken").report("mean")
+    assert fit_report == {"family": "broken", "chosen": False, "mape": None, "reason": "could not be fitted: singular"}
 
 
 def test_what_cannot_be_fitted_without_a_part_of_the_rows_costs_the_report_and_not_the_fit(

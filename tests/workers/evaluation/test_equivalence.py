@@ -42,5 +42,5 @@ def test_without_a_margin_a_gain_still_has_to_be_one() -> None:
 
 
 def test_it_is_told_in_returns_and_as_a_share() -> None:
-    said = "tolerance 0.0025, 1.0 % of the best heuristic's return"
-    assert str(Equivalence(0.01, -0.25)) == said
+    text = "tolerance 0.0025, 1.0 % of the best heuristic's return"
+    assert str(Equivalence(0.01, -0.25)) == text

@@ -46,7 +46,7 @@ class Worse:
         return Choice(np.where(self.random.random(len(action)) < 1 / 3, drawn, action))
 
 
-class Told:
+class Informed:
     """Model-predictive control that is told each run's model and effect, which all others have to read."""
 
     name = "told"
@@ -113,7 +113,7 @@ def planted(problem: IterativeProblem) -> Evaluation:
     assert plan is not None
     candidates = [
         Candidate("memoriser", [memoriser]),
-        Candidate("told", [Told()]),
+        Candidate("told", [Informed()]),
         Candidate("rule", [HEURISTICS["model_predictive"]]),
         Candidate("planner", [save(plan, problem.layout)], [(1000, -0.2), (2000, -0.1)]),  # type: ignore[arg-type]
         Candidate("pid agent", [artifact("pid")]),
@@ -249,7 +249,7 @@ def test_a_heuristic_made_worse_is_beaten_and_one_made_better_is_not() -> None:
     assert worse.class_of("rule") == "L4"
     better_than = {level["level"]: level["advantage"]["low"] for level in candidate(worse, "rule")["levels"]}
     assert min(better_than[level] for level in ("L1", "L2", "L3", "L4")) > 0
-    beaten = evaluate(made({"rival": Told()}), [Candidate("rule", [rule])], replace(quick, level="L1"))
+    beaten = evaluate(made({"rival": Informed()}), [Candidate("rule", [rule])], replace(quick, level="L1"))
     assert beaten.class_of("rule") in {"none", "L0"}
     assert not candidate(beaten, "rule")["levels"][1]["passed"]
     assert candidate(beaten, "rule")["levels"][1]["advantage"]["high"] < 0
@@ -257,7 +257,7 @@ def test_a_heuristic_made_worse_is_beaten_and_one_made_better_is_not() -> None:
 
 def test_without_held_out_executions_the_class_ends_at_l2() -> None:
     problem = made(only("model_predictive"), held_out=())
-    found = evaluate(problem, [Candidate("told", [Told()])], replace(SETTINGS, episodes=64, trials=0))
+    found = evaluate(problem, [Candidate("told", [Informed()])], replace(SETTINGS, episodes=64, trials=0))
     assert found.class_of("told") == "L2"
     level = found.as_dict()["levels"][4]
     assert (level["available"], level["policies"]) == (False, {})
@@ -286,7 +286,7 @@ def test_any_workload_goes_through(changes: dict[str, Any]) -> None:
     spec = planted_spec(**changes)
     problem = IterativeProblem(spec, planted_table(spec, effect=0.3), (planted_table(spec, effect=0.4),))
     settings = Settings(episodes=8, trials=2, tuning_episodes=4, demonstrations=2)
-    details = evaluate(problem, [Candidate("told", [Told()])], settings).as_dict()
+    details = evaluate(problem, [Candidate("told", [Informed()])], settings).as_dict()
     assert json.loads(json.dumps(details, allow_nan=False)) == details
     assert candidate(Evaluation(details), "told")["class"] in {"none", "L0", "L1", "L2", "L3", "L4"}
     assert all(level["available"] for level in details["levels"])
@@ -361,9 +361,9 @@ def test_an_agent_that_the_guard_replaces_is_of_no_class() -> None:
     found = evaluate(problem, made, settings).as_dict()["candidates"]
     present, past = found
     assert (present["class"], present["outdated"]) == ("L1", None)
-    told = "outdated: retrain (the guard answered in its place in 100.0 % of decisions)"
-    assert (past["class"], past["outdated"]) == ("none", told)
-    assert past["verdict"] == f"past is {told}. Nothing of it is assessed."
+    text = "outdated: retrain (the guard answered in its place in 100.0 % of decisions)"
+    assert (past["class"], past["outdated"]) == ("none", text)
+    assert past["verdict"] == f"past is {text}. Nothing of it is assessed."
     assert past["levels"] == []
 
 

@@ -156,8 +156,8 @@ def test_without_a_plan_there_is_no_planner() -> None:
 
 
 def test_it_is_evaluated_on_all_levels() -> None:
-    problem, told = KIND.evaluation(WORKLOAD, HoldOut(share=0.5, unseen={"w1"}), 0)
-    assert (told["executions"], told["unseen"], told["reason"]) == (4, 1, None)
+    problem, result = KIND.evaluation(WORKLOAD, HoldOut(share=0.5, unseen={"w1"}), 0)
+    assert (result["executions"], result["unseen"], result["reason"]) == (4, 1, None)
     settings = Settings(episodes=8, demonstrations=2)
     run = EvaluationRun(problem, [Candidate("agent", (trained(budget=4_000).result().artifact,))], settings)
     while not run.done:
@@ -170,23 +170,23 @@ def test_it_is_evaluated_on_all_levels() -> None:
 
 
 def test_a_model_of_held_out_executions_is_fitted_with_the_series_from_outside() -> None:
-    asked: list[Workload] = []
+    requests: list[Workload] = []
 
     class Weathered(Walking):
         def fit(self, workload: Workload, seed: int) -> FittedModel:
-            asked.append(workload)
+            requests.append(workload)
             return super().fit(workload, seed)
 
     moments = np.arange(3.0)
     series = {"wind": ExogenousSeries(moments, moments, moments, moments)}
     Weathered().evaluation(replace(WORKLOAD, exogenous=series), HoldOut(executions=["w1", "w3", "w4"]), 0)
-    (given,) = asked
+    (given,) = requests
     assert (given.exogenous, given.model, [name for name, _ in given.samples]) == (series, b"", ["w1", "w3", "w4"])
 
 
 def test_what_cannot_carry_a_model_is_no_l3() -> None:
-    problem, told = KIND.evaluation(WORKLOAD, HoldOut(executions=["unknown"]), 0)
-    assert "needs a walk" in told["reason"]
+    problem, result = KIND.evaluation(WORKLOAD, HoldOut(executions=["unknown"]), 0)
+    assert "needs a walk" in result["reason"]
     assert problem.world(2, 0).held_out == 0
 
 

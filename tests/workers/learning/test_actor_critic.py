@@ -135,9 +135,9 @@ def test_a_gradient_applied_is_what_learning_does() -> None:
     one, other = agents
     stats = one.learn(0.2, rng)
     before, third = other.parameters(), agent_for(environments.finite_horizon(32, 5), VARIANTS["a3c"])
-    (gradient,), told = other.differentiate(0.2)
+    (gradient,), result = other.differentiate(0.2)
     assert gradient.shape == before.shape
-    assert told == stats
+    assert result == stats
     assert (other.parameters() != before).any()
     third.apply(gradient, 0.2)
     np.testing.assert_array_equal(third.parameters(), one.parameters())

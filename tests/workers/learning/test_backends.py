@@ -65,10 +65,10 @@ def test_no_component_asks_for_its_backend() -> None:
         names |= {node.attr for node in nodes if isinstance(node, ast.Attribute)}
         assert names & ASKING == set(), path.name
         attributes = {ast.unparse(node) for node in nodes if isinstance(node, ast.Attribute)}
-        asked = [
+        requests = [
             attribute for attribute in attributes if attribute.endswith("backend.name") or attribute.startswith("xp.__")
         ]
-        assert asked == [], path.name
+        assert requests == [], path.name
 
 
 def squared(backend: Backend) -> tuple[Bound, dict[str, Any]]:

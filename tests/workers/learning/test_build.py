@@ -178,10 +178,10 @@ def test_an_inner_input_that_is_incomplete_is_named() -> None:
 
 
 def test_inner_calls_that_wait_for_each_other_are_named() -> None:
-    said = (
+    text = (
         r"'outer.inner.first' \(input 'right'\) waits for 'outer.inner.second', 'outer.inner.second' \(input 'left'\)"
     )
-    with pytest.raises(DeadLockError, match=said):
+    with pytest.raises(DeadLockError, match=text):
         nested(Pair({"left": "x", "right": "second.sum"}, SECOND))
 
 

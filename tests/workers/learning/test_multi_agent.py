@@ -91,7 +91,7 @@ def test_an_agent_is_shown_its_own_observation_alone() -> None:
 def test_what_an_agent_is_handed_is_its_own() -> None:
     """Recorded where the agents are called: observations, masks and rewards are the simulator's for this agent."""
     runner = Joint(VALUE, games.Meeting(16, 0), Plan(16 * 8, 16 * 8), 0)
-    told: dict[str, list[tuple[int, ...]]] = {"left": [], "right": []}
+    fields: dict[str, list[tuple[int, ...]]] = {"left": [], "right": []}
     for name, agent in runner.agent.agents.items():
         remember = agent.remember
 
@@ -99,12 +99,12 @@ def test_what_an_agent_is_handed_is_its_own() -> None:
             own = runner.seen[name]
             assert experience.observation is own.observation
             assert experience.mask is own.mask
-            told[name].append(experience.observation.shape)
+            fields[name].append(experience.observation.shape)
             remember(experience)
 
         agent.remember = spy  # type: ignore[method-assign]
     runner.advance()
-    assert told == {"left": [(16, 4)] * 8, "right": [(16, 6)] * 8}
+    assert fields == {"left": [(16, 4)] * 8, "right": [(16, 6)] * 8}
 
 
 def test_what_is_resumed_without_its_memories_fills_them_anew() -> None:

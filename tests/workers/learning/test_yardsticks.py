@@ -31,5 +31,5 @@ def test_short_trainings_and_slow_rules_are_left_out() -> None:
 
 @pytest.mark.parametrize("seed", [0, 1])
 def test_the_same_request_has_the_same_yardsticks(seed: int) -> None:
-    asked = Request("dqn", WORTH_STEPS, seed)
-    assert yardsticks(PROBLEM, asked, None, lambda: 0.0) == yardsticks(PROBLEM, asked, None, lambda: 0.0)
+    request = Request("dqn", WORTH_STEPS, seed)
+    assert yardsticks(PROBLEM, request, None, lambda: 0.0) == yardsticks(PROBLEM, request, None, lambda: 0.0)

@@ -91,8 +91,14 @@ def test_a_job_that_somebody_else_holds_is_left_alone(any_database: Database, jo
 
 
 def test_a_worker_told_to_stop_gives_the_job_back_with_its_checkpoint(any_database: Database, job_id: str) -> None:
-    told = threading.Event()
-    perform(any_database, SETTINGS, job_id, chunks(10, lambda step: told.set() if step == 4 else None), told.is_set)
+    signal_sent = threading.Event()
+    perform(
+        any_database,
+        SETTINGS,
+        job_id,
+        chunks(10, lambda step: signal_sent.set() if step == 4 else None),
+        signal_sent.is_set,
+    )
     waiting = row(any_database, job_id)
     assert (waiting.state, waiting.attempts) == ("queued", 0)
     assert checkpoint(any_database, job_id) == b"5"

@@ -155,12 +155,12 @@ def test_progress_is_told_level_by_level(database: Database) -> None:
     prepare(database)
     job_id = ask(database)
     do(database, job_id)
-    told = events(database, job_id)
-    fractions = [event["progress"] for event in told if event["state"] == "running"]
+    reported_events = events(database, job_id)
+    fractions = [event["progress"] for event in reported_events if event["state"] == "running"]
     assert fractions == sorted(fractions)
-    assert {event.get("level") for event in told} >= {"train", "L0", "L1"}
-    assert {event.get("phase") for event in told} >= {"playing", "checking"}
-    assert told[-1]["result"].keys() == {"evaluation"}
+    assert {event.get("level") for event in reported_events} >= {"train", "L0", "L1"}
+    assert {event.get("phase") for event in reported_events} >= {"playing", "checking"}
+    assert reported_events[-1]["result"].keys() == {"evaluation"}
 
 
 def stopping_after(chunks: int) -> Callable[[], bool]:
@@ -214,8 +214,10 @@ def test_a_killed_worker_costs_no_more_than_its_last_chunk(database: Database, m
         row.lease_expires_at = utc_now() - timedelta(seconds=1)
     done = do(database, job_id)
     assert (done.state, done.attempts) == ("succeeded", 2)
-    told = [(event["units"], event["phase"] == "done") for event in events(database, job_id) if "units" in event]
-    assert told == sorted(set(told))  # nothing was done twice
+    reported_events = [
+        (event["units"], event["phase"] == "done") for event in events(database, job_id) if "units" in event
+    ]
+    assert reported_events == sorted(set(reported_events))  # nothing was done twice
     with database.reading() as session:
         assert session.query(Evaluation).count() == 1
 
@@ -330,9 +332,9 @@ def test_nothing_is_assessed_of_an_agent_that_was_trained_for_another_price(post
             session, workload.id, TrainingResult(2, 1, "anew", 0, terms, anew, False, "for the present price")
         )
     alone = do(postgres_database, ask(postgres_database, agents=[1, 2], level="L3"), settings=QUIET)
-    told = "is outdated: retrain (the price of executors is 1.3, and it was trained for 1)"
+    text = "is outdated: retrain (the price of executors is 1.3, and it was trained for 1)"
     assert verdicts_of(postgres_database, alone) == {
-        version: (None, f"agent {version} {told}. Nothing of it is assessed.") for version in (1, 2)
+        version: (None, f"agent {version} {text}. Nothing of it is assessed.") for version in (1, 2)
     }
     assert outdated(postgres_database, alone) == [True, True]
     report = report_of(postgres_database, alone)
@@ -340,7 +342,7 @@ def test_nothing_is_assessed_of_an_agent_that_was_trained_for_another_price(post
     assert {level["reason"] for level in report["levels"]} >= {"nothing is assessed: every agent is outdated"}
     assert not any(level["available"] for level in report["levels"])
     assert alone.result is not None
-    assert told in evaluations.page(postgres_database, TENANT, alone.result["evaluation"]).decode()
+    assert text in evaluations.page(postgres_database, TENANT, alone.result["evaluation"]).decode()
     job = do(postgres_database, ask(postgres_database, agents=[1, 3]), settings=QUIET)
     both = verdicts_of(postgres_database, job)
     assert (both[1][0], both[3][0]) == (None, "L1")
@@ -361,11 +363,11 @@ def test_an_agent_is_outdated_by_what_the_workload_is_when_a_worker_begins(datab
 
 def test_a_deleted_workload_ends_its_evaluation_quietly(database: Database) -> None:
     prepare(database)
-    job_id, told = ask(database), threading.Event()
+    job_id, signal_sent = ask(database), threading.Event()
 
     def delete() -> bool:
-        if not told.is_set():
-            told.set()
+        if not signal_sent.is_set():
+            signal_sent.set()
             workloads.delete(database, TENANT, "tiny", force=True)
         return False
 
@@ -396,9 +398,9 @@ def test_what_came_after_the_agents_model_is_unseen(database: Database) -> None:
     with database.session() as session:
         workload = workloads.require(session, TENANT, "tiny")
         session.query(Execution).filter_by(name="e7").one().created_at = utc_now() + timedelta(hours=1)
-        asked = inputs.held_out(session, workload, HeldOut(share=0.5), [1], [])
+        requested = inputs.held_out(session, workload, HeldOut(share=0.5), [1], [])
         unknown = inputs.held_out(session, workload, HeldOut(), [99], [])
-    assert (asked.share, asked.executions, asked.unseen) == (0.5, None, {"e7"})
+    assert (requested.share, requested.executions, requested.unseen) == (0.5, None, {"e7"})
     assert len(unknown.unseen) == 12  # nothing is known of that model
 
 

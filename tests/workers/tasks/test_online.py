@@ -136,9 +136,9 @@ def test_what_is_better_on_the_window_is_published_and_answers(database: Databas
     resting = row(database, job)
     assert (resting.state, resting.owner, resting.attempts, resting.progress) == ("waiting", None, 0, 0.5)
     assert resting.not_before is not None
-    told = last(database, job)
-    assert (told["windows"], told["versions"], told["last"]["verdict"]) == (1, [1], "published"), told
-    assert told["last"]["gain"]["low"] > 0
+    event = last(database, job)
+    assert (event["windows"], event["versions"], event["last"]["verdict"]) == (1, [1], "published"), event
+    assert event["last"]["gain"]["low"] > 0
     assert champion(database) == 1
     with database.reading() as session:
         report = session.scalars(select(Agent)).one().report
@@ -162,10 +162,10 @@ def test_what_disappoints_is_not_published(database: Database) -> None:
     answering(database, off)
     job = started(database)
     perform(database, SETTINGS, job, train)
-    told = last(database, job)
-    assert (told["last"]["verdict"], told["versions"], told["last"]["agent"]) == ("stays", [], None)
-    assert "not better than the champion at that time" in told["last"]["reason"]
-    assert "97.5 % interval" in told["last"]["reason"]
+    event = last(database, job)
+    assert (event["last"]["verdict"], event["versions"], event["last"]["agent"]) == ("stays", [], None)
+    assert "not better than the champion at that time" in event["last"]["reason"]
+    assert "97.5 % interval" in event["last"]["reason"]
     assert (champion(database), versions(database)) == (1, [1])
 
 
@@ -180,10 +180,10 @@ def test_where_no_version_is_as_good_the_heuristic_answers(database: Database, m
     answering(database, 0)  # it starts nothing
     job = started(database)
     perform(database, SETTINGS, job, train)
-    told = last(database, job)
-    assert told["last"]["verdict"] == "heuristic"
-    assert told["last"]["champion"] is None is champion(database)
-    assert "agent 1 is worse on the window than the heuristic" in told["last"]["reason"]
+    event = last(database, job)
+    assert event["last"]["verdict"] == "heuristic"
+    assert event["last"]["champion"] is None is champion(database)
+    assert "agent 1 is worse on the window than the heuristic" in event["last"]["reason"]
 
 
 @pytest.mark.slow
@@ -193,7 +193,7 @@ def test_each_window_in_which_the_same_is_judged_asks_for_more_confidence(databa
     off = Layout(InferenceSpec.model_validate(UNANSWERED)).scaling(0, on=False)
     answering(database, off)
     job = started(database)
-    said = list[str]()
+    messages = list[str]()
     for window in range(4):
         if window:
             due(database, job)
@@ -206,8 +206,8 @@ def test_each_window_in_which_the_same_is_judged_asks_for_more_confidence(databa
         if window == 3:
             answering(database, off)
         perform(database, SETTINGS, job, train)
-        said.append(last(database, job)["last"]["reason"])
-    sure = [next((one for one in ("97.5", "99.17") if f"{one} % interval" in reason), "") for reason in said]
+        messages.append(last(database, job)["last"]["reason"])
+    sure = [next((one for one in ("97.5", "99.17") if f"{one} % interval" in reason), "") for reason in messages]
     assert sure == ["97.5", "99.17", "", "97.5"]
 
 
@@ -217,9 +217,9 @@ def test_a_window_without_reports_teaches_nothing_and_the_next_one_is_waited_for
         session.execute(update(Iteration).values(reported_at=utc_now() - timedelta(days=2)))
     job = started(database)
     perform(database, SETTINGS, job, train)
-    told = last(database, job)
-    assert (told["windows"], told["last"]["verdict"], row(database, job).state) == (1, "nothing_learned", "waiting")
-    assert "needs 50 requests in the window" in told["last"]["reason"]
+    event = last(database, job)
+    assert (event["windows"], event["last"]["verdict"], row(database, job).state) == (1, "nothing_learned", "waiting")
+    assert "needs 50 requests in the window" in event["last"]["reason"]
 
 
 def test_a_worker_that_was_thought_dead_publishes_nothing_and_another_repeats_the_window(database: Database) -> None:
@@ -249,6 +249,6 @@ def test_a_champion_that_changed_meanwhile_is_left_alone(database: Database, mon
 
     monkeypatch.setattr(RunningJob, "commit", late)
     perform(database, SETTINGS, job, train)
-    told = last(database, job)
-    assert (told["last"]["verdict"], versions(database), champion(database)) == ("stays", [1], 1)
-    assert "the champion was changed meanwhile" in told["last"]["reason"]
+    event = last(database, job)
+    assert (event["last"]["verdict"], versions(database), champion(database)) == ("stays", [1], 1)
+    assert "the champion was changed meanwhile" in event["last"]["reason"]

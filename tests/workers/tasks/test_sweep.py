@@ -151,10 +151,10 @@ def test_seeds_compete_in_groups_and_the_best_is_published(any_database: Databas
 def test_the_training_tells_of_every_trial(any_database: Database, post: Post) -> None:
     job = ask(any_database, **TABULAR)
     post.deliver()
-    told = [event for event in events(any_database, job) if event.get("phase") == "learning"]
-    assert {event["trial"] for event in told} == {0, 1, 2, 3}
-    assert {"seed", "algorithm", "rung", "steps", "episode_return", "loss", "exploration"} <= set(told[0])
-    assert all(event["steps_per_second"] > 0 for event in told)
+    reported_events = [event for event in events(any_database, job) if event.get("phase") == "learning"]
+    assert {event["trial"] for event in reported_events} == {0, 1, 2, 3}
+    assert {"seed", "algorithm", "rung", "steps", "episode_return", "loss", "exploration"} <= set(reported_events[0])
+    assert all(event["steps_per_second"] > 0 for event in reported_events)
     shares = [event["progress"] for event in events(any_database, job) if "progress" in event]
     assert shares == sorted(shares)
     assert events(any_database, job)[-1]["result"] == {"agent": 1}
@@ -163,8 +163,8 @@ def test_the_training_tells_of_every_trial(any_database: Database, post: Post) -
 def test_a_training_that_plans_tells_so_at_its_beginning_and_keeps_the_plan(any_database: Database, post: Post) -> None:
     job = ask(any_database, algorithm="auto", budget=1_000)
     post.one()
-    told = {"state": "running", "progress": 0.0, "eta_seconds": None, "phase": "planning", "algorithm": "auto"}
-    assert told in events(any_database, job)
+    fields = {"state": "running", "progress": 0.0, "eta_seconds": None, "phase": "planning", "algorithm": "auto"}
+    assert fields in events(any_database, job)
     assert post.groups == [6]
     with any_database.reading() as session:
         kept = session.get_one(Job, job).checkpoint

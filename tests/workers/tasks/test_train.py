@@ -37,5 +37,5 @@ def test_an_executor_that_is_not_installed_fails_the_job_at_once(
         assert (job.state, job.attempts) == ("failed", 1)
         assert job.error is not None
         assert (job.error["status"], job.error["errors"][0]["pointer"]) == (422, "/executor")
-        told = f"executor 'ray' needs the extra 'ray' where workers run: {installed.command('ray')}"
-        assert told in job.error["detail"]
+        text = f"executor 'ray' needs the extra 'ray' where workers run: {installed.command('ray')}"
+        assert text in job.error["detail"]

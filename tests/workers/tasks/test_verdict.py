@@ -32,7 +32,7 @@ def test_a_change_in_any_role_meanwhile_keeps_all_from_being_promoted(now: dict[
 def test_nobody_is_promoted_who_is_not_to_be() -> None:
     terms = PromotionTerms(TrainRequest(promote=False), {"default": None})
     assert verdict(terms, GOOD, {"default": None})[1].startswith("good enough, but not promoted, as requested")
-    asked = PromotionTerms(TrainRequest(require=["shadow"]), {"default": None})
-    assert "waits for shadow" in verdict(asked, GOOD, {"default": None})[1]
+    request = PromotionTerms(TrainRequest(require=["shadow"]), {"default": None})
+    assert "waits for shadow" in verdict(request, GOOD, {"default": None})[1]
     bad = {"promoted": False, "reason": "not promoted: worse"}
     assert verdict(terms, bad, {"default": None}) == (False, "not promoted: worse")

@@ -53,11 +53,11 @@ def client(settings: Settings, database: Database) -> TestClient:
 
 def do(client: TestClient, database: Database, path: str, work: Any, **body: Any) -> Job:
     """Ask for a job, and have a worker do it."""
-    asked = client.post(path, json=body)
-    assert asked.status_code == 202, asked.text
-    perform(database, SETTINGS, asked.json()["id"], work)
+    request = client.post(path, json=body)
+    assert request.status_code == 202, request.text
+    perform(database, SETTINGS, request.json()["id"], work)
     with database.reading() as session:
-        return session.get_one(Job, asked.json()["id"])
+        return session.get_one(Job, request.json()["id"])
 
 
 def test_a_predictor_is_fitted_and_plans_what_waits(client: TestClient, database: Database) -> None:
@@ -67,8 +67,8 @@ def test_a_predictor_is_fitted_and_plans_what_waits(client: TestClient, database
     mape = {candidate["family"]: candidate["mape"] for candidate in report["candidates"]}
     assert report["family"] == "history"
     assert mape["history"] < 0.5 < min(mape["estimate"], mape["mean"])
-    asked = client.get("/workloads/pool/models/1/predict?allocation=gpus:1")
-    assert (asked.status_code, asked.json()["errors"][0]["pointer"]) == (422, "/path/workload")
+    request = client.get("/workloads/pool/models/1/predict?allocation=gpus:1")
+    assert (request.status_code, request.json()["errors"][0]["pointer"]) == (422, "/path/workload")
 
 
 class Planted:

@@ -76,9 +76,9 @@ def forecaster(
         seed: seed of networks and trees.
         names: names of the families to try; the hybrid needs the ARIMA.
     """
-    asked = FitTask(series.sized(), tuple(ahead for ahead in horizons if ahead < len(series.counts) // 8), seed, names)
-    tested = back_test(asked)
-    return build_forecaster(name, asked, tested, fit_families(asked._replace(names=tested.needed), len(series.counts)))
+    task = FitTask(series.sized(), tuple(ahead for ahead in horizons if ahead < len(series.counts) // 8), seed, names)
+    tested = back_test(task)
+    return build_forecaster(name, task, tested, fit_families(task._replace(names=tested.needed), len(series.counts)))
 
 
 def build_forecaster(
@@ -272,5 +272,5 @@ def forecasters(series: Mapping[str, Series], seed: int) -> tuple[NDArray[np.uin
     """
     busiest = sorted(series, key=lambda name: -float(series[name].counts.sum()))[:MOST_TRAINED]
     found = [forecaster(name, one, HORIZONS, seed, ALL if name in busiest else QUICK) for name, one in series.items()]
-    told = {name: report for name, (_, report) in zip(series, found, strict=True)}
-    return (serialise([made for made, _ in found]) if found else np.zeros(0, np.uint8)), told
+    fields = {name: report for name, (_, report) in zip(series, found, strict=True)}
+    return (serialise([made for made, _ in found]) if found else np.zeros(0, np.uint8)), fields

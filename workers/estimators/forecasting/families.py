@@ -239,11 +239,11 @@ def stacking_weights(families: Mapping[str, HorizonForecasts], folds: Sequence[i
     They are the Lagrange multipliers of the dual linear programme, which has only one constraint per family. Weights
     below 0.01 become 0; all are equal where the solver fails.
     """
-    told, came = _counts(families, folds)
-    rows, count = told.shape
+    counts, came = _counts(families, folds)
+    rows, count = counts.shape
     scale = max(float(came.mean()), 1e-9)
     bounds = [(-1.0, 1.0)] * rows + [(None, None)]
-    limits = np.hstack([told.T / scale, np.ones((count, 1))])
+    limits = np.hstack([counts.T / scale, np.ones((count, 1))])
     found = linprog(-np.append(came / scale, 1.0), A_ub=limits, b_ub=np.zeros(count), bounds=bounds, method="highs")
     if found.x is None:
         return np.full(count, 1.0 / count)

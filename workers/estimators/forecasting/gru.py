@@ -112,8 +112,8 @@ def _held_out(network: Network, sequence: Sequence) -> float:
     network.eval()
     tail = slice(sequence.held_out - WARM, None)
     with torch.no_grad():
-        told = network(sequence.read[tail][None])[0]
-    return float((told - sequence.targets[tail])[WARM:].abs().nanmean())
+        forecast_values = network(sequence.read[tail][None])[0]
+    return float((forecast_values - sequence.targets[tail])[WARM:].abs().nanmean())
 
 
 def _training_sequence(gru: Gru, series: Series) -> Sequence:
@@ -122,7 +122,7 @@ def _training_sequence(gru: Gru, series: Series) -> Sequence:
     wanted = np.full(base.shape, np.nan)
     for column, ahead in enumerate(gru.horizons):
         wanted[: len(values) - ahead, column] = values[ahead:] - base[: len(values) - ahead, column]
-    told = [torch.from_numpy(part[-MOST:]).float() for part in (inputs, wanted / gru.spread)]
-    count = len(told[0])
+    forecasts = [torch.from_numpy(part[-MOST:]).float() for part in (inputs, wanted / gru.spread)]
+    count = len(forecasts[0])
     first = min(max(gru.seasons, default=0), count // 4)
-    return Sequence(told[0], told[1], first, int(count * (1 - VALIDATION)))
+    return Sequence(forecasts[0], forecasts[1], first, int(count * (1 - VALIDATION)))

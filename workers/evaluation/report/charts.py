@@ -267,9 +267,9 @@ def heat_map(found: Json) -> Json | None:
     legend = {"orient": "top", "gradientLength": 220, "titleLimit": 500}
     named = {"type": "quantitative", "title": str(found["value"]["name"])}
     encoding = {
-        "x": quantity("x", str(found["x"]["name"]), zero=False, scale={"nice": False}),
+        "x": quantity("x", str(found["x"]["name"]).replace("_", " "), zero=False, scale={"nice": False}),
         "x2": {"field": "x2"},
-        "y": quantity("y", str(found["y"]["name"]), zero=False, scale={"nice": False}),
+        "y": quantity("y", str(found["y"]["name"]).replace("_", " "), zero=False, scale={"nice": False}),
         "y2": {"field": "y2"},
         "color": {"field": "value", **named, "scale": scale, "legend": legend},
     }

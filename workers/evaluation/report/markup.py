@@ -45,7 +45,7 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]], *, marked: Iterabl
         lines.append(element("tr", element("th", first, scope="row"), *(element("td", c) for c in cells), **attributes))
     top = element("tr", *(element("th", name, scope="col") for name in head))
     grid = element("table", element("thead", top), element("tbody", *lines))
-    return element("div", grid, class_="wide")
+    return element("div", grid, class_="wide", tabindex="0")
 
 
 def section(title: str, *children: str) -> Markup:
@@ -114,6 +114,7 @@ def document(title: str, body: Markup) -> str:
 
 NOTHING = text.NOTHING
 MINUS = "−"
+NO_BREAK = "\N{NO-BREAK SPACE}"
 
 
 def number(value: float | None, *, signed: bool = False) -> str:
@@ -125,7 +126,12 @@ def interval(value: dict[str, float] | None, *, signed: bool = False) -> str:
     """Format ``mean``, ``low`` and ``high`` as “mean [low, high]”, digits by the interval's width; “–” for None."""
     if value is None:
         return NOTHING
-    return text.interval(value["mean"], value["low"], value["high"], signed=signed).replace("-", MINUS)
+    return unbroken(text.interval(value["mean"], value["low"], value["high"], signed=signed).replace("-", MINUS))
+
+
+def unbroken(text: str) -> str:
+    """Return “mean [low, high]” such that a line may end after the mean only."""
+    return text.replace(" ", NO_BREAK).replace(f"{NO_BREAK}[", " [")
 
 
 def percent(value: float | None) -> str:
@@ -137,7 +143,7 @@ def percents(value: dict[str, float] | None) -> str:
     """Format ``mean``, ``low`` and ``high``, shares, as “mean [low, high]” in per cent; “–” for None."""
     if value is None:
         return NOTHING
-    return f"{percent(value['mean'])} [{percent(value['low'])}, {percent(value['high'])}]"
+    return unbroken(f"{percent(value['mean'])} [{percent(value['low'])}, {percent(value['high'])}]")
 
 
 def count(value: float) -> str:

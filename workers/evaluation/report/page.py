@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -111,6 +112,7 @@ FIXED = ScheduleSection("The fixed episode", "One sequence of tasks, L0, as each
 
 def page(report: Json) -> str:
     """Return the HTML document of an evaluation's JSON, which takes seconds; ValueError for an invalid chart."""
+    report = _named_in_words(report)
     palette, candidates = Palette(report["policies"]), report["candidates"]
     names = join_names(candidate["name"] for candidate in candidates)
     title = f"Evaluation of {names} on {report['workload']}"
@@ -144,12 +146,28 @@ def page(report: Json) -> str:
     return document(title, join_parts([*top, *body]))
 
 
+def _named_in_words(report: Json) -> Json:
+    """Return a report in which names of policies and algorithms have spaces for underscores, wherever they stand."""
+    names = {str(one.get(part)) for one in report["policies"] for part in ("name", "title")}
+    pattern = re.compile(rf"\b({'|'.join(re.escape(name) for name in names if '_' in name) or '$^'})\b")
+
+    def plain(value: Any) -> Any:
+        if isinstance(value, str):
+            return pattern.sub(lambda found: found[0].replace("_", " "), value)
+        if isinstance(value, dict):
+            return {plain(key): plain(part) for key, part in value.items()}
+        return [plain(part) for part in value] if isinstance(value, list) else value
+
+    renamed: Json = plain(report)
+    return renamed
+
+
 SECTIONS = (
     *("Summary", "Levels", "Agents vs. baselines", "Generalisation gap", "Learning curves", "Performance profiles"),
     *("Terms of the reward", "Agent behaviour", "Off-policy evaluation", "Aliasing of the observations"),
     *("The tuner of static settings", "Settings", "How to read this"),
 )
-FIXED_RULES = ("static_best", "hold")
+FIXED_RULES = ("static best", "hold")
 """Heuristics that never change the allocation within a run."""
 
 
@@ -172,9 +190,9 @@ def overview(report: Json) -> list[Markup]:
         for label, name in shown
     ]
     own = [index for index, (label, name) in enumerate(shown) if label == name]
-    told = element("p", element("small", f"Means at level {level['level']} ({level['title']})."))
+    note = element("p", element("small", f"Means at level {level['level']} ({level['title']})."))
     shown_table = table(["policy", *(one["name"] for one in counted), "return"], rows, marked=own)
-    return [*sentences, element("div", shown_table, class_="overview"), told]
+    return [*sentences, element("div", shown_table, class_="overview"), note]
 
 
 def _compared_policies(report: Json, level: Json) -> list[tuple[str, str]]:
@@ -210,9 +228,9 @@ def _sentence(candidate: Json, level: Json | None, report: Json) -> str:
         return f"{name} was not evaluated: no level could be played."
     best = level["best_heuristic"]
     margin = report["settings"].get("equivalence_margin", MARGIN) * abs(level["policies"][best]["return"]["mean"])
-    told = text.verdict(text.compared(difference, margin), f"the best built-in policy ({best.replace('_', ' ')})")
+    sentence = text.verdict(text.compared(difference, margin), f"the best built-in policy ({best.replace('_', ' ')})")
     reached = "none" if candidate["class"] == "none" else candidate["class"]
-    return f"{name}: {told[0].lower()}{told[1:]} Robustness level: {reached}."
+    return f"{name}: {sentence[0].lower()}{sentence[1:]} Robustness level: {reached}."
 
 
 def _under(report: Json) -> str:
@@ -220,7 +238,8 @@ def _under(report: Json) -> str:
     model = f", domain model {report['model']}" if report.get("model") else ""
     seconds = f"; took {report['seconds']:.0f} s" if report.get("seconds") is not None else ""
     episodes = f"{settings['seeds']} seeds × {count(settings['episodes'])} episodes a level"
-    return f"Kind {report['kind']}{model}; {episodes}; {settings['confidence']:.0%} intervals{seconds}."
+    sure = text.percent(settings["confidence"], 0)
+    return f"Kind {report['kind']}{model}; {episodes}; {sure} intervals{seconds}."
 
 
 def _figure(chart: Any | None, caption: str) -> Markup:
@@ -242,7 +261,8 @@ def _card(candidate: Json, policies: Sequence[Json]) -> Markup:
     title = f"{candidate['name']} ({title})" if title not in ("", candidate["name"]) else candidate["name"]
     badge = element("span", "no level" if candidate["class"] == "none" else candidate["class"], class_="class")
     ends = [x for x in candidate["levels"] if tables.level_status(x, candidate["class"]) in ("failed", "unknown")]
-    why = [element("p", element("strong", f"Stopped at {x['level']}: "), x["reason"]) for x in ends[:1]]
+    untold = [x for x in ends[:1] if x["reason"] not in candidate["verdict"]]
+    why = [element("p", element("strong", f"Stopped at {x['level']}: "), x["reason"]) for x in untold]
     reasons = [element("li", element("strong", f"{x['level']}: "), str(x["reason"])) for x in candidate["levels"]]
     steps = element("details", element("summary", "Level by level"), element("ul", *reasons))
     return element(
@@ -260,8 +280,8 @@ def _level(level: Json, counted: Sequence[Json], palette: Palette) -> Markup:
     chart = _figure(
         charts.returns(level, palette), f"Returns at {level['level']}: mean with its interval; the tick is the IQM"
     )
-    told = tables.outcomes(level, counted, palette.roles) if counted else Markup("")
-    return join_parts([_heading(level), told, tables.scores(level, palette.roles), note, chart])
+    outcomes_table = tables.outcomes(level, counted, palette.roles) if counted else Markup("")
+    return join_parts([_heading(level), outcomes_table, tables.scores(level, palette.roles), note, chart])
 
 
 def _heading(level: Json) -> Markup:

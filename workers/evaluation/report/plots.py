@@ -128,7 +128,8 @@ def sections(pictures: Sequence[Json]) -> list[Markup]:
     plots = schedule_charts(pictures)
     headings = dict.fromkeys(heading for heading, _, _ in plots)
     return [
-        section(one, *(figure(chart, said) for heading, said, chart in plots if heading == one)) for one in headings
+        section(one, *(figure(chart, caption) for heading, caption, chart in plots if heading == one))
+        for one in headings
     ]
 
 

@@ -31,6 +31,7 @@ from workers.evaluation.report.markup import (
     safe,
     section,
     table,
+    unbroken,
 )
 
 Json = dict[str, Any]
@@ -94,7 +95,7 @@ def _amount(found: Json, outcome: Json) -> str:
     if known is None:
         return NOTHING
     mean, low, high = (amount(known[part], outcome["unit"]).replace("-", MINUS) for part in ("mean", "low", "high"))
-    return f"{mean} [{low}, {high}]"
+    return unbroken(f"{mean} [{low}, {high}]")
 
 
 def _rank_policies(level: Json) -> list[tuple[str, Json]]:

@@ -223,8 +223,8 @@ def learn_window(
     if algorithm == ONLINE:
         wanted.append((replace(wanted[0][0], start=None, imitate=next(iter(problem.experts()))), b""))
     found = list[WindowResult]()
-    for asked, begun in wanted:
-        trial = Trial(problem, asked, Entry(algorithm, seed), Bracket(1))
+    for requested, begun in wanted:
+        trial = Trial(problem, requested, Entry(algorithm, seed), Bracket(1))
         try:
             found.append(_learn_by(trial, begun, told))
         finally:

@@ -41,8 +41,8 @@ class KubernetesError(Exception):
     def refuses_object(self) -> bool:
         """Whether the object itself is refused, so that another may be accepted: by its validation, a quota, a limit
         range or an admission policy, and not for want of a permission."""
-        told = str(self.answer.get("message", ""))
-        by_admission = "denied the request" in told or (self.status == 403 and not _lacks_permission(told))
+        text = str(self.answer.get("message", ""))
+        by_admission = "denied the request" in text or (self.status == 403 and not _lacks_permission(text))
         return self.status == 422 or by_admission
 
 

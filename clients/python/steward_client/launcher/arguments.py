@@ -96,11 +96,13 @@ def parser(program: str) -> argparse.ArgumentParser:
     place.add_argument("--grant-timeout", metavar="TIME", help=_GRANT)
     place.add_argument("--checkpoint", action="store_true", help=_CHECKPOINT)
     place.add_argument("--clean", action="store_true", help=_CLEAN)
-    told = made.add_argument_group("output")
-    told.add_argument("--plot", metavar="FILE", type=Path, help="write a plot of the run: .png, .svg or .html")
-    told.add_argument("--mlflow", metavar="URI", nargs="?", const="", help=_MLFLOW)
-    told.add_argument("--quiet", action="store_true", help="print only the summary, warnings, and further starts")
-    told.add_argument(
+    output_group = made.add_argument_group("output")
+    output_group.add_argument("--plot", metavar="FILE", type=Path, help="write a plot of the run: .png, .svg or .html")
+    output_group.add_argument("--mlflow", metavar="URI", nargs="?", const="", help=_MLFLOW)
+    output_group.add_argument(
+        "--quiet", action="store_true", help="print only the summary, warnings, and further starts"
+    )
+    output_group.add_argument(
         "--no-output", dest="output", action="store_false", help="don't send a failed command's last lines of output"
     )
     learning = made.add_argument_group("with --learn")
@@ -141,46 +143,48 @@ def read(program: str, arguments: Sequence[str]) -> Wishes:
     Raises:
         Misuse: an argument is missing, malformed, or contradicts another.
     """
-    said = parser(program).parse_args(list(arguments))
-    if not said.command and not (said.clean and (said.workload or said.name)):
+    options = parser(program).parse_args(list(arguments))
+    if not options.command and not (options.clean and (options.workload or options.name)):
         raise Misuse(f"no command; {program} [options] -- python train.py")
     for name in ("iterations", "profile_iterations", "budget"):
-        if (number := getattr(said, name)) is not None and number < 1:
+        if (number := getattr(options, name)) is not None and number < 1:
             raise Misuse(f"--{name.replace('_', '-')} {number}: a number above 0 is accepted")
-    if not said.url.startswith(("http://", "https://")):
-        raise Misuse(f"--url {said.url}: http://HOST:PORT is accepted")
-    if said.advise and said.learn:
+    if not options.url.startswith(("http://", "https://")):
+        raise Misuse(f"--url {options.url}: http://HOST:PORT is accepted")
+    if options.advise and options.learn:
         raise Misuse("--advise changes nothing, --learn measures by changes; --advise needs earlier runs, or samples")
-    if said.workload and said.resource:
+    if options.workload and options.resource:
         raise Misuse("--resource: a workload has its own; another --name registers another")
     return Wishes(
-        command=tuple(said.command),
-        workload=said.workload or said.name or wishes.default_name(said.command),
-        registered=said.workload is not None,
-        learn=said.learn,
-        clean=said.clean,
-        deadline=None if said.deadline is None else wishes.duration(said.deadline),
-        targets=wishes.targets(said.target),
-        max_cost=None if said.max_cost is None else wishes.cost(said.max_cost),
-        grant_seconds=wishes.duration(said.grant_timeout, "--grant-timeout") if said.grant_timeout else GRANT_SECONDS,
-        max_seconds=None if said.max_duration is None else wishes.duration(said.max_duration, "--max-duration"),
-        resources=tuple(map(wishes.resource, said.resource)),
-        policy=said.policy,
-        advise=said.advise,
-        iterations=said.iterations,
-        pattern=None if said.pattern is None else wishes.pattern(said.pattern),
-        watch_file=said.watch_file,
-        marks=said.marks,
-        actuator=said.actuator,
-        options=wishes.pairs("--option", said.option),
-        url=said.url.rstrip("/"),
-        data=said.data,
-        mlflow=said.mlflow,
-        plot=said.plot,
-        quiet=said.quiet,
-        output=said.output,
-        checkpoint=said.checkpoint,
-        restart=said.restart,
+        command=tuple(options.command),
+        workload=options.workload or options.name or wishes.default_name(options.command),
+        registered=options.workload is not None,
+        learn=options.learn,
+        clean=options.clean,
+        deadline=None if options.deadline is None else wishes.duration(options.deadline),
+        targets=wishes.targets(options.target),
+        max_cost=None if options.max_cost is None else wishes.cost(options.max_cost),
+        grant_seconds=wishes.duration(options.grant_timeout, "--grant-timeout")
+        if options.grant_timeout
+        else GRANT_SECONDS,
+        max_seconds=None if options.max_duration is None else wishes.duration(options.max_duration, "--max-duration"),
+        resources=tuple(map(wishes.resource, options.resource)),
+        policy=options.policy,
+        advise=options.advise,
+        iterations=options.iterations,
+        pattern=None if options.pattern is None else wishes.pattern(options.pattern),
+        watch_file=options.watch_file,
+        marks=options.marks,
+        actuator=options.actuator,
+        options=wishes.pairs("--option", options.option),
+        url=options.url.rstrip("/"),
+        data=options.data,
+        mlflow=options.mlflow,
+        plot=options.plot,
+        quiet=options.quiet,
+        output=options.output,
+        checkpoint=options.checkpoint,
+        restart=options.restart,
         profile_iterations=said.profile_iterations,
         profile_jobs=said.profile_jobs,
         budget=said.budget,

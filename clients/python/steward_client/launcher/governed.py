@@ -123,12 +123,12 @@ class Governed:
         if self._actuator.shares_files or self._takes_over or self.wishes.advise:
             self.run.start()
             return
-        asked = {"workload": self.spec["name"], "targets": targets(self.wishes, self.spec), "token": True}  # nosec B105
+        request = {"workload": self.spec["name"], "targets": targets(self.wishes, self.spec), "token": True}  # nosec B105
         if self._policy is not None:
-            asked["policy"] = self._policy
+            request["policy"] = self._policy
         if self.wishes.caps:
-            asked["caps"] = self.wishes.caps
-        begun = self._service.call("POST", "/runs", asked)
+            request["caps"] = self.wishes.caps
+        begun = self._service.call("POST", "/runs", request)
         self.run.take_up(begun["id"])
         self._followed = self.watched.follow(Followed(self._service, self.run.id))
         self._remote |= {"STEWARD_URL": self._service.url, "STEWARD_RUN": self.run.id, "STEWARD_TOKEN": begun["token"]}
@@ -251,11 +251,11 @@ class Governed:
             if row is not None and reportable:
                 given = row.allocation, self._metrics_of(row), self._features_of(row)
                 number, paused = self.run.iteration, row.change_seconds or None
-                asked = None if self.wishes.advise else self.watched.requests.take(row.allocation)
-                requested = None if asked is None else self._nearest_request(asked, row.allocation)
+                request = None if self.wishes.advise else self.watched.requests.take(row.allocation)
+                requested = None if request is None else self._nearest_request(request, row.allocation)
                 self.run.report(number, *given, segments=row.segments, change_seconds=paused, requested=requested)
-                if asked is not None and asked.state != "requested":
-                    self._refused = asked.allocation
+                if request is not None and request.state != "requested":
+                    self._refused = request.allocation
                 if not self.run.unsent:
                     self._refused = None
                 if self._sink is not None:
@@ -307,8 +307,8 @@ class Governed:
         if self._timetable is not None and not iteration.late:
             allocation = self._timetable.allocation_at_end(took, iteration.at)
             segments = self._timetable.segments(took, iteration.at)
-        told = allocation, iteration.metrics, iteration.features
-        self.rows.append(Row(iteration.index, took + pause, *told, source, low, high, segments, pause))
+        measurement = allocation, iteration.metrics, iteration.features
+        self.rows.append(Row(iteration.index, took + pause, *measurement, source, low, high, segments, pause))
         return self.rows[-1]
 
     def _by_itself(self, iteration: Iteration) -> bool:
@@ -468,17 +468,17 @@ def targets(wishes: Wishes, spec: Json, gone: float = 0.0) -> dict[str, float]:
         Misuse: the workload has no such metric, no deadline, or no target of that metric that a run could change.
     """
     metrics: dict[str, Any] = {metric["name"]: metric for metric in spec["metrics"]}
-    asked, seconds = dict(wishes.targets), metrics[SECONDS]
+    request, seconds = dict(wishes.targets), metrics[SECONDS]
     if wishes.deadline is not None and seconds["scope"] != "run":
         raise Misuse(
             f"--deadline: {SECONDS} of workload {spec['name']!r} has scope {seconds['scope']!r}, but a "
             f"deadline needs 'run'; --target {SECONDS}=… sets that of an iteration"
         )
     usual = seconds.get("target") if gone and seconds["scope"] == "run" else None
-    deadline = wishes.deadline or asked.get(SECONDS) or usual
+    deadline = wishes.deadline or request.get(SECONDS) or usual
     if deadline is not None and seconds["scope"] == "run":
-        asked[SECONDS] = max(deadline - gone, 1e-3)
-    for name in asked:
+        request[SECONDS] = max(deadline - gone, 1e-3)
+    for name in request:
         if name not in metrics:
             raise Misuse(f"--target {name}: workload {spec['name']!r} has {', '.join(metrics)}")
         if metrics[name].get("target") is None:
@@ -486,4 +486,4 @@ def targets(wishes: Wishes, spec: Json, gone: float = 0.0) -> dict[str, float]:
                 f"workload {spec['name']!r} has no target for {name}, which a run could have another of: "
                 f"--learn --name {spec['name']} gives it this one, and keeps what was learned"
             )
-    return asked
+    return request

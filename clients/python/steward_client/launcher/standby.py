@@ -133,10 +133,10 @@ class Standby:
 
 def _here() -> str:
     """Hexadecimal digest of this machine's boot and network namespace, within which ports are shared."""
-    told = ""
+    text = ""
     with suppress(OSError):
-        told = BOOT.read_text() + str(NETWORK.readlink())
-    return hashlib.blake2b(told.encode(), digest_size=6).hexdigest()
+        text = BOOT.read_text() + str(NETWORK.readlink())
+    return hashlib.blake2b(text.encode(), digest_size=6).hexdigest()
 
 
 def _open(path: Path) -> int:

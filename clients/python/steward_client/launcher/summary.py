@@ -119,13 +119,15 @@ def savings_lines(savings: Mapping[str, Any], units: Mapping[str, str], currency
         if abs(value) <= NOTHING * max(one["cost"]["value"], savings["cost"]):
             return f"cost the same{met}"
         less = value > 0
-        said = f"{'saved' if less else 'cost'} {_money(abs(value), currency)}{'' if less else ' more'}"
+        sentence = f"{'saved' if less else 'cost'} {_money(abs(value), currency)}{'' if less else ' more'}"
         if one["cost"]["value"] > 0 and sign > 0:
-            said += f" ({percent(abs(value) / one['cost']['value'])})"
+            sentence += f" ({percent(abs(value) / one['cost']['value'])})"
         if None not in bounds:
             low, high = sorted((one or 0.0) if less else -(one or 0.0) for one in bounds[1:])
-            said += f", {percent(savings['level'])} of models: {_signed(low, currency)} to {_signed(high, currency)}"
-        return f"{said}{met}"
+            sentence += (
+                f", {percent(savings['level'])} of models: {_signed(low, currency)} to {_signed(high, currency)}"
+            )
+        return f"{sentence}{met}"
 
     found = []
     for name, what in (("largest", "largest"), ("best_fixed", "best fixed, known only afterwards")):
@@ -135,8 +137,8 @@ def savings_lines(savings: Mapping[str, Any], units: Mapping[str, str], currency
     found[0] = f"over {savings['iterations']} reported iterations, by the model, {found[0]}"
     if (advised := savings.get("advised")) is not None:
         unknown = advised["saved"] is None
-        said = "savings of recommendations are unknown:" if unknown else "recommendations, applied, would have"
-        found.append(f"{said} {text(advised, -1.0)}")
+        sentence = "savings of recommendations are unknown:" if unknown else "recommendations, applied, would have"
+        found.append(f"{sentence} {text(advised, -1.0)}")
     return found
 
 

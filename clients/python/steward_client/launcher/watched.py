@@ -49,7 +49,7 @@ LINES_SENT, LARGEST_SENT = 100, 16_384
 """Most lines of a failed command's output that are sent, unless a longer traceback fits; most characters."""
 CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 TRACEBACK, RAISED = "Traceback (most recent call last):", re.compile(r"[A-Za-z_][\w.]*(?:: .*)?")
-OUTPUT, OWN_FILE, TOLD = range(3)
+OUTPUT, OWN_FILE, REPORTS = range(3)
 SHORTEST_RESTART = 1.0
 """Seconds; if marks are further apart, the command may have been started again in between."""
 DESCRIPTORS: dict[Stream, int] = {"stdout": 1, "stderr": 2}
@@ -100,13 +100,13 @@ class Watched:
         self._marks: queue.SimpleQueue[Mark] = queue.SimpleQueue()
         self._matcher = Matcher(wishes.pattern, wishes.marks)
         self._own = self._own_file()
-        self._told: Marks = Tail(folder / "iterations", parse_marks)
+        self._reports: Marks = Tail(folder / "iterations", parse_marks)
         self._rank, self._broken, self._first = -1, False, 0
         self._seen: deque[str] = deque(maxlen=LINES_SEEN)
         self._errors: deque[str] = deque(maxlen=LINES_SEEN)
         self._last: deque[str] = deque(maxlen=LINES_SEEN)
         self._redrawn: dict[Stream, bool] = {}
-        self._said = set[str]()
+        self._shown = set[str]()
         self._hints, self._hint_at, self._began_again = set[str | None](), float("inf"), False
         self.between: Callable[[], None] | None = None
 
@@ -117,7 +117,7 @@ class Watched:
 
     def follow(self, source: S) -> S:
         """Read the command's reports from ``source`` instead of its file, and return ``source``."""
-        self._told = source
+        self._reports = source
         return source
 
     def start(self, allocation: Allocation, more: Mapping[str, str]) -> None:
@@ -151,9 +151,9 @@ class Watched:
         """Write a decision and its ``reason`` to the file ``STEWARD_ALLOCATION``; no effect without shared files."""
         if not self.actuator.shares_files:
             return
-        said = {"iteration": iteration, "allocation": dict(allocation), "reason": reason}
+        fields = {"iteration": iteration, "allocation": dict(allocation), "reason": reason}
         file, beside = self._folder / "allocation.json", self._folder / "allocation.new"
-        beside.write_text(json.dumps(said))
+        beside.write_text(json.dumps(fields))
         if file.exists():
             shutil.copymode(file, beside)  # an actuator may have let another user read it
         beside.replace(file)
@@ -232,13 +232,13 @@ class Watched:
 
     def _granted(self, look: Callable[[], Request | None]) -> bool:
         """Whether a request is granted by now; says what else becomes of it, and counts what a restart cuts off."""
-        asked = time.monotonic()
+        requested_at = time.monotonic()
         try:
             found = look()
         finally:
             if self._started_again():
                 # What it did before it was stopped, of which reports in files are read only now
-                self._late = [(rank, replace(mark, at=min(mark.at, asked))) for rank, mark in self._new()]
+                self._late = [(rank, replace(mark, at=min(mark.at, requested_at))) for rank, mark in self._new()]
         if found is not None and found.state != "granted":
             words = ", ".join(f"{name}={value:g}" for name, value in found.allocation.items())
             text = found.message if found.state == "refused" else f"{words}: {found.message}"
@@ -291,8 +291,8 @@ class Watched:
 
     def once(self, text: str) -> None:
         """Say a text unless it has been said."""
-        if text not in self._said:
-            self._said.add(text)
+        if text not in self._shown:
+            self._shown.add(text)
             self._say(text)
 
     def _new_iterations(self) -> Iterator[Iteration]:
@@ -320,16 +320,16 @@ class Watched:
                     self.clock.restart()
             if rank > self._rank:
                 self._adopt(rank)
-                counts_from_one = rank == TOLD and isinstance(self._told, Tail) and mark.number
+                counts_from_one = rank == REPORTS and isinstance(self._reports, Tail) and mark.number
                 self._first = 1 if counts_from_one else 0
-            repeated = rank == TOLD and mark.number is not None and mark.number - self._first < self.clock.count
+            repeated = rank == REPORTS and mark.number is not None and mark.number - self._first < self.clock.count
             if rank == self._rank and repeated:
                 self.clock.repeat(mark.at)
             elif rank == self._rank:
                 yield from self.clock.hear(mark)
 
     def _new(self) -> Iterator[tuple[int, Mark]]:
-        for rank, tail in ((TOLD, self._told), (OWN_FILE, self._own)):
+        for rank, tail in ((REPORTS, self._reports), (OWN_FILE, self._own)):
             if tail is not None:
                 yield from ((rank, mark) for mark in tail.marks())
         try:
@@ -343,7 +343,7 @@ class Watched:
         """Take iterations from this source from now on; reports precede the user's file, which precedes output."""
         self._rank = rank
         self.clock.forget()
-        by = {TOLD: "what the command reports", OWN_FILE: f"{self._wishes.watch_file}", OUTPUT: self._matcher.form}
+        by = {REPORTS: "what the command reports", OWN_FILE: f"{self._wishes.watch_file}", OUTPUT: self._matcher.form}
         unless(self._wishes.quiet, self._say)(f"iterations: by {by[rank]}")
 
     def _hint(self) -> None:

@@ -98,13 +98,13 @@ class MetricsAdapter:
             "verbs": ["get"],
         }
         resources = {"groupVersion": version["groupVersion"], "resources": [metric]}
-        told: dict[str, Mapping[str, object]] = {
+        fields: dict[str, Mapping[str, object]] = {
             "/apis": {"kind": "APIGroupList", "apiVersion": "v1", "groups": [group]},
             f"/apis/{GROUP}": {"kind": "APIGroup", "apiVersion": "v1", **group},
             API: {"kind": "APIResourceList", "apiVersion": "v1", **resources},
             "/healthz": {"status": "ok"},
         }
-        routes = [Route(path, _always(document)) for path, document in told.items()]
+        routes = [Route(path, _always(document)) for path, document in fields.items()]
         values = Route(f"{API}/namespaces/{{namespace}}/{{metric}}", self._values)
         return Starlette(routes=[*routes, values, Route("/metrics", self._metrics)])
 
@@ -149,5 +149,5 @@ def _value(series: Series, now: str) -> Mapping[str, object]:
 
 def _status(code: int, reason: str, message: str) -> JSONResponse:
     """An error response in Kubernetes' form (`Status`)."""
-    told = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure"}
-    return JSONResponse({**told, "message": message, "reason": reason, "code": code}, code)
+    fields = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure"}
+    return JSONResponse({**fields, "message": message, "reason": reason, "code": code}, code)

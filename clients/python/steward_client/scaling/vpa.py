@@ -103,6 +103,6 @@ def conditions(old: Object, now: str, reason: str = "", message: str = "") -> li
     status = "False" if reason else "True"
     same = [one for one in before if one.get("type") == PROVIDED and one.get("status") == status]
     since = same[0]["lastTransitionTime"] if same else now
-    told = {"reason": reason, "message": message} if reason else {}
-    provided = {"type": PROVIDED, "status": status, "lastTransitionTime": since, **told}
+    fields = {"reason": reason, "message": message} if reason else {}
+    provided = {"type": PROVIDED, "status": status, "lastTransitionTime": since, **fields}
     return [*(one for one in before if one.get("type") != PROVIDED), provided]

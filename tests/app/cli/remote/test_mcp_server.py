@@ -294,7 +294,7 @@ async def test_a_change_is_previewed_and_confirmed_once(served: Served) -> None:
 
 async def test_wrong_arguments_name_what_is_accepted(served: Served) -> None:
     async with connected(served.server.url, served.key) as session:
-        for arguments, told in (
+        for arguments, result in (
             ({"limit": 501}, "limit: 501 is greater than the maximum of 500"),
             ({"state": "lost"}, "state: 'lost' is not one of ['running', 'finished', 'failed', 'cancelled']"),
             ({"workload": "No Name"}, "workload: 'No Name' does not match"),
@@ -303,7 +303,7 @@ async def test_wrong_arguments_name_what_is_accepted(served: Served) -> None:
                 "nothing: unknown argument; accepted: workload, state, outcome, search, sort, limit, cursor, pointer",
             ),
         ):
-            assert told in error(await session.call_tool("list_runs", arguments))
+            assert result in error(await session.call_tool("list_runs", arguments))
         assert "'workload' is a required property" in error(await session.call_tool("read_workload", {}))
         assert "version: 'last'" in error(await session.call_tool("read_agent", {"workload": "vit", "version": "last"}))
         assert "no such tool" in error(await session.call_tool("delete_workload", {"workload": "vit"}))
@@ -343,8 +343,8 @@ async def test_a_service_that_goes_away_or_is_none_is_told(served: Served) -> No
     try:
         url = f"http://127.0.0.1:{site.server_port}"
         async with connected(url, served.key) as session:
-            told = error(await session.call_tool("list_runs", {}))
-            assert told == f"{url} does not answer with JSON: is it a Steward service?"
+            answer = error(await session.call_tool("list_runs", {}))
+            assert answer == f"{url} does not answer with JSON: is it a Steward service?"
             moved = error(await session.call_tool("list_jobs", {}))
             assert moved.startswith(f'{url} redirects to "http://elsewhere/jobs" (status 301)')
             foreign = error(await session.call_tool("list_audit", {}))
@@ -389,8 +389,8 @@ def _end(ending: str, status: int, hanging: socket.socket, *, calling: bool) -> 
     assert child.stdout is not None
     assert child.stderr is not None
     hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
-    asked = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello}
-    child.stdin.write(f"{json.dumps(asked)}\n".encode())
+    request = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello}
+    child.stdin.write(f"{json.dumps(request)}\n".encode())
     child.stdin.flush()
     assert json.loads(child.stdout.readline())["result"]["serverInfo"]["name"] == "steward"
     connection = None
@@ -408,7 +408,7 @@ def _end(ending: str, status: int, hanging: socket.socket, *, calling: bool) -> 
         child.send_signal(signal.SIGINT)
     elif ending == "closed":
         child.stdout.close()
-        child.stdin.write(f"{json.dumps({**asked, 'id': 2})}\n".encode())
+        child.stdin.write(f"{json.dumps({**request, 'id': 2})}\n".encode())
         child.stdin.close()
     else:
         child.stdin.close()
@@ -533,11 +533,11 @@ def test_a_repeat_of_what_is_in_flight_is_to_be_repeated(served: Served) -> None
         wanted = confirmed(offered, "fit_model", {"workload": "vit"})
         job = offered.call("fit_model", wanted).content["answer"]
         key = IdempotencyKey.key == f"steward-mcp-{wanted['confirm']}"
-        for status, told in ((None, True), (202, False)):
+        for status, result in ((None, True), (202, False)):
             with database.session() as session:
                 session.execute(update(IdempotencyKey).where(key).values(status=status))
             again = offered.call("fit_model", wanted)
-            assert (again.failed, REPEAT in again.text) == (told, told)
+            assert (again.failed, REPEAT in again.text) == (result, result)
         assert again.content["answer"]["id"] == job["id"]
         assert offered.call("cancel_job", confirmed(offered, "cancel_job", {"id": job["id"]})).failed is False
     database.dispose()
@@ -672,8 +672,8 @@ def test_a_path_is_never_another_path(value: str) -> None:
             for argument in (one for one, place in tool.places.items() if place == "path"):
                 others = {"workload": "vit", "version": 1, "state": "failed"}
                 given = {one: others[one] for one in tool.schema["required"] if one in others} | {argument: value}
-                told = offered.call(name, given).text
-                assert told.startswith(f"{name}: {argument}: "), told
+                answer = offered.call(name, given).text
+                assert answer.startswith(f"{name}: {argument}: "), answer
                 checked += 1
     assert checked == 18
 

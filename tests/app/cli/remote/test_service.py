@@ -63,8 +63,8 @@ class Restarted:
 def test_a_job_is_followed_through_a_restart_without_a_gap() -> None:
     played = Restarted({"id": "j", "state": "succeeded", "progress": 1.0})
     with of(played) as calls:
-        told = [event["progress"] for event in calls.follow("j")]
-    assert told == [0.1, 0.2, 0.3, 1.0]
+        entries = [event["progress"] for event in calls.follow("j")]
+    assert entries == [0.1, 0.2, 0.3, 1.0]
     assert played.after == ["", "2", "2", "2"]
 
 

@@ -57,8 +57,8 @@ def printed(agent: dict[str, Any]) -> str:
 
 
 def test_a_learner_tells_who_it_is_and_how_fast() -> None:
-    told = words(LIVE)
-    assert told == "running, about 12 s left, ppo seed 3, training return 0.464, loss 0.0229, 37,314 steps/s"
+    text = words(LIVE)
+    assert text == "running, about 12 s left, ppo seed 3, training return 0.464, loss 0.0229, 37,314 steps/s"
     assert words({"state": "running", "eta_seconds": None, "phase": "judging"}) == "running, judging"
     assert words({**LIVE, "trials": 1, "exploration": 0.05, "eta_seconds": None}).startswith(
         "running, ppo, training return"

@@ -92,9 +92,9 @@ def test_nothing_is_there_yet_and_nothing_is_made(tmp_path: Path) -> None:
     folder = tmp_path / "new"
     done = CliRunner().invoke(cli, ["doctor", "--data", str(folder), "--json"])
     assert done.exit_code == 1
-    told = json.loads(done.stdout)
-    assert told["status"] == "fail"
-    (failed,) = [one for one in told["checks"] if one["status"] == "fail"]
+    output = json.loads(done.stdout)
+    assert output["status"] == "fail"
+    (failed,) = [one for one in output["checks"] if one["status"] == "fail"]
     assert (failed["check"], "steward db upgrade" in failed["remedy"]) == ("database", True)
     assert not folder.exists()
 
@@ -122,9 +122,9 @@ def test_lines_hold_in_80_columns_and_say_what_helps(here: Settings, monkeypatch
 def test_no_secret_is_shown(url: str, here: Settings) -> None:
     broker = "redis://:hunter2@127.0.0.1:1/0" if SECRET in url else "nonsense://:hunter2@h/0"  # which takes no time
     checks = examine(here.model_copy(update={"database_url": url, "broker_url": broker}))
-    told = doctor.document(checks)
+    result = doctor.document(checks)
     if "://" in url:
-        assert "hunter2" not in told
+        assert "hunter2" not in result
     assert {one.check for one in checks if one.status == "fail"} >= {"database", "broker"}
     assert all(one.remedy for one in checks if one.status == "fail")
 
@@ -167,8 +167,8 @@ def test_a_certificate_that_ends(tmp_path: Path) -> None:
     now = datetime.now(UTC)
     ages = [(0, []), (20, ["warn"]), (31, ["fail"])]
     for days, statuses in ages:
-        told = doctor.certificate(chain, key, now + timedelta(days=days))
-        assert [one.status for one in told] == statuses
+        result = doctor.certificate(chain, key, now + timedelta(days=days))
+        assert [one.status for one in result] == statuses
 
 
 @pytest.mark.parametrize(
@@ -224,8 +224,8 @@ def test_workers_that_are_silent(here: Settings, database: Database) -> None:
         leases.beat(session, "gone", lambda _: datetime.now(UTC) - hour)
         assert doctor.workers(session, here).status == "fail"
         leases.beat(session, "there", lambda _: datetime.now(UTC))
-        told = doctor.workers(session, here)
-        assert (told.status, "1 silent without having signed off (gone)" in told.detail) == ("warn", True)
+        result = doctor.workers(session, here)
+        assert (result.status, "1 silent without having signed off (gone)" in result.detail) == ("warn", True)
         leases.beat(session, "ahead", lambda _: datetime.now(UTC) + hour)
         assert "ahead of time" in doctor.workers(session, here).detail
 
@@ -235,8 +235,8 @@ def test_jobs_that_wait(here: Settings, any_database: Database) -> None:
     with any_database.session() as session:
         assert doctor.jobs(session).detail == "1 queued"
         session.execute(update(JobEvent).values(created_at=datetime.now(UTC) - timedelta(hours=2)))
-        told = doctor.jobs(session)
-    assert (told.status, told.detail) == ("warn", "1 queued; the first in line has waited for 2.0 h")
+        result = doctor.jobs(session)
+    assert (result.status, result.detail) == ("warn", "1 queued; the first in line has waited for 2.0 h")
 
 
 def test_keys_that_are_asked_for(here: Settings, database: Database, settings: Settings) -> None:

@@ -25,11 +25,11 @@ def test_a_folder_is_held_by_one_process_which_others_are_told(tmp_path: Path) -
     assert data.holder(tmp_path) is None
     with data.exclusive(tmp_path):
         assert data.holder(tmp_path) == str(os.getpid())
-        told = f"process {os.getpid()} serves it already"
-        said = list[str]()
-        with pytest.raises(StartupError, match=told), data.exclusive(tmp_path, said.append, 0.0):
+        text = f"process {os.getpid()} serves it already"
+        messages = list[str]()
+        with pytest.raises(StartupError, match=text), data.exclusive(tmp_path, messages.append, 0.0):
             pass
-        assert said == [f"waits up to 0 s for process {os.getpid()}, which serves {tmp_path}, to end"]
+        assert messages == [f"waits up to 0 s for process {os.getpid()}, which serves {tmp_path}, to end"]
     assert data.holder(tmp_path) is None
 
 

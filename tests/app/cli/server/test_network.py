@@ -52,8 +52,8 @@ def serving(settings: Settings, database: Database, **changed: Any) -> Iterator[
 def seen_from(port: int, forwarded: str) -> str:
     """From where the audit says that a request came."""
     with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=60) as http:
-        told = {"X-Forwarded-For": forwarded, "X-Forwarded-Proto": "https", "X-Forwarded-Host": "evil.example"}
-        made = http.post("/keys", json={"scopes": ["admin"]}, headers=told)
+        fields = {"X-Forwarded-For": forwarded, "X-Forwarded-Proto": "https", "X-Forwarded-Host": "evil.example"}
+        made = http.post("/keys", json={"scopes": ["admin"]}, headers=fields)
         assert made.status_code == 201, made.text
         (entry,) = http.get("/audit", headers={"Authorization": f"Bearer {made.json()['key']}"}).json()["items"]
     return str(entry["address"])
@@ -101,9 +101,9 @@ def test_health_asks_the_service_that_is_named_or_the_local_one(
         there = f"http://127.0.0.1:{port}/"
 
         def status(*options: str, url: str | None = None, local: int = free_port()) -> int:
-            asked = CliRunner().invoke(cli, [*options], env={"STEWARD_URL": url, "STEWARD_PORT": str(local)})
-            assert asked.exit_code == 0 or closed in asked.stderr or str(local) in asked.stderr
-            return asked.exit_code
+            requested = CliRunner().invoke(cli, [*options], env={"STEWARD_URL": url, "STEWARD_PORT": str(local)})
+            assert requested.exit_code == 0 or closed in requested.stderr or str(local) in requested.stderr
+            return requested.exit_code
 
         assert (status("health", local=port), status("health")) == (0, 1)
         assert (status("health", url=there), status("health", url=closed, local=port)) == (0, 1)

@@ -208,11 +208,11 @@ def test_a_spec_says_which_targets_can_have_one(changes: dict[str, Any], words: 
 
 def test_a_patch_sets_takes_and_checks_it() -> None:
     spec = planted_spec()
-    asked = apply_patch(spec, IterativePatch(probabilities={"iteration_seconds": 0.9}))
-    assert asked.metrics[0].probability == 0.9
-    assert apply_patch(asked, IterativePatch(targets={"iteration_seconds": 300})).metrics[0].probability == 0.9
-    assert apply_patch(asked, IterativePatch(targets={"iteration_seconds": None})).metrics[0].probability is None
-    assert apply_patch(asked, IterativePatch(probabilities={"iteration_seconds": None})) == spec
+    requested = apply_patch(spec, IterativePatch(probabilities={"iteration_seconds": 0.9}))
+    assert requested.metrics[0].probability == 0.9
+    assert apply_patch(requested, IterativePatch(targets={"iteration_seconds": 300})).metrics[0].probability == 0.9
+    assert apply_patch(requested, IterativePatch(targets={"iteration_seconds": None})).metrics[0].probability is None
+    assert apply_patch(requested, IterativePatch(probabilities={"iteration_seconds": None})) == spec
     with pytest.raises(InvalidInput, match="/probabilities/iteration_seconds: needs a target"):
         apply_patch(spec, IterativePatch(targets={"iteration_seconds": None}, probabilities={"iteration_seconds": 0.9}))
     with pytest.raises(InvalidInput, match="/probabilities/latency: unknown name; known: iteration_seconds"):

@@ -65,8 +65,8 @@ def runs(projector: Projector, iterations: list[int], announced: list[int], lost
     state = begin(projector, levels, features=np.zeros((count, 1)))
     done = np.array(iterations)
     upcoming = np.full((count, longest, 1), np.nan)
-    for run, (first, told) in enumerate(zip(iterations, announced, strict=True)):
-        upcoming[run, :told, 0] = [float((first + ahead) % 4 == 3) for ahead in range(told)]
+    for run, (first, result) in enumerate(zip(iterations, announced, strict=True)):
+        upcoming[run, :result, 0] = [float((first + ahead) % 4 == 3) for ahead in range(result)]
     elapsed = (0.49 * done + lost)[:, None]
     return state._replace(iteration=done.astype(np.int32), elapsed=elapsed, upcoming=upcoming)
 
@@ -121,8 +121,8 @@ def test_a_move_to_what_is_held_keeps_its_worth(projector: Projector) -> None:
 
 def test_a_decision_does_not_depend_on_the_others_of_its_batch(projector: Projector) -> None:
     """One run announces all, one two iterations, one nothing, and one is over, at the largest allocation."""
-    done, told = [3, 7, 8, 24], [21, 2, 0, 0]
-    together = runs(projector, done, told)
+    done, entries = [3, 7, 8, 24], [21, 2, 0, 0]
+    together = runs(projector, done, entries)
     together = together._replace(levels=np.array([[3], [3], [3], [8]], np.int16))
     _, percent, then = decided(projector, together)
     assert has_phases(projector, together).tolist() == [True, True, False, False]

@@ -130,12 +130,12 @@ def test_what_is_projected_for_a_quiet_run_is_what_it_takes(required: float | No
     each = float(np.exp(projector.table.log_mean[0, int(at[0]), 0, 0]))
     for _ in range(12):
         state = advance(projector, state, state.levels, np.array([[each]]), np.zeros((1, 0)))
-    told = forecast(projector, state, at, at, np.zeros(1))
-    assert told.projected[0, 0, 0] == pytest.approx(20 * each, rel=0.02)  # with the prior's noise: 5 % more
-    assert told.mean[0, 0] == pytest.approx(each, rel=0.04)  # 13 % more
+    forecast_values = forecast(projector, state, at, at, np.zeros(1))
+    assert forecast_values.projected[0, 0, 0] == pytest.approx(20 * each, rel=0.02)  # with the prior's noise: 5 % more
+    assert forecast_values.mean[0, 0] == pytest.approx(each, rel=0.04)  # 13 % more
     spread = replace(projector.table, noise_weight=0.0)
     loud = forecast(Projector(layout, spread), state, at, at, np.zeros(1))
-    assert loud.chance[0, 0, 0] < told.chance[0, 0, 0]
+    assert loud.chance[0, 0, 0] < forecast_values.chance[0, 0, 0]
 
 
 def test_reports_tell_which_law_holds() -> None:

@@ -131,14 +131,19 @@ def test_a_run_plans_with_what_is_there_and_asks_again_with_back_off_while_anoth
     on = compiled(SPEC)
     bound, free = Launched(on, most=10), Launched(on)
     drive([bound, free], 1)
-    told = bound.decision["granted"]
-    asked = bound.asked[0][1]
-    assert bound.decision["allocation"]["executors"] < asked
-    assert told | {"allocation": {"executors": 8.0}, "requested": {"executors": asked}} == told
-    assert (told["state"], told["refusals"], told["reason"], told["since"][:19]) == ("refused", 1, "quota", SINCE[:19])
-    again = told["next_request"]
+    result = bound.decision["granted"]
+    requested = bound.asked[0][1]
+    assert bound.decision["allocation"]["executors"] < requested
+    assert result | {"allocation": {"executors": 8.0}, "requested": {"executors": requested}} == result
+    assert (result["state"], result["refusals"], result["reason"], result["since"][:19]) == (
+        "refused",
+        1,
+        "quota",
+        SINCE[:19],
+    )
+    again = result["next_request"]
     assert again == 1 + math.ceil(60 / (1.05 * seconds(8)))
-    text = f"not granted: {asked:g} executors (refused 1 time, quota); plans with 12 executors, "
+    text = f"not granted: {requested:g} executors (refused 1 time, quota); plans with 12 executors, "
     assert bound.decision["reason"]["text"].endswith(f"{text}asks again after iteration {again - 1}")
     assert "granted" not in free.decision
     assert "not granted" not in free.decision["reason"]["text"]
@@ -212,15 +217,15 @@ def answered_once(on: Any, *bodies: dict[str, Any], caps: Sequence[Cap] = ()) ->
 
 
 def body_of(state: str, wanted: float, granted: bool = False, **more: Any) -> dict[str, Any]:
-    asked = {"allocation": {"executors": wanted}, "state": state, "since": SINCE, **more}
+    wanted_request = {"allocation": {"executors": wanted}, "state": state, "since": SINCE, **more}
     body = {"allocation": {"executors": 8}, "metrics": {"iteration_seconds": 1.05 * seconds(8)}}
-    return {**body, "requested": None if granted else asked}
+    return {**body, "requested": None if granted else wanted_request}
 
 
 def test_a_refused_run_plans_with_the_allocation_that_it_asks_for_instead() -> None:
-    (_, told), (_, other) = answered_once(compiled(SPEC), body_of("refused", 12), body_of("refused", 9))
-    assert told["allocation"] == {"executors": 11}
-    assert "plans with 11 executors" in told["reason"]["text"]
+    (_, result), (_, other) = answered_once(compiled(SPEC), body_of("refused", 12), body_of("refused", 9))
+    assert result["allocation"] == {"executors": 11}
+    assert "plans with 11 executors" in result["reason"]["text"]
     assert other["allocation"] == {"executors": 8}
     assert "plans with 8 executors" in other["reason"]["text"]
 
@@ -235,11 +240,11 @@ def test_a_run_that_waits_is_projected_at_what_is_there_also_where_its_iteration
     }
     report["upcoming"] = [{"features": {"waits": i % 2}} for i in range(23)]
     (_, free), _ = answered_once(on, report, report)
-    asked = {"allocation": free["allocation"], "state": "requested", "since": SINCE}
-    (waits, told), (other, planned) = answered_once(on, {**report, "requested": asked}, report)
-    assert told["allocation"] == free["allocation"] != report["allocation"]
+    body = {"allocation": free["allocation"], "state": "requested", "since": SINCE}
+    (waits, result), (other, planned) = answered_once(on, {**report, "requested": body}, report)
+    assert result["allocation"] == free["allocation"] != report["allocation"]
     assert ", then cpu" in planned["reason"]["text"]
-    assert ", then cpu" not in told["reason"]["text"]
+    assert ", then cpu" not in result["reason"]["text"]
     assert waits.spending is not None
     assert other.spending is not None
     ahead = 12 * 0.9 + 11 * (0.03 + 13 / 40)  # of 23 iterations at what is there, of which the first is the next one
@@ -257,19 +262,19 @@ def test_what_falls_short_of_a_required_probability_is_asked_for_where_more_is_r
 
 def test_a_run_whose_cap_would_need_what_is_refused_keeps_what_is_there() -> None:
     bodies = body_of("refused", 7), body_of("refused", 7, granted=True)
-    (_, told), (_, free) = answered_once(compiled(SPEC), *bodies, caps=[Cap("run", "cost", 0.3)])
+    (_, result), (_, free) = answered_once(compiled(SPEC), *bodies, caps=[Cap("run", "cost", 0.3)])
     assert free["allocation"] == {"executors": 4}
-    assert told["allocation"] == {"executors": 8}
-    assert told["reason"]["code"] == free["reason"]["code"] == "cap"
-    assert ", then " not in told["reason"]["text"]
-    assert "projected to use" in told["reason"]["text"]
+    assert result["allocation"] == {"executors": 8}
+    assert result["reason"]["code"] == free["reason"]["code"] == "cap"
+    assert ", then " not in result["reason"]["text"]
+    assert "projected to use" in result["reason"]["text"]
 
 
 def test_a_reason_is_one_printable_line() -> None:
-    (answer, told), _ = answered_once(
+    (answer, result), _ = answered_once(
         compiled(SPEC), body_of("refused", 12, reason="quota\0:\nused\x1b[31m"), body_of("refused", 9)
     )
-    assert told["granted"]["reason"] == "quota : used [31m"
+    assert result["granted"]["reason"] == "quota : used [31m"
     assert answer.risk is not None
     assert answer.risk.isprintable()
 
@@ -332,10 +337,10 @@ def test_reports_with_requests_are_stored_and_become_samples_of_what_was_granted
         body = {"name": name, "kind": "iterative", "resources": [resource], "iterations": 9}
         assert client.post("/workloads", json=body).status_code == 201
     run, other = (client.post("/runs", json={"workload": name}).json()["id"] for name in ("first", "second"))
-    asked = {"allocation": {"gpus": 8}, "state": "refused", "since": SINCE, "reason": "QOSMaxGRESPerUser"}
+    wanted_request = {"allocation": {"gpus": 8}, "state": "refused", "since": SINCE, "reason": "QOSMaxGRESPerUser"}
     plain = {"allocation": {"gpus": 4}, "metrics": {"iteration_seconds": 30.0}}
     for _ in range(2):  # again, as after a lost answer
-        answer = client.put(f"/runs/{run}/iterations/0", json={**plain, "requested": asked})
+        answer = client.put(f"/runs/{run}/iterations/0", json={**plain, "requested": wanted_request})
         assert answer.status_code in (200, 201), answer.text
     assert answer.json()["granted"]["requested"] == {"gpus": 8}
     assert client.put(f"/runs/{other}/iterations/0", json={**plain, "requested": None}).status_code == 201
@@ -352,7 +357,7 @@ def test_reports_with_requests_are_stored_and_become_samples_of_what_was_granted
     assert first["report"]["requested"]["reason"] == "QOSMaxGRESPerUser"
     assert client.get(f"/decision?run={run}").json()["granted"] | {"since": found["since"]} == found
     assert "granted" not in client.put(f"/runs/{run}/iterations/2", json=plain).json()
-    again = client.put(f"/runs/{run}/iterations/3", json={**plain, "requested": asked}).json()["granted"]
+    again = client.put(f"/runs/{run}/iterations/3", json={**plain, "requested": wanted_request}).json()["granted"]
     assert (again["refusals"], again["next_request"]) == (2, 4 + 4)
     counted = client.get("/metrics").text
     assert 'steward_requests_total{state="refused",workload="first"} 2.0' in counted

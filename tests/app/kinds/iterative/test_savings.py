@@ -128,10 +128,10 @@ def test_no_figures_are_made_up_where_neither_samples_nor_the_run_have_been(
         best = "not measured at 19 executors: samples and run have 12"
     if (low, high) == (4.0, 20.0) or best is not None:
         assert found.best_fixed.allocation == {"executors": 19.0}
-    for one, told in ((found.largest, largest), (found.best_fixed, best)):
+    for one, result in ((found.largest, largest), (found.best_fixed, best)):
         figures = (one.seconds, one.cost, one.saved)
-        assert (one.unmeasured, [part is None for part in figures]) == (told, [told is not None] * 3)
-        assert (one.meets_targets is None) == (told is not None)
+        assert (one.unmeasured, [part is None for part in figures]) == (result, [result is not None] * 3)
+        assert (one.meets_targets is None) == (result is not None)
     assert found.cost > 0
 
 
@@ -139,8 +139,8 @@ def test_recommendations_beyond_what_was_measured_have_no_figures() -> None:
     spec = priced()
     every = planted_table(spec)
     narrow = replace(every, seen_low=np.array([30.0]), seen_high=np.array([36.0]))
-    told = [savings(compiled(spec, table), {}, reports([36] * 30), NOW) for table in (every, narrow)]
-    advised = [one.advised for one in told if one is not None]
+    entries = [savings(compiled(spec, table), {}, reports([36] * 30), NOW) for table in (every, narrow)]
+    advised = [one.advised for one in entries if one is not None]
     assert [None if one is None else one.saved is None for one in advised] == [False, True]
     assert advised[1] is not None
     assert str(advised[1].unmeasured).startswith("not measured at ")

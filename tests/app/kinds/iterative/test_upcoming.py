@@ -92,15 +92,15 @@ def test_what_no_execution_changed_stays_as_it_was_reported() -> None:
 @pytest.mark.parametrize("count", [1, 10, 29])
 def test_what_is_announced_is_projected_and_the_course_goes_on_after_it(courses: Any, count: int) -> None:
     projector = Projector(LAYOUT, table(courses))
-    told = [512.0, 32.0] * 15
-    state = after_one(projector, 100.0, told[:count])
+    entries = [512.0, 32.0] * 15
+    state = after_one(projector, 100.0, entries[:count])
     after = GROWING[1 + count :] if courses else [100.0] * (29 - count)
-    assert rest(state, projector) == pytest.approx(exact(projector, state, [*told[:count], *after]), rel=1e-3)
+    assert rest(state, projector) == pytest.approx(exact(projector, state, [*entries[:count], *after]), rel=1e-3)
 
 
 def test_the_outlook_of_every_action_follows_what_is_announced() -> None:
     projector = Projector(LAYOUT, table([GROWING], members=3))
-    light, heavy, silent = (after_one(projector, 128.0, told) for told in ([32.0] * 29, [512.0] * 29, []))
+    light, heavy, silent = (after_one(projector, 128.0, result) for result in ([32.0] * 29, [512.0] * 29, []))
     best = [int(best_allocation(projector, state)[0, 0]) for state in (light, silent, heavy)]
     assert best == sorted(best)
     assert best[0] < best[2]
@@ -110,8 +110,8 @@ def test_the_outlook_of_every_action_follows_what_is_announced() -> None:
 
 def test_a_batch_of_runs_is_each_run_by_itself() -> None:
     projector = Projector(LAYOUT, table([GROWING], members=3))
-    told = [[], [64.0] * 29, [512.0, 256.0]]
-    alone = [after_one(projector, 128.0, one) for one in told]
+    entries = [[], [64.0] * 29, [512.0, 256.0]]
+    alone = [after_one(projector, 128.0, one) for one in entries]
     upcoming = pad_announced([state.upcoming[0] for state in alone], 1)
     fields = zip(*(state[:-1] for state in alone), strict=True)
     together = State(*[*(np.concatenate(parts) for parts in fields), upcoming])
@@ -132,10 +132,10 @@ def test_a_batch_of_runs_is_each_run_by_itself() -> None:
 def test_the_band_of_the_next_iteration_is_at_its_own_features_and_wider_where_nobody_knows_them() -> None:
     courses = np.exp(np.random.default_rng(0).uniform(np.log(64), np.log(256), (400, ITERATIONS)))
     projector = Projector(LAYOUT, table(courses))
-    silent, told = after_one(projector, 512.0), after_one(projector, 512.0, [256.0])
+    silent, result = after_one(projector, 512.0), after_one(projector, 512.0, [256.0])
     here = LAYOUT.index(silent.levels)
-    unknown, known = (forecast(projector, state, here, here, np.zeros(1)) for state in (silent, told))
-    assert known.mean[0, 0] / (10.3 * 2) == pytest.approx(np.exp(told.effect[0, 0] + 0.15**2 / 2), rel=1e-6)
+    unknown, known = (forecast(projector, state, here, here, np.zeros(1)) for state in (silent, result))
+    assert known.mean[0, 0] / (10.3 * 2) == pytest.approx(np.exp(result.effect[0, 0] + 0.15**2 / 2), rel=1e-6)
     drawn = np.random.default_rng(1).choice(courses[:, 1], 4000)
     seconds = 10.3 * drawn / 128 * np.exp(silent.effect[0, 0] + 0.16 * np.random.default_rng(2).normal(size=4000))
     held = ((unknown.low[0, 0] < seconds) & (seconds < unknown.high[0, 0])).mean()
@@ -147,9 +147,9 @@ def test_the_observation_tells_of_announced_iterations() -> None:
     projector = Projector(LAYOUT, table([GROWING]))
     names = LAYOUT.observation_names
     lengths = [names.index(f"length.{i}") for i in range(4)]
-    silent, told = (view(projector, after_one(projector, 128.0, t)).observation[0] for t in ([], [32.0, 512.0]))
-    np.testing.assert_allclose(told[lengths[1]] - told[lengths[0]], np.log(16), rtol=1e-5)
-    np.testing.assert_allclose(told[lengths[2:]], silent[lengths[2:]])
+    silent, result = (view(projector, after_one(projector, 128.0, t)).observation[0] for t in ([], [32.0, 512.0]))
+    np.testing.assert_allclose(result[lengths[1]] - result[lengths[0]], np.log(16), rtol=1e-5)
+    np.testing.assert_allclose(result[lengths[2:]], silent[lengths[2:]])
 
 
 def engine_run(on: Any, start: dict[str, Any]) -> Any:
@@ -162,26 +162,26 @@ def reported(on: Any, state: Any, iteration: int, **said: Any) -> Any:
     return all_answered(ENGINE.answer(on, [Pending("r", iteration, state, report, {}, None)], NOW))[0]
 
 
-def told(*batches: float) -> list[dict[str, Any]]:
+def announcement(*batches: float) -> list[dict[str, Any]]:
     return [{"features": {"batch": batch}} for batch in batches]
 
 
 def test_an_announcement_holds_until_another_one_replaces_or_withdraws_it() -> None:
     on = compiled(SPEC, table([GROWING]))
-    state = engine_run(on, {"features": {"batch": 64}, "upcoming": told(70, 80, 90)})
+    state = engine_run(on, {"features": {"batch": 64}, "upcoming": announcement(70, 80, 90)})
     assert state.state.upcoming[:, 0].tolist() == [64, 70, 80, 90]
     state = reported(on, state, 0).state
     assert state.state.upcoming[:, 0].tolist() == [70, 80, 90]
     assert reported(on, state, 1, upcoming=None).state.state.upcoming[:, 0].tolist() == [80, 90]
     assert reported(on, state, 1, upcoming=[]).state.state.upcoming.tolist() == []
-    state = reported(on, state, 1, upcoming=told(33)).state
+    state = reported(on, state, 1, upcoming=announcement(33)).state
     assert state.state.upcoming.tolist() == [[33]]
     assert reported(on, state, 2).state.state.upcoming.tolist() == []
 
 
 def test_an_announcement_survives_a_restart() -> None:
     on = compiled(SPEC, table([GROWING], members=3))
-    state = reported(on, engine_run(on, {}), 0, upcoming=told(*[500.0] * 20)).state
+    state = reported(on, engine_run(on, {}), 0, upcoming=announcement(*[500.0] * 20)).state
     again = ENGINE.restore(msgspec.json.decode(ENGINE.serialise(state)))
     own: RunState = state.state
     np.testing.assert_array_equal(again.state.upcoming, own.upcoming)
@@ -202,10 +202,10 @@ def test_a_state_without_announcement_is_restored_without() -> None:
 @pytest.mark.parametrize(
     ("iteration", "upcoming", "pointer", "accepted"),
     [
-        (28, told(64, 64), "/upcoming", "must hold at most 1 iterations: 1 iterations remain"),
-        (29, told(64), "/upcoming", "must hold at most 0 iterations: 0 iterations remain"),
-        (0, [*told(64), {"features": {"batch": 64, "depth": 1}}], "/upcoming/1/features/depth", "known: batch"),
-        (0, told(64, 600), "/upcoming/1/features/batch", "must be between 32 and 512"),
+        (28, announcement(64, 64), "/upcoming", "must hold at most 1 iterations: 1 iterations remain"),
+        (29, announcement(64), "/upcoming", "must hold at most 0 iterations: 0 iterations remain"),
+        (0, [*announcement(64), {"features": {"batch": 64, "depth": 1}}], "/upcoming/1/features/depth", "known: batch"),
+        (0, announcement(64, 600), "/upcoming/1/features/batch", "must be between 32 and 512"),
     ],
 )
 def test_an_announcement_that_does_not_fit_is_refused(
@@ -223,7 +223,7 @@ def test_more_than_can_be_announced_at_once_is_refused() -> None:
     long = planted_spec(features=[{"name": "batch", "minimum": 32, "maximum": 512}], iterations=5_000)
     on = compiled(long, None)
     with pytest.raises(InvalidInput, match=f"at most {MOST_UPCOMING} items"):
-        reported(on, engine_run(on, {}), 0, upcoming=told(*[64.0] * (MOST_UPCOMING + 1)))
+        reported(on, engine_run(on, {}), 0, upcoming=announcement(*[64.0] * (MOST_UPCOMING + 1)))
 
 
 def test_a_workload_without_features_announces_none() -> None:
@@ -242,7 +242,7 @@ def test_a_workload_without_features_announces_none() -> None:
 def test_a_start_announces_only_after_its_first_iteration() -> None:
     on = compiled(SPEC, table())
     with pytest.raises(InvalidInput, match="/features: is required with upcoming"):
-        engine_run(on, {"upcoming": told(64)})
+        engine_run(on, {"upcoming": announcement(64)})
 
 
 @pytest.mark.parametrize("body", [b'{"upcoming": [{"batch": 1}]}', b'{"upcoming": 3}', b'{"upcoming": [{}]}'])

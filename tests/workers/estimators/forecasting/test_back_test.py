@@ -30,15 +30,15 @@ def test_a_daily_course_is_learned() -> None:
     series = daily(40)
     made, report = forecaster("jobs", series.until(30 * 24), (1, 12), 0, QUICK)
 
-    told = made.expected(series, np.arange(30 * 24 - 1, 40 * 24 - 13))
+    forecast_values = made.expected(series, np.arange(30 * 24 - 1, 40 * 24 - 13))
 
     for place, ahead in enumerate((1, 12)):
-        came = series.counts[30 * 24 - 1 + ahead :][: len(told.median)]
-        error, chance = np.abs(told.median[:, place] - came).mean(), np.sqrt(2 * came / np.pi).mean()
+        came = series.counts[30 * 24 - 1 + ahead :][: len(forecast_values.median)]
+        error, chance = np.abs(forecast_values.median[:, place] - came).mean(), np.sqrt(2 * came / np.pi).mean()
         assert error < 1.15 * chance  # of a Poisson variable whose mean is known
-        inside = ((told.low[:, place] <= came) & (came <= told.high[:, place])).mean()
+        inside = ((forecast_values.low[:, place] <= came) & (came <= forecast_values.high[:, place])).mean()
         assert abs(inside - 0.9) < 3 * np.sqrt(0.09 / len(came)) + 0.02
-        assert told.mean[:, place].mean() == pytest.approx(came.mean(), rel=0.05)
+        assert forecast_values.mean[:, place].mean() == pytest.approx(came.mean(), rel=0.05)
         assert report["horizons"][place]["family"] in (ARIMA, STACKED)
         assert mae(report, place, ARIMA) < mae(report, place, DAY_BEFORE) < mae(report, 1, LAST)
 
@@ -77,7 +77,7 @@ def test_what_is_reported_had_no_part_in_the_choice() -> None:
         assert horizon["coverage"] < 0.6
 
 
-def told(errors: Floats) -> HorizonForecasts:
+def with_errors(errors: Floats) -> HorizonForecasts:
     """A family that errs so on two folds of equally many intervals, where 100 come."""
     came = np.full(len(errors) // 2, 100.0)
     medians = [100.0 + part for part in np.split(errors, 2)]
@@ -99,13 +99,19 @@ CALM, BUSY = np.tile([1.0, 3.0], 60), np.repeat([0.5, 1.5, 0.6, 1.4, 0.8, 1.2, 0
 def test_within_a_standard_error_the_hybrid_answers_by_day_and_else_the_simplest(
     excess: float, daily: bool, answers: str
 ) -> None:
-    near = told(CALM + excess + (BUSY - 1.0))
-    families = {ARIMA: told(CALM), HYBRID: near, LAST: near, STACKED: told(CALM + 1.0), DAY_BEFORE: told(CALM + 9.0)}
+    near = with_errors(CALM + excess + (BUSY - 1.0))
+    families = {
+        ARIMA: with_errors(CALM),
+        HYBRID: near,
+        LAST: near,
+        STACKED: with_errors(CALM + 1.0),
+        DAY_BEFORE: with_errors(CALM + 9.0),
+    }
     assert choose(families, 1, daily=daily) == answers
 
 
 def test_a_hybrid_is_no_better_than_others_where_it_was_not_tried() -> None:
-    assert choose({ARIMA: told(CALM), LAST: told(CALM + 9.0)}, 1, daily=True) == ARIMA
+    assert choose({ARIMA: with_errors(CALM), LAST: with_errors(CALM + 9.0)}, 1, daily=True) == ARIMA
 
 
 def test_a_daily_course_is_one_that_comes_again() -> None:

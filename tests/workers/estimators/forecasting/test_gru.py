@@ -28,8 +28,8 @@ def tent(count: int) -> Series:
 def mae(family: Forward, series: Series) -> float:
     """One step ahead, of what was not fitted."""
     origins: Integers = np.arange(KNOWN, COUNT - 1)
-    told: Floats = unscale(family.medians(series, origins)[:, 0], series.unit)
-    return float(np.abs(told - series.counts[origins + 1]).mean())
+    forecast_values: Floats = unscale(family.medians(series, origins)[:, 0], series.unit)
+    return float(np.abs(forecast_values - series.counts[origins + 1]).mean())
 
 
 def test_what_no_arima_can_tell_is_learned(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,9 +23,9 @@ def test_an_arima_forecasts_as_statsmodels_does() -> None:
     fitted = statsmodels.ARIMA((values - dated @ course)[:600], order=(2, 0, 1), trend="n").fit()
     served = Arima((1, 2, 7), (24, 168), course, fitted.arparams, fitted.maparams)
 
-    told = served.medians(series, np.array([599, 640, 700]))
+    forecast_values = served.medians(series, np.array([599, 640, 700]))
 
-    for row, origin in zip(told, (599, 640, 700), strict=True):
+    for row, origin in zip(forecast_values, (599, 640, 700), strict=True):
         known = fitted.append((values - dated @ course)[600 : origin + 1]) if origin > 599 else fitted
         ahead = known.forecast(7)[[0, 1, 6]] + (dated @ course)[origin + np.array([1, 2, 7])]
         np.testing.assert_allclose(row, ahead, rtol=1e-6)

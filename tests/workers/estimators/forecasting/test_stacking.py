@@ -14,7 +14,7 @@ from workers.estimators.forecasting.families import HorizonForecasts, cross_fitt
 FOLDS, ROWS = 3, 1_500
 
 
-def told(seed: int, *errors: float) -> dict[str, HorizonForecasts]:
+def with_errors(seed: int, *errors: float) -> dict[str, HorizonForecasts]:
     """Families that err by independent normal errors of these standard deviations, of counts about 1,000."""
     rng = np.random.default_rng(seed)
     came = [np.log1p(rng.uniform(900, 1_100, ROWS)) for _ in range(FOLDS)]
@@ -25,7 +25,7 @@ def told(seed: int, *errors: float) -> dict[str, HorizonForecasts]:
 
 
 def test_independent_errors_are_weighed_by_their_precision() -> None:
-    families = told(0, 40.0, 20.0)
+    families = with_errors(0, 40.0, 20.0)
     weights = stacking_weights(families, range(FOLDS))
     assert weights.sum() == pytest.approx(1)
     assert weights[1] == pytest.approx(0.8, abs=0.06)  # precisions are as 1 to 4
@@ -34,7 +34,7 @@ def test_independent_errors_are_weighed_by_their_precision() -> None:
 
 
 def test_what_only_adds_noise_weighs_nothing() -> None:
-    families = told(1, 20.0)
+    families = with_errors(1, 20.0)
     one = families["0"]
     rng = np.random.default_rng(2)
     families["noisier"] = HorizonForecasts(
@@ -45,7 +45,7 @@ def test_what_only_adds_noise_weighs_nothing() -> None:
 
 
 def test_a_fold_is_told_by_the_weights_of_the_others() -> None:
-    families = told(3, 20.0, 20.0)
+    families = with_errors(3, 20.0, 20.0)
     first, second = families.values()
     first.medians[0][:], second.medians[0][:] = first.came[0], 0.0  # in the first fold alone the one is right
     by_others = stacking_weights(families, [1, 2])

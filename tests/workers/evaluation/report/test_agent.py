@@ -67,11 +67,11 @@ def workflow() -> Seen:
 
 def test_a_learner_of_allocations_is_told_in_full() -> None:
     found = seen(ITERATIVE)
-    told = {"Agent 7 of resnet18", "not promoted", "it is no better", "ppo, seed 4; judged on 4,096 episodes."}
-    told |= {"mean return", "−0.1050 [−0.1070, −0.1030]", "over the best heuristic", "+0.0050 [+0.0030, +0.0070]"}
-    told |= {"Impact", "lateness", "12 s", "31 s"}
-    told |= {"gap to the exact optimum", "5.0 %", "sla", "0.0125", "last", "chosen", "9,900"}
-    assert told <= set(found.texts)
+    expected = {"Agent 7 of resnet18", "not promoted", "it is no better", "ppo, seed 4; judged on 4,096 episodes."}
+    expected |= {"mean return", "−0.1050 [−0.1070, −0.1030]", "over the best heuristic", "+0.0050 [+0.0030, +0.0070]"}
+    expected |= {"Impact", "lateness", "12 s", "31 s"}
+    expected |= {"gap to the exact optimum", "5.0 %", "sla", "0.0125", "last", "chosen", "9,900"}
+    assert expected <= set(found.texts)
     assert len(found.images) == 2
     assert {"agent", "optimum", "threshold", "pid"} <= texts_of(found.images[0])
     assert "One sequence" not in found.texts
@@ -86,8 +86,8 @@ def test_the_best_comes_first_whichever_way_the_measure_goes(workflow: Seen) -> 
 
 
 def test_a_scheduler_is_told_with_its_pictures(workflow: Seen) -> None:
-    told = {"Agent 7 of pool", "portfolio, seed 4; judged on 40 sequences.", "over the best heuristic", "scorer"}
-    assert {*told, "+1.00 [+0.80, +1.20]", "easy", "6.0 [5.5, 6.5]"} <= set(workflow.texts)
+    expected = {"Agent 7 of pool", "portfolio, seed 4; judged on 40 sequences.", "over the best heuristic", "scorer"}
+    assert {*expected, "+1.00 [+0.80, +1.20]", "easy", "6.0 [5.5, 6.5]"} <= set(workflow.texts)
     parts = ["Verdict", "Agent vs. baselines", "Candidates", "Learning curve", "One sequence", "Effort and settings"]
     contents = [part for part in parts if part != "One sequence"]
     assert [text for text in workflow.texts if text in parts] == [*contents, *parts]
@@ -134,7 +134,7 @@ def test_what_can_not_be_written_is_an_exit_status(
 ) -> None:
     given = {"workload": "resnet18", "version": 9, "report": ITERATIVE}
     (tmp_path / "taken").write_text("")
-    for file, told in (("taken/agent.html", "taken"), ("agent.gif", "a plot is one of .html, .svg, .png")):
+    for file, result in (("taken/agent.html", "taken"), ("agent.gif", "a plot is one of .html, .svg, .png")):
         monkeypatch.setattr("sys.stdin", io.StringIO(json.dumps(given)))
         assert main([str(tmp_path / file)]) == agent.REFUSED
-        assert told in capsys.readouterr().err
+        assert result in capsys.readouterr().err

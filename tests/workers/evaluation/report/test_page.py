@@ -13,6 +13,7 @@ import pytest
 from tests.workers.evaluation.report.sample import UNAVAILABLE, report
 from workers.evaluation.report.charts import Palette
 from workers.evaluation.report.markup import (
+    NO_BREAK,
     Markup,
     element,
     interval,
@@ -38,7 +39,7 @@ class Seen(HTMLParser):
         self.feed(text)
 
     def handle_data(self, data: str) -> None:
-        self.texts.append(data)
+        self.texts.append(data.replace(NO_BREAK, " "))
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.tags.append(tag)
@@ -62,6 +63,17 @@ def test_the_summary_says_class_and_why_it_stopped(two: Seen) -> None:
     assert {"L2", "no level", "Stopped at L3: ", "Stopped at L0: "} <= set(two.texts)
     assert any(UNAVAILABLE in text for text in two.texts)
     assert "agent 3 is at least as good as the best heuristic up to there." in two.texts
+
+
+def test_names_of_policies_are_in_words_and_a_reason_is_said_once() -> None:
+    given = report("agent 3", "agent 5")
+    first, second = given["candidates"]
+    ends = {one["name"]: next(x for x in one["levels"] if not x["passed"]) for one in (first, second)}
+    first["verdict"] = f"{first['verdict']} L3 is not reached: {ends['agent 3']['reason']}."
+    seen = Seen(page(given))
+    assert not [text for text in seen.texts if "model_predictive" in text]
+    assert [text for text in seen.texts if "model predictive" in text]
+    assert [text for text in seen.texts if text.startswith("Stopped at")] == ["Stopped at L0: "]  # of the second one
 
 
 def test_every_part_is_there(two: Seen) -> None:
@@ -137,7 +149,7 @@ def test_the_page_needs_nothing_from_elsewhere(two: Seen) -> None:
 
 def test_the_plots_name_every_policy(two: Seen) -> None:
     assert len(two.images) == 2 + 5 + 1 + 4 + 2 + 1  # advantage, curves; levels; profile; terms; heat maps; tuner
-    names = {"agent 3", "agent 5", "model_predictive", "threshold"}
+    names = {"agent 3", "agent 5", "model predictive", "threshold"}
     assert all(names <= texts_of(image) for image in two.images[1:6])
     assert all("http://" not in image.replace("http://www.w3.org/", "") for image in two.images)
 
@@ -160,7 +172,7 @@ def test_what_was_given_is_escaped() -> None:
     assert "<script" not in text
     seen = Seen(text)
     assert "script" not in seen.tags
-    assert any(NASTY in told for told in seen.texts)
+    assert any(NASTY in result for result in seen.texts)
     for image in seen.images:
         assert not [node for node in nodes(image) if node.tag.endswith("script")]
     assert any(NASTY in texts_of(image) for image in seen.images)
@@ -196,9 +208,10 @@ def test_a_level_beyond_the_class_is_no_pass() -> None:
 
 
 def test_figures_have_as_many_digits_as_carry_something() -> None:
-    assert interval({"mean": 8.5437e-05, "low": 7.3177e-05, "high": 9.8741e-05}) == "0.000085 [0.000073, 0.000099]"
-    assert interval({"mean": -1e-17, "low": -2e-17, "high": 1e-17}, signed=True) == "0 [0, 0]"
-    assert interval({"mean": 1234.5, "low": 1200.0, "high": 1300.0}) == "1,234 [1,200, 1,300]"
+    shown = interval({"mean": 8.5437e-05, "low": 7.3177e-05, "high": 9.8741e-05})
+    assert shown == f"0.000085 [0.000073,{NO_BREAK}0.000099]"  # a line ends after the mean at most
+    assert interval({"mean": -1e-17, "low": -2e-17, "high": 1e-17}, signed=True) == f"0 [0,{NO_BREAK}0]"
+    assert interval({"mean": 1234.5, "low": 1200.0, "high": 1300.0}) == f"1,234 [1,200,{NO_BREAK}1,300]"
     assert (interval(None), number(None), percent(None), percents(None)) == ("–", "–", "–", "–")
     assert (number(-0.012341), number(1e-17), percent(-0.015)) == ("−0.01234", "0", "−1.5 %")
     assert (join_names([]), join_names(["a"]), join_names(["a", "b", "c"])) == ("", "a", "a, b and c")

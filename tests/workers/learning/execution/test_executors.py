@@ -165,9 +165,9 @@ def test_the_board_shows_whole_versions_only() -> None:
 
 def test_a_simulator_made_from_its_description_is_the_same() -> None:
     described = simulator(3)
-    told = msgspec.msgpack.decode(msgspec.msgpack.encode(described), type=type(described))
-    assert told == described
-    one, other = described.make(), told.make()
+    answer = msgspec.msgpack.decode(msgspec.msgpack.encode(described), type=type(described))
+    assert answer == described
+    one, other = described.make(), answer.make()
     one.reset()
     other.reset()
     for _ in range(10):

@@ -61,11 +61,11 @@ class Tail:
 def parse_marks(line: str) -> list[Mark]:
     """Marks in a line of ``STEWARD_ITERATIONS``, ``{"iteration": 7, "total": 90, "metrics": {…}}``; else []."""
     try:
-        said = json.loads(line)
-        number = said["iteration"]
+        record = json.loads(line)
+        number = record["iteration"]
         whole = isinstance(number, int) and not isinstance(number, bool)
-        metrics, features = said.get("metrics") or {}, said.get("features") or {}
-        total = said.get("total")
+        metrics, features = record.get("metrics") or {}, record.get("features") or {}
+        total = record.get("total")
         counts = isinstance(total, int) and total > 0
         mark = Mark(time.monotonic(), number, total if counts else None, _finite(metrics), _finite(features))
     except (ValueError, KeyError, TypeError, AttributeError):

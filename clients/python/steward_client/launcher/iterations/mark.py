@@ -157,11 +157,11 @@ class Clock:
         if self._last is None:
             self._last, self._blind = at, True
         self._steps, self._rest = self._steps + steps, self._rest + steps
-        told = mark.metrics.get(SECONDS)
+        own_seconds = mark.metrics.get(SECONDS)
         unknown = False
         if self._restarted:
             self._restarted = False
-            back = at - told if told and told > 0 and self._back is None else self._back
+            back = at - own_seconds if own_seconds and own_seconds > 0 and self._back is None else self._back
             unknown = back is None
             if back is not None:
                 self._pause += max(back - self._last, 0.0)
@@ -175,7 +175,9 @@ class Clock:
         for size in sizes:
             self._rest -= size
             self._last = at - pace * self._rest
-            seconds = told if told and told > 0 else None if self._blind or unknown else pace * size
+            seconds = (
+                own_seconds if own_seconds and own_seconds > 0 else None if self._blind or unknown else pace * size
+            )
             pause = self._pause + (pace * size if unknown else 0.0)
             found.append(Iteration(self.count, seconds, self._last, metrics, mark.features, pause))
             self._blind, self._pause = False, 0.0

@@ -59,12 +59,12 @@ class Jobs:
         self._tell(f"agent {result['agent']} ({report['algorithm']}): {whether}: {verdict}; {page}")
 
     def _done(self, what: str, job: Json) -> Json:
-        told = set[int]()
+        numbers = set[int]()
 
         def tell(seen: Json) -> None:
             tenth = int((seen.get("progress") or 0.0) * TENTHS)
-            if tenth not in told and seen["state"] == "running":
-                told.add(tenth)
+            if tenth not in numbers and seen["state"] == "running":
+                numbers.add(tenth)
                 left = seen.get("eta_seconds")
                 self._tell(
                     f"{what}: {tenth * 100 // TENTHS} %" + (f", about {duration_text(left)} left" if left else "")

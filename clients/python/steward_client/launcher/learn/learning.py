@@ -80,7 +80,7 @@ class Learning:
         self._resources: tuple[Resource, ...] = ()
         self._measured: dict[tuple[float, ...], int] = {}
         self._waiting: list[Segment] = []
-        self._tag, self._iterations, self._fit, self._told_why = uuid4().hex[:8], 0, None, False
+        self._tag, self._iterations, self._fit, self._explained = uuid4().hex[:8], 0, None, False
         self._going, self._training = None, None
 
     _fit: Json | None
@@ -142,12 +142,12 @@ class Learning:
         try:
             self._register(watched.clock.total)
         except LEFT as error:  # it is tried again after the next iteration
-            if not self._told_why:
+            if not self._explained:
                 self._say(f"not registered: {' '.join(str(error).split())}; the command continues")
-            self._told_why = True
-        if self.spec is None and not self._told_why:
+            self._explained = True
+        if self.spec is None and not self._explained:
             self._tell("the number of iterations is unknown: decisions begin once it is known (--iterations N sets it)")
-            self._told_why = True
+            self._explained = True
         return self.spec is None
 
     def _learned_beside(self, going: Profile) -> Profile | None:
@@ -266,8 +266,8 @@ class Learning:
         wished = without_target(self._wishes, metrics)
         if wished:
             self.spec = self._service.call("PATCH", self._path, {"targets": wished})["spec"]
-            told = ", ".join(f"{name} {value:g}" for name, value in wished.items())
-            self._tell(f"targets: workload {self._wishes.workload!r} had none for these; from now on {told}")
+            text = ", ".join(f"{name} {value:g}" for name, value in wished.items())
+            self._tell(f"targets: workload {self._wishes.workload!r} had none for these; from now on {text}")
 
     def _has_agent(self) -> bool:
         """Whether an agent exists, or a training from an earlier launch is in progress."""
@@ -419,9 +419,9 @@ class Learning:
         self._register(self._wishes.iterations or watched.clock.total)
         if self._enough() or self._iterations < wanted:
             return self.spec is None or self._iterations < wanted
-        if not self._told_why:
+        if not self._explained:
             self._tell("profile: the number of iterations is unknown (--iterations N sets it): measured to the end")
-            self._told_why = True
+            self._explained = True
         return True
 
     def _register(self, iterations: int | None) -> None:

@@ -101,9 +101,9 @@ class Profile:
     def _row(self, iteration: Iteration) -> Row | None:
         if iteration.seconds is None or iteration.late:  # an unknown part of it was the change
             return None
-        told = self._segment.allocation, iteration.metrics, iteration.features
+        measurement = self._segment.allocation, iteration.metrics, iteration.features
         took = iteration.seconds + iteration.pause
-        self.rows.append(Row(iteration.index, took, *told, PROFILE, change_seconds=iteration.pause))
+        self.rows.append(Row(iteration.index, took, *measurement, PROFILE, change_seconds=iteration.pause))
         return self.rows[-1]
 
     def _flush(self) -> bool:

@@ -72,11 +72,11 @@ def check_same(wishes: Wishes, spec: Json) -> None:
         Misuse: it has other resources, or another number of iterations.
     """
     there = [Resource.of_spec(one) for one in spec["resources"]]
-    for asked in wishes.resources:
-        if asked not in there:
+    for requested in wishes.resources:
+        if requested not in there:
             has = ", ".join(_text(one) for one in there)
             raise Misuse(
-                f"--resource {_text(asked)}: workload {spec['name']!r} is registered with {has}; leave it out, or "
+                f"--resource {_text(requested)}: workload {spec['name']!r} is registered with {has}; leave it out, or "
                 "give another --name"
             )
     if wishes.iterations is not None and wishes.iterations != spec["iterations"]:

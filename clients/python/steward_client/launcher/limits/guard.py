@@ -197,8 +197,8 @@ def _reap_children() -> Iterator[tuple[int, int]]:
 
 def main() -> None:
     """Guard a command; the last argument is JSON with ``channel`` (descriptor), ``groups`` and ``command``."""
-    told = json.loads(sys.argv[-1])
-    os.set_inheritable(told["channel"], False)
+    settings = json.loads(sys.argv[-1])
+    os.set_inheritable(settings["channel"], False)
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-    with socket.socket(fileno=told["channel"]) as channel:
-        Guard(channel, told["groups"]).run(told["command"])
+    with socket.socket(fileno=settings["channel"]) as channel:
+        Guard(channel, settings["groups"]).run(settings["command"])

@@ -55,11 +55,11 @@ class Guarded:
         self._error, self._pid, self._groups = "", 0, groups
         self._channel, theirs = socket.socketpair()
         with theirs:
-            told = {"channel": theirs.fileno(), "command": list(command)}
-            told["groups"] = [(str(group.folder), str(group.parent)) for group in groups]
+            fields = {"channel": theirs.fileno(), "command": list(command)}
+            fields["groups"] = [(str(group.folder), str(group.parent)) for group in groups]
             pipe = subprocess.PIPE if outputs else None
             self._process = subprocess.Popen(
-                [sys.executable, "-I", "-S", "-c", BOOT, str(HOME), json.dumps(told)],
+                [sys.executable, "-I", "-S", "-c", BOOT, str(HOME), json.dumps(fields)],
                 env=dict(environment),
                 stdout=pipe,
                 stderr=pipe,

@@ -53,12 +53,12 @@ class Scaler:
 
     async def stream_is_active(self, asked: ScaledObjectRef, context: Context) -> AsyncIterator[IsActiveResponse]:
         """Yield whether the trigger is active, first now and then at each change."""
-        trigger, told = await self._trigger(asked, context), None
+        trigger, last_sent = await self._trigger(asked, context), None
         while True:
             active = await self._amount(trigger, context) > trigger.activation_size
-            if active != told:
+            if active != last_sent:
                 yield IsActiveResponse(result=active)
-                told = active
+                last_sent = active
             await asyncio.sleep(self._poll)
 
     async def get_metric_spec(self, asked: ScaledObjectRef, context: Context) -> GetMetricSpecResponse:

@@ -82,8 +82,12 @@ def test_a_spec_from_a_log_takes_that_log(out: Path, tmp_path: Path, packed: boo
     layout = KIND.layout(IterativeSpec.model_validate(spec))
     reader = KIND.samples.formats["text/csv"].reader(KIND.samples(layout), "log")
     assert len([*reader.read(iter([TOUR.read_bytes()]))]) == 12
-    for said in ("resource gpus: 6 values from 1 to 8", "iterations 6: as the longest of 12", "deadline 120 s: 6 iter"):
-        assert said in done.stderr
+    for result in (
+        "resource gpus: 6 values from 1 to 8",
+        "iterations 6: as the longest of 12",
+        "deadline 120 s: 6 iter",
+    ):
+        assert result in done.stderr
     assert f"steward samples create log {log}" in done.stderr
 
 

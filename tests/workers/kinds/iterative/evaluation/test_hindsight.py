@@ -93,6 +93,6 @@ def test_what_can_not_be_searched_says_why() -> None:
     two = problem([{**TIMED, "target": 62.0, "scope": "run"}, {"name": "loss", "target": 8.0, "scope": "run"}])
     with pytest.raises(ValueError, match="more than one target"):
         hindsight(two.world(1, 4))
-    told = two.optimum(Level.FIXED, 4)
-    assert (told.policy, told.exact) == (None, False)
-    assert "more than one target" in str(told.reason)
+    result = two.optimum(Level.FIXED, 4)
+    assert (result.policy, result.exact) == (None, False)
+    assert "more than one target" in str(result.reason)

@@ -126,11 +126,11 @@ def test_auto_lets_the_planner_compete(auto: Training) -> None:
 @pytest.mark.slow
 def test_a_training_goes_on_from_its_checkpoint_with_as_full_a_memory() -> None:
     """The memory is not in the checkpoint: the next advance fills it anew, so that no update is left out."""
-    asked = request("double_dqn", 200_000)
-    straight = training(SPEC, TABLE, asked)
+    body = request("double_dqn", 200_000)
+    straight = training(SPEC, TABLE, body)
     while not learner(straight).agent.buffer.size:
         straight.advance()
-    resumed = training(SPEC, TABLE, asked, straight.checkpoint())
+    resumed = training(SPEC, TABLE, body, straight.checkpoint())
     assert resumed.progress == straight.progress
     found = []
     for one in (straight, resumed):
@@ -196,11 +196,11 @@ def test_the_budget_is_steps_whatever_the_clock_says() -> None:
 
 def test_a_bracket_goes_on_from_its_checkpoint() -> None:
     """Rungs, scores and kept policies: the same verdict as without a break."""
-    asked = request("tabular_q", 20_000, seeds=3)
-    straight = training(SPEC, TABLE, asked)
+    body = request("tabular_q", 20_000, seeds=3)
+    straight = training(SPEC, TABLE, body)
     for _ in range(3):  # the plan, and two trials
         straight.advance()
-    resumed = training(SPEC, TABLE, asked, straight.checkpoint())
+    resumed = training(SPEC, TABLE, body, straight.checkpoint())
     assert competition(resumed).records == competition(straight).records
     assert [record.rungs for record in competition(resumed).records] == [1, 1, 0]
     results = [finished(one).result() for one in (straight, resumed)]
