@@ -1,11 +1,10 @@
 """How fast a cluster of a thousand jobs is decided: in process, and over HTTP, durably; and one of 160 jobs on 64 GPUs.
 
-``python -m benchmarks cluster_serving[:PART]``. **thousand**: 512 GPUs on 64 nodes, two queues, six applications with a
-domain model; 500 jobs run and 500 wait. Every report has the progress of fifty jobs, five ends and five arrivals, and is
-answered with all changes; the median, the 95th percentile and the longest of the reports are told, of one connection, by
-the clock.
-**choosing**: the 160 jobs are all there, choose their batches, and report steps and noise scales each
-minute; processor time.
+``python -m benchmarks cluster_serving[:PART]``. **thousand**: 512 GPUs on 64 nodes, two queues, six applications with
+a domain model; 500 jobs run and 500 wait. Every report has the progress of fifty jobs, five ends and five arrivals, and
+is answered with all changes; the median, the 95th percentile and the longest of the reports are told, of one
+connection, by the clock. **choosing**: the 160 jobs are all there, choose their batches, and report steps and noise
+scales each minute; processor time.
 """
 
 from __future__ import annotations
