@@ -331,7 +331,7 @@ class BelievedOutlook:
                 for scale in np.exp(course + present - course[0]).tolist()
             ]
             now, *then = (np.maximum(one.at(gpus[at]), TINY) for one in speeds)
-            seconds[at] *= (now / then).mean(axis=0)
+            seconds[at] *= (now / np.stack(then)).mean(axis=0)
         return seconds
 
     def worth(self, power: float) -> Floats:
