@@ -154,7 +154,7 @@ def decide(layout: Layout, state: ClusterState, advice: Advice) -> tuple[Cluster
     )
     held = place(situation, advice.rule(situation))
     changed = np.flatnonzero((held != state.jobs.allocation).any(axis=1))
-    left = _completion_seconds(situation, held, changed)
+    left = _completion_seconds(situation, advice.outlook, held, changed)
     left[~advice.outlook.times_known[changed]] = np.inf
     changes = _changes(layout, state, held, changed, left)
     beside = advice.outlook.neighbours
@@ -201,11 +201,12 @@ def _add_notes(change: Change, at: int, notes: Sequence[Mapping[int, str]], want
     return change._replace(text="; ".join([change.text, *said]), until_deadline=due)
 
 
-def _completion_seconds(situation: Situation, held: Integers, changed: Integers) -> Floats:
+def _completion_seconds(situation: Situation, outlook: BelievedOutlook, held: Integers, changed: Integers) -> Floats:
     """Return seconds to completion of C ``changed`` jobs on their old and new GPUs, [C, 2]; infinite without GPUs.
     ``held`` is the new allocation of J jobs on N nodes, [J, N]; ``changed`` has positions of jobs, [C]."""
-    gpus = np.stack([situation.jobs.gpus, held.sum(axis=1)], axis=1)
-    seconds = situation.outlook.seconds_left(gpus)
+    gpus = np.zeros((len(held), 2), np.int64)
+    gpus[changed] = np.stack([situation.jobs.gpus, held.sum(axis=1)], axis=1)[changed]
+    seconds = outlook.expected_seconds(gpus)
     if situation.neighbours is not None:
         each = (situation.jobs.allocation, held)
         seconds = seconds * np.stack([slowdowns(situation.neighbours, one) for one in each], axis=1)

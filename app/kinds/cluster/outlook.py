@@ -227,6 +227,8 @@ GPU_HOUR = 3600.0
 NO_LIMIT = 10**9
 TINY, LEAST = 1e-6, 0.05
 """Lower bounds of the remaining work: in its own unit, and in iterations."""
+PARTS = 8
+"""Parts of the remaining work, each with a speed of its own, in the expected time to completion."""
 
 
 def _relative_sizes(data: Floats, usual: float) -> Floats:
@@ -306,6 +308,31 @@ class BelievedOutlook:
         """Return seconds to completion, [J, K], of J jobs on their K numbers of GPUs, ``gpus`` [J, K]; infinite for
         numbers that a job can't use."""
         return np.asarray(self._seconds(gpus) * self._remaining_work[:, None], np.float64)
+
+    def expected_seconds(self, gpus: Integers) -> Floats:
+        """Return expected seconds to completion, [J, K], of J jobs that keep their K numbers of GPUs, ``gpus`` [J, K];
+        infinite for numbers that a job can't use.
+
+        ``seconds_left``, by which rules compare jobs, takes present speeds. Here the gradient noise scale goes on from
+        a job's present one as it did, by part of the run, in past jobs of its application: as it grows, larger batches
+        lose less, and a job that chooses its batch speeds up."""
+        seconds, done, model = self.seconds_left(gpus), np.nan_to_num(state.done(self._records)), self._beliefs.model
+        grows = self._sampled & self._chooses & (self._application >= 0) & (self._application < model.measured)
+        for at in np.flatnonzero(grows & np.isfinite(seconds).any(axis=1)).tolist():
+            application, present = int(self._application[at]), np.log(self._noise_scale(at))
+            usual = np.log(np.maximum(model.noise_scale[application], TINY))
+            if not np.isfinite([present, *usual]).all():
+                continue
+            begun = done[at] / (done[at] + self._remaining_work[at])
+            points = np.append(begun, begun + (1.0 - begun) * (np.arange(PARTS) + 0.5) / PARTS)
+            course = np.interp(points, (np.arange(len(usual)) + 0.5) / len(usual), usual)
+            speeds = [
+                self._beliefs.goodput(application, self._limits(at), experience.round_noise_scale(scale), self._gpus)
+                for scale in np.exp(course + present - course[0]).tolist()
+            ]
+            now, *then = (np.maximum(one.at(gpus[at]), TINY) for one in speeds)
+            seconds[at] *= (now / np.stack(then)).mean(axis=0)
+        return seconds
 
     def worth(self, power: float) -> Floats:
         """Return a weight of each of J jobs' completion time, [J]: its relative data size to the power of ``power``; 1

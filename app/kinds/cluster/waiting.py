@@ -29,7 +29,7 @@ def seconds_left(state: ClusterState, outlook: BelievedOutlook) -> Floats:
     """Return the seconds until each of J jobs ends on its GPUs, slowed down by its neighbours, and with its restart if
     one is under way; infinite: unknown, or it has no GPUs, [J]."""
     jobs, gpus = state.jobs, state.jobs.gpus
-    left = outlook.seconds_left(gpus[:, None])[:, 0]
+    left = outlook.expected_seconds(gpus[:, None])[:, 0]
     if outlook.neighbours is not None:
         left = left * slowdowns(outlook.neighbours, jobs.allocation)
     return np.where(outlook.times_known & (gpus > 0), left + jobs.restarting, np.inf)

@@ -185,7 +185,7 @@ def read(program: str, arguments: Sequence[str]) -> Wishes:
         output=options.output,
         checkpoint=options.checkpoint,
         restart=options.restart,
-        profile_iterations=said.profile_iterations,
-        profile_jobs=said.profile_jobs,
-        budget=said.budget,
+        profile_iterations=options.profile_iterations,
+        profile_jobs=options.profile_jobs,
+        budget=options.budget,
     )

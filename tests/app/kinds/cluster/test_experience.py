@@ -264,6 +264,29 @@ def modelled(layout: Layout) -> ClusterModel:
     )
 
 
+def test_an_end_is_expected_sooner_where_noise_scales_grow_as_jobs_go_on() -> None:
+    """Of two jobs that choose their batches and one whose batch is fixed, on one GPU and on sixteen."""
+    flat, gpus = modelled(LAYOUT), np.array([[1, 16], [1, 16], [1, 16]])
+    growing = replace(flat, noise_scale=np.geomspace(50.0, 50_000.0, 10)[None])
+    run = Live(model=flat)
+    jobs = [came("new", "x", 4, **CHOOSES), came("late", "x", 4, **CHOOSES), came("fixed", "x", 4, batch=64)]
+    run.report(at=0, submitted=[{**job, "iterations": 100} for job in jobs])
+    for minute in range(1, 10):
+        told = {"gpus": 4, "batch": 64, "noise_scale": 500.0}
+        steps = [on(job, 0.5, **told) | {"iteration": minute * each} for job, each in (("new", 1), ("late", 10))]
+        run.report(at=60 * minute, progressed=[*steps, on("fixed", 0.5, gpus=4)])
+    outlooks = {name: Live(model=one).on.outlook(run.state) for name, one in (("flat", flat), ("growing", growing))}
+    expected = {name: outlook.expected_seconds(gpus) for name, outlook in outlooks.items()}
+    present = {name: outlook.seconds_left(gpus) for name, outlook in outlooks.items()}
+    assert_allclose(expected["flat"], present["flat"])
+    assert_allclose(present["growing"], present["flat"])  # rules go by present speeds
+    new, late, fixed = expected["growing"] / present["growing"]
+    assert new[1] < 0.7 * new[0]  # larger batches, that lose less, are for many GPUs
+    assert new[1] < 0.8 * late[1] < 0.8  # which has less to come
+    assert_allclose(fixed, 1.0)
+    assert np.isinf(outlooks["growing"].expected_seconds(0 * gpus)).all()
+
+
 MIXED = ClusterSpec.model_validate(
     {
         "name": "m",
