@@ -125,11 +125,16 @@ def planted(kind: str, seconds: int, seed: int) -> NDArray[np.int64]:
     """Requests in each second: Poisson of 60 a second, or of 30 with bursts of 20 s at 140, every 100 s on average."""
     random, mean = np.random.default_rng(seed), np.full(seconds, 60.0)
     if kind == "bursty":
-        begins = np.cumsum(random.exponential(80, seconds // 50) + 20).astype(int)
         mean = np.full(seconds, 30.0)
-        for begin in begins[begins < seconds]:
+        for begin in bursts(seconds, random):
             mean[begin : begin + 20] = 140.0
     return random.poisson(mean)
+
+
+def bursts(seconds: int, random: np.random.Generator) -> NDArray[np.int64]:
+    """When planted bursts begin."""
+    begins = np.cumsum(random.exponential(80, seconds // 50) + 20).astype(np.int64)
+    return begins[begins < seconds]
 
 
 def load(counts: NDArray[np.int64], ends: tuple[int, int], window: float, seed: int) -> Load:
