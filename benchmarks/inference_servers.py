@@ -34,6 +34,7 @@ from app.kinds.inference.layout import Layout
 from app.kinds.inference.model import ServiceModel
 from app.kinds.inference.scaling import Dispatcher, ExpectedReturn, Lookahead, Scaler, periods
 from benchmarks.inference_agents import (
+    BEHIND,
     DAY,
     FEW_CORES,
     LOADS,
@@ -60,7 +61,7 @@ STARTS = (0, 8, 60)
 PARTS = tuple(f"{load}-{start}" for load in LOADS for start in STARTS)
 WINDOW, MOST, CHOOSING = 180.0, 12, 4
 """Seconds; windows that figures and choices are of, at most."""
-BUDGET, KEPT, BEHIND, HALF = 9, 0.25, 0.002, 0.5
+BUDGET, KEPT, HALF = 9, 0.25, 0.5
 PLANTED, SEEDS = (10_000, 20_000), {"poisson": 2, "bursty": 3}  # seconds at which training and later windows end
 PIECES = 4  # of each period, whose requests are known
 OWN, TUNED, KNOWS, LAW = "served", "tuned", "knows", "law"
