@@ -9,8 +9,9 @@ every agent trained and chosen, on the first days, or the first half; figures ar
 minute that all players share and that don't overlap, with 95 % intervals of paired differences over windows, of the
 rule that looks ahead and answers by default against each. For quality at equal cost, and cost at equal quality, all
 are chosen, or behave, under five weights of cost (``inference_frontier``). Beside each stands the bound of hindsight,
-which knows the requests (see ``evaluation.hindsight``; batches take as long as expected there and here). A load is
-three parts, each recorded by itself: rules (``azure``), the learner (``azure-ppo``), weights of cost
+which knows the requests (see ``evaluation.hindsight``; batches take as long as expected there and here). Beside the
+learner stands who answers after its training: the learner if the verdict promotes it, else the rule. A load is three
+parts, each recorded by itself: rules (``azure``), the learner (``azure-ppo``), weights of cost
 (``azure-frontier``).
 """
 
@@ -37,13 +38,15 @@ from benchmarks.inference_peers import families
 from benchmarks.inference_small import trained
 from tests.workers.kinds.inference.hindsight import bounded
 from workers.evaluation.arena import Bare, Scores, play
-from workers.evaluation.statistics import Level, mean_interval
+from workers.evaluation.statistics import MARGIN, Level, mean_interval
 from workers.evaluation.wrappers import wrap_world
 from workers.inputs import Conditions, Workload
 from workers.kinds.inference.estimation.arrivals import Series, fit_arrivals
 from workers.kinds.inference.kind import KIND
 from workers.kinds.inference.simulator.arrivals import RecordedArrivals
 from workers.kinds.inference.simulator.world import InferenceWorld
+from workers.learning.training.driver import PlannedPolicy
+from workers.learning.training.request import Request
 from workers.learning.training.trial import environments
 
 TEST_SEED = 2_027
@@ -58,6 +61,7 @@ LOADS = ("twitter", "poisson", "bursty", "azure")
 PLAYED = ("", "-ppo", "-frontier")  # of a load
 PARTS = tuple(f"{load}{part}" for load in LOADS for part in PLAYED)
 RECORDED_STEPS = 250_000
+BEHIND = 0.002  # of the look ahead, in return, with 95 %
 SERVED = "ppo"  # what trainings try where no algorithm is named
 Row = dict[str, Any]
 
@@ -125,11 +129,16 @@ def planted(kind: str, seconds: int, seed: int) -> NDArray[np.int64]:
     """Requests in each second: Poisson of 60 a second, or of 30 with bursts of 20 s at 140, every 100 s on average."""
     random, mean = np.random.default_rng(seed), np.full(seconds, 60.0)
     if kind == "bursty":
-        begins = np.cumsum(random.exponential(80, seconds // 50) + 20).astype(int)
         mean = np.full(seconds, 30.0)
-        for begin in begins[begins < seconds]:
+        for begin in bursts(seconds, random):
             mean[begin : begin + 20] = 140.0
     return random.poisson(mean)
+
+
+def bursts(seconds: int, random: np.random.Generator) -> NDArray[np.int64]:
+    """When planted bursts begin."""
+    begins = np.cumsum(random.exponential(80, seconds // 50) + 20).astype(np.int64)
+    return begins[begins < seconds]
 
 
 def load(counts: NDArray[np.int64], ends: tuple[int, int], window: float, seed: int) -> Load:
@@ -282,7 +291,20 @@ def compared_on(name: str, known: Players, tuned: Mapping[str, Policy], agents: 
     won = float((scores[judged].returns - static.returns).mean()) / max(headroom, 1e-12)
     said = f" (best of {agents} on training days)" if agents else ""
     goal = f"≥ 50 %: {'met' if won >= 0.5 else 'missed'}"
-    return _shown([*rows, _row(f"{name}: share of the headroom that {judged} wins{said}", won, goal)])
+    rows.append(_row(f"{name}: share of the headroom that {judged} wins{said}", won, goal))
+    return _shown([*rows, *([_answering(name, known, tuned[SERVED], scores[SERVED], own)] if agents else [])])
+
+
+def _answering(name: str, known: Players, policy: Policy, score: Scores, own: Scores) -> Row:
+    """What a training of the policy leaves to answer: the policy if its verdict promotes it, else the look ahead."""
+    workload = Workload(known.layout.spec, known.model.to_bytes())
+    problem, planned = KIND.training(workload, Request(SERVED)), PlannedPolicy(why_not="nothing is planned")
+    promoted = problem.judge(KIND.save(policy, workload.spec), planned, None, MARGIN)["promoted"]
+    paired = mean_interval((score.returns if promoted else own.returns).astype(np.float64) - own.returns)
+    told = f"ahead of {OWN} by {paired['mean']:+.4f} [{paired['low']:+.4f}, {paired['high']:+.4f}]"
+    text = f"{name}: answers after this training: {SERVED if promoted else OWN} ({told})"
+    value, goal = float(own.returns.mean() + paired["mean"]), "met" if paired["low"] >= -BEHIND else "missed"
+    return _row(text, value, f"at most {BEHIND:g} behind: {goal}", OWN, float(own.returns.mean()))
 
 
 def _told(name: str, player: str, policy: Policy, score: Scores, own: Scores, asked: NDArray[np.bool_]) -> Row:

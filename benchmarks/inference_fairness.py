@@ -26,7 +26,8 @@ higher (.972, .974; two seeds). Agents that began by imitating the rule's offers
 nothing did (−1.1, −1.0 %).
 
 Mean quality is over all requests, which is what the utilitarian is paid for; who has fewer requests counts less in it.
-Beside it stands the mean over users. The objective is mean quality + F · (Jain's index − 1).
+Beside it stands the mean over users. What is lost of mean quality is compared with the best utilitarian's, and with the
+best rule's, which would answer else. The objective is mean quality + F · (Jain's index − 1).
 
 All learn for as many steps, and every agent of every seed is counted, none is chosen; who is paid at the end, the
 ablation, has fewer seeds. Figures are of other episodes than those that choose, the same for all players: means over
@@ -50,14 +51,16 @@ from app.kinds.inference.model import ServiceModel
 from app.kinds.inference.spec import InferenceSpec
 from app.policies.artifact import SHARED
 from workers.evaluation.arena import Bare, play
-from workers.evaluation.statistics import Level, mean_interval
-from workers.inputs import Conditions
+from workers.evaluation.statistics import MARGIN, Level, mean_interval
+from workers.inputs import Conditions, Workload
+from workers.kinds.inference.kind import KIND
 from workers.kinds.inference.simulator.world import TERMS, Clients, InferenceWorld
 from workers.learning.algorithms.base import Exported
 from workers.learning.execution.base import Plan
 from workers.learning.execution.joint import Joint
 from workers.learning.execution.serial import Serial
 from workers.learning.simulator import Step
+from workers.learning.training.driver import PlannedPolicy
 from workers.learning.training.request import Request, config_for
 
 ONE, USERS, LATE = "one agent", "agents of users", "one agent, paid at the end"
@@ -66,7 +69,7 @@ CHOOSING_SEED, TEST_SEED = 1_013, 90_001
 SEEDS, STEPS, FAIRNESS = 10, 300_000, 0.25
 UTILITARIANS = 3  # seeds of PPO that is paid for quality alone
 ABLATIONS = 5  # seeds of who is paid at the end
-GOAL_JAIN, GOAL_LOSS = 0.95, 0.02
+GOAL_JAIN, GOAL_LOSS, GOAL_RULE = 0.97, 0.02, 0.01  # losses of mean quality: over the best utilitarian, best rule
 MEAN, JAIN = 0, 5  # columns of what users count
 UNFAIR = TERMS.index("fairness")
 SECONDS = 0.12  # of one request on the fast variant; the accurate one takes twice as long
@@ -86,6 +89,14 @@ SYSTEMS: Mapping[str, Sequence[User]] = {
     "two_users": (User(10.0, 0.5, 3.0), User(2.5, 0.4, 2.0)),
     "three_users": (User(7.0, 0.5, 3.0), User(3.5, 0.4, 2.0), User(1.5, 0.4, 2.0)),
 }
+
+
+class Users(Together):
+    """Policies of all users, by name, as one that decides for all."""
+
+    def __init__(self, layout: Layout, policies: Mapping[str, Policy]) -> None:
+        super().__init__(layout, policies, OFFERING)
+        self.policies = policies
 
 
 PLAYERS = {"one": ONE, "users": USERS, "late": LATE}
@@ -155,7 +166,7 @@ def together(users: Sequence[User], fairness: float, steps: int, seed: int) -> P
     runner = Joint(config_for("ppo", Request(), (), continuing=True), world, Plan(steps, 1 << 17), seed)
     while not runner.done:
         runner.advance()
-    return Together(layout, {name: _policy(one) for name, one in runner.agent.export().items()}, OFFERING)
+    return Users(layout, {name: _policy(one) for name, one in runner.agent.export().items()})
 
 
 def _policy(exported: Exported) -> Policy:
@@ -179,14 +190,29 @@ def compared(name: str, player: str, seeds: int, steps: int, fairness: float) ->
     paid_alone = {f"ppo, seed {seed}": alone(users, 0.0, steps, seed) for seed in range(min(seeds, UTILITARIANS))}
     best, tested = _best(users, rules | paid_alone)
     offers = counted(users, offered(users, fairness), TEST_SEED, EPISODES, fairness)
-    rows = _told_first(name, users, rules, best, tested, offers) if player == ONE else []
+    ruled = _best(users, rules)[1]
+    rows = _told_first(name, ruled, best, tested, offers) if player == ONE else []
     drawn = range(min(seeds, ABLATIONS if player == LATE else seeds))
-    agents = (MAKERS[player](users, fairness, steps, seed) for seed in drawn)
+    agents = [MAKERS[player](users, fairness, steps, seed) for seed in drawn]
     each = [counted(users, agent, TEST_SEED, EPISODES, fairness) for agent in agents]
     title, found = f"{name}: {player} ({len(drawn)} seeds)", np.stack(each)
     ahead = mean_interval((objective(found, fairness) - objective(offers, fairness)).mean(axis=1))
     told = f"{title}: objective over that of the rule's offers, {_bounds(ahead)}"
-    return [*rows, *_beside(title, found, tested), _row(told, ahead["mean"], "")]
+    rows += [*_beside(title, found, tested), _row(told, ahead["mean"], "")]
+    share = mean_interval(found[:, :, MEAN].mean(axis=1) / ruled[:, MEAN].mean() - 1)
+    goal = f"≥ −{GOAL_RULE:.0%}: {_verdict(share, -GOAL_RULE)}"
+    rows.append(_row(f"{title}: mean quality over the best rule's, less 1, {_bounds(share)}", share["mean"], goal))
+    promoted = sum(_promoted(users, fairness, agent, player, seed) for seed, agent in zip(drawn, agents, strict=True))
+    return [*rows, _row(f"{title}: promoted by the verdict of a training, of {len(drawn)}", promoted, "")]
+
+
+def _promoted(users: Sequence[User], fairness: float, agent: Policy, player: str, seed: int) -> bool:
+    """Whether a training would promote the agent in place of the rules and, of users' agents, of the rule's offers."""
+    layout, model = system(users, fairness, "per_user" if player == USERS else "one")
+    problem = KIND.training(Workload(layout.spec, model.to_bytes()), Request("ppo", seed=seed))
+    made = agent.policies if isinstance(agent, Users) else agent
+    planned = PlannedPolicy(why_not="nothing is planned")
+    return bool(problem.judge(KIND.save(made, layout.spec), planned, None, MARGIN)["promoted"])
 
 
 def objective(outcomes: Floats, fairness: float) -> Floats:
@@ -195,10 +221,7 @@ def objective(outcomes: Floats, fairness: float) -> Floats:
     return found
 
 
-def _told_first(
-    name: str, users: Sequence[User], rules: Mapping[str, Policy], best: str, tested: Floats, offers: Floats
-) -> list[Row]:
-    _, ruled = _best(users, rules)
+def _told_first(name: str, ruled: Floats, best: str, tested: Floats, offers: Floats) -> list[Row]:
     jain = float(tested[:, JAIN].mean())
     return [
         _row(f"{name}: Jain's index of the best utilitarian ({best})", jain, "< .95: as posed"),

@@ -9,6 +9,8 @@ seven days, half of the planted loads. Figures are of windows after it, with 95 
 Peers: the horizontal autoscaler, ⌈rate × p90 ÷ target⌉, a fixed number, and earliest deadline first with the
 autoscaler's number. Of each, of the rule's numbers, and of a reference that ``knows`` how many requests come in each
 quarter of the periods in which the rule judges, at most nine settings are tried, on four windows of what comes first.
+Of planted bursts, who knows their ``law`` shows what a better forecast could bring: it is told whether a burst is on,
+since when, how long bursts and the time between them last, and how much comes then, but not when the next one begins.
 """
 
 from __future__ import annotations
@@ -32,13 +34,16 @@ from app.kinds.inference.layout import Layout
 from app.kinds.inference.model import ServiceModel
 from app.kinds.inference.scaling import Dispatcher, ExpectedReturn, Lookahead, Scaler, periods
 from benchmarks.inference_agents import (
+    BEHIND,
     DAY,
     FEW_CORES,
     LOADS,
+    SHARE,
     TEST_SEED,
     Load,
     azure,
     believed,
+    bursts,
     load,
     planted,
     serving,
@@ -56,10 +61,13 @@ STARTS = (0, 8, 60)
 PARTS = tuple(f"{load}-{start}" for load in LOADS for start in STARTS)
 WINDOW, MOST, CHOOSING = 180.0, 12, 4
 """Seconds; windows that figures and choices are of, at most."""
-BUDGET, KEPT, BEHIND, HALF = 9, 0.25, 0.002, 0.5
+BUDGET, KEPT, HALF = 9, 0.25, 0.5
+PLANTED, SEEDS = (10_000, 20_000), {"poisson": 2, "bursty": 3}  # seconds at which training and later windows end
 PIECES = 4  # of each period, whose requests are known
-OWN, TUNED, KNOWS = "served", "tuned", "knows"
+OWN, TUNED, KNOWS, LAW = "served", "tuned", "knows", "law"
+SCENARIOS, LULL, LASTS, LOW, HIGH = 32, 80.0, 20.0, 30.0 * KEPT, 140.0 * KEPT  # of planted bursts, seconds and rates
 Row = dict[str, Any]
+ALONE: Row = {"peer": None, "peer_value": None, "ratio": None}
 
 
 class Case(NamedTuple):
@@ -89,6 +97,32 @@ class Numbered(ExpectedReturn):
         return super().target_servers(known._replace(numbers=RuleNumbers(*each.T)), state)
 
 
+class Lawful(Numbered):
+    """The rule that is told scenarios of the rate, drawn by the law of planted bursts after the one that is on.
+
+    Args:
+        begins: when bursts begin, seconds since the log's begin.
+    """
+
+    def __init__(self, begins: Sequence[float]) -> None:
+        super().__init__(knows=True)
+        self.name, self.begins, self._random = LAW, np.asarray(begins, np.float64), np.random.default_rng(0)
+
+    def told(self, now: Floats, spans: Sequence[tuple[float, float]]) -> Floats:
+        """Scenarios as ``Projector.told``, at moments ``now`` [B] of the log, in P + 1 periods; [B, P + 1, 2, Q]."""
+        since = now - self.begins[np.maximum(np.searchsorted(self.begins, now, side="right") - 1, 0)]
+        left = np.where(since >= 0, np.maximum(LASTS - since, 0.0), 0.0)
+        found = np.array([[self._rates(own, begin, end) for begin, end in spans] for own in left])
+        return found[:, :, None] * np.array([SHARE, 1 - SHARE])[:, None]
+
+    def _rates(self, left: float, begin: float, end: float) -> Floats:
+        at = begin + (end - begin) * (np.arange(SCENARIOS) + 0.5) / SCENARIOS
+        lulls = self._random.exponential(LULL, (SCENARIOS, 2 + int(end / LASTS)))
+        after = left + np.cumsum(lulls, axis=1) + LASTS * np.arange(lulls.shape[1])
+        on = ((after <= at[:, None]) & (at[:, None] < after + LASTS)).any(axis=1) | (at < left)
+        return np.where(on, HIGH, LOW)
+
+
 class Beside:
     """R scalers, each of which decides in every R-th of B episodes; one dispatcher starts the batches of all."""
 
@@ -111,16 +145,18 @@ class Beside:
             if len(rows):
                 known = (projector if isinstance(scaler, ExpectedReturn) else situation.projector).of_runs(rows)
                 if getattr(scaler, "knows", False):
-                    known = known._replace(told=self._told(layout, rows))
+                    known = known._replace(told=self._told(scaler, layout, rows))
                 own = State(*(part[rows] for part in state))
                 action[rows] = scaling_action(layout, own, scaler, known, view.mask[rows])
         return Choice(action.astype(np.int64))
 
-    def _told(self, layout: Layout, rows: NDArray[np.int64]) -> Floats:
+    def _told(self, scaler: Scaler, layout: Layout, rows: NDArray[np.int64]) -> Floats:
         """Requests per second as ``Projector.told``, [B, P + 1, U, PIECES]."""
         assert self._world is not None  # noqa: S101 - ``watch`` comes first
         origin = self._world.load.origin[rows, None]
         now, cuts = origin + self._world.worlds.clock[rows, :1], np.arange(PIECES + 1) / PIECES
+        if isinstance(scaler, Lawful):
+            return scaler.told(now[:, 0], [*periods(layout), (0.0, WINDOW)])
         spans = [(now + begin, end - begin) for begin, end in periods(layout)]
         each = [
             [np.diff(np.searchsorted(own, begin + cuts * lasts)) * PIECES / lasts for own in self.log.times]
@@ -161,8 +197,7 @@ def stream(name: str, data: Path) -> Load:
         )
     if name == "twitter":
         return load(_thinned(twitter(data), 1), (4 * DAY, 7 * DAY), WINDOW, 1)
-    seed = {"poisson": 2, "bursty": 3}[name]
-    return load(_thinned(planted(name, 20_000, seed), seed), (10_000, 20_000), WINDOW, seed)
+    return load(_thinned(planted(name, PLANTED[1], SEEDS[name]), SEEDS[name]), PLANTED, WINDOW, SEEDS[name])
 
 
 def _thinned(counts: NDArray[np.int64], seed: int) -> NDArray[np.int64]:
@@ -219,6 +254,9 @@ def rows(name: str) -> list[Row]:
     }
     earned = _earned(one, choosing, tried)
     chosen = {who: (rule, [all_[int(earned[who].mean(axis=1).argmax())]]) for who, (rule, all_) in tried.items()}
+    if name.startswith("bursty"):
+        begins = bursts(PLANTED[1], np.random.default_rng(SEEDS["bursty"])) - PLANTED[0]
+        chosen[LAW] = (Lookahead(), [Lawful(begins.tolist())])
     got = {who: theirs[0] for who, theirs in _earned(one, later, chosen).items()}
     return told(name, got, {who: scaler.name for who, (_, (scaler,)) in chosen.items()})
 
@@ -248,7 +286,7 @@ def told(name: str, got: Mapping[str, Floats], settings: Mapping[str, str]) -> l
             )
             text += f"[{paired['low']:+.4f}, {paired['high']:+.4f}], {len(own)} windows)"
             found.append(_row(text, own.mean(), who, theirs.mean(), ""))
-    rivals = {who: theirs.mean() for who, theirs in got.items() if who not in (OWN, TUNED, KNOWS)}
+    rivals = {who: theirs.mean() for who, theirs in got.items() if who not in (OWN, TUNED, KNOWS, LAW)}
     best = max(rivals, key=lambda who: rivals[who])
     goal = f"at most {BEHIND:g} behind: {'met' if own.mean() >= rivals[best] - BEHIND else 'missed'}"
     found.append(_row(f"{name} s to start: the best peer", own.mean(), best, rivals[best], goal))
@@ -257,7 +295,13 @@ def told(name: str, got: Mapping[str, Floats], settings: Mapping[str, str]) -> l
     goal = "" if room <= BEHIND else f"≥ 50 %: {'met' if won >= HALF else 'missed'}"
     left = "no headroom" if room <= BEHIND else f"{won:.0%} won"
     text = f"{name} s to start: headroom of knowing the requests over the best peer ({left})"
-    return [*found, {**_row(text, room, "", np.nan, goal), "peer": None, "peer_value": None, "ratio": None}]
+    found.append(_row(text, room, "", np.nan, goal) | ALONE)
+    if LAW in got:
+        room = got[LAW].mean() - rivals[best]
+        won = f"{(own.mean() - rivals[best]) / room:.0%} won"
+        text = f"{name} s to start: headroom of knowing the bursts' law over the best peer ({won})"
+        found.append(_row(text, room, "", np.nan, "") | ALONE)
+    return found
 
 
 def _row(name: str, value: float, peer: str, peer_value: float, goal: str) -> Row:

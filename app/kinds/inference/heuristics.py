@@ -35,7 +35,7 @@ class Composed:
     Args:
         dispatcher: rule that starts batches on idle servers.
         scaler: rule that sets the number of servers.
-        adapts: whether expected seconds are scaled by the pace of a run's last batches.
+        adapts: whether a run's last transitions are used: the pace of its batches, its requests by part of interval.
     """
 
     def __init__(self, dispatcher: Dispatcher, scaler: Scaler, *, adapts: bool = False) -> None:
@@ -45,7 +45,7 @@ class Composed:
     def act(self, situation: Situation) -> Choice:
         """Choose the dispatcher's start, or the scaler's step, for each run."""
         projector, state, view, _ = situation
-        projector = scale_by_pace(projector) if self.adapts else projector
+        projector = scale_by_pace(projector) if self.adapts else projector._replace(recent=None)
         action = self.dispatcher.start(projector, state, view.mask)
         turns = view.mask[:, 1 + projector.layout.dispatches :].any(axis=1)  # only in decisions on server counts
         rows = np.flatnonzero(turns)

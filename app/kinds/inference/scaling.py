@@ -5,13 +5,14 @@ scenarios of load, P points along a queue."""
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
-from app.kinds.inference.dynamics import NOTHING_LOADED, Projector, State
+from app.kinds.inference.dynamics import NONE, NOTHING_LOADED, PARTS, PARTS_OF_INTERVAL, Projector, State
 from app.kinds.inference.layout import WAIT, Layout
 from app.kinds.inference.model import LASTING, spread
 from app.kinds.inference.quality import jain
@@ -104,7 +105,7 @@ def foreseen(projector: Projector, state: State, number: int) -> Arriving:
     begin, end = spans[number]
     load, variation = (1.0, 1.0) if numbers is None else (numbers.load[:, None], numbers.variation[:, None])
     if told is None:
-        rate, varies = _regressed(projector, state.rate, (begin + end) / 2)
+        rate, varies = _regressed(projector, state.rate, begin, end)
         came = spread(variation * varies)
     else:
         rate = told[:, number].mean(axis=2)
@@ -114,26 +115,46 @@ def foreseen(projector: Projector, state: State, number: int) -> Arriving:
     return _spread(layout, load * rate + state.waiting / cleared, came)
 
 
-def _regressed(projector: Projector, recent: Floats, ahead: float) -> tuple[Floats, Floats]:
-    """Return each user's requests per second in ``ahead`` seconds, and their squared coefficient of variation, [B, U]
-    each: the best linear forecast from the smoothed rate ``recent`` [B, U].
+def _regressed(projector: Projector, recent: Floats, begin: float, end: float) -> tuple[Floats, Floats]:
+    """Return each user's requests per second from ``begin`` to ``end`` seconds from now, and their squared coefficient
+    of variation, [B, U] each: the best linear forecast from the requests in the last parts of control intervals.
 
-    The rate varies by factors of different durations; the smoothed rate holds a part of each, and chance. Where nothing
-    is known of the usual rate, what came of late goes on."""
+    Without these, the smoothed rate ``recent`` [B, U] stands for each. Where nothing is known of the usual rate, what
+    came of late goes on."""
     if projector.varying is None:
         return recent, np.zeros_like(recent)
     varies = np.broadcast_to(projector.varying.sum(axis=1), recent.shape)
     if projector.usual is None:
         return recent, varies
-    known, control = projector.usual > 0, projector.layout.spec.control_seconds
-    usual = np.maximum(projector.usual, LEAST_RATE)
-    lasts = np.append(LASTING, DAY_LASTS) * control / 2  # factors are met in the middle
-    seen = projector.varying * lasts / (lasts + control)  # covariance of each factor with the smoothed rate, [U, J]
-    later = (seen * np.exp(-ahead / lasts)).sum(axis=1)
-    weight = later / np.maximum(seen.sum(axis=1) + 1 / (2 * control * usual), 1e-300)
-    rate = np.maximum(usual + weight * (recent - usual), LEAST_RATE)
-    left = np.maximum(varies - weight * later, 0.0) * usual / rate
-    return np.where(known, rate, recent), np.where(known, left, varies)
+    control = projector.layout.spec.control_seconds
+    usual, width = np.maximum(projector.usual, LEAST_RATE), control / PARTS_OF_INTERVAL
+    came = np.tile(width * recent[..., None], PARTS) if projector.recent is None else projector.recent.arrived
+    known = came != NONE
+    among, later = (np.tensordot(projector.varying, each, 1) for each in _covariances(begin / control, end / control))
+    chance = np.where(known, 1 / (width * usual[..., None]), 1e9)  # of Poisson counts; unknown ones weigh nothing
+    weight = np.linalg.solve(among + chance[..., None] * np.eye(PARTS), later)[..., 0]
+    differs = np.where(known, came / (width * usual[..., None]) - 1, 0.0)
+    rate = np.maximum(usual * (1 + (weight * differs).sum(axis=2)), LEAST_RATE)
+    left = np.maximum(varies - (weight * later[..., 0]).sum(axis=2), 0.0) * usual / rate
+    return np.where(projector.usual > 0, rate, recent), np.where(projector.usual > 0, left, varies)
+
+
+@lru_cache(maxsize=256)
+def _covariances(begin: float, end: float) -> tuple[Floats, Floats]:
+    """Return the covariances of J factors of variance 1 among the last parts of control intervals, [J, PARTS, PARTS],
+    and between these and the time from ``begin`` to ``end``, in control intervals from now, [J, PARTS, 1].
+
+    Factor j holds for ``LASTING[j]`` control intervals, and the last for days: it is the same at two moments with a
+    probability of 1 less the time between them over this duration."""
+    points = (np.arange(5) + 0.5) / 5
+    before = (np.arange(-PARTS, 0)[:, None] + points) / PARTS_OF_INTERVAL
+    lasts = np.append(LASTING, DAY_LASTS)[:, None, None, None, None]
+
+    def shared(then: Floats) -> Floats:
+        apart = np.abs(before[:, None, :, None] - then[:, None, :])
+        return np.asarray(np.maximum(1 - apart / lasts, 0.0).mean(axis=(3, 4)))
+
+    return shared(before), shared(begin + (end - begin) * points[None])
 
 
 class Arriving(NamedTuple):

@@ -4,10 +4,20 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy.signal import lfilter
+from numpy.typing import NDArray
 
 from app.kinds.contract.policy import Situation
-from app.kinds.inference.dynamics import BATCHES, CONTROL, NONE, PARTS, Projector, State, Transitions, view_of
+from app.kinds.inference.dynamics import (
+    BATCHES,
+    CONTROL,
+    NONE,
+    PARTS,
+    PARTS_OF_INTERVAL,
+    Projector,
+    State,
+    Transitions,
+    view_of,
+)
 from app.kinds.inference.heuristics import Composed, scale_by_pace
 from app.kinds.inference.layout import WAIT, Layout
 from app.kinds.inference.model import LASTING, ServiceModel, spread
@@ -115,30 +125,46 @@ def test_a_server_that_takes_long_to_start_is_started_for_the_usual_rates_and_ke
 
 
 @pytest.mark.parametrize("lasts", [1, 2])
-def test_forecasts_go_back_to_the_usual_as_fast_as_rates_do(lasts: int) -> None:
-    """A least-squares fit to simulated rates that vary in the same way says the same, and leaves as much."""
-    random, made, step, count = np.random.default_rng(lasts), layout(), 1.0, 200_000
-    control, usual, variation = made.spec.control_seconds, 30.0, 0.3
-    drawn = random.gamma(1 / variation, variation, count)
-    new = random.random(count) < step / (
-        LASTING[lasts] * control / 2
-    )  # renewed at random: a stretch is met in its middle
-    rate = usual * drawn[np.maximum.accumulate(np.where(new, np.arange(count), 0))]
-    came, kept = random.poisson(rate * step) / step, np.exp(-step / control)
-    smoothed = lfilter([1 - kept], [1, -kept], came)
-    begin, end = periods(made)[1]
-    later = int((begin + end) / 2 / step)
-    known, then = smoothed[1_000 : len(rate) - later], rate[1_000 + later :]
-    slope, level = np.polyfit(known, then, 1)
-    unknown = float(np.var(then - slope * known - level))
+def test_forecasts_are_those_of_a_fit_to_requests_whose_rates_vary_in_the_same_way(lasts: int) -> None:
+    random, made, usual, variation = np.random.default_rng(lasts), layout(), 30.0, 0.3
+    step = made.spec.control_seconds / PARTS_OF_INTERVAL / 5
+    held = int(LASTING[lasts] * PARTS_OF_INTERVAL * 5) + 1  # longer by a step, so that parts end anywhere in it
+    rate = np.repeat(usual * random.gamma(1 / variation, variation, 400_000 // held), held)
+    begin, end = (int(edge / step) for edge in periods(made)[0])
+    each = np.lib.stride_tricks.sliding_window_view(random.poisson(rate * step), 5 * PARTS)[:-end]
+    came = each.reshape(len(each), PARTS, 5).sum(axis=2)
+    then = np.lib.stride_tricks.sliding_window_view(rate, end - begin)[5 * PARTS + begin :][: len(came)]
+    inputs = np.append(came, np.ones((len(came), 1)), axis=1)
+    fitted = inputs @ np.linalg.lstsq(inputs, then.mean(axis=1), rcond=None)[0]
+    shown = random.choice(len(came), 400, replace=False)
     varying = variation * (np.arange(len(LASTING) + 1) == lasts)[None]
-    projector = Projector(made, SECONDS, np.array([usual]), varying)
-    low, high = (foreseen(projector, state(made, of), 1) for of in (20.0, 40.0))
-    assert (high.rate - low.rate)[0, 0] / 20 == pytest.approx(slope, abs=0.08)
-    assert (high.rate + low.rate)[0, 0] / 2 == pytest.approx(slope * 30 + level, rel=0.1)
-    apart = np.array([part.total[0].reshape(2, -1).mean(axis=0).var() for part in (low, high)])
-    assert apart.mean() == pytest.approx(unknown, rel=0.35)  # middles of eighths leave out the tails
-    assert apart[0] < apart[1]
+    recent = seen(came[shown])
+    projector = Projector(made, SECONDS, np.array([usual]), varying, recent)
+    found = foreseen(projector, repeated(state(made, 20.0), len(shown)), 0)
+    assert np.std(found.rate[:, 0] - fitted[shown]) < 0.1 * np.std(fitted)
+    left = (found.total.reshape(len(shown), 2, -1).mean(axis=1)).var(axis=1).mean()
+    assert left == pytest.approx(np.mean((then - fitted[:, None]) ** 2), rel=0.35)  # middles of eighths: no tails
+
+
+def test_requests_of_the_last_parts_tell_a_burst_that_begins_from_one_that_is_over() -> None:
+    """Both have the same smoothed rate; requests that nobody counted, at a run's start, say nothing."""
+    came = np.full((4, PARTS), 20)
+    came[0, -2:], came[1, :2], came[2] = 200, 200, NONE
+    came[3, :4] = NONE
+    varying = 0.5 * (np.arange(len(LASTING) + 1) == 1)[None]
+    projector = Projector(layout(), SECONDS, np.array([8.0]), varying, seen(came))
+    rate = foreseen(projector, repeated(state(layout(), 20.0), 4), 0).rate[:, 0]
+    assert rate[0] > 2 * rate[1]
+    assert rate[2] == pytest.approx(8.0)
+    assert rate[3] == pytest.approx(8.0, rel=0.01)
+    one = projector.of_runs(np.array([0]))
+    assert foreseen(one, state(layout(), 20.0), 0).rate[0, 0] == pytest.approx(rate[0])
+
+
+def seen(came: NDArray[np.int64]) -> Transitions:
+    """What is known of runs of one user with these requests in the last parts of intervals, [B, PARTS]."""
+    shape = (len(came), BATCHES)
+    return Transitions(np.full(shape, NONE), np.ones(shape), came[:, None])
 
 
 def test_a_burst_outweighs_the_lull_before_it() -> None:

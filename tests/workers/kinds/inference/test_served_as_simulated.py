@@ -13,7 +13,7 @@ from app.kinds.contract.policy import Choice, Policy, Situation
 from app.kinds.inference.awarding import Client, Together, clients
 from app.kinds.inference.choices import MOST_TURNS, Chooser, decide
 from app.kinds.inference.dynamics import CONTROL, Projector, State, Transitions
-from app.kinds.inference.heuristics import Composed, LargestBatch, Utilisation
+from app.kinds.inference.heuristics import BASELINES, Composed, LargestBatch, Utilisation
 from app.kinds.inference.layout import WAIT, Layout
 from app.kinds.inference.policies import Compiled
 from app.kinds.inference.queue import Fleet, begin
@@ -122,6 +122,7 @@ def policies(made: Layout) -> dict[str, Policy]:
     known = {name: Offering(client, variant) for variant, (name, client) in enumerate(clients(made).items())}
     return {
         "expected return": Composed(Lookahead(), ExpectedReturn()),
+        "by default": BASELINES[0],
         "lookahead": Composed(Lookahead(), Utilisation(0.5)),
         "largest": Composed(LargestBatch(), Utilisation()),
         "together": Together(made, known, Composed(Lookahead(), Utilisation(0.5))),
@@ -130,7 +131,9 @@ def policies(made: Layout) -> dict[str, Policy]:
     }
 
 
-@pytest.mark.parametrize("name", ["expected return", "lookahead", "largest", "grbal", "together", "one of them"])
+@pytest.mark.parametrize(
+    "name", ["expected return", "by default", "lookahead", "largest", "grbal", "together", "one of them"]
+)
 @pytest.mark.parametrize("seed", range(2))
 def test_the_service_asks_what_the_simulator_asks(name: str, seed: int) -> None:
     random, made = np.random.default_rng(seed), layout(**SMALL, policies="per_user")
