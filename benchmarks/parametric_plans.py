@@ -91,6 +91,19 @@ def best_node(
     return Offer(node, at, second - best if second < np.inf else 0.0)
 
 
+def most_urgent(
+    graph: Graph, work: Work, fleet: Fleet, plan: Plan, calendar: Calendar, last: Floats, firsts: list[int],
+    pinned: Indices, compare: int, append: bool,
+) -> tuple[int, Offer]:  # fmt: skip
+    """The task of ``firsts`` that loses most by its second-best node, and its offer."""
+    chosen, taken = -1, Offer(-1, np.inf, -1.0)
+    for task in firsts:
+        found = best_node(graph, work, fleet, plan, calendar, last, task, pinned[task], compare, append)
+        if found.loss > taken.loss:
+            chosen, taken = task, found
+    return chosen, taken
+
+
 def listed(
     graph: Graph, work: Work, fleet: Fleet, priority: Floats, pinned: Indices, compare: int, append: bool, several: int
 ) -> Plan:
@@ -109,11 +122,7 @@ def listed(
         firsts = [heappop(ready)[1]]
         while len(firsts) < several and len(ready) > 0:
             firsts.append(heappop(ready)[1])
-        chosen, taken = -1, Offer(-1, np.inf, -1.0)
-        for task in firsts:
-            found = best_node(graph, work, fleet, plan, calendar, last, task, pinned[task], compare, append)
-            if found.loss > taken.loss:
-                chosen, taken = task, found
+        chosen, taken = most_urgent(graph, work, fleet, plan, calendar, last, firsts, pinned, compare, append)
         for task in firsts:
             if task != chosen:
                 heappush(ready, (-priority[task], task))
@@ -130,7 +139,7 @@ def listed(
     return plan
 
 
-compilable(best_node)
+compilable(best_node, most_urgent)
 _listed = kernel(listed)
 _upward, _downward = kernel(upward), kernel(downward)
 

@@ -335,3 +335,24 @@ def scores(
 def overtaking(weights: Seconds, length: Seconds, processors: NDArray[np.int64]) -> Seconds:
     """Return the scores of Q tasks for the backfilling order, smallest first, [Q]; arguments as in ``scores``."""
     return length + weights[OVERTAKING] * np.log(processors)
+
+
+TRUST, WIDTH = 0.75, 0.5
+"""Powers of the predicted share and of the processors in ``lookahead``'s order under easy backfilling. Without the log
+in question they were chosen for four logs of five that have estimates (``benchmarks workflow_ahead:orders``)."""
+
+
+def starting_scores(
+    length: Seconds, share: Seconds, told: NDArray[np.bool_], processors: NDArray[np.int64], easy: bool
+) -> Seconds:
+    """Return the logarithm of each of Q tasks' score in the order that ``lookahead`` starts from, smallest first, [Q]:
+    the predicted area, and under easy backfilling an order nearer to the shortest first where run times are predicted.
+
+    Args:
+        length, share: natural logarithms of the estimate in seconds and of the predicted share of it, [Q].
+        told: whether a task has an estimate; the run time of others is taken as known, [Q].
+        processors: processors of each task, [Q].
+        easy: whether backfilling is easy.
+    """
+    trust, width = (TRUST, WIDTH) if easy else (1.0, 1.0)
+    return length + trust * share + np.where(told, width, 1.0) * np.log(processors)
