@@ -59,7 +59,11 @@ class Scheduler(NamedTuple):
         return ", ".join([PRIORITIES[self.priority], f"least {COMPARED[self.compare]}", *chosen])
 
 
-ALL = [Scheduler(*one) for one in product(range(3), range(3), *[(False, True)] * 3)]
+ALL = [
+    Scheduler(priority, compare, append, reserved, sufferage)
+    for priority, compare in product(range(len(PRIORITIES)), range(len(COMPARED)))
+    for append, reserved, sufferage in product((False, True), repeat=3)
+]
 HEFT = Scheduler(0, END, append=False, reserved=False, sufferage=False)
 
 

@@ -7,9 +7,9 @@ simulating ahead; the quantiles of run times are those of the other logs. Of the
 used while the method was built (``--built``); the rest is reported. The same windows by the default strategy, ``sjf``
 with backfilling by submission, say whether simulating ahead could take its place. Part ``served`` plays a window over
 HTTP. Part ``orders`` chooses the powers of the predicted share and of the processors in the order that simulating
-ahead starts from under EASY, each log left out in turn, on whole logs and on the windows that the method was built
-with; part ``agent`` plays the shipped agent alone. Part ``uncommitted`` plays the default's order without a committed job. Part ``whole`` plays whole logs. Part
-``speed`` times decisions.
+ahead starts from under EASY, each log left out in turn, on whole logs and on longer windows, in the places of those
+that the method was built with. Part ``agent`` plays the shipped agent alone. Part ``uncommitted`` plays the default's
+order without a committed job. Part ``whole`` plays whole logs. Part ``speed`` times decisions.
 """
 
 import argparse
@@ -31,7 +31,7 @@ from app.kinds.workflow.queue import MOST_PAST
 from app.kinds.workflow.scheduling.dispatch import EASY, MECHANISMS, NONE, UNCOMMITTED
 from app.kinds.workflow.scheduling.rules import FCFS, SAF, SJF
 from app.kinds.workflow.trace import Trace
-from benchmarks.workflow_generalisation import Row, logs, resampled, slowdown
+from benchmarks.workflow_generalisation import FILLING, Row, logs, resampled, slowdown
 from workers.kinds.workflow.simulator.ahead import SCENARIOS, SHARE_EDGES, TABLE, play_ahead, share_of, simulate_ahead
 from workers.kinds.workflow.simulator.pool import (
     ARRIVED,
@@ -107,14 +107,17 @@ def orders() -> Iterator[Figure]:
     known, mean, found, left_out = with_estimates(), dict[str, Floats](), dict[str, Floats](), list[float]()
     for name, (trace, machine) in known.items():
         ratios = []
-        for number, one in enumerate([trace, *windows(trace, built=True)]):
-            means = []
-            for trust, width in POWERS:
-                play = initial_play(one, machine, predicts=True)
-                play_powers(play, EASY, trust, width)
-                means.append(slowdown(one, play.start, 0.25 if number else 0.0))
-            ratios.append(np.log(np.array(means) / means[-1]))
-            found.setdefault(name, np.array(means))
+        length = min(2 * LENGTH, trace.tasks // PIECES)
+        starts = np.linspace(0, trace.tasks - min(LENGTH, length), PIECES).astype(int)[::2]
+        for jobs, filling in (([trace], 0.0), ([piece(trace, int(at), length) for at in starts], FILLING)):
+            means = np.zeros(len(POWERS))
+            for k, (trust, width) in enumerate(POWERS):
+                for one in jobs:
+                    play = initial_play(one, machine, predicts=True)
+                    play_powers(play, EASY, trust, width)
+                    means[k] += slowdown(one, play.start, filling) / len(jobs)
+            ratios.append(np.log(means / means[-1]))
+            found.setdefault(name, means)
         mean[name] = np.mean(ratios, axis=0)
     for name, means in found.items():
         chosen = int(np.mean([mean[other] for other in known if other != name], axis=0).argmin())

@@ -337,9 +337,9 @@ def overtaking(weights: Seconds, length: Seconds, processors: NDArray[np.int64])
     return length + weights[OVERTAKING] * np.log(processors)
 
 
-TRUST, WIDTH = 0.75, 0.5
-"""Powers of the predicted share and of the processors in ``lookahead``'s order under easy backfilling. Without the log
-in question they were chosen for four logs of five that have estimates (``benchmarks workflow_ahead:orders``)."""
+SHARE_POWER, SIZE_POWER = 0.75, 0.5
+"""Powers of the predicted share and of the processors in ``lookahead``'s order under easy backfilling, those that are
+best on five logs that have estimates (``benchmarks workflow_ahead:orders``)."""
 
 
 def starting_scores(
@@ -354,5 +354,5 @@ def starting_scores(
         processors: processors of each task, [Q].
         easy: whether backfilling is easy.
     """
-    trust, width = (TRUST, WIDTH) if easy else (1.0, 1.0)
-    return length + trust * share + np.where(told, width, 1.0) * np.log(processors)
+    of_share, of_size = (SHARE_POWER, SIZE_POWER) if easy else (1.0, 1.0)
+    return length + of_share * share + np.where(told, of_size, 1.0) * np.log(processors)
