@@ -208,7 +208,7 @@ def rule_schedulers(
     """Make schedulers of batch jobs by name: every rule with the workload's mechanism ``backfilling`` and rule of
     overtaking ``fill``, four rules with all mechanisms, EASY with overtaking by sjf, and the smallest predicted area.
 
-    Lookahead is among them only if it is the workload's ``strategy``: an evaluation would take hours for it.
+    Lookahead is among them only if it is the workload's ``strategy``, as it simulates ahead at each decision.
     """
     own = [RuleScheduler(rule, backfilling, fill if backfilling in FILLING else "fcfs", limits) for rule in RULES]
     full = [RuleScheduler(rule, mechanism, limits=limits) for rule in FULL for mechanism in MECHANISMS]
