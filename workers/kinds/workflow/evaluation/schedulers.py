@@ -216,7 +216,7 @@ def rule_schedulers(
     simulated = strategy == LOOKAHEAD and mechanism in (NONE, EASY) and limits == NO_LIMITS
     names = [name for name in PREDICTED if mechanism != CONSERVATIVE and (simulated or name != LOOKAHEAD)]
     predicted = [PredictedScheduler(name, backfilling, limits) for name in names]
-    schedulers = [*own, *full, RuleScheduler("fcfs", "easy", "sjf", limits), *predicted]
+    schedulers: list[EpisodeScheduler] = [*own, *full, RuleScheduler("fcfs", "easy", "sjf", limits), *predicted]
     return {scheduler.name: scheduler for scheduler in schedulers}
 
 
