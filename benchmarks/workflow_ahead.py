@@ -6,8 +6,10 @@ two run times (Tsafrir, Etsion and Feitelson 2007). Part ``ahead`` plays windows
 simulating ahead; the quantiles of run times are those of the other logs. Of the windows of a log every other one was
 used while the method was built (``--built``); the rest is reported. The same windows by the default strategy, ``sjf``
 with backfilling by submission, say whether simulating ahead could take its place. Part ``served`` plays a window over
-HTTP. Part ``uncommitted`` plays the default's order without a committed job. Part ``whole`` plays whole logs. Part
-``speed`` times decisions.
+HTTP. Part ``orders`` chooses the powers of the predicted share and of the processors in the order that simulating
+ahead starts from under EASY, each log left out in turn, on whole logs and on longer windows, in the places of those
+that the method was built with. Part ``agent`` plays the shipped agent alone. Part ``uncommitted`` plays the default's
+order without a committed job. Part ``whole`` plays whole logs. Part ``speed`` times decisions.
 """
 
 import argparse
@@ -24,11 +26,12 @@ from numpy.typing import NDArray
 from steward_demos.service import Steward, own_service
 
 from app.kinds.workflow.ahead import MOST, Outlook
+from app.kinds.workflow.policies import SHIPPED, Waiting, load
 from app.kinds.workflow.queue import MOST_PAST
 from app.kinds.workflow.scheduling.dispatch import EASY, MECHANISMS, NONE, UNCOMMITTED
 from app.kinds.workflow.scheduling.rules import FCFS, SAF, SJF
 from app.kinds.workflow.trace import Trace
-from benchmarks.workflow_generalisation import Row, logs, resampled, slowdown
+from benchmarks.workflow_generalisation import FILLING, Row, logs, resampled, slowdown
 from workers.kinds.workflow.simulator.ahead import SCENARIOS, SHARE_EDGES, TABLE, play_ahead, share_of, simulate_ahead
 from workers.kinds.workflow.simulator.pool import (
     ARRIVED,
@@ -44,12 +47,14 @@ from workers.kinds.workflow.simulator.pool import (
     settle,
     without_reference_counts,
 )
+from workers.kinds.workflow.simulator.simulate import play_agent
 from workers.kinds.workflow.simulator.world import kernel
 from workers.kinds.workflow.training.sequences import piece
 
 Floats = NDArray[np.float64]
 Figure = dict[str, Any]
-PARTS = ("speed", "uncommitted", "served", "ahead", "whole", "predictor")
+PARTS = ("speed", "orders", "agent", "uncommitted", "served", "ahead", "whole", "predictor")
+POWERS = [(trust, width) for trust in (0.5, 0.75, 1.0) for width in (0.0, 0.25, 0.5, 0.75, 1.0)]
 LENGTH, WINDOWS = 800, 2  # jobs of a window, and windows of a row
 PIECES = 12
 QUANTILES = (np.arange(12) + 0.5) / 12
@@ -81,6 +86,68 @@ def play_predicted(play: Play, mechanism: int, last_two: bool, shares: Floats) -
                     length[i] = min(length[i], own[0, 3])
         order = line[np.argsort(length + np.log(tasks.processors[line] * 1.0), kind="mergesort")]
         settle(held, mechanism, order, order)
+
+
+@kernel
+def play_powers(play: Play, mechanism: int, trust: float, width: float) -> None:
+    """Play by powers of the predicted share of the estimate and of the processors."""
+    held = without_reference_counts(play)
+    counts, tasks = held.counts, held.tasks
+    while next_event(held, mechanism):
+        if counts[QUEUED] == 0 or is_futile(held, mechanism, SAF):
+            continue
+        line = held.queue[: counts[QUEUED]].copy()
+        score = predict_seconds(held, trust) + width * np.log(tasks.processors[line] * 1.0)
+        order = line[np.argsort(score, kind="mergesort")]
+        settle(held, mechanism, order, order)
+
+
+def orders() -> Iterator[Figure]:
+    """Each log that has estimates, by the powers that are best on the others."""
+    known, mean, found, left_out = with_estimates(), dict[str, Floats](), dict[str, Floats](), list[float]()
+    for name, (trace, machine) in known.items():
+        ratios = []
+        length = min(2 * LENGTH, trace.tasks // PIECES)
+        starts = np.linspace(0, trace.tasks - min(LENGTH, length), PIECES).astype(int)[::2]
+        for jobs, filling in (([trace], 0.0), ([piece(trace, int(at), length) for at in starts], FILLING)):
+            means = np.zeros(len(POWERS))
+            for k, (trust, width) in enumerate(POWERS):
+                for one in jobs:
+                    play = initial_play(one, machine, predicts=True)
+                    play_powers(play, EASY, trust, width)
+                    means[k] += slowdown(one, play.start, filling) / len(jobs)
+            ratios.append(np.log(means / means[-1]))
+            found.setdefault(name, means)
+        mean[name] = np.mean(ratios, axis=0)
+    for name, means in found.items():
+        chosen = int(np.mean([mean[other] for other in known if other != name], axis=0).argmin())
+        left_out.append(float(np.log(means[chosen] / means[-1])))
+        trust, width = POWERS[chosen]
+        told = f"easy, {name}, whole log, powers that the others choose (share {trust:g}, processors {width:g})"
+        yield against(told, float(means[chosen]), "predicted area", float(means[-1]), 1.0)
+    trust, width = POWERS[int(np.mean(list(mean.values()), axis=0).argmin())]
+    told = f"easy, whole logs, left out in turn, geometric mean; all together choose {trust:g} and {width:g}"
+    yield against(told, float(np.exp(np.mean(left_out))), "predicted area", 1.0, GOALS["ahead"])
+
+
+def agent() -> Iterator[Figure]:
+    """The shipped agent alone, which was chosen on these logs, in every cell, and its time."""
+    policy, ratios, spent, times = load(SHIPPED.read_bytes()), list[float](), 0.0, 200
+    for row in rows(built=False):
+        for mechanism in (NONE, EASY):
+            theirs = [slowdown(w, played(w, row.machine, mechanism)[0]) for w in row.windows]
+            ours = [slowdown(w, play_agent(policy, w, row.machine, mechanism, FCFS)) for w in row.windows]
+            ratios.append(float(np.log(np.mean(ours) / np.mean(theirs))))
+    rng = np.random.default_rng(0)
+    for _ in range(times):
+        need, length = rng.integers(1, 64, 1_000), rng.uniform(60, 36_000, 1_000)
+        waiting = Waiting(1e6, np.sort(rng.uniform(0, 1e6, 1_000)), length, length, -rng.random(1_000), need, 128, EASY)
+        begun = time.process_time()
+        policy.orders(waiting)
+        spent += time.process_time() - begun
+    worst, took = float(np.exp(max(ratios))), f"{1e3 * spent / times:.2f} ms a decision on 1,000 waiting jobs"
+    name = f"the shipped agent alone, geometric mean of {len(ratios)} cells, worst {worst:.3f}; {took}"
+    yield against(name, float(np.exp(np.mean(ratios))), "predicted area", 1.0, 1.0)
 
 
 @cache
@@ -328,7 +395,7 @@ def speed() -> Iterator[Figure]:
 def results(parts: Sequence[str] = PARTS) -> list[Figure]:
     """Figures of all parts."""
     made = {"predictor": predictor, "ahead": ahead, "whole": whole_logs, "speed": speed}
-    made |= {"served": served, "uncommitted": uncommitted}
+    made |= {"served": served, "uncommitted": uncommitted, "orders": orders, "agent": agent}
     return [figure for part in parts for figure in made[part]()]
 
 

@@ -15,6 +15,7 @@ from app.kinds.workflow.plans import Floats, Indices
 from app.kinds.workflow.run_times import SHORTEST
 from app.kinds.workflow.scheduling.decide import Choice, is_pool
 from app.kinds.workflow.scheduling.dispatch import EASY, MECHANISMS, NONE
+from app.kinds.workflow.scheduling.planning import starting_scores
 from app.kinds.workflow.scheduling.situation import QueueSituation
 
 MOST = 40  # waiting jobs in a scenario, which holds all of them: changes that part of a queue suggests make it worse
@@ -93,7 +94,8 @@ def outlook_of(situation: QueueSituation, order: Indices, mechanism: int) -> Out
     planned = np.where(np.isnan(planned), float(np.median(situation.expected)) / speed, planned)
     share = np.where(np.isnan(estimate), KNOWN, situation.shares_of(users, estimate, need))
     length = np.log(np.fmax(np.where(np.isnan(estimate), planned, estimate / speed), SHORTEST))
-    score = length + np.where(share == KNOWN, 0.0, share) + np.log(need)
+    known = share == KNOWN
+    score = starting_scores(length, np.where(known, 0.0, share), ~known, need, mechanism == EASY)
     runs = np.zeros(len(need), np.bool_)
     runs[len(first) : len(first) + len(which)] = True
     head = state.head[0] if state.head and mechanism != EASY else ""

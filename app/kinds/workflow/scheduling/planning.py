@@ -335,3 +335,24 @@ def scores(
 def overtaking(weights: Seconds, length: Seconds, processors: NDArray[np.int64]) -> Seconds:
     """Return the scores of Q tasks for the backfilling order, smallest first, [Q]; arguments as in ``scores``."""
     return length + weights[OVERTAKING] * np.log(processors)
+
+
+SHARE_POWER, SIZE_POWER = 0.75, 0.5
+"""Powers of the predicted share and of the processors in ``lookahead``'s order under easy backfilling, those that are
+best on five logs that have estimates (``benchmarks workflow_ahead:orders``)."""
+
+
+def starting_scores(
+    length: Seconds, share: Seconds, told: NDArray[np.bool_], processors: NDArray[np.int64], easy: bool
+) -> Seconds:
+    """Return the logarithm of each of Q tasks' score in the order that ``lookahead`` starts from, smallest first, [Q]:
+    the predicted area, and under easy backfilling an order nearer to the shortest first where run times are predicted.
+
+    Args:
+        length, share: natural logarithms of the estimate in seconds and of the predicted share of it, [Q].
+        told: whether a task has an estimate; the run time of others is taken as known, [Q].
+        processors: processors of each task, [Q].
+        easy: whether backfilling is easy.
+    """
+    of_share, of_size = (SHARE_POWER, SIZE_POWER) if easy else (1.0, 1.0)
+    return length + of_share * share + np.where(told, of_size, 1.0) * np.log(processors)

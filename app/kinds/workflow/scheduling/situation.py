@@ -10,11 +10,11 @@ import numpy as np
 
 from app.kinds.workflow.queue import UP, WAITING, Floats, Layout, State
 from app.kinds.workflow.run_times import SHORTEST, Predictor, Regression, shares, table
-from app.kinds.workflow.scheduling.dispatch import UNLIMITED, Indices, Pool, Tasks
+from app.kinds.workflow.scheduling.dispatch import EASY, MECHANISMS, UNLIMITED, Indices, Pool, Tasks
 from app.kinds.workflow.scheduling.placement import Graph, critical, downward, graph, levels, upward
-from app.kinds.workflow.scheduling.planning import mean_pace
+from app.kinds.workflow.scheduling.planning import mean_pace, starting_scores
 from app.kinds.workflow.scheduling.rules import RULES, scores
-from app.kinds.workflow.spec import PREDICTED
+from app.kinds.workflow.spec import LOOKAHEAD, PREDICTED
 
 OVERRUN = 0.1  # a task that runs longer than expected is expected to go on for this share of its run so far
 
@@ -277,6 +277,10 @@ def ranking(strategy: str, situation: QueueSituation) -> Floats:
     """Return the score of each of Q ready tasks under a strategy, smallest first, [Q]; raise ValueError for an unknown
     one."""
     ready, queue = situation.ready, situation.queue
+    if strategy == LOOKAHEAD:
+        length, told = np.log(np.maximum(situation.requested, SHORTEST)), ~np.isnan(queue.estimate[ready])
+        easy = situation.layout.spec.backfilling == MECHANISMS[EASY]
+        return np.exp(starting_scores(length, situation.shares, told, queue.processors[ready], easy))
     if strategy in PREDICTED:
         return np.exp(situation.lengths) * queue.processors[ready]
     if strategy in RANKS:

@@ -104,7 +104,7 @@ class WorkflowProblem(Problem):
     def _schedulers(self) -> dict[str, EpisodeScheduler]:
         if self.pool:
             spec = self.layout.spec
-            return rule_schedulers(spec.limits_per_user, spec.backfilling, spec.backfill_order or "fcfs")
+            return rule_schedulers(spec.limits_per_user, spec.backfilling, spec.backfill_order or "fcfs", spec.strategy)
         at_once = all(np.ptp(trace.submit) == 0 for trace in (*self.traces, *self.held_out))
         return placement_schedulers(at_once=at_once)
 

@@ -7,15 +7,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.kinds.workflow.scheduling import planning
-from app.kinds.workflow.scheduling.dispatch import MECHANISMS
+from app.kinds.workflow.scheduling.dispatch import CONSERVATIVE, EASY, MECHANISMS, NONE
 from app.kinds.workflow.scheduling.placement import Plan, Rule, first_ready
 from app.kinds.workflow.scheduling.rules import RULES
-from app.kinds.workflow.spec import Limits
+from app.kinds.workflow.spec import LOOKAHEAD, PREDICTED, Limits
 from app.kinds.workflow.trace import Trace
 from workers.kinds.workflow.evaluation.episodes import Episode
 from workers.kinds.workflow.simulator import annealing, dag
 from workers.kinds.workflow.simulator.pool import initial_play, play_conservative, play_rules
-from workers.kinds.workflow.simulator.simulate import Schedule
+from workers.kinds.workflow.simulator.simulate import Schedule, play_by_prediction
 
 NO_LIMITS = Limits()
 FULL = ("fcfs", "sjf", "f1", "f4")  # rules that are combined with every mechanism
@@ -69,6 +69,37 @@ class RuleScheduler:
         else:
             play_rules(play, MECHANISMS.index(self.mechanism), RULES.index(self.rule), RULES.index(self.fill))
         return Schedule(play.start, play.start + trace.runtime, np.zeros(trace.tasks, np.int64))
+
+
+@dataclass(frozen=True)
+class PredictedScheduler:
+    """A scheduler of batch jobs on one pool by predicted run times, also in its order of overtaking.
+
+    ``strategy`` is one of ``PREDICTED``, ``mechanism`` a name: none or easy for lookahead, any but conservative for the
+    others; ``limits`` are the limits of each user, which lookahead can't have.
+    """
+
+    strategy: str
+    mechanism: str
+    limits: Limits = NO_LIMITS
+
+    @property
+    def name(self) -> str:
+        """The name ``strategy+mechanism``; mechanism ``none`` is left out."""
+        return self.strategy if self.mechanism == "none" else f"{self.strategy}+{self.mechanism}"
+
+    def play(self, episode: Episode) -> Schedule:
+        """Schedule an episode: start, end (seconds) and node of each task.
+
+        Raises:
+            ValueError: a job needs more processors than there are, or its run time is unknown.
+        """
+        trace, speed = episode.trace, float(episode.nodes.speed[0])
+        if speed != 1:
+            trace = trace.scaled(1 / speed)
+        how = self.strategy, MECHANISMS.index(self.mechanism), self.limits
+        begun = play_by_prediction(trace, int(episode.nodes.processors[0]), *how)
+        return Schedule(begun, begun + trace.runtime, np.zeros(trace.tasks, np.int64))
 
 
 @dataclass(frozen=True)
@@ -171,13 +202,21 @@ def uses_one_pool(trace: Trace, nodes: int) -> bool:
     return nodes == 1 and not len(trace.parents)
 
 
-def rule_schedulers(limits: Limits, backfilling: str, fill: str = "fcfs") -> dict[str, EpisodeScheduler]:
+def rule_schedulers(
+    limits: Limits, backfilling: str, fill: str = "fcfs", strategy: str = ""
+) -> dict[str, EpisodeScheduler]:
     """Make schedulers of batch jobs by name: every rule with the workload's mechanism ``backfilling`` and rule of
-    overtaking ``fill``, four rules with all mechanisms, and EASY with overtaking by sjf.
+    overtaking ``fill``, four rules with all mechanisms, EASY with overtaking by sjf, and the smallest predicted area.
+
+    Lookahead is among them only if it is the workload's ``strategy``, as it simulates ahead at each decision.
     """
     own = [RuleScheduler(rule, backfilling, fill if backfilling in FILLING else "fcfs", limits) for rule in RULES]
     full = [RuleScheduler(rule, mechanism, limits=limits) for rule in FULL for mechanism in MECHANISMS]
-    schedulers = [*own, *full, RuleScheduler("fcfs", "easy", "sjf", limits)]
+    mechanism = MECHANISMS.index(backfilling)
+    simulated = strategy == LOOKAHEAD and mechanism in (NONE, EASY) and limits == NO_LIMITS
+    names = [name for name in PREDICTED if mechanism != CONSERVATIVE and (simulated or name != LOOKAHEAD)]
+    predicted = [PredictedScheduler(name, backfilling, limits) for name in names]
+    schedulers: list[EpisodeScheduler] = [*own, *full, RuleScheduler("fcfs", "easy", "sjf", limits), *predicted]
     return {scheduler.name: scheduler for scheduler in schedulers}
 
 

@@ -17,6 +17,7 @@ from app.kinds.workflow import run_times
 from app.kinds.workflow.ahead import KNOWN, MOST, Alternatives, Outlook
 from app.kinds.workflow.queue import MOST_PAST
 from app.kinds.workflow.run_times import INPUTS, SHORTEST
+from app.kinds.workflow.scheduling import planning
 from app.kinds.workflow.scheduling.dispatch import EASY, Indices
 from app.kinds.workflow.scheduling.rules import SAF
 from app.kinds.workflow.scheduling.situation import OVERRUN
@@ -36,13 +37,13 @@ from workers.kinds.workflow.simulator.pool import (
     settle,
     without_reference_counts,
 )
-from workers.kinds.workflow.simulator.world import kernel
+from workers.kinds.workflow.simulator.world import compilable, kernel
 
 HORIZON = 8 * 3600.0  # seconds
 SCENARIOS = 24
 CHANGED = 10  # jobs, the first in the order, that may be moved or held back
 MOST_ARRIVALS = 80  # jobs that arrive in a scenario
-SIGNIFICANT = 2.0  # t statistic from which a change is made
+SIGNIFICANT = 3.0  # t statistic from which a change is made: the best of up to twenty is above 2 by chance, too often
 STAGES = np.array([[6.0, np.inf, 0.5]])
 """Scenarios after which only so many changes go on, those that save most, if their t statistic is above the third."""
 SHORT = np.array([[3.0, 4.0, 0.2], [8.0, 2.0, 0.7], [14.0, 1.0, 1.0]])
@@ -62,6 +63,9 @@ TABLE = np.array([
 ])  # fmt: skip
 """Quantiles of the logarithm of the share of its estimate that a job took, 12 in each row; means over five logs
 (``benchmarks.workflow_ahead.table_of``)."""
+
+
+compilable(planning.starting_scores)
 
 
 class Scenario(NamedTuple):
@@ -474,22 +478,25 @@ def share_of(play: Play, task: int) -> float:
 
 
 @kernel
-def present_of(play: Play, order: Indices) -> Present:
-    """Return the present of a simulation; ``order``: the waiting jobs in order, at most ``MOST``."""
+def present_of(play: Play, order: Indices, mechanism: int) -> Present:
+    """Return the present of a simulation; ``order``: the waiting jobs in order, at most ``MOST``; ``mechanism``: index
+    into ``MECHANISMS``."""
     counts, tasks, pool, now = play.counts, play.tasks, play.pool, play.clock[NOW]
     submitted, running, head = counts[ARRIVING], pool.level[RUNNING], -1
     before = min(submitted, MOST_PAST)
     rows = np.concatenate((order, np.arange(submitted - before, submitted), pool.task[:running]))
-    share, score = np.empty(len(rows)), np.empty(len(rows))
+    share = np.empty(len(rows))
     for i in range(len(rows)):
         share[i] = share_of(play, rows[i])
-        score[i] = play.length[rows[i]] + min(share[i], 0.0) + np.log(tasks.processors[rows[i]] * 1.0)
     for i in range(len(order)):
         if order[i] == counts[HEAD]:
             head = i
     rest, runs = rows[: len(order) + before], rows[len(order) + before :]
+    told = play.has_estimate[rest]
+    predicted = np.where(told, share[: len(rest)], 0.0)
+    score = planning.starting_scores(play.length[rest], predicted, told, tasks.processors[rest], mechanism == EASY)
     return Present(
-        tasks.processors[rest], tasks.expected[rest], score[: len(rest)], play.length[rest], share[: len(rest)],
+        tasks.processors[rest], tasks.expected[rest], score, play.length[rest], share[: len(rest)],
         tasks.processors[runs], pool.ends[:running] - now, now - play.start[runs], play.length[runs],
         share[len(rest) :], tasks.submit[submitted - before : submitted],
         np.array([pool.level[FREE], head, len(order)]),
@@ -498,7 +505,7 @@ def present_of(play: Play, order: Indices) -> Present:
 
 @kernel
 def play_ahead(play: Play, mechanism: int, table: Seconds) -> int:
-    """Play to the end by the smallest predicted area first, simulating ahead where at most ``MOST`` jobs wait;
+    """Play to the end by ``planning.starting_scores``, simulating ahead where at most ``MOST`` jobs wait;
     return the number of changes.
 
     Args:
@@ -512,12 +519,15 @@ def play_ahead(play: Play, mechanism: int, table: Seconds) -> int:
         if counts[QUEUED] == 0 or is_futile(held, mechanism, SAF):
             continue
         line, head = held.queue[: counts[QUEUED]].copy(), counts[HEAD]
-        score = predict_seconds(held, 1.0) + np.log(tasks.processors[line] * 1.0)
+        length, told = held.length[line], held.has_estimate[line]
+        share = predict_seconds(held, 1.0) - length
+        score = planning.starting_scores(length, share, told, tasks.processors[line], mechanism == EASY)
         order = line[np.argsort(score, kind="mergesort")]
         if mechanism != EASY and head >= 0:
             order = np.concatenate((np.full(1, head), order[order != head]))
         if 1 < len(order) <= MOST and (mechanism == EASY or tasks.processors[order[0]] <= held.pool.level[FREE]):
-            options = compare(present_of(held, order), table, mechanism, int(held.clock[NOW]) % 1_000_000_007)
+            present, seed = present_of(held, order, mechanism), int(held.clock[NOW]) % 1_000_000_007
+            options = compare(present, table, mechanism, seed)
             best = best_of(options)
             if best > 0:
                 changes += 1

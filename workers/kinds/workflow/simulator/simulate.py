@@ -19,7 +19,7 @@ from app.kinds.workflow.policies import PriorityPolicy, Scheduler
 from app.kinds.workflow.queue import Nodes, nodes_of, pool
 from app.kinds.workflow.scheduling.dispatch import CONSERVATIVE, EASY, MECHANISMS, NONE, RLS
 from app.kinds.workflow.scheduling.planning import PREDICTION, SAF
-from app.kinds.workflow.scheduling.rules import RULES
+from app.kinds.workflow.scheduling.rules import FCFS, RULES
 from app.kinds.workflow.spec import LOOKAHEAD, PREDICTED, Limits
 from app.kinds.workflow.trace import Seconds, Trace, select_tasks
 from workers.kinds.workflow.simulator.ahead import TABLE, play_ahead
@@ -402,6 +402,22 @@ AREA = PriorityPolicy(np.tile((*SAF[:PREDICTION], 1.0), (CONSERVATIVE, 1)))
 """The smallest predicted area first: strategy ``saf-predicted``."""
 
 
+def play_by_prediction(trace: Trace, processors: int, strategy: str, mechanism: int, limits: Limits) -> Seconds:
+    """Play batch jobs by a strategy of ``PREDICTED`` on one pool; return the second at which each of N jobs starts,
+    [N]. Jobs without an estimate are planned with their true run times.
+
+    ``mechanism``: index into ``MECHANISMS``, not conservative, and none or easy for lookahead, which has no limits.
+
+    Raises:
+        ValueError: a job needs more processors than there are, or its run time is unknown.
+    """
+    if strategy != LOOKAHEAD:
+        return play_agent(AREA, trace, processors, mechanism, FCFS, limits)
+    play = initial_play(trace, processors, predicts=bool(np.isfinite(trace.estimate).any()))
+    play_ahead(play, mechanism, TABLE)
+    return play.start
+
+
 def schedule_by_agent(trace: Trace, nodes: Nodes, arguments: Namespace, limits: Limits, name: str = AGENT) -> Schedule:
     """Schedule batch jobs by a strategy of ``PREDICTED`` (``name``), or by the agent in the file ``arguments.agent``;
     None: by the agent in this package.
@@ -425,13 +441,11 @@ def schedule_by_agent(trace: Trace, nodes: Nodes, arguments: Namespace, limits: 
         raise ValueError(f"--order: {arguments.order!r}: with an agent, others overtake in the order of a rule")
     speed, processors = float(nodes.speed[0]), int(nodes.processors[0])
     trace = trace.scaled(1 / speed)
-    if name == LOOKAHEAD:
+    if name in PREDICTED:
         jobs = trace._replace(estimate=np.full(trace.tasks, np.nan)) if arguments.exact_runtimes else trace
-        play = initial_play(jobs, processors, predicts=bool(np.isfinite(jobs.estimate).any()))
-        play_ahead(play, mechanism, TABLE)
-        begun = play.start
+        begun = play_by_prediction(jobs, processors, name, mechanism, limits)
     else:
-        agent = AREA if name in PREDICTED else load((arguments.agent or SHIPPED).read_bytes())
+        agent = load((arguments.agent or SHIPPED).read_bytes())
         planned = trace.runtime if arguments.exact_runtimes else None
         begun = play_agent(agent, trace, processors, mechanism, RULES.index(order), limits, planned)
     return Schedule(begun, begun + trace.runtime, np.zeros(trace.tasks, np.int64))

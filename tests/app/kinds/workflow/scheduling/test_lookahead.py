@@ -15,6 +15,7 @@ from app.kinds.workflow.plan_search import PlanSearch, SearchUnavailableError
 from app.kinds.workflow.queue import MOST_PAST, Layout, State, pack, unpack
 from app.kinds.workflow.report import reason
 from app.kinds.workflow.scheduling.decide import Choice, by_strategy, decide
+from app.kinds.workflow.scheduling.planning import SHARE_POWER, SIZE_POWER
 from app.kinds.workflow.scheduling.situation import QueueSituation, ranking
 from tests.app.kinds.workflow.scheduling.test_decide import CLOUD, POOL, after, layout, placed, task
 
@@ -138,7 +139,13 @@ def test_the_predicted_area_follows_what_a_users_last_tasks_took_of_their_estima
     scores = ranking("saf-predicted", situation)
     assert scores[1] < 0.5 * scores[0]
     assert 1_000.0 < scores[0] < 2_000.0  # what others took says something of a new user, too
-    np.testing.assert_array_equal(scores, ranking("lookahead", situation))
+    need, whole = situation.queue.processors, np.array([1_000.0, 1_000.0, 3_600.0])
+    nearer = (
+        whole * (scores / need / whole) ** SHARE_POWER * need**SIZE_POWER
+    )  # the last has no estimate, and one processor
+    np.testing.assert_allclose(ranking("lookahead", situation), nearer)
+    none = QueueSituation(layout(POOL, backfilling="none"), situation.state)
+    np.testing.assert_allclose(ranking("lookahead", none), scores)
     before = QueueSituation(on, after(on, ran[0] | {"queued": ran[1]["queued"]}))
     assert ranking("saf-predicted", before)[0] == ranking("saf-predicted", before)[1]
 

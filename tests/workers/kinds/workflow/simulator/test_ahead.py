@@ -182,7 +182,7 @@ def test_the_service_sees_what_the_simulator_sees() -> None:
         found = outlook_of(situation, order, EASY)
         row = {f"t{i}": i for i in range(trace.tasks)}
         jobs_in_order = np.array([row[state.queue.names[k]] for k in order])
-        seen = present_of(play, jobs_in_order)
+        seen = present_of(play, jobs_in_order, EASY)
         for name in Present._fields[:-1]:
             np.testing.assert_allclose(getattr(found, name), getattr(seen, name), rtol=1e-9, atol=1e-9, err_msg=name)
         assert [found.free, found.waiting] == seen.state[[0, 2]].tolist()

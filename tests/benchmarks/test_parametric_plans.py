@@ -1,0 +1,91 @@
+"""The 72 list schedulers: known ones are members, plans are legal, and choices do what they say."""
+
+import numpy as np
+import pytest
+
+from app.kinds.workflow.scheduling.placement import Fleet, Plan, Work, graph
+from app.kinds.workflow.scheduling.planning import STRATEGIES, Problem, length, problem
+from benchmarks.parametric_plans import ALL, END, HEFT, RUN_TIME, START, Scheduler, parametric, worst
+from tests.workers.kinds.workflow.generated import generated
+from workers.kinds.workflow.simulator.annealing import plan
+
+GIVEN = [generated(np.random.default_rng(seed), 15 + 20 * seed) for seed in range(2)]
+CPOP = Scheduler(1, END, append=False, reserved=True, sufferage=False)
+MET = Scheduler(2, RUN_TIME, append=True, reserved=False, sufferage=False)
+
+
+def apart(cost: list[list[float]], edges: list[tuple[int, int]] = []) -> Problem:  # noqa: B006 - not changed
+    """Tasks with run times [N, M] on nodes without transfer times; ``edges``: (parent, child), by child."""
+    costs = np.array(cost)
+    count, nodes = costs.shape
+    start = np.concatenate([[0], np.cumsum(np.bincount([b for _, b in edges], minlength=count))]).astype(np.int64)
+    nothing, ones = np.zeros(nodes), np.ones(count, np.int64)
+    fleet = Fleet(np.ones(nodes, np.int64), nothing + np.inf, nothing, nothing, nothing, nothing + 1, nothing)
+    work = Work(costs, np.zeros(count), ones, np.zeros(count), np.zeros(len(edges)))
+    return problem(graph(start, np.array([a for a, _ in edges], np.int64)), work, fleet)
+
+
+def one(given: Problem, scheduler: Scheduler) -> Plan:
+    return parametric(given, [scheduler])[0]
+
+
+@pytest.mark.parametrize("given", GIVEN)
+def test_heft_and_cpop_are_members(given: Problem) -> None:
+    for name, scheduler in (("heft", HEFT), ("cpop", CPOP)):
+        known, found = plan(given, STRATEGIES[name](given)), one(given, scheduler)
+        np.testing.assert_array_equal(found.node, known.node)
+        np.testing.assert_allclose(found.start, known.start)
+
+
+@pytest.mark.parametrize("given", GIVEN)
+def test_every_plan_is_legal(given: Problem) -> None:
+    assert len({str(scheduler) for scheduler in ALL}) == len(ALL) == 72
+    for made in parametric(given):
+        for task in range(len(made.node)):
+            edges = range(given.graph.parent_start[task], given.graph.parent_start[task + 1])
+            for edge, parent in [(e, given.graph.parents[e]) for e in edges]:
+                pace = max(given.fleet.pace[made.node[[task, parent]]])
+                travel = given.work.data[edge] * pace if made.node[task] != made.node[parent] else 0.0
+                assert made.start[task] >= made.end[parent] + travel - 1e-9
+        for node in range(len(given.fleet.pace)):
+            own = np.flatnonzero(made.node == node)
+            own = own[np.argsort(made.start[own])]
+            assert (made.start[own[1:]] >= made.end[own[:-1]] - 1e-9).all()
+
+
+def test_the_least_run_time_start_or_end_decides() -> None:
+    """Two tasks: the first node is quicker for both, and busy with the first of them."""
+    given = apart([[4.0, 9.0], [4.0, 7.0]])
+    ends = [length(one(given, MET._replace(compare=compare))) for compare in (RUN_TIME, START, END)]
+    assert ends == [8.0, 7.0, 7.0]
+    assert one(given, MET).node.tolist() == [0, 0]
+
+
+def test_a_task_goes_between_others_unless_they_are_appended() -> None:
+    """On the one quick node the third task waits for the second, elsewhere, and leaves room for the last."""
+    given = apart([[1.0, 1e3], [1e3, 5.0], [9.0, 1e3], [2.0, 1e3]], [(1, 2)])
+    arbitrary = HEFT._replace(priority=2)
+    assert one(given, arbitrary).start.tolist() == [0.0, 0.0, 5.0, 1.0]
+    assert one(given, arbitrary._replace(append=True)).start.tolist() == [0.0, 0.0, 5.0, 14.0]
+
+
+def test_the_task_that_loses_more_by_its_second_node_is_placed_first() -> None:
+    given = apart([[2.0, 3.0], [2.0, 50.0]])
+    arbitrary = HEFT._replace(priority=2)
+    assert length(one(given, arbitrary)) == 4.0
+    assert one(given, arbitrary).start.tolist() == [0.0, 2.0]
+    assert one(given, arbitrary._replace(sufferage=True)).start.tolist() == [0.0, 0.0]
+
+
+def test_adversaries_of_a_bad_scheduler_are_found_and_of_the_best_there_are_none() -> None:
+    def least(given: Problem) -> float:
+        return min(length(made) for made in parametric(given))
+
+    def one_node(given: Problem) -> float:
+        return float(given.work.cost[:, 0].sum())
+
+    ratio, given = worst(one_node, np.random.default_rng(1), 150)
+    assert ratio == pytest.approx(one_node(given) / least(given))
+    assert ratio > 2.0
+    assert worst(one_node, np.random.default_rng(1), 150)[0] == ratio
+    assert worst(least, np.random.default_rng(1), 20)[0] == 1.0
