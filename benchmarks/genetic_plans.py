@@ -38,7 +38,7 @@ def bred(
     taken = np.zeros(tasks, np.bool_)
     for k in range(len(draws)):
         draw = draws[k]
-        rivals = [int(draw[m] * count) for m in range(4)]
+        rivals = (draw[:4] * count).astype(np.int64)
         one = rivals[0] if ends[rivals[0]] <= ends[rivals[1]] else rivals[1]
         two = rivals[2] if ends[rivals[2]] <= ends[rivals[3]] else rivals[3]
         order, node, cut = orders[one].copy(), nodes[two].copy(), int(draw[4] * (tasks + 1))

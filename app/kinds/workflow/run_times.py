@@ -137,9 +137,10 @@ def remember(regression: Regression, user: int, length: float, size: int, ran: f
 def shares(regression: Regression, user: NDArray[np.int64], length: Seconds, size: NDArray[np.int64]) -> Seconds:
     """Return the predicted natural logarithm of run time over estimate of each of N tasks, at most 0, [N]. Arguments
     are those of ``describe``, [N] each."""
-    inputs = np.stack([*map(np.asarray, describe(regression.history, user, length, size))])
-    found: Seconds = np.minimum(regression.weight @ inputs, 0.0)
-    return found
+    found = np.zeros(len(length))
+    for weight, values in zip(regression.weight, describe(regression.history, user, length, size), strict=True):
+        found += weight * values  # a product of matrices rounds equal columns differently, and ties would not be ties
+    return np.minimum(found, 0.0)
 
 
 def table(users: Sequence[Sequence[PastTask]]) -> Seconds:

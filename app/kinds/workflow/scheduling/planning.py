@@ -340,6 +340,8 @@ def overtaking(weights: Seconds, length: Seconds, processors: NDArray[np.int64])
 SHARE_POWER, SIZE_POWER = 0.75, 0.5
 """Powers of the predicted share and of the processors in ``lookahead``'s order under easy backfilling, those that are
 best on five logs that have estimates (``benchmarks workflow_ahead:orders``)."""
+FINEST = 1e-9
+"""Step to which scores are rounded: sums in another order differ by less, and equal tasks must have equal scores."""
 
 
 def starting_scores(
@@ -347,6 +349,7 @@ def starting_scores(
 ) -> Seconds:
     """Return the logarithm of each of Q tasks' score in the order that ``lookahead`` starts from, smallest first, [Q]:
     the predicted area, and under easy backfilling an order nearer to the shortest first where run times are predicted.
+    Multiples of ``FINEST``.
 
     Args:
         length, share: natural logarithms of the estimate in seconds and of the predicted share of it, [Q].
@@ -355,4 +358,5 @@ def starting_scores(
         easy: whether backfilling is easy.
     """
     of_share, of_size = (SHARE_POWER, SIZE_POWER) if easy else (1.0, 1.0)
-    return length + of_share * share + np.where(told, of_size, 1.0) * np.log(processors)
+    score = length + of_share * share + np.where(told, of_size, 1.0) * np.log(processors)
+    return FINEST * np.rint(score / FINEST)

@@ -33,7 +33,7 @@ from workers.kinds.workflow.simulator.pool import (
     Play,
     is_futile,
     next_event,
-    predict_seconds,
+    predicted_shares,
     settle,
     without_reference_counts,
 )
@@ -519,8 +519,7 @@ def play_ahead(play: Play, mechanism: int, table: Seconds) -> int:
         if counts[QUEUED] == 0 or is_futile(held, mechanism, SAF):
             continue
         line, head = held.queue[: counts[QUEUED]].copy(), counts[HEAD]
-        length, told = held.length[line], held.has_estimate[line]
-        share = predict_seconds(held, 1.0) - length
+        length, told, share = held.length[line], held.has_estimate[line], predicted_shares(held)
         score = planning.starting_scores(length, share, told, tasks.processors[line], mechanism == EASY)
         order = line[np.argsort(score, kind="mergesort")]
         if mechanism != EASY and head >= 0:

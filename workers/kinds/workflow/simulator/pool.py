@@ -329,16 +329,25 @@ def play_priority(play: Play, mechanism: int, weights: Seconds, machine: int) ->
 
 @kernel
 def predict_seconds(play: Play, trust: float) -> Seconds:
-    """Return the natural log of waiting jobs' predicted seconds, [Q]: of the requested seconds plus ``trust`` times the
-    predicted log of run time over requested time, if that is negative.
-    """
-    found = np.empty(play.counts[QUEUED])
+    """Return the natural log of waiting jobs' predicted seconds, [Q]: of the requested seconds plus ``trust`` times
+    ``predicted_shares``."""
+    found = trust * predicted_shares(play)
+    for i in range(len(found)):
+        found[i] += play.length[play.queue[i]]
+    return found
+
+
+@kernel
+def predicted_shares(play: Play) -> Seconds:
+    """Return the predicted natural log of waiting jobs' run time over requested time, at most 0, [Q]; 0 without an
+    estimate."""
+    found = np.zeros(play.counts[QUEUED])
     for i in range(len(found)):
         task, share = play.queue[i], 0.0
         if len(play.inputs) > 0 and play.has_estimate[task]:
             for k in range(INPUTS):
                 share += play.regression.weight[k] * play.inputs[task, k]
-        found[i] = play.length[task] + trust * min(share, 0.0)
+            found[i] = min(share, 0.0)
     return found
 
 

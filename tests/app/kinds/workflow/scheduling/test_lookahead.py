@@ -150,6 +150,32 @@ def test_the_predicted_area_follows_what_a_users_last_tasks_took_of_their_estima
     assert ranking("saf-predicted", before)[0] == ranking("saf-predicted", before)[1]
 
 
+@pytest.mark.parametrize("strategy", ["saf-predicted", "lookahead"])
+def test_equal_tasks_have_equal_scores_however_many_wait(strategy: str) -> None:
+    """Any difference, as of rounding, would let a later task start before an equal one that came first."""
+    on = layout(POOL)
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        first = [task(f"x{i}", int(rng.integers(1, 9)), float(rng.uniform(600, 9_000)), user="x") for i in range(8)]
+        ends = rng.uniform(20, 500, 8).tolist()
+        ended = [{"id": f"x{i}", "node": "pool-0", "start": 0, "end": end} for i, end in enumerate(ends)]
+        for count in (5, 7):
+            queued = [task(f"t{i}", 3, 6_000.0, user="x") for i in range(count)]
+            second = {"now": 900, "delta": True, "finished": ended, "queued": queued}
+            scores = ranking(strategy, QueueSituation(on, after(on, {"now": 0, "queued": first}, second)))
+            np.testing.assert_array_equal(scores, np.full(count, scores[0]))
+
+
+def test_tasks_with_the_same_product_have_equal_scores_in_the_starting_order() -> None:
+    """Estimates times processors, or their root, that are equal but for the rounding of logarithms."""
+    for backfilling, by_size in (("none", 1), ("easy", 2)):
+        on = layout(POOL, backfilling=backfilling)
+        for hours in range(1, 60):
+            same = [task("a", 1, 3_600.0 * hours), task("b", 4, 3_600.0 * hours / 4 ** (1 / by_size))]
+            scores = ranking("lookahead", QueueSituation(on, after(on, {"now": 0, "queued": same})))
+            assert scores[0] == scores[1]
+
+
 def test_submissions_are_remembered_the_last_of_them_and_stored() -> None:
     on = layout(POOL)
     many = [task(f"t{i}", 1, 100.0 + i, submit=i, user="x" if i % 2 else "y") for i in range(MOST_PAST + 5)]
