@@ -9,7 +9,8 @@ with backfilling by submission, say whether simulating ahead could take its plac
 HTTP. Part ``orders`` chooses the powers of the predicted share and of the processors in the order that simulating
 ahead starts from under EASY, each log left out in turn, on whole logs and on longer windows, in the places of those
 that the method was built with. Part ``agent`` plays the shipped agent alone. Part ``uncommitted`` plays the default's
-order without a committed job. Part ``whole`` plays whole logs. Part ``speed`` times decisions.
+order without a committed job. Part ``whole`` plays whole logs, also by the starting order alone. Part ``speed`` times
+decisions.
 """
 
 import argparse
@@ -29,6 +30,7 @@ from app.kinds.workflow.ahead import MOST, Outlook
 from app.kinds.workflow.policies import SHIPPED, Waiting, load
 from app.kinds.workflow.queue import MOST_PAST
 from app.kinds.workflow.scheduling.dispatch import EASY, MECHANISMS, NONE, UNCOMMITTED
+from app.kinds.workflow.scheduling.planning import SHARE_POWER, SIZE_POWER
 from app.kinds.workflow.scheduling.rules import FCFS, SAF, SJF
 from app.kinds.workflow.trace import Trace
 from benchmarks.workflow_generalisation import FILLING, Row, logs, resampled, slowdown
@@ -365,6 +367,10 @@ def whole_logs() -> Iterator[Figure]:
         yield row | ({"goal": goal} if goal else {})
         default = slowdown(trace, by_sjf(trace, machine, EASY), 0.0)
         yield against(f"easy, {name}, whole log, beside the default", ours, "sjf", default, 1.0)
+        alone = initial_play(trace, machine, predicts=True)
+        play_powers(alone, EASY, SHARE_POWER, SIZE_POWER)
+        order = slowdown(trace, alone.start, 0.0)
+        yield against(f"easy, {name}, whole log, beside its starting order", ours, "starting order", order, 1.0)
 
 
 def speed() -> Iterator[Figure]:
