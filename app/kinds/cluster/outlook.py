@@ -229,8 +229,7 @@ TINY, LEAST = 1e-6, 0.05
 """Lower bounds of the remaining work: in its own unit, and in iterations."""
 PARTS = 8
 """Parts of the remaining work, each with a speed of its own, in the expected time to completion."""
-LEAST_NOISE, MOST_NOISE = 1e-3, 1e15
-"""Bounds of a gradient noise scale in samples, which jobs may report as 0."""
+LEAST_NOISE, MOST_NOISE = 1e-3, 1e15  # bounds of noise scales in samples, which jobs may report as 0
 
 
 def _relative_sizes(data: Floats, usual: float) -> Floats:
