@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cached_property
+from functools import cached_property, partial
 from types import MappingProxyType
 
 import numpy as np
@@ -17,7 +17,7 @@ from app.kinds.cluster.lengths import Lengths, mean_left
 from app.kinds.cluster.model import ClusterModel
 from app.kinds.cluster.placement import Neighbours, slowdowns
 from app.kinds.cluster.records import Records
-from app.kinds.cluster.throughput import Batches, Course, Place, course, seconds
+from app.kinds.cluster.throughput import Batches, Course, Limits, Place, course, goodputs, seconds
 from app.kinds.contract.engine import Member
 
 # Vectorised predictions of a domain model: seconds per step and duration of jobs.
@@ -127,10 +127,10 @@ class Beliefs:
         if key not in self._best:
             if len(self._best) > MOST_ROWS:
                 self._best.clear()
-            self._best[key] = course(lambda *at: self._times(application, *at), batches, noise_scale, total)
+            self._best[key] = course(partial(self.times, application), batches, noise_scale, total)
         return self._best[key]
 
-    def _times(self, application: int, gpus: Integers, local: Floats) -> tuple[Floats, Floats]:
+    def times(self, application: int, gpus: Integers, local: Floats) -> tuple[Floats, Floats]:
         """Return seconds of computing (as on one GPU) and of the whole step, for R numbers of GPUs, [R, K] each.
         ``gpus`` is [R, 1], ``local`` the samples per GPU, [R, K]."""
         one, node = np.ones((1, 1), np.int64), self._centre.node[0]
@@ -229,6 +229,7 @@ TINY, LEAST = 1e-6, 0.05
 """Lower bounds of the remaining work: in its own unit, and in iterations."""
 PARTS = 8
 """Parts of the remaining work, each with a speed of its own, in the expected time to completion."""
+LEAST_NOISE, MOST_NOISE = 1e-3, 1e15  # bounds of noise scales in samples, which jobs may report as 0
 
 
 def _relative_sizes(data: Floats, usual: float) -> Floats:
@@ -317,21 +318,21 @@ class BelievedOutlook:
         a job's present one as it did, by part of the run, in past jobs of its application: as it grows, larger batches
         lose less, and a job that chooses its batch speeds up."""
         seconds, done, model = self.seconds_left(gpus), np.nan_to_num(state.done(self._records)), self._beliefs.model
-        grows = self._sampled & self._chooses & (self._application >= 0) & (self._application < model.measured)
-        for at in np.flatnonzero(grows & np.isfinite(seconds).any(axis=1)).tolist():
-            application, present = int(self._application[at]), np.log(self._noise_scale(at))
+        known = np.flatnonzero(np.isfinite(model.noise_scale[: model.measured]).all(axis=1))
+        grows = self._sampled & self._chooses & np.isin(self._application, known) & np.isfinite(seconds).any(axis=1)
+        present = np.array([self._noise_scale(at) if grows[at] else np.inf for at in range(len(grows))])
+        several = np.clip(gpus, 1, self._gpus)
+        for application in np.unique(self._application[grows & np.isfinite(present)]).tolist():
             usual = np.log(np.maximum(model.noise_scale[application], TINY))
-            if not np.isfinite([present, *usual]).all():
-                continue
-            begun = done[at] / (done[at] + self._remaining_work[at])
-            points = np.append(begun, begun + (1.0 - begun) * (np.arange(PARTS) + 0.5) / PARTS)
+            at = np.flatnonzero((self._application == application) & np.isfinite(present))
+            begun = (done[at] / (done[at] + self._remaining_work[at]))[:, None]
+            points = np.append(begun, begun + (1.0 - begun) * (np.arange(PARTS) + 0.5) / PARTS, axis=1)
             course = np.interp(points, (np.arange(len(usual)) + 0.5) / len(usual), usual)
-            speeds = [
-                self._beliefs.goodput(application, self._limits(at), experience.round_noise_scale(scale), self._gpus)
-                for scale in np.exp(course + present - course[0]).tolist()
-            ]
-            now, *then = (np.maximum(one.at(gpus[at]), TINY) for one in speeds)
-            seconds[at] *= (now / np.stack(then)).mean(axis=0)
+            start = np.log(np.clip(present[at], LEAST_NOISE, MOST_NOISE))[:, None]
+            scales = np.clip(np.exp(course - course[:, :1] + start), LEAST_NOISE, MOST_NOISE)
+            limits = Limits(*np.array([self._limits(job) for job in at.tolist()], np.int64).T)
+            speeds = np.maximum(goodputs(partial(self._beliefs.times, application), limits, scales, several[at]), TINY)
+            seconds[at] *= (speeds[:, :1] / speeds[:, 1:]).mean(axis=1)
         return seconds
 
     def worth(self, power: float) -> Floats:

@@ -95,13 +95,30 @@ def course(times: Times, batches: Batches, noise_scale: float, total: int) -> Co
     beyond = np.rint(np.geomspace(1, max(total, 1), MOST_TRIED)).astype(np.int64)
     gpus = np.unique(np.concatenate([np.arange(1, min(total, MOST_TRIED) + 1), beyond]))
     tried = candidates(Limits(*(np.array([part]) for part in batches)), gpus[None, :, None])
-    computing, whole = times(gpus[:, None], tried.atomic[0])
-    samples = gpus[:, None] * tried.atomic[0] * (tried.accumulated[0] + 1)
-    worth = efficiency(float(batches.initial), samples, noise_scale)
-    best_of = choose_best(tried, (samples / (tried.accumulated[0] * computing + whole) * worth)[None])
+    samples, rate = _rates(times, tried, gpus[None])
+    best_of = choose_best(tried, rate * efficiency(float(batches.initial), samples, noise_scale))
     found = best_of.goodput[0]
     batch = np.minimum(gpus * best_of.atomic[0] * (best_of.accumulated[0] + 1), batches.largest)
     return Course(*(np.concatenate([[0], part]) for part in (gpus, found, np.where(found > 0, batch, 0))))
+
+
+def goodputs(times: Times, limits: Limits, noise_scales: Floats, gpus: Integers) -> Floats:
+    """Return the goodput at the best batch of J jobs of one application at S noise scales each, in samples [J, S], on R
+    numbers of GPUs, at least 1 [J, R]; 0: no batch is allowed, [J, S, R]. ``times`` is as in ``course``."""
+    # jobs often share limits and GPUs, and step times cost the most
+    each, own = np.unique(np.column_stack([*limits, gpus]), axis=0, return_inverse=True)
+    tried = candidates(Limits(*each[:, :4].T), each[:, 4:, None])
+    (samples, rate), noise = _rates(times, tried, each[:, 4:]), noise_scales[..., None, None]
+    value = np.where(tried.legal, rate, 0.0)[own, None] / (samples[own, None] + noise)
+    return np.asarray(value.max(axis=3) * (limits.initial[:, None, None] + noise_scales[..., None]), np.float64)
+
+
+def _rates(times: Times, tried: Candidates, gpus: Integers) -> tuple[Floats, Floats]:
+    """Return samples per step and samples per second of the ``tried`` batches on ``gpus`` [J, R], [J, R, K] each."""
+    shape = tried.atomic.shape
+    computing, whole = (one.reshape(shape) for one in times(gpus.reshape(-1, 1), tried.atomic.reshape(-1, shape[2])))
+    samples = gpus[..., None] * tried.atomic * (tried.accumulated + 1)
+    return samples, np.asarray(samples / (tried.accumulated * computing + whole), np.float64)
 
 
 def efficiency(initial: float, batch: Floats, noise_scale: float) -> Floats:

@@ -134,7 +134,9 @@ def _regressed(projector: Projector, recent: Floats, begin: float, end: float) -
     chance = np.where(known, 1 / (width * usual[..., None]), 1e9)  # of Poisson counts; unknown ones weigh nothing
     weight = np.linalg.solve(among + chance[..., None] * np.eye(PARTS), later)[..., 0]
     differs = np.where(known, came / (width * usual[..., None]) - 1, 0.0)
-    rate = np.maximum(usual * (1 + (weight * differs).sum(axis=2)), LEAST_RATE)
+    # as some weights are below 0: no history forecasts less than one without any requests
+    least = usual * (1 - (weight * known).sum(axis=2))
+    rate = np.maximum(np.maximum(usual * (1 + (weight * differs).sum(axis=2)), least), LEAST_RATE)
     left = np.maximum(varies - (weight * later[..., 0]).sum(axis=2), 0.0) * usual / rate
     return np.where(projector.usual > 0, rate, recent), np.where(projector.usual > 0, left, varies)
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from time import monotonic
+from time import thread_time
 from typing import Any, NamedTuple
 
 import msgspec
@@ -38,7 +38,7 @@ Floats = NDArray[np.float64]
 Rows = NDArray[np.intp]
 CHUNK = 1 << 20  # numbers of one array, at most
 MOST_COMPARED = 10_000_000  # allocations times different iterations; some seconds of one core
-MOST_REPLAYED, LONGEST_REPLAY = 1_000, 1.0  # iterations, and seconds
+MOST_REPLAYED, LONGEST_REPLAY = 1_000, 1.0  # iterations, and seconds of a core
 MEASURED = ("segments", "change_seconds")  # of a report, at its own allocations
 FEWEST = 2  # members from which an interval can be had
 LEVEL = 0.9
@@ -79,7 +79,8 @@ def savings(
         start: parameters that the run was started with; its own targets hold.
         reports: the run's reports as stored, in order.
         replayed_at: time at which the run is replayed as if what the compiled workload decides had been applied; None:
-            it is not. Runs of over ``MOST_REPLAYED`` iterations are not, nor if it takes over ``LONGEST_REPLAY`` s.
+            it is not. Runs of over ``MOST_REPLAYED`` iterations are not, nor if it takes over ``LONGEST_REPLAY`` s
+            of a core.
 
     None without a domain model that was fitted to the workload's samples, without reports, and where allocations times
     different iterations are more than ``MOST_COMPARED``. A comparison has no figures if its allocations are outside of
@@ -255,7 +256,7 @@ def _replay(
     """
     if len(reports) > MOST_REPLAYED:
         return None
-    layout, projector, until = compiled.layout, compiled.projector, monotonic() + LONGEST_REPLAY
+    layout, projector, until = compiled.layout, compiled.projector, thread_time() + LONGEST_REPLAY
     first = int(start.get("first_iteration", 0))
     parts = list[_Part]()
     before: NDArray[np.int32] | None = None
@@ -269,7 +270,7 @@ def _replay(
             parts += course
             if i == len(reports) - 1:
                 break
-            if monotonic() > until:
+            if thread_time() > until:
                 return None
             given = ENGINE.decode(msgspec.json.encode({key: one for key, one in report.items() if key not in MEASURED}))
             checked: CheckedReport = ENGINE.read(compiled, answered.state, first + i, given)

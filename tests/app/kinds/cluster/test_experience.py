@@ -287,6 +287,30 @@ def test_an_end_is_expected_sooner_where_noise_scales_grow_as_jobs_go_on() -> No
     assert np.isinf(outlooks["growing"].expected_seconds(0 * gpus)).all()
 
 
+def test_expected_ends_cost_no_table_of_goodput_for_each_job_and_allow_a_noise_scale_of_zero(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Of jobs that all have other limits of their batches, two at a time on each number of GPUs."""
+    growing = replace(modelled(LAYOUT), noise_scale=np.geomspace(1e-100, 1e100, 10)[None])
+    run, scales, jobs = Live(model=growing), [0.0, 500.0, 1e100, 500.0], range(4)
+    limits = [CHOOSES | {"batch_maximum": CHOOSES["batch_maximum"] + 8 * one} for one in jobs]
+    run.report(at=0, submitted=[came(f"j{one}", "x", 4, **limits[one]) | {"iterations": 100} for one in jobs])
+    steps = [{"gpus": 4, "batch": 64, "noise_scale": scale, "iteration": 5} for scale in scales]
+    run.report(at=60, progressed=[on(f"j{one}", 0.5) | steps[one] for one in jobs])
+    outlook = run.on.outlook(run.state)
+    present = outlook.seconds_left(np.array([[1, 16]] * 4))
+    tables = list[object]()
+    monkeypatch.setattr("app.kinds.cluster.outlook.course", lambda *given: tables.append(given))
+    found = outlook.expected_seconds(np.array([[1, 16]] * 4))
+    assert not tables
+    assert np.isfinite(found).all()
+    assert (found > 0).all()
+    assert found[1, 1] < present[1, 1]  # speeds up
+    assert_allclose(found[3, 1] / present[3, 1], found[1, 1] / present[1, 1], rtol=0.05)
+    alone = outlook.expected_seconds(np.array([[0, 0], [1, 16], [0, 0], [0, 0]]))
+    assert_allclose(alone[1], found[1])
+
+
 MIXED = ClusterSpec.model_validate(
     {
         "name": "m",

@@ -141,7 +141,7 @@ def test_forecasts_are_those_of_a_fit_to_requests_whose_rates_vary_in_the_same_w
     recent = seen(came[shown])
     projector = Projector(made, SECONDS, np.array([usual]), varying, recent)
     found = foreseen(projector, repeated(state(made, 20.0), len(shown)), 0)
-    assert np.std(found.rate[:, 0] - fitted[shown]) < 0.1 * np.std(fitted)
+    assert np.std(found.rate[:, 0] - fitted[shown]) < 0.12 * np.std(fitted)  # a fit may be below any least rate
     left = (found.total.reshape(len(shown), 2, -1).mean(axis=1)).var(axis=1).mean()
     assert left == pytest.approx(np.mean((then - fitted[:, None]) ** 2), rel=0.35)  # middles of eighths: no tails
 
@@ -159,6 +159,17 @@ def test_requests_of_the_last_parts_tell_a_burst_that_begins_from_one_that_is_ov
     assert rate[3] == pytest.approx(8.0, rel=0.01)
     one = projector.of_runs(np.array([0]))
     assert foreseen(one, state(layout(), 20.0), 0).rate[0, 0] == pytest.approx(rate[0])
+
+
+def test_no_history_forecasts_less_than_one_without_requests() -> None:
+    """As on Azure's load: many requests until the last quarter of an interval, and hardly any in it."""
+    came = np.array([[15, 15, 11, 5, 12, 24, 20, 1], [0, 0, 0, 0, 10, 13, 0, 0], [0] * PARTS])
+    varying = np.array([[0.0, 0.5, 3.0, 1.0, 0.0]])
+    projector = Projector(layout(), SECONDS, np.array([1.2]), varying, seen(came))
+    many, few, none = foreseen(projector, repeated(state(layout(), 1.0), len(came)), 0).rate[:, 0]
+    assert 0.0 < none < 0.5
+    assert few >= none
+    assert many >= none
 
 
 def seen(came: NDArray[np.int64]) -> Transitions:
