@@ -159,7 +159,17 @@ def error_page(request: Request, error: StewardError) -> HTMLResponse | None:
     if not is_page(request.scope) or "hx-request" in request.headers or isinstance(error, SignIn):
         return None
     remedy = REMEDIES.get(error.status, "")
-    detail = "" if error.detail.lower() == error.title.lower() else error.detail
-    if error.status == NotFound.status:
-        detail = detail.partition("; ")[0]  # the rest is a request of the API
-    return page("error.html", status=error.status, section="", title=error.title, detail=detail, remedy=remedy)
+    detail, _, rest = error.detail.partition("; ")
+    if detail.lower() == error.title.lower():
+        detail = rest
+    elif rest and error.status != NotFound.status:  # there it is a request of the API
+        detail = error.detail
+    return page(
+        "error.html",
+        status=error.status,
+        section="",
+        title=error.title,
+        detail=detail,
+        remedy=remedy,
+        forbidden=error.status == 403,
+    )
