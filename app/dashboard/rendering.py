@@ -159,17 +159,9 @@ def error_page(request: Request, error: StewardError) -> HTMLResponse | None:
     if not is_page(request.scope) or "hx-request" in request.headers or isinstance(error, SignIn):
         return None
     remedy = REMEDIES.get(error.status, "")
-    detail, _, rest = error.detail.partition("; ")
-    if detail.lower() == error.title.lower():
-        detail = rest
-    elif rest and error.status != NotFound.status:  # there it is a request of the API
-        detail = error.detail
-    return page(
-        "error.html",
-        status=error.status,
-        section="",
-        title=error.title,
-        detail=detail,
-        remedy=remedy,
-        forbidden=error.status == 403,
-    )
+    detail = "" if error.detail.lower() == error.title.lower() else error.detail
+    detail = detail.removeprefix(f"{error.title.lower()}; ")
+    if error.status == NotFound.status:
+        detail = detail.partition("; ")[0]  # the rest is a request of the API
+    words = {"title": error.title, "detail": detail, "remedy": remedy, "forbidden": error.status == 403}
+    return page("error.html", error.status, section="", **words)

@@ -191,11 +191,11 @@ class LevelScores:
 
         Intervals of outcomes that are not negative in any episode (times, amounts, costs) start at 0 or above.
         """
-        values, found = self.outcomes[name].astype(np.float64), {}
-        for i, one in enumerate(outcomes):
-            between = (self.share if one.unit == SHARE else self.interval)(name, values[:, :, i])
-            least = 0.0 if (values[:, :, i] >= 0).all() else -np.inf
-            found[one.name] = between._replace(low=max(between.low, least)).as_dict()
+        found = {}
+        for one, values in zip(outcomes, np.moveaxis(self.outcomes[name].astype(np.float64), 2, 0), strict=True):
+            between = (self.share if one.unit == SHARE else self.interval)(name, values)
+            low = between.low if (values < 0).any() else max(between.low, 0.0)
+            found[one.name] = between._replace(low=low).as_dict()
         return found
 
     def figures(self, name: str, terms: Sequence[str], outcomes: Sequence[Outcome]) -> dict[str, Any]:

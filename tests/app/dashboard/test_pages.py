@@ -363,10 +363,8 @@ def test_what_is_not_there_is_told_on_a_page(client: TestClient) -> None:
 
 def test_who_may_not_see_a_page_can_sign_in_there_and_a_failure_is_said_once() -> None:
     request = Request({"type": "http", "method": "GET", "path": "/ui/runs", "headers": [(b"accept", b"text/html")]})
-    forbidden, failed = (
-        error_page(request, one)
-        for one in (Forbidden("this key lacks the scope"), StewardError("internal error; see the log"))
-    )
+    forbidden = error_page(request, Forbidden("this key lacks the scope"))
+    failed = error_page(request, StewardError("internal error; see the log"))
     assert forbidden is not None
     assert failed is not None
     found = Texts(bytes(forbidden.body).decode())

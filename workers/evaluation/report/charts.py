@@ -168,11 +168,7 @@ def returns(level: Json, palette: Palette, measure: str = "return", *, least: bo
         return None
     order = [row["policy"] for row in sorted(rows, key=lambda row: row["mean"], reverse=not least)]
     shared = {"y": _names(order), "color": palette.colour(order, legend=False)}
-    look: Json = {
-        "zero": False,
-        "scale": {"padding": 12},
-        "axis": {"tickCount": 5},
-    }  # longer labels than axes have room for
+    look: Json = {"zero": False, "scale": {"padding": 12}, "axis": {"tickCount": 5}}
     low, mean, iqm = (quantity(name, measure, **look) for name in ("low", "mean", "iqm"))
     return layers(
         layer("rule", "series", rows, {**shared, "x": low, "x2": {"field": "high"}}, strokeWidth=3),

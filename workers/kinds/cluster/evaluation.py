@@ -61,8 +61,7 @@ class ChartedState(NamedTuple):
 
 
 class Recorder:
-    """Records one policy's episodes of a world: pass ``watch`` to ``workers.evaluation.arena.play``, then call
-    ``recording``."""
+    """Records one policy's episodes of a world: ``workers.evaluation.arena.play`` calls ``watch``."""
 
     def __init__(self, world: ClusterWorld) -> None:
         self._world = world
@@ -72,10 +71,7 @@ class Recorder:
         self._at = 0
 
     def watch(self, situation: Situation, action: NDArray[np.integer], going: NDArray[np.bool_]) -> None:  # noqa: ARG002
-        """Record the state before a decision: completions in all episodes, and GPUs in the one with the most jobs.
-
-        ``action`` and ``going`` are not used.
-        """
+        """Record completions in all episodes and GPUs in the one with the most jobs; ``situation`` suffices."""
         last: Episodes = situation.state
         if self._last is None:
             self._at = int((last.drawn.steps > 0).sum(axis=1).argmax())
