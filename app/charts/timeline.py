@@ -192,7 +192,7 @@ def gantt(title: str, bars: Sequence[Bar], caption: str) -> Figure:
         "y2": {"field": "below"},
         "color": colour_channel("lane", lanes),
         "opacity": {"condition": {"test": "datum.open", "value": 0.75}, "value": 1},
-        "tooltip": tips(name="task", lane="on", began="start", lasted="ran for"),
+        "tooltip": tips(name="task", lane="on", began="start", lasted="run time"),
     }
     label = {"x": encoding["x"], "y": {**y, "field": "middle"}, "text": {"field": "name"}}
     caption += f" All ran on {lanes[0]}." if len(lanes) == 1 else ""

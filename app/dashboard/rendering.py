@@ -160,6 +160,8 @@ def error_page(request: Request, error: StewardError) -> HTMLResponse | None:
         return None
     remedy = REMEDIES.get(error.status, "")
     detail = "" if error.detail.lower() == error.title.lower() else error.detail
+    detail = detail.removeprefix(f"{error.title.lower()}; ")
     if error.status == NotFound.status:
         detail = detail.partition("; ")[0]  # the rest is a request of the API
-    return page("error.html", status=error.status, section="", title=error.title, detail=detail, remedy=remedy)
+    words = {"title": error.title, "detail": detail, "remedy": remedy, "forbidden": error.status == 403}
+    return page("error.html", error.status, section="", **words)

@@ -52,10 +52,10 @@ def of_decision(decision: Mapping[str, Any]) -> dict[str, Value]:
     return {name: value for name, value in found.items() if isinstance(value, Value)}
 
 
-def of_answer(current: bytes) -> dict[str, Value]:
+def of_answer(answer: bytes) -> dict[str, Value]:
     """The attributes of a span that describe a decision, given as JSON text; empty if it is no decision."""
     try:
-        found = msgspec.json.decode(current)
+        found = msgspec.json.decode(answer)
     except msgspec.MsgspecError:
         return {}
     return of_decision(found) if isinstance(found, dict) else {}

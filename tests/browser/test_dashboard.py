@@ -365,6 +365,28 @@ def test_decisions_that_a_reader_has_opened_stay_when_a_report_comes(browser: Br
     site.api.patch(f"/runs/{run}", json={"state": "cancelled"}).raise_for_status()
 
 
+def test_decisions_stay_opened_when_an_update_comes_that_was_requested_before(browser: Browser, site: Site) -> None:
+    with opened(browser, site) as page:
+        settled(page, site.run)
+        rows, waiting = page.locator("#every-decision tr"), list[Route]()
+        folded = rows.count()
+        page.route("**/ui/runs/*?part=true*", lambda route: waiting.append(route))
+        for button, more in (("Show every decision", True), ("Show changes only", False)):
+            with page.expect_request(lambda request: "part=true" in request.url):
+                page.evaluate("htmx.trigger('#live', 'sse:changed')")
+            page.get_by_role("button", name=button).click()
+            expect(page.get_by_role("button", name=button)).to_have_count(0)
+            assert (rows.count() > folded) is more
+            with page.expect_request(lambda request: "part=true" in request.url) as again:
+                waiting.pop().continue_()
+            assert ("every=true" in again.value.url) is more
+            assert (rows.count() > folded) is more
+            with page.expect_response(lambda answer: "part=true" in answer.url):
+                waiting.pop().continue_()
+            page.wait_for_timeout(300)
+            assert (rows.count() > folded) is more
+
+
 def test_the_api_is_documented_in_the_pages_theme_on_narrow_screens_with_a_way_back(
     browser: Browser, site: Site
 ) -> None:

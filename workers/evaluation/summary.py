@@ -187,12 +187,16 @@ class LevelScores:
         return None if self.scale is None else (self.scores[name] - self.mean(RANDOM)) / self.scale
 
     def outcome_intervals(self, name: str, outcomes: Sequence[Outcome]) -> dict[str, dict[str, float]]:
-        """Return ``mean``, ``low`` and ``high`` of each outcome of a policy in users' units, by the outcome's name."""
-        values = self.outcomes[name].astype(np.float64)
-        return {
-            one.name: (self.share if one.unit == SHARE else self.interval)(name, values[:, :, i]).as_dict()
-            for i, one in enumerate(outcomes)
-        }
+        """Return ``mean``, ``low`` and ``high`` of each outcome of a policy in users' units, by the outcome's name.
+
+        Intervals of outcomes that are not negative in any episode (times, amounts, costs) start at 0 or above.
+        """
+        found = {}
+        for one, values in zip(outcomes, np.moveaxis(self.outcomes[name].astype(np.float64), 2, 0), strict=True):
+            between = (self.share if one.unit == SHARE else self.interval)(name, values)
+            low = between.low if (values < 0).any() else max(between.low, 0.0)
+            found[one.name] = between._replace(low=low).as_dict()
+        return found
 
     def figures(self, name: str, terms: Sequence[str], outcomes: Sequence[Outcome]) -> dict[str, Any]:
         """Return a policy's JSON entry under ``policies`` of a level: returns, outcomes and terms.

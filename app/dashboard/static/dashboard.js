@@ -408,11 +408,16 @@ function likesOf(element) {
   return [...document.querySelectorAll(FOCUSABLE)].filter((one) => likeness(one) === likeness(element));
 }
 
+// Whether what a reader has chosen to see, which the request included, has changed while it was on its way.
+function isOutdated({ elt, parameters }) {
+  return elt.hasAttribute("hx-include") && JSON.stringify(htmx.values(elt, "get")) !== JSON.stringify(parameters);
+}
+
 let open = [], focused = null, focusedAt = 0;
 document.addEventListener("htmx:beforeSwap", (event) => {
   const { shouldSwap, target, requestConfig } = event.detail;
   const { elt, triggeringEvent } = requestConfig;
-  if (shouldSwap && [...target.querySelectorAll(BUSY)].some((one) => one !== elt)) {
+  if (shouldSwap && ([...target.querySelectorAll(BUSY)].some((one) => one !== elt) || isOutdated(requestConfig))) {
     event.detail.shouldSwap = false;
     setTimeout(() => htmx.trigger(elt, triggeringEvent?.type ?? "sse:changed"), LATER);
     return;

@@ -221,12 +221,8 @@ def _round_bounds(between: tuple[float, float] | None) -> tuple[float | None, fl
 
 
 def _reason(placed: PlacedJobs, failure: str) -> dict[str, str]:
-    """Return code and text of the whole decision's reason: changes by code, running and waiting jobs, rule, and
-    ``failure``."""
-    state, changes, rule = placed
-    running = int((state.jobs.gpus > 0).sum())
-    left = len(state.names) - running
-    there = f"{running:,} running, {left:,} pending; rule {rule}" + (f"; {failure}" if failure else "")
-    codes = [one.code for one in changes]
+    """Return code and text of the whole decision's reason: numbers of changes by code, rule, and ``failure``."""
+    codes = [one.code for one in placed.changes]
     counts = ", ".join(f"{codes.count(code):,} {code}" for code in dict.fromkeys(codes))
-    return {"code": "changed", "text": f"{counts}; {there}"} if codes else {"code": "unchanged", "text": there}
+    text = "; ".join(filter(None, (counts, f"rule {placed.rule}", failure)))
+    return {"code": "changed" if codes else "unchanged", "text": text}

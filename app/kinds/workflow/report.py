@@ -220,8 +220,9 @@ def _waits(decided: DispatchDecision, window: dict[str, Any] | None) -> str:
     if mechanism == NONE:
         return f"{reserved}; no backfilling"
     may = "tasks that end before then" if mechanism == RLS else "tasks that end by then"
-    if mechanism == EASY:
-        may += f" or need at most {window['spare_processors']:,} processors there"
+    spare = window["spare_processors"]
+    if mechanism == EASY and spare:
+        may += f" or need at most {spare:,} processor{'' if spare == 1 else 's'} there"
     did = f" ({len(window['overtook']):,} backfilled)" if window["overtook"] else ""
     return f"{reserved}; {may} can be backfilled{did}"
 

@@ -187,7 +187,7 @@ def tasks_table(compiled: Compiled, state: State) -> Table:
             return [queue.names[at], "pending", user, f"requests {queue.processors[at]:,}", NOTHING, eta, why]
         ran = state.now - queue.start[at]
         share = ran / lasts[at] if lasts[at] > 0 else np.nan
-        done = f"ran for {duration(ran)}" + (f" ({percent(min(share, 0.99), 0)})" if np.isfinite(share) else "")
+        done = f"for {duration(ran)}" + (f" ({percent(min(share, 0.99), 0)})" if np.isfinite(share) else "")
         eta = duration(max(lasts[at] - ran, 0)) if np.isfinite(share) else NOTHING
         held = f"{queue.processors[at]:,} on {layout.names[queue.node[at]]}"
         return [queue.names[at], "running", user, held, done if np.isfinite(ran) else NOTHING, eta, ""]
@@ -272,10 +272,12 @@ def reasons_pending(layout: Layout, state: State, waits: Sequence[int]) -> list[
         start, parts = _reserved_start(state, name), list[str]()
         roomy = fits & on & (free >= least)
         if not roomy.any():
-            parts.append(f"{needs}, at most {int(free[fits].max()):,} free on a node")
+            most = int(free[fits].max())
+            parts.append(f"{needs}, " + (f"at most {most:,} free on a node" if most else "none free on nodes it fits"))
         elif (spare[roomy] < queue.memory[at]).all():
             wanted, left = (number(size / GIGA) for size in (queue.memory[at], spare[roomy].max()))
-            parts.append(f"needs {wanted} GB, at most {left} free on a node with enough processors")
+            spared = "none" if left == "0" else f"at most {left}"
+            parts.append(f"needs {wanted} GB, {spared} free on a node with enough processors")
         soon = [layout.names[node] for node in starting if fits[node]] if parts else []
         parts += [f"reserved for {clock(start)}"] if start is not None else []
         parts += [f"{soon[0]} is starting"] if soon else []

@@ -17,13 +17,15 @@ import pytest
 import vl_convert
 from fastapi.testclient import TestClient
 from sqlalchemy import event
+from starlette.requests import Request
 
 from app.charts.text import duration, probability, use_currency
 from app.dashboard.lists import numbers
-from app.dashboard.rendering import NAMES, address, cell, page
+from app.dashboard.rendering import NAMES, address, cell, error_page, page
 from app.database.base import utc_now
 from app.database.engine import Database
 from app.database.tables import Job, Run, Workload
+from app.errors import Forbidden, StewardError
 from app.kinds.contract.run_outcome import RunOutcome
 from app.kinds.contract.views import MOST_STEPS
 from app.kinds.registry import KINDS
@@ -357,6 +359,18 @@ def test_what_is_not_there_is_told_on_a_page(client: TestClient) -> None:
         assert client.get(path).headers["content-type"] == "application/problem+json"  # who asks for no page
     part = client.get("/ui/runs/none", headers={"accept": "text/html", "hx-request": "true"})
     assert part.headers["content-type"] == "application/problem+json"
+
+
+def test_who_may_not_see_a_page_can_sign_in_there_and_a_failure_is_said_once() -> None:
+    request = Request({"type": "http", "method": "GET", "path": "/ui/runs", "headers": [(b"accept", b"text/html")]})
+    forbidden = error_page(request, Forbidden("this key lacks the scope"))
+    failed = error_page(request, StewardError("internal error; see the log"))
+    assert forbidden is not None
+    assert failed is not None
+    found = Texts(bytes(forbidden.body).decode())
+    assert ("This key lacks the scope." in found.texts, "/ui/sign-in" in found.links) == (True, True)
+    texts = Texts(bytes(failed.body).decode()).texts
+    assert (texts.count("Internal error"), "See the log." in texts) == (1, True)
 
 
 def test_what_was_given_is_escaped() -> None:

@@ -70,6 +70,15 @@ def test_a_queue_is_placed_with_its_reason_and_read_again(client: TestClient, ru
     assert client.get(f"/decision?run={run}&iteration=0").json() == first
 
 
+@pytest.mark.parametrize(
+    ("processors", "who"),
+    [(6, " or need at most 2 processors there"), (7, " or need at most 1 processor there"), (8, "")],
+)
+def test_a_reservation_says_who_may_overtake(client: TestClient, run: str, processors: int, who: str) -> None:
+    decision = put(client, run, 0, now=10.0, queued=[task("a", 6), task("b", processors)])
+    assert f"of the run; tasks that end by then{who} can be backfilled" in decision["reason"]["text"]
+
+
 def test_a_delta_and_a_whole_report_lead_to_the_same_decisions(client: TestClient, run: str) -> None:
     other = client.post("/runs", json={"workload": "pool"}).json()["id"]
     queued = [task("a", 8), task("b", 4, 50), task("c", 6)]

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from app.kinds.contract.kind import Outcome
 from app.kinds.contract.policy import Choice, Policy, Situation
 from app.kinds.iterative.heuristics import HEURISTICS, HeuristicPolicy
 from app.kinds.iterative.layout import Layout
@@ -18,7 +19,8 @@ from app.policies.base import IncompatibleArtifact
 from tests.planted import planted_spec, planted_table
 from workers.evaluation.candidate import Candidate, Settings
 from workers.evaluation.protocol import Evaluation, EvaluationRun, evaluate
-from workers.evaluation.statistics import Level
+from workers.evaluation.statistics import Level, Record
+from workers.evaluation.summary import LevelScores
 from workers.kinds.iterative.problem import IterativeProblem
 from workers.kinds.iterative.world import IterativeWorld
 
@@ -164,6 +166,16 @@ def test_what_users_count_is_told_of_everybody_and_first_in_words(planted: Evalu
     assert rows["random"]["outcomes"]["changes"]["mean"] > 5
     reason = candidate(planted, "pid agent")["levels"][1]["reason"]
     assert reason.index("missed deadlines") < reason.index("changes") < reason.index("return")
+
+
+def test_intervals_of_times_and_amounts_are_not_negative_and_those_of_losses_are() -> None:
+    lateness, gain = [0, 0, 0, 0, 0, 90], [-1, 0, 0, 0, 0, 90]
+    records = [Record(np.zeros(1, np.float32), np.array([row], np.float32)) for row in zip(lateness, gain, strict=True)]
+    scores = LevelScores(Level.SEEDS, {"hold": records}, ["hold"], SETTINGS, {})
+    late, gained = scores.outcome_intervals("hold", [Outcome("lateness", "s"), Outcome("gain")]).values()
+    assert (late["low"], late["mean"]) == (0, 15)
+    assert late["high"] > 30
+    assert gained["low"] < -1
 
 
 def test_the_exact_plan_passes_l1_and_has_no_gap_to_itself(planted: Evaluation) -> None:

@@ -168,7 +168,8 @@ def returns(level: Json, palette: Palette, measure: str = "return", *, least: bo
         return None
     order = [row["policy"] for row in sorted(rows, key=lambda row: row["mean"], reverse=not least)]
     shared = {"y": _names(order), "color": palette.colour(order, legend=False)}
-    low, mean, iqm = (quantity(name, measure, zero=False, scale={"padding": 12}) for name in ("low", "mean", "iqm"))
+    look: Json = {"zero": False, "scale": {"padding": 12}, "axis": {"tickCount": 5}}
+    low, mean, iqm = (quantity(name, measure, **look) for name in ("low", "mean", "iqm"))
     return layers(
         layer("rule", "series", rows, {**shared, "x": low, "x2": {"field": "high"}}, strokeWidth=3),
         layer("point", "cell", rows, {**shared, "x": mean}, **DOT),

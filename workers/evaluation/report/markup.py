@@ -78,7 +78,9 @@ body { font: 15px/1.5 system-ui, sans-serif; max-width: 64rem; margin: 2rem auto
 background: var(--ground); overflow-wrap: anywhere; }
 h1 { margin-bottom: .2rem; } h2 { margin-top: 2.5rem; font-size: 1.2rem; } h3 { font-size: 1rem; }
 p, figcaption, small { color: var(--quiet); } figure { margin: 1rem 0; } figure img { max-width: 100%; height: auto; }
-.wide { overflow-x: auto; overflow-wrap: normal; } table { border-collapse: collapse; }
+.wide { overflow-x: auto; overflow-wrap: normal; } .wide + .wide { margin-top: 1.25rem; }
+@media (max-width: 40rem) { figure { overflow-x: auto; } figure img { max-width: none; } }
+table { border-collapse: collapse; }
 table { font-variant-numeric: tabular-nums; }
 thead th { color: var(--quiet); } th { text-align: left; font-weight: 600; }
 th, td { padding: .25rem 1rem .25rem 0; border-bottom: 1px solid var(--line); vertical-align: top; }

@@ -132,8 +132,8 @@ def _borders(found: Json, clock: Clock, lanes: int) -> list[Json]:
 def _bar_colour(bars: Sequence[Json]) -> Json:
     groups = sorted({bar["group"] for bar in bars if bar["group"] >= 0})
     if 1 < len(groups) <= GROUPS:
-        fields = {"domain": [f"workflow {group}" for group in groups], "scheme": "tableau20"}
-        return {"field": "group", "type": "nominal", "title": None, "scale": fields}
+        colours = {"domain": [f"workflow {group}" for group in groups], "scheme": "tableau20"}
+        return {"field": "group", "type": "nominal", "title": None, "scale": colours}
     scale = {"type": "threshold", "domain": list(SLOWED), "range": list(SLOWED_COLOURS)}
     named = {"field": "slowdown", "type": "quantitative", "title": "slowdown"}
     return {**named, "scale": scale, "legend": {"orient": "right"}}

@@ -61,7 +61,7 @@ class ChartedState(NamedTuple):
 
 
 class Recorder:
-    """A watcher of the episodes of one world, for ``workers.evaluation.arena.play``."""
+    """Records one policy's episodes of a world: ``workers.evaluation.arena.play`` calls ``watch``."""
 
     def __init__(self, world: ClusterWorld) -> None:
         self._world = world
@@ -71,7 +71,7 @@ class Recorder:
         self._at = 0
 
     def watch(self, situation: Situation, action: NDArray[np.integer], going: NDArray[np.bool_]) -> None:  # noqa: ARG002
-        """Record the state of all episodes before a decision; action and mask are ignored."""
+        """Record completions in all episodes and GPUs in the one with the most jobs; ``situation`` suffices."""
         last: Episodes = situation.state
         if self._last is None:
             self._at = int((last.drawn.steps > 0).sum(axis=1).argmax())
@@ -87,7 +87,7 @@ class Recorder:
             RuntimeError: no state was recorded.
         """
         if self._last is None:
-            raise RuntimeError("an episode is watched before it is told")
+            raise RuntimeError("nothing was recorded: watch() comes before recording()")
         drawn, clusters, at = self._last.drawn, self._last.clusters, self._at
         every = drawn.steps > 0
         real, gpus = every[at], np.array([one.gpus for one in self._shown[1:]])

@@ -108,7 +108,7 @@ class KnowingRule(NumberedRule):
         self.truth: Truth | None = None
 
     def watch(self, world: InferenceWorld) -> None:
-        """Play in ``world`` from now on; its truth is read at the first decision."""
+        """Set the world of the next decisions; the first of them reads its true values."""
         self._world, self.truth = world, None
 
     def act(self, situation: Situation) -> Choice:
