@@ -13,6 +13,7 @@ from typing import Any
 import httpx
 import pytest
 from fastapi.testclient import TestClient
+from steward_client.answers import PROBLEM
 from steward_client.launcher import arguments, governed
 from steward_client.launcher.actuators import registry
 from steward_client.launcher.actuators.contract import Range
@@ -26,7 +27,7 @@ from app.settings import Settings
 from tests.clients.launcher.serving import script, worked
 from tests.clients.launcher.test_launch import Serve, folder, iterations, runs, serve
 from tests.clients.launcher.test_slurm import slurm
-from tests.clients.test_run import PROBLEM, Handler, forwarded
+from tests.clients.test_run import Handler, forwarded
 from tests.servers import wait_until
 
 __all__ = ["folder", "forwarded", "serve", "slurm"]

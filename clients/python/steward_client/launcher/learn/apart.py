@@ -4,7 +4,7 @@ They are jobs of their own, as the tasks of a scheduler's array all have one siz
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from concurrent.futures import Future, as_completed, wait
 from contextlib import closing
 from functools import partial
@@ -23,7 +23,7 @@ Allocation = Mapping[str, float]
 
 def measure_apart(
     commands: Sequence[tuple[Watched, Allocation]], length: int = LENGTH
-) -> Iterator[tuple[Watched, Segment | str]]:
+) -> Generator[tuple[Watched, Segment | str], None, None]:
     """Start each command with its allocation, all at once; yield each, as it ends, with what was measured, or why not.
 
     If the iterator is closed or interrupted, it first ends all commands. Main thread only.
