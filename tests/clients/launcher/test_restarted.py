@@ -274,14 +274,26 @@ def test_short_jobs_leave_one_another_alone_whatever_becomes_of_one(
     assert [one["iterations"] for one in samples[:2]] == [3, 3], "another size was measured in its place"
 
 
-def test_a_queue_that_admits_one_job_at_a_time_is_asked_again(
-    serve: Serve, forwarded: Handler, folder: Path, slurm: Path, capfd: pytest.CaptureFixture[str]
+def test_a_queue_that_admits_one_job_at_a_time_is_asked_again_and_an_outage_ends_no_measurement(
+    serve: Serve,
+    forwarded: Handler,
+    client: TestClient,
+    folder: Path,
+    slurm: Path,
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr("steward_client.launcher.service.PATIENCE_SECONDS", 1.0)
+    asked = list[float]()
     (slurm / "single").touch()
     command = [sys.executable, script(folder, SIZED)]
     learn = ["--learn", "--profile-jobs", "--profile-iterations", "6", "--name", "fresh", "--deadline", "60"]
 
     def no_fit(request: httpx.Request) -> httpx.Response:
+        if (request.method, request.url.path) == ("POST", "/workloads/fresh/samples"):
+            asked.append(time.monotonic())
+            if asked[-1] < asked[0] + 1.5:
+                return httpx.Response(503)
         if not request.url.path.endswith("/models"):
             return forwarded(request)
         problem = {"type": "/problems/invalid", "title": "No fit here", "status": 422}
@@ -291,7 +303,10 @@ def test_a_queue_that_admits_one_job_at_a_time_is_asked_again(
     assert main([*learn, "--resource", "cpu=100..400/100%", "--url", url, *SLURM, "--", *command]) == 1
     output = capfd.readouterr().err
     assert output.count("a short job was not measured: sbatch: sbatch: error: Job violates accounting/QOS") == 1, output
+    assert output.count("not sent yet: POST /workloads/fresh/samples: no answer of ") == 1, output
     assert "6 iterations (6 wanted)" in output
+    samples = client.get("/workloads/fresh/samples").json()["items"]
+    assert [one["iterations"] for one in samples] == [3, 3]
 
 
 def test_an_interrupted_launch_ends_its_short_jobs_and_keeps_what_was_measured(

@@ -403,6 +403,7 @@ class Learning:
             folder = Path(tempfile.mkdtemp(prefix="job-", dir=self._folder))
             watched = Watched(quiet, self._actuator(), folder, self._say, self._wishes.iterations)
             commands.append((watched, self._fresh(filled)))
+        lost: Unreachable | None = None
         jobs = f"{count} short jobs side by side, each" if count > 1 else "1 short job,"
         self._tell(f"profile: {jobs} ended after {LENGTH} measured iterations")
         try:
@@ -412,11 +413,17 @@ class Learning:
                         statuses.add(watched.status)
                     if isinstance(found, str):
                         self._say(f"a short job was not measured: {found}")
-                    else:
+                        continue
+                    try:
                         self._keep(found, watched)
+                    except Unreachable as error:  # sent with the next one, or before the fit: the other jobs go on
+                        lost = error
+                        self._say(f"not sent yet: {' '.join(str(error).split())}")
         except Interrupted:
             self._tell("the short jobs were ended; what was measured is kept, and the next --learn goes on")
             raise
+        if self.spec is None and lost is not None:
+            raise lost
 
     def _measures(self, profile: Profile) -> bool:
         """Measure the command; whether it runs on. An unreachable service ends measuring, but not the command."""
