@@ -182,6 +182,8 @@ def test_learning_by_restarts_needs_the_users_word(
     several = [*learn, "--profile-jobs", "--url", serve().url, *SLURM]
     assert main([*several, "--watch-file", str(folder / "log"), "--", *command]) == 2
     assert "all jobs would write to one file; --pattern is accepted" in capfd.readouterr().err
+    assert main([*several, "--option", "shared=no", "--", *command]) == 2
+    assert "iterations of the jobs can't be seen; for slurm --option shared=yes" in capfd.readouterr().err
     assert main([*several, "--profile-iterations", "303", "--", *command]) == 2
     assert "submits 101 jobs at once: --profile-iterations up to 300 is accepted" in capfd.readouterr().err
     assert not (slurm / "calls").exists()

@@ -355,6 +355,7 @@ class Learning:
         with closing(self._actuator()) as unused:
             restarts = [resource for resource, one in unused.resources().items() if one.restarts]
             apart = getattr(unused, "apart", False)
+            seen = unused.shares_files or getattr(unused, "passes_output", True)
         if self._wishes.profile_jobs and not apart:
             raise Misuse(
                 f"--profile-jobs with actuator {name}: commands side by side would slow one another down; an actuator "
@@ -362,6 +363,11 @@ class Learning:
             )
         if self._wishes.profile_jobs and self._wishes.watch_file is not None:
             raise Misuse("--profile-jobs with --watch-file: all jobs would write to one file; --pattern is accepted")
+        if self._wishes.profile_jobs and not seen:
+            raise Misuse(
+                "--profile-jobs: iterations of the jobs can't be seen; for slurm --option shared=yes is accepted: "
+                "nodes and launcher see the same folders then"
+            )
         if self._wishes.profile_jobs and times > MOST_JOBS:
             most = MOST_JOBS * LENGTH
             raise Misuse(f"--profile-jobs submits {times} jobs at once: --profile-iterations up to {most} is accepted")
