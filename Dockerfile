@@ -25,7 +25,7 @@ COPY examples/demos examples/demos
 RUN pip install --no-cache-dir --constraint constraints.txt setuptools \
     && pip wheel --no-cache-dir --no-deps --no-build-isolation --wheel-dir /wheels ./clients/python . \
     && cp constraints.txt /wheels
-COPY deploy/slim /wheels/slim
+COPY deploy/extras deploy/slim /wheels/
 
 FROM ${BASE} AS api
 RUN groupadd --system --gid 10001 steward \
@@ -34,7 +34,8 @@ RUN groupadd --system --gid 10001 steward \
 COPY --from=wheels /wheels /wheels
 ARG EXTRAS=
 RUN pip install --no-cache-dir --constraint /wheels/constraints.txt /wheels/steward_client-*.whl \
-    "$(echo /wheels/steward_allocation-*.whl)${EXTRAS:+[$EXTRAS]}" && /wheels/slim
+    "$(echo /wheels/steward_allocation-*.whl)${EXTRAS:+[$EXTRAS]}" \
+    && python /wheels/extras "${EXTRAS}" && /wheels/slim
 USER 10001
 ENV STEWARD_DATA_DIR=/data STEWARD_WORKERS=0
 VOLUME /data

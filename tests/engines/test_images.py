@@ -93,6 +93,12 @@ def test_the_adapter_serves_from_the_image_with_its_extra_and_says_what_the_othe
     assert "isn't installed" in images.docker("run", "--rm", "steward", "steward", "adapter", check=False)
 
 
+def test_an_extra_that_is_not_there_ends_the_build(images: Dockerd) -> None:
+    asked = ["--target", "api", "--build-arg", "EXTRAS=scalling"]
+    built = images.docker("build", "--network", "host", *asked, str(ROOT), seconds=BUILD_SECONDS, check=False)
+    assert "EXTRAS=scalling: no such extra: scalling; there are: archive, worker, " in built
+
+
 @pytest.fixture(scope="module")
 def stack(images: Dockerd) -> Iterator[Composed]:
     """The file's services, with three workers."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -205,6 +206,17 @@ def test_short_jobs_side_by_side_are_measured_and_the_run_gets_its_size_once(
     assert "the size is set once, at the start" in said
     reports = service.iterations("apart")
     assert len({one["report"]["allocation"]["nodes"] for one in reports}) == 1
+
+
+def test_an_interrupt_ends_short_jobs_that_run_and_that_wait(launch: Launch, cluster: SlurmEngine) -> None:
+    learn = ["--learn", "--profile-jobs", "--profile-iterations", "9", "--deadline", "90", "--no-output"]
+    run = launch("", *learn, "--name", "stopped", "--resource", "nodes=1..2", "--iterations", str(ITERATIONS))
+    wait_until(lambda: len(cluster.jobs()) >= 2, 60, "jobs side by side")
+    run.send_signal(signal.SIGINT)
+    _, output = run.communicate(timeout=60)
+    assert run.returncode == 128 + signal.SIGINT, output
+    assert "the short jobs were ended; what was measured is kept" in output
+    wait_until(lambda: cluster.jobs() == [], 30, "no job to be left")
 
 
 def test_a_job_that_is_requeued_twice_from_outside_is_counted_on(

@@ -118,6 +118,13 @@ def test_the_wheels_of_the_image_are_built_of_all_their_sources(stages: dict[str
     assert all((ROOT / name).exists() for name in copied)
 
 
+@pytest.mark.parametrize("asked", ["", "scaling", "scaling, otel", "scalling,otel"])
+def test_an_extra_that_is_not_there_ends_the_build(asked: str) -> None:
+    done = subprocess.run([sys.executable, ROOT / "deploy/extras", asked], capture_output=True, text=True, check=False)
+    error = "EXTRAS=scalling,otel: no such extra: scalling; there are: archive, worker, " if "scalling" in asked else ""
+    assert (done.returncode, done.stderr.startswith(error)) == (1 if error else 0, True)
+
+
 def test_the_api_is_an_image_without_torch_and_the_worker_adds_it(
     stages: dict[str, Stage], compose: dict[str, Any]
 ) -> None:
@@ -125,7 +132,8 @@ def test_the_api_is_an_image_without_torch_and_the_worker_adds_it(
     (api,) = (line for line in stages["api"].of("RUN") if "pip" in line)
     wheels = [f"/wheels/{name.replace('-', '_')}-*.whl" for name in ("steward_client", DISTRIBUTION)]
     pip = "pip install --no-cache-dir --constraint /wheels/constraints.txt"
-    assert api == f'{pip} {wheels[0]} "$(echo {wheels[1]})${{EXTRAS:+[$EXTRAS]}}" && /wheels/slim'
+    then = 'python /wheels/extras "${EXTRAS}" && /wheels/slim'
+    assert api == f'{pip} {wheels[0]} "$(echo {wheels[1]})${{EXTRAS:+[$EXTRAS]}}" && {then}'
     assert stages["api"].of("ARG") == ["EXTRAS="]  # no extra, unless it is asked for
     torch, rest = stages["worker"].of("RUN")
     assert torch.endswith(

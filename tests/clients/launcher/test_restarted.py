@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import time
@@ -12,8 +13,14 @@ from typing import Any
 import httpx
 import pytest
 from fastapi.testclient import TestClient
-from steward_client.launcher import governed
+from steward_client.answers import PROBLEM
+from steward_client.launcher import arguments, governed
+from steward_client.launcher.actuators import registry
+from steward_client.launcher.actuators.contract import Range
+from steward_client.launcher.learn.apart import measure_apart
+from steward_client.launcher.learn.profile import Segment
 from steward_client.launcher.main import main
+from steward_client.launcher.watched import Watched
 
 from app.database.engine import Database
 from app.settings import Settings
@@ -172,13 +179,22 @@ def test_learning_by_restarts_needs_the_users_word(
     assert "--profile-jobs with actuator local: commands side by side would slow one another down" in (
         capfd.readouterr().err
     )
+    several = [*learn, "--profile-jobs", "--url", serve().url, *SLURM]
+    assert main([*several, "--watch-file", str(folder / "log"), "--", *command]) == 2
+    assert "all jobs would write to one file; --pattern is accepted" in capfd.readouterr().err
+    assert main([*several, "--option", "shared=no", "--", *command]) == 2
+    assert "iterations of the jobs can't be seen; for slurm --option shared=yes" in capfd.readouterr().err
+    assert main([*several, "--profile-iterations", "303", "--", *command]) == 2
+    assert "submits 101 jobs at once: --profile-iterations up to 300 is accepted" in capfd.readouterr().err
     assert not (slurm / "calls").exists()
 
 
 SIZED = """
-import os, sys, time
+import json, os, sys, time
 if os.environ.get('FAILS'):
     sys.exit(3)
+if json.load(open(os.environ['STEWARD_ALLOCATION']))['allocation']['cpu'] == float(os.environ.get('HANGS', 0)):
+    time.sleep(600)
 for n in range(12):
     print(f'epoch {n + 1}/12', flush=True)
     time.sleep(0.3)
@@ -227,11 +243,90 @@ def test_short_jobs_of_which_none_is_measured_end_with_the_commands_status(
     monkeypatch.setenv("FAILS", "yes")
     command = [sys.executable, script(folder, SIZED)]
     learn = ["--learn", "--profile-jobs", "--profile-iterations", "6", "--name", "fresh", "--deadline", "60"]
-    assert main([*learn, "--resource", "cpu=100..900/400%", "--url", serve().url, *SLURM, "--", *command]) == 127
+    assert main([*learn, "--resource", "cpu=100..900/400%", "--url", serve().url, *SLURM, "--", *command]) == 3
     said = capfd.readouterr().err
     assert said.count("a short job was not measured: ") == 2
     assert "Requested node configuration is not available" in said
     assert client.get("/workloads/fresh").status_code == 404
+
+
+def test_short_jobs_leave_one_another_alone_whatever_becomes_of_one(
+    serve: Serve,
+    forwarded: Handler,
+    client: TestClient,
+    database: Database,
+    settings: Settings,
+    folder: Path,
+    slurm: Path,
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("HANGS", "400")  # the first of them: --max-duration ends it, --clean no other of these
+    monkeypatch.setattr("steward_client.live.TIMEOUT_SECONDS", 250.0)
+    monkeypatch.setattr("steward_client.launcher.service.PATIENCE_SECONDS", 250.0)
+    url = serve(worked(forwarded, database, settings)).url
+    command = [sys.executable, script(folder, SIZED)]
+    learn = ["--learn", "--profile-jobs", "--profile-iterations", "6", "--name", "fresh", "--deadline", "60"]
+    more = ["--clean", "--max-duration", "12s", "--no-restart", "--resource", "cpu=100..400/100%"]
+    assert main([*learn, *more, "--url", url, *SLURM, "--", *command]) in (0, 143), capfd.readouterr().err
+    output = capfd.readouterr().err
+    assert "a short job was not measured: the command has run for 12 s" in output, output
+    assert "removed " not in output
+    samples = client.get("/workloads/fresh/samples").json()["items"]
+    assert [one["iterations"] for one in samples[:2]] == [3, 3], "another size was measured in its place"
+
+
+def test_a_queue_that_admits_one_job_at_a_time_is_asked_again_and_an_outage_ends_no_measurement(
+    serve: Serve,
+    forwarded: Handler,
+    client: TestClient,
+    folder: Path,
+    slurm: Path,
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("steward_client.launcher.service.PATIENCE_SECONDS", 1.0)
+    asked = list[float]()
+    (slurm / "single").touch()
+    command = [sys.executable, script(folder, SIZED)]
+    learn = ["--learn", "--profile-jobs", "--profile-iterations", "6", "--name", "fresh", "--deadline", "60"]
+
+    def no_fit(request: httpx.Request) -> httpx.Response:
+        if (request.method, request.url.path) == ("POST", "/workloads/fresh/samples"):
+            asked.append(time.monotonic())
+            if asked[-1] < asked[0] + 1.5:
+                return httpx.Response(503)
+        if not request.url.path.endswith("/models"):
+            return forwarded(request)
+        problem = {"type": "/problems/invalid", "title": "No fit here", "status": 422}
+        return httpx.Response(422, headers={"content-type": PROBLEM}, content=json.dumps(problem))
+
+    url = serve(no_fit).url
+    assert main([*learn, "--resource", "cpu=100..400/100%", "--url", url, *SLURM, "--", *command]) == 1
+    output = capfd.readouterr().err
+    assert output.count("a short job was not measured: sbatch: sbatch: error: Job violates accounting/QOS") == 1, output
+    assert output.count("not sent yet: POST /workloads/fresh/samples: no answer of ") == 1, output
+    assert "6 iterations (6 wanted)" in output
+    samples = client.get("/workloads/fresh/samples").json()["items"]
+    assert [one["iterations"] for one in samples] == [3, 3]
+
+
+def test_an_interrupted_launch_ends_its_short_jobs_and_keeps_what_was_measured(
+    folder: Path, slurm: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HANGS", "400")
+    wishes = arguments.read("steward-run", ["--name", "fresh", *SLURM, "--", sys.executable, script(folder, SIZED)])
+    commands = []
+    for cpu in (400.0, 100.0):
+        (own := folder / f"{cpu:g}").mkdir()
+        actuator = registry.create("slurm", {"cpu": Range(100, 400, 100)}, dict(wishes.options))
+        commands.append((Watched(wishes, actuator, own, print), {"cpu": cpu}))
+    measured = measure_apart(commands)
+    watched, found = next(measured)
+    assert isinstance(found, Segment)
+    assert (watched, found.allocation) == (commands[1][0], {"cpu": 100.0}), "it doesn't wait for the one before"
+    measured.close()
+    assert [(slurm / name / "state").read_text() for name in (".", "43")] == ["CANCELLED\n"] * 2
 
 
 def test_a_workload_that_is_registered_for_a_command_has_the_cost_of_its_changes(

@@ -4,13 +4,15 @@ They are jobs of their own, as the tasks of a scheduler's array all have one siz
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import Future
-from contextlib import closing, suppress
+from collections.abc import Generator, Mapping, Sequence
+from concurrent.futures import Future, as_completed, wait
+from contextlib import closing
 from functools import partial
 from itertools import repeat
+from threading import Event
 
 from steward_client.launcher.actuators.contract import ActuatorError
+from steward_client.launcher.interrupts import Stopped, defer_interrupts, ignore_signals
 from steward_client.launcher.watched import Watched
 
 from .beside import beside
@@ -21,37 +23,45 @@ Allocation = Mapping[str, float]
 
 def measure_apart(
     commands: Sequence[tuple[Watched, Allocation]], length: int = LENGTH
-) -> Iterator[tuple[Watched, Segment | str]]:
-    """Start each command with its allocation, all at once; yield each in order with what was measured, or why nothing.
+) -> Generator[tuple[Watched, Segment | str], None, None]:
+    """Start each command with its allocation, all at once; yield each, as it ends, with what was measured, or why not.
+
+    If the iterator is closed or interrupted, it first ends all commands. Main thread only.
 
     Args:
         commands: the commands, not started yet, with their allocations.
         length: iterations to measure of each, from its first whose start is known; then it is ended.
     """
-    jobs: list[Future[Segment | str]] = [beside(partial(_measure, *one, length)) for one in commands]
+    over = Event()
+    jobs = dict[Future[Segment | str], Watched]()
     try:
-        for (watched, _), job in zip(commands, jobs, strict=True):
-            yield watched, job.result()
-    finally:  # all of them have ended, unless this was interrupted
-        for (watched, _), job in zip(commands, jobs, strict=True):
-            if not job.done():
-                with suppress(ActuatorError):
-                    watched.actuator.stop()
-        for job in jobs:
-            with suppress(Exception):
-                job.result()
+        with defer_interrupts():
+            for watched, allocation in commands:
+                jobs[beside(partial(_measure, watched, allocation, length, over))] = watched
+        for job in as_completed(jobs):
+            yield jobs[job], job.result()
+    finally:
+        over.set()
+        with ignore_signals():  # else a job that is just being submitted would run on
+            wait(jobs)
 
 
-def _measure(watched: Watched, allocation: Allocation, length: int) -> Segment | str:
+def _measure(watched: Watched, allocation: Allocation, length: int, over: Event) -> Segment | str:
     found = list[Segment]()
 
     def keep(whole: Segment) -> bool:
         found.append(whole)
         return False  # one is enough
 
+    def look() -> None:
+        if over.is_set():
+            raise Stopped("the measuring was ended")
+
+    watched.between = look  # each is ended by its own thread: actuators aren't made for two
     with closing(watched.actuator):
         try:
+            look()
             Profile(watched, repeat(allocation), keep, length).measure()
-        except ActuatorError as error:
+        except (ActuatorError, Stopped) as error:  # also a cap of one of them, which leaves the others alone
             return str(error)
     return found[0] if found else watched.failure if watched.status else "no iteration of it was recognised"

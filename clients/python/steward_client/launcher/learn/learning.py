@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import ExitStack, closing
@@ -13,7 +14,7 @@ from pathlib import Path
 from uuid import uuid4
 
 from steward_client.errors import StewardError, Unreachable
-from steward_client.launcher.actuators import registry
+from steward_client.launcher.actuators import leftovers, registry
 from steward_client.launcher.actuators.contract import Actuator, Settable
 from steward_client.launcher.interrupts import Interrupted
 from steward_client.launcher.iterations.mark import SECONDS
@@ -32,8 +33,8 @@ from .specification import check_same, resources, specification, without_target
 FILLING = 5
 """Number of space-filling samples before the model's uncertainty chooses the next."""
 NOT_STARTED = 127
-RUNS = 20
-"""Most runs of a short command while it is measured."""
+RUNS, MOST_JOBS = 20, 100
+"""Most runs of a short command while it is measured, and most jobs that are measured side by side."""
 LEFT = (JobFailed, StewardError, Unreachable)
 """Errors that don't end a running command; learning is continued by a later launch."""
 BEGUN = "training interrupted; the next --learn resumes it"
@@ -354,11 +355,22 @@ class Learning:
         with closing(self._actuator()) as unused:
             restarts = [resource for resource, one in unused.resources().items() if one.restarts]
             apart = getattr(unused, "apart", False)
+            seen = unused.shares_files or getattr(unused, "passes_output", True)
         if self._wishes.profile_jobs and not apart:
             raise Misuse(
                 f"--profile-jobs with actuator {name}: commands side by side would slow one another down; an actuator "
                 "whose scheduler gives each of them room of its own is accepted, such as slurm"
             )
+        if self._wishes.profile_jobs and self._wishes.watch_file is not None:
+            raise Misuse("--profile-jobs with --watch-file: all jobs would write to one file; --pattern is accepted")
+        if self._wishes.profile_jobs and not seen:
+            raise Misuse(
+                "--profile-jobs: iterations of the jobs can't be seen; for slurm --option shared=yes is accepted: "
+                "nodes and launcher see the same folders then"
+            )
+        if self._wishes.profile_jobs and times > MOST_JOBS:
+            most = MOST_JOBS * LENGTH
+            raise Misuse(f"--profile-jobs submits {times} jobs at once: --profile-iterations up to {most} is accepted")
         if restarts and not (self._wishes.checkpoint or self._wishes.profile_jobs):
             also = "; --profile-jobs measures it by short jobs side by side instead" if apart else ""
             raise Misuse(
@@ -368,31 +380,56 @@ class Learning:
             )
 
     def _profile_apart(self) -> None:
-        """Measure the command by short jobs side by side, one for each allocation.
+        """Measure the command by short jobs side by side, one for each allocation; again for those that were refused.
 
         Raises:
             CommandEnded: none of them was measured.
             Misuse: the number of iterations is unknown.
         """
-        filled, left = filling(self._resources), self._wishes.profile_iterations - self._iterations
-        quiet = replace(self._wishes, quiet=True)
-        commands = list[tuple[Watched, Allocation]]()
-        for number in range(ceil(left / LENGTH)):
-            (folder := self._folder / f"job-{number}").mkdir()
-            watched = Watched(quiet, self._actuator(), folder, self._say, self._wishes.iterations)
-            commands.append((watched, self._fresh(filled)))
-        registry.introduce(commands[0][0].actuator, self._tell)
-        self._tell(f"profile: {len(commands)} short jobs side by side, each ended after {LENGTH} measured iterations")
-        for watched, found in measure_apart(commands):
-            if isinstance(found, str):
-                self._say(f"a short job was not measured: {found}")
-            else:
-                self._keep(found, watched)
+        filled, wanted = filling(self._resources), self._wishes.profile_iterations
+        with closing(self._actuator()) as unused:  # once: each job would remove those beside it
+            leftovers.remove(unused, self._wishes.run_name, self._say, every=self._wishes.clean)
+            registry.introduce(unused, self._tell)
+        statuses = set[int]()
+        for _ in range(RUNS):  # a queue may admit few at a time
+            known = self._iterations
+            self._measure_jobs(filled, ceil((wanted - known) / LENGTH), statuses)
+            if known == self._iterations or self._iterations >= wanted:
+                break
         if not self._iterations:
-            status = commands[0][0].status
-            raise CommandEnded(NOT_STARTED if status is None else status, f"no short job was measured{NEXT_TIME}")
+            raise CommandEnded(max(statuses, default=NOT_STARTED), "no short job was measured")
         if self.spec is None:
             raise Misuse("the number of iterations is unknown: --iterations N sets it")
+
+    def _measure_jobs(self, filled: Iterator[Allocation], count: int, statuses: set[int]) -> None:
+        """Measure ``count`` jobs side by side; adds the exit statuses of those that ended by themselves."""
+        quiet = replace(self._wishes, quiet=True, clean=False)
+        commands = list[tuple[Watched, Allocation]]()
+        for _ in range(count):
+            folder = Path(tempfile.mkdtemp(prefix="job-", dir=self._folder))
+            watched = Watched(quiet, self._actuator(), folder, self._say, self._wishes.iterations)
+            commands.append((watched, self._fresh(filled)))
+        lost: Unreachable | None = None
+        jobs = f"{count} short jobs side by side, each" if count > 1 else "1 short job,"
+        self._tell(f"profile: {jobs} ended after {LENGTH} measured iterations")
+        try:
+            with closing(measure_apart(commands)) as measured:
+                for watched, found in measured:
+                    if watched.status is not None:
+                        statuses.add(watched.status)
+                    if isinstance(found, str):
+                        self._say(f"a short job was not measured: {found}")
+                        continue
+                    try:
+                        self._keep(found, watched)
+                    except Unreachable as error:  # sent with the next one, or before the fit: the other jobs go on
+                        lost = error
+                        self._say(f"not sent yet: {' '.join(str(error).split())}")
+        except Interrupted:
+            self._tell("the short jobs were ended; what was measured is kept, and the next --learn goes on")
+            raise
+        if self.spec is None and lost is not None:
+            raise lost
 
     def _measures(self, profile: Profile) -> bool:
         """Measure the command; whether it runs on. An unreachable service ends measuring, but not the command."""
