@@ -155,10 +155,10 @@ def _forecast(found: Forecast, name: str) -> Figure:
     coming = [Coming(row.time.timestamp(), row.mean, row.low, row.high) for row in rows]
     every = duration(rows[0].interval_seconds)
     caption = (
-        f"Arrivals in each {every}: counted, then expected with a band of {percent(found.level, 0)} probability. "
+        f"Each {every}: observed, then expected with a band of {percent(found.level, 0)} probability. "
         f"Method: {', '.join(sorted({row.family for row in rows}))}."
     )
-    return forecast(f"Arrival forecast: {name}", f"each {every}", came, coming, caption.replace("_", " "))
+    return forecast(f"Forecast: {name}", f"each {every}", came, coming, caption.replace("_", " "))
 
 
 def _similar(database: Database, tenant: str, compiled: Any) -> list[tuple[str, bool]]:

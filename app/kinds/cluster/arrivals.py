@@ -12,6 +12,8 @@ HOURS = 24
 HOUR_SECONDS = 3600.0
 QUEUE, APPLICATION, GPUS, DATA, DURATION, SAMPLES = range(6)
 """Columns of ``Arrivals.jobs``."""
+GPUS_IN_USE = "gpus-in-use"
+"""Name of the forecast series of GPUs in use; the others are named by their queue."""
 
 
 class Arrivals(NamedTuple):

@@ -48,7 +48,8 @@ class ClusterModel:
         curves: learning curves by application.
         interference: slowdown of jobs that share nodes.
         arrivals: arrival process of jobs.
-        forecasts: serialised forecasters of arrivals by queue (``forecasting.answer.serialise``); empty: none.
+        forecasts: serialised forecasters of arrivals by queue and of GPUs in use (``forecasting.answer.serialise``);
+            empty: none.
     """
 
     applications: tuple[str, ...]
@@ -61,8 +62,8 @@ class ClusterModel:
     forecasts: NDArray[np.uint8] = field(default_factory=lambda: np.zeros(0, np.uint8))
 
     def forecasters(self) -> Sequence[Forecaster]:
-        """Return the forecasters of arriving jobs, one per queue; empty if no log was long enough to fit one. Raises
-        IncompatibleModel if the stored forecasters are unreadable."""
+        """Return the forecasters of each queue's arriving jobs, and of GPUs in use (``GPUS_IN_USE``), each where a log
+        was long enough to fit one. Raises IncompatibleModel if the stored forecasters are unreadable."""
         return deserialise(self.forecasts) if len(self.forecasts) else ()
 
     @classmethod

@@ -93,6 +93,7 @@ def forms(layout: Layout | None) -> tuple[Form, Form, Form]:
             "batch.",
             **amount,
         ),
+        number("wait", "Seconds from its submission to its start; default: 0, where a duration is given.", **amount),
     )
     return (
         Form("steps", "a measured step", "seconds", steps),
@@ -201,8 +202,11 @@ class LogCollector(Collector):
 
     def pack(self) -> tuple[bytes, str, Mapping[str, Any]]:
         """Return the stored bytes, their SHA-256 digest in hexadecimal, and their summary."""
-        tables = [np.concatenate(self._tables[table]) for table in WIDTHS]
-        content = Content(tuple(self.books["applications"]), tuple(self.books["jobs"]), *tables)
+        for parts in self._tables.values():
+            parts[:] = [np.concatenate(parts)]  # frees the blocks
+        content = Content(
+            tuple(self.books["applications"]), tuple(self.books["jobs"]), *(self._tables[table][0] for table in WIDTHS)
+        )
         data = pack(content)
         return data, hashlib.sha256(data).hexdigest(), summary(content)
 
@@ -210,14 +214,14 @@ class LogCollector(Collector):
 FORMAT = "cluster-samples-1"
 STEP_COLUMNS = ("application", "gpus", "nodes", "node_class", "batch", "seconds", "computing", "beside")
 CURVE_COLUMNS = ("job", "application", "iteration", "value", "rises", "batch", "noise_scale")
-ARRIVAL_COLUMNS = ("time", "queue", "application", "gpus", "data", "duration", "samples")
+ARRIVAL_COLUMNS = ("time", "queue", "application", "gpus", "data", "duration", "samples", "wait")
 APPLICATION, GPUS, NODES, NODE_CLASS, BATCH, SECONDS, COMPUTING, BESIDE = range(8)
 """Columns of ``Content.steps``; ``BESIDE`` is the first of ``MOST_BESIDE``."""
 JOB, OF_APPLICATION, ITERATION, VALUE, RISES, AT_BATCH, NOISE_SCALE = range(7)
 """Columns of ``Content.curves``."""
-TIME, QUEUE, BY_APPLICATION, ASKED, DATA, DURATION, SAMPLES = range(7)
+TIME, QUEUE, BY_APPLICATION, ASKED, DATA, DURATION, SAMPLES, WAIT = range(8)
 """Columns of ``Content.arrivals``."""
-WIDTHS = {"steps": 8 + MOST_BESIDE - 1, "curves": 7, "arrivals": 7}
+WIDTHS = {"steps": 8 + MOST_BESIDE - 1, "curves": 7, "arrivals": 8}
 
 
 class Content(NamedTuple):
@@ -231,9 +235,9 @@ class Content(NamedTuple):
             applications.
         curves: m points of curves, by iteration within a job, [m, 7]; columns: positions of job and application,
             iteration, value, whether higher is better, samples per step over all GPUs, gradient noise scale in samples.
-        arrivals: k submitted jobs, by time, [k, 7]; columns: seconds since 1970 UTC or another origin, positions of
+        arrivals: k submitted jobs, by time, [k, 8]; columns: seconds since 1970 UTC or another origin, positions of
             queue and application, GPUs requested, data size, seconds it ran, samples needed at the efficiency of its
-            initial batch.
+            initial batch, seconds it waited.
     """
 
     applications: tuple[str, ...]
@@ -246,6 +250,8 @@ class Content(NamedTuple):
 def pack(content: Content) -> bytes:
     """Serialise tables for storage as safetensors; equal contents give equal bytes."""
     tables = {name: getattr(content, name).astype("<f8", copy=False) for name in WIDTHS}
+    if np.isnan(content.arrivals[:, WAIT:]).all():  # stored as before there was this column: equal logs, equal bytes
+        tables["arrivals"] = np.ascontiguousarray(tables["arrivals"][:, :WAIT])
     names = {"applications": json.dumps(content.applications), "jobs": json.dumps(content.jobs)}
     return write_tensors({name: table for name, table in tables.items() if len(table)}, {"format": FORMAT, **names})
 
@@ -259,7 +265,9 @@ def unpack(data: bytes) -> Content:
     tables, header = safetensors_numpy.load(data), read_header(data)
     applications, jobs = (tuple(json.loads(header[name])) for name in ("applications", "jobs"))
     each = (np.asarray(tables.get(name, np.zeros((0, width))), np.float64) for name, width in WIDTHS.items())
-    return Content(applications, jobs, *each)
+    steps, curves, log = each
+    waits = np.full((len(log), WIDTHS["arrivals"] - log.shape[1]), np.nan)
+    return Content(applications, jobs, steps, curves, np.concatenate([log, waits], axis=1))
 
 
 SHOWN = 100
@@ -389,11 +397,10 @@ class ClusterSamples(RowCodec):
             named = {"job": content.jobs[int(job)], "application": applications[int(application)]}
             measured = {"iteration": iteration, "metric" if rises else "loss": value}
             yield _without_missing({**named, **measured, "batch": batch, "noise_scale": noise})
-        for moment, queue, application, gpus, data_size, duration, needed in content.arrivals.tolist():
+        for moment, queue, application, gpus, *known in content.arrivals.tolist():
             named = {"time": moment, "queue": queues[int(queue)], "application": applications[int(application)]}
-            yield _without_missing(
-                {**named, "gpus": int(gpus), "data": data_size, "duration": duration, "samples": needed}
-            )
+            told = dict(zip(ARRIVAL_COLUMNS[DATA:], known, strict=True))
+            yield _without_missing({**named, "gpus": int(gpus), **told})
 
 
 def _without_missing(row: dict[str, Any]) -> dict[str, Any]:

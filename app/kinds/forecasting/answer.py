@@ -137,7 +137,7 @@ class ForecastRow(BaseModel):
 
 
 class Count(BaseModel):
-    """Number of events in one interval of a series."""
+    """Number of events in one interval of a series, or the mean of a level such as GPUs in use."""
 
     series: str
     time: datetime

@@ -1684,7 +1684,7 @@ export interface components {
         };
         /**
          * Count
-         * @description Number of events in one interval of a series.
+         * @description Number of events in one interval of a series, or the mean of a level such as GPUs in use.
          */
         Count: {
             /** Series */
@@ -7445,6 +7445,8 @@ export interface operations {
                             duration?: number;
                             /** @description Samples that it trained on until it finished, each counted at the statistical efficiency of its initial batch. */
                             samples?: number;
+                            /** @description Seconds from its submission to its start; default: 0, where a duration is given. */
+                            wait?: number;
                         }[];
                     }[];
                 } | {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -11,12 +12,14 @@ from scipy.linalg import cho_factor, cho_solve
 from scipy.optimize import minimize
 from threadpoolctl import threadpool_limits
 
-from app.kinds.cluster.arrivals import HOUR_SECONDS, HOURS, Arrivals, none
+from app.kinds.cluster.arrivals import GPUS_IN_USE, HOUR_SECONDS, HOURS, Arrivals, none
 from app.kinds.cluster.jobs import Floats, Integers
-from app.kinds.cluster.samples import ASKED, BY_APPLICATION, DATA, DURATION, QUEUE, SAMPLES, TIME
+from app.kinds.cluster.samples import ASKED, BY_APPLICATION, DATA, DURATION, QUEUE, SAMPLES, TIME, WAIT, WIDTHS
 from app.kinds.cluster.throughput import LAYOUTS, NORMAL_90, Interference, Throughput, layout_nodes, no_interference
+from app.kinds.forecasting.series import Series
 from workers.estimators.base import LEVEL, Estimator, Inputs, TooLittleData, distinct
-from workers.estimators.forecasting.back_test import count_by_class, forecasters
+from workers.estimators.forecasting.back_test import FEWEST as FEWEST_INTERVALS
+from workers.estimators.forecasting.back_test import MOST_INTERVALS, SECONDS, count_by_class, forecasters
 from workers.estimators.registry import FAMILIES
 from workers.estimators.selection import Selection, select
 
@@ -398,12 +401,75 @@ def _variation(counts: Floats, seen: Floats, rate: Floats) -> Floats:
 
 
 def forecasts(logs: Sequence[Floats], queues: Sequence[str], seed: int) -> tuple[NDArray[np.uint8], dict[str, Any]]:
-    """Fit forecasters of each queue's jobs to the longest log; return their bytes, and a report by queue.
+    """Fit forecasters of each queue's jobs to the longest log, and of GPUs in use to the longest one with durations.
+
+    Return their bytes, and a report: ``log_seconds`` of the longest log, ``forecasts`` by series, and ``gpus_in_use``:
+    numbers of jobs, durations and intervals, and what is lacking for a forecast (None: nothing).
 
     Args:
-        logs: jobs by time with the columns of samples, [n, 7] each.
+        logs: jobs by time with the columns of samples, [n, 8] each.
         queues: names of the queues.
         seed: seed of networks and trees.
     """
-    log = max(logs, key=lambda one: one[-1, TIME] - one[0, TIME] if len(one) else 0.0, default=np.zeros((0, 6)))
-    return forecasters(count_by_class(log[:, TIME], log[:, QUEUE], queues), seed)
+    log = max(logs, key=_span, default=NO_JOBS)
+    series, (in_use, told) = count_by_class(log[:, TIME], log[:, QUEUE], queues), gpus_in_use(logs)
+    if GPUS_IN_USE in queues:
+        in_use, told = None, {**told, "lacking": f"another name for the queue {GPUS_IN_USE}"}
+    made, reports = forecasters(series | ({GPUS_IN_USE: in_use} if in_use else {}), seed)
+    return made, {"forecasts": reports, "gpus_in_use": told, "log_seconds": _span(log)}
+
+
+def _span(log: Floats) -> float:
+    """Return the seconds from a log's first job to its last."""
+    return float(np.ptp(log[:, TIME])) if len(log) else 0.0
+
+
+# GPUs in use, from the start, duration and GPUs of each job.
+
+
+NO_JOBS = np.zeros((0, WIDTHS["arrivals"]))
+KNOWN = 0.9
+"""Least share of a log's jobs whose duration is known, and share of GPU time for which its beginning is left out."""
+
+
+def gpus_in_use(logs: Sequence[Floats]) -> tuple[Series | None, dict[str, Any]]:
+    """Return mean GPUs in use by interval of 600 seconds (`SECONDS`), from the longest log with durations, and a report
+    as in ``forecasts``; None if there is too little data.
+
+    A job uses its GPUs for ``duration`` from ``wait`` (unknown: 0) seconds after its submission. Jobs that ran before
+    the first submission aren't in a log, so its beginning is left out: the seconds from submission to end below
+    which 90 % of the GPU time lies, at most a quarter of the log. The last interval ends before the last submission.
+
+    Args:
+        logs: jobs by time with the columns of samples, [n, 8] each.
+    """
+    log = max((one for one in logs if len(one)), key=lambda one: (_known(one) >= KNOWN, _span(one)), default=NO_JOBS)
+    told: dict[str, Any] = {
+        "jobs": len(log),
+        "durations": int((~np.isnan(log[:, DURATION])).sum()),
+        "intervals": 0,
+        "lacking": None,
+    }
+    if not len(log) or _known(log) < KNOWN:
+        return None, {**told, "lacking": f"durations of {KNOWN:.0%} of the jobs of a log"}
+    log = log[~np.isnan(log[:, DURATION])]
+    gpus, ran, wait = log[:, ASKED], log[:, DURATION], np.nan_to_num(log[:, WAIT])
+    span = float(log[-1, TIME] - log[0, TIME])
+    long = np.quantile(wait + ran, KNOWN, weights=gpus * ran, method="inverted_cdf") if ran.any() else 0.0
+    first, last = math.ceil((log[0, TIME] + min(long, span / 4)) / SECONDS), int(log[-1, TIME] // SECONDS)
+    first = max(first, last - MOST_INTERVALS)
+    told["intervals"] = max(last - first, 0)
+    if last - first < FEWEST_INTERVALS:
+        return None, {**told, "lacking": f"{FEWEST_INTERVALS} intervals of {SECONDS:g} seconds"}
+    at = log[:, TIME] + wait - first * SECONDS
+    moments, change = np.concatenate([at, at + ran]), np.concatenate([gpus, -gpus])
+    order = np.argsort(moments, kind="stable")
+    level = np.cumsum(change[order])[:-1]
+    used = np.append(0.0, np.cumsum(level * np.diff(moments[order])))  # GPU-seconds up to each start or end
+    means = np.diff(np.interp(SECONDS * np.arange(last - first + 1), moments[order], used)) / SECONDS
+    return Series(np.maximum(means, 0.0), SECONDS * first, SECONDS), told
+
+
+def _known(log: Floats) -> float:
+    """Return the share of a log's jobs, one or more, whose duration is known."""
+    return float((~np.isnan(log[:, DURATION])).mean())

@@ -339,8 +339,7 @@ def fit(workload: Workload, seed: int) -> FittedModel:
     )
     model = replace(model, arrivals=model.arrivals._replace(jobs=Beliefs(model).log))
     reports = {"learning": curves_report, "interference": pairs_report, "arrivals": arrivals_report}
-    reports["forecasts"] = forecasts_report
-    return FittedModel(model.to_bytes(), _fit_report(gathered, fitted, len(contents)) | reports)
+    return FittedModel(model.to_bytes(), _fit_report(gathered, fitted, len(contents)) | reports | forecasts_report)
 
 
 def gather(contents: Sequence[Content]) -> PooledExecutions:

@@ -12,7 +12,7 @@ T = TypeVar("T", bound="Count")
 
 @_attrs_define
 class Count:
-    """Number of events in one interval of a series."""
+    """Number of events in one interval of a series, or the mean of a level such as GPUs in use."""
 
     series: str
     time: datetime.datetime

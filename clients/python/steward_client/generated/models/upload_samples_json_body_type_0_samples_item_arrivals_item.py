@@ -27,6 +27,8 @@ class UploadSamplesJsonBodyType0SamplesItemArrivalsItem:
     samples: float | Unset = UNSET
     """ Samples that it trained on until it finished, each counted at the statistical efficiency of its initial
     batch. """
+    wait: float | Unset = UNSET
+    """ Seconds from its submission to its start; default: 0, where a duration is given. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
@@ -44,6 +46,8 @@ class UploadSamplesJsonBodyType0SamplesItemArrivalsItem:
         duration = self.duration
 
         samples = self.samples
+
+        wait = self.wait
 
         field_dict: dict[str, Any] = {}
         field_dict.update(self.additional_properties)
@@ -63,6 +67,8 @@ class UploadSamplesJsonBodyType0SamplesItemArrivalsItem:
             field_dict["duration"] = duration
         if samples is not UNSET:
             field_dict["samples"] = samples
+        if wait is not UNSET:
+            field_dict["wait"] = wait
 
         return field_dict
 
@@ -87,6 +93,8 @@ class UploadSamplesJsonBodyType0SamplesItemArrivalsItem:
 
         samples = d.pop("samples", UNSET)
 
+        wait = d.pop("wait", UNSET)
+
         upload_samples_json_body_type_0_samples_item_arrivals_item = cls(
             time=time,
             gpus=gpus,
@@ -95,6 +103,7 @@ class UploadSamplesJsonBodyType0SamplesItemArrivalsItem:
             data=data,
             duration=duration,
             samples=samples,
+            wait=wait,
         )
 
         upload_samples_json_body_type_0_samples_item_arrivals_item.additional_properties = d

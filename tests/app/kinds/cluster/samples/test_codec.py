@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal, assert_equal
+from safetensors.numpy import load
 
 from app.kinds.cluster.example import SAMPLES
 from app.kinds.cluster.kind import KIND
@@ -23,12 +24,14 @@ from app.kinds.cluster.samples import (
     BATCH,
     BESIDE,
     COMPUTING,
+    DURATION,
     ITERATION,
     MOST_NAMES,
     NODES,
     QUEUE,
     TIME,
     VALUE,
+    WAIT,
     ClusterSamples,
     Content,
 )
@@ -77,6 +80,16 @@ def stored(sample: Sample) -> Any:
 
 
 class TestWhatIsKept:
+    def test_a_wait_is_kept_and_a_log_without_any_is_stored_as_before_there_were_waits(self) -> None:
+        body = "time,gpus,queue,duration,wait\n0,4,urgent,60,30\n5,1,batch,90,\n"
+        codec, sample = ClusterSamples(layout()), sound(body)
+        assert_equal(codec.unpack(sample.data).arrivals[:, WAIT], [30.0, np.nan])
+        assert [row.get("wait") for row in codec.rows(sample.data)] == [30.0, None]
+        old = sound(body.replace(",30\n", ",\n"))
+        assert load(old.data)["arrivals"].shape == (2, WAIT)
+        assert old.digest == sound(body.replace(",wait", "").replace(",30\n", "\n").replace("90,", "90")).digest
+        assert_equal(codec.unpack(old.data).arrivals[:, DURATION:], [[60, np.nan, np.nan], [90, np.nan, np.nan]])
+
     def test_steps_are_packed_on_nodes_unless_they_say_otherwise(self) -> None:
         told = content(STEPS)
         assert told.applications == ("resnet", "bert")

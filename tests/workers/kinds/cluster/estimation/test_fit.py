@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
+from app.kinds.cluster.arrivals import GPUS_IN_USE
 from app.kinds.cluster.decide import Compiled
 from app.kinds.cluster.example import SAMPLES, STEPS
 from app.kinds.cluster.jobs import Floats
@@ -17,7 +18,7 @@ from app.kinds.cluster.layout import Layout
 from app.kinds.cluster.model import PARAMETERS, ClusterModel, predict
 from app.kinds.cluster.outlook import Beliefs
 from app.kinds.cluster.placement import slowdowns
-from app.kinds.cluster.samples import ClusterSamples
+from app.kinds.cluster.samples import ASKED, BY_APPLICATION, DURATION, QUEUE, TIME, WAIT, WIDTHS, ClusterSamples
 from app.kinds.cluster.spec import ClusterSpec
 from app.kinds.cluster.throughput import Place, seconds, slowdown
 from app.kinds.contract.engine import Snapshot
@@ -27,7 +28,7 @@ from app.kinds.records import JSON
 from tests.app.kinds.cluster.test_members import MEMBER
 from workers.estimators.base import TooLittleData
 from workers.inputs import Workload
-from workers.kinds.cluster.estimation import SharedSteps, fit_arrivals, fit_pairs, forecasts
+from workers.kinds.cluster.estimation import NO_JOBS, SharedSteps, fit_arrivals, fit_pairs, forecasts, gpus_in_use
 from workers.kinds.cluster.fit import Curve, classes, fit, fit_class
 from workers.kinds.contract import FittedModel
 
@@ -253,18 +254,89 @@ def test_arrivals_have_a_course_of_the_day_and_know_how_far_they_stray() -> None
     assert report["jobs"] == len(rows)
 
 
-def test_jobs_of_each_queue_are_forecast_from_the_longest_log() -> None:
-    def log(hours: float, paces: tuple[float, float]) -> Floats:
-        each = [np.arange(0.0, hours * 3600, pace) for pace in paces]
-        queue = np.repeat([0.0, 1.0], [len(times) for times in each])
-        rows = np.column_stack([np.concatenate(each), queue, np.zeros((len(queue), 4))])
-        return rows[np.argsort(rows[:, 0], kind="stable")]
+def job_log(hours: float, paces: tuple[float, float], *known: float) -> Floats:
+    """Jobs of two queues and applications, one each ``paces`` seconds; ``known``: GPUs, duration and wait of each."""
+    each = [np.arange(0.0, hours * 3600, pace) for pace in paces]
+    queue = np.repeat([0.0, 1.0], [len(times) for times in each])
+    rows = np.full((len(queue), WIDTHS["arrivals"]), np.nan)
+    rows[:, TIME], rows[:, QUEUE], rows[:, BY_APPLICATION] = np.concatenate(each), queue, queue
+    for column, value in zip((ASKED, DURATION, WAIT), known or (1.0,), strict=False):
+        rows[:, column] = value
+    return rows[np.argsort(rows[:, TIME], kind="stable")]
 
-    made, report = forecasts([log(1, (1, 1)), np.zeros((0, 6)), log(5, (60, 200))], ["high", "low"], 0)
+
+def test_jobs_of_each_queue_are_forecast_from_the_longest_log() -> None:
+    made, report = forecasts([job_log(1, (1, 1)), NO_JOBS, job_log(5, (60, 200))], ["high", "low"], 0)
     assert {one.name: one.ahead().median.item() for one in deserialise(made)} == pytest.approx({"high": 10, "low": 3})
-    assert [one["family"] for one in report["low"]["horizons"]] == ["last_value"]
-    nothing, report = forecasts([log(3, (60, 60))], ["high", "low"], 0)
-    assert (len(nothing), report) == (0, {})
+    assert [one["family"] for one in report["forecasts"]["low"]["horizons"]] == ["last_value"]
+    assert report["log_seconds"] == 5 * 3600 - 60
+    nothing, report = forecasts([job_log(3, (60, 60))], ["high", "low"], 0)
+    assert (len(nothing), report["forecasts"], report["log_seconds"]) == (0, {}, 3 * 3600 - 60)
+
+
+class TestGpusInUse:
+    """The series of GPUs in use, and its forecast."""
+
+    def test_gpus_are_in_use_from_a_jobs_start_to_its_end(self) -> None:
+        rows = np.full((4, WIDTHS["arrivals"]), np.nan)
+        rows[:, [TIME, QUEUE]] = [[0, 0], [60_000, 1], [61_000, 0], [120_000, 1]]
+        rows[:, [ASKED, DURATION, WAIT]] = [[1, 60.0, np.nan], [4, 900.0, 600.0], [2, 300.0, np.nan], [8, 60.0, 0.0]]
+        found, told = gpus_in_use([rows, rows[:2]])
+        assert found is not None
+        assert (found.start % 600, found.end, told["intervals"]) == (0, 120_000, len(found.counts))
+        counts = dict(zip(found.times.tolist(), found.counts.tolist(), strict=True))
+        # 4 GPUs from 60,600 s to 61,500 s, and 2 from 61,000 s to 61,300 s
+        assert {at: count for at, count in counts.items() if count} == pytest.approx(
+            {60_600: 4 + 2 * 200 / 600, 61_200: 2 + 2 * 100 / 600}
+        )
+
+    def test_two_days_of_two_applications_are_forecast_and_the_beginning_is_left_out(self) -> None:
+        """Each half of the day one application asks for more; at any time 6 jobs of each run."""
+        rows = job_log(48, (600, 600), 1.0, 3_600.0, 1_800.0)
+        day = rows[:, TIME] % 86_400 < 43_200
+        rows[:, ASKED] = np.where(rows[:, BY_APPLICATION] == 0, np.where(day, 8, 2), 3)
+        series, _ = gpus_in_use([rows])
+        assert series is not None
+        assert series.start == 5_400  # when what waited and ran before the log has ended
+        assert series.counts[:3].tolist() == pytest.approx([66] * 3)
+        assert series.counts[series.times == 84_000].tolist() == pytest.approx([30])
+        made, report = forecasts([rows, job_log(1, (60, 60), 1.0, 60.0)], ["high", "low"], 0)
+        known = {one.name: one for one in deserialise(made)}
+        assert list(known) == ["high", "low", GPUS_IN_USE] == list(report["forecasts"])
+        assert report["gpus_in_use"] == {"jobs": 576, "durations": 576, "intervals": 278, "lacking": None}
+        told = known[GPUS_IN_USE]
+        assert told.horizons == (1, 6)
+        expected = told.ahead()
+        assert expected.median[0] == pytest.approx(30, abs=3)  # 6 · (2 + 3)
+        assert (expected.low <= expected.median).all()
+        assert all(0.5 <= one["coverage"] <= 1 for one in report["forecasts"][GPUS_IN_USE]["horizons"])
+
+    @pytest.mark.parametrize(
+        ("log", "lacking"),
+        [
+            (NO_JOBS, "durations of 90% of the jobs of a log"),
+            (job_log(48, (600, 600)), "durations of 90% of the jobs of a log"),
+            (job_log(5, (60, 60), 1.0, 7_200.0), "24 intervals of 600 seconds"),
+            (job_log(3, (60, 60), 1.0, 0.0), "24 intervals of 600 seconds"),
+        ],
+    )
+    def test_too_little_data_is_told(self, log: Floats, lacking: str) -> None:
+        made, report = forecasts([log], ["high", "low"], 0)
+        assert report["gpus_in_use"]["lacking"] == lacking
+        assert GPUS_IN_USE not in report["forecasts"]
+        assert all(one.name != GPUS_IN_USE for one in (deserialise(made) if len(made) else ()))
+
+    def test_a_log_with_durations_is_taken_before_a_longer_one_without(self) -> None:
+        series, told = gpus_in_use([job_log(90, (60, 60)), job_log(9, (600, 600), 2.0, 1_200.0)])
+        assert series is not None
+        assert (told["jobs"], series.counts[-1]) == (108, pytest.approx(8))
+
+    def test_a_queue_of_that_name_keeps_it(self) -> None:
+        made, report = forecasts([job_log(9, (60, 200), 1.0, 600.0)], ["high", GPUS_IN_USE], 0)
+        assert {one.name: one.ahead().median[0] for one in deserialise(made)} == pytest.approx(
+            {"high": 10, GPUS_IN_USE: 3}
+        )
+        assert report["gpus_in_use"]["lacking"] == "another name for the queue gpus-in-use"
 
 
 def test_a_forecast_of_what_was_counted_lately_is_seen_and_an_old_one_is_not(model: ClusterModel) -> None:
