@@ -27,10 +27,9 @@ $(STAMP): pyproject.toml constraints.txt
 	@$(BIN)/uv pip install --quiet --python $(BIN)/python -c constraints.txt -e '.[$(EXTRAS)]' -e clients/python
 	@touch $@
 
-# Tests run side by side, and arrays are small: threads of their own would only wait for one another. A third of the
-# processes waits for servers at any time, and three left two cores idle for a fifth of it: so there are four. Loops are
-# compiled with little optimisation: that takes most of the time of compiling, and no test plays for long. They are kept
-# apart from others.
+# Tests run side by side, and arrays are small: threads of their own would only wait for one another. Processes wait for
+# servers at times, so there are three for two cores; a fourth costs more than it saves. Loops are compiled with little
+# optimisation: that takes most of the time of compiling, and no test plays for long. They are kept apart from others.
 PYTEST := NUMBA_OPT=1 OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 3 --dist loadgroup
 test: setup
 	$(PYTEST) -m "not slow" $(ARGS)

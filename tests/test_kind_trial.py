@@ -19,6 +19,8 @@ import yaml
 
 from tests.kubernetes_schemas import VERSIONS, check
 
+pytestmark = pytest.mark.slow  # each runs the whole script
+
 ROOT = Path(__file__).parents[1]
 SCRIPT = ROOT / "deploy/kind/try.sh"
 PROGRAMS = ("kind", "kubectl", "helm", "docker", "openssl", "sleep")

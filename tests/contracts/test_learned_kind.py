@@ -194,6 +194,7 @@ def test_a_champion_is_not_replaced_by_its_equal(kind: LearnedKind) -> None:
     assert ("champion" in again.report["reason"]) >= first.report["promoted"]
 
 
+@pytest.mark.slow
 def test_an_evaluation_plays_what_the_kind_gives(kind: LearnedKind) -> None:
     problem, result = kind.evaluation(workload(kind), HoldOut(share=0.34), 0)
     assert {"of", "executions", "unseen", "names", "reason", "note"} == set(result)

@@ -61,6 +61,7 @@ def prepared(folder: Path, server: StewardServer) -> dict[str, str]:
     return {**environment, "STEWARD_DATA_DIR": str(server.data_dir)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", [page for page in PAGES if page not in (TOUR, *ALONE) and runnable(page)])
 def test_a_page_runs_as_it_is_written(page: str, server: StewardServer, tmp_path: Path) -> None:
     assert '"/problems/' not in walked([page], server, tmp_path)
@@ -104,6 +105,7 @@ ENDED = re.compile(
 """How a run of the README ends: time against deadline, cost against the largest allocation."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("page", "times"),
     [(README, 2), *((page, 1) for page in ALONE[1:]), *(pytest.param(page, 2, marks=SLOW) for page in ALONE[1:])],

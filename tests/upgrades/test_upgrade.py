@@ -173,6 +173,7 @@ def test_all_other_kinds_are_in_the_files_with_all_their_nouns(left_kinds: Left)
     assert "agent" in decided
 
 
+@pytest.mark.slow
 def test_all_kinds_go_on_after_an_upgrade_in_this_month_and_later(
     left_kinds: Left, monkeypatch: pytest.MonkeyPatch
 ) -> None:

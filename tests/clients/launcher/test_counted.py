@@ -25,6 +25,8 @@ from tests.clients.launcher.serving import BUSY, script
 from tests.clients.launcher.test_launch import Serve, folder, interrupted_once, iterations, run, runs, serve
 from tests.clients.test_run import forwarded
 
+pytestmark = pytest.mark.slow  # each starts a command, or several
+
 __all__ = ["folder", "forwarded", "serve"]
 
 HEAD = BUSY.replace("count, size = int(sys.argv[1]), float(sys.argv[2])", "size = 0.03")  # lines are read one by one
@@ -155,34 +157,26 @@ def lines(first: int, last: int, line: str) -> str:
     ("text", "count", "reported"),
     [
         pytest.param(ONE_BAR, 5, 5, id="a bar"),
-        pytest.param(TQDM + REDRAWN, 5, 5, id="a bar that is redrawn fifty times", marks=pytest.mark.slow),
-        pytest.param(
-            TQDM + NESTED.replace("LEAVE", "True"), 5, 5, id="nested bars alike, both stay", marks=pytest.mark.slow
-        ),
+        pytest.param(TQDM + REDRAWN, 5, 5, id="a bar that is redrawn fifty times"),
+        pytest.param(TQDM + NESTED.replace("LEAVE", "True"), 5, 5, id="nested bars alike, both stay"),
         pytest.param(TQDM + NESTED.replace("LEAVE", "False"), 5, 5, id="nested bars alike, one is erased"),
-        pytest.param(TQDM + INTERLEAVED, 5, 5, id="two bars by turns", marks=pytest.mark.slow),
+        pytest.param(TQDM + INTERLEAVED, 5, 5, id="two bars by turns"),
         pytest.param(TQDM + OF_EPOCHS, 5, 5, id="a bar for each epoch"),
         pytest.param(TQDM + AGAIN, 10, 5, id="a bar that begins again"),
         pytest.param(HEAD + ERASED, 10, 5, id="a bar that is erased before its last step is drawn"),
         pytest.param(TQDM + BROKEN_OFF, 6, 5, id="a bar that is left early"),
-        pytest.param(
-            TQDM + DESCRIBED, 5, 5, id="a bar that is described after its first frame", marks=pytest.mark.slow
-        ),
+        pytest.param(TQDM + DESCRIBED, 5, 5, id="a bar that is described after its first frame"),
         pytest.param(TQDM + DESCRIBED_AGAIN, 10, 5, id="a bar whose description changes, twice"),
         pytest.param(HEAD + ALIKE, 5, 5, id="two bars of one total by turns, the second is faster"),
         pytest.param(TQDM + LOADS_FIRST, 5, 5, id="a bar that loads, then one that trains"),
         pytest.param(HEAD + RICH, 5, 5, id="two bars of rich"),
         pytest.param(HEAD + KERAS, 5, 5, id="Keras"),
         pytest.param(lines(1, 5, "f'{n}/5 loss={1 / n:.2f}'"), 5, 4, id="1/5 to 5/5"),
-        pytest.param(
-            lines(1, 5, "f'[{n}/5] loss=0.2 test_acc={n / 9:.2f}'"), 5, 4, id="1/5 and test_acc", marks=pytest.mark.slow
-        ),
-        pytest.param(
-            lines(1, 5, "f'{n}/5 loss 0.3 eval_loss 0.{n}'"), 5, 4, id="1/5 and eval_loss", marks=pytest.mark.slow
-        ),
+        pytest.param(lines(1, 5, "f'[{n}/5] loss=0.2 test_acc={n / 9:.2f}'"), 5, 4, id="1/5 and test_acc"),
+        pytest.param(lines(1, 5, "f'{n}/5 loss 0.3 eval_loss 0.{n}'"), 5, 4, id="1/5 and eval_loss"),
         pytest.param(lines(1, 3, "f'test {n}/3'") + lines(1, 5, "f'{n}/5 loss 0.3'"), 5, 4, id="test 1/3, then 1/5"),
-        pytest.param(lines(0, 4, "f'[{n} / 5]'"), 5, 4, id="0/5 to 4/5", marks=pytest.mark.slow),
-        pytest.param(lines(0, 5, "f'epoch {n}/5: loss=0.5'"), 5, 4, id="epoch 0/5 to 5/5", marks=pytest.mark.slow),
+        pytest.param(lines(0, 4, "f'[{n} / 5]'"), 5, 4, id="0/5 to 4/5"),
+        pytest.param(lines(0, 5, "f'epoch {n}/5: loss=0.5'"), 5, 4, id="epoch 0/5 to 5/5"),
         pytest.param(lines(1, 5, "f'\\r{n}/5', end='', flush=True"), 5, 4, id="1/5 to 5/5 drawn over"),
         pytest.param(lines(1, 5, "f'epoch {n}: loss=.5'") + "print('best epoch: 2')", 5, 4, id="a look back"),
         pytest.param(TELLS_FROM_ONE, 5, 4, id="lines, and a file that counts from 1"),
@@ -225,7 +219,6 @@ def test_a_name_that_is_used_again_has_two_runs_and_the_address_of_each_comes_fi
     assert sorted(shown) == sorted(one["id"] for one in runs(client))
 
 
-@pytest.mark.slow
 def test_a_bar_of_very_many_steps_is_counted_in_blocks(
     serve: Serve, client: TestClient, folder: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

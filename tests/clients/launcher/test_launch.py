@@ -115,6 +115,7 @@ def test_a_script_is_governed(
     assert all(0.02 <= item["report"]["metrics"]["iteration_seconds"] < 60 for item in items)
 
 
+@pytest.mark.slow
 def test_the_summary_tells_the_deadline_that_the_run_had_in_the_end(
     serve: Serve, client: TestClient, folder: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -190,6 +191,7 @@ def test_nothing_is_applied_within_an_iteration_where_a_change_restarts_the_comm
     assert {"cpu": 40.0} not in [dict(allocation) for allocation in applied]
 
 
+@pytest.mark.slow
 def test_what_is_really_given_is_reported(
     serve: Serve, client: TestClient, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -233,6 +235,7 @@ class Full(LocalProcesses):
         self.wanted = None
 
 
+@pytest.mark.slow
 def test_what_waits_is_reported_and_once_granted_is_part_of_the_iteration_in_which_it_came(
     serve: Serve,
     forwarded: Handler,
@@ -266,6 +269,7 @@ def test_what_waits_is_reported_and_once_granted_is_part_of_the_iteration_in_whi
     assert "what was requested is granted now" in output
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unanswered", [0, 6])
 def test_what_is_refused_is_reported_once_and_not_asked_for_until_its_back_off_ends(
     serve: Serve,
@@ -553,6 +557,7 @@ def test_a_command_goes_on_without_the_service_and_its_iterations_are_kept(
     assert (answer.json()["accepted"], answer.json()["iterations"]) == (1, 3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["401 page", "404 JSON", "422 empty", "302 redirection", "200 another's success"])
 def test_a_command_goes_on_while_a_proxy_answers_and_nothing_is_lost(
     serve: Serve, client: TestClient, folder: Path, capfd: pytest.CaptureFixture[str], kind: str
@@ -677,6 +682,7 @@ def working(
     return serve(worked(forwarded, database, settings)).url
 
 
+@pytest.mark.slow
 def test_a_command_that_goes_on_while_it_is_learned_from_is_governed_from_there(
     working: str, client: TestClient, folder: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -872,6 +878,7 @@ def test_an_allocation_that_is_refused_while_it_is_measured_ends_no_command(
     assert len({float(line.split(",")[2]) for line in measured}) >= 2
 
 
+@pytest.mark.slow
 def test_quietly_only_the_summary_is_said(
     working: str, folder: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -902,6 +909,7 @@ time.sleep(9)
 """
 
 
+@pytest.mark.slow
 def test_a_command_is_stopped_at_its_cost_and_the_summary_says_so(
     serve: Serve, client: TestClient, folder: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

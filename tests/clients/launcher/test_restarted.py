@@ -30,6 +30,8 @@ from tests.clients.launcher.test_slurm import slurm
 from tests.clients.test_run import Handler, forwarded
 from tests.servers import wait_until
 
+pytestmark = pytest.mark.slow  # commands are started, ended and requeued
+
 __all__ = ["folder", "forwarded", "serve", "slurm"]
 
 SPEC = {

@@ -11,6 +11,8 @@ import pytest
 from steward_client.launcher.limits.groups import PREFIX, Group, parents
 from steward_demos.processes import Child, CpuLimit, DutyCycleLimit, cpu_limit
 
+pytestmark = pytest.mark.slow  # processes compete for a core
+
 SECONDS = 1.2
 
 

@@ -21,6 +21,8 @@ from workers.kinds.inference.kind import KIND
 from workers.learning.training.driver import Training
 from workers.learning.training.request import Request, Untrainable
 
+pytestmark = pytest.mark.slow  # of a training to its end
+
 RATE = (6.0, 3.0)
 QUALITY = {"full_until": 0.3, "zero_at": 2.0}
 
