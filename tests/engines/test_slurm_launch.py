@@ -219,6 +219,7 @@ def test_an_interrupt_ends_short_jobs_that_run_and_that_wait(launch: Launch, clu
     wait_until(lambda: cluster.jobs() == [], 30, "no job to be left")
 
 
+@pytest.mark.long
 def test_a_job_that_is_requeued_twice_from_outside_is_counted_on(
     launch: Launch, service: Service, cluster: SlurmEngine
 ) -> None:
