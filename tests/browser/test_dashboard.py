@@ -295,6 +295,9 @@ def test_the_keyboard_and_the_switch_of_themes_will_do(browser: Browser, site: S
         assert page.locator("html").get_attribute("data-theme") == "dark"
 
 
+FOCUS = "one => { one.focus({ preventScroll: true }); one.dataset.before = ''; return one.isConnected }"
+
+
 @pytest.mark.parametrize(
     ("path", "part", "chosen"),
     [
@@ -311,7 +314,8 @@ def test_what_has_the_focus_keeps_it_when_its_part_of_the_page_is_fetched_again(
         drawn(page)
         for selector in chosen:
             one = page.locator(part).locator(f"{selector} >> visible=true").last
-            one.evaluate("one => { one.focus({ preventScroll: true }); one.dataset.before = '' }")
+            while not one.evaluate(FOCUS):  # it was replaced just then
+                pass
             page.evaluate(f"htmx.trigger('{part}', 'sse:changed')")  # where it is not fetched again every five seconds
             expect(page.locator("[data-before]")).to_have_count(0)
             expect(page.locator(part).locator(f"{selector} >> visible=true").last).to_be_focused()
