@@ -203,23 +203,26 @@ for n in range(12):
 """
 
 
+@pytest.fixture
+def training_url(
+    serve: Serve, forwarded: Handler, database: Database, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> str:
+    """The URL of a service that does each job within the request that queues it, which takes long."""
+    monkeypatch.setattr("steward_client.live.TIMEOUT_SECONDS", 250.0)
+    monkeypatch.setattr("steward_client.launcher.service.PATIENCE_SECONDS", 250.0)
+    return serve(worked(forwarded, database, settings)).url
+
+
 def test_short_jobs_side_by_side_measure_what_has_no_checkpoint(
-    serve: Serve,
-    forwarded: Handler,
+    training_url: str,
     client: TestClient,
-    database: Database,
-    settings: Settings,
     folder: Path,
     slurm: Path,
     capfd: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("steward_client.live.TIMEOUT_SECONDS", 250.0)
-    monkeypatch.setattr("steward_client.launcher.service.PATIENCE_SECONDS", 250.0)
-    url = serve(worked(forwarded, database, settings)).url
     command = [sys.executable, script(folder, SIZED)]
     learn = ["--learn", "--profile-jobs", "--profile-iterations", "9", "--name", "fresh", "--deadline", "60"]
-    asked = [*learn, "--resource", "cpu=100..400/100%", "--url", url, *SLURM, "--", *command]
+    asked = [*learn, "--resource", "cpu=100..400/100%", "--url", training_url, *SLURM, "--", *command]
     assert main(asked) == 0, capfd.readouterr().err
     said = capfd.readouterr().err
     assert "profile: 3 short jobs side by side, each ended after 3 measured iterations" in said
@@ -253,24 +256,18 @@ def test_short_jobs_of_which_none_is_measured_end_with_the_commands_status(
 
 
 def test_short_jobs_leave_one_another_alone_whatever_becomes_of_one(
-    serve: Serve,
-    forwarded: Handler,
+    training_url: str,
     client: TestClient,
-    database: Database,
-    settings: Settings,
     folder: Path,
     slurm: Path,
     capfd: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("HANGS", "400")  # the first of them: --max-duration ends it, --clean no other of these
-    monkeypatch.setattr("steward_client.live.TIMEOUT_SECONDS", 250.0)
-    monkeypatch.setattr("steward_client.launcher.service.PATIENCE_SECONDS", 250.0)
-    url = serve(worked(forwarded, database, settings)).url
     command = [sys.executable, script(folder, SIZED)]
     learn = ["--learn", "--profile-jobs", "--profile-iterations", "6", "--name", "fresh", "--deadline", "60"]
     more = ["--clean", "--max-duration", "12s", "--no-restart", "--resource", "cpu=100..400/100%"]
-    assert main([*learn, *more, "--url", url, *SLURM, "--", *command]) in (0, 143), capfd.readouterr().err
+    assert main([*learn, *more, "--url", training_url, *SLURM, "--", *command]) in (0, 143), capfd.readouterr().err
     output = capfd.readouterr().err
     assert "a short job was not measured: the command has run for 12 s" in output, output
     assert "removed " not in output

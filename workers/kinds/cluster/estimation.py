@@ -412,11 +412,11 @@ def forecasts(logs: Sequence[Floats], queues: Sequence[str], seed: int) -> tuple
         seed: seed of networks and trees.
     """
     log = max(logs, key=_span, default=NO_JOBS)
-    series, (in_use, told) = count_by_class(log[:, TIME], log[:, QUEUE], queues), gpus_in_use(logs)
+    series, (in_use, in_use_report) = count_by_class(log[:, TIME], log[:, QUEUE], queues), gpus_in_use(logs)
     if GPUS_IN_USE in queues:
-        in_use, told = None, {**told, "lacking": f"another name for the queue {GPUS_IN_USE}"}
+        in_use, in_use_report = None, {**in_use_report, "lacking": f"another name for the queue {GPUS_IN_USE}"}
     made, reports = forecasters(series | ({GPUS_IN_USE: in_use} if in_use else {}), seed)
-    return made, {"forecasts": reports, "gpus_in_use": told, "log_seconds": _span(log)}
+    return made, {"forecasts": reports, "gpus_in_use": in_use_report, "log_seconds": _span(log)}
 
 
 def _span(log: Floats) -> float:
@@ -444,30 +444,30 @@ def gpus_in_use(logs: Sequence[Floats]) -> tuple[Series | None, dict[str, Any]]:
         logs: jobs by time with the columns of samples, [n, 8] each.
     """
     log = max((one for one in logs if len(one)), key=lambda one: (_known(one) >= KNOWN, _span(one)), default=NO_JOBS)
-    told: dict[str, Any] = {
+    report: dict[str, Any] = {
         "jobs": len(log),
         "durations": int((~np.isnan(log[:, DURATION])).sum()),
         "intervals": 0,
         "lacking": None,
     }
     if not len(log) or _known(log) < KNOWN:
-        return None, {**told, "lacking": f"durations of {KNOWN:.0%} of the jobs of a log"}
+        return None, {**report, "lacking": f"durations of {KNOWN:.0%} of the jobs of a log"}
     log = log[~np.isnan(log[:, DURATION])]
     gpus, ran, wait = log[:, ASKED], log[:, DURATION], np.nan_to_num(log[:, WAIT])
     span = float(log[-1, TIME] - log[0, TIME])
     long = np.quantile(wait + ran, KNOWN, weights=gpus * ran, method="inverted_cdf") if ran.any() else 0.0
     first, last = math.ceil((log[0, TIME] + min(long, span / 4)) / SECONDS), int(log[-1, TIME] // SECONDS)
     first = max(first, last - MOST_INTERVALS)
-    told["intervals"] = max(last - first, 0)
+    report["intervals"] = max(last - first, 0)
     if last - first < FEWEST_INTERVALS:
-        return None, {**told, "lacking": f"{FEWEST_INTERVALS} intervals of {SECONDS:g} seconds"}
+        return None, {**report, "lacking": f"{FEWEST_INTERVALS} intervals of {SECONDS:g} seconds"}
     at = log[:, TIME] + wait - first * SECONDS
     moments, change = np.concatenate([at, at + ran]), np.concatenate([gpus, -gpus])
     order = np.argsort(moments, kind="stable")
     level = np.cumsum(change[order])[:-1]
     used = np.append(0.0, np.cumsum(level * np.diff(moments[order])))  # GPU-seconds up to each start or end
     means = np.diff(np.interp(SECONDS * np.arange(last - first + 1), moments[order], used)) / SECONDS
-    return Series(np.maximum(means, 0.0), SECONDS * first, SECONDS), told
+    return Series(np.maximum(means, 0.0), SECONDS * first, SECONDS), report
 
 
 def _known(log: Floats) -> float:

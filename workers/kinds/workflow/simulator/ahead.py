@@ -492,9 +492,9 @@ def present_of(play: Play, order: Indices, mechanism: int) -> Present:
         if order[i] == counts[HEAD]:
             head = i
     rest, runs = rows[: len(order) + before], rows[len(order) + before :]
-    told = play.has_estimate[rest]
-    predicted = np.where(told, share[: len(rest)], 0.0)
-    score = planning.starting_scores(play.length[rest], predicted, told, tasks.processors[rest], mechanism == EASY)
+    estimated = play.has_estimate[rest]
+    predicted = np.where(estimated, share[: len(rest)], 0.0)
+    score = planning.starting_scores(play.length[rest], predicted, estimated, tasks.processors[rest], mechanism == EASY)
     return Present(
         tasks.processors[rest], tasks.expected[rest], score, play.length[rest], share[: len(rest)],
         tasks.processors[runs], pool.ends[:running] - now, now - play.start[runs], play.length[runs],
@@ -519,8 +519,8 @@ def play_ahead(play: Play, mechanism: int, table: Seconds) -> int:
         if counts[QUEUED] == 0 or is_futile(held, mechanism, SAF):
             continue
         line, head = held.queue[: counts[QUEUED]].copy(), counts[HEAD]
-        length, told, share = held.length[line], held.has_estimate[line], predicted_shares(held)
-        score = planning.starting_scores(length, share, told, tasks.processors[line], mechanism == EASY)
+        length, estimated, share = held.length[line], held.has_estimate[line], predicted_shares(held)
+        score = planning.starting_scores(length, share, estimated, tasks.processors[line], mechanism == EASY)
         order = line[np.argsort(score, kind="mergesort")]
         if mechanism != EASY and head >= 0:
             order = np.concatenate((np.full(1, head), order[order != head]))
