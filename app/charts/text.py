@@ -11,6 +11,7 @@ import math
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from decimal import Decimal
+from functools import lru_cache
 from typing import Literal
 
 NOTHING = "–"
@@ -56,7 +57,7 @@ def number(value: float, digits: int = 3, *, signed: bool = False) -> str:
         return "0"
     if size < SMALLEST:
         return "< 0.000001" if value > 0 else "> -0.000001"
-    places = max(digits - 1 - math.floor(math.log10(_round_significant(size, digits))), 0)
+    places = max(digits - 1 - int(f"{size:.{digits - 1}e}".partition("e")[2]), 0)  # by the exponent of what is shown
     text = f"{value:{'+' if signed else ''},.{places}f}"
     return text.rstrip("0").rstrip(".") if places else text
 
@@ -123,17 +124,25 @@ def amount(value: float, unit: str) -> str:
     if unit == "s":
         return seconds(value)
     unit = currency() if unit == MONEY else unit
-    sign = bool(unit) and not any(letter.isalnum() or letter == "%" for letter in unit.split("/")[0])
-    if sign or (len(unit) == CODE_LENGTH and unit.isupper()):
+    sign, code = _currency_form(unit)
+    if sign or code:
         size = abs(value)
-        whole = _round_significant(size) >= 1 and round(size, 2) < 1_000
-        tenths = len(number(size).partition(".")[2]) == 1
-        figure = decimals(size, 2) if whole or tenths else number(size)
+        whole = 0.9995 <= size < 999.995  # $1.00 to $999.99 when rounded
+        figure = "" if whole else number(size)
+        if whole or len(figure.partition(".")[2]) == 1:
+            figure = decimals(size, 2)
         figure = figure.removeprefix("< ")
         minus = "-" if value < 0 and figure != "0" else ""
         below = ("> " if value < 0 else "< ") if ROUNDING <= size < SMALLEST else ""
         return f"{below}{minus}{unit}{figure}" if sign else f"{below}{minus}{figure} {unit}"
     return f"{number(value)} {unit}".rstrip()
+
+
+@lru_cache(maxsize=256)
+def _currency_form(unit: str) -> tuple[bool, bool]:
+    """Return whether ``unit`` is a currency's sign, which stands before the figure, and whether it is its code."""
+    sign = bool(unit) and not any(letter.isalnum() or letter == "%" for letter in unit.split("/")[0])
+    return sign, len(unit) == CODE_LENGTH and unit.isupper()
 
 
 def amount_or_duration(value: float, unit: str) -> str:

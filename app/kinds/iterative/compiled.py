@@ -83,9 +83,12 @@ class Compiled:
 
     def heuristics(self, state: State) -> list[str]:
         """Return, for each of B runs, the name of the heuristic that decides where no agent does."""
+        rules = [self.heuristic] * len(state.iteration)
+        if self.heuristic == MODEL_PREDICTIVE or self.chosen:
+            return rules
         own = own_terms(self.projector, state)
-        if self.heuristic == MODEL_PREDICTIVE or self.chosen or not own.any():
-            return [self.heuristic] * len(own)
+        if not own.any():
+            return rules
         return [MODEL_PREDICTIVE if one else self.heuristic for one in own.tolist()]
 
     def encode(

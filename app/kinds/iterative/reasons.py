@@ -210,7 +210,8 @@ def _cost(context: DecisionContext) -> str:
     before, after = context.cost
     if max(before, after) <= 0:
         return ""
-    was, shown = money(before), money(after if context.moved else before)
+    was = money(before)
+    shown = money(after) if context.moved else was
     return f", remaining cost {shown}{f' (was {was})' if was != shown else ''}"
 
 
