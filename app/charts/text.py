@@ -79,10 +79,11 @@ def _round_significant(value: float, digits: int = 3) -> float:
 
 def decimals(value: float, places: int, *, signed: bool = False) -> str:
     """A number with ``places`` decimals and thousands separators, never “-0”; ``signed``: “+” if positive."""
-    if abs(value) >= LARGEST or not math.isfinite(value):
+    if not abs(value) < LARGEST:  # also no number
         return number(value, signed=signed)
     shown = round(value, places) or 0.0  # not -0.0
-    return f"{shown:{'+' if signed and shown else ''},.{places}f}"
+    text = f"{shown:,.{places}f}"
+    return f"+{text}" if signed and shown > 0 else text
 
 
 def percent(share: float, places: int = 1) -> str:
@@ -175,10 +176,13 @@ def duration(value: float | None) -> str:
     whole = max(round(value), 0)
     if whole < 60:
         return seconds(max(value, 0.0))
-    at = next(at for at, (size, _) in enumerate(UNITS) if whole >= size)
-    (size, unit), smaller = UNITS[at], UNITS[at + 1 : at + 2]
-    rest = [f"{whole % size // part:02} {word}" for part, word in smaller if whole % size >= part]
-    return " ".join([f"{decimals(whole // size, 0)} {unit}", *rest])
+    at = 0
+    while whole < UNITS[at][0]:
+        at += 1
+    (size, unit), (part, smaller) = UNITS[at : at + 2]
+    count, rest = whole // size, whole % size // part
+    text = f"{count:,} {unit}" if count < LARGEST else f"{number(count)} {unit}"
+    return f"{text} {rest:02} {smaller}" if rest else text
 
 
 GPUS = {"gpu": "GPUs", "gpus": "GPUs"}
