@@ -52,8 +52,7 @@ def fit_run_times(traces: Sequence[tuple[str, Trace]]) -> FittedPredictor:
     Raises:
         TooLittleData: fewer than 50 tasks with a run time.
     """
-    every = [_task_records(trace, np.flatnonzero(trace.runtime > 0)) for _, trace in traces]
-    known = [part for part in every if len(part.runtime)]
+    known = [_task_records(trace, rows) for _, trace in traces if len(rows := np.flatnonzero(trace.runtime > 0))]
     tasks = sum(len(part.runtime) for part in known)
     if tasks < FEWEST_TASKS:
         raise TooLittleData(f"{FEWEST_TASKS} tasks with run times", str(tasks))
@@ -169,6 +168,5 @@ def _predict_tasks(part: TaskRecords, cut: int, predictor: Predictor) -> Floats:
 
 
 def _candidate(family: str, errors: Floats) -> dict[str, Any]:
-    if not len(errors):
-        return {"family": family, "mape": None, "median": None}
-    return {"family": family, "mape": float(errors.mean()), "median": float(np.median(errors))}
+    mape, median = (float(errors.mean()), float(np.median(errors))) if len(errors) else (None, None)
+    return {"family": family, "mape": mape, "median": median}
