@@ -80,11 +80,12 @@ def test_the_task_that_loses_more_by_its_second_node_is_placed_first() -> None:
 
 @pytest.mark.parametrize("given", GIVEN)
 def test_plans_whose_tasks_fetch_their_data_are_what_a_live_run_makes_of_them(given: Problem) -> None:
-    for made in parametric(given, fetched=True):
+    plans = parametric(given, fetched=True)
+    for made in plans:
         at = course(order_of(given, made), made.node, given.fleet.processors, fetched=True)
         compute_times(at, *given[:3], np.zeros(len(made.node)), 0, np.inf)
         np.testing.assert_allclose(at.end, made.end)
-        assert served(given) < 1.01 * length(made)
+    assert served(given) < 1.01 * min(length(made) for made in plans)
 
 
 def test_a_task_that_fetches_its_data_holds_its_node_meanwhile() -> None:
