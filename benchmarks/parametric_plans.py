@@ -5,7 +5,8 @@ which every combination is a scheduler: *priority* of tasks (upward rank, CPOP's
 *compare*, what is least on the node that a task gets (end, start, or run time); *append* behind the last task of a
 node, or insertion between others; *critical path* on its fastest node; and *sufferage*: of the two first ready tasks,
 that is placed which loses more by its second-best node. HEFT, CPOP, MCT, MET and Sufferage are members. Nodes have one
-processor.
+processor. Data travel as soon as they exist; ``fetched``: when their task starts, which holds its node meanwhile, as in
+live runs.
 
 ``worst`` looks for adversarial workflows by simulated annealing, as Coleman and Krishnamachari (2024, arXiv
 2403.07120) do: small workflows and networks whose weights and edges change one at a time.
@@ -68,49 +69,65 @@ HEFT = Scheduler(0, END, append=False, reserved=False, sufferage=False)
 
 
 class Offer(NamedTuple):
-    """The best node for a task (-1: none), its start there in seconds, and what the second-best node adds to the value
-    that is compared."""
+    """The best node for a task (-1: none), the seconds from and until which it is held there, and what the second-best
+    node adds to the value that is compared."""
 
     node: int
     start: float
+    end: float
     loss: float
+
+
+def supply(graph: Graph, work: Work, fleet: Fleet, plan: Plan, task: int, j: int, fetched: bool) -> tuple[float, float]:
+    """The second from which a task can start on node ``j``, and the seconds of transfer after that."""
+    if not fetched:
+        return arrival(graph, work, fleet, plan, task, j), 0.0
+    start, wait = work.submit[task], 0.0
+    for e in range(graph.parent_start[task], graph.parent_start[task + 1]):
+        parent = graph.parents[e]
+        start = max(start, plan.end[parent])
+        if plan.node[parent] != j:
+            wait = max(wait, work.data[e] * max(fleet.pace[plan.node[parent]], fleet.pace[j]))
+    return start, wait
 
 
 def best_node(
     graph: Graph, work: Work, fleet: Fleet, plan: Plan, calendar: Calendar, last: Floats, task: int, pinned: int,
-    compare: int, append: bool,
+    compare: int, append: bool, fetched: bool,
 ) -> Offer:  # fmt: skip
     """The offer of least ``compare``; ``last``: end of each node's last task in seconds, [M]."""
-    best, second, node, at = np.inf, np.inf, -1, np.inf
+    best, second, node, at, until = np.inf, np.inf, -1, np.inf, np.inf
     for j in range(len(last)):
         if pinned >= 0 and pinned != j:
             continue
-        duration, there = work.cost[task, j], arrival(graph, work, fleet, plan, task, j)
+        there, wait = supply(graph, work, fleet, plan, task, j, fetched)
+        duration = wait + work.cost[task, j]
         start = max(there, last[j]) if append else earliest(calendar, j, there, duration, 1, 0.0)
-        value = start + duration if compare == END else start if compare == START else duration
+        value = start + duration if compare == END else start if compare == START else work.cost[task, j]
         if value < best:
-            best, second, node, at = value, best, j, start
+            best, second, node, at, until = value, best, j, start, start + duration
         else:
             second = min(second, value)
-    return Offer(node, at, second - best if second < np.inf else 0.0)
+    return Offer(node, at, until, second - best if second < np.inf else 0.0)
 
 
 def most_urgent(
     graph: Graph, work: Work, fleet: Fleet, plan: Plan, calendar: Calendar, last: Floats, firsts: list[int],
-    pinned: Indices, compare: int, append: bool,
+    pinned: Indices, compare: int, append: bool, fetched: bool,
 ) -> tuple[int, Offer]:  # fmt: skip
     """The task of ``firsts`` that loses most by its second-best node, and its offer."""
-    chosen, taken = -1, Offer(-1, np.inf, -1.0)
+    chosen, taken = -1, Offer(-1, np.inf, np.inf, -1.0)
     for task in firsts:
-        found = best_node(graph, work, fleet, plan, calendar, last, task, pinned[task], compare, append)
+        found = best_node(graph, work, fleet, plan, calendar, last, task, pinned[task], compare, append, fetched)
         if found.loss > taken.loss:
             chosen, taken = task, found
     return chosen, taken
 
 
 def listed(
-    graph: Graph, work: Work, fleet: Fleet, priority: Floats, pinned: Indices, compare: int, append: bool, several: int
-) -> Plan:
+    graph: Graph, work: Work, fleet: Fleet, priority: Floats, pinned: Indices, compare: int, append: bool,
+    several: int, fetched: bool,
+) -> Plan:  # fmt: skip
     """Place ready tasks by descending ``priority`` [N]; ``pinned``: the node that a task must get, -1: any, [N];
     ``several``: number of ready tasks, of which the one that loses most by its second-best node is placed."""
     tasks = len(priority)
@@ -126,11 +143,11 @@ def listed(
         firsts = [heappop(ready)[1]]
         while len(firsts) < several and len(ready) > 0:
             firsts.append(heappop(ready)[1])
-        chosen, taken = most_urgent(graph, work, fleet, plan, calendar, last, firsts, pinned, compare, append)
+        chosen, taken = most_urgent(graph, work, fleet, plan, calendar, last, firsts, pinned, compare, append, fetched)
         for task in firsts:
             if task != chosen:
                 heappush(ready, (-priority[task], task))
-        node, end = taken.node, taken.start + work.cost[chosen, taken.node]
+        node, end = taken.node, taken.end
         if calendar.spans[node] + 2 > calendar.time.shape[1]:
             calendar = grown(calendar)
         occupy(calendar, node, taken.start, end, 1, 0.0)
@@ -143,12 +160,12 @@ def listed(
     return plan
 
 
-compilable(best_node, most_urgent)
+compilable(supply, best_node, most_urgent)
 _listed = kernel(listed)
 _upward, _downward = kernel(upward), kernel(downward)
 
 
-def parametric(given: Problem, schedulers: list[Scheduler] = ALL) -> list[Plan]:
+def parametric(given: Problem, schedulers: list[Scheduler] = ALL, *, fetched: bool = False) -> list[Plan]:
     """Plans by the schedulers, every task of which must fit every node."""
     cost, count = given.work.cost, len(given.average)
     above = _upward(given.graph, given.average, given.along)
@@ -161,7 +178,7 @@ def parametric(given: Problem, schedulers: list[Scheduler] = ALL) -> list[Plan]:
     return [
         _listed(
             *given[:3], priorities[one.priority], pinned if one.reserved else free, one.compare, one.append,
-            2 if one.sufferage else 1,
+            2 if one.sufferage else 1, fetched,
         )
         for one in schedulers
     ]  # fmt: skip
@@ -215,17 +232,26 @@ def changed(one: Drawn, random: np.random.Generator) -> Drawn:
     return one
 
 
+def shortest(given: Problem, *, fetched: bool = False) -> float:
+    """The least makespan of the 72, seconds."""
+    return min(length(made) for made in parametric(given, fetched=fetched))
+
+
 def worst(
-    makespan: Callable[[Problem], float], random: np.random.Generator, steps: int, warmth: float = 0.1
+    makespan: Callable[[Problem], float],
+    random: np.random.Generator,
+    steps: int,
+    least: Callable[[Problem], float] = shortest,
+    warmth: float = 0.1,
 ) -> tuple[float, Problem]:
-    """The largest ratio found of a scheduler's makespan to the least of the 72, and its workflow.
+    """The largest ratio found of a scheduler's makespan to the ``least`` of the 72, and its workflow.
 
     ``warmth``: temperature of the ratio's logarithm at first.
     """
 
     def ratio(one: Drawn) -> float:
         given = one.problem()
-        return makespan(given) / min(length(plan) for plan in parametric(given))
+        return makespan(given) / least(given)
 
     at = drawn(random)
     now = ratio(at)

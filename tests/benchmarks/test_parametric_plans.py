@@ -6,22 +6,23 @@ import pytest
 from app.kinds.workflow.scheduling.placement import Fleet, Plan, Work, graph
 from app.kinds.workflow.scheduling.planning import STRATEGIES, Problem, length, problem
 from benchmarks.parametric_plans import ALL, END, HEFT, RUN_TIME, START, Scheduler, parametric, worst
+from benchmarks.workflow_dags import served
 from tests.workers.kinds.workflow.generated import generated
-from workers.kinds.workflow.simulator.annealing import plan
+from workers.kinds.workflow.simulator.annealing import compute_times, course, order_of, plan
 
 GIVEN = [generated(np.random.default_rng(seed), 15 + 20 * seed) for seed in range(2)]
 CPOP = Scheduler(1, END, append=False, reserved=True, sufferage=False)
 MET = Scheduler(2, RUN_TIME, append=True, reserved=False, sufferage=False)
 
 
-def apart(cost: list[list[float]], edges: list[tuple[int, int]] = []) -> Problem:  # noqa: B006 - not changed
-    """Tasks with run times [N, M] on nodes without transfer times; ``edges``: (parent, child), by child."""
+def apart(cost: list[list[float]], edges: list[tuple[int, int]] = [], pace: float = 0.0) -> Problem:  # noqa: B006 - not changed
+    """Tasks with run times [N, M]; ``edges``: (parent, child), by child, which take ``pace`` seconds between nodes."""
     costs = np.array(cost)
     count, nodes = costs.shape
     start = np.concatenate([[0], np.cumsum(np.bincount([b for _, b in edges], minlength=count))]).astype(np.int64)
     nothing, ones = np.zeros(nodes), np.ones(count, np.int64)
-    fleet = Fleet(np.ones(nodes, np.int64), nothing + np.inf, nothing, nothing, nothing, nothing + 1, nothing)
-    work = Work(costs, np.zeros(count), ones, np.zeros(count), np.zeros(len(edges)))
+    fleet = Fleet(np.ones(nodes, np.int64), nothing + np.inf, nothing + pace, nothing, nothing, nothing + 1, nothing)
+    work = Work(costs, np.zeros(count), ones, np.zeros(count), np.ones(len(edges)))
     return problem(graph(start, np.array([a for a, _ in edges], np.int64)), work, fleet)
 
 
@@ -75,6 +76,26 @@ def test_the_task_that_loses_more_by_its_second_node_is_placed_first() -> None:
     assert length(one(given, arbitrary)) == 4.0
     assert one(given, arbitrary).start.tolist() == [0.0, 2.0]
     assert one(given, arbitrary._replace(sufferage=True)).start.tolist() == [0.0, 0.0]
+
+
+@pytest.mark.parametrize("given", GIVEN)
+def test_plans_whose_tasks_fetch_their_data_are_what_a_live_run_makes_of_them(given: Problem) -> None:
+    plans = parametric(given, fetched=True)
+    for made in plans:
+        at = course(order_of(given, made), made.node, given.fleet.processors, fetched=True)
+        compute_times(at, *given[:3], np.zeros(len(made.node)), 0, np.inf)
+        np.testing.assert_allclose(at.end, made.end)
+    assert served(given) < 1.01 * min(length(made) for made in plans)
+
+
+def test_a_task_that_fetches_its_data_holds_its_node_meanwhile() -> None:
+    """The child and the last task can run on the second node alone, to which data take three seconds."""
+    given = apart([[1.0, 1e3], [1e3, 2.0], [1e3, 4.0]], [(0, 1)], pace=3.0)
+    arbitrary = [HEFT._replace(priority=2)]
+    early, late = (parametric(given, arbitrary, fetched=fetched)[0] for fetched in (False, True))
+    assert (early.start.tolist(), early.end.tolist()) == ([0.0, 4.0, 0.0], [1.0, 6.0, 4.0])
+    assert (late.start.tolist(), late.end.tolist()) == ([0.0, 1.0, 6.0], [1.0, 6.0, 10.0])
+    assert served(given) == 9.0
 
 
 def test_adversaries_of_a_bad_scheduler_are_found_and_of_the_best_there_are_none() -> None:

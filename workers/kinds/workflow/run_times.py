@@ -52,7 +52,7 @@ def fit_run_times(traces: Sequence[tuple[str, Trace]]) -> FittedPredictor:
     Raises:
         TooLittleData: fewer than 50 tasks with a run time.
     """
-    known = [_task_records(trace, np.flatnonzero(trace.runtime > 0)) for _, trace in traces]
+    known = [_task_records(trace, rows) for _, trace in traces if len(rows := np.flatnonzero(trace.runtime > 0))]
     tasks = sum(len(part.runtime) for part in known)
     if tasks < FEWEST_TASKS:
         raise TooLittleData(f"{FEWEST_TASKS} tasks with run times", str(tasks))
@@ -115,8 +115,8 @@ def _part(known: TaskRecords, first: int, last: int) -> TaskRecords:
 def _fit_predictor(parts: Sequence[TaskRecords], family: str = "estimate") -> Predictor:
     """Fit a predictor of ``family`` (one of ``FAMILIES``) to all parts together.
 
-    Fitted are the mean run time in seconds, the mean ratio of run time to estimate (1 without any estimate), and that
-    ratio of each user with at least five tasks that have an estimate.
+    Fitted are the mean run time in seconds (NaN without any task), the mean ratio of run time to estimate (1 without
+    any estimate), and that ratio of each user with at least five tasks that have an estimate.
     """
     runtime, estimate = (np.concatenate([getattr(part, name) for part in parts]) for name in ("runtime", "estimate"))
     users = np.array([user for part in parts for user in part.users])
@@ -127,7 +127,8 @@ def _fit_predictor(parts: Sequence[TaskRecords], family: str = "estimate") -> Pr
         own = share[(users == user) & both]
         if len(own) >= FEWEST_OF_USER:
             ratios[user] = float(own.mean())
-    return Predictor(family, float(runtime.mean()), float(share[both].mean()) if both.any() else 1.0, ratios)
+    mean = float(runtime.mean()) if len(runtime) else np.nan
+    return Predictor(family, mean, float(share[both].mean()) if both.any() else 1.0, ratios)
 
 
 def _errors(known: Sequence[TaskRecords], cuts: Sequence[int], fitted: Predictor, family: str) -> Floats:
@@ -167,6 +168,5 @@ def _predict_tasks(part: TaskRecords, cut: int, predictor: Predictor) -> Floats:
 
 
 def _candidate(family: str, errors: Floats) -> dict[str, Any]:
-    if not len(errors):
-        return {"family": family, "mape": None, "median": None}
-    return {"family": family, "mape": float(errors.mean()), "median": float(np.median(errors))}
+    mape, median = (float(errors.mean()), float(np.median(errors))) if len(errors) else (None, None)
+    return {"family": family, "mape": mape, "median": median}

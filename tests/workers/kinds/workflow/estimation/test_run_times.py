@@ -66,6 +66,21 @@ def test_too_few_tasks_are_a_state_with_its_terms() -> None:
         fit_run_times([("log", planted("history", 20))])
 
 
+@pytest.mark.filterwarnings("error")
+def test_traces_without_run_times_and_traces_of_one_task_are_fitted_with_the_others() -> None:
+    """Of a trace of one task nothing is fitted before it is predicted, even if there are only such traces."""
+    log = planted("estimate")
+    none = log._replace(runtime=np.full(log.tasks, UNKNOWN))
+    predictor, report = fit_run_times([("none", none), ("log", log), ("log again", log)])
+    assert predictor.family == "estimate"
+    assert (report["executions"], report["observations"], report["held_out"]) == (3, 800, 200)
+    single = [(f"task {k}", trace(np.array([90.0 + k]), np.array([100.0 + k]), np.array([0]))) for k in range(50)]
+    predictor, report = fit_run_times(single)
+    assert predictor.mean == pytest.approx(114.5)
+    assert report["held_out"] == 50
+    assert all(np.isfinite(candidate["median"]) for candidate in report["candidates"])
+
+
 def test_predictions_are_never_above_estimates_and_survive_their_bytes() -> None:
     fitted = Predictor.from_bytes(Predictor("ratio", 500.0, 2.0, {"ann": 0.5}).to_bytes())
     estimate = np.array([100.0, 100.0, UNKNOWN, UNKNOWN])
