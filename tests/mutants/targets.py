@@ -5,6 +5,7 @@ EVALUATION = "tests/workers/kinds/iterative/evaluation"
 TARGETS: dict[str, tuple[str, ...]] = {
     "app.kinds.iterative.policies": (
         "tests/app/kinds/iterative/policies",
+        "tests/app/kinds/iterative/test_caps.py",
         "tests/app/policies/test_artifact.py",
         "tests/app/kinds/iterative/test_answering_rule.py",
         f"{EVALUATION}/test_optimum.py",
