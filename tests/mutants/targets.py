@@ -24,7 +24,7 @@ TARGETS: dict[str, tuple[str, ...]] = {
     "app.jobs.lease": ("tests/app/jobs", "tests/workers/tasks/test_base.py", "tests/workers/test_housekeeping.py"),
     "app.jobs.repository": ("tests/app/jobs",),
     "app.jobs.sweeps": ("tests/app/jobs/test_sweeps.py",),
-    "workers.tasks.trained": ("tests/workers/tasks/test_sweep.py",),
+    "workers.tasks.trained": ("tests/workers/tasks/test_train.py", "tests/workers/tasks/test_sweep.py"),
     "workers.kinds.iterative.judge": (f"{EVALUATION}/test_judge.py", f"{EVALUATION}/test_cross_fit.py"),
     "workers.kinds.iterative.off_policy": (f"{EVALUATION}/test_off_policy.py", f"{EVALUATION}/test_outcomes.py"),
     "workers.estimators.residuals": (*ESTIMATORS, "tests/workers/kinds/iterative/estimation/test_fit.py"),

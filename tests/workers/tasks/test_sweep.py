@@ -27,7 +27,7 @@ from workers.evaluation.headroom import TUNED
 from workers.kinds.iterative.training import IterativeTraining
 from workers.kinds.iterative.tuning import NEUTRAL, artifact_of
 from workers.learning.execution import ExecutionError
-from workers.learning.training.driver import PlannedPolicy
+from workers.learning.training.driver import LEARNING, PlannedPolicy
 from workers.learning.training.request import Bracket, Decision
 from workers.learning.training.trial import Trial as Learner
 from workers.tasks import trained
@@ -157,14 +157,24 @@ def test_the_training_tells_of_every_trial(any_database: Database, post: Post) -
     assert all(event["steps_per_second"] > 0 for event in reported_events)
     shares = [event["progress"] for event in events(any_database, job) if "progress" in event]
     assert shares == sorted(shares)
-    assert events(any_database, job)[-1]["result"] == {"agent": 1}
+    assert "measuring" not in {event.get("phase") for event in events(any_database, job)}  # it was too short for that
+    judging, last = events(any_database, job)[-2:]
+    assert (judging["phase"], judging["algorithm"], judging["progress"]) == ("judging", "tabular_q", LEARNING)
+    assert judging["eta_seconds"] > 0
+    assert last["result"] == {"agent": 1}
 
 
-def test_a_training_that_plans_tells_so_at_its_beginning_and_keeps_the_plan(any_database: Database, post: Post) -> None:
+def test_a_training_that_plans_tells_so_at_its_beginning_and_keeps_the_plan(
+    any_database: Database, post: Post, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It also tells what its learners have to beat, where that was measured, even if it told something just before."""
+    monkeypatch.setattr(trained, "yardsticks", lambda *_: {"hold": -0.5})
+    monkeypatch.setattr(f"{__name__}.SETTINGS", SETTINGS.model_copy(update={"progress_seconds": 60.0}))
     job = ask(any_database, algorithm="auto", budget=1_000)
     post.one()
     fields = {"state": "running", "progress": 0.0, "eta_seconds": None, "phase": "planning", "algorithm": "auto"}
-    assert fields in events(any_database, job)
+    told = [event for event in events(any_database, job) if "phase" in event]
+    assert told == [fields, {**fields, "phase": "measuring", "yardsticks": {"hold": -0.5}}]
     assert post.groups == [6]
     with any_database.reading() as session:
         kept = session.get_one(Job, job).checkpoint
