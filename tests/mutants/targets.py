@@ -2,6 +2,10 @@
 
 ESTIMATORS = ("tests/workers/estimators/test_pieces.py", "tests/workers/estimators/test_selection.py")
 EVALUATION = "tests/workers/kinds/iterative/evaluation"
+REPORTS = tuple(
+    f"tests/app/runs/test_{name}.py"
+    for name in ("live", "started", "named_twice", "reporter", "drift", "aside", "requests", "caps", "waiting")
+)
 TARGETS: dict[str, tuple[str, ...]] = {
     "app.kinds.iterative.policies": (
         "tests/app/kinds/iterative/policies",
@@ -18,8 +22,8 @@ TARGETS: dict[str, tuple[str, ...]] = {
         "tests/app/kinds/iterative/test_chance.py",
     ),
     "app.kinds.workflow.advance": ("tests/app/kinds/workflow/queue",),
-    "app.runs.reporter": ("tests/app/runs",),
-    "app.runs.deciding": ("tests/app/runs",),
+    "app.runs.reporter": REPORTS,
+    "app.runs.deciding": REPORTS,
     "app.http.idempotency": ("tests/app/http/idempotency",),
     "app.jobs.lease": ("tests/app/jobs", "tests/workers/tasks/test_base.py", "tests/workers/test_housekeeping.py"),
     "app.jobs.repository": ("tests/app/jobs",),
