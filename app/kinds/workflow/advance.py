@@ -361,8 +361,7 @@ def _pointers(draft: Draft) -> dict[int, str]:
     found = {}
     for part, tasks in parts:
         for i, task in enumerate(tasks):
-            row = draft.row[task.id]
-            if row >= draft.new:
+            if (row := draft.row[task.id]) >= draft.new:
                 found[row] = f"/{part}/{i}"
     return found
 
