@@ -157,7 +157,7 @@ class Once:
         stored = self._claim()
         if stored is not None:
             replayed = {**(stored.headers or {}), "Idempotent-Replayed": "true"}
-            return self._json((stored.body or {}).get("answer"), stored.status or 200, replayed)
+            return self._json((stored.body or {}).get("answer"), cast("int", stored.status), replayed)
         try:
             body = work(self._record)
             if not self.kept:  # the work kept nothing itself; its own transactions are repeatable

@@ -316,3 +316,33 @@ def test_a_trial_whose_training_was_deleted_or_whose_lease_was_lost_does_not_res
         repository.remove(session, [training])
     with pytest.raises(LeaseLost, match=r"its training was deleted|is not held any more"):
         sweeps.rest(database, held, outcome, b"learner", after(3))
+
+
+def test_an_owner_that_has_a_job_again_is_fenced_out_by_its_own_new_lease(database: Database) -> None:
+    """After it was lost, given back, and had rested: each time the fence is higher than ever before."""
+    job, fences = make(database), list[int]()
+
+    def taken(seconds: float) -> Lease:
+        held = claim(database, job, "a", seconds)
+        fences.append(held.fence)
+        return held
+
+    def rest(held: Lease) -> None:
+        with database.session() as session:
+            leases.rest(session, held, START + timedelta(seconds=310), 0.5, {}, b"kept", after(301))
+
+    lost = taken(0)
+    leases.sweep(database, SETTINGS, clock=after(100))
+    given_back = taken(200)
+    with pytest.raises(LeaseLost):
+        leases.heartbeat(database, lost, after(201))
+    leases.release(database, given_back, None, after(202))
+    resting = taken(300)
+    rest(resting)
+    leases.sweep(database, SETTINGS, clock=after(311))
+    held = taken(400)
+    for old in (lost, given_back, resting):
+        with pytest.raises(LeaseLost):
+            leases.progress(database, old, 0.9, None, {}, b"stale", after(401))
+    assert leases.heartbeat(database, held, after(401)) is False
+    assert fences == sorted(set(fences))

@@ -264,6 +264,50 @@ def test_a_training_that_is_cancelled_while_it_compares_ends_at_once(
     assert (states(any_database, job), post.waiting) == (["cancelled"] * 4, [])
 
 
+@on_sqlite
+def test_a_training_whose_worker_is_lost_while_it_judges_judges_again_and_opens_no_trials(
+    any_database: Database, post: Post, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = ask(any_database, **TWO)
+    post.one()
+    group, post.waiting = post.waiting, []
+    for _, trial in group:
+        held = leases.claim(any_database, trial, "w", SETTINGS)
+        assert held is not None
+        assert sweeps.rest(any_database, held, sweeps.Outcome(1.0, -0.5, {}, b"policy"), b"learner")
+
+    def killed(*_: Any) -> None:
+        raise Killed
+
+    monkeypatch.setattr(Bracket, "decide", lambda *_: Decision((), {0: "", 1: ""}))
+    monkeypatch.setattr(trained, "conclude", killed)
+    for _ in range(2):
+        with pytest.raises(Killed):
+            post.one()
+        assert events(any_database, job)[-1]["phase"] == "judging"
+        leases.sweep(any_database, SETTINGS, lambda _: True)
+    assert post.groups == [2]
+
+
+def test_a_trial_begins_by_the_plan_of_its_training(
+    any_database: Database, post: Post, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    planned = PlannedPolicy(artifact_of(Layout(SPEC), NEUTRAL), -0.1, name=TUNED)
+    monkeypatch.setattr(IterativeTraining, "plan", lambda *_: planned)
+    prepared: list[PlannedPolicy] = []
+
+    def prepare(_learner: Learner, plan: PlannedPolicy) -> None:
+        prepared.append(plan)
+        raise Killed
+
+    ask(any_database, **TWO)
+    post.one()
+    monkeypatch.setattr(Learner, "prepare", prepare)
+    with pytest.raises(Killed):
+        post.one()
+    assert prepared == [planned]
+
+
 def test_nobody_holds_a_training_whose_trials_are_at_work(any_database: Database, post: Post) -> None:
     job = ask(any_database, **TABULAR)
     post.one()
