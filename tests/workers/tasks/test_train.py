@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 import pytest
 
 from app import installed, queue
 from app.agents import service as agents
 from app.agents.schemas import TrainRequest
 from app.database.engine import Database
-from app.database.tables import Job, Workload
+from app.database.tables import ExogenousRow, Job, Workload
 from app.domain_models import service as domain_models
 from app.kinds.iterative.heuristics import HeuristicPolicy
 from app.kinds.iterative.layout import Layout
@@ -56,6 +58,9 @@ def test_a_training_reads_its_request_and_the_agent_that_it_starts_from(database
         session.add(workload)
         session.flush()
         domain_models.publish(session, workload.id, 3, {}, planted_table(spec).to_bytes())
+        now = datetime(2026, 1, 1, tzinfo=UTC)
+        price = {"series": "price", "time": now, "issued_at": now, "mean": 3.0, "low": 2.0, "high": 4.0}
+        session.add(ExogenousRow(workload_id=workload.id, **price))
         for artifact, algorithm, promote in zip(artifacts, ("dqn", "ppo"), (True, False), strict=True):
             made = agents.TrainingResult(3, 1, algorithm, 0, {"algorithm": algorithm}, artifact, promote, "why")
             agents.publish(session, workload.id, made)
@@ -63,6 +68,7 @@ def test_a_training_reads_its_request_and_the_agent_that_it_starts_from(database
         given = trained.load(session, workload, {**asked, "start_from": 2})
         assert given.request.start == Start(2, "ppo", artifacts[1])
         assert (given.spec_version, given.model_version) == (3, 1)
+        assert given.workload.exogenous["price"].mean.tolist() == [3.0]  # which is read together with the samples
         assert given.champion_artifact is not None
         request = given.request
         assert (request.algorithm, request.budget, request.seed, request.seeds) == ("ppo", 2_000, 4, 2)
