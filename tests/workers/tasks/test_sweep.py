@@ -289,6 +289,7 @@ def test_a_training_whose_worker_is_lost_while_it_judges_judges_again_and_opens_
     assert post.groups == [2]
 
 
+@on_sqlite
 def test_a_trial_begins_by_the_plan_of_its_training(
     any_database: Database, post: Post, monkeypatch: pytest.MonkeyPatch
 ) -> None:
