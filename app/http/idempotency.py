@@ -37,8 +37,8 @@ def claim(session: Session, tenant: str, key: str, token: str, digest: str, now:
 
 
 def find(session: Session, tenant: str, key: str) -> IdempotencyKey | None:
-    """The key's row, reloaded; None if there is none."""
-    return session.get(IdempotencyKey, (tenant, key), populate_existing=True)
+    """The key's row; None if there is none."""
+    return session.get(IdempotencyKey, (tenant, key))
 
 
 def store(session: Session, tenant: str, key: str, token: str, answer: dict[str, Any]) -> bool:
@@ -117,6 +117,10 @@ def no_record(
 class Once:
     """One request with its idempotency key, or without one (None)."""
 
+    status: int
+    headers: dict[str, str]
+    finish: Callable[[dict[str, Any]], dict[str, Any]] | None
+
     def __init__(self, database: Database, settings: Settings, tenant: str, key: str | None, digest: str) -> None:
         self.database = database
         self.settings = settings
@@ -124,10 +128,7 @@ class Once:
         self.tenant = tenant
         self.digest = digest
         self.token = uuid4().hex
-        self.status = 200
-        self.headers: dict[str, str] = {}
         self.kept = False
-        self.finish: Callable[[dict[str, Any]], dict[str, Any]] | None = None
 
     def run(
         self,
@@ -156,7 +157,7 @@ class Once:
         stored = self._claim()
         if stored is not None:
             replayed = {**(stored.headers or {}), "Idempotent-Replayed": "true"}
-            return self._json((stored.body or {}).get("answer"), stored.status or 200, replayed)
+            return self._json((stored.body or {}).get("answer"), cast("int", stored.status), replayed)
         try:
             body = work(self._record)
             if not self.kept:  # the work kept nothing itself; its own transactions are repeatable

@@ -67,6 +67,7 @@ class Draft:
         if task.processors is None:
             message = "is needed: this task has not been reported before"
             self.wrong.append(FieldIssue(f"{pointer}/processors", message, None))
+        processors, memory = task.processors or 1, (task.memory_gb or 0.0) * GIGA
         begun = getattr(task, "start", None)  # a task that runs already was submitted by then
         values = (
             task.id,
@@ -74,8 +75,8 @@ class Draft:
             math.nan if task.estimate is None else task.estimate,
             math.nan if task.deadline is None else task.deadline,
             math.nan,
-            (task.memory_gb or 0.0) * GIGA,
-            task.processors or 1,
+            memory,
+            processors,
             WAITING,
             task.user or "",
             task.workflow or "",
@@ -83,7 +84,7 @@ class Draft:
         )
         for name, value in zip(COLUMNS, values, strict=True):
             self.columns[name].append(value)
-        self.submitted.append(Submitted(float(values[1]), values[6], values[2], values[8]))
+        self.submitted.append(Submitted(float(values[1]), processors, values[2], values[8]))
         if task.submit is not None and task.submit > self.report.now:
             self.wrong.append(
                 FieldIssue(
@@ -92,7 +93,7 @@ class Draft:
                     task.submit,
                 )
             )
-        issue = self.layout.misfit(task.processors or 1, (task.memory_gb or 0.0) * GIGA)
+        issue = self.layout.misfit(processors, memory)
         if issue is not None:
             self.wrong.append(FieldIssue(f"{pointer}/{issue.pointer}", issue.message, issue.value))
         return row
@@ -116,8 +117,7 @@ class Draft:
             self.wrong.append(FieldIssue(f"{pointer}/start", message, start))
         if where is not None and start is not None:
             self.columns["node"][row], self.columns["start"][row] = where, start
-            if self.nodes.get(where, (WAITING, 0.0))[0] != UP:
-                self.nodes[where] = (UP, self.nodes.get(where, (UP, start))[1])
+            self.nodes[where] = (UP, self.nodes.get(where, (UP, start))[1])
 
 
 def advance(layout: Layout, state: State, report: QueueReport) -> State:
@@ -361,8 +361,7 @@ def _pointers(draft: Draft) -> dict[int, str]:
     found = {}
     for part, tasks in parts:
         for i, task in enumerate(tasks):
-            row = draft.row.get(task.id, -1)
-            if row >= draft.new:
+            if (row := draft.row[task.id]) >= draft.new:
                 found[row] = f"/{part}/{i}"
     return found
 
@@ -468,8 +467,8 @@ def _against_estimates(state: State, report: QueueReport) -> list[FieldIssue]:
 def _ratios(state: State, running: Sequence[Any], now: float) -> tuple[list[float], list[str]]:
     queue, ratios, shown = state.queue, [], []
     for task in running:
-        row = queue.row.get(task.id, -1)
-        if row >= 0 and queue.estimate[row] > 0 and queue.start[row] >= 0:
+        row = queue.row[task.id]
+        if queue.estimate[row] > 0:
             ratios.append((now - float(queue.start[row])) / float(queue.estimate[row]))
             shown.append(task.id)
     return ratios, shown

@@ -162,7 +162,9 @@ def test_survivors_go_on_and_the_others_end_for_a_reason(training: Sweep) -> Non
     assert training.events(trials[0])[-1] == {"state": "queued"}
     assert [one.until for one in training.trial_statuses()] == [0.5, 0.5, 0.25]
     assert training.trial_statuses()[2].ended == "r" * 1024
-    assert training.row(trials[2]).result == {"score": -0.2, "ended": "r" * 2000}
+    result = {"score": -0.2, "ended": "r" * 2000}
+    assert training.row(trials[2]).result == result
+    assert training.events(trials[2])[-1] == {"state": "succeeded", "result": result}
     assert training.row(training.id).state == "waiting"
     assert training.rest(trials[0], -0.05, 0.5)
     assert training.trial_statuses()[0].rungs == 2

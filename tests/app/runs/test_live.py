@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from app.kinds.engine import RunMemory
 from app.kinds.iterative.state import RunState
 from app.kinds.workflow.queue import COLUMNS, Queue, State
 from app.kinds.workflow.run_times import blank
-from app.runs.deciding import OVERHEAD, Live, LiveCache
+from app.runs.deciding import OVERHEAD, SLIGHT, Live, LiveCache
 
 
 def queue(tasks: int, parents: int = 0) -> RunMemory:
@@ -70,3 +71,49 @@ def test_a_run_is_weighed_again_when_it_grows_and_one_that_is_too_large_displace
     cache.reweigh(growing)
     assert (cache.get("growing"), cache.weight) == (None, OVERHEAD + 400)
     assert cache.get("other") is not None
+
+
+def test_a_run_weighs_its_start_its_state_and_its_decision() -> None:
+    bare, told = live("bare"), live("told")
+    told = msgspec.structs.replace(told, start={"a": 1}, decision=b"x" * 500)
+    cache = LiveCache()
+    cache.put(bare)
+    assert cache.weight == OVERHEAD + 400
+    cache.put(told)
+    assert cache.weight == 2 * (OVERHEAD + 400) + 6 * len('{"a":1}') + 500
+
+
+def test_a_run_that_is_put_again_counts_once_and_goes_last_to_be_dropped() -> None:
+    each = OVERHEAD + 400
+    cache = LiveCache(2 * each)
+    for run in ("a", "b", "a"):
+        cache.put(live(run))
+    assert cache.weight == 2 * each
+    cache.put(live("c"))
+    assert [cache.get(run) is not None for run in "abc"] == [True, False, True]
+    cache.drop("nobody")
+    assert cache.weight == 2 * each
+
+
+def test_a_run_is_kept_up_to_half_of_the_memory() -> None:
+    each = OVERHEAD + 400
+    for size, there in ((2 * each, True), (2 * each - 1, False)):
+        cache = LiveCache(size)
+        cache.put(live("a"))
+        assert (cache.get("a") is not None, cache.weight) == (there, each * there)
+
+
+def test_slight_changes_are_not_weighed_and_neither_is_a_run_that_another_has_replaced() -> None:
+    cache, run = LiveCache(), live("a")
+    cache.put(run)
+    for size, weighed in ((SLIGHT, 0), (SLIGHT + 1, SLIGHT + 1), (1, SLIGHT + 1), (0, 0)):
+        run.decision = b"x" * size
+        cache.reweigh(run)
+        assert cache.weight == OVERHEAD + 400 + weighed
+    other = live("a")
+    cache.put(other)
+    run.decision = b"x" * 9_000
+    cache.reweigh(run)
+    assert (cache.get("a"), cache.weight) == (other, OVERHEAD + 400)
+    cache.reweigh(live("nobody"))
+    assert cache.get("nobody") is None

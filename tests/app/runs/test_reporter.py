@@ -183,7 +183,9 @@ def test_a_report_that_does_not_fit_is_refused_and_its_neighbours_are_not(databa
     assert [kept(database, run) for run in runs] == [[0], [], [0]]
 
 
-def test_a_run_that_can_not_be_advanced_fails_alone(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_that_can_not_be_advanced_fails_alone(
+    database: Database, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     register(database)
     runs = [start(database) for _ in range(3)]
     taker = reporter(database)
@@ -203,11 +205,16 @@ def test_a_run_that_can_not_be_advanced_fails_alone(database: Database, monkeypa
     answers = asyncio.run(go())
     assert isinstance(answers[1], FloatingPointError)
     assert [kept(database, run) for run in runs] == [[0], [], [0]]
+    assert f"run {runs[1]}: iteration 0 can't be decided" in caplog.text
 
 
 @pytest.mark.parametrize(("module", "at_fault"), [(deciding, "_watch"), (writing, "pack_iteration")])
 def test_a_run_that_can_not_be_watched_or_packed_fails_alone(
-    database: Database, monkeypatch: pytest.MonkeyPatch, module: ModuleType, at_fault: str
+    database: Database,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    module: ModuleType,
+    at_fault: str,
 ) -> None:
     register(database)
     runs = [start(database) for _ in range(3)]
@@ -228,6 +235,8 @@ def test_a_run_that_can_not_be_watched_or_packed_fails_alone(
     failed = [isinstance(answer, FloatingPointError) for answer in answers]
     assert sorted(failed) == [False, False, True]
     assert [kept(database, run) for run in runs] == [[] if one else [0] for one in failed]
+    verb = "decided" if module is deciding and at_fault == "_watch" else "written"
+    assert f"run {runs[failed.index(True)]}: iteration 0 can't be {verb}" in caplog.text
 
 
 class Undone(Exception):
@@ -469,3 +478,89 @@ def test_only_runs_that_report_as_soon_as_they_are_answered_are_waited_for(datab
     again, anew = asyncio.run(go())
     assert again == 6
     assert anew < 6
+
+
+def test_a_single_row_that_the_database_refuses_is_not_tried_again(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    register(database)
+    run, tried = start(database), []
+    refusal = DataError("INSERT", {}, ValueError("odd"))
+
+    def refuses(*given: Any) -> set[str]:
+        tried.append(given)
+        raise refusal
+
+    monkeypatch.setattr(repository, "append", refuses)
+    with pytest.raises(DataError) as caught:
+        asyncio.run(reporter(database).report(TENANT, run, 0, report()))
+    assert caught.value is refusal
+    assert len(tried) == 1
+
+
+def test_an_old_iteration_that_is_no_longer_kept_is_not_found(database: Database) -> None:
+    register(database)
+    run, taker = start(database), reporter(database)
+    answers = [asyncio.run(taker.report(TENANT, run, number, report())) for number in range(3)]
+    assert asyncio.run(taker.report(TENANT, run, 0, report())) == (200, answers[0][1])
+    with database.session() as session:
+        session.delete(session.get_one(Iteration, (run, 0)))
+    with pytest.raises(NotFound, match="no iteration 0 of run"):
+        asyncio.run(taker.report(TENANT, run, 0, report()))
+    assert asyncio.run(taker.report(TENANT, run, 1, report())) == (200, answers[1][1])
+
+
+def test_a_run_that_is_gone_is_forgotten_and_one_of_the_same_id_is_read(database: Database) -> None:
+    """The last report is answered from memory only while the run is there."""
+    register(database)
+    run, taker = start(database), reporter(database)
+    asyncio.run(taker.report(TENANT, run, 0, report()))
+    with database.session() as session:
+        session.delete(session.get_one(Run, run))
+    with pytest.raises(NotFound, match=f"no run '{run}'"):
+        asyncio.run(taker.report(TENANT, run, 0, report()))
+    assert taker._runs.get(run) is None
+
+
+def test_what_a_report_does_not_change_is_not_written_again(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run comes to be at risk, stays so, and is on track again; without a model nothing is tested for drift."""
+    register(database)
+    run, written, append = start(database), list[repository.Entry](), repository.append
+
+    def seen(connection: Any, entries: Sequence[repository.Entry], now: Any) -> set[str]:
+        written.extend(entries)
+        return append(connection, entries, now)
+
+    monkeypatch.setattr(repository, "append", seen)
+    taker = reporter(database)
+
+    async def go() -> None:
+        for number, risk in enumerate(("", "late", "late", "later", "", "")):
+            monkeypatch.setattr(deciding.Item, "risk", risk)
+            await taker.report(TENANT, run, number, report())
+
+    asyncio.run(go())
+    assert [(entry.run, entry.iteration, entry.tenant) for entry in written] == [(run, n, TENANT) for n in range(6)]
+    assert [entry.drift for entry in written] == [None] * 6
+    assert [entry.outcome and entry.outcome[:2] for entry in written] == [
+        None,
+        ("at_risk", "late"),
+        None,
+        ("at_risk", "later"),
+        ("on_track", None),
+        None,
+    ]
+
+
+def test_a_cached_run_weighs_what_its_last_report_made_of_it(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(deciding, "SLIGHT", 0)
+    register(database)
+    run, taker = start(database), reporter(database)
+    asyncio.run(taker.report(TENANT, run, 0, report()))
+    live = taker._runs.get(run)
+    assert live is not None
+    assert taker._runs.weight == deciding._weight(live) > deciding.OVERHEAD + len(live.decision)

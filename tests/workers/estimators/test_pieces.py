@@ -1,11 +1,14 @@
 """The parts between the families and the table: replicates, stages, intervals, residuals, change cost, criterion."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import t as student
 
+from app.charts.text import number
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.model import initial_table
 from app.kinds.iterative.spec import Criterion, Spec
@@ -282,3 +285,140 @@ def test_executions_are_read_under_each_other() -> None:
 def test_too_little_data_speaks_in_terms() -> None:
     error = TooLittleData("3 executions at 3 allocations", "1 at 1")
     assert str(error) == "needs 3 executions at 3 allocations; has 1 at 1"
+
+
+def test_a_residual_is_as_if_its_rows_execution_had_been_judged_without_it() -> None:
+    found = residuals.leave_one_out(np.array([0.2, 0.2, 0.2, 0.2, 0.2, 0.3]), np.array([0, 0, 0, 2, 2, 5]))
+    np.testing.assert_allclose(found, [0.3, 0.3, 0.3, 0.4, 0.4, 0.3])
+
+
+def test_every_execution_has_the_same_weight_in_a_mean() -> None:
+    assert residuals.mean_by_execution(np.array([1.0, 2.0, 3.0, 10.0]), np.array([4, 4, 4, 7])) == pytest.approx(6.0)
+
+
+def test_an_execution_is_a_sequence_in_order_of_its_iterations_without_outliers() -> None:
+    """The robust standard deviation is 1.4826 times the median size: four of them bound a residual."""
+    within = np.array([3.0, -1.0, 2.0, -2.0, 99.0, -99.0, 1.0])
+    groups, iterations = np.array([1, 0, 1, 1, 0, 1, 0]), np.array([2, 1, 0, 1, 0, 3, 2])
+    bound = 4 * 1.4826 * 2
+    found = [part.tolist() for part in residuals._sequences(within, groups, iterations)]
+    assert found == [[bound, -1.0, 1.0], [2.0, -2.0, 3.0, -bound]]
+
+
+def test_differences_are_summed_by_lag_up_to_the_length_of_a_sequence() -> None:
+    sums, counts = residuals._variogram([np.array([1.0, 3.0, 6.0, 10.0]), np.array([5.0, 4.0]), np.array([7.0])], 3)
+    assert sums.tolist() == [[4 + 9 + 16, 25 + 49, 81], [1, 0, 0], [0, 0, 0]]
+    assert counts.tolist() == [[3, 2, 1], [1, 0, 0], [0, 0, 0]]
+
+
+def test_the_drift_is_the_weighted_slope_over_the_lags_that_there_are() -> None:
+    counts = np.array([[30.0, 0.0, 20.0, 1.0], [5.0, 0.0, 4.0, 0.0]])  # one pair is a lag, too
+    lags = np.array([1.0, 2.0, 3.0, 4.0])
+    assert residuals._slope(counts * (0.5 + 0.25 * lags), counts) == pytest.approx(0.25)
+    bent = np.array([1.0, 9.0, 2.0, 7.0])
+    weights = counts.sum(axis=0)[[0, 2, 3]]
+    expected = np.polyfit(lags[[0, 2, 3]], bent[[0, 2, 3]], 1, w=np.sqrt(weights))[0]
+    assert residuals._slope(counts * bent, counts) == pytest.approx(expected)
+    assert residuals._slope(counts[:, :3] * bent[:3], counts[:, :3]) == 0.0  # two lags
+
+
+def test_a_drift_that_some_executions_contradict_is_none() -> None:
+    """Half of them drift, and half draw back just as far; all of them do in the second case."""
+    walk, back = np.cumsum(np.full(12, 0.1)), np.tile([0.4, -0.4], 6)
+    groups, iterations = np.repeat(np.arange(8), 12), np.tile(np.arange(12), 8)
+
+    def drift(*parts: np.ndarray) -> float:
+        within = np.concatenate([parts[run % len(parts)] for run in range(8)])
+        return residuals.decompose(within, groups, iterations, groups, 0).drift_sd
+
+    assert drift(walk, -walk) > 0.1
+    assert drift(walk * 0.01, back) == 0.0
+    assert drift(back) == 0.0
+
+
+def entries_of(
+    within: np.ndarray, effects: np.ndarray, iterations: np.ndarray, groups: np.ndarray, logs: np.ndarray | None = None
+) -> list[dict[str, Any]]:
+    names = [f"run-{i}" for i in range(len(effects))]
+    rows = Measurements("loss", " s", names, groups, iterations, within if logs is None else logs)
+    return unexplained_entries(rows, residuals.Spreads(0.0, effects, within, residuals.Offsets(-1, 1, 0.9, 0.9)))
+
+
+def rectangle(executions: int, usual: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Residuals of five iterations, of the usual size and either sign, and their executions and iterations."""
+    groups, iterations = np.repeat(np.arange(executions), 5), np.tile(np.arange(5), executions)
+    return usual * (1.0 - 2.0 * (groups % 2)), groups, iterations
+
+
+@pytest.mark.parametrize(
+    ("usual", "size", "named"),
+    [(0.02, 0.40, False), (0.02, 0.41, True), (0.1, 0.59, False), (0.1, 0.60, True)],
+)
+def test_an_iteration_is_named_beyond_half_as_much_again_and_four_deviations(
+    usual: float, size: float, named: bool
+) -> None:
+    within, groups, iterations = rectangle(10, usual)
+    within[13] = -size
+    found = entries_of(within, np.zeros(10), iterations, groups, within + 3.0)
+    assert [(one["kind"], one["execution"], one["iteration"]) for one in found] == [("iteration", "run-2", 3)] * named
+    if named:
+        assert found[0]["factor"] == pytest.approx(np.exp(-size), rel=1e-3)
+        assert found[0]["text"].startswith(f"execution 'run-2', iteration 3: loss {number(np.exp(3 - size))} s, ")
+
+
+@pytest.mark.parametrize(
+    ("usual", "size", "executions", "named"),
+    [
+        (0.02, 0.13, 10, False),  # the spread, of 1.4826 times as much, within half of what is reported of one row
+        (0.02, 0.14, 10, True),
+        (0.02, 0.14, 8, True),
+        (0.02, 0.14, 7, False),  # of too few
+        (0.1, 0.29, 10, False),  # within three times that of the usual iteration
+        (0.1, 0.31, 10, True),
+    ],
+)
+def test_a_stage_is_named_where_many_executions_vary_far_more_than_elsewhere(
+    usual: float, size: float, executions: int, named: bool
+) -> None:
+    within, groups, iterations = rectangle(executions, usual)
+    within[iterations == 1] *= size / usual
+    logs = np.where(iterations == 1, groups * 0.25, 7.0)
+    found = entries_of(within, np.zeros(executions), iterations, groups, logs)
+    assert [(one["kind"], one["iteration"]) for one in found] == [("stage", 1)] * named
+    if named:
+        values = np.exp(0.25 * np.arange(executions))
+        low, high = np.quantile(values, [0.05, 0.95])
+        assert found[0]["factor"] == pytest.approx(high / low, rel=1e-3)
+        assert f"from {number(low)} to {number(high)} s over {executions} executions" in found[0]["text"]
+
+
+def test_in_a_stage_that_varies_a_row_is_named_by_that_stages_spread() -> None:
+    within, groups, iterations = rectangle(10, 0.02)
+    within[iterations == 1] *= 10.0
+    within[1], within[6] = 4 * 1.4826 * 0.2 + 0.01, -4 * 1.4826 * 0.2 + 0.01
+    found = entries_of(within, np.zeros(10), iterations, groups)
+    assert {(one["kind"], one.get("execution")) for one in found} == {("stage", None), ("iteration", "run-0")}
+
+
+@pytest.mark.parametrize(
+    ("usual", "size", "named"), [(0.05, 0.40, False), (0.05, 0.41, True), (0.2, 0.88, False), (0.2, 0.90, True)]
+)
+def test_an_execution_is_named_by_its_distance_from_the_median_of_all(usual: float, size: float, named: bool) -> None:
+    """Beyond half as much again and three robust deviations of the effects; one without rows has none."""
+    effects = 0.7 + np.array([*[-usual] * 4, 0, 0, 0, *[usual] * 4, size, -size, np.nan])
+    within, groups, iterations = rectangle(13, 0.02)
+    found = entries_of(within, effects, iterations, groups)
+    assert {(one["kind"], one["execution"]) for one in found} == (
+        {("execution", "run-11"), ("execution", "run-12")} if named else set()
+    )
+    if named:
+        assert {one["factor"] for one in found} == {float(f"{np.exp(sign * size):.4g}") for sign in (1, -1)}
+
+
+def test_of_many_entries_the_hundred_largest_are_given_in_order() -> None:
+    """One iteration of each of 120 executions is off, not always the same one."""
+    within, groups, iterations = rectangle(120, 0.02)
+    off = np.arange(120) * 5 + np.arange(120) % 5
+    within[off] = np.where(np.arange(120) % 2, -1.0, 1.0) * np.linspace(1.0, 2.0, 120)
+    found = entries_of(within, np.zeros(120), iterations, groups)
+    assert [one["execution"] for one in found] == [f"run-{run}" for run in range(119, 19, -1)]

@@ -302,3 +302,89 @@ def test_a_family_without_form_has_to_be_better_where_executions_are_few(complex
     np.testing.assert_allclose(
         selection._penalised_errors(candidate, rows, {}), 1.5 * np.array([2.0, 1.0, 1.0, 1.0, 1.0])
     )
+
+
+def test_without_a_report_the_errors_are_the_chosen_familys_own_and_searches_see_all_rows() -> None:
+    X, y, groups = planted()
+    found = select(GPUS, X, y, groups, families=SIMPLE, reported=False)
+    assert found.family == "ernest"
+    assert found.nested is found.chosen
+    np.testing.assert_array_equal(found.residuals, found.chosen.residuals(np.log(y)))
+    gpus, noise = np.arange(1.0, 13.0), np.exp(np.random.default_rng(0).normal(size=12))
+    families = {"mean": SIMPLE["mean"], "memoriser": Family(Memoriser, lambda _: 1, 0)}
+    seen = select(GPUS, gpus[:, None], noise, np.arange(12), families=families, reported=False)
+    assert seen.family == "memoriser"
+    assert seen.chosen.log_error == pytest.approx(0, abs=1e-12)
+
+
+def test_what_is_left_out_is_one_bin_the_first_seed_and_the_registry() -> None:
+    X, y, groups = planted()
+    found = select(GPUS, X, y, groups, families=SIMPLE)
+    told = select(GPUS, X, y, groups, np.zeros(24, np.intp), bin_count=1, seed=0, families=SIMPLE)
+    np.testing.assert_array_equal(found.residuals, told.residuals)
+    np.testing.assert_array_equal(found.folds, execution_folds(groups, 0))
+    two = select(GPUS, np.array([[1.0], [2.0]]), np.array([3.0, 2.0]), np.arange(2))
+    assert [c.family for c in two.candidates] == [name for name, one in FAMILIES.items() if one.needs(GPUS) <= 2]
+
+
+def test_where_inputs_are_held_out_residuals_are_told_by_execution_too() -> None:
+    gpus = np.tile(np.arange(1.0, 13.0), 3)
+    y = (2 + 60 / gpus) * np.exp(0.05 * np.random.default_rng(2).normal(size=36))
+    found = select(GPUS, gpus[:, None], y, np.arange(36), families=SIMPLE)
+    np.testing.assert_array_equal(found.folds, execution_folds(np.arange(36), 0))
+    assert (found.residuals != found.nested.residuals(np.log(y))).any()
+    assert np.abs(found.residuals).mean() == pytest.approx(found.nested.log_error, rel=0.3)
+
+
+class Biased(Mean):
+    """Knows the truth but for an error of its own at each input."""
+
+    def __init__(self, inputs: Inputs, name: str) -> None:
+        super().__init__(inputs)
+        self.name = name
+
+    def median(self, X: Floats) -> Floats:
+        return (2 + 60 / X[:, 0]) * np.exp([0.5 * drawn(int(self.name), int(x)) for x in X[:, 0]])
+
+    def frozen(self) -> "Biased":
+        return Biased(self.inputs, self.name)
+
+
+def test_a_blend_that_is_better_than_its_parts_is_chosen_fitted_and_scored_as_their_mean() -> None:
+    gpus = np.arange(1.0, 41.0)[:, None]
+    y = 2 + 60 / gpus[:, 0]
+    names = ["1", "2", "3"]
+    families = {name: Family(partial(Biased, name=name), lambda _: 1, 1) for name in names}
+    found = select(GPUS, gpus, y, np.arange(40), families={"mean": SIMPLE["mean"], **families})
+    mean = np.mean([np.log(Biased(GPUS, name).median(gpus)) for name in names], axis=0)
+    assert found.family == "blend"
+    np.testing.assert_allclose(np.log(found.estimator.median(gpus)), mean)
+    assert np.isclose(found.residuals, np.log(y) - mean).mean() > 0.6  # it was chosen without two parts of three, too
+    alone = select(GPUS, gpus, y, np.arange(40), families={"mean": SIMPLE["mean"], **families}, reported=False)
+    np.testing.assert_allclose(alone.residuals, np.log(y) - mean)
+
+
+def test_scores_by_hand() -> None:
+    """Two rows of one execution and one of another; what was not fitted errs without bounds."""
+    logs = np.log([1.0, 4.0, 8.0])
+    found = selection._score_candidate("any", np.log([2.0, 4.0, 4.0]), logs)
+    assert [found.log_error, found.mape] == pytest.approx([2 * np.log(2) / 3, (1 + 0 + 0.5) / 3])
+    np.testing.assert_allclose(found.residuals(logs), [-np.log(2), 0, np.log(2)])
+    rows = Rows(np.ones((3, 1)), logs, np.array([5, 5, 9]), np.zeros(3, np.intp))
+    np.testing.assert_allclose(selection._by_execution(found, rows), [np.log(2) / 2, np.log(2)])
+    unfitted = Candidate("any", None, np.inf, np.inf, "why")
+    assert np.isnan(unfitted.residuals(logs)).all()
+    assert np.isinf(selection._by_execution(unfitted, rows)).all()
+
+
+def test_folds_are_merged_to_three_by_their_order() -> None:
+    assert selection._merge_folds(np.array([7, 2, 9, 4, 2, 11])).tolist() == [2, 0, 0, 1, 0, 1]
+
+
+def test_a_prediction_is_for_the_first_bin_unless_it_is_told_another() -> None:
+    groups, bins = (a.ravel() for a in np.meshgrid(np.arange(12), np.arange(2), indexing="ij"))
+    gpus = np.random.default_rng(0).integers(1, 17, 12).astype(float)[groups]
+    found = select(GPUS, gpus[:, None], np.where(bins == 0, 8.0, 2.0), groups, bins, bin_count=2, families=SIMPLE)
+    X = np.array([[4.0], [9.0]])
+    np.testing.assert_allclose(found.predict(X).mean, [8.0, 8.0], rtol=0.01)
+    np.testing.assert_allclose(found.predict(X, np.array([1, 0])).mean, [2.0, 8.0], rtol=0.01)

@@ -27,7 +27,7 @@ from workers.evaluation.headroom import TUNED
 from workers.kinds.iterative.training import IterativeTraining
 from workers.kinds.iterative.tuning import NEUTRAL, artifact_of
 from workers.learning.execution import ExecutionError
-from workers.learning.training.driver import PlannedPolicy
+from workers.learning.training.driver import LEARNING, PlannedPolicy
 from workers.learning.training.request import Bracket, Decision
 from workers.learning.training.trial import Trial as Learner
 from workers.tasks import trained
@@ -157,14 +157,24 @@ def test_the_training_tells_of_every_trial(any_database: Database, post: Post) -
     assert all(event["steps_per_second"] > 0 for event in reported_events)
     shares = [event["progress"] for event in events(any_database, job) if "progress" in event]
     assert shares == sorted(shares)
-    assert events(any_database, job)[-1]["result"] == {"agent": 1}
+    assert "measuring" not in {event.get("phase") for event in events(any_database, job)}  # it was too short for that
+    judging, last = events(any_database, job)[-2:]
+    assert (judging["phase"], judging["algorithm"], judging["progress"]) == ("judging", "tabular_q", LEARNING)
+    assert judging["eta_seconds"] > 0
+    assert last["result"] == {"agent": 1}
 
 
-def test_a_training_that_plans_tells_so_at_its_beginning_and_keeps_the_plan(any_database: Database, post: Post) -> None:
+def test_a_training_that_plans_tells_so_at_its_beginning_and_keeps_the_plan(
+    any_database: Database, post: Post, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It also tells what its learners have to beat, where that was measured, even if it told something just before."""
+    monkeypatch.setattr(trained, "yardsticks", lambda *_: {"hold": -0.5})
+    monkeypatch.setattr(f"{__name__}.SETTINGS", SETTINGS.model_copy(update={"progress_seconds": 60.0}))
     job = ask(any_database, algorithm="auto", budget=1_000)
     post.one()
     fields = {"state": "running", "progress": 0.0, "eta_seconds": None, "phase": "planning", "algorithm": "auto"}
-    assert fields in events(any_database, job)
+    told = [event for event in events(any_database, job) if "phase" in event]
+    assert told == [fields, {**fields, "phase": "measuring", "yardsticks": {"hold": -0.5}}]
     assert post.groups == [6]
     with any_database.reading() as session:
         kept = session.get_one(Job, job).checkpoint
@@ -252,6 +262,51 @@ def test_a_training_that_is_cancelled_while_it_compares_ends_at_once(
     post.one()
     assert row(any_database, job).state == "cancelled"
     assert (states(any_database, job), post.waiting) == (["cancelled"] * 4, [])
+
+
+@on_sqlite
+def test_a_training_whose_worker_is_lost_while_it_judges_judges_again_and_opens_no_trials(
+    any_database: Database, post: Post, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = ask(any_database, **TWO)
+    post.one()
+    group, post.waiting = post.waiting, []
+    for _, trial in group:
+        held = leases.claim(any_database, trial, "w", SETTINGS)
+        assert held is not None
+        assert sweeps.rest(any_database, held, sweeps.Outcome(1.0, -0.5, {}, b"policy"), b"learner")
+
+    def killed(*_: Any) -> None:
+        raise Killed
+
+    monkeypatch.setattr(Bracket, "decide", lambda *_: Decision((), {0: "", 1: ""}))
+    monkeypatch.setattr(trained, "conclude", killed)
+    for _ in range(2):
+        with pytest.raises(Killed):
+            post.one()
+        assert events(any_database, job)[-1]["phase"] == "judging"
+        leases.sweep(any_database, SETTINGS, lambda _: True)
+    assert post.groups == [2]
+
+
+@on_sqlite
+def test_a_trial_begins_by_the_plan_of_its_training(
+    any_database: Database, post: Post, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    planned = PlannedPolicy(artifact_of(Layout(SPEC), NEUTRAL), -0.1, name=TUNED)
+    monkeypatch.setattr(IterativeTraining, "plan", lambda *_: planned)
+    prepared: list[PlannedPolicy] = []
+
+    def prepare(_learner: Learner, plan: PlannedPolicy) -> None:
+        prepared.append(plan)
+        raise Killed
+
+    ask(any_database, **TWO)
+    post.one()
+    monkeypatch.setattr(Learner, "prepare", prepare)
+    with pytest.raises(Killed):
+        post.one()
+    assert prepared == [planned]
 
 
 def test_nobody_holds_a_training_whose_trials_are_at_work(any_database: Database, post: Post) -> None:

@@ -4,10 +4,10 @@ import threading
 import time
 from collections.abc import Callable
 from datetime import timedelta
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
-from fastapi import FastAPI, Response
+from fastapi import FastAPI, Header, Response
 from fastapi.testclient import TestClient
 from sqlalchemy import func, select
 
@@ -17,7 +17,7 @@ from app.database.tables import IdempotencyKey, Workload
 from app.errors import Conflict
 from app.http import problems
 from app.http.caller import ANYBODY
-from app.http.idempotency import IdempotentPost, IdempotentUpload, Record
+from app.http.idempotency import IdempotentPost, IdempotentUpload, Record, purge
 from app.settings import Settings
 from tests.callers import called_by
 
@@ -72,9 +72,19 @@ def client(service: Service, any_database: Database) -> TestClient:
     def create(body: dict[str, Any], once: IdempotentPost) -> Response:
         return once.run(lambda record: service.create(body["name"], record))
 
+    @app.post("/secrets")
+    def secret(body: dict[str, Any], once: IdempotentPost) -> Response:
+        made = once.run(lambda record: service.create(body["name"], record), finish=lambda told: {**told, "secret": 7})
+        assert made.headers["cache-control"] == "no-store"
+        return made
+
+    @app.post("/repeatable")
+    def repeatable(once: IdempotentPost) -> Response:
+        return once.run(lambda _record: service.count(), status=202, headers={"X-Count": "yes"})
+
     @app.post("/uploads")
-    def upload(once: IdempotentUpload, content: str = "") -> Response:
-        return once.run(lambda _record: {"accepted": 1}, content=content)
+    def upload(once: IdempotentUpload, x_content: Annotated[str, Header()] = "") -> Response:
+        return once.run(lambda _record: {"accepted": 1}, content=x_content)
 
     return TestClient(called_by(ANYBODY, app), raise_server_exceptions=False)
 
@@ -126,9 +136,9 @@ def test_an_answer_is_repeated_for_as_long_as_the_settings_say(client: TestClien
     first = client.post("/uploads", headers=KEY)
     aged(any_database, Settings().idempotency_seconds - 60)
     assert client.post("/uploads", headers=KEY).headers["idempotent-replayed"] == "true"
-    assert client.post("/uploads?content=2", headers=KEY).status_code == 422
+    assert client.post("/uploads", headers={**KEY, "X-Content": "2"}).status_code == 422
     aged(any_database, Settings().idempotency_seconds + 60)
-    anew = client.post("/uploads?content=2", headers=KEY)
+    anew = client.post("/uploads", headers={**KEY, "X-Content": "2"})
     assert (first.status_code, anew.status_code, "idempotent-replayed" in anew.headers) == (201, 201, False)
 
 
@@ -227,8 +237,47 @@ def test_a_strange_key_is_refused(client: TestClient, service: Service, key: str
 
 
 def test_an_upload_is_told_apart_by_its_hash(client: TestClient) -> None:
-    first = client.post("/uploads?content=1", headers=KEY)
-    again = client.post("/uploads?content=1", headers=KEY)
-    other = client.post("/uploads?content=2", headers=KEY)
+    first = client.post("/uploads", headers={**KEY, "X-Content": "1"})
+    again = client.post("/uploads", headers={**KEY, "X-Content": "1"})
+    other = client.post("/uploads", headers={**KEY, "X-Content": "2"})
     assert [first.status_code, again.status_code, other.status_code] == [201, 201, 422]
     assert again.json() == {"accepted": 1}
+
+
+def test_keys_are_forgotten_from_a_moment_on(any_database: Database) -> None:
+    now = utc_now()
+    with any_database.session() as session:
+        for key, seconds in (("old", 61), ("edge", 60), ("young", 59)):
+            made = now - timedelta(seconds=seconds)
+            session.add(IdempotencyKey(key=key, claim="c", digest="d", created_at=made))
+    with any_database.session() as session:
+        purge(session, now - timedelta(seconds=60))
+    with any_database.reading() as session:
+        assert set(session.scalars(select(IdempotencyKey.key))) == {"edge", "young"}
+
+
+def test_a_secret_is_answered_each_time_and_never_stored(client: TestClient, any_database: Database) -> None:
+    answers = [client.post("/secrets", json={"name": "a"}, headers=KEY) for _ in range(2)]
+    assert [answer.json() for answer in answers] == [{"name": "a", "secret": 7}] * 2
+    assert [answer.status_code for answer in answers] == [201, 201]
+    with any_database.reading() as session:
+        row = session.get_one(IdempotencyKey, ("default", "abc"))
+        assert (row.body, row.status) == ({"answer": {"name": "a"}}, 201)
+
+
+def test_work_that_keeps_no_answer_itself_is_answered_from_its_result(client: TestClient, service: Service) -> None:
+    first = client.post("/repeatable", headers=KEY)
+    client.post("/things", json={"name": "a"})
+    again, other = client.post("/repeatable", headers=KEY), client.post("/repeatable")
+    assert [(one.status_code, one.json(), one.headers["x-count"]) for one in (first, again, other)] == [
+        (202, 0, "yes"),
+        (202, 0, "yes"),
+        (202, 1, "yes"),
+    ]
+    assert "idempotent-replayed" not in other.headers
+
+
+def test_a_key_is_of_its_path_its_query_and_its_method(client: TestClient) -> None:
+    assert client.post("/things", json={"name": "a"}, headers=KEY).status_code == 201
+    for path in ("/things?x=1", "/secrets"):
+        assert client.post(path, json={"name": "a"}, headers=KEY).status_code == 422

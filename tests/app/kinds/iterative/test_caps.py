@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,10 +14,14 @@ from app.kinds.contract.policy import Situation
 from app.kinds.engine import KindDecision
 from app.kinds.iterative.decide import choose, make_batch, under_caps
 from app.kinds.iterative.engine import NOTHING
-from app.kinds.iterative.observation import everywhere, view
+from app.kinds.iterative.model import ModelTable, initial_table
+from app.kinds.iterative.observation import everywhere, outlook, view
 from app.kinds.iterative.policies import GuardedChoice, Verdict, decide, row_within, within_caps
 from app.kinds.iterative.projector import Projector
+from app.kinds.iterative.reasons import forecast
+from app.kinds.iterative.state import State
 from tests.app.kinds.iterative.decisions.deciding import Scripted, compiled, reported
+from tests.planted import planted_spec, planted_table
 
 COST = Cap("run", "cost", 10.0)
 
@@ -140,3 +146,108 @@ def test_caps_hold_outside_of_what_agents_observe() -> None:
     deltas = on.layout.deltas[:, 0]
     assert deltas[second[0]] == deltas.min() < deltas[first[0]]
     assert second[1] == first[1]
+
+
+def projected(projector: Projector, state: State, row: int, pause: float) -> tuple[float, float]:
+    """Money and seconds that one run has used at its end, as its decision would say."""
+    rows = np.array([row])
+    found = forecast(projector, state, rows, rows, np.array([pause]))
+    return float(state.cost[0] + found.cost[1, 0]), float(state.elapsed[0, 0] + found.rest[1, 0])
+
+
+DEAR = planted_spec(
+    resources=[
+        {
+            "name": "executors",
+            "minimum": 4,
+            "maximum": 36,
+            "max_steps": 4,
+            "change_seconds": 2.0,
+            "initial": 8,
+            "price_per_hour": 2.5,
+        }
+    ]
+)
+
+
+def ensemble(members: int) -> ModelTable:
+    table = planted_table(DEAR)
+    offsets = np.random.default_rng(1).normal(0, 0.2, (members, *table.log_mean.shape)).astype(np.float32)
+    return replace(table, members=offsets if members else None)
+
+
+@pytest.mark.parametrize("members", [0, 3])
+@pytest.mark.parametrize("iterations", [0, 5])  # before the first iteration nothing pauses
+@pytest.mark.parametrize("name", ["cost", "seconds"])
+def test_a_choice_that_just_uses_what_is_left_is_followed_and_one_beyond_is_not(
+    members: int, iterations: int, name: Any
+) -> None:
+    on = compiled(DEAR, ensemble(members))
+    state = reported(on, [16, 16], iterations=iterations)
+    one = type(state)(*(field[:1] for field in state))
+    situation = Situation(on.projector, state, view(on.projector, state))
+    free = decide(situation, None, on.chosen)
+    rows = on.layout.index(state.levels)[:1] + np.array([2, 0])
+    for run, row in enumerate(rows.tolist()):
+        pause = 2.0 * (iterations > 0) * (run == 0)
+        used = projected(on.projector, one, row, pause)[("cost", "seconds").index(name)]
+        for factor, verdict in ((1.0005, free.verdict[run]), (0.9995, Verdict.BEYOND_CAP)):
+            caps: list[list[Cap]] = [[], []]
+            caps[run] = [Cap("run", name, used * factor), Cap("tenant", "seconds", 1e9)]
+            found = within_caps(situation, free, rows, caps)
+            assert (found.verdict[run], found.verdict[1 - run]) == (verdict, free.verdict[1 - run])
+            assert set(found.goals) == ({run} if verdict == Verdict.BEYOND_CAP else set())
+            assert (found is free) == (not found.goals)
+
+
+@pytest.mark.parametrize("members", [0, 3])
+def test_of_what_completes_within_a_cap_the_best_is_taken_and_what_does_stays(members: int) -> None:
+    on = compiled(DEAR, ensemble(members))
+    state = reported(on, [16])
+    grid = everywhere(on.projector, state)
+    returns = outlook(on.projector, state, grid)[:, 0]
+    money = [projected(on.projector, state, row, float(grid.pause[row, 0]))[0] for row in range(len(returns))]
+    best = int(returns.argmax())
+    for limit in (0.5 * (money[best] + min(money)), 0.5 * (money[best] + max(money))):
+        able = [row for row, used in enumerate(money) if used <= limit]
+        cap, lost = [Cap("run", "cost", limit)], [row for row in range(len(money)) if row not in able]
+        assert len(able) > 1
+        assert lost
+        assert {row_within(on.projector, state, cap, row) for row in lost} == {max(able, key=lambda row: returns[row])}
+        assert [row_within(on.projector, state, cap, row) for row in able] == able
+
+
+def test_every_verdict_has_a_number_of_its_own() -> None:
+    assert sorted(Verdict.__members__.values()) == list(range(len(Verdict.__members__)))
+
+
+def test_no_cap_moves_a_run_that_has_ended_or_that_no_model_projects() -> None:
+    tight = [Cap("run", "cost", 1e-6)]
+    on = compiled()
+    ended = reported(on, [16, 8], iterations=30)
+    ended = ended._replace(cost=0 * ended.cost)
+    situation = Situation(on.projector, ended, view(on.projector, ended))
+    free = decide(situation, None, on.chosen)
+    assert within_caps(situation, free, on.layout.index(ended.levels), [tight, tight]) is free
+    blank = compiled(table=initial_table(on.layout))
+    state = reported(blank, [16])
+    situation = Situation(blank.projector, state, view(blank.projector, state))
+    free = decide(situation, None, blank.chosen)
+    assert within_caps(situation, free, blank.layout.index(state.levels), [tight]) is free
+
+
+def test_a_step_that_is_known_to_be_refused_is_not_taken() -> None:
+    on = compiled()
+    state = reported(on, [16, 16])
+    seen = view(on.projector, state)
+    towards = int(on.layout.deltas[:, 0].argmin())
+    seen.mask[1, towards] = False
+    situation = Situation(on.projector, state, seen)
+    free = decide(situation, None, on.chosen)
+    here = on.layout.index(state.levels)
+    tight = Cap("run", "cost", float(state.cost[0]) + 0.01)
+    found = within_caps(situation, free, here + 1, [[tight], [tight]])
+    assert found.action.tolist() == [towards, on.layout.noop]
+    assert found.goals == {0: 0, 1: int(here[1])}
+    assert found.verdict.tolist() == [Verdict.BEYOND_CAP] * 2
+    assert free.verdict.tolist() != found.verdict.tolist()

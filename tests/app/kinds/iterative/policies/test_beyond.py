@@ -156,3 +156,8 @@ def test_a_heuristic_changes_only_for_more_than_the_noise_of_the_model(
     got = decide(Situation(PROJECTOR, run, seen._replace(outlook=outlook)), None)
     assert got.verdict[0] == verdict
     assert got.action[0] == (best if verdict == Verdict.FOLLOWED else LAYOUT.noop)
+
+
+def test_an_agent_without_hysteresis_changes_for_any_gain() -> None:
+    assert experience_of(LAYOUT).hysteresis == 0
+    assert experience_of(LAYOUT, 0.25) == replace(experience_of(LAYOUT), hysteresis=0.25)

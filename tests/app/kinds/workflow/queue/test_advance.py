@@ -6,12 +6,13 @@ import json
 import math
 from typing import Any
 
+import numpy as np
 import pytest
 
 from app.kinds.contract.inputs import Contradiction, InvalidInput
 from app.kinds.fields import converted
 from app.kinds.workflow import advance as module
-from app.kinds.workflow.advance import advance
+from app.kinds.workflow.advance import advance, implausible
 from app.kinds.workflow.queue import (
     FAILED,
     GIGA,
@@ -25,7 +26,7 @@ from app.kinds.workflow.queue import (
     begin,
     pack,
 )
-from app.kinds.workflow.run_times import PastTask
+from app.kinds.workflow.run_times import PastTask, blank, remember, table
 from app.kinds.workflow.spec import Spec
 
 Report = dict[str, Any]
@@ -138,12 +139,13 @@ def test_a_task_that_failed_says_nothing_of_how_long_its_users_tasks_run() -> No
 
 
 def test_only_the_users_that_were_seen_last_are_kept() -> None:
-    state = after(*QUEUE)._replace(history={f"u{i}": (PastTask(1.0, 2.0, 1),) for i in range(MOST_USERS)})
     ended = converted(delta(finished=[{"id": "runs", "end": 25}]), QueueReport)
-    found = advance(LAYOUT, state, ended).history
-    assert len(found) == MOST_USERS
-    assert "u0" not in found
-    assert [task.seconds for task in found["bob"]] == [21.0]
+    for others, kept in ((MOST_USERS, False), (MOST_USERS - 1, True)):
+        state = after(*QUEUE)._replace(history={f"u{i}": (PastTask(1.0, 2.0, 1),) for i in range(others)})
+        found = advance(LAYOUT, state, ended).history
+        assert len(found) == MOST_USERS
+        assert ("u0" in found) == kept
+        assert [task.seconds for task in found["bob"]] == [21.0]
 
 
 def test_a_task_whose_node_failed_waits_again() -> None:
@@ -333,6 +335,7 @@ def test_what_is_just_possible_is_taken(report: Report) -> None:
 
 
 def test_all_issues_of_a_report_are_named_at_once_and_few_of_many_lost_tasks() -> None:
+    assert list(refused(InvalidInput, queued=[{"id": "a"}, {"id": "a"}])) == ["/queued/1/id"]  # no consequences of it
     found = refused(InvalidInput, queued=[{"id": "a"}, {"id": "b"}], nodes=[{"name": "x", "state": "up"}])
     assert sorted(found) == ["/nodes/0/name", "/queued/0/processors", "/queued/1/processors"]
     many = [{"id": f"t{i}", "processors": 1, "node": f"slow-{i % 2}", "start": 1} for i in range(8)]
@@ -351,3 +354,165 @@ def test_a_cycle_among_new_tasks_is_named() -> None:
     found = refused(InvalidInput, queued=[{"id": "first", "processors": 1}, *tasks])
     assert [pointer for pointer in found if pointer.endswith("/parents")]
     assert "a → " in next(iter(found.values()))
+
+
+def test_dependencies_and_ids_are_bounded_in_what_a_report_adds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two dependencies, and twelve bytes of the ids waits, runs, é and b, are refused one below, not at, the limit."""
+    parts: Report = {
+        "queued": [{"id": "é", "processors": 1, "parents": ["waits"]}],
+        "running": [{"id": "b", "processors": 1, "node": "slow-0", "start": 25, "parents": ["old"]}],
+    }
+    state = after(*QUEUE)
+    for limit, count in (("MOST_EDGES", 2), ("MOST_NAMES", 12)):
+        with monkeypatch.context() as patched:
+            patched.setattr(module, limit, count)
+            advance(LAYOUT, state, converted(delta(**parts), QueueReport))
+            patched.setattr(module, limit, count - 1)
+            with pytest.raises(InvalidInput) as caught:
+                advance(LAYOUT, state, converted(delta(**parts), QueueReport))
+            assert [(issue.pointer, issue.value) for issue in caught.value.errors] == [("/queued", count)]
+            patched.setattr(module, limit, 0)
+            advance(LAYOUT, state, converted(delta(), QueueReport))  # nothing is added
+
+
+def test_a_full_queue_takes_reports_that_add_nothing_and_says_how_many_there_are(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    state = after(*QUEUE)
+    monkeypatch.setattr(module, "MOST_TASKS", 1)
+    advance(LAYOUT, state, converted(delta(), QueueReport))
+    parts = delta(queued=[{"id": "new", "processors": 1}], withdrawn=["waits"])
+    with pytest.raises(InvalidInput) as caught:
+        advance(LAYOUT, state, converted(parts, QueueReport))
+    assert [issue.value for issue in caught.value.errors] == [2]
+
+
+def test_a_task_that_begins_when_its_node_was_ordered_or_failed_finds_it_up() -> None:
+    begun = delta(40, running=[{"id": "waits", "node": "slow-1", "start": 35}])
+    for node, since in (({"state": "up", "since": 22}, 22), ({"state": "failed", "since": 22}, 22), (None, 35)):
+        nodes = [] if node is None else [{"name": "slow-1", **node}]
+        assert after(*QUEUE, delta(nodes=nodes), begun).nodes[SLOWER] == (UP, since)
+
+
+def test_the_values_of_issues_are_in_the_units_of_the_report() -> None:
+    state = after(*QUEUE)
+    runs = {**RUNS, "id": "b", "processors": 3, "memory_gb": 6}
+    with pytest.raises(InvalidInput) as caught:
+        advance(LAYOUT, state, converted(delta(running=[runs]), QueueReport))
+    assert [(issue.message.split(":")[0], issue.value) for issue in caught.value.errors] == [
+        ("must be at most 4 processors on slow-0", 5),
+        ("must be at most 8 GB of memory on slow-0", 10),
+    ]
+
+
+def test_submissions_are_remembered_with_what_is_known_of_them() -> None:
+    known = {"id": "known", "processors": 2, "submit": 25, "estimate": 60, "user": "ann"}
+    first, second = after(delta(queued=[known], running=[{**RUNS, "start": 26, "submit": None}])).submitted
+    assert first == (25.0, 2, 60.0, "ann")
+    assert (second.at, second.processors, second.user) == (26.0, 2, "bob")
+    assert math.isnan(second.estimate)
+
+
+def test_finished_tasks_with_an_estimate_teach_how_long_tasks_run_and_others_do_not() -> None:
+    """Of three users, one with a history: each task is learnt with the history of its own user, at speed 1."""
+    tasks = [
+        {"id": "first", "processors": 2, "user": "ann", "estimate": 400},
+        {"id": "short", "processors": 1, "user": "bob", "estimate": 0.5},
+        {"id": "none", "processors": 1, "user": "eve"},
+        {"id": "nobody", "processors": 1, "estimate": 400},
+        {"id": "again", "processors": 2, "user": "ann", "estimate": 400},
+    ]
+    state = after(delta(queued=tasks))
+    expected = blank(1)
+
+    def ended(now: float, name: str, end: float) -> None:
+        nonlocal state
+        state = advance(
+            LAYOUT,
+            state,
+            converted(
+                delta(now, finished=[{"id": name, "node": "fast-0", "start": now - 60, "end": end}]), QueueReport
+            ),
+        )
+
+    def learnt(estimate: float, processors: int, seconds: float) -> None:
+        remember(expected, 0, math.log(max(estimate, 10.0)), processors, math.log(max(seconds, 10.0)))
+
+    ended(100, "first", 90)
+    learnt(400, 2, 100)  # fifty seconds at speed 2
+    np.testing.assert_allclose(state.weight, expected.weight)
+    ended(200, "short", 141)
+    expected = expected._replace(history=blank(1).history)  # of another user
+    learnt(0.5, 1, 2)
+    ended(300, "none", 290)
+    ended(400, "nobody", 390)
+    np.testing.assert_allclose(state.weight, expected.weight)
+    ended(500, "again", 480)
+    expected = expected._replace(history=table([[PastTask(100.0, 400.0, 2)]]))
+    learnt(400, 2, 80)
+    np.testing.assert_allclose(state.weight, expected.weight)
+    np.testing.assert_allclose(state.covariance, expected.covariance)
+    assert {user: [task.seconds for task in tasks] for user, tasks in state.history.items()} == {
+        "bob": [2.0],
+        "eve": [100.0],
+        "ann": [100.0, 80.0],
+    }
+    assert not np.allclose(state.weight, blank(1).weight)
+
+
+def test_of_a_users_tasks_the_last_six_are_kept_and_the_user_seen_last_goes_last() -> None:
+    names = [f"t{i}" for i in range(8)]
+    tasks = [{"id": name, "processors": 1, "user": "ann"} for name in names]
+    ends = [{"id": name, "node": "slow-0", "start": 40, "end": 41 + i} for i, name in enumerate(names)]
+    state = after(*QUEUE, delta(queued=tasks), delta(50, finished=[*ends[:1], {"id": "runs", "end": 45}, *ends[1:]]))
+    assert list(state.history) == ["bob", "ann"]
+    assert [task.seconds for task in state.history["ann"]] == [3.0, 4.0, 5.0, 6.0, 7.0, 8.0]
+
+
+def warned(state: State, now: float = 30, **parts: Any) -> list[tuple[str, Any]]:
+    report = converted(delta(now, **parts), QueueReport)
+    return [(issue.pointer, issue.value) for issue in implausible(advance(LAYOUT, state, report), report)]
+
+
+def test_a_time_of_another_clock_is_warned_of() -> None:
+    assert warned(after(*QUEUE), 1e11) == []
+    assert warned(after(*QUEUE), 1.1e11) == [("/now", 1.1e11)]
+
+
+@pytest.mark.parametrize(
+    ("estimates", "longest"),
+    [
+        ([2 * 86_400.0] * 5, None),  # the median is what is just believed
+        ([1.0, 1.0, *range(172_801, 172_804)], [172_803, 172_802, 172_801]),
+        ([1.0, 1.0, 1.0, *range(172_801, 172_804)], None),
+        ([1e6] * 4, None),  # too few to tell
+        ([1e6, 2e6, 3e6, 4e6, 5e6, 6e6], [6e6, 5e6, 4e6]),
+    ],
+)
+def test_estimates_of_days_are_warned_of(estimates: list[float], longest: list[float] | None) -> None:
+    tasks = [{"id": f"t{i}", "processors": 1, "estimate": one} for i, one in enumerate(estimates)]
+    found = warned(after(*QUEUE), queued=[*tasks, {"id": "unknown", "processors": 1}])
+    assert found == ([] if longest is None else [("/queued", longest)])
+
+
+@pytest.mark.parametrize(
+    ("times", "warns"), [([10.0] * 5, False), ([10.5] * 5, True), ([99.0] * 4, False), ([1, 1, 10.5, 99, 99], True)]
+)
+def test_tasks_that_run_for_ten_times_their_estimates_are_warned_of(times: list[float], warns: bool) -> None:
+    """The first begins at 0 on the first row; those without an estimate, and those that wait, do not count."""
+    wide = Layout(
+        Spec.model_validate({"name": "w", "kind": "workflow", "nodes": [{"name": "n", "processors": 9, "maximum": 1}]})
+    )
+    running: list[Report] = [
+        {"id": f"t{i}", "processors": 1, "submit": 0, "estimate": 99 / one, "node": "n-0", "start": i and 1}
+        for i, one in enumerate(times)
+    ]
+    running[0]["estimate"] = 100 / times[0]
+    unknown: Report = {"id": "unknown", "processors": 1, "submit": 0, "node": "n-0", "start": 1}
+    state = advance(wide, begin(wide), converted({"now": 1, "running": [*running, unknown]}, QueueReport))
+    told = [{"id": one["id"]} for one in [*running, unknown]]
+    report = converted(delta(100, running=told), QueueReport)
+    found = implausible(advance(wide, state, report), report)
+    assert [(issue.pointer, issue.value) for issue in found] == ([("/running", ["t0", "t1", "t2"])] if warns else [])
+    if warns:
+        assert "10.5 times their estimates already" in found[0].message

@@ -12,8 +12,9 @@ from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.model import ModelTable
 from app.kinds.iterative.policies import save
 from tests.planted import planted_spec, planted_table
+from workers.evaluation.protocol import HeldOutChoice
 from workers.evaluation.statistics import MARGIN
-from workers.inputs import Samples
+from workers.inputs import HoldOut, Samples
 from workers.kinds.iterative import judge
 from workers.kinds.iterative.judge import CrossFit, Half, TooFewHalves, chosen_rule, halves
 from workers.kinds.iterative.optimum import Grid, solve
@@ -195,3 +196,56 @@ def test_runs_that_would_take_minutes_to_compare_leave_model_predictive_control(
     table, answers = chosen_rule(longest, executions(planted, 12), TABLE, seed=1)
     assert (table.rule, answers["rule"], answers["returns"]) == (None, "model_predictive", {})
     assert answers["reason"].endswith("runs of 5,001 iterations are too long to compare, at most 5,000 are")
+
+
+def test_a_probability_leaves_the_one_rule_that_knows_it() -> None:
+    metric = {"name": "iteration_seconds", "target": 110.0, "scope": "run", "probability": 0.9}
+    spec = planted_spec(iterations=10, metrics=[metric])
+    table, answers = chosen_rule(spec, executions(planted, 12), planted_table(spec), seed=1)
+    assert (table.rule, answers["rule"], answers["returns"]) == (None, "model_predictive", {})
+    assert answers["reason"] == "no other heuristic knows of probabilities"
+
+
+def test_executions_that_are_too_few_carry_no_model_of_their_own() -> None:
+    names = ("run-2", "run-0")
+    found = judge.held_out_model(SPEC, executions(planted, 8), HoldOut(names, unseen=frozenset(names[:1])), 0)
+    assert found.table is None
+    assert (found.report["executions"], found.report["unseen"], found.report["names"]) == (2, 1, [*names])
+    assert found.report["reason"].startswith("the 2 held-out executions can't carry a domain model of their own: ")
+    assert found.report["note"] is None
+
+
+def test_a_model_is_fitted_to_the_executions_that_are_held_out_and_to_no_others() -> None:
+    """Those take twice as long as all the others."""
+    samples = [(name, rows * [1, 1, 1 + (i < 9)]) for i, (name, rows) in enumerate(executions(planted, 14))]
+    held = tuple(name for name, _ in samples[:9])
+    found = judge.held_out_model(SPEC, samples, HoldOut(held, unseen=frozenset(held)), 0)
+    assert found.table is not None
+    allocations = Layout(SPEC).allocations[:, 0]
+    seconds = np.exp(found.table.log_mean[0, :, 0, 0])[allocations == 16]
+    np.testing.assert_allclose(seconds, 2 * planted(16.0), rtol=0.15)
+    assert (found.report["reason"], found.report["unseen"]) == (None, 9)
+
+
+@pytest.mark.parametrize(
+    ("unseen", "words"),
+    [
+        (3, "of 3 executions that no agent's domain model had been fitted on"),
+        (1, "fitted on 3 executions alone; 2 of them were also among those"),
+        (0, "fitted on 3 executions alone; all of them were also among those"),
+    ],
+)
+def test_a_report_says_how_unknown_its_held_out_executions_are(unseen: int, words: str) -> None:
+    assert words in judge._note(HeldOutChoice(("a", "b", "c"), unseen))
+
+
+def test_episodes_are_as_many_as_their_iterations_allow(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each of two halves follows two members in turn; the models are numbered over both."""
+    monkeypatch.setattr(judge, "halves", lambda *_: (Half(TABLE, belief(TABLE, 0.0, 0.1)), Half(TABLE, TABLE)))
+    for iterations, episodes in ((10, 128), (64, 64), (1_000, 16)):
+        spec = SPEC.model_copy(update={"iterations": iterations})
+        arena = CrossFit(spec, executions(planted, 12), seed=1, deals=1)
+        assert np.bincount(arena.models).tolist() == [episodes] * 3
+        assert np.bincount(arena.halves).tolist() == [2 * episodes, episodes]
+        assert arena.models[:4].tolist() == [0, 1, 0, 1]
+        assert arena.executions == 12

@@ -7,12 +7,21 @@ from app.kinds.contract.policy import Choice, Situation
 from app.kinds.iterative.heuristics import HEURISTICS, HeuristicPolicy
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.policies import MODEL_NOISE, experience_of, load, save
+from app.policies.base import IncompatibleArtifact
 from tests.planted import planted_spec, planted_table
 from workers.evaluation.arena import play
+from workers.evaluation.headroom import TUNED, share_won
 from workers.evaluation.statistics import Level
-from workers.kinds.iterative.judge import Evaluator, _largest_hysteresis, calibrate_hysteresis, judge
+from workers.kinds.iterative.judge import (
+    Evaluator,
+    _largest_hysteresis,
+    calibrate_hysteresis,
+    evaluate_unguarded,
+    judge,
+)
 from workers.kinds.iterative.optimum import COARSER, Optimum, solve
 from workers.kinds.iterative.problem import IterativeProblem
+from workers.kinds.iterative.tuning import NEUTRAL, artifact_of
 
 SPEC = planted_spec(iterations=12, metrics=[{"name": "iteration_seconds", "target": 130.0, "scope": "run"}])
 TABLE = planted_table(SPEC, effect=0.3, noise=0.2)
@@ -184,3 +193,47 @@ def test_calibration_keeps_the_return(optimum: Optimum) -> None:
     evaluator = Evaluator(SPEC, TABLE, seed=4, episodes=2048)
     plain, steady = evaluator.score(optimum.policy).returns, evaluator.score_artifact(load(artifact)).returns
     assert steady.mean() > plain.mean() - 0.003 * abs(plain.mean()) - 2 * (steady - plain).std() / 2048**0.5
+
+
+def test_a_tuned_rule_is_one_more_heuristic_and_says_what_knowledge_would_have_won(optimum: Optimum) -> None:
+    """The candidate is the tuned rule that knows nothing more: it has won nothing of what there was to win."""
+    tuned = artifact_of(LAYOUT, NEUTRAL)
+    plain = judge(SPEC, TABLE, tuned, seed=4, episodes=512, optimum=optimum)
+    assert plain["share_won"] is None
+    assert TUNED not in plain["heuristics"]
+    report = judge(SPEC, TABLE, tuned, seed=4, episodes=512, optimum=optimum, tuned=tuned)
+    assert report["heuristics"][TUNED]["mean"] == report["return"]["mean"] == plain["return"]["mean"]
+    evaluator = Evaluator(SPEC, TABLE, 4, 512)
+    rule = load(tuned)
+    ours, known = evaluator.score_artifact(rule).returns, evaluator.score_artifact(rule, informed=True).returns
+    assert known.mean() > ours.mean()
+    assert report["share_won"] == share_won(ours, ours, known)
+
+
+def test_a_policy_without_the_guard_is_told_with_what_was_possible(optimum: Optimum) -> None:
+    report = evaluate_unguarded(SPEC, TABLE, save(optimum.policy, LAYOUT), seed=2, optimum=optimum)
+    assert report["return"] == Evaluator(SPEC, TABLE, 2).score(optimum.policy).interval()
+    assert report["gap_to_optimum"] == pytest.approx(0, abs=1e-9)
+    assert report["optimum"] == {
+        **report["return"],
+        "expected": optimum.expected,
+        "grid_error": optimum.error,
+    }
+    assert report["optimum_reason"] is None
+
+
+def test_a_champion_of_another_spec_is_refused() -> None:
+    other = planted_spec(features=[{"name": "batch", "minimum": 32, "maximum": 512}])
+    champion = save(HeuristicPolicy({"heuristic": "hold"}), Layout(other))
+    with pytest.raises(IncompatibleArtifact):
+        judge(SPEC, TABLE, heuristic("hold"), seed=1, episodes=8, champion=champion)
+
+
+def test_as_many_episodes_are_played_as_were_asked_for_and_fewer_under_a_belief() -> None:
+    believed = replace(TABLE, members=np.zeros((2, *TABLE.log_mean.shape), np.float32))
+    found = [Evaluator(SPEC, table, 0, count).episodes for table in (TABLE, believed) for count in (None, 7)]
+    assert found == [4_096, 7, 1_024, 7]
+    outcomes = Evaluator(SPEC, TABLE, 0, 7).score(HEURISTICS["hold"]).outcomes
+    assert outcomes.shape == (7, 4)  # missed deadlines, lateness, executor-hours, changes
+    assert (outcomes[:, 3] == 0).all()
+    assert (outcomes[:, 2] > 0).all()

@@ -9,8 +9,10 @@ from app.kinds.contract.policy import Situation
 from app.kinds.iterative.heuristics import HEURISTICS, HeuristicPolicy
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.model import Log, from_reports
+from app.kinds.iterative.observation import reward, terms, view
 from app.kinds.iterative.policies import load, save
 from app.kinds.iterative.projector import Projector
+from app.kinds.iterative.state import advance, begin
 from tests.planted import planted_spec, planted_table
 from workers.kinds.iterative import off_policy
 from workers.kinds.iterative.off_policy import TooFewRuns, score
@@ -279,3 +281,42 @@ def test_reports_become_a_log() -> None:
     log = from_reports(LAYOUT, reports, {"iteration_seconds": 50.0})
     assert log.levels.tolist() == [[4], [4]]
     assert log.targets.tolist() == [50.0]
+
+
+def test_a_log_without_pauses_expects_them_and_its_chances_are_its_own() -> None:
+    """Two runs by hand: chances, best, mean and chosen values are those of the state before each iteration."""
+    logs = played(0.5, 2, 3)
+    projector, candidate = Projector(LAYOUT, TABLE), artifact("model_predictive")
+    found = off_policy.follow(projector, candidate, logs)
+    state = begin(projector, np.stack([log.levels[0] for log in logs]), targets=np.stack([log.targets for log in logs]))
+    for t in range(LAYOUT.iterations):
+        levels, metrics = (np.stack([getattr(log, name)[t] for log in logs]) for name in ("levels", "metrics"))
+        if t:
+            seen = view(projector, state)
+            for run in range(2):
+                legal = np.flatnonzero(seen.mask[run])
+                values = seen.outlook[run]
+                assert found.chance[run, t - 1] == logs[run].chances[t]  # type: ignore[index]
+                assert found.advised[run, t - 1] == legal[values[legal].argmax()]
+                assert found.mean_value[run, t - 1] == pytest.approx(values[legal].mean(), rel=1e-5)
+                assert found.taken_value[run, t - 1] == values[found.actions[run, t - 1]]
+                assert found.chosen_value[run, t - 1] == values[found.chosen[run, t - 1]]
+                assert (LAYOUT.deltas[found.actions[run, t - 1]] == levels[run] - state.levels[run]).all()
+        after = advance(projector, state, levels, metrics, np.zeros((2, 0)))
+        paid = reward(state.weights, terms(projector, state, after))
+        np.testing.assert_allclose(found.rewards[:, t], paid, rtol=1e-6)
+        state = after
+
+
+def test_a_change_that_is_no_action_is_valued_as_holding() -> None:
+    logs = played(0.0, 2, 3, rule="hold")
+    levels = logs[0].levels.copy()
+    levels[3:] += 9
+    trace = off_policy.follow(Projector(LAYOUT, TABLE), artifact("hold"), [logs[0]._replace(levels=levels), logs[1]])
+    assert (trace.actions[:, 2].tolist(), trace.chosen[:, 2].tolist()) == ([-1, LAYOUT.noop], [LAYOUT.noop] * 2)
+    np.testing.assert_array_equal(trace.taken_value, trace.chosen_value)
+
+
+def test_of_iterations_without_weight_no_share_is_made() -> None:
+    found = off_policy.normalise_weights(np.array([[1.0, 0.0], [3.0, 0.0]]))
+    assert found.tolist() == [[0.25, 0.0], [0.75, 0.0]]

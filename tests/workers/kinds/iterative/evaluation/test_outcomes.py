@@ -62,6 +62,27 @@ def test_hours_are_of_what_is_allocated(name: str, unit: str, told: str, whole: 
     assert hours_of([resource]) == [(told, whole)]
 
 
+@pytest.mark.parametrize(
+    ("metric", "weights", "names", "binding"),
+    [
+        ({**LATE, "target": 10.0}, {}, ["missed deadlines", "lateness"], True),
+        ({**LATE, "target": 10.0, "weight": 0.5}, {"sla": 2.0, "cost": 1.0}, ["missed deadlines", "lateness"], True),
+        ({**LATE, "target": 10.0, "weight": 0.4}, {"sla": 2.0, "cost": 1.0}, ["missed deadlines", "lateness"], False),
+        ({**LATE, "target": 10.0, "goal": "at_least"}, {}, ["runs that miss {}", "{} missed by"], True),
+        ({**LATE, "target": 10.0, "goal": "track"}, {}, ["runs that miss {}", "{} missed by"], False),
+        ({**LATE, "target": 10.0, "scope": "iteration"}, {}, ["iterations that miss {}", "{} missed by"], False),
+    ],
+)
+def test_a_runs_target_is_a_promise_unless_cost_weighs_more(
+    metric: dict[str, Any], weights: dict[str, float], names: list[str], binding: bool
+) -> None:
+    weighed = {"weights": {"change": 0.0, **weights}} if weights else {}
+    missed, by, hours, changes = outcomes_of(planted_spec(metrics=[metric], **weighed))
+    assert [missed.name, by.name] == [name.format("iteration_seconds") for name in names]
+    assert (missed.unit, missed.binding, by.unit) == ("share", binding, "s")
+    assert (hours.name, changes.name) == ("executor-hours", "changes")
+
+
 def test_hours_of_two_that_would_be_called_the_same_are_told_apart() -> None:
     both = [Resource(name=name, minimum=1, maximum=8) for name in ("cpu", "core", "gpus")]
     assert [name for name, _ in hours_of(both)] == ["cpu core-hours", "core core-hours", "GPU-hours"]
