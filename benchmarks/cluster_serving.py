@@ -103,8 +103,8 @@ class Launcher:
     def _job(self, minimum: int, maximum: int, queue: str = "urgent") -> dict[str, Any]:
         name = f"job-{self.number}"
         self.number += 1
-        told = {"application": APPLICATIONS[self.number % 6], "batch": 64, "iterations": 1_000}
-        return {"job": name, "gpus": minimum, "minimum": minimum, "maximum": maximum, "queue": queue, **told}
+        reported = {"application": APPLICATIONS[self.number % 6], "batch": 64, "iterations": 1_000}
+        return {"job": name, "gpus": minimum, "minimum": minimum, "maximum": maximum, "queue": queue, **reported}
 
 
 class Choosing:
@@ -116,18 +116,23 @@ class Choosing:
     def first(self) -> dict[str, Any]:
         """All come at once."""
         limits = {"batch": 32, "batch_maximum": 4_096, "gpu_batch_minimum": 8, "gpu_batch_maximum": 64}
-        told = {"gpus": 4, "maximum": 64, "iterations": 1_000, **limits}
+        reported = {"gpus": 4, "maximum": 64, "iterations": 1_000, **limits}
         return {
             "at": 60,
-            "submitted": [{"job": f"j{one}", "application": self._of(one), **told} for one in range(JOBS)],
+            "submitted": [{"job": f"j{one}", "application": self._of(one), **reported} for one in range(JOBS)],
         }
 
     def following(self) -> dict[str, Any]:
         """Each has gone on, by steps and a noise scale that change."""
         self.number += 1
-        told = {"iteration": self.number, "gpus": 4, "nodes": 1, "batch": 256}
+        reported = {"iteration": self.number, "gpus": 4, "nodes": 1, "batch": 256}
         steps = [
-            {"job": f"j{one}", "seconds": 0.04 + 0.0001 * (one + self.number), "noise_scale": 100.0 * (one + 1), **told}
+            {
+                "job": f"j{one}",
+                "seconds": 0.04 + 0.0001 * (one + self.number),
+                "noise_scale": 100.0 * (one + 1),
+                **reported,
+            }
             for one in range(JOBS)
         ]
         return {"at": 60 * (self.number + 1), "progressed": steps}
@@ -147,19 +152,19 @@ def in_process(
     spec = KIND.spec.model_validate(of)
     layout, engine, now = KIND.layout(spec), KIND.engine, datetime(2026, 1, 1, tzinfo=UTC)
     on = engine.compile(Snapshot("w", "bench", 1, spec, layout, KIND.model(model), 1, None, None, 1))
-    kept = engine.begin(on, "r", RunStart(workload="bench"), now).state
+    selection = engine.begin(on, "r", RunStart(workload="bench"), now).state
     for number in range(REPORTS + 1):
         body = json.dumps(launcher.following() if number else launcher.first()).encode()
         before = clock()
-        read = engine.read(on, kept, number, engine.decode(body))
-        [answered] = all_answered(engine.answer(on, [Pending("r", number, kept, read, {}, None)], now))
-        kept = answered.state
-        engine.serialise(kept)
+        read = engine.read(on, selection, number, engine.decode(body))
+        [answered] = all_answered(engine.answer(on, [Pending("r", number, selection, read, {}, None)], now))
+        selection = answered.state
+        engine.serialise(selection)
         if number:
             yield 1e3 * (clock() - before)
-    state = kept.state
-    found = len(state.names), int((state.jobs.gpus > 0).sum())
-    assert found == (RUNNING + WAITING, RUNNING) or found[0] == JOBS, found  # noqa: S101
+    state = selection.state
+    result = len(state.names), int((state.jobs.gpus > 0).sum())
+    assert result == (RUNNING + WAITING, RUNNING) or result[0] == JOBS, result  # noqa: S101
 
 
 def over_http(model: bytes) -> Iterator[float]:

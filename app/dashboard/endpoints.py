@@ -46,8 +46,8 @@ Identifier = Annotated[str, Path(max_length=64)]
 @router.get("/")
 def home(database: FromDatabase, tenant: Tenant, rule: FromStaleness) -> HTMLResponse:
     """The home page: workloads, notices and the latest runs; without any workload, the first steps."""
-    found = overview(database, tenant, rule)
-    return page("home.html", section="home", found=found, examples=example.example_names())
+    result = overview(database, tenant, rule)
+    return page("home.html", section="home", result=result, examples=example.example_names())
 
 
 @router.get("/ui/workloads/{workload}")
@@ -55,8 +55,8 @@ def workload(
     request: Request, workload: WorkloadName, database: FromDatabase, tenant: Tenant, rule: FromStaleness
 ) -> HTMLResponse:
     """The page of a workload; raises NotFound (404) if there is none of this name."""
-    found = workload_page.page(database, tenant, workload, compiler_of(request, tenant), rule)
-    return page("workload.html", section="home", found=found)
+    result = workload_page.page(database, tenant, workload, compiler_of(request, tenant), rule)
+    return page("workload.html", section="home", result=result)
 
 
 @router.get("/ui/workloads/{workload}/agents/{version}")
@@ -68,8 +68,8 @@ def agent(
     tenant: Tenant,
 ) -> HTMLResponse:
     """The page of an agent; raises NotFound (404) if there is no such workload or version."""
-    found = judged.page(database, tenant, workload, version, compiler_of(request, tenant))
-    return page("agent.html", section="home", found=found)
+    result = judged.page(database, tenant, workload, version, compiler_of(request, tenant))
+    return page("agent.html", section="home", result=result)
 
 
 @router.get("/ui/workloads/{workload}/changes")
@@ -102,8 +102,8 @@ def run(
     ``every``, ``since``: which decisions are shown: each one, instead of those that change the allocation; from this
     iteration on, instead of the newest.
     """
-    found = run_page.page(database, tenant, run, compiler_of(request, tenant), rule, Opened(every, since))
-    return page("run_live.html" if part else "run.html", section="runs", found=found, part=part)
+    result = run_page.page(database, tenant, run, compiler_of(request, tenant), rule, Opened(every, since))
+    return page("run_live.html" if part else "run.html", section="runs", result=result, part=part)
 
 
 @router.get("/ui/runs/{run}/decisions")
@@ -128,7 +128,7 @@ def others(
     request: Request, run: Identifier, database: FromDatabase, tenant: Tenant, rule: FromStaleness
 ) -> HTMLResponse:
     """HTML part of a run's page: what other policies would have done; loaded once it is opened."""
-    return page("others.html", found=run_page.hindsight(database, tenant, run, compiler_of(request, tenant), rule))
+    return page("others.html", result=run_page.hindsight(database, tenant, run, compiler_of(request, tenant), rule))
 
 
 @router.get("/ui/runs/{run}/changes")
@@ -144,8 +144,8 @@ def run_changes(
 
     def look() -> tuple[object, bool]:
         with database.reading() as session:
-            found = load(session, caller.tenant, run, rule)
-            return (found.run.next_iteration, found.outcome), found.run.state != "running"
+            result = load(session, caller.tenant, run, rule)
+            return (result.run.next_iteration, result.outcome), result.run.state != "running"
 
     look()
     return changes(request, settings, caller, look)
@@ -154,8 +154,8 @@ def run_changes(
 @router.get("/ui/jobs/{job}")
 def job(job: Identifier, database: FromDatabase, tenant: Tenant, part: bool = False) -> HTMLResponse:
     """The page of a job, or with ``part`` only its changing parts; raises NotFound (404) without such a job."""
-    found = job_page.page(database, tenant, job)
-    return page("job_live.html" if part else "job.html", section="jobs", found=found)
+    result = job_page.page(database, tenant, job)
+    return page("job_live.html" if part else "job.html", section="jobs", result=result)
 
 
 @router.get("/ui/jobs/{job}/changes")
@@ -165,8 +165,8 @@ def job_changes(
     """Event stream: ``changed`` when a job's state or progress changes, ``ended`` at its end."""
 
     def look() -> tuple[object, bool]:
-        found = jobs.get(database, caller.tenant, job)
-        return (found.state, found.progress, found.eta_seconds), found.state in FINAL_STATES
+        result = jobs.get(database, caller.tenant, job)
+        return (result.state, result.progress, result.eta_seconds), result.state in FINAL_STATES
 
     look()
     return changes(request, settings, caller, look)

@@ -25,7 +25,7 @@ async def form(request: Request) -> Response:
         "sign_in.html",
         section="",
         wrong="",
-        asked=bool(state.keys.any or state.settings.authentication == "required" or state.settings.oidc_issuer),
+        key_required=bool(state.keys.any or state.settings.authentication == "required" or state.settings.oidc_issuer),
         signed_in=NAME in request.cookies,
     )
 
@@ -33,12 +33,12 @@ async def form(request: Request) -> Response:
 @router.post("/ui/sign-in")
 async def sign_in(request: Request) -> Response:
     """Store a valid key in a cookie and redirect to the home page; for any other text show the form with 403."""
-    given = _key((await request.body()).decode("utf-8", "replace"))
-    if len(given) > LONGEST // 2 or not await _is_valid(request.app.state.keys, given):
-        return page("sign_in.html", status=403, section="", wrong=WRONG, asked=True, signed_in=False)
+    key = _key((await request.body()).decode("utf-8", "replace"))
+    if len(key) > LONGEST // 2 or not await _is_valid(request.app.state.keys, key):
+        return page("sign_in.html", status=403, section="", wrong=WRONG, key_required=True, signed_in=False)
     answer = RedirectResponse("/", status_code=303)
     secure = request.url.scheme == "https"
-    answer.set_cookie(NAME, given, httponly=True, samesite="strict", secure=secure, path="/")
+    answer.set_cookie(NAME, key, httponly=True, samesite="strict", secure=secure, path="/")
     return answer
 
 
@@ -51,13 +51,13 @@ def _key(body: str) -> str:
 
 
 async def _is_valid(keys: KeyRing, text: str) -> bool:
-    given = secrets.parse(text)
-    if given is None or given.of_run:
+    secret = secrets.parse(text)
+    if secret is None or secret.of_run:
         return False
-    if keys.get(given.id) is None:
+    if keys.get(secret.id) is None:
         await keys.look_again()
-    entry = keys.get(given.id)
-    right = secrets.matches(given.secret, entry and entry.digest)
+    entry = keys.get(secret.id)
+    right = secrets.matches(secret.secret, entry and entry.digest)
     return right and entry is not None and not entry.has_expired
 
 

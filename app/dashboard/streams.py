@@ -32,7 +32,7 @@ def changes(request: Request, settings: Settings, caller: Caller, find: Look) ->
 async def _stream(request: Request, settings: Settings, caller: Caller, find: Look) -> AsyncIterator[str]:
     ends = spoken = time.monotonic()
     ends += settings.stream_seconds
-    seen, over = await run_in_stream_thread(find)
+    observation, over = await run_in_stream_thread(find)
     yield "retry: 2000\n\n"
     if not over:
         yield CHANGED
@@ -40,9 +40,9 @@ async def _stream(request: Request, settings: Settings, caller: Caller, find: Lo
         await asyncio.sleep(max(settings.stream_poll_seconds, LEAST_SECONDS))
         if await request.is_disconnected():
             return
-        found, over = await run_in_stream_thread(find)
-        if found != seen:
-            seen, spoken = found, time.monotonic()
+        result, over = await run_in_stream_thread(find)
+        if result != observation:
+            observation, spoken = result, time.monotonic()
             yield CHANGED
         elif time.monotonic() - spoken > KEEP_ALIVE_SECONDS:
             spoken = time.monotonic()

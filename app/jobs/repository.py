@@ -163,8 +163,8 @@ def settle(session: Session, job_id: str, now: datetime) -> None:
             add_event(session, trial.tenant, trial.id, {"state": "cancelled"}, now)
         else:
             change(session, trial.id, [Job.state == "running"], cancel_requested=True)
-    kept = [Trial.parent_id == job_id, Trial.artifact.is_not(None)]
-    session.execute(update(Trial).where(*kept).values(artifact=None).execution_options(synchronize_session=False))
+    conditions = [Trial.parent_id == job_id, Trial.artifact.is_not(None)]
+    session.execute(update(Trial).where(*conditions).values(artifact=None).execution_options(synchronize_session=False))
     parent = session.scalar(select(Trial.parent_id).where(Trial.job_id == job_id))
     if parent is not None:
         wake(session, parent, now)

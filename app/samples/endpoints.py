@@ -106,7 +106,7 @@ async def upload(
     Raises TooLarge, UnsupportedMedia, Invalid if nothing was accepted, NotFound without such a workload."""
     body = Body(request.receive)
     limiter = _limiter(request.app, tenant)
-    given = service.Upload(
+    upload = service.Upload(
         media_type=_media_type(request),
         name=execution,
         chunks=body.chunks(),
@@ -117,16 +117,16 @@ async def upload(
         trace_limit_bytes=settings.trace_limit_bytes,
         skip_bad=skip_bad,
     )
-    limit = given.largest
+    limit = upload.largest
     length = request.headers.get("content-length", "0")
     if length.isdigit() and int(length) > limit:
         message = f"must be at most {limit}"
         raise TooLarge(
-            f"the body has {int(length):,} bytes; at most {limit:,} are accepted as {given.media_type}",
+            f"the body has {int(length):,} bytes; at most {limit:,} are accepted as {upload.media_type}",
             errors=[FieldError("/header/content-length", message, int(length))],
         )
     store = functools.partial(service.upload, database, tenant, workload)
-    work = functools.partial(store, given) if once.key is None else functools.partial(_once, once, store, given)
+    work = functools.partial(store, upload) if once.key is None else functools.partial(_once, once, store, upload)
     feeding = asyncio.create_task(body.feed())
     try:
         return await anyio.to_thread.run_sync(work, limiter=limiter)
@@ -135,15 +135,15 @@ async def upload(
         body.abandon()
 
 
-def _once(once: Once, store: Callable[[service.Upload], UploadRead], given: service.Upload) -> Response:
+def _once(once: Once, store: Callable[[service.Upload], UploadRead], upload: service.Upload) -> Response:
     """Run an upload under an idempotency key; the body is spooled to disk first, to hash it (SHA-256)."""
     digest = hashlib.sha256()
     with tempfile.SpooledTemporaryFile(max_size=SPOOL_BYTES) as spool:
-        for chunk in given.chunks:
+        for chunk in upload.chunks:
             digest.update(chunk)
             spool.write(chunk)
         spool.seek(0)
-        again = given._replace(chunks=iter(functools.partial(spool.read, SPOOL_BYTES), b""))
+        again = upload._replace(chunks=iter(functools.partial(spool.read, SPOOL_BYTES), b""))
         return once.run(lambda _: store(again), status=status.HTTP_201_CREATED, content=digest.hexdigest())
 
 
@@ -168,23 +168,23 @@ def _limiter(app: FastAPI, tenant: str) -> anyio.CapacityLimiter:
 
 
 def _media_type(request: Request) -> str:
-    given = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if given in FORMATS:
-        return given
-    raise _unsupported_media("content-type", given, ", ".join(FORMATS))
+    text = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if text in FORMATS:
+        return text
+    raise _unsupported_media("content-type", text, ", ".join(FORMATS))
 
 
 def _gzip(request: Request) -> bool:
-    given = request.headers.get("content-encoding", "identity").strip().lower()
-    if given not in ("gzip", "identity"):
-        raise _unsupported_media("content-encoding", given, "gzip, identity")
-    return given == "gzip"
+    text = request.headers.get("content-encoding", "identity").strip().lower()
+    if text not in ("gzip", "identity"):
+        raise _unsupported_media("content-encoding", text, "gzip, identity")
+    return text == "gzip"
 
 
-def _unsupported_media(header: str, given: str, accepted: str) -> UnsupportedMedia:
+def _unsupported_media(header: str, text: str, accepted: str) -> UnsupportedMedia:
     message = f"must be one of {accepted}"
     return UnsupportedMedia(
-        f"{header} {given!r} isn't accepted: {message}", errors=[FieldError(f"/header/{header}", message, given)]
+        f"{header} {text!r} isn't accepted: {message}", errors=[FieldError(f"/header/{header}", message, text)]
     )
 
 

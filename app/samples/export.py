@@ -45,14 +45,14 @@ def export(database: Database, tenant: str, name: str, media_type: str, executio
         NotFound: there is no such workload or execution.
         Invalid: the format holds one execution, and there is none or more.
     """
-    found, codec = service.readable(database, tenant, name, PageRequest(PAGE), execution)
+    result, codec = service.readable(database, tenant, name, PageRequest(PAGE), execution)
     how = codec.exports.get(media_type)
     if how is None:
         accepted = ", ".join([*codec.exports, JSON])
         message = f"must be one of {accepted} for this kind of workload"
         raise NotAcceptable(f"accept: {message}", errors=[FieldError("/header/accept", message, media_type)])
-    if how.single and len(found.rows) != 1:
-        many = "more than 100" if found.cursor else str(len(found.rows))
+    if how.single and len(result.rows) != 1:
+        many = "more than 100" if result.cursor else str(len(result.rows))
         message = f"must name one execution: {media_type} holds one, and the workload has {many}"
         raise Invalid(f"execution {message}", errors=[FieldError("/query/execution", message, None)])
     pages = _pages(database, tenant, name, execution)
@@ -62,9 +62,9 @@ def export(database: Database, tenant: str, name: str, media_type: str, executio
 def _pages(database: Database, tenant: str, name: str, execution: str | None) -> Iterator[list[Execution]]:
     cursor: str | None = None
     while True:
-        found = service.export_executions(database, tenant, name, PageRequest(PAGE, cursor), execution)
-        cursor = found.cursor
-        yield found.rows
+        executions = service.export_executions(database, tenant, name, PageRequest(PAGE, cursor), execution)
+        cursor = executions.cursor
+        yield executions.rows
         if cursor is None:
             return
 

@@ -44,7 +44,9 @@ def test_a_part_takes_the_place_of_its_own_rows_alone(tmp_path: Path, monkeypatc
     ]
 
 
-@pytest.mark.parametrize(("asked", "told"), [("nothing", "no benchmark is called"), ("algorithms:moon", "has no part")])
-def test_what_there_is_none_of_is_refused(asked: str, told: str) -> None:
-    with pytest.raises(SystemExit, match=told):
-        benchmarks.main([asked])
+@pytest.mark.parametrize(
+    ("request", "text"), [("nothing", "no benchmark is called"), ("algorithms:moon", "has no part")]
+)
+def test_what_there_is_none_of_is_refused(request: str, text: str) -> None:
+    with pytest.raises(SystemExit, match=text):
+        benchmarks.main([request])

@@ -21,7 +21,7 @@ def test_a_page_is_told_at_once_since_it_is_older_than_its_stream(
     values: list[tuple[int, bool]], events: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What happened between the page and the stream would be seen with the next change only."""
-    found = iter(values)
+    result = iter(values)
 
     async def looked(find: streams.Look) -> Any:
         return find()
@@ -37,7 +37,7 @@ def test_a_page_is_told_at_once_since_it_is_older_than_its_stream(
     caller: Any = SimpleNamespace(key="key")
 
     async def read() -> str:
-        return "".join([part async for part in streams._stream(request, settings, caller, lambda: next(found))])
+        return "".join([part async for part in streams._stream(request, settings, caller, lambda: next(result))])
 
     text = [line.removeprefix("event: ") for line in asyncio.run(read()).splitlines() if line.startswith("event: ")]
     assert text == events

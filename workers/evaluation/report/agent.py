@@ -89,17 +89,21 @@ def save(file: Path, workload: str, report: Json) -> None:
 
 
 def _own(report: Json) -> Plots:
-    found, palette = tables.score_table(report), tables.palette(report)
-    scores = {"policies": {name: {"return": interval} for name, interval in found.scores.items()}}
+    score_table, palette = tables.score_table(report), tables.palette(report)
+    scores = {"policies": {name: {"return": interval} for name, interval in score_table.scores.items()}}
     learned = report.get("curve") or ()
     curve = [{"name": tables.AGENT, "curve": learned}] if len(learned) > 1 else []
     drawn = [
         (
             COMPARISON,
-            f"Mean {found.measure} of each, with its interval",
-            charts.returns(scores, palette, found.measure, least=found.least),
+            f"Mean {score_table.measure} of each, with its interval",
+            charts.returns(scores, palette, score_table.measure, least=score_table.least),
         ),
-        (CURVE, f"{found.learning} over {found.steps}", charts.curves(curve, palette, found.steps, found.learning)),
+        (
+            CURVE,
+            f"{score_table.learning} over {score_table.steps}",
+            charts.curves(curve, palette, score_table.steps, score_table.learning),
+        ),
     ]
     return [one for one in drawn if one[2] is not None]
 

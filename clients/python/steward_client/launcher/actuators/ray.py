@@ -102,8 +102,8 @@ class RayJob(Remote, Leaving):
             Unavailable: Ray doesn't respond.
         """
         try:
-            told = self._call("GET", "/api/cluster_status").json()["data"]["clusterStatus"]["loadMetricsReport"]
-            totals = {name: float(total) for name, (_, total) in told["usage"].items()}
+            report = self._call("GET", "/api/cluster_status").json()["data"]["clusterStatus"]["loadMetricsReport"]
+            totals = {name: float(total) for name, (_, total) in report["usage"].items()}
         except Unavailable:
             raise
         except (ActuatorError, LookupError, TypeError, ValueError):  # a cluster without an autoscaler, or an older one

@@ -99,14 +99,14 @@ class Guard:
         for line in lines:
             self._obey(**json.loads(line))
 
-    def _obey(self, **told: Any) -> None:
-        if "duty" in told:
-            self._set_duty(told["duty"])
-        if "cpus" in told:
+    def _obey(self, **reported: Any) -> None:
+        if "duty" in reported:
+            self._set_duty(reported["duty"])
+        if "cpus" in reported:
             for _ in range(2):  # twice: what was started meanwhile
-                tree.pin(self._descendants(fresh=True), told["cpus"])
-        if "end" in told:
-            self._end(signal.Signals(told["end"][0]), told["end"][1])
+                tree.pin(self._descendants(fresh=True), reported["cpus"])
+        if "end" in reported:
+            self._end(signal.Signals(reported["end"][0]), reported["end"][1])
 
     def _set_duty(self, cores: float | None) -> None:
         if cores is None:
@@ -191,8 +191,8 @@ def _child_end_pipe() -> int:
 
 def _reap_children() -> Iterator[tuple[int, int]]:
     with suppress(ChildProcessError):
-        while (found := os.waitpid(-1, os.WNOHANG))[0]:
-            yield found
+        while (child := os.waitpid(-1, os.WNOHANG))[0]:
+            yield child
 
 
 def main() -> None:

@@ -140,10 +140,10 @@ def test_a_task_that_failed_says_nothing_of_how_long_its_users_tasks_run() -> No
 def test_only_the_users_that_were_seen_last_are_kept() -> None:
     state = after(*QUEUE)._replace(history={f"u{i}": (PastTask(1.0, 2.0, 1),) for i in range(MOST_USERS)})
     ended = converted(delta(finished=[{"id": "runs", "end": 25}]), QueueReport)
-    found = advance(LAYOUT, state, ended).history
-    assert len(found) == MOST_USERS
-    assert "u0" not in found
-    assert [task.seconds for task in found["bob"]] == [21.0]
+    history = advance(LAYOUT, state, ended).history
+    assert len(history) == MOST_USERS
+    assert "u0" not in history
+    assert [task.seconds for task in history["bob"]] == [21.0]
 
 
 def test_a_task_whose_node_failed_waits_again() -> None:
@@ -158,8 +158,8 @@ def test_a_whole_report_leaves_out_what_no_longer_waits() -> None:
 
 
 def test_nodes_are_up_while_they_are_rented_always_and_else_as_reported() -> None:
-    def nodes(*given: Report, **report: Any) -> dict[int, tuple[int, float]]:
-        return after(*QUEUE, delta(nodes=list(given), **report)).nodes
+    def nodes(*values: Report, **report: Any) -> dict[int, tuple[int, float]]:
+        return after(*QUEUE, delta(nodes=list(values), **report)).nodes
 
     assert after(*QUEUE).nodes == {SLOW: (UP, 0)}
     ordered = {"name": "slow-1", "state": "starting", "since": 25}
@@ -176,9 +176,13 @@ def test_nodes_are_up_while_they_are_rented_always_and_else_as_reported() -> Non
         delta(40, nodes=[{"name": "slow-1", "state": "up"}]),
     )
     assert again.nodes[SLOWER] == (UP, 40)  # a failed node is rented anew
-    kept = delta(40, nodes=[{"name": "fast-0", "state": "up", "since": 35}])
-    assert after(*QUEUE, delta(nodes=[ordered]), kept).nodes == {SLOW: (UP, 0), SLOWER: (STARTING, 25), FAST: (UP, 35)}
-    whole = {**kept, "delta": False, "queued": [{"id": "waits"}], "running": [{"id": "runs"}]}
+    selection = delta(40, nodes=[{"name": "fast-0", "state": "up", "since": 35}])
+    assert after(*QUEUE, delta(nodes=[ordered]), selection).nodes == {
+        SLOW: (UP, 0),
+        SLOWER: (STARTING, 25),
+        FAST: (UP, 35),
+    }
+    whole = {**selection, "delta": False, "queued": [{"id": "waits"}], "running": [{"id": "runs"}]}
     assert after(*QUEUE, delta(nodes=[ordered]), whole).nodes == {SLOW: (UP, 0), FAST: (UP, 35)}
 
 
@@ -226,9 +230,9 @@ def test_a_committed_task_is_kept_in_view_until_it_runs_or_leaves() -> None:
     ],
 )
 def test_what_contradicts_the_reports_before_is_refused(report: Report, pointer: str, word: str) -> None:
-    found = refused(Contradiction, **report)
-    assert list(found) == [pointer]
-    assert word in found[pointer]
+    problem = refused(Contradiction, **report)
+    assert list(problem) == [pointer]
+    assert word in problem[pointer]
 
 
 @pytest.mark.parametrize(
@@ -306,9 +310,9 @@ def test_what_contradicts_the_reports_before_is_refused(report: Report, pointer:
     ],
 )
 def test_what_can_not_be_in_any_run_is_refused(report: Report, pointer: str, word: str) -> None:
-    found = refused(InvalidInput, **report)
-    assert list(found) == [pointer]
-    assert word in found[pointer]
+    problem = refused(InvalidInput, **report)
+    assert list(problem) == [pointer]
+    assert word in problem[pointer]
 
 
 @pytest.mark.parametrize(
@@ -333,8 +337,8 @@ def test_what_is_just_possible_is_taken(report: Report) -> None:
 
 
 def test_all_issues_of_a_report_are_named_at_once_and_few_of_many_lost_tasks() -> None:
-    found = refused(InvalidInput, queued=[{"id": "a"}, {"id": "b"}], nodes=[{"name": "x", "state": "up"}])
-    assert sorted(found) == ["/nodes/0/name", "/queued/0/processors", "/queued/1/processors"]
+    problem = refused(InvalidInput, queued=[{"id": "a"}, {"id": "b"}], nodes=[{"name": "x", "state": "up"}])
+    assert sorted(problem) == ["/nodes/0/name", "/queued/0/processors", "/queued/1/processors"]
     many = [{"id": f"t{i}", "processors": 1, "node": f"slow-{i % 2}", "start": 1} for i in range(8)]
     for count, shown in ((5, 5), (6, 6)):
         state = after(delta(5, running=many[:count]))
@@ -348,6 +352,6 @@ def test_all_issues_of_a_report_are_named_at_once_and_few_of_many_lost_tasks() -
 
 def test_a_cycle_among_new_tasks_is_named() -> None:
     tasks = [{"id": name, "processors": 1, "parents": [parent]} for name, parent in ("ab", "bc", "ca")]
-    found = refused(InvalidInput, queued=[{"id": "first", "processors": 1}, *tasks])
-    assert [pointer for pointer in found if pointer.endswith("/parents")]
-    assert "a → " in next(iter(found.values()))
+    problem = refused(InvalidInput, queued=[{"id": "first", "processors": 1}, *tasks])
+    assert [pointer for pointer in problem if pointer.endswith("/parents")]
+    assert "a → " in next(iter(problem.values()))
