@@ -319,5 +319,5 @@ def results(parts: Sequence[str] = PARTS) -> list[Row]:
 
 if __name__ == "__main__":
     for chosen in sys.argv[1:] or PARTS:
-        for found in results([chosen]):
-            print(found, flush=True)
+        for row in results([chosen]):
+            print(row, flush=True)

@@ -267,5 +267,5 @@ def _row(nodes: str, part: dict[str, Any], strategy: str, backfilling: str, link
 
 
 if __name__ == "__main__":
-    for found in results():
-        print(f"{found['name']:110} {found['value']:7.1f} ms  {found['goal']}")
+    for row in results():
+        print(f"{row['name']:110} {row['value']:7.1f} ms  {row['goal']}")

@@ -222,7 +222,7 @@ class Summary(NamedTuple):
 
 
 class Action(NamedTuple):
-    """What a notice's button does: an ``operation`` of the API at ``path``, or a link there for those who may do it.
+    """Action of a notice's button: an ``operation`` of the API at ``path``, or a link there for those who may do it.
 
     Attributes:
         then: page that is opened afterwards, with ``{id}`` of the answer; empty: the same page.

@@ -88,7 +88,7 @@ class Targets(NamedTuple):
 
 
 def targets(session: Session, workload_ids: Sequence[str]) -> dict[str, Targets]:
-    """How many of each workload's newest runs met their targets, by workload id, without those of mode ``advise``;
+    """Number of each workload's newest runs that met their targets, by workload id, without those of mode ``advise``;
     failed runs count as not met."""
 
     def newest(workload: str) -> Select[tuple[str, str]]:

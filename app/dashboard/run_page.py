@@ -159,7 +159,7 @@ def saved(savings: Savings, units: Mapping[str, str]) -> list[Fact]:
 
 
 def hindsight(database: Database, tenant: str, run: str, compiled_of: CompiledOf, rule: Staleness) -> Hindsight:
-    """What other policies would have done in a run; raises NotFound if there is no such run.
+    """Decisions that other policies would have made in a run; raises NotFound if there is no such run.
 
     ``compiled_of``: returns a workload compiled as stored now; ``rule``: when a live run is stale.
     """

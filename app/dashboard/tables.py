@@ -40,7 +40,7 @@ class Choice(NamedTuple):
 
 
 class Chosen(NamedTuple):
-    """What was chosen of a list: all of it is in the list's URL.
+    """Filters and order of a list; all of them are in the list's URL.
 
     Attributes:
         path: URL path of the list.
@@ -112,7 +112,7 @@ Rows = Annotated[int | None, Query(ge=1, le=LISTS_ROWS)]
 
 
 class RunQuery(NamedTuple):
-    """What of the runs a list has: by workload, state, outcomes and first characters (None or empty: any)."""
+    """Filter and order of a list of runs: by workload, state, outcomes and first characters (None or empty: any)."""
 
     workload: str | None = None
     state: RunState | None = None
@@ -143,7 +143,7 @@ class RunQuery(NamedTuple):
 
 
 class JobQuery(NamedTuple):
-    """What of the jobs a list has: by workload, state, type and first characters (None or empty: any)."""
+    """Filter and order of a list of jobs: by workload, state, type and first characters (None or empty: any)."""
 
     workload: str | None = None
     state: JobState | None = None
@@ -171,7 +171,7 @@ class JobQuery(NamedTuple):
 
 
 class EvaluationQuery(NamedTuple):
-    """What of the evaluations a list has: by workload and first characters (None or empty: any)."""
+    """Filter and order of a list of evaluations: by workload and first characters (None or empty: any)."""
 
     workload: str | None = None
     search: str | None = None

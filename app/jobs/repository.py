@@ -253,7 +253,7 @@ JOB_REMEDY = "read the job's error, mend its cause, and retry the job"
 
 
 def failure(job: Job, workload: str) -> tuple[str, str]:
-    """What happened and why, in words for notices and messages about a failed job of a workload, given by name."""
+    """Text for notices and messages on a failed job: what happened and why; ``workload``: the workload's name."""
     why = str((job.error or {}).get("detail", "no reason was given"))
     return f"Job {job.id[:8]} ({job.type} of {workload}) failed", why
 

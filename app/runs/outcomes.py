@@ -176,7 +176,7 @@ def is_capped(outcome: str, reason: str) -> bool:
 
 
 def remedy(outcome: str, reason: str, spec: Any) -> str:
-    """What to do about a run with an outcome of ``ATTENTION`` and its reason, as an imperative.
+    """Advice on a run with an outcome of ``ATTENTION`` and its reason, as an imperative.
 
     ``spec``: its workload's spec, None: it can't be read.
     """

@@ -118,7 +118,7 @@ def settle(database: Database, run: str, compiled: Compiled | str, now: datetime
 
 
 def by_month(session: Session, workload_id: str, workload: str, now: datetime) -> WorkloadSavings:
-    """What a workload's finished runs saved, by mode and month: that of ``now`` and the ``MONTHS`` - 1 before it."""
+    """Savings of a workload's finished runs, by mode and month: that of ``now`` and the ``MONTHS`` - 1 before it."""
     first = now.year * 12 + now.month - MONTHS
     since = datetime(first // 12, first % 12 + 1, 1, tzinfo=UTC)
     month, mode = month_of(Run.finished_at), case((ADVISED, ADVISE), else_="control")

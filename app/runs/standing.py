@@ -18,7 +18,7 @@ logger = logging.getLogger(__name__)
 
 
 def of_runs(session: Session, ids: Sequence[str]) -> dict[str, Standing]:
-    """How runs stand, by id; those are left out whose kind doesn't tell, or whose spec or state can't be read.
+    """Standings of runs by id, without runs whose kind has none, or whose spec or state can't be read.
 
     Reads only the part of their states that their kind names, some runs at a time.
     """
@@ -74,6 +74,6 @@ def lowest_chances(session: Session, tenant: str) -> dict[str, float]:
 
 
 def stored_cost(savings: Mapping[str, Any] | None) -> float | None:
-    """What a finished run cost, if it is stored in its savings; None: unknown."""
+    """Cost of a finished run, from its stored savings; None: unknown."""
     cost = (savings or {}).get("cost")
     return None if cost is None else float(cost)

@@ -103,7 +103,7 @@ class Tool(NamedTuple):
         }
 
     def arguments_at(self, place: str, arguments: Json) -> Json:
-        """Those arguments that belong to a place."""
+        """Arguments of a call that the operation takes at ``place``: path, query or body."""
         return {name: value for name, value in arguments.items() if self.places.get(name) == place}
 
 
@@ -174,7 +174,7 @@ def _local(schema: Any, definitions: Json) -> Any:
 
 
 def invalid(schema: Json, arguments: Json) -> str | None:
-    """What is wrong with a tool's arguments: the argument, its value and what is accepted; None if nothing is."""
+    """Error in a tool's arguments: the argument, its value and what is accepted; None if they are valid."""
     from jsonschema import Draft202012Validator
     from jsonschema.exceptions import best_match
 
@@ -207,7 +207,7 @@ def encoded(value: Any) -> str:
 
 
 class NoPartError(LookupError):
-    """A pointer leads nowhere."""
+    """A JSON pointer names no part of an answer."""
 
 
 def shortened(
@@ -406,7 +406,7 @@ class Tools:
 
 
 def _decisive(workload: Json) -> Json:
-    """What a confirmed change of a workload rests on."""
+    """Fields of a workload; if one changes, a confirmation is void."""
     return {name: workload[name] for name in ("spec_version", "champions")}
 
 

@@ -24,7 +24,7 @@ from app import installed, startup
 from app.cli.general import own_version
 from app.cli.server import data, probe
 from app.cli.server.serve import bind, check_address, is_loopback
-from app.database import leases as seen
+from app.database import leases
 from app.database.base import utc_now
 from app.database.engine import LEAST_FREE_BYTES, Database
 from app.database.leases import database_time
@@ -217,8 +217,8 @@ def broker(settings: Settings) -> Finding:
 
 
 def workers(session: Session, settings: Settings) -> Finding:
-    """Which workers were seen recently."""
-    now, known = database_time(session), seen.registered_workers(session)
+    """Finding on the workers: names and number of those with a recent heartbeat, or that there is none."""
+    now, known = database_time(session), leases.registered_workers(session)
     alive = [one for one in known if now - one.seen_at < timedelta(seconds=settings.worker_seen_seconds)]
     silent = [one for one in known if one not in alive]
     summary = f"{len(alive)} alive{_name_some([one.name for one in alive])}"
@@ -333,7 +333,7 @@ def issuer(settings: Settings) -> Finding:
 
 
 def extras(settings: Settings) -> Finding:
-    """Which extras are missing here, and what each is for; a warning if `serve` should start workers, and can't."""
+    """Finding on the missing extras, each with its purpose; a warning if `serve` should start workers, and can't."""
     absent = [name for name in installed.EXTRAS if installed.missing(name)]
     named = f"not installed here: {', '.join(f'{name} ({installed.EXTRAS[name]})' for name in absent)}"
     if "worker" in absent and settings.workers:

@@ -34,7 +34,7 @@ class Batch(NamedTuple):
 
 
 class Service:
-    """What a run's reports and decisions tell of its requests and servers, replayed; times are seconds since its start.
+    """Requests and servers of a run, replayed from its reports and decisions; times are seconds since its start.
 
     Attributes:
         answered: end, response time and user of each answered request.

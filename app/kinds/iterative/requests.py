@@ -185,7 +185,7 @@ class Words(Protocol):
 
 
 class Outcome(msgspec.Struct, frozen=True):
-    """What a decision says of a run's requests: its field ``granted`` (None: none) and a text; empty: none."""
+    """Result of a run's requests in a decision: its field ``granted`` (None: none) and a text; empty: none."""
 
     granted: dict[str, Any] | None
     text: str

@@ -86,7 +86,7 @@ class Background:
 
     @property
     def contingencies(self) -> list[Contingency]:
-        """What to do if the next iteration takes longer than expected; empty while its decision isn't known yet."""
+        """Allocations if the next iteration takes longer than expected; empty while its decision isn't known yet."""
         return self._run.contingencies if self._run.decision.iteration == self._next else []
 
     def report(

@@ -45,7 +45,7 @@ def shown_url(url: httpx.URL) -> str:
 
 
 class Summary(NamedTuple):
-    """What is shown of an object: its id or name (empty: none yet), further members, and the URL of its page."""
+    """Summary of an object for display: its id or name (empty: none yet), further members, and the URL of its page."""
 
     name: str
     members: Mapping[str, object]

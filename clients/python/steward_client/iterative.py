@@ -141,7 +141,7 @@ class Run(Live[Decision]):
 
     @property
     def contingencies(self) -> list[Contingency]:
-        """What to do if the next iteration takes longer than expected, by ascending time; empty while the decision on
+        """Allocations if the next iteration takes longer than expected, by ascending time; empty while the decision on
         the last one isn't known."""
         return contingencies_of(self.decision) if self.decision.iteration == self.iteration else []
 

@@ -17,7 +17,7 @@ logger = logging.getLogger("steward_client")
 
 
 class Contingency(NamedTuple):
-    """What to do if an iteration isn't over after so many seconds: the allocation from then on, and why."""
+    """The allocation to set if an iteration isn't over after some seconds, and the reason."""
 
     after_seconds: float
     allocation: Mapping[str, float]

@@ -39,22 +39,22 @@ class ScheduleSection(NamedTuple):
     caption: str
 
 
-def charts_of_report(body: Json | None) -> list[tuple[str, str, Any]]:
+def charts_of_report(pictures: Json | None) -> list[tuple[str, str, Any]]:
     """Return heading, caption and Vega-Lite chart for each of a report's pictures; [] for None."""
-    report = body or {}
+    report = pictures or {}
     if report.get("schedules"):
         return plot.schedule_charts(report["schedules"], report["points"])
     return plots.charts_of(report.get("plots") or ())
 
 
-def figures(body: Json | None) -> list[Markup]:
+def figures(pictures: Json | None) -> list[Markup]:
     """Return the rendered HTML figures of a report's pictures, in order; ValueError for an invalid chart."""
-    return [figure(chart, caption) for _, caption, chart in charts_of_report(body)]
+    return [figure(chart, caption) for _, caption, chart in charts_of_report(pictures)]
 
 
-def sections(body: Json | None, scheduled: ScheduleSection, shown: Sequence[Markup]) -> list[Markup]:
+def sections(pictures: Json | None, scheduled: ScheduleSection, shown: Sequence[Markup]) -> list[Markup]:
     """Return the section (at most one) around the figures ``shown`` of a report's pictures; [] without figures."""
-    report: Json = body or {}
+    report: Json = pictures or {}
     if not shown:
         return []
     if report.get("schedules"):

@@ -26,8 +26,8 @@ from .followed import Followed
 from .interrupts import Interrupted, Stopped, defer_interrupts, ignore_signals
 from .iterations.mark import SECONDS, Iteration
 from .row import HELD, PROFILE, Row, source_in_words
-from .said import unless
 from .service import LONGEST_ASKED_SECONDS, PATIENCE_SECONDS, Json, Say, Service, error_line
+from .terminal import unless
 from .watched import Watched
 from .wishes import Misuse, Resource, Wishes, duration_text
 

@@ -20,9 +20,9 @@ from .governed import Governed, targets
 from .interrupts import Interrupted, ignore_signals, interruptible
 from .learn.learning import CommandEnded, Learning
 from .learn.profile import Profile
-from .said import columns, say
 from .service import JobFailed, Json, Service, error_line
 from .serving import service_at
+from .terminal import columns, say
 from .watched import Watched
 from .wishes import Misuse, Resource, Wishes
 

@@ -51,5 +51,5 @@ SOURCES = {"heuristic": "built-in policy", "guard": "safety check"}
 
 
 def source_in_words(source: str) -> str:
-    """What made a decision, as pages call it: “built-in policy”, “safety check”, “agent”."""
+    """Name of the maker of a decision, as on pages: “built-in policy”, “safety check”, “agent”."""
     return SOURCES.get(source, source)

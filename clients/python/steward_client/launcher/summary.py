@@ -104,7 +104,7 @@ def _cost(governed: Governed) -> list[str]:
 
 
 def savings_lines(savings: Mapping[str, Any], units: Mapping[str, str], currency: str) -> list[str]:
-    """What a run's iterations cost beside allocations that are held, and beside the recommendations, by the model.
+    """Lines on the cost of a run's iterations beside constant allocations and the recommendations, by the model.
 
     ``units``: unit of each resource; ``currency``: of the prices.
     """

@@ -38,7 +38,7 @@ from .iterations.files import OwnFile, Tail, parse_marks
 from .iterations.mark import Clock, Iteration, Mark
 from .iterations.output import Lines, Matcher, Spread
 from .iterations.suggestion import suggest_pattern
-from .said import pass_on, unless, write
+from .terminal import pass_on, unless, write
 from .wishes import Wishes, duration_text
 
 LOOK_SECONDS = 0.02

@@ -35,14 +35,14 @@ Files = tuple[Path | None, Path | None, Path | None]
 """TLS files (PEM): certificate, key, and CA of client certificates; None: not given."""
 
 
-def run_scaler(url: str, address: str, poll: float, seconds: Seconds, tls: Files) -> int:
+def run_scaler(url: str, address: str, poll: float, lifetimes: Seconds, tls: Files) -> int:
     """Serve KEDA's external scaler at ``address`` (HOST:PORT) until SIGTERM; returns exit status 0, or 1 without a
     start.
 
-    ``poll``: seconds between checks for push triggers; ``seconds``: seconds for which responses are fresh, and hold.
+    ``poll``: seconds between checks for push triggers; ``lifetimes``: for which responses are fresh, and hold.
     """
     _log()
-    decided = CachedFunction(_reader(url).of, *seconds)
+    decided = CachedFunction(_reader(url).of, *lifetimes)
     try:
         asyncio.run(_serve(Scaler(decided, poll), address, _credentials(tls)))
     except (OSError, ValueError) as error:

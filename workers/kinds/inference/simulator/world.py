@@ -481,7 +481,8 @@ class QualitySoFar(NamedTuple):
 
 
 def quality_so_far(worlds: kernels.Worlds, until: float) -> QualitySoFar:
-    """Compute users' qualities so far; ``until``: seconds of an episode during which requests come."""
+    """Compute the users' qualities so far in B episodes, [B, U], with Jain's index; ``until``: seconds of an episode
+    during which requests come."""
     missed, counts = worlds.user_time[:, :, kernels.MISSED], worlds.user_count
     quality = 1.0 - missed / np.maximum(counts[:, :, kernels.DECIDED], 1)
     share = np.minimum(worlds.clock[:, kernels.NOW] / until, 1.0)

@@ -364,8 +364,8 @@ class Options(NamedTuple):
 
 @kernel
 def distinct(course: Course, jobs: Scenario, present: Present, mechanism: int) -> tuple[Indices, Indices]:
-    """Return the changes that lead to decisions of their own, the first of them none: ``Options.front`` and
-    ``barred``."""
+    """Return one change of the order for each different first decision, as ``Options.front`` and ``barred``, [K] each;
+    the first is no change. Each of the first ``CHANGED`` waiting jobs moves to the front, or is held back."""
     several = min(present.state[2], CHANGED)
     fronts, bars = np.full(2 * CHANGED, -1), np.full(2 * CHANGED, -1)
     result, count = np.zeros(2 * CHANGED, np.int64), 0

@@ -11,7 +11,7 @@ from threading import Thread
 
 from typing_extensions import override
 
-from steward_client.launcher.said import write
+from steward_client.launcher.terminal import write
 
 from .contract import (
     GRACE_SECONDS,

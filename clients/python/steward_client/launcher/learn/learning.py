@@ -18,8 +18,8 @@ from steward_client.launcher.actuators import leftovers, registry
 from steward_client.launcher.actuators.contract import Actuator, Settable
 from steward_client.launcher.interrupts import Interrupted
 from steward_client.launcher.iterations.mark import SECONDS
-from steward_client.launcher.said import unless
 from steward_client.launcher.service import JobFailed, Json, Say, Service
+from steward_client.launcher.terminal import unless
 from steward_client.launcher.watched import Watched
 from steward_client.launcher.wishes import Misuse, Resource, Wishes, duration_text
 

@@ -1,4 +1,4 @@
-"""What is said: as wide as a terminal, and a line where it goes elsewhere."""
+"""Lines of the launcher: as wide as a terminal, and a line where it goes elsewhere."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from steward_client.launcher import said, summary
+from steward_client.launcher import summary, terminal
 
 
 def test_a_long_message_stands_in_the_terminal_without_losing_a_word() -> None:
     text = "steward: after iteration 7 (2.66 s): cpu 25 % " + "(heuristic: 2 gpus: finish at 174 s; target 240 s) " * 3
-    lines = list(said.lines(text, 60))
+    lines = list(terminal.lines(text, 60))
     assert max(map(len, lines)) <= 60
-    assert [line.startswith(said.INDENT) for line in lines] == [False] + [True] * (len(lines) - 1)
+    assert [line.startswith(terminal.INDENT) for line in lines] == [False] + [True] * (len(lines) - 1)
     assert " ".join(line.strip() for line in lines) == text.strip()
-    assert list(said.lines(text, None)) == [text]
+    assert list(terminal.lines(text, None)) == [text]
 
 
 def test_elsewhere_a_message_is_a_line(capsys: pytest.CaptureFixture[str]) -> None:
-    said.say("word " * 60)
+    terminal.say("word " * 60)
     assert capsys.readouterr().err.count("\n") == 1
 
 
