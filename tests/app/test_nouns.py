@@ -109,7 +109,7 @@ OWN = ("its routes", "its operations", "its tests")
 MOST_PLACES = 8
 OTHER_MEANINGS = {
     "caps": {"app/runs/endpoints.py", "app/runs/reporter.py", "app/runs/service.py"},
-    "agents": {"app/evaluations/schemas.py", "app/evaluations/service.py", "app/retention/held.py"},
+    "agents": {"app/evaluations/schemas.py", "app/evaluations/service.py", "app/retention/holds.py"},
     "jobs": {"app/errors.py"},
     "runs": {"app/agents/evidence.py"},
 }
