@@ -70,9 +70,9 @@ class TestDocker(DockerKit):
         with self.started(make, self.running()) as actuator:
             most = 100.0 * (os.cpu_count() or 1)
             requests = Requests(actuator)
-            found = requests.set({"cpu": most + 100})
-            assert found.state == "refused"
-            assert f"to {most:g} % is accepted" in found.message
+            result = requests.set({"cpu": most + 100})
+            assert result.state == "refused"
+            assert f"to {most:g} % is accepted" in result.message
             assert self.same(actuator.current(), self.first)
             taken = requests.take(actuator.current())
             assert taken is not None
@@ -87,13 +87,13 @@ class TestDocker(DockerKit):
         with closing(make()) as actuator:
             actuator.start(Launch([self.python, "-c", QUOTA], self.first, output=heard))
             wait_until(lambda: heard.of("stdout").count(b"\n") == 1, what="the first limit")
-            asked = time.time()
+            begun = time.time()
             actuator.apply(self.last)
             wait_until(lambda: heard.of("stdout").count(b"\n") == 2, what="the second limit")
-        (first, _), (second, seen) = (line.split() for line in heard.of("stdout").splitlines())
-        print(f"a limit is in force {float(seen) - asked:.3f} s after it was asked for")
+        (first, _), (second, in_force) = (line.split() for line in heard.of("stdout").splitlines())
+        print(f"a limit is in force {float(in_force) - begun:.3f} s after it was asked for")
         assert (int(first), int(second)) == (50_000, 200_000)  # microseconds in each 100 ms
-        assert float(seen) - asked < LARGEST_DELAY_SECONDS
+        assert float(in_force) - begun < LARGEST_DELAY_SECONDS
 
     def test_a_script_may_run_as_another_user(self, engine: Dockerd, tmp_path: Path) -> None:
         files, work = tmp_path / "steward-run-1", tmp_path / "work"
@@ -163,16 +163,16 @@ class Launches:
 
     def run(self, tenant: str) -> dict[str, Any]:
         """The tenant's newest run."""
-        found: dict[str, Any] = self.call(tenant, "GET", "/runs?workload=busy").json()["items"][0]
-        return found
+        run: dict[str, Any] = self.call(tenant, "GET", "/runs?workload=busy").json()["items"][0]
+        return run
 
     @contextmanager
     def started(
         self, tenant: str, *command: str, options: Mapping[str, str] | None = None, wishes: tuple[str, ...] = ()
     ) -> Iterator[subprocess.Popen[bytes]]:
         """A launcher in the tenant's folder; its output is in the file ``out`` there."""
-        given = {"image": self.engine.image, "host": self.engine.host, **(options or {})}
-        where = [part for name, value in given.items() for part in ("--option", f"{name}={value}")]
+        settings = {"image": self.engine.image, "host": self.engine.host, **(options or {})}
+        where = [part for name, value in settings.items() for part in ("--option", f"{name}={value}")]
         launch = ["run", "--url", self.server.url, "--workload", "busy", "--actuator", "docker", *where, *wishes, "--"]
         with (self.folder / tenant / "out").open("wb") as out:
             process = subprocess.Popen(
@@ -216,10 +216,10 @@ def test_two_tenants_run_the_same_name_at_once(launches: Launches) -> None:
         assert first.wait(120) == 0, launches.launcher_output("first")
         assert second.wait(120) == 0, launches.launcher_output("second")
     for tenant in TENANTS:
-        found, launcher_output = launches.run(tenant), launches.launcher_output(tenant)
-        assert (found["state"], found["decision"]["iteration"]) == ("finished", 5), launcher_output
-        assert "docker update --cpus" in launcher_output
-        assert "epoch 4: loss=0.200" in launcher_output
+        run, output = launches.run(tenant), launches.launcher_output(tenant)
+        assert (run["state"], run["decision"]["iteration"]) == ("finished", 5), output
+        assert "docker update --cpus" in output
+        assert "epoch 4: loss=0.200" in output
 
 
 def test_ctrl_c_ends_the_container_and_cancels_the_run(launches: Launches) -> None:
@@ -236,8 +236,8 @@ def test_a_daemon_that_is_away_in_the_middle_costs_no_iteration(launches: Launch
         with docker.away():
             time.sleep(1)
         assert launcher.wait(120) == 0, launches.launcher_output("first")
-    found = launches.run("first")
-    assert (found["state"], found["decision"]["iteration"]) == ("finished", 5), launches.launcher_output("first")
+    run = launches.run("first")
+    assert (run["state"], run["decision"]["iteration"]) == ("finished", 5), launches.launcher_output("first")
 
 
 def test_memory_that_ran_out_is_the_runs_reason(launches: Launches) -> None:
@@ -246,8 +246,8 @@ def test_memory_that_ran_out_is_the_runs_reason(launches: Launches) -> None:
     launches.call("first", "POST", "/workloads", json=spec)
     with launches.started("first", "python3", "-c", HOLDS.format(size=200), wishes=("--workload", "large")) as launcher:
         assert launcher.wait(120) == 128 + signal.SIGKILL, launches.launcher_output("first")
-    found = launches.call("first", "GET", "/runs?workload=large").json()["items"][0]
-    assert found["state"] == "failed"
+    run = launches.call("first", "GET", "/runs?workload=large").json()["items"][0]
+    assert run["state"] == "failed"
     assert "killed by SIGKILL: out of memory (the limit was 128 MiB)" in launches.launcher_output("first")
 
 
@@ -271,5 +271,5 @@ def test_a_daemon_over_tcp_shares_no_files_and_the_command_reports_by_itself(
     options = {"host": f"tcp://127.0.0.1:{docker.port}", "network": "host"}
     with launches.started("second", "python3", "-c", REPORTS, "5", "0.05", options=options) as launcher:
         assert launcher.wait(180) == 0, launches.launcher_output("second")
-    found = launches.run("second")
-    assert (found["state"], found["decision"]["iteration"]) == ("finished", 5), launches.launcher_output("second")
+    run = launches.run("second")
+    assert (run["state"], run["decision"]["iteration"]) == ("finished", 5), launches.launcher_output("second")
