@@ -155,5 +155,5 @@ def _share(won: Floats, most: Floats) -> str:
 
 
 if __name__ == "__main__":
-    for row in results():
-        print(row)
+    for entry in results():
+        print(entry)

@@ -139,10 +139,8 @@ class Present:
         if not role:
             return ""
         version = roles[role].version
-        last_promotion = repository.last_promotion_of(self.session, self.workload.id, role, version)
-        return f"agent {version}" + (
-            "" if last_promotion is None else f", since {moment(last_promotion.created_at)}: {last_promotion.reason}"
-        )
+        entry = repository.last_promotion_of(self.session, self.workload.id, role, version)
+        return f"agent {version}" + ("" if entry is None else f", since {moment(entry.created_at)}: {entry.reason}")
 
     def instead(self, agent: Agent) -> str:
         """In words: what serves decisions in an agent's place, and how its training return compares with the agent's.
@@ -280,19 +278,17 @@ def _margin(report: Mapping[str, Any]) -> float:
 
 
 def _missing_shadow(session: Session, workload: Workload, version: int, margin: float) -> str:
-    observation = shadow(session, workload, version)
-    if observation.runs < FEWEST_RUNS:
-        return (
-            f'shadow: needs {FEWEST_RUNS} runs as a shadow, has {observation.runs}; start runs with "shadow": {version}'
-        )
-    if observation.failures:
-        return f"shadow: it failed in {observation.failures} of {observation.decisions} decisions"
-    if observation.gain is None:
+    log = shadow(session, workload, version)
+    if log.runs < FEWEST_RUNS:
+        return f'shadow: needs {FEWEST_RUNS} runs as a shadow, has {log.runs}; start runs with "shadow": {version}'
+    if log.failures:
+        return f"shadow: it failed in {log.failures} of {log.decisions} decisions"
+    if log.gain is None:
         return (
             f"shadow: the gain of its steps is unknown for kind {workload.kind}, only that "
-            f"{percent(observation.agreement or 0.0, 0)} agreed with the decisions; leave it out of `require`"
+            f"{percent(log.agreement or 0.0, 0)} agreed with the decisions; leave it out of `require`"
         )
-    return _gain_in_words("shadow", observation.gain, margin)
+    return _gain_in_words("shadow", log.gain, margin)
 
 
 def _missing_off_policy(session: Session, workload: Workload, version: int, margin: float) -> str:

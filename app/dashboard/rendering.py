@@ -123,23 +123,17 @@ def may(operation: str) -> bool:
 
 
 def _environment() -> Environment:
-    environment = Environment(
+    jinja = Environment(
         loader=PackageLoader("app.dashboard"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {one.__name__: one for one in (moment, when, duration, cell, plain)}
-    environment.globals |= {
-        "may": may,
-        "asset": address,
-        "themes": THEMES,
-        "MOST_PARTS": MOST_PARTS,
-        "documentation": "",
-    }
-    environment.globals["currency"] = currency
-    return environment
+    jinja.filters |= {one.__name__: one for one in (moment, when, duration, cell, plain)}
+    jinja.globals |= {"may": may, "asset": address, "themes": THEMES, "MOST_PARTS": MOST_PARTS, "documentation": ""}
+    jinja.globals["currency"] = currency
+    return jinja
 
 
 ENVIRONMENT = _environment()

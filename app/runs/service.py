@@ -500,15 +500,13 @@ def end(
             audit.add(session, tenant, "run.end", f"run {run}", {"state": patch.state})
             session.flush()
             add_ended(session, ended, ended.finished_at or rule.now())
-        response = _to_response(load(session, tenant, run, rule), repository.output(session, run))
-        attributes.note(
-            {"steward.outcome": response.outcome, "steward.workload": response.workload, "steward.run": run}
-        )
-        if response.state != patch.state:
-            raise Conflict(f"run {run} {outcomes.ENDED.get(response.state)} already; it can't become {patch.state}")
-    if patch.state != "finished" or response.savings is not None:
-        return response
-    return response.model_copy(update={"savings": savings.settle(database, run, compiled, rule.now())})
+        body = _to_response(load(session, tenant, run, rule), repository.output(session, run))
+        attributes.note({"steward.outcome": body.outcome, "steward.workload": body.workload, "steward.run": run})
+        if body.state != patch.state:
+            raise Conflict(f"run {run} {outcomes.ENDED.get(body.state)} already; it can't become {patch.state}")
+    if patch.state != "finished" or body.savings is not None:
+        return body
+    return body.model_copy(update={"savings": savings.settle(database, run, compiled, rule.now())})
 
 
 def delete(database: Database, tenant: str, run: str) -> None:

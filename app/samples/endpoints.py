@@ -1,12 +1,14 @@
-"""HTTP endpoints of samples."""
+"""HTTP endpoints of samples, and their export in formats that can be uploaded again."""
 
 from __future__ import annotations
 
 import asyncio
 import functools
 import hashlib
+import re
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import chain, islice
 from typing import Annotated, Any
 
 import anyio
@@ -14,7 +16,9 @@ import anyio.to_thread
 from fastapi import FastAPI, Header, Query, Request, Response, status
 from fastapi.responses import StreamingResponse
 
-from app.errors import FieldError, TooLarge, TooManyRequests, UnsupportedMedia
+from app.database import tables
+from app.database.engine import Database
+from app.errors import FieldError, Invalid, NotAcceptable, TooLarge, TooManyRequests, UnsupportedMedia
 from app.http.dependencies import (
     FromDatabase,
     FromSettings,
@@ -26,16 +30,18 @@ from app.http.dependencies import (
     problems,
 )
 from app.http.idempotency import IdempotentUpload, Once
-from app.http.pagination import Page, Paging, page, stream_page
+from app.http.pagination import Page, PageRequest, Paging, join_pieces, page, stream_page
 from app.http.streams import PiecewiseResponse
-from app.kinds.contract.samples import FILE, Format
+from app.kinds.contract.samples import FILE, Export, Format, SampleCodec
 from app.kinds.registry import AnyExecution
 from app.samples import service
 from app.samples.body import EXPORTS, FORMATS, Body
-from app.samples.export import JSON, export, preferred_format
 from app.samples.intake import StoredExecution, UploadRead
 
 router = NounRouter("samples")
+PAGE = 100
+JSON = "application/json"
+PIECES = 1000
 
 
 class Executions(Page[AnyExecution | StoredExecution]):
@@ -248,3 +254,66 @@ def delete(
     """Delete one execution by name, or all stored before a given time; exactly one of the two is required.\f
     Raises NotFound, Invalid for neither or both, Conflict if a job may read them."""
     service.delete(database, tenant, workload, execution, before)
+
+
+# Export, page by page.
+
+
+def preferred_format(accept: str, exports: Iterable[str]) -> str | None:
+    """The export format that an ``Accept`` header prefers to JSON; None: JSON."""
+    qualities = {JSON: 0.0, **dict.fromkeys(exports, 0.0)}
+    for part in accept.lower().split(","):
+        name, *parameters = (piece.strip() for piece in part.split(";"))
+        if name in qualities:
+            qualities[name] = _quality(parameters)
+    best = max(qualities, key=lambda name: qualities[name])
+    return best if qualities[best] > qualities[JSON] else None
+
+
+def _quality(parameters: list[str]) -> float:
+    for parameter in parameters:
+        key, _, value = parameter.partition("=")
+        if key.strip() == "q" and re.fullmatch(r"[01](\.[0-9]{0,3})?", value.strip()):
+            return float(value)
+    return 1.0
+
+
+def export(database: Database, tenant: str, name: str, media_type: str, execution: str | None = None) -> Iterator[str]:
+    """Yield a workload's executions, or a single one, as pieces of text in ``media_type``, reading page by page.
+
+    Raises:
+        NotAcceptable: the workload's kind has no such export.
+        NotFound: there is no such workload or execution.
+        Invalid: the format holds one execution, and there is none or more.
+    """
+    result, codec = service.readable(database, tenant, name, PageRequest(PAGE), execution)
+    how = codec.exports.get(media_type)
+    if how is None:
+        accepted = ", ".join([*codec.exports, JSON])
+        message = f"must be one of {accepted} for this kind of workload"
+        raise NotAcceptable(f"accept: {message}", errors=[FieldError("/header/accept", message, media_type)])
+    if how.single and len(result.rows) != 1:
+        many = "more than 100" if result.cursor else str(len(result.rows))
+        message = f"must name one execution: {media_type} holds one, and the workload has {many}"
+        raise Invalid(f"execution {message}", errors=[FieldError("/query/execution", message, None)])
+    pages = _pages(database, tenant, name, execution)
+    return join_pieces(_text(how, codec, chain([next(pages)], pages)))
+
+
+def _pages(database: Database, tenant: str, name: str, execution: str | None) -> Iterator[list[tables.Execution]]:
+    cursor: str | None = None
+    while True:
+        executions = service.export_executions(database, tenant, name, PageRequest(PAGE, cursor), execution)
+        cursor = executions.cursor
+        yield executions.rows
+        if cursor is None:
+            return
+
+
+def _text(how: Export, codec: SampleCodec, pages: Iterable[list[tables.Execution]]) -> Iterator[str]:
+    yield how.head(codec)
+    for rows in pages:
+        for execution in rows:
+            pieces = how.body(codec, execution)
+            while text := "".join(islice(pieces, PIECES)):
+                yield text

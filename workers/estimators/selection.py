@@ -377,10 +377,8 @@ def _predict_nested(
         members = choice.members(choice.family(able), able)
         for fold in np.unique(split.folds[parts == part]).tolist():
             judged, known = (split.folds == fold) & (parts == part), choice.searched[0]
-            predictions = [
-                _try_predict(split, known, name, choice.form, fold, judged, task.reading) for name in members
-            ]
-            result = [one for one in predictions if one is not None]
+            rows = [_try_predict(split, known, name, choice.form, fold, judged, task.reading) for name in members]
+            result = [one for one in rows if one is not None]
             if not result:
                 result = [_predict_fold(split, known, MEAN, choice.form, fold, judged, directly)]
             held_out[judged] = np.mean(result, axis=0)

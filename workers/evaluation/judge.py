@@ -419,22 +419,22 @@ def check(
 
 
 def _count_aliasing(
-    problem: Problem, demonstrations: Demonstrations, resolution: float, scale: float, steps: int
+    problem: Problem, cases: Demonstrations, resolution: float, scale: float, steps: int
 ) -> dict[str, Any]:
     """Return counts of aliased observations, and the return that the best single action for equal ones loses."""
-    losses = np.concatenate(demonstrations.losses)
-    group, count = _groups(np.concatenate(demonstrations.rows), np.concatenate(demonstrations.masks), resolution)
+    losses = np.concatenate(cases.losses)
+    group, count = _groups(np.concatenate(cases.rows), np.concatenate(cases.masks), resolution)
     order = np.argsort(group, kind="stable")
     starts = np.searchsorted(group[order], np.arange(count))
     sizes = np.diff(np.append(starts, len(order)))
     lost = np.add.reduceat(losses[order], starts, axis=0).min(axis=1)  # [G] loss of the best single action
     worst = np.maximum.reduceat(losses[order], starts, axis=0).min(axis=1)
     conflicting = worst > TIE * scale / steps
-    value_lost = float(lost.sum()) / demonstrations.count * steps
+    value_lost = float(lost.sum()) / cases.count * steps
     share = value_lost / max(scale, 1e-12)
     dearest = [g for g in np.argsort(-lost)[:EXAMPLES] if conflicting[g]]
     return {
-        "states": demonstrations.count,
+        "states": cases.count,
         "observations": int(count),
         "conflicting_observations": int(conflicting.sum()),
         "conflicting_states": int(sizes[conflicting].sum()),
@@ -442,8 +442,7 @@ def _count_aliasing(
         "share_lost": share,
         "aliased": share > ALIASED,
         "examples": [
-            _example(problem, demonstrations, losses, order[starts[g] : starts[g] + sizes[g]], float(lost[g]))
-            for g in dearest
+            _example(problem, cases, losses, order[starts[g] : starts[g] + sizes[g]], float(lost[g])) for g in dearest
         ],
     }
 

@@ -270,20 +270,16 @@ def _built(config: Config, spaces: registry.AgentSpaces, backend: Backend, rng: 
     return Agent(registry.algorithm_of(config).learner(config, spaces, backend), rng)
 
 
-def _until_learned(
-    agent: Agent, observations: Observations, actions: int, rng: np.random.Generator
-) -> Callable[[], None]:
+def _until_learned(agent: Agent, view: Observations, actions: int, rng: np.random.Generator) -> Callable[[], None]:
     """Return the function to time: it adds random slabs until the agent has run its updates once."""
-    slab, mask = len(observations), np.ones((len(observations), actions), np.bool_)
+    slab, mask = len(view), np.ones((len(view), actions), np.bool_)
     reward, done = rng.standard_normal(slab, np.float32), rng.random(slab) < 1 / 32
 
     def work() -> None:
         stats = None
         while stats is None:
-            acted = agent.act(observations, mask, 0.5, rng)
-            agent.remember(
-                Experience(observations, mask, acted.action, reward, done, observations, mask, acted.log_prob)
-            )
+            acted = agent.act(view, mask, 0.5, rng)
+            agent.remember(Experience(view, mask, acted.action, reward, done, view, mask, acted.log_prob))
             stats = agent.learn(0.5, rng)
 
     return work

@@ -169,12 +169,10 @@ class SimulatorSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             PluginError: no such kind is installed.
             ValueError: the kind has no simulator, spec or model is invalid, or the simulator is for several agents.
         """
-        simulator = self.make_any()
-        if isinstance(simulator, JointSimulator):
-            raise ValueError(
-                f"{', '.join(simulator.roles)} learn together: the executor 'serial' has them do so, no other"
-            )
-        return simulator
+        world = self.make_any()
+        if isinstance(world, JointSimulator):
+            raise ValueError(f"{', '.join(world.roles)} learn together: the executor 'serial' has them do so, no other")
+        return world
 
     def make_any(self) -> Simulator | JointSimulator:
         """Make the simulator for one or several agents.

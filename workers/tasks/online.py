@@ -127,22 +127,22 @@ def _judge_window(
         problem = kind.online(inputs.workload, request, kind.window(inputs.workload, runs))
     except TooLittleData as error:
         return Verdict(NOTHING, f"nothing was learned from the window: {error}", {}, None)
-    window_result = learn_window(
+    result = learn_window(
         problem, request, state.windows, state.learner, lambda trial: _tell(job, state, settings, trial)
     )
     _tell(job, state, settings, None)
-    artifact, margin = problem.calibrate(window_result.artifact), request.equivalence_margin
+    artifact, margin = problem.calibrate(result.artifact), request.equivalence_margin
     report = problem.judge(artifact, NO_PLAN, inputs.champion_artifact, margin)
-    window_result = replace(window_result, artifact=artifact)
+    result = replace(result, artifact=artifact)
     if report["promoted"]:
-        return Verdict(PUBLISHED, report["reason"], report, window_result)
+        return Verdict(PUBLISHED, report["reason"], report, result)
     if report["champion_worse"]:
         ahead, rival = report["champion_advantage"], inputs.rivals[DEFAULT_ROLE]
         why = f"agent {rival} is worse on the window than the heuristic, which replaces it: "
         mean, low, high = (decimals(ahead[part], 5, signed=True) for part in ("mean", "low", "high"))
         interval = f"{mean}, {confidence(report['confidence'])} interval {low} to {high}"
-        return Verdict(HEURISTIC, f"{why}return {interval}; {report['reason']}", report, window_result)
-    return Verdict(STAYS, report["reason"], report, window_result)
+        return Verdict(HEURISTIC, f"{why}return {interval}; {report['reason']}", report, result)
+    return Verdict(STAYS, report["reason"], report, result)
 
 
 def _tell(job: RunningJob, state: ContinualState, settings: OnlineSettings, trial: Trial | None) -> None:

@@ -201,16 +201,14 @@ def _add_notes(change: Change, at: int, notes: Sequence[Mapping[int, str]], want
     return change._replace(text="; ".join([change.text, *texts]), until_deadline=due)
 
 
-def _completion_seconds(
-    situation: Situation, outlook: BelievedOutlook, allocation: Integers, changed: Integers
-) -> Floats:
+def _completion_seconds(situation: Situation, outlook: BelievedOutlook, new: Integers, changed: Integers) -> Floats:
     """Return seconds to completion of C ``changed`` jobs on their old and new GPUs, [C, 2]; infinite without GPUs.
-    ``allocation`` is the new allocation of J jobs on N nodes, [J, N]; ``changed`` has positions of jobs, [C]."""
-    gpus = np.zeros((len(allocation), 2), np.int64)
-    gpus[changed] = np.stack([situation.jobs.gpus, allocation.sum(axis=1)], axis=1)[changed]
+    ``new`` is the new allocation of J jobs on N nodes, [J, N]; ``changed`` has positions of jobs, [C]."""
+    gpus = np.zeros((len(new), 2), np.int64)
+    gpus[changed] = np.stack([situation.jobs.gpus, new.sum(axis=1)], axis=1)[changed]
     seconds = outlook.expected_seconds(gpus)
     if situation.neighbours is not None:
-        each = (situation.jobs.allocation, allocation)
+        each = (situation.jobs.allocation, new)
         seconds = seconds * np.stack([slowdowns(situation.neighbours, one) for one in each], axis=1)
     seconds[:, 1] += situation.restart_seconds
     return np.where(gpus > 0, seconds, np.inf)[changed]
@@ -234,15 +232,15 @@ def _beside(names: Sequence[str], neighbours: Neighbours, allocation: Integers, 
 def _changes(
     layout: Layout, state: ClusterState, allocation: Integers, changed: Integers, left: Floats
 ) -> list[Change]:
-    values = allocation[changed].astype(np.int16)
+    counts = allocation[changed].astype(np.int16)
     had_before = state.jobs.allocation[changed].astype(np.int16)
     gone = np.any(had_before > state.capacity, axis=1).tolist()
-    moves = trades(had_before, values)
-    before, after = state.jobs.gpus[changed].tolist(), values.sum(axis=1).tolist()
+    moves = trades(had_before, counts)
+    before, after = state.jobs.gpus[changed].tolist(), counts.sum(axis=1).tolist()
     waited = (state.now - state.jobs.submitted - state.jobs.running)[changed].tolist()
-    rows, columns = np.nonzero(values)
+    rows, columns = np.nonzero(counts)
     nodes: list[dict[str, int]] = [{} for _ in before]
-    for row, column, gpus in zip(rows.tolist(), columns.tolist(), values[rows, columns].tolist(), strict=True):
+    for row, column, gpus in zip(rows.tolist(), columns.tolist(), counts[rows, columns].tolist(), strict=True):
         nodes[row][layout.nodes[column]] = gpus
     names = [state.names[at] for at in changed.tolist()]
     times = [(_finite(old), _finite(new)) for old, new in left.tolist()]

@@ -47,12 +47,8 @@ def count_steps(after: ClusterState, before: ClusterState, steps: Mapping[int, P
     records, jobs, shown = after.records, after.jobs, dict(after.experience)
     was = dict(zip(before.names, before.records.iteration.tolist(), strict=True))
     for at, one in steps.items():
-        now, own, gpus, batch = (
-            one.iteration,
-            records.application[at],
-            one.gpus or int(jobs.gpus[at]),
-            int(records.batch[at]),
-        )
+        now, own, batch = one.iteration, records.application[at], int(records.batch[at])
+        gpus = one.gpus or int(jobs.gpus[at])
         if one.seconds is not None and gpus and batch and own:
             # Application's measurements, new if there are none, with the job's noise scale if none was known
             known = shown.get(own) or ApplicationMeasurements(int(records.batch_initial[at] or records.batch[at]))
@@ -74,10 +70,8 @@ def count_steps(after: ClusterState, before: ClusterState, steps: Mapping[int, P
 def _step(one: Progressed, records: Records, jobs: Jobs, at: int, known: ApplicationMeasurements) -> MeasuredStep:
     """Return the reported step of the job at position ``at``; with accumulated gradients, a step of a single pass."""
     gpus, seconds = one.gpus or int(jobs.gpus[at]), one.seconds or 0.0
-    allocation = jobs.allocation[at]
-    nodes = one.nodes or (
-        int((allocation > 0).sum()) if allocation.sum() == gpus else -(-gpus // max(int(allocation.max()), 1))
-    )
+    row = jobs.allocation[at]
+    nodes = one.nodes or (int((row > 0).sum()) if row.sum() == gpus else -(-gpus // max(int(row.max()), 1)))
     local, most = -(-int(records.batch[at]) // gpus), int(records.gpu_batch_maximum[at])
     parts = max(-(-local // most), 1) if most else 1
     step = MeasuredStep(nodes, gpus, -(-local // parts), seconds, seconds, 1)

@@ -81,16 +81,14 @@ def checked_change(layout: Layout, report: Any, metrics: Sequence[float]) -> flo
     Raises:
         InvalidInput: they are as many as ``iteration_seconds``, or more.
     """
-    change_seconds = report.change_seconds
-    if not isinstance(change_seconds, float):
+    value = report.change_seconds
+    if not isinstance(value, float):
         return None
-    if not metrics[layout.seconds] - change_seconds >= SMALLEST_NUMBER:
+    if not metrics[layout.seconds] - value >= SMALLEST_NUMBER:
         raise invalid(
-            "/change_seconds",
-            f"must be less than `iteration_seconds`, {exact(metrics[layout.seconds])} s",
-            change_seconds,
+            "/change_seconds", f"must be less than `iteration_seconds`, {exact(metrics[layout.seconds])} s", value
         )
-    return change_seconds
+    return value
 
 
 def advance_in_segments(

@@ -97,7 +97,7 @@ class Request(msgspec.Struct, frozen=True):
         return values
 
 
-def checked_request(layout: Layout, allocation: RequestedAllocation, levels: Sequence[int]) -> Request:
+def checked_request(layout: Layout, body: RequestedAllocation, levels: Sequence[int]) -> Request:
     """Return a report's request in the layout's order; ``levels`` [R]: the allocation that is there.
 
     Raises:
@@ -105,25 +105,19 @@ def checked_request(layout: Layout, allocation: RequestedAllocation, levels: Seq
             of it is there.
     """
     try:
-        requested = layout.encode_allocation(allocation.allocation)
+        requested = layout.encode_allocation(body.allocation)
     except InvalidInput as error:
         issues = [one._replace(pointer=f"/requested{one.pointer}") for one in error.errors]
         raise InvalidInput(issues) from error
     moved = tuple(int(np.sign(wanted - there)) for wanted, there in zip(requested, levels, strict=True))
     if not any(moved):
-        raise invalid(
-            "/requested/allocation", "must differ from `allocation`, which is there", dict(allocation.allocation)
-        )
+        raise invalid("/requested/allocation", "must differ from `allocation`, which is there", dict(body.allocation))
     try:
-        since = timestamp(allocation.since.astimezone(UTC))
+        since = timestamp(body.since.astimezone(UTC))
     except OverflowError as error:
-        raise invalid(
-            "/requested/since", "must be in the years 1 to 9999 (UTC)", allocation.since.isoformat()
-        ) from error
-    reason = "".join(
-        each if each.isprintable() else " " for each in allocation.reason
-    )  # a cluster's may have several lines
-    return Request(tuple(requested), moved, allocation.state, since, reason)
+        raise invalid("/requested/since", "must be in the years 1 to 9999 (UTC)", body.since.isoformat()) from error
+    reason = "".join(each if each.isprintable() else " " for each in body.reason)  # a cluster's may have several lines
+    return Request(tuple(requested), moved, body.state, since, reason)
 
 
 def after_report(

@@ -531,14 +531,12 @@ def alternatives(compiled: Compiled, history: RunHistory) -> list[Alternative]:
         return []
     situation = Situation(compiled.projector, state, view(compiled.projector, state))
     taken = last(history)["allocation"]
-    alternatives = []
+    rows = []
     for name, rule in HEURISTICS.items():
         levels = step(compiled.layout, state.levels, decide(situation, None, rule).action)
-        values = compiled.layout.allocation_dict(levels[0])
-        alternatives.append(
-            Alternative(name.replace("_", " "), in_words(values, compiled.layout.units), values == taken)
-        )
-    return alternatives
+        own = compiled.layout.allocation_dict(levels[0])
+        rows.append(Alternative(name.replace("_", " "), in_words(own, compiled.layout.units), own == taken))
+    return rows
 
 
 # The views of the kind.

@@ -271,8 +271,6 @@ def forecasters(series: Mapping[str, Series], seed: int) -> tuple[NDArray[np.uin
     n is 0 without series. Networks and trees are tried for the 4 series (`MOST_TRAINED`) with the most arrivals only.
     """
     busiest = sorted(series, key=lambda name: -float(series[name].counts.sum()))[:MOST_TRAINED]
-    forecasters = [
-        forecaster(name, one, HORIZONS, seed, ALL if name in busiest else QUICK) for name, one in series.items()
-    ]
-    fields = {name: report for name, (_, report) in zip(series, forecasters, strict=True)}
-    return (serialise([result for result, _ in forecasters]) if forecasters else np.zeros(0, np.uint8)), fields
+    fits = [forecaster(name, one, HORIZONS, seed, ALL if name in busiest else QUICK) for name, one in series.items()]
+    fields = {name: report for name, (_, report) in zip(series, fits, strict=True)}
+    return (serialise([result for result, _ in fits]) if fits else np.zeros(0, np.uint8)), fields

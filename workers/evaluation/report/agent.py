@@ -89,21 +89,17 @@ def save(file: Path, workload: str, report: Json) -> None:
 
 
 def _own(report: Json) -> Plots:
-    score_table, palette = tables.score_table(report), tables.palette(report)
-    scores = {"policies": {name: {"return": interval} for name, interval in score_table.scores.items()}}
+    table, palette = tables.score_table(report), tables.palette(report)
+    scores = {"policies": {name: {"return": interval} for name, interval in table.scores.items()}}
     learned = report.get("curve") or ()
     curve = [{"name": tables.AGENT, "curve": learned}] if len(learned) > 1 else []
     drawn = [
         (
             COMPARISON,
-            f"Mean {score_table.measure} of each, with its interval",
-            charts.returns(scores, palette, score_table.measure, least=score_table.least),
+            f"Mean {table.measure} of each, with its interval",
+            charts.returns(scores, palette, table.measure, least=table.least),
         ),
-        (
-            CURVE,
-            f"{score_table.learning} over {score_table.steps}",
-            charts.curves(curve, palette, score_table.steps, score_table.learning),
-        ),
+        (CURVE, f"{table.learning} over {table.steps}", charts.curves(curve, palette, table.steps, table.learning)),
     ]
     return [one for one in drawn if one[2] is not None]
 

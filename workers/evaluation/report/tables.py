@@ -158,22 +158,20 @@ def aliasing(candidates: Sequence[Json]) -> Markup:
     """Return a table of the check for state aliasing, by candidate: equal observations whose best actions differ."""
     rows = []
     for candidate in candidates:
-        aliasing = candidate.get("aliasing") or {"checked": False, "reason": None}
-        if aliasing["checked"]:
-            verdict = element("strong", "aliased") if aliasing["aliased"] else safe("no")
-            conflicts = (
-                f"{count(aliasing['conflicting_observations'])} ({count(aliasing['conflicting_states'])} states)"
-            )
+        alias = candidate.get("aliasing") or {"checked": False, "reason": None}
+        if alias["checked"]:
+            verdict = element("strong", "aliased") if alias["aliased"] else safe("no")
+            conflicts = f"{count(alias['conflicting_observations'])} ({count(alias['conflicting_states'])} states)"
             cells = [
-                f"{aliasing['encoder']}, by {aliasing['labels']}",
-                count(aliasing["states"]),
-                count(aliasing["observations"]),
+                f"{alias['encoder']}, by {alias['labels']}",
+                count(alias["states"]),
+                count(alias["observations"]),
                 conflicts,
-                percent(aliasing["share_lost"]),
+                percent(alias["share_lost"]),
                 verdict,
             ]
         else:
-            cells = [f"not checked: {aliasing['reason']}", *[NOTHING] * 5]
+            cells = [f"not checked: {alias['reason']}", *[NOTHING] * 5]
         rows.append([candidate["name"], *cells])
     head = ["agent", "encoder, labels", "states", "observations", "with conflicting labels", "return lost", "aliased"]
     return table(head, rows)

@@ -267,12 +267,10 @@ def held_out(shared: SharedSteps, rng: np.random.Generator) -> dict[str, Any]:
     _, pair = np.unique(np.column_stack([shared.application, shared.beside]), axis=0, return_inverse=True)
     number = int(pair.max()) + 1
     fold = (rng.permutation(number) % min(FOLDS, number))[pair.ravel()]
-    forecasts = [
-        _judge_forecasts(shared, fold == one, rng) for one in range(int(fold.max()) + 1) if (fold != one).any()
-    ]
-    if not forecasts:
+    rows = [_judge_forecasts(shared, fold == one, rng) for one in range(int(fold.max()) + 1) if (fold != one).any()]
+    if not rows:
         return {"mape": None, "naive_mape": None, "mean_mape": None, "coverage": None}
-    error, none, mean, inside = (np.concatenate(parts) for parts in zip(*forecasts, strict=True))
+    error, none, mean, inside = (np.concatenate(parts) for parts in zip(*rows, strict=True))
     return {
         "mape": float(error.mean()),
         "naive_mape": float(none.mean()),
@@ -295,17 +293,15 @@ def _judge_forecasts(
     return np.abs(np.exp(mean) / true - 1), np.abs(1 / true - 1), np.abs(naive / true - 1), inside.astype(np.float64)
 
 
-def foretold(known: SharedSteps, shared_steps: SharedSteps, spreads: Floats) -> tuple[Floats, Floats]:
-    """Predict the natural log of the slow-downs of n steps ``shared_steps``: means and standard deviations, [n] each.
+def foretold(known: SharedSteps, new: SharedSteps, spreads: Floats) -> tuple[Floats, Floats]:
+    """Predict the natural log of the slow-downs of n steps ``new``: means and standard deviations, [n] each.
 
     ``known``: measured steps; ``spreads``: natural logs of the standard deviations of the five parts, as for ``pairs``.
     """
     solved = cho_factor(_covariance(known, known, spreads) + _noise(known, spreads), lower=True)
-    across = _covariance(shared_steps, known, spreads)
+    across = _covariance(new, known, spreads)
     mean = across @ cho_solve(solved, known.log)
-    variance = np.diag(_covariance(shared_steps, shared_steps, spreads)) - np.einsum(
-        "an,na->a", across, cho_solve(solved, across.T)
-    )
+    variance = np.diag(_covariance(new, new, spreads)) - np.einsum("an,na->a", across, cho_solve(solved, across.T))
     return mean, np.sqrt(np.maximum(variance, 0.0) + np.exp(2 * spreads[4]))
 
 
@@ -360,19 +356,19 @@ def fit_arrivals(logs: Sequence[Floats], queues: int, seed: int) -> tuple[Arriva
     logs = [log for log in logs if len(log)]
     if not logs:
         return none(queues), None
-    counts, observation, hours = (
+    counts, share, hours = (
         np.concatenate(parts) for parts in zip(*(_hourly(log, queues) for log in logs), strict=True)
     )
-    mean = counts.sum(axis=0) / observation.sum()
+    mean = counts.sum(axis=0) / share.sum()
     came = np.stack([counts[hours == hour].sum(axis=0) for hour in range(HOURS)])  # [24, Q]
-    time = np.bincount(hours, observation, HOURS)[:, None]
+    time = np.bincount(hours, share, HOURS)[:, None]
     rate = (came + SHRUNK * mean) / (time + SHRUNK)
-    variation = _variation(counts, observation, rate[hours])
+    variation = _variation(counts, share, rate[hours])
     table = np.concatenate(logs)[:, [QUEUE, BY_APPLICATION, ASKED, DATA, DURATION, SAMPLES]]
     drawn = np.sort(np.random.default_rng([seed, 17]).permutation(len(table))[:MOST_JOBS])
     report = {
         "jobs": len(table),
-        "hours": float(observation.sum()),
+        "hours": float(share.sum()),
         "per_hour": mean.tolist(),
         "variation": variation.tolist(),
         "mean_gpus": float(table[:, 2].mean()),

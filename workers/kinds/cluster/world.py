@@ -278,14 +278,12 @@ class ClusterWorld(SimulatedWorld):
         if state.get("applications") != len(self.rules.epochs):
             self.reset()
             return
-        values = deepcopy(dict(state))
-        parts = {name: kind(**values["parts"][name]) for name, kind in NESTED.items()}
-        self._state = Episodes(**parts, **values["rows"])
-        self.same, self.model, self.factors, self._taken = (
-            values[key] for key in ("same", "model", "factors", "taken")
-        )
+        saved = deepcopy(dict(state))
+        parts = {name: kind(**saved["parts"][name]) for name, kind in NESTED.items()}
+        self._state = Episodes(**parts, **saved["rows"])
+        self.same, self.model, self.factors, self._taken = (saved[key] for key in ("same", "model", "factors", "taken"))
         self.random = np.random.Generator(np.random.SFC64())
-        self.random.bit_generator.state = values["random"]
+        self.random.bit_generator.state = saved["random"]
 
 
 def empty(time: Floats, capacity: Integers) -> Clusters:
@@ -388,9 +386,7 @@ class PlayedSource(Source):
             drawn.curve[:] = np.where((drawn.steps > 0) & (first >= 0), first + random.integers(DRAWN, size=shape), -1)
         return result, drawn
 
-    def _fill(
-        self, clusters: Clusters, drawn: HiddenJobs, at: tuple[int, slice], jobs: ComingJobs, follows: int
-    ) -> None:
+    def _fill(self, into: Clusters, drawn: HiddenJobs, at: tuple[int, slice], jobs: ComingJobs, follows: int) -> None:
         beliefs, believed = self._beliefs[follows], self._beliefs[0]
         of_log = beliefs.positions(np.array([*beliefs.model.applications, ""], object))
         known = np.where(of_log == UNKNOWN, len(beliefs.applications), of_log)[jobs.application]
@@ -399,22 +395,20 @@ class PlayedSource(Source):
         of_member = np.append(beliefs.iterations(np.arange(len(beliefs.applications))), np.nan)[known]
         lasting = jobs.seconds * rate[np.arange(len(own)), jobs.requested_gpus]
         steps = np.clip(np.where(np.isnan(of_member), lasting, of_member), 1.0, WHOLE)
-        clusters.time[at], clusters.application[at], clusters.queue[at], clusters.asked[at] = (
+        into.time[at], into.application[at], into.queue[at], into.asked[at] = (
             jobs.time,
             own,
             jobs.queue,
             jobs.requested_gpus,
         )
-        clusters.done[at], drawn.start[at], drawn.steps[at] = WHOLE - steps, WHOLE - steps, steps
+        into.done[at], drawn.start[at], drawn.steps[at] = WHOLE - steps, WHOLE - steps, steps
         drawn.ideal[at] = steps / rate[:, : self._most + 1].max(axis=1)
         drawn.believed[at], drawn.data[at] = believed.positions(names[known]), jobs.data
-        clusters.worth[at] = (
-            believed.lengths.relative_size(drawn.believed[at], jobs.data) ** self._layout.spec.data_power
-        )
+        into.worth[at] = believed.lengths.relative_size(drawn.believed[at], jobs.data) ** self._layout.spec.data_power
         usual, none = believed.usual_seconds(drawn.believed[at], jobs.data), np.full(len(own), np.nan)
         step = believed.step_seconds(drawn.believed[at], none, jobs.requested_gpus[:, None])[:, 0]
         iterations = believed.iterations(drawn.believed[at])
-        clusters.expected[at] = np.where(np.isnan(iterations), np.maximum(usual / step, 1.0), 0.0)
+        into.expected[at] = np.where(np.isnan(iterations), np.maximum(usual / step, 1.0), 0.0)
 
     def ahead(self, drawn: HiddenJobs, part: Floats) -> RemainingGain | None:
         """Forecast each job's gain in its metric after the fraction ``part`` of iterations, [B, L]; NaN: no curve. The

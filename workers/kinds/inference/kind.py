@@ -239,13 +239,11 @@ class LearnedInference(SimulatedKind, Online):
             return PlannedPolicy(why_not="every user has an agent of its own")
         layout, model = self.layout(workload.spec), ServiceModel.from_bytes(workload.model)
         try:
-            solution = solve(layout, model)
+            best = solve(layout, model)
         except Intractable as reason:
             return PlannedPolicy(why_not=str(reason))
-        artifact = self.save(solution.policy(layout), workload.spec)
-        return PlannedPolicy(
-            artifact, self._score(workload, artifact), exact=solution.exact, details=solution.details()
-        )
+        artifact = self.save(best.policy(layout), workload.spec)
+        return PlannedPolicy(artifact, self._score(workload, artifact), exact=best.exact, details=best.details())
 
     def _score(self, workload: Workload, artifact: bytes) -> float:
         from workers.kinds.simulated.training import SimulatedTraining

@@ -92,18 +92,14 @@ class IterativeTraining(TrainingProblem):
         details = {**planned.details, "tuned": tuned.point, "headroom": tuned.report() | room.report()}
         if planned.artifact and planned.score >= score:
             return replace(planned, details=details, nothing_to_win=room.nothing_to_win())
-        planned_policy = PlannedPolicy(tuned.artifact, score, False, "", details, room.nothing_to_win(), TUNED)
-        if not self.improves or planned_policy.nothing_to_win:
-            return planned_policy
+        plan = PlannedPolicy(tuned.artifact, score, False, "", details, room.nothing_to_win(), TUNED)
+        if not self.improves or plan.nothing_to_win:
+            return plan
         from workers.kinds.iterative.improvement import IMPROVED, improve  # imports torch, which takes seconds
 
         improved = improve(self.spec, self.fewer, tuned.artifact, self.seed, budget)
         better = self.score(improved) if improved else score
-        return (
-            replace(planned_policy, artifact=improved, score=better, name=IMPROVED)
-            if improved and better > score
-            else planned_policy
-        )
+        return replace(plan, artifact=improved, score=better, name=IMPROVED) if improved and better > score else plan
 
     def _exact_plan(self) -> PlannedPolicy:
         try:

@@ -98,17 +98,15 @@ class ReplayBuffer:
         Raises:
             ValueError: the config has no imitation, or the slabs complete no transition.
         """
-        demonstrations = self.demonstrations
-        if demonstrations is None:
+        memory = self.demonstrations
+        if memory is None:
             raise ValueError("the config has no imitation: demonstrations have no place in this agent")
         window = NStep(self.config.n_step, self.config.gamma)
         window.allocate(self.window.spaces, rng)
         for slab in slabs:
             shown = window.run(None, {}, slab._asdict())
-            demonstrations.insert(
-                {port: value[: demonstrations.capacity - demonstrations.size] for port, value in shown.items()}
-            )
-        if not demonstrations.size:
+            memory.insert({port: value[: memory.capacity - memory.size] for port, value in shown.items()})
+        if not memory.size:
             raise ValueError(f"nothing was shown: {self.config.n_step} slabs make the first transitions")
 
     def entry(self, batch: int) -> Host:

@@ -256,11 +256,9 @@ class TableLearner:
         """
         if config is None:
             raise ValueError("a table can't be read without its policy's config, which says how its cells are cut")
-        discretiser = Discretiser({name: config[name] for name in ("entries", "low", "high", "bins")})
-        if arrays["q"].shape != (discretiser.cells, self.actions):
-            wanted = discretiser.cells, self.actions
+        bins = Discretiser({name: config[name] for name in ("entries", "low", "high", "bins")})
+        if arrays["q"].shape != (bins.cells, self.actions):
+            wanted = bins.cells, self.actions
             raise ValueError(f"the published table has {arrays['q'].shape} cells and actions, wanted is {wanted}")
         table = np.array(arrays["q"], np.float32)
-        return state.but(
-            {"table": table, "visits": np.full(table.shape, 1.0 / self.config.rate)}, cut=discretiser.config
-        )
+        return state.but({"table": table, "visits": np.full(table.shape, 1.0 / self.config.rate)}, cut=bins.config)

@@ -39,15 +39,13 @@ class IndependentAgents:
     """
 
     def __init__(self, configs: Config | Mapping[str, Config], roles: Mapping[str, Role], seed: int) -> None:
-        configs_by_role = configs if isinstance(configs, Mapping) else dict.fromkeys(roles, configs)
-        if configs_by_role.keys() != roles.keys():
-            raise ValueError(
-                f"there are configs for {', '.join(configs_by_role)}, but the agents are {', '.join(roles)}"
-            )
+        by_role = configs if isinstance(configs, Mapping) else dict.fromkeys(roles, configs)
+        if by_role.keys() != roles.keys():
+            raise ValueError(f"there are configs for {', '.join(by_role)}, but the agents are {', '.join(roles)}")
         seeds = np.random.SeedSequence(seed).spawn(len(roles))
         self.rngs = {name: np.random.default_rng(own) for name, own in zip(roles, seeds, strict=True)}
         self.agents: dict[str, Agent] = {
-            name: make_agent(configs_by_role[name], role.observation, role.actions, None, self.rngs[name])
+            name: make_agent(by_role[name], role.observation, role.actions, None, self.rngs[name])
             for name, role in roles.items()
         }
 

@@ -156,10 +156,8 @@ class Training:
 
     def checkpoint(self) -> bytes:
         """Serialise the training for resumption; empty bytes if a resumed training starts anew."""
-        checkpoint = self.trainer.checkpoint()
-        return (
-            blob.pack({"trainer": np.frombuffer(checkpoint, np.uint8)}, {"stage": self._stage}) if checkpoint else b""
-        )
+        state = self.trainer.checkpoint()
+        return blob.pack({"trainer": np.frombuffer(state, np.uint8)}, {"stage": self._stage}) if state else b""
 
     def close(self) -> None:
         """Release the trainer's processes and memory; can be called twice."""

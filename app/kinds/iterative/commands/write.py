@@ -25,7 +25,7 @@ class CommandArguments(NamedTuple):
     deadline: float | None
 
 
-def write(arguments: CommandArguments, out: Path, *, force: bool, as_json: bool, notes: Console | None = None) -> None:
+def write(args: CommandArguments, out: Path, *, force: bool, as_json: bool, notes: Console | None = None) -> None:
     """Write a spec to a file, with notes on standard error.
 
     Raises:
@@ -36,9 +36,7 @@ def write(arguments: CommandArguments, out: Path, *, force: bool, as_json: bool,
         raise InvalidInput(
             [FieldIssue(f"/{out}", "is there already; name another with --out, or replace it with --force", None)]
         )
-    spec = _check_spec(
-        _from_log(arguments, arguments.log, notes) if arguments.log is not None else _from_answers(arguments, notes)
-    )
+    spec = _check_spec(_from_log(args, args.log, notes) if args.log is not None else _from_answers(args, notes))
     text = json.dumps(spec, indent=2)
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
@@ -49,8 +47,8 @@ def write(arguments: CommandArguments, out: Path, *, force: bool, as_json: bool,
         Console().print(json.dumps(spec), soft_wrap=True, markup=False, highlight=False)
     _print_note(notes, f"wrote {out}; next:")
     _print_note(notes, f"  steward workload create {out}")
-    if arguments.log is not None:
-        _print_note(notes, f"  steward samples create {spec['name']} {arguments.log}")
+    if args.log is not None:
+        _print_note(notes, f"  steward samples create {spec['name']} {args.log}")
 
 
 def _print_note(notes: Console, words: str) -> None:

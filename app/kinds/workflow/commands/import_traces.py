@@ -184,11 +184,9 @@ def _show(reading: Reading, entry: Json, output: Console) -> None:
         line = f"  written: {entry['exported']['file']}" + (f", without {without}" if without else "")
         output.print(Text(line), soft_wrap=True)
     if "uploaded" in entry:
-        uploads = entry["uploaded"]
-        state = "was there already" if uploads["duplicate"] else "uploaded"
-        output.print(
-            Text(f"  {state}: execution {uploads['execution']} of workload {uploads['workload']}"), soft_wrap=True
-        )
+        row = entry["uploaded"]
+        state = "was there already" if row["duplicate"] else "uploaded"
+        output.print(Text(f"  {state}: execution {row['execution']} of workload {row['workload']}"), soft_wrap=True)
 
 
 def _left_out(skipped: Skipped) -> str:

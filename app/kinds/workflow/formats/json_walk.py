@@ -146,10 +146,8 @@ class _Text:
         before = self._text[:place]
         line = self._lines + before.count("\n") + 1
         column = place - before.rfind("\n") + (0 if "\n" in before else self._columns)
-        result = self._text[place : place + 20] or "the end"
-        return InvalidInput(
-            [FieldIssue(pointer, f"is not valid JSON: line {line}, column {column}: {message}", result)]
-        )
+        rest = self._text[place : place + 20] or "the end"
+        return InvalidInput([FieldIssue(pointer, f"is not valid JSON: line {line}, column {column}: {message}", rest)])
 
     def _more(self, least: int) -> bool:
         """Drop the text before the position, and read ``least`` more characters or more; return whether there were any.

@@ -201,28 +201,26 @@ def read_document(source: Source) -> Document:
     return document
 
 
-def _take(document: Document, pointer_value: PointerValue) -> None:
+def _take(document: Document, part: PointerValue) -> None:
     """Add a parsed value to ``document`` if it is needed; its errors go to ``document.issues``."""
-    parent, _, last = pointer_value.pointer.rpartition("/")
+    parent, _, last = part.pointer.rpartition("/")
     if parent in (f"{SPECIFICATION}/tasks", "/workflow/tasks"):
         document.place = parent
-        _take_task(document, pointer_value)
+        _take_task(document, part)
     elif parent == f"{EXECUTION}/tasks":
-        if (executed := _parse(_ExecutedTask, document, pointer_value)) is not None:
+        if (executed := _parse(_ExecutedTask, document, part)) is not None:
             document.executed.append(executed)
     elif parent == f"{SPECIFICATION}/files":
-        if (file := _parse(_File, document, pointer_value)) is not None:
-            _take_size(document, file.id, file.size, f"{pointer_value.pointer}/sizeInBytes")
+        if (file := _parse(_File, document, part)) is not None:
+            _take_size(document, file.id, file.size, f"{part.pointer}/sizeInBytes")
     elif parent in (f"{EXECUTION}/machines", "/workflow/machines"):
-        machine = _parse(_Machine, document, pointer_value)
+        machine = _parse(_Machine, document, part)
         if machine is not None and (cores := machine.cpu.cores or machine.cpu.count):
             document.machines += (int(cores),)
-    elif pointer_value.pointer in INTO:
-        document.issues.append(
-            FieldIssue(pointer_value.pointer, "must hold a workflow of WfFormat", _short(pointer_value.value))
-        )
+    elif part.pointer in INTO:
+        document.issues.append(FieldIssue(part.pointer, "must hold a workflow of WfFormat", _short(part.value)))
     elif (parent, last) in _SCALARS:
-        _take_scalar(document, pointer_value, *_SCALARS[parent, last])
+        _take_scalar(document, part, *_SCALARS[parent, last])
 
 
 _SCALARS: dict[tuple[str, str], tuple[str, TypeAdapter[Any]]] = {

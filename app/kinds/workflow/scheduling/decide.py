@@ -155,10 +155,8 @@ def reserving(situation: QueueSituation, order: dispatch.Indices) -> DispatchRes
     window = Window(waiting[0], 0, float(reserved[waiting[0]]), 0, 0.0) if waiting else OPEN
     later = {queue.names[task]: float(reserved[task]) for task in waiting}
     left = level - int(queue.processors[started].sum())
-    reservations = Reservations(situation.state.done, left, later)
-    return DispatchResult(
-        [(task, 0) for task in started], _overtook(order.tolist(), started, window), window, reservations
-    )
+    holds = Reservations(situation.state.done, left, later)
+    return DispatchResult([(task, 0) for task in started], _overtook(order.tolist(), started, window), window, holds)
 
 
 def _overtook(order: Sequence[int], started: Sequence[int], window: Window) -> list[int]:

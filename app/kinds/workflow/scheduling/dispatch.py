@@ -143,12 +143,7 @@ def earliest(now: float, free: int, need: int, tasks: Tasks, pool: Pool, started
         pool: the machine before ``started``.
         started: rows of S tasks that start now, by expected end, [S].
     """
-    ends, running_processors, expected, processors = (
-        pool.ends,
-        pool.running_processors,
-        tasks.expected,
-        tasks.processors,
-    )
+    ends, size, expected, processors = (pool.ends, pool.running_processors, tasks.expected, tasks.processors)
     running, until, i, j = pool.level[1], now, 0, 0
     while i < running or j < len(started):
         old = ends[i] if i < running else np.inf
@@ -157,7 +152,7 @@ def earliest(now: float, free: int, need: int, tasks: Tasks, pool: Pool, started
             return until, free - need
         until = max(until, min(old, new))
         if old <= new:
-            free += running_processors[i]
+            free += size[i]
             i += 1
         else:
             free += processors[started[j]]

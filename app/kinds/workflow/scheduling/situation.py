@@ -74,14 +74,14 @@ class QueueSituation:
         """Return running tasks by expected end and free processors of a single node, with room for all ready tasks."""
         by_end, rows = np.argsort(self.ends, kind="stable"), self.running
         size, count = len(rows) + len(self.ready), len(rows)
-        ends, processors, task = np.zeros(size), np.zeros(size, np.int64), np.zeros(size, np.int64)
-        ends[:count], processors[:count], task[:count] = (
+        ends, need, task = np.zeros(size), np.zeros(size, np.int64), np.zeros(size, np.int64)
+        ends[:count], need[:count], task[:count] = (
             self.ends[by_end],
             self.queue.processors[rows][by_end],
             rows[by_end],
         )
-        level = np.array([self.layout.nodes.processors[0] - processors.sum(), count])
-        return Pool(level, ends, processors, task, *self.room())
+        level = np.array([self.layout.nodes.processors[0] - need.sum(), count])
+        return Pool(level, ends, need, task, *self.room())
 
     def room(self) -> tuple[Indices, Indices]:
         """Return the further tasks, and processors, that each of U users may take, [U + 1] each; the last: unknown

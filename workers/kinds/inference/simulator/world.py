@@ -159,11 +159,9 @@ class InferenceWorld(DisturbedWorld):
     def recent(self) -> Transitions:
         """The last batches of each episode and the last requests of each user, as adaptive policies get them."""
         users, shape = len(self.layout.users), (self.batch, BATCHES)
-        transitions = Transitions(
-            np.empty(shape, np.int64), np.empty(shape), np.empty((self.batch, users, PARTS), np.int64)
-        )
-        kernels.look_back(self.rules, self.worlds, *transitions)
-        return transitions
+        past = Transitions(np.empty(shape, np.int64), np.empty(shape), np.empty((self.batch, users, PARTS), np.int64))
+        kernels.look_back(self.rules, self.worlds, *past)
+        return past
 
     @property
     def state(self) -> State:
@@ -384,12 +382,12 @@ class InferenceWorld(DisturbedWorld):
 
     def _episode_constants(self, ticks: World) -> kernels.EpisodeConstants:
         layout, quality = self.layout, self.layout.quality
-        conditions = [self.conditions_at(ticks) for _ in range(self.intervals)] if self.disturbances else []
+        now = [self.conditions_at(ticks) for _ in range(self.intervals)] if self.disturbances else []
         log_seconds = np.concatenate([model.log_seconds for model in self.models])
         sizes = np.array([len(model.log_seconds) for model in self.models])
         self._members = np.concatenate([[0], np.cumsum(sizes)[:-1]]), sizes
         target = self._factor("target", layout.users)
-        shape = (max(len(conditions), 1), self.batch)
+        shape = (max(len(now), 1), self.batch)
         return kernels.EpisodeConstants(
             seed=np.zeros(self.batch, np.uint64),
             full_until=quality.full_until * target,
@@ -400,11 +398,9 @@ class InferenceWorld(DisturbedWorld):
             log_seconds=np.ascontiguousarray(log_seconds, np.float64),
             spread=np.repeat(np.stack([model.spread for model in self.models]), sizes, axis=0).astype(np.float64),
             noise=self._factor("effect", ["seconds"])[:, 0],
-            slowdown=np.stack([one.slowdown + one.noise[:, 0] for one in conditions])
-            if conditions
-            else np.zeros(shape),
-            repeated=np.stack([one.repeated for one in conditions]) if conditions else np.zeros(shape),
-            capacity=np.stack([one.capacity for one in conditions]) if conditions else np.ones(shape),
+            slowdown=np.stack([one.slowdown + one.noise[:, 0] for one in now]) if now else np.zeros(shape),
+            repeated=np.stack([one.repeated for one in now]) if now else np.zeros(shape),
+            capacity=np.stack([one.capacity for one in now]) if now else np.ones(shape),
             memoryless=self.memoryless,
         )
 

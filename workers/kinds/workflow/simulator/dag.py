@@ -319,10 +319,10 @@ def _schedule(
     permanent = nodes.permanent.copy()
     ended = _played(world, problem.graph, true.work, problem.work, problem.fleet, permanent, rule, queues, breakdowns)
     last = world.end.max()
-    current = [
+    live = [
         (j, world.ordered[j], max(last, world.ordered[j])) for j in np.flatnonzero((world.power != OFF) & ~permanent)
     ]
-    rented = np.array(ended + current, np.float64).reshape(-1, 3)
+    rented = np.array(ended + live, np.float64).reshape(-1, 3)
     rentals = Rentals(rented[:, 0].astype(np.int64), rented[:, 1], rented[:, 2])
     return Schedule(world.start, world.end, world.node, rentals)
 

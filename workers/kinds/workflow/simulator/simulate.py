@@ -274,23 +274,20 @@ def _paired_difference(differences: Sequence[float]) -> Json:
     return {"slowdown": float(np.mean(differences)), "standard_error": error, "better_in": better, "of": count}
 
 
-def text(summary: Json) -> str:
+def text(data: Json) -> str:
     """Format the result of ``summary_json`` as a table, preceded by warnings and notes."""
-    several = any(len(each["sequences"]) > 1 for each in summary["strategies"])
-    lines = [
-        *(f"warning: {warning}" for warning in summary["warnings"]),
-        *(f"note: {lack}" for lack in summary["lacks"]),
-    ]
-    lines.append(f"{summary['tasks']:,} tasks, {summary['nodes']} node(s), {summary['processors']:,} processors")
+    several = any(len(each["sequences"]) > 1 for each in data["strategies"])
+    lines = [*(f"warning: {warning}" for warning in data["warnings"]), *(f"note: {lack}" for lack in data["lacks"])]
+    lines.append(f"{data['tasks']:,} tasks, {data['nodes']} node(s), {data['processors']:,} processors")
     rows: list[Sequence[str]] = [("strategy", "tasks", *HEADS)]
-    for each in summary["strategies"]:
+    for each in data["strategies"]:
         for part in each["sequences"]:
             name = f"{each['strategy']} {part['first']}:{part['tasks']}" if several else each["strategy"]
             rows.append((name, f"{part['tasks']:,}", *_format_row(part)))
     if several:
-        rows += [(f"{each['strategy']} mean", "", *_format_row(each["mean"])) for each in summary["strategies"]]
+        rows += [(f"{each['strategy']} mean", "", *_format_row(each["mean"])) for each in data["strategies"]]
     lines += _align_columns(rows)
-    lines += [_comparison_line(each, summary["strategies"][0]["strategy"]) for each in summary["strategies"][1:]]
+    lines += [_comparison_line(each, data["strategies"][0]["strategy"]) for each in data["strategies"][1:]]
     return "\n".join(lines)
 
 
