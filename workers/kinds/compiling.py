@@ -85,10 +85,8 @@ def _borrowed(_: Any, value: Any) -> Any:
             return _without_owner(context, builder, value, arguments[0])
         values = [builder.extract_value(arguments[0], place) for place in range(len(value.types))]
         pairs = zip(value.types, values, strict=True)
-        results = [
-            _without_owner(context, builder, kind, v) if isinstance(kind, types.Array) else v for kind, v in pairs
-        ]
-        return context.make_tuple(builder, signature.return_type, results)
+        whole = [_without_owner(context, builder, kind, v) if isinstance(kind, types.Array) else v for kind, v in pairs]
+        return context.make_tuple(builder, signature.return_type, whole)
 
     return value(value), generate
 

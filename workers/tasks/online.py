@@ -118,19 +118,17 @@ def _past(job: RunningJob, settings: OnlineSettings, state: ContinualState) -> t
 
 
 def _judge_window(
-    job: RunningJob, kind: Online, inputs: TrainInput, runs: list[LoggedRun], state: ContinualState
+    job: RunningJob, kind: Online, inputs: TrainInput, runs: list[LoggedRun], past: ContinualState
 ) -> Verdict:
     settings = inputs.train_request.online or OnlineSettings()
-    look = state.look(inputs.rivals[DEFAULT_ROLE])
+    look = past.look(inputs.rivals[DEFAULT_ROLE])
     request = replace(inputs.request, budget=settings.steps, look=look)
     try:
         problem = kind.online(inputs.workload, request, kind.window(inputs.workload, runs))
     except TooLittleData as error:
         return Verdict(NOTHING, f"nothing was learned from the window: {error}", {}, None)
-    result = learn_window(
-        problem, request, state.windows, state.learner, lambda trial: _tell(job, state, settings, trial)
-    )
-    _tell(job, state, settings, None)
+    result = learn_window(problem, request, past.windows, past.learner, lambda trial: _tell(job, past, settings, trial))
+    _tell(job, past, settings, None)
     artifact, margin = problem.calibrate(result.artifact), request.equivalence_margin
     report = problem.judge(artifact, NO_PLAN, inputs.champion_artifact, margin)
     result = replace(result, artifact=artifact)

@@ -292,11 +292,8 @@ def _profiles(report: Json, palette: Palette) -> list[Markup]:
     caption = "{}: share of episodes whose normalised score exceeds τ"
     levels = {level["level"]: level for level in report["levels"]}
     return [
-        _figure(
-            charts.profile(_fewer(profile, levels[profile["level"]], palette), palette),
-            caption.format(profile["level"]),
-        )
-        for profile in report.get("profiles") or ()
+        _figure(charts.profile(_fewer(one, levels[one["level"]], palette), palette), caption.format(one["level"]))
+        for one in report.get("profiles") or ()
     ]
 
 

@@ -356,19 +356,17 @@ def fit_arrivals(logs: Sequence[Floats], queues: int, seed: int) -> tuple[Arriva
     logs = [log for log in logs if len(log)]
     if not logs:
         return none(queues), None
-    counts, share, hours = (
-        np.concatenate(parts) for parts in zip(*(_hourly(log, queues) for log in logs), strict=True)
-    )
-    mean = counts.sum(axis=0) / share.sum()
+    counts, part, hours = (np.concatenate(parts) for parts in zip(*(_hourly(log, queues) for log in logs), strict=True))
+    mean = counts.sum(axis=0) / part.sum()
     came = np.stack([counts[hours == hour].sum(axis=0) for hour in range(HOURS)])  # [24, Q]
-    time = np.bincount(hours, share, HOURS)[:, None]
+    time = np.bincount(hours, part, HOURS)[:, None]
     rate = (came + SHRUNK * mean) / (time + SHRUNK)
-    variation = _variation(counts, share, rate[hours])
+    variation = _variation(counts, part, rate[hours])
     table = np.concatenate(logs)[:, [QUEUE, BY_APPLICATION, ASKED, DATA, DURATION, SAMPLES]]
     drawn = np.sort(np.random.default_rng([seed, 17]).permutation(len(table))[:MOST_JOBS])
     report = {
         "jobs": len(table),
-        "hours": float(share.sum()),
+        "hours": float(part.sum()),
         "per_hour": mean.tolist(),
         "variation": variation.tolist(),
         "mean_gpus": float(table[:, 2].mean()),

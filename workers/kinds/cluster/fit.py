@@ -458,14 +458,12 @@ def noise_scales(gathered: PooledExecutions) -> Floats:
     """
     rows = [np.zeros((0, 3))]
     for table in gathered.curves:
-        reported = table[~np.isnan(table[:, NOISE_SCALE]) & (table[:, OF_APPLICATION] >= 0)]
+        logs = table[~np.isnan(table[:, NOISE_SCALE]) & (table[:, OF_APPLICATION] >= 0)]
         last = np.full(int(table[:, JOB].max(initial=0)) + 1, 0.0)
         np.maximum.at(last, table[:, JOB].astype(np.int64), table[:, ITERATION])
-        part = reported[:, ITERATION] / np.maximum(last[reported[:, JOB].astype(np.int64)], 1e-12)
+        part = logs[:, ITERATION] / np.maximum(last[logs[:, JOB].astype(np.int64)], 1e-12)
         rows.append(
-            np.column_stack(
-                [reported[:, OF_APPLICATION], np.minimum(part * TENTHS, TENTHS - 1), reported[:, NOISE_SCALE]]
-            )
+            np.column_stack([logs[:, OF_APPLICATION], np.minimum(part * TENTHS, TENTHS - 1), logs[:, NOISE_SCALE]])
         )
     all_rows = np.concatenate(rows)
     return np.stack([_by_tenth(all_rows[all_rows[:, 0] == one]) for one in range(gathered.measured)])

@@ -477,8 +477,7 @@ class QualitySoFar(NamedTuple):
 
 
 def quality_so_far(worlds: kernels.Worlds, until: float) -> QualitySoFar:
-    """Compute the users' qualities so far in B episodes, [B, U], with Jain's index; ``until``: seconds of an episode
-    during which requests come."""
+    """Compute U users' qualities so far in B episodes; ``until``: seconds of an episode in which requests come."""
     missed, counts = worlds.user_time[:, :, kernels.MISSED], worlds.user_count
     quality = 1.0 - missed / np.maximum(counts[:, :, kernels.DECIDED], 1)
     share = np.minimum(worlds.clock[:, kernels.NOW] / until, 1.0)

@@ -316,12 +316,10 @@ def _schedule(
 ) -> Schedule:
     true = problem_of(trace, nodes, trace.runtime)
     world = initial_world(problem.graph, true.work, problem.fleet, nodes.permanent)
-    permanent = nodes.permanent.copy()
-    ended = _played(world, problem.graph, true.work, problem.work, problem.fleet, permanent, rule, queues, breakdowns)
+    keep = nodes.permanent.copy()
+    ended = _played(world, problem.graph, true.work, problem.work, problem.fleet, keep, rule, queues, breakdowns)
     last = world.end.max()
-    live = [
-        (j, world.ordered[j], max(last, world.ordered[j])) for j in np.flatnonzero((world.power != OFF) & ~permanent)
-    ]
+    live = [(j, world.ordered[j], max(last, world.ordered[j])) for j in np.flatnonzero((world.power != OFF) & ~keep)]
     rented = np.array(ended + live, np.float64).reshape(-1, 3)
     rentals = Rentals(rented[:, 0].astype(np.int64), rented[:, 1], rented[:, 2])
     return Schedule(world.start, world.end, world.node, rentals)
