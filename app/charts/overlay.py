@@ -28,13 +28,13 @@ def overlay(figures: Mapping[str, Figure]) -> Figure | None:
     first = next(iter(figures.values()))
     pattern = next(iter(lines.values()))[0]
     x, y = (dict(pattern["encoding"][axis]) for axis in ("x", "y"))
-    several = any(len({row.get("name") for one in match for row in _rows(one)}) > 1 for match in lines.values())
+    several = any(len({row.get("name") for one in marks for row in _rows(one)}) > 1 for marks in lines.values())
     field = x["field"]  # pages share cursor and zoom between charts by it
     rows = [
         {"run": label, "name": f"{label}: {row['name']}" if several and "name" in row else label}
         | {field: row[one["encoding"]["x"]["field"]], "value": row[one["encoding"]["y"]["field"]]}
-        for label, match in lines.items()
-        for one in match
+        for label, marks in lines.items()
+        for one in marks
         for row in _rows(one)
     ]
     names = list(dict.fromkeys(row["name"] for row in rows))

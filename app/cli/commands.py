@@ -163,7 +163,7 @@ def suggest(resolve: Callable[[], Any], group: TyperGroup, args: Sequence[str]) 
 
 def _meant(group: TyperGroup, words: Sequence[str]) -> list[str]:
     """Commands that the unknown first words may mean: ``get runs`` and ``runs list`` are ``run list``."""
-    nouns = {name: match for name, match in group.commands.items() if isinstance(match, TyperGroup)}
+    nouns = {name: command for name, command in group.commands.items() if isinstance(command, TyperGroup)}
     if not nouns:  # a group of one noun
         return _verbs(group, words[0], group.name or "") if words else []
     for position, word in enumerate(words[:2]):

@@ -42,10 +42,10 @@ def names_of(collection: str, argument: str, fixed: Sequence[str] = ()) -> Calla
         try:
             url = ctx.params["url"] if explicit else root.get("url")
             items = _items(url, root.get("token"), collection.format(**before))
-            parts = [str(item[KEYS[argument]]) for item in items]
+            names = [str(item[KEYS[argument]]) for item in items]
         except (OSError, ValueError, LookupError, TypeError, HTTPException):
-            parts = []
-        return [name for name in (*fixed, *parts) if name.startswith(incomplete)]
+            names = []
+        return [name for name in (*fixed, *names) if name.startswith(incomplete)]
 
     return complete
 

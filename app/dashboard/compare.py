@@ -142,13 +142,13 @@ def _labels(lines: Sequence[RunLine]) -> list[str]:
 
 def _given(start: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
     """Start parameters as texts, nested ones by joined names."""
-    parts: dict[str, str] = {}
+    fields: dict[str, str] = {}
     for name, value in start.items():
         if isinstance(value, Mapping):
-            parts |= _given(value, f"{prefix}{name}: ")
+            fields |= _given(value, f"{prefix}{name}: ")
         elif value is not None:
-            parts[f"{prefix}{name}"] = json.dumps(value) if isinstance(value, list) else plain(value)
-    return parts
+            fields[f"{prefix}{name}"] = json.dumps(value) if isinstance(value, list) else plain(value)
+    return fields
 
 
 def _served(loaded: LoadedRun) -> dict[str, str]:

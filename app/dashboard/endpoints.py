@@ -310,7 +310,7 @@ def changes(request: Request, settings: Settings, caller: Caller, find: Look) ->
 async def _stream(request: Request, settings: Settings, caller: Caller, find: Look) -> AsyncIterator[str]:
     ends = spoken = time.monotonic()
     ends += settings.stream_seconds
-    observation, over = await run_in_stream_thread(find)
+    before, over = await run_in_stream_thread(find)
     yield "retry: 2000\n\n"
     if not over:
         yield CHANGED
@@ -319,8 +319,8 @@ async def _stream(request: Request, settings: Settings, caller: Caller, find: Lo
         if await request.is_disconnected():
             return
         result, over = await run_in_stream_thread(find)
-        if result != observation:
-            observation, spoken = result, time.monotonic()
+        if result != before:
+            before, spoken = result, time.monotonic()
             yield CHANGED
         elif time.monotonic() - spoken > KEEP_ALIVE_SECONDS:
             spoken = time.monotonic()

@@ -111,8 +111,8 @@ def job_csv(database: FromDatabase, tenant: Tenant, query: FromJobQuery) -> Stre
             *(one.id, one.type, one.workload, one.state, one.progress, one.attempts, one.created_at, one.started_at),
             *(one.finished_at, text(one.result), (one.error or {}).get("detail")),
         ]
-        for match in paged(fetch, PAGE)
-        for one in match
+        for page in paged(fetch, PAGE)
+        for one in page
     )
     return csv_response("jobs.csv", JOB_COLUMNS, rows)
 
@@ -130,8 +130,8 @@ def evaluation_csv(database: FromDatabase, tenant: Tenant, query: FromEvaluation
 
     rows = (
         [one.id, one.workload, verdict.agent, verdict.level, verdict.reason, one.created_at]
-        for match in paged(fetch, PAGE)
-        for one in match
+        for page in paged(fetch, PAGE)
+        for one in page
         for verdict in one.verdicts
     )
     return csv_response("evaluations.csv", EVALUATION_COLUMNS, rows)
@@ -162,7 +162,7 @@ def iteration_csv(
     pages = paged(fetch, PAGE)
     first = next(pages)
     columns = list(dict.fromkeys(["iteration", "reported", *(name for row in first for name in row)]))
-    rows = (_iteration_cells(row, columns) for match in chain([first], pages) for row in match)
+    rows = (_iteration_cells(row, columns) for page in chain([first], pages) for row in page)
     return csv_response(f"run-{run[:8]}.csv", [*columns, REST], rows)
 
 

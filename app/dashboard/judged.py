@@ -41,8 +41,8 @@ def level(read: Sequence[EvaluationRead], agent: AgentRead) -> str:
     outdated, are not valid.
     """
     every = (verdict for one in read for verdict in one.verdicts if verdict.agent == agent.version)
-    parts = (str(verdict.level or "none") for verdict in every if verdict.current and not verdict.outdated)
-    return "" if agent.standing == "outdated" else next(parts, "")
+    levels = (str(verdict.level or "none") for verdict in every if verdict.current and not verdict.outdated)
+    return "" if agent.standing == "outdated" else next(levels, "")
 
 
 def status(agent: AgentRead) -> str:

@@ -128,10 +128,10 @@ def views(kind: str) -> Views | None:
 def numbers(iterations: int, most: int = MOST_STEPS) -> tuple[list[int], int]:
     """Evenly spaced iterations of a run, about ``most`` at most, with the last one; and their spacing in iterations."""
     every = max(1, -(-iterations // most))
-    items = list(range(0, iterations, every))
-    if items and items[-1] != iterations - 1:
-        items.append(iterations - 1)
-    return items, every
+    numbers = list(range(0, iterations, every))
+    if numbers and numbers[-1] != iterations - 1:
+        numbers.append(iterations - 1)
+    return numbers, every
 
 
 def run_with_reports(session: Session, loaded: LoadedRun) -> RunHistory:

@@ -101,11 +101,11 @@ def targets(session: Session, workload_ids: Sequence[str]) -> dict[str, Targets]
         )
         return select(judged.c.workload_id, judged.c.outcome)
 
-    parts: dict[str, list[str]] = {workload: [] for workload in workload_ids}
-    if parts:
-        for row in session.execute(union_all(*map(newest, parts))):
-            parts[row.workload_id].append(row.outcome)
-    return {workload: Targets(outcomes.count("met"), len(outcomes)) for workload, outcomes in parts.items()}
+    counts: dict[str, list[str]] = {workload: [] for workload in workload_ids}
+    if counts:
+        for row in session.execute(union_all(*map(newest, counts))):
+            counts[row.workload_id].append(row.outcome)
+    return {workload: Targets(outcomes.count("met"), len(outcomes)) for workload, outcomes in counts.items()}
 
 
 class Outcomes(NamedTuple):

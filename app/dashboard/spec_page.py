@@ -182,10 +182,10 @@ def _changes(database: Database, tenant: str, read: WorkloadListed) -> list[Chan
 
 
 def _changed(patch: Mapping[str, Any]) -> list[tuple[str, str]]:
-    parts = list[tuple[str, str]]()
+    changes = list[tuple[str, str]]()
     for name, value in patch.items():
         if isinstance(value, dict):
-            parts += [(f"{name.replace('_', ' ')}: {key}", cell(part)) for key, part in value.items()]
+            changes += [(f"{name.replace('_', ' ')}: {key}", cell(part)) for key, part in value.items()]
         else:
-            parts.append((name.replace("_", " "), cell(value)))
-    return parts
+            changes.append((name.replace("_", " "), cell(value)))
+    return changes

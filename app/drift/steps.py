@@ -307,22 +307,22 @@ def after_shadow(on: Context) -> None:
         for run in repository.runs(on.session, on.workload.id)
         if run.id in on.adaptation.marks or run.created_at >= on.adaptation.created_at
     ]
-    observation = [one for steps in decisions for one in steps]
-    failed = [one for one in observation if one["problem"] is not None]
-    if len(observation) < needed and not failed:
+    past = [one for steps in decisions for one in steps]
+    failed = [one for one in past if one["problem"] is not None]
+    if len(past) < needed and not failed:
         return
     lost = _why_lost(on, decisions)
     figures = {
-        "decisions": len(observation),
+        "decisions": len(past),
         "failures": len(failed),
-        "agreement": (sum(one["agrees"] for one in observation) / len(observation) if observation else None),
+        "agreement": (sum(one["agrees"] for one in past) / len(past) if past else None),
     }
     members.bump(on.session, on.workload.id)
     if failed or lost:
         why = f"as a shadow it failed: {failed[0]['problem']}" if failed else lost
         on.end("rejected", f"agent {version}: {why}", **figures)
         return
-    why = f"drift of {on.adaptation.notice['stream']}: agent {version} decided {len(observation)} times as a shadow"
+    why = f"drift of {on.adaptation.notice['stream']}: agent {version} decided {len(past)} times as a shadow"
     for role, before in on.answering.items():
         agents.install(on.session, on.workload, Change(version, before, why, "drift", figures), role)
     on.go_on("watched", why, **figures)

@@ -140,9 +140,9 @@ class TenantCollector(Collector):
         now = utc_now()
         with suppress(SQLAlchemyError), self.database.reading() as session:
             saved = savings.total(savings.saved_since(session, self.tenant, now - LATELY))
-            for against, match in saved.items():
-                costs.add_metric((against,), match.cost)
-                unmeasured.add_metric((against,), match.unmeasured)
+            for against, counts in saved.items():
+                costs.add_metric((against,), counts.cost)
+                unmeasured.add_metric((against,), counts.unmeasured)
             for workload, role, result in agents.champions(session, self.tenant):
                 ages.add_metric((workload, role), (now - result).total_seconds())
             for workload, chance in standing.lowest_chances(session, self.tenant).items():

@@ -166,7 +166,7 @@ def policy(*, style: str = "", script: str = "", **sources: str) -> dict[str, st
     for directive, text in (("style-src", style), ("script-src", script)):
         if text:
             allowed[directive] = f"'sha256-{_digest(text)}' {allowed.get(directive, '')}".rstrip()
-    return {"Content-Security-Policy": "; ".join(f"{name} {match}" for name, match in {**NONE, **allowed}.items())}
+    return {"Content-Security-Policy": "; ".join(f"{name} {origins}" for name, origins in {**NONE, **allowed}.items())}
 
 
 def inline(page: str, tag: str) -> str:

@@ -72,6 +72,6 @@ async def complete_path(app: FastAPI, tenant: str, scope: Scope) -> bool:
     return identifier != prefix
 
 
-def _read(database: Database, tenant: str, table: Named, text: str) -> str:
+def _read(database: Database, tenant: str, table: Named, digits: str) -> str:
     with database.reading() as session:
-        return full_id(session, tenant, table, text, f"/path/{table.__tablename__.removesuffix('s')}")
+        return full_id(session, tenant, table, digits, f"/path/{table.__tablename__.removesuffix('s')}")

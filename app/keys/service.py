@@ -75,9 +75,9 @@ def parse(text: str) -> Credential | None:
     return Credential(of_run, identifier, secret) if identifier and secret else None
 
 
-def matches(secret: str, text: str | None) -> bool:
+def matches(secret: str, stored: str | None) -> bool:
     """Whether the secret has the stored digest, compared in constant time; False for digest None."""
-    return hmac.compare_digest(digest(secret), text or NOBODY) and text is not None
+    return hmac.compare_digest(digest(secret), stored or NOBODY) and stored is not None
 
 
 # API schemas of keys.

@@ -178,7 +178,7 @@ def append_current(connection: Connection, entries: Sequence[Entry], now: dateti
     """Write only reports of runs not advanced meanwhile, under SQLite's write lock; returns ids of runs written."""
     expected = {entry.run: (entry.iteration, entry.changes) for entry in entries}
     query = select(Run.id, Run.next_iteration, Run.changes).where(Run.id.in_(expected), Run.state == RUNNING)
-    current = {run for run, *match in connection.execute(query) if expected[run] == tuple(match)}
+    current = {run for run, *columns in connection.execute(query) if expected[run] == tuple(columns)}
     if current:
         _append_each(connection.exec_driver_sql, [entry for entry in entries if entry.run in current], now)
     return current

@@ -212,7 +212,7 @@ def load(database: Database, workload: Workload) -> Snapshot:
         described = members.describe_members(session, workload.tenant, spec)
         shared = caps.shared(session, workload.tenant, spec) if KINDS[spec.kind].engine.serving.metered else {}
     layout = layout_of(spec)
-    policies = {role: _policy(match, layout, workload, problem) for role, match in stored.items() if match is not None}
+    policies = {role: _policy(row, layout, workload, problem) for role, row in stored.items() if row is not None}
     champion = policies.get(DEFAULT_ROLE)
     sizes = [len(model.table) if model else 0, *(len(one.artifact) for one in (*stored.values(), tried) if one)]
     return Snapshot(

@@ -263,8 +263,8 @@ class Summary:
             level: _unbeaten(problem.optimum(level, settings.seed), scored)
             for level, scored in self.level_scores.items()
         }
-        for level, match in self.optima.items():
-            if not match.exact:
+        for level, optimum in self.optima.items():
+            if not optimum.exact:
                 self.level_scores[level].rename(OPTIMUM, PLAN)
         if any(PLAN in scored.scores for scored in self.level_scores.values()):
             after = 1 + [one.name for one in everybody].index(OPTIMUM)

@@ -211,8 +211,8 @@ def _id(path: str) -> str:
 
 def _label(call: Call, newline: str) -> str:
     size = f"{newline}{call.parameters:,} parameters" if call.parameters else ""
-    mask = f"{newline}variables {call.variables}" if call.variables != "online" else ""
-    return f"{call.path}{newline}{call.component}{size}{mask}"
+    note = f"{newline}variables {call.variables}" if call.variables != "online" else ""
+    return f"{call.path}{newline}{call.component}{size}{note}"
 
 
 def _nested_lines(description: Description, opened: str, leaf: str, closed: str, newline: str) -> list[str]:

@@ -304,10 +304,10 @@ def perform(
         done.outcome = _outcome(RunningJob(database, settings, lease, is_stopping), work)
 
 
-def _outcome(current: RunningJob, work: Callable[[RunningJob], None]) -> str:
-    job_id = current.lease.job_id
+def _outcome(running: RunningJob, work: Callable[[RunningJob], None]) -> str:
+    job_id = running.lease.job_id
     try:
-        with current as job:
+        with running as job:
             return _conclude(job, work)
     except WorkerStopping:
         return "released"

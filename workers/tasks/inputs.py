@@ -66,7 +66,7 @@ def _drifts(session: Session, row: tables.Workload, until: datetime | None) -> D
 def exogenous(session: Session, row: tables.Workload, until: datetime | None = None) -> dict[str, ExogenousSeries]:
     """Return the workload's exogenous series by name, without values issued after ``until`` (None: all values)."""
     by_series = groupby(rows_in_force(session, row.id, until), key=attrgetter("series"))
-    return {name: _series(list(match)) for name, match in by_series}
+    return {name: _series(list(rows)) for name, rows in by_series}
 
 
 def _series(rows: Sequence[tables.ExogenousRow]) -> ExogenousSeries:

@@ -444,5 +444,5 @@ class Compiled:
         advice = Advice(rule, outlook, deadlines=wanted, factor=factor)
         if self.layout.spec.convergence is None:
             return advice
-        parts, most = notes(before.learning, state.learning), changed_ceilings(before.learning, state.learning)
-        return advice._replace(rule=with_ceilings(rule, state.learning.converging), notes=parts, ceilings=most)
+        texts, most = notes(before.learning, state.learning), changed_ceilings(before.learning, state.learning)
+        return advice._replace(rule=with_ceilings(rule, state.learning.converging), notes=texts, ceilings=most)

@@ -101,9 +101,9 @@ def hindsight(compiled: Compiled, history: RunHistory) -> Hindsight:
     stood = [one for one in _replay(compiled, history) if one.judged.names]
     if not stood or max(len(one.judged.names) for one in stood) > MOST_ASKED:
         return Hindsight([], TOO_MANY if stood else "No jobs yet.")
-    items = evenly(stood, POINTS)
-    decided, others = [one.allocation for one in items], _allocations_by_rule(compiled, items)
-    text = f"{len(items):,} of {history.iterations:,} decisions, with jobs present."
+    points = evenly(stood, POINTS)
+    decided, others = [one.allocation for one in points], _allocations_by_rule(compiled, points)
+    text = f"{len(points):,} of {history.iterations:,} decisions, with jobs present."
     same = {name: float(np.mean(list(map(_agreement, decided, every)))) for name, every in others.items()}
     run = {
         name: float(np.mean([gpus.any(axis=1).sum() for gpus in every]))
@@ -250,9 +250,9 @@ def jobs_table(compiled: Compiled, state: ClusterState) -> Table:
         eta = duration(left[at]) if np.isfinite(left[at]) else NOTHING
         if why:
             eta = f"starts in {duration(expected[name])}" if name in expected else NOTHING
-        current = f"{gpus[at]:,} of {wanted}" if gpus[at] else f"requests {wanted}"
+        text = f"{gpus[at]:,} of {wanted}" if gpus[at] else f"requests {wanted}"
         queue = compiled.layout.queues[jobs.queue[at]]
-        return [name, "pending" if why else "running", queue, current, _progress(state, at), eta, why]
+        return [name, "pending" if why else "running", queue, text, _progress(state, at), eta, why]
 
     why = reasons_pending(compiled.layout, state, waits.tolist())
     return job_table(

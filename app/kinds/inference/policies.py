@@ -108,7 +108,7 @@ class Compiled:
         problems = {one.problem for one in snapshot.policies.values() if one.problem} or {snapshot.problem} - {""}
         if problems:
             return None, "; ".join(sorted(problems))
-        artifacts = {role: match.artifact for role, match in snapshot.policies.items() if role in roles}
+        artifacts = {role: policy.artifact for role, policy in snapshot.policies.items() if role in roles}
         if snapshot.artifact is not None:
             artifacts.setdefault(DEFAULT_ROLE, snapshot.artifact)
         chosen = {role: artifact for role, artifact in artifacts.items() if artifact is not None and role in roles}

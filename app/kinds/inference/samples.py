@@ -254,7 +254,7 @@ def _by_server(reports: Sequence[Event]) -> dict[str, list[Event]]:
         for report in reports:
             for one in report.get(part) or ():
                 events.setdefault(one["server"], []).append(one)
-    return {server: sorted(match, key=lambda one: float(one["at"])) for server, match in events.items()}
+    return {server: sorted(rows, key=lambda one: float(one["at"])) for server, rows in events.items()}
 
 
 def _complete_batches(server: str, events: Sequence[Event]) -> Iterator[Event]:

@@ -108,7 +108,7 @@ class Service:
         for at, lasted, _ in self.answered:
             bins.setdefault(max(int((at - first) / width), 0), []).append(lasted)
         return {
-            f"p{share}": [(first + place * width, _percentile(match, share)) for place, match in sorted(bins.items())]
+            f"p{share}": [(first + place * width, _percentile(values, share)) for place, values in sorted(bins.items())]
             for share in PERCENTILES
         }
 
@@ -152,7 +152,7 @@ class InferenceViews(Views):
         """Return facts on response times, throughput, utilisation, drops and cost since the first report."""
         service, first = Service(history.steps), history.steps[0].report["at"]
         last = history.steps[-1].report["at"]
-        times = [match for _, match, _ in service.answered]
+        times = [answers for _, answers, _ in service.answered]
         results = []
         if times:
             shown = " / ".join(seconds(_percentile(times, share)) for share in PERCENTILES)

@@ -272,8 +272,8 @@ def _replay(
                 break
             if thread_time() > until:
                 return None
-            text = ENGINE.decode(msgspec.json.encode({key: one for key, one in report.items() if key not in MEASURED}))
-            checked: CheckedReport = ENGINE.read(compiled, answered.state, first + i, text)
+            step = ENGINE.decode(msgspec.json.encode({key: one for key, one in report.items() if key not in MEASURED}))
+            checked: CheckedReport = ENGINE.read(compiled, answered.state, first + i, step)
             segments = [Segment(one.levels.tolist(), one.seconds) for one in course] if len(course) > 1 else []
             turn = msgspec.structs.replace(
                 checked, levels=before.tolist(), metrics=metrics.tolist(), segments=tuple(segments)

@@ -118,21 +118,21 @@ def make_plan(situation: QueueSituation, search: Search) -> PlanChoice:
     try:
         left = left_of(situation, plan)
         # Plan of a search's result, with names of tasks, indices of nodes, and times of the reports' clock in seconds
-        match = search(left.remaining)
+        result = search(left.remaining)
         now, nodes = situation.now, left.nodes
-        columns = zip(match.node.tolist(), match.start.tolist(), match.end.tolist(), strict=True)
+        columns = zip(result.node.tolist(), result.start.tolist(), result.end.tolist(), strict=True)
         turns = [Turn(nodes[node], now + start, now + end) for node, start, end in columns]
         ended = sum(name not in situation.queue.row for name in left.names)  # they come first
-        order = [task for task in match.order.tolist() if task >= ended]
-        length = float(match.end.max())
+        order = [task for task in result.order.tolist() if task >= ended]
+        length = float(result.end.max())
         queue_plan = QueuePlan(
             turns={left.names[task]: turns[task] for task in order},
             nodes=tuple(rented_nodes(situation)),
             created_at=now,
             length=length,
-            heft=min(match.heft, match.base),
-            took=round(match.took, 3),
-            followed=match.better,
+            heft=min(result.heft, result.base),
+            took=round(result.took, 3),
+            followed=result.better,
             because=because,
         )
     except (SearchUnavailableError, UnplannableError) as problem:

@@ -71,12 +71,12 @@ def hindsight(compiled: Compiled, history: RunHistory) -> Hindsight:
     stood = [(decision, state) for decision, state in stood if (state.queue.node == WAITING).any()]
     if not stood:
         return Hindsight([], "No task has been pending yet.")
-    items = evenly(stood, POINTS)
-    decided = [{(one["task"], one["node"]) for one in decision.get("placements", ())} for decision, _ in items]
-    others = {name: [_starts(compiled, state, name) for _, state in items] for name in ASKED}
-    same = {name: sum(map(eq, decided, every)) / len(items) for name, every in others.items()}
-    starts = {name: sum(map(len, every)) / len(items) for name, every in {DECIDED: decided, **others}.items()}
-    text = f"{len(items):,} of {history.iterations:,} decisions, with pending tasks."
+    points = evenly(stood, POINTS)
+    decided = [{(one["task"], one["node"]) for one in decision.get("placements", ())} for decision, _ in points]
+    others = {name: [_starts(compiled, state, name) for _, state in points] for name in ASKED}
+    same = {name: sum(map(eq, decided, every)) / len(points) for name, every in others.items()}
+    starts = {name: sum(map(len, every)) / len(points) for name, every in {DECIDED: decided, **others}.items()}
+    text = f"{len(points):,} of {history.iterations:,} decisions, with pending tasks."
     figures = [
         beside_decided("Identical decisions by policy", "share of decisions", same, text),
         beside_decided("Started tasks by policy", "tasks per decision", starts, text),
@@ -189,8 +189,8 @@ def tasks_table(compiled: Compiled, state: State) -> Table:
         share = ran / lasts[at] if lasts[at] > 0 else np.nan
         done = f"for {duration(ran)}" + (f" ({percent(min(share, 0.99), 0)})" if np.isfinite(share) else "")
         eta = duration(max(lasts[at] - ran, 0)) if np.isfinite(share) else NOTHING
-        current = f"{queue.processors[at]:,} on {layout.names[queue.node[at]]}"
-        return [queue.names[at], "running", user, current, done if np.isfinite(ran) else NOTHING, eta, ""]
+        text = f"{queue.processors[at]:,} on {layout.names[queue.node[at]]}"
+        return [queue.names[at], "running", user, text, done if np.isfinite(ran) else NOTHING, eta, ""]
 
     runs = np.flatnonzero(queue.node != WAITING)
     runs = runs[np.argsort(queue.node[runs], kind="stable")]

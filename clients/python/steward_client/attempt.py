@@ -134,9 +134,9 @@ class _Deadline:
             own = self._of.used.get(self)
             others = [*self._of.used.values()]
             cut = [result for result in self._of.sockets if result not in others] if own is None else [own]
-        for match in cut:
+        for one in cut:
             with suppress(OSError):  # it is closed
-                socket.socket.shutdown(match, socket.SHUT_RDWR)  # not TLS's own, which another thread may be reading
+                socket.socket.shutdown(one, socket.SHUT_RDWR)  # not TLS's own, which another thread may be reading
 
 
 def _read_content(answer: httpx.Response, deadline: _Deadline) -> httpx.Response:

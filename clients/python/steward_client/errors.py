@@ -42,8 +42,8 @@ class StewardError(ClientError):
     @property
     def unknown_members(self) -> set[str]:
         """Members of the body that the service doesn't have, such as those of a later version."""
-        parts = [str(e.get("pointer", "")) for e in self.errors if str(e.get("message", "")).startswith(EXTRA)]
-        return {pointer[1:] for pointer in parts if pointer.count("/") == 1}
+        pointers = [str(e.get("pointer", "")) for e in self.errors if str(e.get("message", "")).startswith(EXTRA)]
+        return {pointer[1:] for pointer in pointers if pointer.count("/") == 1}
 
     @classmethod
     def of(cls, response: httpx.Response) -> "StewardError":

@@ -318,7 +318,7 @@ class Workloads(Mapping[str, Workload]):
             raise KeyError(f"no workload {name!r} at {self._service.url}; registered: {known}") from error
 
     def __iter__(self) -> Iterator[str]:
-        return (match["name"] for match in self._service.reader.items("/workloads"))
+        return (workload["name"] for workload in self._service.reader.items("/workloads"))
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
@@ -341,7 +341,7 @@ class Workloads(Mapping[str, Workload]):
     def _names(self) -> list[str]:
         """Names for a completion, as far as the service responds quickly."""
         with suppress(ClientError):
-            return [match["name"] for match in self._quick.items("/workloads", MOST_ROWS)]
+            return [workload["name"] for workload in self._quick.items("/workloads", MOST_ROWS)]
         return []
 
     @property

@@ -161,8 +161,8 @@ class Demo:
         chosen = careful_static(_measured(profiled), run_plan.iterations, run_plan.deadline)
         careful = self.static(own, run_plan, "careful", f"fixed by hand, {chosen} %", chosen)
         largest = self.static(own, run_plan, "largest", f"largest, {MAXIMUM} %", MAXIMUM)
-        observation = _measured([*profiled, steward, careful, largest])
-        percent = best_static(observation, run_plan.iterations, run_plan.deadline)
+        results = _measured([*profiled, steward, careful, largest])
+        percent = best_static(results, run_plan.iterations, run_plan.deadline)
         best = largest
         for tried in GRID[GRID.index(percent) :][:TRIES]:
             label = f"best static in hindsight, {tried} %"
@@ -353,9 +353,9 @@ def changes(rows: Sequence[Row]) -> list[str]:
     for before, row in pairwise(rows):
         if row.measured.percent != before.measured.percent:
             groups.setdefault((row.measured.phase, row.measured.disturbed), []).append((before, row))
-    for (phase, disturbed), match in groups.items():
-        numbers = ", ".join(str(row.measured.iteration) for _, row in match)
-        before, row = match[0]
+    for (phase, disturbed), group in groups.items():
+        numbers = ", ".join(str(row.measured.iteration) for _, row in group)
+        before, row = group[0]
         beside = " beside the neighbour" if disturbed else ""
         start = f"{row.measured.percent:g} cpu"
         clauses = row.advice.reason.split("; ")

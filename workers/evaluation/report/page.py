@@ -329,8 +329,8 @@ def _heat_maps(candidates: Sequence[Json]) -> list[Markup]:
     ]
 
 
-def _off_policy(body: Json | None) -> list[Markup]:
-    return [tables.off_policy(body)] if body else []
+def _off_policy(report: Json | None) -> list[Markup]:
+    return [tables.off_policy(report)] if report else []
 
 
 def _aliasing(candidates: Sequence[Json]) -> list[Markup]:

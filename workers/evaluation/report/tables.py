@@ -80,10 +80,10 @@ def outcomes(level: Json, counted: Sequence[Json], roles: dict[str, str]) -> Mar
     rows = [
         [
             _label_policy(name, level["best_heuristic"]),
-            *(_amount(match.get("outcomes") or {}, one) for one in counted),
-            interval(match["return"]),
+            *(_amount(policy.get("outcomes") or {}, one) for one in counted),
+            interval(policy["return"]),
         ]
-        for name, match in policies
+        for name, policy in policies
     ]
     own = [index for index, (name, _) in enumerate(policies) if roles.get(name) == "candidate"]
     return table(["policy", *(one["name"] for one in counted), "return"], rows, marked=own)
@@ -99,7 +99,7 @@ def _amount(result: Json, outcome: Json) -> str:
 
 
 def _rank_policies(level: Json) -> list[tuple[str, Json]]:
-    played = [(name, match) for name, match in level["policies"].items() if match.get("return") is not None]
+    played = [(name, policy) for name, policy in level["policies"].items() if policy.get("return") is not None]
     return sorted(played, key=lambda item: -item[1]["return"]["mean"])
 
 
@@ -113,14 +113,14 @@ def scores(level: Json, roles: dict[str, str]) -> Markup:
     rows = [
         [
             _label_policy(name, level["best_heuristic"]),
-            interval(match["return"]),
-            interval(match.get("iqm")),
-            interval(match.get("advantage"), signed=True),
-            percents(match.get("probability_of_improvement")),
-            number(match.get("normalised")),
-            percent(match.get("guarded")),
+            interval(policy["return"]),
+            interval(policy.get("iqm")),
+            interval(policy.get("advantage"), signed=True),
+            percents(policy.get("probability_of_improvement")),
+            number(policy.get("normalised")),
+            percent(policy.get("guarded")),
         ]
-        for name, match in policies
+        for name, policy in policies
     ]
     own = [index for index, (name, _) in enumerate(policies) if roles.get(name) == "candidate"]
     head = [
@@ -255,7 +255,7 @@ def score_table(report: Json) -> ScoreTable:
         steps, learning = "steps of the search", "Loss while learning, as a share of the base strategy's,"
         return ScoreTable(unit, True, steps, learning, {AGENT: loss, **rules})
     own = {AGENT: report.get("return"), OPTIMUM: report.get("optimum")}
-    scores = {**{name: match for name, match in own.items() if match}, **rules}
+    scores = {**{name: policy for name, policy in own.items() if policy}, **rules}
     return ScoreTable("return", False, "environment steps", "Return while learning", scores)
 
 

@@ -389,13 +389,13 @@ def _hourly(log: Floats, queues: int) -> tuple[Floats, Floats, Integers]:
     )
 
 
-def _variation(counts: Floats, observation: Floats, rate: Floats) -> Floats:
+def _variation(counts: Floats, coverage: Floats, rate: Floats) -> Floats:
     """Return each queue's squared coefficient of variation of the hourly rate beyond a Poisson process's, [Q].
 
-    ``counts`` [h, Q]: jobs in each hour; ``observation`` [h]: covered share of the hour; ``rate`` [h, Q]: expected
+    ``counts`` [h, Q]: jobs in each hour; ``coverage`` [h]: covered share of the hour; ``rate`` [h, Q]: expected
     jobs per hour.
     """
-    expected = rate * observation[:, None]
+    expected = rate * coverage[:, None]
     excess = ((counts - expected) ** 2 - expected).sum(axis=0)
     return np.asarray(np.maximum(excess / np.maximum((expected**2).sum(axis=0), 1e-12), 0.0), np.float64)
 

@@ -184,13 +184,13 @@ def _test_forecasts(known: Sequence[Curve], curves: Sequence[Curve], requests: I
     """
     which, ages = np.repeat(requests, len(AGES)), np.tile(np.arange(len(AGES)), len(requests))
     own = [curves[at] for at in which.tolist()]
-    observation, until = _cut(own, [*AGES] * len(requests))
+    points, until = _cut(own, [*AGES] * len(requests))
     end = np.array([one.value[-1] for one in own])
-    lone = parametric(observation, until)
+    lone = parametric(points, until)
     others = RemainingGain(*np.full((len(RemainingGain._fields), len(which)), np.nan))
     if len(known):
         learned = classes([0], [True], [CurveFit(*alike(known), ALIKE, np.ones((len(FAMILIES), len(AGES))), {})])
-        others = like_others(learned, 0, observation, until)
+        others = like_others(learned, 0, points, until)
     error = np.stack([one.level + one.gain - end for one in (others, lone)])
     return ForecastTests(error, np.stack([others.half, lone.half]), end - lone.level, which, ages)
 
@@ -216,10 +216,10 @@ _kept = cache(thinned_indices)
 
 def _errors(tested: ForecastTests) -> Floats:
     """Return each family's mean absolute error over the forecasts that both made, [2]; NaN if there are none."""
-    reported = np.isfinite(tested.error).all(axis=0)
-    if not reported.any():
+    finite = np.isfinite(tested.error).all(axis=0)
+    if not finite.any():
         return np.full(len(tested.error), np.nan)
-    return np.asarray(np.abs(tested.error[:, reported]).mean(axis=1), np.float64)
+    return np.asarray(np.abs(tested.error[:, finite]).mean(axis=1), np.float64)
 
 
 def _factors(tested: ForecastTests) -> Floats:

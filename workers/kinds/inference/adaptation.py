@@ -121,16 +121,16 @@ def gather_tasks(world: InferenceWorld, seed: int) -> tuple[Tasks, int]:
 
 def _play_episodes(world: InferenceWorld, policy: ExploringPolicy) -> tuple[_Looks, int]:
     world.reset()
-    window, observation, steps = world.layout.spec.control_seconds, np.full(world.batch, NONE), 0
+    window, numbers, steps = world.layout.spec.control_seconds, np.full(world.batch, NONE), 0
     looks: list[_Looks] = []
     going = np.ones(world.batch, np.bool_)
     while going.any():
         part = np.array([part_of(now, window) for now in world.worlds.clock[:, kernels.NOW]])
-        rows = np.flatnonzero(going & (part > observation))
+        rows = np.flatnonzero(going & (part > numbers))
         if len(rows):
             ended = world.worlds.counts[rows, kernels.FINISHED]
             looks.append(_Looks(rows, part[rows], ended, _rows(world.recent, rows)))
-            observation[rows] = part[rows]
+            numbers[rows] = part[rows]
         steps += int(going.sum())
         going &= ~world.step(policy.act(world.situation).action).done
     return _sort_by_episode(looks), steps
@@ -411,8 +411,8 @@ def fit_load(tasks: Tasks, usual: Floats) -> LoadFit:
         usual: usual number of requests of each of U users per part of a control interval, [U].
     """
     own = usual[tasks.user]
-    observation, target = levels(own, tasks.parts), levels(own, tasks.next)[:, 0]
-    inputs = np.concatenate([observation, np.ones((len(observation), 1))], axis=1)
+    entries, target = levels(own, tasks.parts), levels(own, tasks.next)[:, 0]
+    inputs = np.concatenate([entries, np.ones((len(entries), 1))], axis=1)
     weights = np.linalg.solve(inputs.T @ inputs + RIDGE * np.eye(inputs.shape[1]), inputs.T @ target)
     error = float(np.sqrt(np.mean((inputs @ weights - target) ** 2)))
     return LoadFit(weights, error, float(np.sqrt(np.mean(target**2))))

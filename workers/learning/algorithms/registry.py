@@ -116,7 +116,7 @@ def decode(data: bytes | str) -> Config:
         msgspec.DecodeError: the bytes are no JSON.
         msgspec.ValidationError: they are no config; the message names the field.
     """
-    types = tuple(dict.fromkeys(type(match.config) for match in _all()))
+    types = tuple(dict.fromkeys(type(algorithm.config) for algorithm in _all()))
     union: Any = types[0]
     for one in types[1:]:
         union |= one

@@ -270,9 +270,9 @@ def learned(problem: Problem, rule_inputs: RuleInputs, learned_rule: LearnedRule
 
 def rules(problem: Problem, learned_rules: tuple[LearnedRule, ...] = LEARNED_RULES, ranks: Ranks = PLAIN) -> list[Rule]:
     """Return the published rules ``MADE``, then ``learned_rules``, for a problem."""
-    observation = rule_inputs(problem, ranks)
+    inputs = rule_inputs(problem, ranks)
     return [STRATEGIES[name](problem) for name in MADE] + [
-        learned(problem, observation, learned_rule, ranks) for learned_rule in learned_rules
+        learned(problem, inputs, learned_rule, ranks) for learned_rule in learned_rules
     ]
 
 

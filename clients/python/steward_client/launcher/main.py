@@ -30,14 +30,14 @@ REFUSED, MISUSED, UNREACHABLE, NOT_STARTED = 1, 2, 3, 127
 PROGRAM = "steward-run"
 
 
-def main(parts: Sequence[str] | None = None, program: str = PROGRAM) -> int:
+def main(words: Sequence[str] | None = None, program: str = PROGRAM) -> int:
     """Entry point of ``steward-run``: run a command line and return the exit status.
 
     The status is the command's own (128 + n if signal n ended it); without a start 1 refused by the service, 2 usage
-    error, 3 service unreachable, 127 not started. ``parts``: arguments, None: the process's own.
+    error, 3 service unreachable, 127 not started. ``words``: arguments, None: the process's own.
     """
     try:
-        wishes = arguments.read(program, sys.argv[1:] if parts is None else parts)
+        wishes = arguments.read(program, sys.argv[1:] if words is None else words)
         plot.check(wishes.plot)
         with interruptible():
             return launch(wishes)

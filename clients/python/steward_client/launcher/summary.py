@@ -132,8 +132,8 @@ def savings_lines(savings: Mapping[str, Any], units: Mapping[str, str], currency
     savings_lines = []
     for name, what in (("largest", "largest"), ("best_fixed", "best fixed, known only afterwards")):
         amounts = (savings[name]["allocation"] or {}).items()
-        current = ", ".join(f"{resource} {amount:g} {units.get(resource, '')}".strip() for resource, amount in amounts)
-        savings_lines.append(f"against {current} ({what}): {text(savings[name])}")
+        words = ", ".join(f"{resource} {amount:g} {units.get(resource, '')}".strip() for resource, amount in amounts)
+        savings_lines.append(f"against {words} ({what}): {text(savings[name])}")
     savings_lines[0] = f"over {savings['iterations']} reported iterations, by the model, {savings_lines[0]}"
     if (advised := savings.get("advised")) is not None:
         unknown = advised["saved"] is None

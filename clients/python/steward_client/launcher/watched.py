@@ -365,14 +365,12 @@ class Watched:
         self._hints.add(pattern)
         self._say(f"no iteration was recognised{since}: {text}")
 
-    def _without_pattern(self, parts: list[str]) -> str:
+    def _without_pattern(self, tail: list[str]) -> str:
         if self._own is not None:
             return f"{self._wishes.watch_file} has no new line that tells of one"
-        if self._wishes.pattern is not None and parts:
-            return f"--pattern matches none of its lines, such as {parts[-1][:80]!r}"
-        lines = (
-            f"none of its last {len(parts)} lines has a number that grows" if parts else "it has written no line yet"
-        )
+        if self._wishes.pattern is not None and tail:
+            return f"--pattern matches none of its lines, such as {tail[-1][:80]!r}"
+        lines = f"none of its last {len(tail)} lines has a number that grows" if tail else "it has written no line yet"
         return f"{lines}; print lines like 'Epoch 3/90', or use --watch-file, or a callback of the client"
 
     @property

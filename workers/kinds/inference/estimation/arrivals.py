@@ -295,8 +295,8 @@ def _counts(logs: Sequence[Series], rate: Floats, intervals: int) -> tuple[Float
     count, expected = [np.zeros(0)], [np.zeros(0)]
     for one in logs:
         whole = len(one.rate) // intervals * intervals
-        for match, values in ((count, one.rate), (expected, usual_rate(rate, one.times))):
-            match.append(values[:whole].reshape(-1, intervals).sum(axis=1) * one.seconds)
+        for counts, values in ((count, one.rate), (expected, usual_rate(rate, one.times))):
+            counts.append(values[:whole].reshape(-1, intervals).sum(axis=1) * one.seconds)
     return np.concatenate(count), np.concatenate(expected)
 
 

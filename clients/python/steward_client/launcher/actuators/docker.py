@@ -141,8 +141,8 @@ class DockerContainer(Remote, Leaving):
         Raises:
             CannotSet: more is in use, without the files' cache.
         """
-        reported = self._call("GET", f"/containers/{self._id}/stats?stream=false&one-shot=true", gone=True)
-        stats = reported.json().get("memory_stats", {}).get("stats", {}) if reported.is_success else {}
+        response = self._call("GET", f"/containers/{self._id}/stats?stream=false&one-shot=true", gone=True)
+        stats = response.json().get("memory_stats", {}).get("stats", {}) if response.is_success else {}
         used = stats.get("anon", stats.get("total_rss", 0)) / MEBIBYTE  # of cgroups 2, of cgroups 1
         if used > mebibytes:
             raise CannotSet("memory", mebibytes, f"more is needed: the command has {used:.0f} MiB in use")
@@ -300,12 +300,12 @@ def frames(pieces: Iterator[bytes]) -> Iterator[tuple[Stream, bytes]]:
 
     A frame has an 8-byte header: a byte for the stream, three zero bytes, and the big-endian length in four bytes.
     """
-    current = b""
+    rest = b""
     for piece in pieces:
-        current += piece
-        while len(current) >= 8 and len(current) >= 8 + (length := struct.unpack(">I", current[4:8])[0]):
-            yield STREAMS.get(current[0], "stdout"), current[8 : 8 + length]
-            current = current[8 + length :]
+        rest += piece
+        while len(rest) >= 8 and len(rest) >= 8 + (length := struct.unpack(">I", rest[4:8])[0]):
+            yield STREAMS.get(rest[0], "stdout"), rest[8 : 8 + length]
+            rest = rest[8 + length :]
 
 
 def _message(answer: httpx.Response) -> str:

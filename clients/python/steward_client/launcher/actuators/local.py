@@ -59,9 +59,9 @@ class LocalProcesses(Actuator):
             raise Unavailable("processes of this machine can be limited on Linux only; choose another --actuator")
         if cpu_method not in METHODS:
             raise ActuatorError(f"cpu_method={cpu_method}: one of {', '.join(METHODS)} is accepted")
-        for name, request in wanted.items():
+        for name, bounds in wanted.items():
             if name not in ("cpu", "memory"):
-                raise CannotSet(name, f"{request.minimum:g}…", "local processes have cpu (%) and memory (MiB)")
+                raise CannotSet(name, f"{bounds.minimum:g}…", "local processes have cpu (%) and memory (MiB)")
         self._current: dict[str, float] = {}
         self._command: Guarded | None = None
         self._groups = groups(name for name in wanted if name == "memory" or cpu_method in ("auto", "quota"))

@@ -57,11 +57,11 @@ class Remote(Actuator, Scheduled, Deferring, ABC):
     """Longest time in seconds between two looks at a command; shorter at its start, and while it ends."""
 
     def __init__(self, settable: Mapping[str, Settable], wanted: Mapping[str, Range]) -> None:
-        for name, request in wanted.items():
+        for name, bounds in wanted.items():
             if name not in settable:
-                raise CannotSet(name, f"{request.minimum:g}…", f"{self.name} sets {', '.join(settable)}")
-            settable[name].check(name, request.minimum)
-            settable[name].check(name, request.maximum)
+                raise CannotSet(name, f"{bounds.minimum:g}…", f"{self.name} sets {', '.join(settable)}")
+            settable[name].check(name, bounds.minimum)
+            settable[name].check(name, bounds.maximum)
         self._settable = {name: settable[name] for name in wanted}
         self._current: dict[str, float] = {}
         self._awaited: dict[str, float] = {}  # the changed values that wait

@@ -61,11 +61,11 @@ class Jobs:
     def _done(self, what: str, job: Json) -> Json:
         numbers = set[int]()
 
-        def tell(observation: Json) -> None:
-            tenth = int((observation.get("progress") or 0.0) * TENTHS)
-            if tenth not in numbers and observation["state"] == "running":
+        def tell(entry: Json) -> None:
+            tenth = int((entry.get("progress") or 0.0) * TENTHS)
+            if tenth not in numbers and entry["state"] == "running":
                 numbers.add(tenth)
-                left = observation.get("eta_seconds")
+                left = entry.get("eta_seconds")
                 self._tell(
                     f"{what}: {tenth * 100 // TENTHS} %" + (f", about {duration_text(left)} left" if left else "")
                 )

@@ -154,8 +154,8 @@ class Learning:
     def _learned_beside(self, going: Profile) -> Profile | None:
         """Fit while the command runs on; return the command if it still runs afterwards, else None."""
         most = {one.name: one.maximum for one in self._resources}
-        current = ", ".join(f"{one.name} {one.maximum:g} {one.unit}".strip() for one in self._resources)
-        self._tell(f"measured: the command keeps {current} until a model is fitted")
+        limits = ", ".join(f"{one.name} {one.maximum:g} {one.unit}".strip() for one in self._resources)
+        self._tell(f"measured: the command keeps {limits} until a model is fitted")
         fitted = beside(self._fit_model)
         try:
             holds = going.hold(most, lambda: fitted.done() and self._iterations_remain(going))
@@ -191,12 +191,12 @@ class Learning:
         """
         self.status = watched.status
         if watched.status:
-            selection = (
+            hint = (
                 "; measurements are kept, and the next start continues from there"
                 if self.spec is not None and self._iterations
                 else ""
             )
-            raise CommandEnded(watched.status, f"the command failed before any decision: {watched.failure}{selection}")
+            raise CommandEnded(watched.status, f"the command failed before any decision: {watched.failure}{hint}")
 
     def _end_or_restart(self) -> None:
         """After a fit: say whether the command is started again under decisions; nothing before its first start."""
@@ -336,9 +336,9 @@ class Learning:
             self._register(watched.clock.total if watched.status else profile.total)
         self._note_end(watched)
         if not profile.rows:
-            observation = ": only one iteration was seen, and not its start" if watched.clock.count else ""
+            hint = ": only one iteration was seen, and not its start" if watched.clock.count else ""
             seconds = duration_text(watched.ended - watched.began)
-            raise CommandEnded(0, f"the command finished after {seconds}, without decisions{observation or NEXT_TIME}")
+            raise CommandEnded(0, f"the command finished after {seconds}, without decisions{hint or NEXT_TIME}")
 
     def _actuator(self) -> Actuator:
         """A new actuator of the launch, which hasn't started anything."""
@@ -414,14 +414,14 @@ class Learning:
         self._tell(f"profile: {jobs} ended after {LENGTH} measured iterations")
         try:
             with closing(measure_apart(commands)) as measured:
-                for watched, match in measured:
+                for watched, rows in measured:
                     if watched.status is not None:
                         statuses.add(watched.status)
-                    if isinstance(match, str):
-                        self._say(f"a short job was not measured: {match}")
+                    if isinstance(rows, str):
+                        self._say(f"a short job was not measured: {rows}")
                         continue
                     try:
-                        self._keep(match, watched)
+                        self._keep(rows, watched)
                     except Unreachable as error:  # sent with the next one, or before the fit: the other jobs go on
                         lost = error
                         self._say(f"not sent yet: {' '.join(str(error).split())}")

@@ -99,14 +99,14 @@ class Guard:
         for line in lines:
             self._obey(**json.loads(line))
 
-    def _obey(self, **reported: Any) -> None:
-        if "duty" in reported:
-            self._set_duty(reported["duty"])
-        if "cpus" in reported:
+    def _obey(self, **message: Any) -> None:
+        if "duty" in message:
+            self._set_duty(message["duty"])
+        if "cpus" in message:
             for _ in range(2):  # twice: what was started meanwhile
-                tree.pin(self._descendants(fresh=True), reported["cpus"])
-        if "end" in reported:
-            self._end(signal.Signals(reported["end"][0]), reported["end"][1])
+                tree.pin(self._descendants(fresh=True), message["cpus"])
+        if "end" in message:
+            self._end(signal.Signals(message["end"][0]), message["end"][1])
 
     def _set_duty(self, cores: float | None) -> None:
         if cores is None:
