@@ -44,9 +44,7 @@ def test_a_part_takes_the_place_of_its_own_rows_alone(tmp_path: Path, monkeypatc
     ]
 
 
-@pytest.mark.parametrize(
-    ("request", "text"), [("nothing", "no benchmark is called"), ("algorithms:moon", "has no part")]
-)
-def test_what_there_is_none_of_is_refused(request: str, text: str) -> None:
+@pytest.mark.parametrize(("part", "text"), [("nothing", "no benchmark is called"), ("algorithms:moon", "has no part")])
+def test_what_there_is_none_of_is_refused(part: str, text: str) -> None:
     with pytest.raises(SystemExit, match=text):
-        benchmarks.main([request])
+        benchmarks.main([part])

@@ -117,11 +117,11 @@ def test_an_answer_that_drips_holds_nobody_up(client: TestClient, workload: str,
     assert stored(client, run.id) == reported(5)
 
 
-@pytest.mark.parametrize("request", ["999999999", "9" * 400, "Fri, 31 Dec 9999 23:59:59 GMT", "soon", "-7", ""])
+@pytest.mark.parametrize("retry_after", ["999999999", "9" * 400, "Fri, 31 Dec 9999 23:59:59 GMT", "soon", "-7", ""])
 def test_an_answer_may_not_put_off_the_next_attempt_for_long(
-    client: TestClient, workload: str, forwarded: Handler, clock: Clock, request: str
+    client: TestClient, workload: str, forwarded: Handler, clock: Clock, retry_after: str
 ) -> None:
-    far = httpx.Response(503, headers={"retry-after": request, "date": "Sun, 06 Nov 1994 08:49:37 GMT"})
+    far = httpx.Response(503, headers={"retry-after": retry_after, "date": "Sun, 06 Nov 1994 08:49:37 GMT"})
     answering = [True]
     with (
         Cutting(forwarded, lambda _: far if answering and answering.pop() else None).running() as service,

@@ -64,16 +64,16 @@ def ran(run: Callable[..., int], options: Any) -> tuple[int, str, str]:
 
 
 @pytest.mark.parametrize(
-    ("request", "version"), [("3", "3"), ("newest", "4"), ("champion", "2")], ids=["number", "newest", "champion"]
+    ("choice", "version"), [("3", "3"), ("newest", "4"), ("champion", "2")], ids=["number", "newest", "champion"]
 )
-def test_the_agent_that_is_meant_is_told(monkeypatch: pytest.MonkeyPatch, request: str, version: str) -> None:
+def test_the_agent_that_is_meant_is_told(monkeypatch: pytest.MonkeyPatch, choice: str, version: str) -> None:
     played = Played()
     monkeypatch.setattr(reported, "Service", played)
-    status, output, _ = ran(reported.run, reported.Options("http://there", "w", request))
+    status, output, _ = ran(reported.run, reported.Options("http://there", "w", choice))
     assert (status, played.calls[-1]) == (0, f"GET /workloads/w/agents/{version}")
     assert "agent 4: ppo, never promoted" in output
     assert "promoted: it is good" in output
-    _, output, _ = ran(reported.run, reported.Options("http://there", "w", request, as_json=True))
+    _, output, _ = ran(reported.run, reported.Options("http://there", "w", choice, as_json=True))
     assert json.loads(output) == AGENT
 
 
@@ -116,7 +116,7 @@ def test_what_holds_now_stands_before_the_verdict_of_the_past(monkeypatch: pytes
 
 
 @pytest.mark.parametrize(
-    ("url", "request", "status", "text"),
+    ("url", "choice", "status", "text"),
     [
         ("http://there", "champion", 5, "the built-in policy decides for w"),
         ("http://there", "newest", 5, "steward agent create w"),
@@ -124,10 +124,10 @@ def test_what_holds_now_stands_before_the_verdict_of_the_past(monkeypatch: pytes
     ],
 )
 def test_the_exit_status_says_why_there_is_none(
-    monkeypatch: pytest.MonkeyPatch, url: str, request: str, status: int, text: str
+    monkeypatch: pytest.MonkeyPatch, url: str, choice: str, status: int, text: str
 ) -> None:
     monkeypatch.setattr(reported, "Service", Played(agents=0, champion=None))
-    result, _, notes = ran(reported.run, reported.Options(url, "w", request))
+    result, _, notes = ran(reported.run, reported.Options(url, "w", choice))
     assert (result, text in notes) == (status, True)
 
 

@@ -162,9 +162,9 @@ def test_what_cannot_be_asked_is_said_at_once() -> None:
 
 
 @pytest.mark.parametrize("command", ["train", "evaluate"])
-@pytest.mark.parametrize(("parts", "request"), [([], None), (["--equivalence-margin", "0.05"], 0.05)])
+@pytest.mark.parametrize(("parts", "value"), [([], None), (["--equivalence-margin", "0.05"], 0.05)])
 def test_the_margin_of_equivalence_is_sent_where_it_is_given(
-    monkeypatch: pytest.MonkeyPatch, command: str, parts: list[str], request: float | None
+    monkeypatch: pytest.MonkeyPatch, command: str, parts: list[str], value: float | None
 ) -> None:
     requests: list[dict[str, Any]] = []
 
@@ -174,7 +174,7 @@ def test_the_margin_of_equivalence_is_sent_where_it_is_given(
 
     monkeypatch.setattr(f"app.cli.remote.{command}.run", run)
     assert CliRunner().invoke(cli, [command, "w", *parts]).exit_code == 0
-    assert requests[0].get("equivalence_margin") == request
+    assert requests[0].get("equivalence_margin") == value
 
 
 def test_nobody_at_the_address_is_an_exit_status(tmp_path: Path) -> None:

@@ -70,12 +70,12 @@ def started(policy: Composed, shown: Situation) -> tuple[int, ...]:
 
 @pytest.mark.parametrize("policy", EVERY, ids=lambda policy: policy.name)
 @pytest.mark.parametrize("waiting", [(0, 0), (1, 0), (0, 7), (40, 100)])
-@pytest.mark.parametrize("request", [CONTROL, 0])
-def test_only_what_is_legal_is_chosen(policy: Composed, waiting: tuple[int, int], request: int) -> None:
-    shown = situation(waiting, request=request)
+@pytest.mark.parametrize("context", [CONTROL, 0])
+def test_only_what_is_legal_is_chosen(policy: Composed, waiting: tuple[int, int], context: int) -> None:
+    shown = situation(waiting, request=context)
     action = policy.act(shown).action
     assert shown.view.mask[0, action[0]]
-    if request != CONTROL and any(waiting):
+    if context != CONTROL and any(waiting):
         assert action[0] != WAIT
 
 
