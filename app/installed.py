@@ -36,8 +36,8 @@ def declared() -> list[str]:
 
 def missing(extra: str) -> list[str]:
     """Distributions that an extra requires and that are not installed; NotInstalledError without own metadata."""
-    found = [re.match(rf"([\w.-]+)[^;]*; extra == .{extra}.$", text) for text in declared()]
-    return [name[1] for name in found if name is not None and not _has(name[1])]
+    matches = [re.match(rf"([\w.-]+)[^;]*; extra == .{extra}.$", text) for text in declared()]
+    return [name[1] for name in matches if name is not None and not _has(name[1])]
 
 
 def _has(name: str) -> bool:

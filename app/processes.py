@@ -81,11 +81,11 @@ def _name(process: psutil.Process) -> str:
 
 def children() -> dict[str, psutil.Process]:
     """Running child processes of this process, by name."""
-    found = dict[str, psutil.Process]()
+    processes = dict[str, psutil.Process]()
     for child in psutil.Process().children():
         with suppress(psutil.NoSuchProcess):
-            found[_name(child)] = child
-    return {name: child for name, child in found.items() if not has_ended(child)}
+            processes[_name(child)] = child
+    return {name: child for name, child in processes.items() if not has_ended(child)}
 
 
 def has_ended(process: psutil.Process) -> bool:

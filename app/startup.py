@@ -31,14 +31,14 @@ def load_settings(**options: Any) -> Settings:
 
     from app.settings import Settings
 
-    given = {name: value for name, value in options.items() if value is not None}
+    overrides = {name: value for name, value in options.items() if value is not None}
     try:
-        return Settings(**given)
+        return Settings(**overrides)
     except ValidationError as error:
-        raise StartupError("; ".join(_refusal(dict(issue), given) for issue in error.errors())) from error
+        raise StartupError("; ".join(_refusal(dict(issue), overrides) for issue in error.errors())) from error
 
 
-def _refusal(issue: dict[str, Any], given: dict[str, Any]) -> str:
+def _refusal(issue: dict[str, Any], options: dict[str, Any]) -> str:
     from app.settings import Settings
 
     text = str(issue["msg"]).removeprefix("Value error, ")
@@ -47,12 +47,12 @@ def _refusal(issue: dict[str, Any], given: dict[str, Any]) -> str:
     name = str(issue["loc"][0])
     field, message = Settings.model_fields[name], text[0].lower() + text[1:]
     value = f"={issue['input']!r}" if field.repr else ""  # others are secrets
-    return f"{variable(name, given)}{value}: {message} ({(field.description or '').rstrip('.')})"
+    return f"{variable(name, options)}{value}: {message} ({(field.description or '').rstrip('.')})"
 
 
-def variable(name: str, given: dict[str, Any] | None = None) -> str:
+def variable(name: str, options: dict[str, Any] | None = None) -> str:
     """Name of a setting as the user gave it: of its option, or of its environment variable."""
-    return f"--{name.removesuffix('_dir')}" if name in (given or {}) else f"STEWARD_{name.upper()}"
+    return f"--{name.removesuffix('_dir')}" if name in (options or {}) else f"STEWARD_{name.upper()}"
 
 
 def check(settings: Settings, *, creates: bool) -> None:

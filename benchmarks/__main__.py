@@ -111,9 +111,9 @@ def record(benchmark: str, part: str | None, rows: list[Row], at: str) -> None:
     """Print rows, and put them in the place of those of the same benchmark and part; ``at``: the commit that ran."""
     show(benchmark, rows)
     recorded = json.loads(RESULTS.read_text())["results"] if RESULTS.exists() else []
-    kept = [row for row in recorded if (row["benchmark"], row.get("part")) != (benchmark, part)]
+    selection = [row for row in recorded if (row["benchmark"], row.get("part")) != (benchmark, part)]
     where = {"benchmark": benchmark, "machine": machine(), "commit": at} | ({"part": part} if part else {})
-    RESULTS.write_text(json.dumps({"results": kept + [where | row for row in rows]}, indent=1) + "\n")
+    RESULTS.write_text(json.dumps({"results": selection + [where | row for row in rows]}, indent=1) + "\n")
     write()
 
 
@@ -122,10 +122,10 @@ def commit() -> str:
     return git("rev-parse", "--short=7", "HEAD") + ("+" if git("status", "--porcelain", "--", "*.py") else "")
 
 
-def git(*asked: str) -> str:
+def git(*request: str) -> str:
     """What git answers of this tree."""
     folder = str(RESULTS.parent.parent)
-    return subprocess.run(["git", "-C", folder, *asked], capture_output=True, text=True, check=True).stdout.strip()
+    return subprocess.run(["git", "-C", folder, *request], capture_output=True, text=True, check=True).stdout.strip()
 
 
 def machine() -> str:

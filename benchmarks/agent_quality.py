@@ -67,8 +67,8 @@ def exact(chosen: Problem) -> list[Row]:
     gaps, spent = [], []
     for seed in SEEDS:
         artifact, seconds = trained(chosen, seed)
-        found = float(evaluator.score_artifact(load(artifact)).returns.mean())
-        gaps.append((optimum - found) / abs(optimum))
+        value = float(evaluator.score_artifact(load(artifact)).returns.mean())
+        gaps.append((optimum - value) / abs(optimum))
         spent.append(seconds)
     each = ", ".join(f"{gap:.2%}" for gap in gaps)
     title = f"{chosen.name}: gap of the {LEARNED} alone, mean of {len(gaps)} seeds ({each})"
@@ -107,8 +107,8 @@ def _ahead(chosen: Problem, learned: list[Returns], best: str, peer: Returns) ->
     spread = statistics.stdev(over_seeds) / len(over_seeds) ** 0.5 if len(over_seeds) > 1 else float("nan")
     low = lead["mean"] - ((lead["mean"] - lead["low"]) ** 2 + (T_95 * spread) ** 2) ** 0.5
     ahead = sum(interval["low"] > 0 for interval in each)
-    told = f"lower end {low:+.5f}; {ahead} of {len(each)} seeds are ahead each by itself"
-    title = f"{chosen.name}: lead of the {LEARNED} alone, {told}"
+    text = f"lower end {low:+.5f}; {ahead} of {len(each)} seeds are ahead each by itself"
+    title = f"{chosen.name}: lead of the {LEARNED} alone, {text}"
     return _row(title, lead["mean"], "return", best, float(peer.mean()), low > 0, "lower end above 0")
 
 

@@ -59,12 +59,12 @@ def row(name: str, algorithm: str) -> Row:
     value = statistics.fmean(report["return"]["mean"] for report in reports)
     theirs = statistics.fmean(report["heuristics"][best]["mean"] for report in reports)
     gaps = [report["gap_to_optimum"] for report in reports]
-    told = "no exact optimum" if None in gaps else f"gap to the optimum {spread([100 * gap for gap in gaps], '%')}"
+    reported = "no exact optimum" if None in gaps else f"gap to the optimum {spread([100 * gap for gap in gaps], '%')}"
     ahead = difference(reports)
     as_good = Equivalence(MARGIN, theirs).as_good(ahead)
     interval = f"ahead {ahead['mean']:+.5f} [{ahead['low']:+.5f}, {ahead['high']:+.5f}]"
     return {
-        "name": f"{name}: {algorithm}, {interval}, {told}",
+        "name": f"{name}: {algorithm}, {interval}, {reported}",
         "value": value,
         "unit": "return",
         "peer": best,

@@ -238,9 +238,9 @@ def _turns(yardstick: int, sqlite: int, postgres: int | None) -> dict[str, list[
     databases = {"sqlite": sqlite} | ({} if postgres is None else {"postgresql": postgres})
     measured: dict[str, list[Measured]] = {name: [] for name in ("empty", "get", *databases)}
     for turn in range(TURNS):
-        given = {"empty": (yardstick, states("/empty"), True), "get": (sqlite, states("/decision"), True)}
-        given |= {name: (port, reports(port, runs), False) for name, port in databases.items()}
-        for name, (port, requests, circle) in list(given.items())[:: -1 if turn % 2 else 1]:
+        values = {"empty": (yardstick, states("/empty"), True), "get": (sqlite, states("/decision"), True)}
+        values |= {name: (port, reports(port, runs), False) for name, port in databases.items()}
+        for name, (port, requests, circle) in list(values.items())[:: -1 if turn % 2 else 1]:
             measured[name].append(_measure(port, requests, circle))
     return measured
 

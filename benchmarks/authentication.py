@@ -43,7 +43,7 @@ async def _nothing() -> None:
     """In place of looking for keys."""
 
 
-def made(folder: Path, sort: str) -> AbstractContextManager[Server]:
+def start_server(folder: Path, sort: str) -> AbstractContextManager[Server]:
     """A server of that sort."""
     headers, port = prepare(folder), free_port()
     command = [sys.executable, "-m", "benchmarks.authentication", "serve", str(port), str(folder), sort]
@@ -52,17 +52,17 @@ def made(folder: Path, sort: str) -> AbstractContextManager[Server]:
 
 def looking() -> list[float]:
     """What looking for keys takes of a core while decisions are asked for, turn by turn."""
-    with both(lambda folder, on: made(folder, "open" if on else "blind")) as turns:
+    with both(lambda folder, on: start_server(folder, "open" if on else "blind")) as turns:
         return [(turn.each[0] - turn.each[1]) / 1e6 / turn.wall for turn in turns(Server.decisions)]
 
 
 def results() -> list[Row]:
     """Every figure with its peer, ratio and goal."""
-    rows = side_by_side(lambda folder, on: made(folder, "guarded" if on else "open"), "a guard", GOAL)
+    rows = side_by_side(lambda folder, on: start_server(folder, "guarded" if on else "open"), "a guard", GOAL)
     shares = looking()
     share, (low, high) = statistics.median(shares), interval(shares)
-    told = f"; and {share:.1%} of a core to look for keys (95 %: {low:.1%} to {high:.1%})"
-    return [{**row, "name": row["name"] + told, "ratio": round(row["ratio"] + share, 3)} for row in rows]
+    text = f"; and {share:.1%} of a core to look for keys (95 %: {low:.1%} to {high:.1%})"
+    return [{**row, "name": row["name"] + text, "ratio": round(row["ratio"] + share, 3)} for row in rows]
 
 
 if __name__ == "__main__":

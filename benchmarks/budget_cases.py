@@ -57,7 +57,7 @@ class World:
     database: Database
     call: Call
     count: int = 0
-    kept: dict[str, Any] = field(default_factory=dict)
+    shared: dict[str, Any] = field(default_factory=dict)
 
     def number(self) -> int:
         """One that was not given before."""
@@ -66,9 +66,9 @@ class World:
 
     def once(self, name: str, make: Callable[[World], Any]) -> Any:
         """What is made once."""
-        if name not in self.kept:
-            self.kept[name] = make(self)
-        return self.kept[name]
+        if name not in self.shared:
+            self.shared[name] = make(self)
+        return self.shared[name]
 
     def workload(self, spec: dict[str, Any]) -> str:
         """The name of a workload that is registered once."""
@@ -84,7 +84,7 @@ class Case(NamedTuple):
 
     operation: str
     name: str
-    made: Callable[[World], Sent]
+    prepare: Callable[[World], Sent]
     streamed: bool = False
     status: int = 200
 
@@ -166,14 +166,14 @@ def _largest(world: World, kind: str) -> str:
 
 
 def _register(kind: str) -> Callable[[World], Sent]:
-    def made(world: World) -> Sent:
+    def prepare(world: World) -> Sent:
         return Sent("POST", "/workloads", dumped(_spec(world, kind, long(kind, world.number()))))
 
-    return made
+    return prepare
 
 
 def _patch(kind: str) -> Callable[[World], Sent]:
-    def made(world: World) -> Sent:
+    def prepare(world: World) -> Sent:
         spec = _spec(world, kind, kind)
         _largest(world, kind)
         price = 2.0 + world.number()
@@ -188,16 +188,16 @@ def _patch(kind: str) -> Callable[[World], Sent]:
             patch["qualities"] = {one["name"]: {"full_until": 0.5, "zero_at": price} for one in spec["users"]}
         return Sent("PATCH", f"/workloads/{kind}", dumped(patch))
 
-    return made
+    return prepare
 
 
 def _read(path: str, *kinds: str) -> Callable[[World], Sent]:
-    def made(world: World) -> Sent:
+    def prepare(world: World) -> Sent:
         for kind in kinds:
             _largest(world, kind)
         return Sent("GET", path, headers={})
 
-    return made
+    return prepare
 
 
 def _many_workloads(world: World) -> Sent:
@@ -217,7 +217,7 @@ def _samples(count: int) -> list[dict[str, Any]]:
 
 
 def _upload(media: str, size: int) -> Callable[[World], Sent]:
-    def made(world: World) -> Sent:
+    def prepare(world: World) -> Sent:
         name, first = world.workload(small(f"samples-{media[-3:]}")), world.number()
         if media == "application/json":
             named = [one | {"execution": f"{first}-{one['execution'][:200]}"} for one in _samples(size)]
@@ -228,7 +228,7 @@ def _upload(media: str, size: int) -> Callable[[World], Sent]:
             body = (head + rows).encode()
         return Sent("POST", f"/workloads/{name}/samples", body, {"Content-Type": media})
 
-    return made
+    return prepare
 
 
 def _stored_samples(world: World) -> str:
@@ -272,11 +272,11 @@ def _series(path: str, method: str = "GET") -> Callable[[World], Sent]:
         world.call("PUT", f"/workloads/{name}/exogenous/{long('s', 0)}", _issue(world))
         return name
 
-    def made(world: World) -> Sent:
+    def prepare(world: World) -> Sent:
         name = world.once("series", store) if method == "GET" else store(world)
         return Sent(method, f"/workloads/{name}/exogenous{path}", headers={})
 
-    return made
+    return prepare
 
 
 TEXT = "a word or two of what came of it, "
@@ -313,9 +313,9 @@ def _judged(world: World) -> str:
                 agents.publish(session, identifier, trained)
         verdicts = [Verdict(agent=at + 1, level="L2", reason="r" * 500) for at in range(8)]
         request = {"agents": [*range(1, 9)], "held_out": {"executions": _executions(world)}}
-        found = EvaluationResult(version, 1, request, verdicts, {"levels": [REPORT] * 4}, b"<p>word</p>" * 90_000)
+        result = EvaluationResult(version, 1, request, verdicts, {"levels": [REPORT] * 4}, b"<p>word</p>" * 90_000)
         with database.session() as session:
-            world.kept["evaluation"], *_others = [evaluations.publish(session, identifier, found) for _ in range(4)]
+            world.shared["evaluation"], *_others = [evaluations.publish(session, identifier, result) for _ in range(4)]
         return name
 
     return str(world.once("judged", make))
@@ -334,12 +334,12 @@ MOST_EXECUTION_NAMES = 200_000
 
 
 def _judged_path(path: str, method: str = "GET", body: Any = None) -> Callable[[World], Sent]:
-    def made(world: World) -> Sent:
+    def prepare(world: World) -> Sent:
         name = _judged(world)
-        full = path.format(w=f"/workloads/{name}", evaluation=world.kept["evaluation"])
+        full = path.format(w=f"/workloads/{name}", evaluation=world.shared["evaluation"])
         return Sent(method, full, b"" if body is None else dumped(body), {} if body is None else JSON)
 
-    return made
+    return prepare
 
 
 def _training_set(world: World) -> str:
@@ -358,11 +358,11 @@ def _training_set(world: World) -> str:
 
 
 def _trained(path: str, method: str, body: Any = None) -> Callable[[World], Sent]:
-    def made(world: World) -> Sent:
+    def prepare(world: World) -> Sent:
         full = path.format(w=f"/workloads/{_training_set(world)}")
         return Sent(method, full, b"" if body is None else dumped(body), {} if body is None else JSON)
 
-    return made
+    return prepare
 
 
 def _evaluate(world: World) -> Sent:
@@ -371,7 +371,7 @@ def _evaluate(world: World) -> Sent:
 
 
 def _deleted(path: str, of: str) -> Callable[[World], Sent]:
-    def made(world: World) -> Sent:
+    def prepare(world: World) -> Sent:
         name = _training_set(world)
         if of == "agent":
             version = publish_agent(world.database, name)
@@ -380,7 +380,7 @@ def _deleted(path: str, of: str) -> Callable[[World], Sent]:
             publish_model(world.database, name)
         return Sent("DELETE", path.format(w=f"/workloads/{name}", version=version), headers={})
 
-    return made
+    return prepare
 
 
 def _rolled_back(world: World) -> Sent:
@@ -394,19 +394,19 @@ def _deleted_evaluation(world: World) -> Sent:
     name = _judged(world)
     with world.database.session() as session:
         workload = workloads.require(session, TENANT, name)
-        found = EvaluationResult(1, 1, {}, [], {"levels": [REPORT] * 4}, b"x" * 1_000_000)
-        return Sent("DELETE", f"/evaluations/{evaluations.publish(session, workload.id, found)}", headers={})
+        result = EvaluationResult(1, 1, {}, [], {"levels": [REPORT] * 4}, b"x" * 1_000_000)
+        return Sent("DELETE", f"/evaluations/{evaluations.publish(session, workload.id, result)}", headers={})
 
 
 def _job(path: str, method: str = "GET") -> Callable[[World], Sent]:
-    def made(world: World) -> Sent:
+    def prepare(world: World) -> Sent:
         name = _training_set(world)
         job = world.call("POST", f"/workloads/{name}/models", {"seed": world.number()})["id"]
         if path.endswith(("/events", "/retry")) or method == "DELETE":
             world.call("POST", f"/jobs/{job}/cancel", None)
         return Sent(method, path.format(job=job), headers={})
 
-    return made
+    return prepare
 
 
 def _jobs(world: World) -> Sent:
@@ -446,12 +446,12 @@ def _started(world: World, spec: dict[str, Any]) -> str:
 def _start(kind: str) -> Callable[[World], Sent]:
     """The second run of a workload: before the first the workload itself is made ready to decide."""
 
-    def made(world: World) -> Sent:
+    def prepare(world: World) -> Sent:
         body = _start_body(world, kind)
         world.once(f"ready {kind}", lambda _: world.call("POST", "/runs", body))
         return Sent("POST", "/runs", dumped(body))
 
-    return made
+    return prepare
 
 
 Report = dict[str, Any]
@@ -478,8 +478,8 @@ def jobs(count: int, name: int) -> list[dict[str, Any]]:
 
 
 def _progress(count: int, name: int) -> list[dict[str, Any]]:
-    said = {"iteration": 10.5, "loss": 0.5, "seconds": 31.5, "gpus": 1, "batch": 128, "noise_scale": 99.5}
-    return [{"job": long("j", at, name), **said} for at in range(count)]
+    message = {"iteration": 10.5, "loss": 0.5, "seconds": 31.5, "gpus": 1, "batch": 128, "noise_scale": 99.5}
+    return [{"job": long("j", at, name), **message} for at in range(count)]
 
 
 def tasks(count: int, name: int) -> list[dict[str, Any]]:
@@ -502,13 +502,13 @@ def requests(count: int, name: int, prefix: str = "r") -> list[dict[str, Any]]:
 def _reports(spec: dict[str, Any], *reports: Report) -> Callable[[World], Sent]:
     """The last of some reports of a new run."""
 
-    def made(world: World) -> Sent:
+    def prepare(world: World) -> Sent:
         run = _started(world, spec)
         for number, report in enumerate(reports[:-1]):
             world.call("PUT", f"/runs/{run}/iterations/{number}", report)
         return Sent("PUT", f"/runs/{run}/iterations/{len(reports) - 1}", dumped(reports[-1]))
 
-    return made
+    return prepare
 
 
 NAME, TASK = 63, 60
@@ -563,25 +563,25 @@ def _later(kind: str, report: Report, number: int) -> Report:
 
 
 def _of_run(path: str, kind: str, method: str = "GET", body: Any = None) -> Callable[[World], Sent]:
-    def made(world: World) -> Sent:
+    def prepare(world: World) -> Sent:
         run = _row(world, kind)
         return Sent(method, path.format(run=run), b"" if body is None else dumped(body), {} if body is None else JSON)
 
-    return made
+    return prepare
 
 
 def _runs(choice: str = "") -> Callable[[World], Sent]:
-    def made(world: World) -> Sent:
+    def prepare(world: World) -> Sent:
         for kind in SPECS:
             _row(world, kind)
         world.once("starts", lambda _: [world.call("POST", "/runs", _start_body(world, "iterative")) for _ in range(8)])
         return Sent("GET", f"/runs?limit={MOST_ROWS}{choice}", headers={})
 
-    return made
+    return prepare
 
 
 def _ended(kind: str, *, method: str) -> Callable[[World], Sent]:
-    def made(world: World) -> Sent:
+    def prepare(world: World) -> Sent:
         spec, reports = next(value for name, value in REPORTS.items() if name.startswith(kind))
         run = _started(world, spec)
         world.call("PUT", f"/runs/{run}/iterations/0", reports[0])
@@ -591,7 +591,7 @@ def _ended(kind: str, *, method: str) -> Callable[[World], Sent]:
         world.call("PATCH", f"/runs/{run}", end)
         return Sent(method, f"/runs/{run}", headers={})
 
-    return made
+    return prepare
 
 
 def _state(world: World) -> Sent:
@@ -624,13 +624,13 @@ def _forecast(world: World) -> Sent:
         ahead = tuple(range(1, 25))
         errors = np.array([[-0.5, 0.5, 1.5, 0.0]] * 24)
         series = Series(np.arange(1_000.0), DAY.timestamp(), 3600.0)
-        made = [
+        forecasters = [
             Forecaster(one["name"], ahead, (0,) * 24, ("last_value",), (Last(ahead),), errors, series)
             for one in inference()["users"]
         ]
         with world.database.session() as session:
             workload = workloads.require(session, TENANT, name)
-            table = replace(belief, forecasts=serialise(made)).to_bytes()
+            table = replace(belief, forecasts=serialise(forecasters)).to_bytes()
             return domain_models.publish(session, workload.id, workload.spec_version, {"family": "none"}, table)
 
     return Sent("GET", f"/workloads/inference/models/{world.once('forecast', make)}/forecast", headers={})
@@ -639,13 +639,13 @@ def _forecast(world: World) -> Sent:
 def _key(method: str) -> Callable[[World], Sent]:
     body = {"name": "n" * 120, "scopes": ["read", "report", "train", "admin"]}
 
-    def made(world: World) -> Sent:
+    def prepare(world: World) -> Sent:
         if method == "POST":
             return Sent("POST", "/keys", dumped(body))
         key = world.call("POST", "/keys", body)
         return Sent("DELETE", f"/keys/{key['id']}", headers={})
 
-    return made
+    return prepare
 
 
 def _keys(world: World) -> Sent:
@@ -664,11 +664,11 @@ def _keys(world: World) -> Sent:
 
 
 def _audit(accept: str) -> Callable[[World], Sent]:
-    def made(world: World) -> Sent:
+    def prepare(world: World) -> Sent:
         _many_workloads(world)
         return Sent("GET", f"/audit?limit={MOST_ROWS}", headers={"Accept": accept})
 
-    return made
+    return prepare
 
 
 PROMOTION = {"reason": "r" * 500}

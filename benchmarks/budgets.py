@@ -98,11 +98,11 @@ class Service:
         connection = HTTPConnection("127.0.0.1", self.port, timeout=120)
         connection.request(method, path, dumped(value), {"Content-Type": "application/json"} | self._headers())
         answer = connection.getresponse()
-        found = answer.read()
+        result = answer.read()
         connection.close()
         if answer.status >= 300:
-            raise RuntimeError(f"{method} {path}: {answer.status} {found[:2_000].decode()}")
-        return json.loads(found) if found else None
+            raise RuntimeError(f"{method} {path}: {answer.status} {result[:2_000].decode()}")
+        return json.loads(result) if result else None
 
     def _headers(self) -> dict[str, str]:
         return {"Authorization": f"Bearer {self.secret}"} if self.secret else {}
@@ -136,35 +136,35 @@ def service() -> Iterator[Service]:
         thread.start()
         try:
             wait_until(lambda: server.started, what="the service")
-            made = Service(settings.port, database)
-            made.secret = keys.create(database, TENANT, KeyRequest(scopes={"admin"}), "benchmark").key or ""
-            with made.loop.measured(thread.ident or 0):
-                yield made
+            service = Service(settings.port, database)
+            service.secret = keys.create(database, TENANT, KeyRequest(scopes={"admin"}), "benchmark").key or ""
+            with service.loop.measured(thread.ident or 0):
+                yield service
         finally:
             server.should_exit = True
             thread.join()
             gc.set_threshold(*thresholds)
 
 
-def timed(made: Service, case: Case, tries: int = TRIES) -> Taken:
+def timed(service: Service, case: Case, tries: int = TRIES) -> Taken:
     """What the event loop did for a case, of some tries that with the least."""
-    found = []
+    matches = []
     for _ in range(tries):
-        sent = case.made(made.world)
+        sent = case.prepare(service.world)
         gc.collect()
-        made.loop.begin()
-        taken = checked(case, made.send(sent))
-        found.append(taken._replace(loop_ms=made.loop.total * 1e3, longest_ms=made.loop.longest * 1e3))
-    return min(found, key=lambda one: one.loop_ms)
+        service.loop.begin()
+        taken = checked(case, service.send(sent))
+        matches.append(taken._replace(loop_ms=service.loop.total * 1e3, longest_ms=service.loop.longest * 1e3))
+    return min(matches, key=lambda one: one.loop_ms)
 
 
-def held(made: Service, case: Case) -> tuple[Taken, int]:
+def hold(service: Service, case: Case) -> tuple[Taken, int]:
     """The most memory that was held for a case at once, and the bytes of its body."""
-    sent = case.made(made.world)
+    sent = case.prepare(service.world)
     gc.collect()
     tracemalloc.start()
     try:
-        taken = checked(case, made.send(sent))
+        taken = checked(case, service.send(sent))
         return taken._replace(memory=tracemalloc.get_traced_memory()[1]), len(sent.body)
     finally:
         tracemalloc.stop()
@@ -191,17 +191,17 @@ def missing() -> set[str]:
 def over(case: Case, taken: Taken, body: int) -> list[str]:
     """Which parts of the budget a case exceeds."""
     times = max(1.0, (body + taken.answer) / STREAMED_BYTES) if case.streamed else 1.0
-    found = [f"{taken.loop_ms:.1f} ms on the event loop"] if taken.loop_ms > LOOP_MS * times else []
+    over = [f"{taken.loop_ms:.1f} ms on the event loop"] if taken.loop_ms > LOOP_MS * times else []
     if taken.memory > MEMORY_BYTES + BODIES * body:
-        found.append(f"{taken.memory:,} bytes of memory")
+        over.append(f"{taken.memory:,} bytes of memory")
     if taken.answer > ANSWER_BYTES and not case.streamed:
-        found.append(f"an answer of {taken.answer:,} bytes")
-    return found
+        over.append(f"an answer of {taken.answer:,} bytes")
+    return over
 
 
-def _row(made: Service, case: Case) -> Row:
-    taken = timed(made, case)
-    memory, body = held(made, case)
+def _row(service: Service, case: Case) -> Row:
+    taken = timed(service, case)
+    memory, body = hold(service, case)
     taken = taken._replace(memory=memory.memory)
     name = (
         f"{case.operation}{', ' if case.name else ''}{case.name} (longest callback {taken.longest_ms:.1f} ms; memory "
@@ -224,9 +224,9 @@ def results() -> list[Row]:
     """A row per case."""
     if lacking := missing():
         raise RuntimeError(f"no case for {', '.join(sorted(lacking))}")
-    with service() as made:
+    with service() as result:
         rows = []
         for case in CASES:
-            rows.append(_row(made, case))
+            rows.append(_row(result, case))
             print(f"{rows[-1]['value']:8.1f} {rows[-1]['name']} {rows[-1]['goal'][-7:]}", flush=True)
         return rows

@@ -83,22 +83,22 @@ def results() -> list[Row]:
     most = SIZES[-1]
     times = {name: seconds(make) for name, make in (("flat", flat), ("nested", nested))}
     theirs = cost(lambda: peer(most))
-    found = [
+    rows = [
         row(f"{name}: build of {most} components ({per(times[name])})", 1e3 * times[name][most], "ms", theirs * 1e3)
         for name in times
     ]
     for name, spent in times.items():
-        found.append(verdict(f"{name}: growth from 50 to {most} components", exponent(spent)))
-    return [*found, *stages(most), running(most)]
+        rows.append(verdict(f"{name}: growth from 50 to {most} components", exponent(spent)))
+    return [*rows, *stages(most), running(most)]
 
 
 def seconds(make: Callable[[int], list[Node]]) -> dict[int, float]:
     """Time to build, by number of components; making the components is not counted."""
-    found = {}
+    seconds = {}
     for size in SIZES:
         prepared = [make(size) for _ in range(REPEATS + 1)]
-        found[size] = cost(partial(_build_next, prepared))
-    return found
+        seconds[size] = cost(partial(_build_next, prepared))
+    return seconds
 
 
 def _build_next(prepared: list[list[Node]]) -> None:
@@ -157,8 +157,8 @@ def running(size: int) -> Row:
 
     with torch.no_grad():
         theirs, ours = cost(bare), cost(lambda: bound.run(fetches, feeds))
-    made = row("a run, for each component", 1e6 * ours / size, "µs")
-    return {**made, "peer": "its functions in a row", "peer_value": 1e6 * theirs / size, "ratio": ours / theirs}
+    result = row("a run, for each component", 1e6 * ours / size, "µs")
+    return {**result, "peer": "its functions in a row", "peer_value": 1e6 * theirs / size, "ratio": ours / theirs}
 
 
 def verdict(name: str, value: float) -> Row:

@@ -31,21 +31,21 @@ FEATURES = {"batch": 64.0}
 
 def spent(steps: Iterator[Any]) -> list[Spent]:
     """Processor and wall seconds of this thread for each step, without the first ones and the last."""
-    found: list[Spent] = []
+    costs: list[Spent] = []
     while True:
         processor, wall = time.thread_time(), time.perf_counter()
         if next(steps, None) is None:
-            return found[WARM_UP:]
-        found.append((time.thread_time() - processor, time.perf_counter() - wall))
+            return costs[WARM_UP:]
+        costs.append((time.thread_time() - processor, time.perf_counter() - wall))
         time.sleep(EPOCH_SECONDS)
 
 
 def by_client(url: str, wait_share: float) -> list[Spent]:
     """Epochs of ``steward.run``."""
     with steward.run(str(SPEC["name"]), url) as run:
-        found = spent(_epochs(run, wait_share))
+        by_client = spent(_epochs(run, wait_share))
     _check(url, run.id)
-    return found
+    return by_client
 
 
 def _epochs(run: steward.EpochRun, wait_share: float) -> Iterator[steward.Epoch]:
@@ -58,10 +58,10 @@ def by_put(url: str) -> list[Spent]:
     """The same by a put that is waited for."""
     with httpx.Client(base_url=url) as http:
         started = http.post("/runs", json={"workload": SPEC["name"]}).raise_for_status().json()
-        found = spent(_puts(http, started))
+        by_put = spent(_puts(http, started))
         http.patch(f"/runs/{started['id']}", json={"state": "finished"}).raise_for_status()
     _check(url, started["id"])
-    return found
+    return by_put
 
 
 def _puts(http: httpx.Client, started: dict[str, Any]) -> Iterator[dict[str, Any]]:
@@ -92,21 +92,21 @@ def results() -> list[Row]:
         try:
             spec = {**SPEC, "iterations": EPOCHS}
             httpx.post(f"{server.url}/workloads", json=spec).raise_for_status()
-            found = {name: np.array(way(server.url)) for name, way in ways.items()}
+            result = {name: np.array(way(server.url)) for name, way in ways.items()}
         finally:
             server.stop()
-    peer = found.pop("put")
-    return [row for name, own in found.items() for row in _rows(name, own, peer)]
+    peer = result.pop("put")
+    return [row for name, own in result.items() for row in _rows(name, own, peer)]
 
 
 def _rows(name: str, own: np.ndarray[Any, Any], peer: np.ndarray[Any, Any]) -> Iterator[Row]:
-    said = "a report" if name == "reports" else "a report, and waiting for its decision"
+    message = "a report" if name == "reports" else "a report, and waiting for its decision"
     for column, time_of in enumerate(("processor time", "wall time")):
         for part, at in (("median", 50), ("p99", 99)):
             value, other = (float(np.percentile(times[:, column], at)) * 1e3 for times in (own, peer))
             goal = f"at most {GOAL_SECONDS * 1e3:g} ms" if name == "reports" and part == "p99" else None
             yield {
-                "name": f"{said} on the caller's thread, {time_of}, {part}",
+                "name": f"{message} on the caller's thread, {time_of}, {part}",
                 "value": value,
                 "unit": "ms",
                 "peer": "httpx put",

@@ -107,11 +107,13 @@ def _published() -> list[Row]:
     golden = json.loads((_folder() / "golden_jct.json").read_text())["pollux"]["jct"]
     rows = []
     constants = {name: chosen([_logs()[other] for other in WORKLOADS if other != name]) for name in WORKLOADS}
-    for throughput, told in ((False, "needs alone"), (True, "needs and throughput")):
-        found = [_held_out(name, golden[name], told, constants[name], throughput=throughput) for name in WORKLOADS]
-        ratio = statistics.mean(row["ratio"] for row in found)
-        mean = {"name": f"soonest, {told}, mean of the ratios", "value": ratio, "unit": "× Pollux", "peer": None}
-        rows += [*found, {**mean, "peer_value": None, "ratio": ratio, "goal": _goal(ratio, GOAL)}]
+    for throughput, reported in ((False, "needs alone"), (True, "needs and throughput")):
+        returns = [
+            _held_out(name, golden[name], reported, constants[name], throughput=throughput) for name in WORKLOADS
+        ]
+        ratio = statistics.mean(row["ratio"] for row in returns)
+        mean = {"name": f"soonest, {reported}, mean of the ratios", "value": ratio, "unit": "× Pollux", "peer": None}
+        rows += [*returns, {**mean, "peer_value": None, "ratio": ratio, "goal": _goal(ratio, GOAL)}]
     return rows
 
 
@@ -154,7 +156,7 @@ def _agent(left_out: str) -> Published:
 def _held_out(
     workload: str,
     published: dict[str, float],
-    told: str,
+    text: str,
     constants: Constants = USUAL,
     *,
     throughput: bool,
@@ -172,7 +174,7 @@ def _held_out(
     ratio = float(ours.mean() / theirs.mean())
     low, high = interval(ours, theirs)
     return {
-        "name": f"{who}, {told}, {workload} (ratio over resampled jobs {low:.3f}–{high:.3f})",
+        "name": f"{who}, {text}, {workload} (ratio over resampled jobs {low:.3f}–{high:.3f})",
         "value": float(ours.mean()),
         "unit": "s",
         "peer": "Pollux, as published",
@@ -187,14 +189,14 @@ def _load(part: str, load: float) -> list[Row]:
     names, experience = [rule.__name__ for rule in FIXED], Experience()
     for known in KNOWN:
         AdaptiveSimulator(_applications(), _logs()[known], soonest, experience=experience).run()
-    sources, found = [_logs()[name] for name in DRAWN], []
+    sources, matches = [_logs()[name] for name in DRAWN], []
     for seed in range(DRAWS[part]):
         log = draw(sources, load, np.random.default_rng(seed))
         played: list[ClusterSimulator] = [ClusterSimulator(_applications(), log, rule) for rule in FIXED]
         played += [AdaptiveSimulator(_applications(), log, goodput)]
         played += [AdaptiveSimulator(_applications(), log, soonest, experience=deepcopy(experience))]
-        found.append([statistics.mean(one.run().values()) for one in played])
-    *others, own = np.array(found).T
+        matches.append([statistics.mean(one.run().values()) for one in played])
+    *others, own = np.array(matches).T
     return [_beside(part, name, own, other) for name, other in zip([*names, "goodput"], others, strict=True)]
 
 

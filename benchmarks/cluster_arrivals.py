@@ -82,13 +82,13 @@ def results() -> list[Row]:
     for restart in (30.0, 300.0):
         rules = tabled(applications, Settings(restart_seconds=restart))
 
-        def told(some: Sequence[Day], jobs: float, *, known: bool, rules: Rules = rules) -> Floats:
+        def forecast_error(some: Sequence[Day], jobs: float, *, known: bool, rules: Rules = rules) -> Floats:
             rates = [day.rate if known else np.array([mean]) for day in some]
             horizons = [np.clip(jobs / np.maximum(rate, 1e-9), SHORTEST, LONGEST) for rate in rates]
             return np.array([played(rules, [*applications], *one) for one in zip(some, horizons, strict=True)])
 
-        best = min(TRIED, key=lambda jobs: told(june, jobs, known=True).mean())
-        known, usual = told(july, best, known=True), told(july, best, known=False)
+        best = min(TRIED, key=lambda jobs: forecast_error(june, jobs, known=True).mean())
+        known, usual = forecast_error(july, best, known=True), forecast_error(july, best, known=False)
         served = np.array([played(rules, [*applications], day, np.array([USUAL.horizon_seconds])) for day in july])
         for peer, other in (("the mean rate", usual), ("1,000 s, as served", served)):
             rows.append(

@@ -72,7 +72,7 @@ class Played(NamedTuple):
 def results() -> list[Row]:
     """Rows for the common table."""
     with threadpool_limits(1):
-        return [row for name, ended, asked in _held_out() for row in _rows(name, ended, asked)]
+        return [row for name, ended, request in _held_out() for row in _rows(name, ended, request)]
 
 
 def curves(name: str) -> Floats:
@@ -94,14 +94,14 @@ def parts(table: Floats) -> tuple[Floats, Floats, Floats]:
 def _held_out() -> Iterator[tuple[str, Floats, Floats]]:
     """Name, curves of jobs that ended, and of those that are played, of each set."""
     for name in SETS:
-        ended, _, asked = parts(curves(name))
-        yield name, ended, asked
+        ended, _, request = parts(curves(name))
+        yield name, ended, request
     for name in POLLUX:
         table = pollux(name)
         yield f"pollux {name}", table[:0], table
     accuracy, loss = digits()
-    made = {"digits, accuracy": accuracy, "digits, log loss": loss, "diabetes": diabetes(), "breast cancer": cancer()}
-    for name, table in made.items():
+    result = {"digits, accuracy": accuracy, "digits, log loss": loss, "diabetes": diabetes(), "breast cancer": cancer()}
+    for name, table in result.items():
         yield name, table[: len(table) // 3], table[len(table) // 3 :]
 
 
@@ -118,10 +118,10 @@ def pollux(name: str) -> Floats:
 def digits() -> tuple[Floats, Floats]:
     """Accuracy and negative log loss of perceptrons on digits that were held out, [60, 25] each."""
     x, y = load_digits(return_X_y=True)
-    rng, told = np.random.default_rng(1), np.zeros((2, MADE, EPOCHS))
+    rng, reported = np.random.default_rng(1), np.zeros((2, MADE, EPOCHS))
     for job in range(MADE):
         order = rng.permutation(len(y))
-        known, asked = order[:600], order[600:1200]
+        known, request = order[:600], order[600:1200]
         net = MLPClassifier(
             (int(2 ** rng.uniform(3, 6)),),
             solver=str(rng.choice(["adam", "sgd"])),
@@ -131,19 +131,19 @@ def digits() -> tuple[Floats, Floats]:
         )
         for epoch in range(EPOCHS):
             net.partial_fit(x[known] / 16, y[known], classes=np.arange(10))
-            chances = net.predict_proba(x[asked] / 16)
-            told[0, job, epoch] = (chances.argmax(axis=1) == y[asked]).mean()
-            told[1, job, epoch] = -log_loss(y[asked], chances, labels=np.arange(10))
-    return told[0], told[1]
+            chances = net.predict_proba(x[request] / 16)
+            reported[0, job, epoch] = (chances.argmax(axis=1) == y[request]).mean()
+            reported[1, job, epoch] = -log_loss(y[request], chances, labels=np.arange(10))
+    return reported[0], reported[1]
 
 
 def diabetes() -> Floats:
     """Negative root mean square error of boosted trees by tree, on patients who were held out, [60, 25]."""
     x, y = load_diabetes(return_X_y=True)
-    rng, told = np.random.default_rng(2), np.zeros((MADE, EPOCHS))
+    rng, losses = np.random.default_rng(2), np.zeros((MADE, EPOCHS))
     for job in range(MADE):
         order = rng.permutation(len(y))
-        known, asked = order[:220], order[220:]
+        known, request = order[:220], order[220:]
         trees = GradientBoostingRegressor(
             n_estimators=EPOCHS,
             learning_rate=float(10 ** rng.uniform(-1.5, -0.5)),
@@ -151,24 +151,24 @@ def diabetes() -> Floats:
             subsample=float(rng.uniform(0.4, 1)),
             random_state=job,
         ).fit(x[known], y[known])
-        told[job] = [-np.sqrt(np.mean((each - y[asked]) ** 2)) for each in trees.staged_predict(x[asked])]
-    return told
+        losses[job] = [-np.sqrt(np.mean((each - y[request]) ** 2)) for each in trees.staged_predict(x[request])]
+    return losses
 
 
 def cancer() -> Floats:
     """Negative log loss of logistic regressions by stochastic gradient descent, held out, [60, 25]."""
     x, y = load_breast_cancer(return_X_y=True)
     x = (x - x.mean(axis=0)) / x.std(axis=0)
-    rng, told = np.random.default_rng(3), np.zeros((MADE, EPOCHS))
+    rng, losses = np.random.default_rng(3), np.zeros((MADE, EPOCHS))
     for job in range(MADE):
         order = rng.permutation(len(y))
-        known, asked = order[:280], order[280:]
+        known, request = order[:280], order[280:]
         rate, penalty = float(10 ** rng.uniform(-4.5, -2)), float(10 ** rng.uniform(-5, -1))
         model = SGDClassifier("log_loss", alpha=penalty, learning_rate="constant", eta0=rate, random_state=job)
         for epoch in range(EPOCHS):
             model.partial_fit(x[known], y[known], classes=[0, 1])
-            told[job, epoch] = -log_loss(y[asked], model.predict_proba(x[asked]), labels=[0, 1])
-    return told
+            losses[job, epoch] = -log_loss(y[request], model.predict_proba(x[request]), labels=[0, 1])
+    return losses
 
 
 def learned(table: Floats) -> LearningCurves:
@@ -177,27 +177,31 @@ def learned(table: Floats) -> LearningCurves:
     return classes([0], [True], [fit_class([Curve(epochs, one) for one in table], SEED)])
 
 
-def foretold(table: Floats, told: Integers, known: LearningCurves | None) -> RemainingGain:
-    """What is left of curves [n, E] of which ``told`` epochs [n] are over; by each alone where nothing is known."""
+def foretold(table: Floats, reported: Integers, known: LearningCurves | None) -> RemainingGain:
+    """What is left of curves [n, E] of which ``reported`` epochs [n] are over; by each alone where nothing is known."""
     count, epochs = table.shape
-    seen = CurvePoints(*np.full((2, count, POINTS), np.nan))
-    for job, number in enumerate(told.tolist()):
+    curve_points = CurvePoints(*np.full((2, count, POINTS), np.nan))
+    for job, number in enumerate(reported.tolist()):
         own = thinned_indices(number)
-        seen.iteration[job, : len(own)], seen.value[job, : len(own)] = own + 1.0, table[job, own]
+        curve_points.iteration[job, : len(own)], curve_points.value[job, : len(own)] = own + 1.0, table[job, own]
     until = np.full(count, float(epochs))
-    return parametric(seen, until) if known is None else ahead(known, np.zeros(count, np.int64), seen, until)
+    return (
+        parametric(curve_points, until)
+        if known is None
+        else ahead(known, np.zeros(count, np.int64), curve_points, until)
+    )
 
 
-def held(table: Floats, known: LearningCurves | None) -> Floats:
+def predict_held_out(table: Floats, known: LearningCurves | None) -> Floats:
     """Share of the ends of curves [n, E] within their intervals, from each of ``AGES`` on that says anything, [A]."""
     count, epochs = table.shape
-    found = []
+    matches = []
     for age in AGES[1:]:
         left = foretold(table, np.full(count, max(1, int(age * epochs + 1e-9))), known)
-        told = np.isfinite(left.half)
-        if told.any():
-            found.append(float((np.abs(left.level + left.gain - table[:, -1]) <= left.half)[told].mean()))
-    return np.array(found)
+        finite = np.isfinite(left.half)
+        if finite.any():
+            matches.append(float((np.abs(left.level + left.gain - table[:, -1]) <= left.half)[finite].mean()))
+    return np.array(matches)
 
 
 def played(table: Floats, known: LearningCurves, tolerance: Tolerance) -> Played:
@@ -218,26 +222,26 @@ def played(table: Floats, known: LearningCurves, tolerance: Tolerance) -> Played
     return Played(1 - used / (GPUS * epochs), lost, turns)
 
 
-def _rows(name: str, ended: Floats, asked: Floats) -> Iterator[Row]:
-    yield _held(f"{name}, no job has ended", held(asked, None), len(asked))
+def _rows(name: str, ended: Floats, request: Floats) -> Iterator[Row]:
+    yield _held(f"{name}, no job has ended", predict_held_out(request, None), len(request))
     for count in sorted({*(one for one in ENDED if one <= len(ended)), len(ended)} - {0}):
         known = learned(ended[:count])
         how = f"{name}, {count} have ended"
-        yield _held(how, held(asked, known), len(asked))
-        yield from _played(how, played(asked, known, WINDOW))
+        yield _held(how, predict_held_out(request, known), len(request))
+        yield from _played(how, played(request, known, WINDOW))
 
 
 def _held(how: str, share: Floats, count: int) -> Row:
     mean, (least, most) = float(share.mean()), HELD
-    told = f"{how}: ends within the 90 % intervals ({count} jobs; {share.min():.2f}–{share.max():.2f} by age)"
-    return _row(told, mean, "of all", f"{least} to {most}: {'met' if least <= mean <= most else 'missed'}")
+    text = f"{how}: ends within the 90 % intervals ({count} jobs; {share.min():.2f}–{share.max():.2f} by age)"
+    return _row(text, mean, "of all", f"{least} to {most}: {'met' if least <= mean <= most else 'missed'}")
 
 
-def _played(how: str, found: Played) -> Iterator[Row]:
-    freed, lost = mean_interval(found.freed), mean_interval(found.lost)
+def _played(how: str, result: Played) -> Iterator[Row]:
+    freed, lost = mean_interval(result.freed), mean_interval(result.lost)
     yield _row(f"{how}: node-hours freed ({freed['low']:.3f}–{freed['high']:.3f})", freed["mean"], "of all", None)
-    goal = f"<= {LOST}: {'met' if lost['mean'] <= LOST else 'missed'}; at most {int(found.turns.max())} turns a job"
-    bounds = f"{lost['low']:.4f}–{lost['high']:.4f}; {(found.lost > LOST).mean():.1%} lose more than 1 %"
+    goal = f"<= {LOST}: {'met' if lost['mean'] <= LOST else 'missed'}; at most {int(result.turns.max())} turns a job"
+    bounds = f"{lost['low']:.4f}–{lost['high']:.4f}; {(result.lost > LOST).mean():.1%} lose more than 1 %"
     yield _row(f"{how}: metric lost ({bounds})", lost["mean"], "of the final", goal)
 
 
@@ -248,14 +252,14 @@ def _row(name: str, value: float, unit: str, goal: str | None) -> Row:
 def _development() -> None:
     for name in SETS:
         model, constants, _ = parts(curves(name))
-        sys.stdout.write(f"{name} alone: held by age {held(constants, None).round(2)}\n")
+        sys.stdout.write(f"{name} alone: held by age {predict_held_out(constants, None).round(2)}\n")
         for count in (*ENDED, len(model)):
             known = learned(model[:count])
-            sys.stdout.write(f"{name} {count} ended: held by age {held(constants, known).round(2)}\n")
+            sys.stdout.write(f"{name} {count} ended: held by age {predict_held_out(constants, known).round(2)}\n")
             for gain, doubt in ((0.01, 0.5), (0.01, 1.0), (0.015, 0.5), (0.015, 1.0)):
-                found = played(constants, known, Tolerance(gain, doubt, 1.0))
-                told = f"freed {found.freed.mean():.3f} lost {found.lost.mean():.4f}"
-                sys.stdout.write(f"{name} {count} ended, gain {gain} doubt {doubt}: {told}\n")
+                result = played(constants, known, Tolerance(gain, doubt, 1.0))
+                text = f"freed {result.freed.mean():.3f} lost {result.lost.mean():.4f}"
+                sys.stdout.write(f"{name} {count} ended, gain {gain} doubt {doubt}: {text}\n")
 
 
 if __name__ == "__main__":

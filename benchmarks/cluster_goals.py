@@ -112,8 +112,8 @@ def _means(played: Clusters, which: np.ndarray[Any, np.dtype[np.bool_]]) -> Floa
     return np.asarray(np.nanmean(np.where(which, played.completed, np.nan), axis=1), np.float64)
 
 
-def _told(name: str, found: Floats, most: float, beside: tuple[str, Floats]) -> Row:
-    mean, peer = mean_interval(found), mean_interval(beside[1])
+def _told(name: str, values: Floats, most: float, beside: tuple[str, Floats]) -> Row:
+    mean, peer = mean_interval(values), mean_interval(beside[1])
     goal = f"≤ {most:g} with 95 %: {'met' if mean['high'] <= most else 'missed'}"
     row = _row(f"{name} ({mean['low']:.3f}–{mean['high']:.3f})", mean["mean"], "× without priorities", goal)
     bounds = f"{beside[0]} ({peer['low']:.3f}–{peer['high']:.3f})"
@@ -129,9 +129,9 @@ def _data() -> Iterator[Row]:
 
 def _sized(name: str, load: float) -> Iterator[Row]:
     """Rows of one application: the served rule, and with jobs weighed by their data."""
-    found = {power: np.array([_correlated(name, load, seed, power) for seed in range(LOGS)]) for power in (0.0, 1.0)}
-    usual = found[0.0][:, 2].mean()
-    for power, (at_once, in_all, completion) in ((power, each.T) for power, each in found.items()):
+    result = {power: np.array([_correlated(name, load, seed, power) for seed in range(LOGS)]) for power in (0.0, 1.0)}
+    usual = result[0.0][:, 2].mean()
+    for power, (at_once, in_all, completion) in ((power, each.T) for power, each in result.items()):
         slower, spread = completion.mean() / usual, f"{at_once.min():.2f}–{at_once.max():.2f}"
         text = f"{name}, load {load:g}, data_power {power:g} ({spread}; GPU-hours {in_all.mean():.2f}"
         goal = f"> {CORRELATED:g}: {'met' if at_once.mean() > CORRELATED else 'missed'}"

@@ -39,8 +39,8 @@ def results() -> list[dict[str, Any]]:
 
 def _row(folder: Path, workload: str, published: dict[str, float]) -> dict[str, Any]:
     log = read_log(folder / "workloads" / f"{workload}.csv")
-    found = AdaptiveSimulator(read_applications(folder / "traces"), log, goodput).run()
-    ours, theirs = (np.array([times[job.name] for job in log]) for times in (found, published))
+    result = AdaptiveSimulator(read_applications(folder / "traces"), log, goodput).run()
+    ours, theirs = (np.array([times[job.name] for job in log]) for times in (result, published))
     ratio = float(ours.mean() / theirs.mean())
     low, high = interval(ours, theirs)
     return {

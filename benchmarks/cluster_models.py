@@ -61,9 +61,9 @@ def within(measured: StepMeasurements, fitted: StepFit) -> tuple[Floats, Floats]
 
 def results(parts: Sequence[str] = PARTS) -> list[Row]:
     """Rows for the common table."""
-    made = {"throughput": _throughput, "curves": _curves, "interference": _interference}
+    result = {"throughput": _throughput, "curves": _curves, "interference": _interference}
     with threadpool_limits(1):
-        return [row for part in parts for row in made[part]()]
+        return [row for part in parts for row in result[part]()]
 
 
 def measured(application: str) -> StepMeasurements:
@@ -95,34 +95,34 @@ def _split(steps: StepMeasurements, *, few: bool, seed: int) -> tuple[float, flo
     first, place = distinct(steps.gpus, steps.nodes)
     order = np.random.default_rng(seed).permutation(len(first))
     known = np.isin(place, order[:FEW] if few else order[len(order) // 4 :])
-    learned, asked = steps.take(np.flatnonzero(known)), steps.take(np.flatnonzero(~known))
-    told, inside = within(asked, fit_steps(learned, seed))
+    learned, request = steps.take(np.flatnonzero(known)), steps.take(np.flatnonzero(~known))
+    reported, inside = within(request, fit_steps(learned, seed))
     groups = distinct(learned.gpus, learned.nodes)[1]
     peers = [
         FAMILIES[name].make(INPUTS).fit(learned.inputs, learned.seconds, groups) for name in ("throughput", "ernest")
     ]
-    errors = [_error(told, asked), *(_error(peer.median(asked.inputs), asked) for peer in peers)]
+    errors = [_error(reported, request), *(_error(peer.median(request.inputs), request) for peer in peers)]
     return errors[0], errors[1], errors[2], float(inside.mean())
 
 
-def _error(told: Floats, asked: StepMeasurements) -> float:
-    return float(100 * np.abs(told / asked.seconds - 1).mean())
+def _error(reported: Floats, measurements: StepMeasurements) -> float:
+    return float(100 * np.abs(reported / measurements.seconds - 1).mean())
 
 
 def _curves() -> list[Row]:
     rows = []
     for name in cluster_convergence.SETS:
-        model, _, asked = cluster_convergence.parts(cluster_convergence.curves(name))
-        known, (count, epochs) = cluster_convergence.learned(model), asked.shape
+        model, _, request = cluster_convergence.parts(cluster_convergence.curves(name))
+        known, (count, epochs) = cluster_convergence.learned(model), request.shape
         for part in (0.2, 0.4, 0.6, 0.8):
-            seen = int(part * epochs)
-            found = cluster_convergence.foretold(asked, np.full(count, seen), known)
-            error = np.abs(found.level + found.gain - asked[:, -1])
-            held, inside = mean_interval(error), (error <= found.half).mean()
-            bounds = f"{held['low']:.4f}–{held['high']:.4f}; 90 % hold {inside:.3f}"
-            told = f"{name}, after {seen} of {epochs} epochs ({bounds})"
-            naive = float(np.abs(asked[:, seen - 1] - asked[:, -1]).mean())
-            rows.append(_row(told, held["mean"], "accuracy off", "nothing more is gained", naive, ""))
+            number = int(part * epochs)
+            foretold = cluster_convergence.foretold(request, np.full(count, number), known)
+            error = np.abs(foretold.level + foretold.gain - request[:, -1])
+            current, inside = mean_interval(error), (error <= foretold.half).mean()
+            bounds = f"{current['low']:.4f}–{current['high']:.4f}; 90 % hold {inside:.3f}"
+            text = f"{name}, after {number} of {epochs} epochs ({bounds})"
+            naive = float(np.abs(request[:, number - 1] - request[:, -1]).mean())
+            rows.append(_row(text, current["mean"], "accuracy off", "nothing more is gained", naive, ""))
     return rows
 
 
@@ -139,8 +139,8 @@ def _planted(seed: int) -> float:
     rng = np.random.default_rng(seed)
     one, other = rng.integers(0, 3, STEPS), rng.integers(0, 3, STEPS)
     log = np.log(MATRIX[one, other]) + rng.normal(0, NOISE, STEPS)
-    found, _ = fit_pairs(SharedSteps(one, np.eye(3)[other], log), 3, seed)
-    return float(np.abs(np.exp(found.log_slowdown) / MATRIX - 1).max())
+    result, _ = fit_pairs(SharedSteps(one, np.eye(3)[other], log), 3, seed)
+    return float(np.abs(np.exp(result.log_slowdown) / MATRIX - 1).max())
 
 
 def colocated() -> SharedSteps:
@@ -165,11 +165,11 @@ def _real() -> Row:
     for seed in SEEDS:
         rng = np.random.default_rng(seed)
         test = np.tile(rng.random(half) < 0.2, 2)  # a pair's two sides together
-        known, asked = shared.take(np.flatnonzero(~test)), shared.take(np.flatnonzero(test))
-        mean, sd = foretold(known, asked, likeliest(known, rng))
-        true, usual = np.exp(asked.log), np.exp(known.log.mean())
-        inside = (np.abs(asked.log - mean) <= NORMAL_90 * sd).mean()
-        errors.append([100 * np.abs(told / true - 1).mean() for told in (np.exp(mean), usual, 1.0)] + [inside])
+        known, request = shared.take(np.flatnonzero(~test)), shared.take(np.flatnonzero(test))
+        mean, sd = foretold(known, request, likeliest(known, rng))
+        true, usual = np.exp(request.log), np.exp(known.log.mean())
+        inside = (np.abs(request.log - mean) <= NORMAL_90 * sd).mean()
+        errors.append([100 * np.abs(reported / true - 1).mean() for reported in (np.exp(mean), usual, 1.0)] + [inside])
     ours, usual_error, none, inside = np.array(errors).mean(axis=0)
     name = f"Lucid's pairs left out, slow-down (none at all {none:.1f}; 90 % hold {inside:.3f})"
     return _row(name, ours, "% error", "the mean of the others", usual_error, "")

@@ -49,7 +49,7 @@ def results() -> list[Row]:
     experience = Experience()
     for log in logs[:2]:
         AdaptiveSimulator(applications, log, soonest, experience=experience).run()
-    found = []
+    matches = []
     for seed in range(LOGS):
         truth, known = planted(seed, len(applications))
         log = draw(logs[2:], 1.0, np.random.default_rng(seed))
@@ -58,16 +58,16 @@ def results() -> list[Row]:
             played = AdaptiveSimulator(applications, log, soonest, experience=deepcopy(experience))
             played.log_slowdown, played.believed = truth, believed
             means.append(statistics.mean(played.run().values()))
-        found.append(means)
-    return [_row(*np.array(found).T)]
+        matches.append(means)
+    return [_row(*np.array(matches).T)]
 
 
-def _row(told: Floats, untold: Floats) -> Row:
-    ratio = mean_interval(told / untold)
+def _row(reported: Floats, untold: Floats) -> Row:
+    ratio = mean_interval(reported / untold)
     bounds = f"ratio {ratio['low']:.3f}–{ratio['high']:.3f}"
     return {
-        "name": f"mean completion, neighbours known from samples, {len(told)} logs ({bounds})",
-        "value": float(told.mean()),
+        "name": f"mean completion, neighbours known from samples, {len(reported)} logs ({bounds})",
+        "value": float(reported.mean()),
         "unit": "s",
         "peer": "placement that knows nothing of them",
         "peer_value": float(untold.mean()),

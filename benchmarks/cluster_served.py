@@ -92,10 +92,10 @@ class _Served(ClusterSimulator):
     """Jobs that are given what a service answers."""
 
     service: Service
-    told: Told
+    reports: Told
 
-    def _begin(self, service: Service, told: Told) -> None:
-        self.service, self.told, self.predicted, self.waits = service, told, list[Predicted](), list[Predicted]()
+    def _begin(self, service: Service, reported: Told) -> None:
+        self.service, self.reports, self.predicted, self.waits = service, reported, list[Predicted](), list[Predicted]()
         self.starts = dict[str, list[float]]()
         self._names = set[str]()
 
@@ -105,21 +105,21 @@ class _Served(ClusterSimulator):
         report = {
             "at": self.now,
             "submitted": [self.submitted(n) for n in self.which if self.log[n].name not in self._names],
-            "progressed": [*self._progressed()] if self.told.steps else [],
+            "progressed": [*self._progressed()] if self.reports.steps else [],
             "ended": [{"job": name} for name in sorted(self._names - names)],
         }
-        self._names, held = names, self.jobs.allocation.copy()
+        self._names, allocation = names, self.jobs.allocation.copy()
         at = {self.log[number].name: row for row, number in enumerate(self.which)}
         answer = self.service(report)
         for change in answer["changes"]:
-            held[at[change["job"]]] = self._given(change)
+            allocation[at[change["job"]]] = self._given(change)
         for one in answer["starts"]:
             low, high = one["seconds_low"], one["seconds_high"]
             bounds = None if low is None else (low, high)
             self.waits.append(Predicted(one["job"], self.now, one["seconds"], bounds))
-        assert (held.sum(axis=0) <= self.capacity).all()  # noqa: S101 - else the service gave what isn't there
-        moved = np.flatnonzero((held != self.jobs.allocation).any(axis=1) & held.any(axis=1))
-        self.jobs = table.move(self.jobs, held, self.settings.restart_seconds)
+        assert (allocation.sum(axis=0) <= self.capacity).all()  # noqa: S101 - else the service gave what isn't there
+        moved = np.flatnonzero((allocation != self.jobs.allocation).any(axis=1) & allocation.any(axis=1))
+        self.jobs = table.move(self.jobs, allocation, self.settings.restart_seconds)
         self.started(moved)
 
     def _given(self, change: Json) -> Integers:
@@ -155,43 +155,43 @@ class Choosing(_Served, AdaptiveSimulator):
     """Jobs that choose their batches, and report what they measure."""
 
     def __init__(
-        self, applications: dict[str, Application], log: Sequence[Submission], service: Service, told: Told
+        self, applications: dict[str, Application], log: Sequence[Submission], service: Service, reported: Told
     ) -> None:
         AdaptiveSimulator.__init__(self, applications, log, goodput)
-        self._begin(service, told)
+        self._begin(service, reported)
 
     def submitted(self, number: int) -> Json:
         """With limits of its batch."""
         job, one = self.log[number], self.applications[number]
         alone = one.name in ONE_GPU
         most = 1 if alone else min(MOST_GPUS, one.largest // one.smallest_local)
-        found: Json = {"job": job.name, "gpus": min(job.gpus, most), "maximum": most, "at": job.time}
-        found |= {"application": one.name, "batch": NCF_BATCH if alone else one.initial}
+        result: Json = {"job": job.name, "gpus": min(job.gpus, most), "maximum": most, "at": job.time}
+        result |= {"application": one.name, "batch": NCF_BATCH if alone else one.initial}
         if not alone:
             limits = {"gpu_batch_minimum": one.smallest_local, "gpu_batch_maximum": one.largest_local}
-            found |= {"batch_maximum": one.largest, **limits}
-        return found | ({"iterations": one.epochs} if self.told.epochs else {})
+            result |= {"batch_maximum": one.largest, **limits}
+        return result | ({"iterations": one.epochs} if self.reports.epochs else {})
 
     def _progressed(self) -> Iterator[Json]:
         for at, number in enumerate(self.which):
-            name, held = self.log[number].name, self.jobs.allocation[at]
-            if name in self._names and held.any() and self._batches[number].atomic:
-                yield {"job": name, **self._measured(at, number, held)}
+            name, current = self.log[number].name, self.jobs.allocation[at]
+            if name in self._names and current.any() and self._batches[number].atomic:
+                yield {"job": name, **self._measured(at, number, current)}
 
-    def _measured(self, at: int, number: int, held: Integers) -> Json:
-        one, batch, placement = self.applications[number], self._batches[number], packed_first(held)
+    def _measured(self, at: int, number: int, allocation: Integers) -> Json:
+        one, batch, placement = self.applications[number], self._batches[number], packed_first(allocation)
         epoch = int(self.progress.epoch[at])
-        found: Json = {"iteration": epoch if self.told.epochs else 0}
-        if self.told.metric and epoch:
-            found["metric"] = float(one.validation.metric[0][min(epoch, one.epochs) - 1])
+        result: Json = {"iteration": epoch if self.reports.epochs else 0}
+        if self.reports.metric and epoch:
+            result["metric"] = float(one.validation.metric[0][min(epoch, one.epochs) - 1])
         if self.jobs.restarting[at] > 0:
-            return found
+            return result
         step, gpus, parts = one.step(placement, batch.atomic), sum(placement), batch.accumulated + 1
         computing = step.seconds - step.synchronising
         squared, variance = self._gradients[number]
-        found |= {"seconds": step.seconds + (parts - 1) * computing, "computing": parts * computing}
-        found |= {"gpus": gpus, "nodes": len(placement), "batch": gpus * batch.atomic * parts}
-        return found | ({"noise_scale": float(one.initial * variance / squared)} if squared > 0 else {})
+        result |= {"seconds": step.seconds + (parts - 1) * computing, "computing": parts * computing}
+        result |= {"gpus": gpus, "nodes": len(placement), "batch": gpus * batch.atomic * parts}
+        return result | ({"noise_scale": float(one.initial * variance / squared)} if squared > 0 else {})
 
 
 class Bench:
@@ -230,10 +230,10 @@ class Bench:
         time.sleep(SETTLED_SECONDS)
         return workload
 
-    def played(self, workload: str, log: Sequence[Submission], told: Told) -> _Served:
+    def played(self, workload: str, log: Sequence[Submission], reported: Told) -> _Served:
         """All jobs of a log, until they have ended; the run is left unfinished, so that nothing is learned from it."""
         service = Service(self._steward, workload)
-        played = Choosing(self.applications, log, service, told) if told.steps else self._fixed(log, service)
+        played = Choosing(self.applications, log, service, reported) if reported.steps else self._fixed(log, service)
         played.run()
         return played
 
@@ -243,13 +243,13 @@ class Bench:
 
 def results(names: Sequence[str] = PARTS) -> list[Row]:
     """Rows of each part."""
-    found = []
+    results = []
     with own_service() as steward:
         bench = Bench(steward)
         for name in names:
             rows = published(bench, name) if name in WORKLOADS else spread(bench, name.replace("spread", "workload"))
-            found += [*rows]
-    return found
+            results += [*rows]
+    return results
 
 
 CASES = {"a": Told(epochs=True), "b": Told(), "c": Told(), "d": Told(steps=False)}
@@ -265,9 +265,9 @@ def published(bench: Bench, name: str) -> Iterator[Row]:
     """The four cases of one workload beside published completion times."""
     log = bench.log(name, None)
     known, new = bench.informed(name, None), bench.registered(f"{name}-new")
-    for case, told in CASES.items():
+    for case, reported in CASES.items():
         peer = "tiresias" if case == "d" else "pollux"
-        played = bench.played(known if case in "ab" else new, log, told)
+        played = bench.played(known if case in "ab" else new, log, reported)
         ours = np.array([played.completed[job.name] for job in log])
         theirs = np.array([bench.published[peer]["jct"][name][job.name] for job in log])
         low, high = interval(ours, theirs)
@@ -284,8 +284,8 @@ def published(bench: Bench, name: str) -> Iterator[Row]:
 def spread(bench: Bench, name: str) -> Iterator[Row]:
     """The cases without epochs of one workload, lengths spread, beside the rule that needs no lengths."""
     logs = [bench.log(name, draw) for draw in range(DRAWS)]
-    found = [AdaptiveSimulator(bench.applications, log, goodput).run() for log in logs]
-    theirs = [statistics.mean(one[job.name] for job in log) for one, log in zip(found, logs, strict=True)]
+    matches = [AdaptiveSimulator(bench.applications, log, goodput).run() for log in logs]
+    theirs = [statistics.mean(one[job.name] for job in log) for one, log in zip(matches, logs, strict=True)]
     known, new = bench.informed(name, DRAWS), bench.registered(f"{name}-spread-new")
     for case, goal in SPREAD.items():
         workload = known if case == "b" else new
@@ -298,17 +298,17 @@ def spread(bench: Bench, name: str) -> Iterator[Row]:
 
 def _covered(name: str, what: str, came: Sequence[tuple[Predicted, float]]) -> Row:
     """Share of predictions whose interval held what came, averaged over jobs; and the median of said over real."""
-    held, said = dict[str, list[bool]](), list[float]()
+    flags, values = dict[str, list[bool]](), list[float]()
     for one, seconds in came:
         real = max(seconds, 1.0)
-        said.append(one.seconds / real)
+        values.append(one.seconds / real)
         if one.bounds is not None:
-            held.setdefault(one.job, []).append(one.bounds[0] <= real <= one.bounds[1])
-    if not held:
+            flags.setdefault(one.job, []).append(one.bounds[0] <= real <= one.bounds[1])
+    if not flags:
         return _told(f"{name}: predictions of {what}, none of which had an interval", len(came), "", "predictions")
-    share = float(np.mean([np.mean(each) for each in held.values()]))
-    every, median = float(np.mean([one for each in held.values() for one in each])), statistics.median(said)
-    text = f"{name}: {what} within their 90 % intervals, by job ({len(held)} jobs; by prediction {every:.2f}; "
+    share = float(np.mean([np.mean(each) for each in flags.values()]))
+    every, median = float(np.mean([one for each in flags.values() for one in each])), statistics.median(values)
+    text = f"{name}: {what} within their 90 % intervals, by job ({len(flags)} jobs; by prediction {every:.2f}; "
     text += f"median of said over real {median:.2f})"
     met = "met" if COVERAGE[0] <= share <= COVERAGE[1] else "missed"
     return _told(text, share, f"{COVERAGE[0]:g} to {COVERAGE[1]:g}: {met}")

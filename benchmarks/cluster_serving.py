@@ -2,7 +2,7 @@
 
 ``python -m benchmarks cluster_serving[:PART]``. **thousand**: 512 GPUs on 64 nodes, two queues, six applications with
 a domain model; 500 jobs run and 500 wait. Every report has the progress of fifty jobs, five ends and five arrivals, and
-is answered with all changes; the median, the 95th percentile and the longest of the reports are told, of one
+is answered with all changes; the median, the 95th percentile and the longest of the reports are stated, of one
 connection, by the clock. **choosing**: the 160 jobs are all there, choose their batches, and report steps and noise
 scales each minute; processor time. **apart**: the same of 500 jobs on the 512 GPUs, each of which has other limits of
 its batch, with noise scales that past jobs reported, so that each end is expected by how its own goes on.
@@ -61,10 +61,10 @@ def domain_model(spec: dict[str, Any] = SPEC, *, noise: bool = False) -> bytes:
     ]
     steps = np.column_stack([np.array(rows), np.full(len(rows), np.nan), np.full((len(rows), 4), -1.0)])
     scales = np.geomspace(100.0, 10_000.0, 10).tolist() if noise else ()
-    told = [
+    rows = [
         [at, at, 10 * k, 1 / (k + 1), 0, 64, one] for at in range(len(APPLICATIONS)) for k, one in enumerate(scales)
     ]
-    curves = np.array(told, np.float64).reshape(-1, 7)
+    curves = np.array(rows, np.float64).reshape(-1, 7)
     content = Content(APPLICATIONS, APPLICATIONS if noise else (), steps, curves, np.zeros((0, 6)))
     return LEARNED.fit(Workload(KIND.spec.model_validate(spec), samples=[("bench", content)]), 0).model
 
@@ -113,8 +113,8 @@ class Launcher:
     def _job(self, minimum: int, maximum: int, queue: str = "urgent") -> dict[str, Any]:
         name = f"job-{self.number}"
         self.number += 1
-        told = {"application": APPLICATIONS[self.number % 6], "batch": 64, "iterations": 1_000}
-        return {"job": name, "gpus": minimum, "minimum": minimum, "maximum": maximum, "queue": queue, **told}
+        reported = {"application": APPLICATIONS[self.number % 6], "batch": 64, "iterations": 1_000}
+        return {"job": name, "gpus": minimum, "minimum": minimum, "maximum": maximum, "queue": queue, **reported}
 
 
 class Choosing:
@@ -127,9 +127,9 @@ class Choosing:
     def first(self) -> dict[str, Any]:
         """All come at once."""
         limits = {"batch": 32, "gpu_batch_minimum": 8, "gpu_batch_maximum": 64}
-        told = {"gpus": 4, "maximum": 64, "iterations": 1_000, **limits}
+        reported = {"gpus": 4, "maximum": 64, "iterations": 1_000, **limits}
         jobs = [
-            {"job": f"j{one}", "application": self._of(one), "batch_maximum": 4_096 + self._more * one, **told}
+            {"job": f"j{one}", "application": self._of(one), "batch_maximum": 4_096 + self._more * one, **reported}
             for one in range(self.jobs)
         ]
         return {"at": 60, "submitted": jobs}
@@ -137,9 +137,14 @@ class Choosing:
     def following(self) -> dict[str, Any]:
         """Each has gone on, by steps and a noise scale that change."""
         self.number += 1
-        told = {"iteration": self.number, "gpus": 4, "nodes": 1, "batch": 256}
+        reported = {"iteration": self.number, "gpus": 4, "nodes": 1, "batch": 256}
         steps = [
-            {"job": f"j{one}", "seconds": 0.04 + 0.0001 * (one + self.number), "noise_scale": 100.0 * (one + 1), **told}
+            {
+                "job": f"j{one}",
+                "seconds": 0.04 + 0.0001 * (one + self.number),
+                "noise_scale": 100.0 * (one + 1),
+                **reported,
+            }
             for one in range(self.jobs)
         ]
         return {"at": 60 * (self.number + 1), "progressed": steps}
@@ -160,20 +165,20 @@ def in_process(
     spec = KIND.spec.model_validate(of)
     layout, engine, now = KIND.layout(spec), KIND.engine, datetime(2026, 1, 1, tzinfo=UTC)
     on = engine.compile(Snapshot("w", "bench", 1, spec, layout, KIND.model(model), 1, None, None, 1))
-    kept = engine.begin(on, "r", RunStart(workload="bench"), now).state
+    run_state = engine.begin(on, "r", RunStart(workload="bench"), now).state
     for number in range(reports + 1):
         body = json.dumps(launcher.following() if number else launcher.first()).encode()
         before = clock()
-        read = engine.read(on, kept, number, engine.decode(body))
-        [answered] = all_answered(engine.answer(on, [Pending("r", number, kept, read, {}, None)], now))
-        kept = answered.state
-        engine.serialise(kept)
+        read = engine.read(on, run_state, number, engine.decode(body))
+        [answered] = all_answered(engine.answer(on, [Pending("r", number, run_state, read, {}, None)], now))
+        run_state = answered.state
+        engine.serialise(run_state)
         if number:
             yield 1e3 * (clock() - before)
-    state = kept.state
+    state = run_state.state
     running = int((state.jobs.gpus > 0).sum())
-    found, expected = (len(state.names), running), RUNNING if isinstance(launcher, Launcher) else running
-    assert found == (launcher.jobs, expected), found  # noqa: S101
+    counts, expected = (len(state.names), running), RUNNING if isinstance(launcher, Launcher) else running
+    assert counts == (launcher.jobs, expected), counts  # noqa: S101
 
 
 def over_http(model: bytes) -> Iterator[float]:

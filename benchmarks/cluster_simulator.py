@@ -47,15 +47,15 @@ def _row(folder: Path, rule: Rule) -> dict[str, Any]:
 
 def _seconds(folder: Path, rule: Rule, workload: str) -> float:
     golden = json.loads((folder / "golden_jct.json").read_text())[rule.__name__]["jct"][workload]
-    log, found = read_log(folder / "workloads" / f"{workload}.csv"), []
+    log, matches = read_log(folder / "workloads" / f"{workload}.csv"), []
     for _ in range(REPEATS):
         applications = read_applications(folder / "traces")
         start = time.process_time()
         completed = ClusterSimulator(applications, log, rule).run()
-        found.append(time.process_time() - start)
+        matches.append(time.process_time() - start)
         if completed != golden:
             raise ValueError(f"{workload} under {rule.__name__} is not as published")
-    return statistics.median(found)
+    return statistics.median(matches)
 
 
 if __name__ == "__main__":

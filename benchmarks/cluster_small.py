@@ -64,24 +64,24 @@ def systems(count: int, seed: int) -> tuple[Integers, Integers]:
     random = np.random.default_rng(seed)
     more = np.sort(random.integers(0, PIECES // 2 + 1, (count, JOBS, GPUS - 1)), axis=2)[:, :, ::-1] * 2
     first = np.full((count, JOBS, 1), PIECES)
-    made = np.concatenate([np.zeros_like(first), first, first + more.cumsum(axis=2)], axis=2)
-    return made, random.integers(FEWEST, MOST + 1, (count, JOBS))
+    times = np.concatenate([np.zeros_like(first), first, first + more.cumsum(axis=2)], axis=2)
+    return times, random.integers(FEWEST, MOST + 1, (count, JOBS))
 
 
 @numba.njit(cache=False, error_model="numpy")
-def _interval(made: Integers, left: int, had: int, has: int) -> tuple[float, int]:
+def _interval(values: Integers, left: int, had: int, has: int) -> tuple[float, int]:
     """Seconds that a job is there in an interval, and what is left of it afterwards."""
     if not left or not has:
         return (INTERVAL if left else 0.0), left
     lost = INTERVAL - RESTART if has != had else 0.0
-    gain = made[has] // 2 if has != had else made[has]
+    gain = values[has] // 2 if has != had else values[has]
     if gain < left:
         return INTERVAL, left - gain
-    return lost + np.rint(left * INTERVAL / made[has]), 0
+    return lost + np.rint(left * INTERVAL / values[has]), 0
 
 
 @numba.njit(cache=False, error_model="numpy")
-def _optimum(made: Integers, need: Integers, never: int) -> float:
+def _optimum(values: Integers, need: Integers, never: int) -> float:
     """The least sum of completion times, seconds, where nobody has ``never`` GPUs.
 
     Values are by what is left of each job, and the GPUs that it has.
@@ -97,36 +97,36 @@ def _optimum(made: Integers, need: Integers, never: int) -> float:
         )
         for x, y, z in np.ndindex((g if a else 1, g if b else 1, g if c else 1)):
             if x + y + z <= GPUS:
-                value[a, b, c, x, y, z] = _best(made, value, (a, b, c), (x, y, z), never)
+                value[a, b, c, x, y, z] = _best(values, value, (a, b, c), (x, y, z), never)
     return float(value[need[0], need[1], need[2], 0, 0, 0])
 
 
 @numba.njit(cache=False, error_model="numpy")
-def _best(made: Integers, value: Floats, left: tuple[int, int, int], had: tuple[int, int, int], never: int) -> float:
+def _best(values: Integers, value: Floats, left: tuple[int, int, int], had: tuple[int, int, int], never: int) -> float:
     """The least that is to come from here on."""
-    found, g = np.inf, GPUS + 1
+    least, g = np.inf, GPUS + 1
     for x in range(g if left[0] else 1):
-        first, a = _interval(made[0], left[0], had[0], x)
+        first, a = _interval(values[0], left[0], had[0], x)
         for y in range(g - x if left[1] else 1):
-            second, b = _interval(made[1], left[1], had[1], y)
+            second, b = _interval(values[1], left[1], had[1], y)
             for z in range(g - x - y if left[2] else 1):
-                third, c = _interval(made[2], left[2], had[2], z)
+                third, c = _interval(values[2], left[2], had[2], z)
                 if x + y + z and never not in (x, y, z):
                     after = value[a, b, c, x if a else 0, y if b else 0, z if c else 0]
-                    found = min(found, first + second + third + after)
-    return found
+                    least = min(least, first + second + third + after)
+    return least
 
 
 class SmallSource:
     """See ``Source``: each cluster is one of some systems."""
 
-    def __init__(self, made: Integers, need: Integers, *, shuffled: bool) -> None:
-        self.made, self.need, self._shuffled = made, need, shuffled
-        kinds = len(made) * JOBS
+    def __init__(self, values: Integers, need: Integers, *, shuffled: bool) -> None:
+        self.traces, self.need, self._shuffled = values, need, shuffled
+        kinds = len(values) * JOBS
         self.applications: Sequence[str] = ["job"]
         self.rules = Rules(
             sizes=np.arange(GPUS + 1),
-            rate=made.reshape(kinds, GPUS + 1, 1) / INTERVAL,
+            rate=values.reshape(kinds, GPUS + 1, 1) / INTERVAL,
             ends=need.reshape(kinds, 1).astype(np.float64),
             epochs=np.ones(kinds, np.int64),
             most=np.full(kinds, GPUS),
@@ -142,12 +142,12 @@ class SmallSource:
         """See ``Source``: in the order of the systems, or any of them."""
         del model
         count = len(load)
-        which = random.integers(len(self.made), size=count) if self._shuffled else np.arange(count)
-        found = empty(np.full((count, JOBS), INTERVAL), np.array([GPUS]))
-        found.application[:] = which[:, None] * JOBS + np.arange(JOBS)
+        which = random.integers(len(self.traces), size=count) if self._shuffled else np.arange(count)
+        result = empty(np.full((count, JOBS), INTERVAL), np.array([GPUS]))
+        result.application[:] = which[:, None] * JOBS + np.arange(JOBS)
         zeros, steps = np.zeros((count, JOBS)), self.need[which].astype(np.float64)
         unknown, none = zeros + np.nan, np.full(zeros.shape, -1)
-        return found, HiddenJobs(zeros, steps, zeros + INTERVAL, found.application, zeros[:, 0], unknown, none)
+        return result, HiddenJobs(zeros, steps, zeros + INTERVAL, result.application, zeros[:, 0], unknown, none)
 
     def coming(self, second_of_day: Floats) -> Floats:
         """See ``Source``: nobody is."""
@@ -175,8 +175,8 @@ class Systems:
 
     def optima(self, never: int) -> Floats:
         """See ``_optimum``: of each system, [S]."""
-        each = zip(self.source.made, self.source.need, strict=True)
-        return np.array([_optimum(made, need, never) for made, need in each], np.float64)
+        each = zip(self.source.traces, self.source.need, strict=True)
+        return np.array([_optimum(result, need, never) for result, need in each], np.float64)
 
     def gaps(self, policy: Policy) -> Floats:
         """How much more a policy takes than the optimum, as a share of that, in each system."""
@@ -197,14 +197,14 @@ class Kept(ClusterWorld):
 
     def begin(self) -> Episodes:
         """See ``ClusterWorld``: all go as is known, as for the optimum."""
-        found = super().begin()
-        return found._replace(effect=np.ones_like(found.effect))
+        result = super().begin()
+        return result._replace(effect=np.ones_like(result.effect))
 
     def advance(self, state: Episodes, actions: NDArray[np.integer], conditions: Any) -> tuple[Episodes, Floats]:
         """See ``ClusterWorld``."""
-        found = super().advance(state, actions, conditions)
-        self.completed = found[0].clusters.completed.sum(axis=1)
-        return found
+        result = super().advance(state, actions, conditions)
+        self.completed = result[0].clusters.completed.sum(axis=1)
+        return result
 
 
 @cache
@@ -238,13 +238,13 @@ def _met(gap: float) -> str:
 
 
 def _row(name: str, gaps: Floats, goal: str) -> Row:
-    told = mean_interval(gaps)
-    goal = goal or f"≤ {GOAL:.0%}: {_met(told['mean'])}"
-    name = f"gap to the optimum of {name} (95 %: {told['low']:.4f}–{told['high']:.4f})"
-    print(name, f"{told['mean']:.4f}", flush=True)
+    values = mean_interval(gaps)
+    goal = goal or f"≤ {GOAL:.0%}: {_met(values['mean'])}"
+    name = f"gap to the optimum of {name} (95 %: {values['low']:.4f}–{values['high']:.4f})"
+    print(name, f"{values['mean']:.4f}", flush=True)
     return {
         "name": name,
-        "value": told["mean"],
+        "value": values["mean"],
         "unit": "",
         "peer": None,
         "peer_value": None,

@@ -60,22 +60,22 @@ def world(seed: int, iterations: tuple[int, int]) -> World:
         "iterations": count,
     }
     sampled = random.choice(np.arange(8, 31), 8, replace=False)[:, None].astype(float)
-    made = planted(f"long-{seed}", Plan(spec, law, sampled), seed)
-    past = [(name, data.copy()) for name, data in made.profile.executions.items]
+    result = planted(f"long-{seed}", Plan(spec, law, sampled), seed)
+    past = [(name, data.copy()) for name, data in result.profile.executions.items]
     for number, (_, data) in enumerate(past):
         data[:, -1] *= _slowed(1, count, np.random.default_rng((seed, 2, number)))[0]
 
     def draw(episodes: int, random: np.random.Generator) -> Episodes:
-        found = made.draw(episodes, random)
-        return found._replace(factors=found.factors * _slowed(episodes, count, random)[:, :, None])
+        outcome = result.draw(episodes, random)
+        return outcome._replace(factors=outcome.factors * _slowed(episodes, count, random)[:, :, None])
 
-    return replace(made, profile=replace(made.profile, executions=Executions(tuple(past))), draw=draw)
+    return replace(result, profile=replace(result.profile, executions=Executions(tuple(past))), draw=draw)
 
 
 def _slowed(episodes: int, iterations: int, random: np.random.Generator) -> Floats:
     shape = (episodes, iterations)
-    found: Floats = np.where(random.random(shape) < CHANCE, random.uniform(*SLOWER, shape), 1.0)
-    return found
+    values: Floats = np.where(random.random(shape) < CHANCE, random.uniform(*SLOWER, shape), 1.0)
+    return values
 
 
 class Outcome(NamedTuple):
@@ -99,19 +99,21 @@ def play(here: World, seed: int, *, reacts: bool) -> Outcome:
     (resource,), (metric,) = spec.resources, spec.metrics
     nothing = np.zeros((EPISODES, 0))
     engine.begin(nothing, nothing[:, None])
-    held, seconds, money, offered, taken = np.zeros(EPISODES), np.zeros(EPISODES), np.zeros(EPISODES), 0, 0
+    current, seconds, money, offered, taken = np.zeros(EPISODES), np.zeros(EPISODES), np.zeros(EPISODES), 0, 0
     for i in range(spec.iterations):
         last, took, parts = np.zeros(EPISODES), np.zeros(EPISODES), []
         for e, decision in enumerate(engine.decisions):
             offers = decision["contingencies"] if reacts else []
-            courses = _courses(here, i, float(chance.factors[e, i, 0]), decision, offers, float(held[e]) if i else None)
+            courses = _courses(
+                here, i, float(chance.factors[e, i, 0]), decision, offers, float(current[e]) if i else None
+            )
             offered, taken = offered + bool(offers), taken + (len(courses) > 1)
             last[e], took[e] = courses[-1][0], sum(part for _, part in courses)
             money[e] += sum(units * part for units, part in courses) * resource.price_per_hour / 3600
             levels = [[resource.level(units) or 0] for units, _ in courses]
             each = zip(levels, courses, strict=True)
             parts.append([Segment(at, part) for at, (_, part) in each] if len(courses) > 1 else [])
-        held, seconds = last, seconds + took
+        current, seconds = last, seconds + took
         if i + 1 < spec.iterations:
             engine.next(Report(i, last[:, None], took[:, None], nothing, nothing[:, None]), parts)
     count = EPISODES * spec.iterations
@@ -131,15 +133,15 @@ def _courses(
     units = float(decision["allocation"][resource.name])
     begun, end = 0.0, _alone(here, iteration, units) * factor
     end += resource.change_seconds * (before is not None and units != before)
-    found = []
+    matches = []
     for one in offers:
         at, after = one["after_seconds"], float(one["allocation"][resource.name])
         if end <= at:
             break
-        found.append((units, at - begun))
+        matches.append((units, at - begun))
         ratio = _alone(here, iteration, after) / _alone(here, iteration, units)
         begun, end, units = at, at + resource.change_seconds + (end - at) * ratio, after
-    return [*found, (units, end - begun)]
+    return [*matches, (units, end - begun)]
 
 
 def _alone(here: World, iteration: int, units: float) -> float:

@@ -83,16 +83,16 @@ class Case(NamedTuple):
 
 def results(parts: Sequence[str] = PARTS) -> list[Row]:
     """Rows of the parts."""
-    found = {"verdicts": verdicts, "seeds": seeds, "windows": windows, "logged": logged}
-    return [row for part in parts for row in found[part]()]
+    result = {"verdicts": verdicts, "seeds": seeds, "windows": windows, "logged": logged}
+    return [row for part in parts for row in result[part]()]
 
 
 def covered(cases: Iterator[Case]) -> Iterator[Row]:
     """How often the intervals of each case hold the truth."""
     for case in cases:
         drawn = [case.bounds(np.random.default_rng([seed, 1])) for seed in range(case.repeats)]
-        held = np.array([[low <= case.truth <= high for low, high in bounds] for bounds in drawn]).mean(axis=0)
-        yield row(case.name, float(held[0]), case.peer, float(held[1]) if case.peer else None)
+        current = np.array([[low <= case.truth <= high for low, high in bounds] for bounds in drawn]).mean(axis=0)
+        yield row(case.name, float(current[0]), case.peer, float(current[1]) if case.peer else None)
 
 
 def row(name: str, share: float, peer: str = "", peer_share: float | None = None) -> Row:
@@ -107,9 +107,9 @@ def row(name: str, share: float, peer: str = "", peer_share: float | None = None
     }
 
 
-def of(found: Any) -> Bounds:
+def of(result: Any) -> Bounds:
     """The bounds of a reported interval."""
-    return (found["low"], found["high"]) if isinstance(found, dict) else (found.low, found.high)
+    return (result["low"], result["high"]) if isinstance(result, dict) else (result.low, result.high)
 
 
 # Verdicts: means of episodes, some of which vary together.
@@ -183,8 +183,8 @@ def _found() -> Row:
         luck = 0.5 * normal(random, 16)[clusters] + normal(random, 256)
         return Judgement(rule + gain + luck, {"rule": rule}, clusters=clusters)
 
-    seen = float(np.mean([judged(seed, 0.0).detectable for seed in range(REPEATS)]))
-    share = float(np.mean([judged(seed, seen).better for seed in range(REPEATS, 2 * REPEATS)]))
+    observation = float(np.mean([judged(seed, 0.0).detectable for seed in range(REPEATS)]))
+    share = float(np.mean([judged(seed, observation).better for seed in range(REPEATS, 2 * REPEATS)]))
     goal = f"{POWER:.0%} ± 5 %: {'met' if abs(share - POWER) <= 0.05 else 'missed'}"
     return row("gains that are called detectable and found to be better", share) | {"goal": goal}
 
@@ -195,13 +195,13 @@ def _found() -> Row:
 def seeds() -> Iterator[Row]:
     """Rows of the protocol's figures: seeds that differ, that don't, and skewed episodes."""
     for name, draw, between in (("alike", normal, 0.0), ("that differ", normal, 0.5), ("that differ", skewed, 0.5)):
-        told = f"5 seeds {name}, {draw.__name__} episodes"
+        text = f"5 seeds {name}, {draw.__name__} episodes"
         large = between * normal(np.random.default_rng(0), 2_000, 1) + draw(np.random.default_rng(1), 2_000, 1_000)
         for ahead in (0.2, 2.5):
-            yield from _reported(told, draw, between, ahead, large + ahead)
+            yield from _reported(text, draw, between, ahead, large + ahead)
 
 
-def _reported(told: str, draw: Any, between: float, ahead: float, large: Floats) -> Iterator[Row]:
+def _reported(text: str, draw: Any, between: float, ahead: float, large: Floats) -> Iterator[Row]:
     """Of a candidate that is so far ahead of the rule on average."""
     truths = {
         "return": ahead,
@@ -220,7 +220,7 @@ def _reported(told: str, draw: Any, between: float, ahead: float, large: Floats)
     for name in wanted:
         ours = float(np.mean([_holds(one[name], truths[name]) for one in own]))
         theirs = float(np.mean([one[name][0] <= truths[name] <= one[name][1] for one in peers]))
-        yield row(f"{name.replace('_', ' ')} of {truths[name]:.3f}, {told}", ours, BOOTSTRAP, theirs)
+        yield row(f"{name.replace('_', ' ')} of {truths[name]:.3f}, {text}", ours, BOOTSTRAP, theirs)
 
 
 def figures(values: Floats) -> dict[str, Any]:
@@ -258,10 +258,10 @@ def _percentiles(values: Floats) -> Bounds:
 
 def counts(random: Random, seconds: int, lasting: float) -> NDArray[np.int64]:
     """Requests in each second, of a rate whose log wanders and forgets within so many seconds."""
-    kept = float(np.exp(-1 / lasting))
-    steps = random.standard_normal(seconds) * np.sqrt(1 - kept**2)
+    selection = float(np.exp(-1 / lasting))
+    steps = random.standard_normal(seconds) * np.sqrt(1 - selection**2)
     steps[0] = random.standard_normal()
-    level = np.exp(0.5 * lfilter([1.0], [1.0, -kept], steps) - 0.125)
+    level = np.exp(0.5 * lfilter([1.0], [1.0, -selection], steps) - 0.125)
     return random.poisson(RATE * level)
 
 
@@ -299,18 +299,18 @@ def windows() -> Iterator[Row]:
             [_judged(layout, model, np.random.default_rng([sequence, look, 4]), lasting) for look in range(LOOKS)]
             for sequence in range(SEQUENCES)
         ]
-        truth, told = true_gain(lasting), f"a rate that forgets in {lasting:g} s"
+        truth, text = true_gain(lasting), f"a rate that forgets in {lasting:g} s"
         single, naive, together, each = [], [], [], []
         for sequence in looks:
-            found = [estimate(*one) for one in sequence]
-            single += [_holds(one.interval(), truth) for one in found]
+            estimates = [estimate(*one) for one in sequence]
+            single += [_holds(one.interval(), truth) for one in estimates]
             naive += [_holds(estimate(values).interval(), truth) for values, _ in sequence]
-            each.append(all(_holds(one.interval(), truth) for one in found))
-            sure = [one.interval(confidence_at(look + 1)) for look, one in enumerate(found)]
+            each.append(all(_holds(one.interval(), truth) for one in estimates))
+            sure = [one.interval(confidence_at(look + 1)) for look, one in enumerate(estimates)]
             together.append(all(_holds(one, truth) for one in sure))
-        yield row(f"gain on a window, {told}", float(np.mean(single)), INDEPENDENT, float(np.mean(naive)))
-        said = f"gains on ten windows together, {told}"
-        yield row(said, float(np.mean(together)), "95 % at each look", float(np.mean(each)))
+        yield row(f"gain on a window, {text}", float(np.mean(single)), INDEPENDENT, float(np.mean(naive)))
+        message = f"gains on ten windows together, {text}"
+        yield row(message, float(np.mean(together)), "95 % at each look", float(np.mean(each)))
 
 
 def _judged(layout: Layout, model: ServiceModel, random: Random, lasting: float) -> tuple[Floats, Clusters]:
@@ -330,8 +330,8 @@ def _judged(layout: Layout, model: ServiceModel, random: Random, lasting: float)
     return values, np.unique(origin, return_inverse=True)[1]
 
 
-def _holds(found: Any, truth: float) -> bool:
-    low, high = of(found)
+def _holds(result: Any, truth: float) -> bool:
+    low, high = of(result)
     return low <= truth <= high
 
 
@@ -350,19 +350,19 @@ def logged() -> Iterator[Row]:
             anywhere = within(came, random.uniform(0, HALF_HOUR - MINUTE, 32), MINUTE)
             return [of(mean_interval(apart)), of(mean_interval(anywhere))]
 
-        said = f"gain on minutes of half an hour of requests, a rate that forgets in {lasting:g} s"
-        yield from covered(iter([Case(said, minutes, true_gain(lasting), "32 minutes anywhere")]))
+        text = f"gain on minutes of half an hour of requests, a rate that forgets in {lasting:g} s"
+        yield from covered(iter([Case(text, minutes, true_gain(lasting), "32 minutes anywhere")]))
     for runs in (15, 50, 100):
         yield from _estimated(runs)
 
 
 def _estimated(runs: int) -> Iterator[Row]:
     names, truth = ("per_decision", "weighted", "doubly_robust"), target_return()
-    found = [importance(trace(np.random.default_rng([seed, 5]), runs), 3) for seed in range(REPEATS)]
-    size = np.mean([one["effective_sample_size"] for one in found])
+    importances = [importance(trace(np.random.default_rng([seed, 5]), runs), 3) for seed in range(REPEATS)]
+    size = np.mean([one["effective_sample_size"] for one in importances])
     for name in names:
-        held = float(np.mean([_holds(one[name], truth) for one in found]))
-        yield row(f"off policy, {name.replace('_', ' ')}: {runs} runs, {size:.1f} effective", held)
+        current = float(np.mean([_holds(one[name], truth) for one in importances]))
+        yield row(f"off policy, {name.replace('_', ' ')}: {runs} runs, {size:.1f} effective", current)
 
 
 def target_return() -> float:

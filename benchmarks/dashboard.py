@@ -88,8 +88,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.dashboard")
     parser.add_argument("--runs", type=int, default=RUNS)
     parser.add_argument("--iterations", type=int, default=EACH)
-    given = parser.parse_args()
-    for row in results(given.runs, given.iterations):
+    options = parser.parse_args()
+    for row in results(options.runs, options.iterations):
         print(f"{row['name']:110} {row['value']:>8} {row['unit']} {row['goal']}")
 
 

@@ -52,30 +52,30 @@ class Arena:
     The first half of the episodes follows what is true, the second half members of the belief; all of them follow the
     belief if it is what is true."""
 
-    def __init__(self, given: Generated, shift: Disturbances) -> None:
-        self.given, self.happens = given, Layout(given.spec.model_copy(update={"disturbances": shift}))
-        self.true = Projector(self.happens, given.truth, np.float32)
+    def __init__(self, values: Generated, shift: Disturbances) -> None:
+        self.inputs, self.happens = values, Layout(values.spec.model_copy(update={"disturbances": shift}))
+        self.true = Projector(self.happens, values.truth, np.float32)
 
     def play(self, spec: Spec, seed: int, episodes: int) -> Floats:
         """Return the returns [E] of the rule that answers for ``spec`` in the episodes of a seed."""
         random, layout = np.random.Generator(np.random.SFC64(seed)), Layout(spec)
-        believed = Projector(layout, self.given.table, np.float32)
-        half = 0 if self.given.truth is self.given.table else episodes // 2
+        believed = Projector(layout, self.inputs.table, np.float32)
+        half = 0 if self.inputs.truth is self.inputs.table else episodes // 2
         true = np.arange(episodes)[:, None] < half
         truth = self._truth(random, believed, true)
         drift = np.where(true, np.sqrt(self.true.drift_variance), np.sqrt(believed.drift_variance))
         state = begin(believed, np.tile(layout.start_levels, (episodes, 1)))
         state = state._replace(levels=np.repeat(first_allocation(believed, _first(state)), episodes, axis=0))
-        given, total, wanted = preferences_of(believed, state), np.zeros((episodes, 3)), state.levels
+        preferences, total, wanted = preferences_of(believed, state), np.zeros((episodes, 3)), state.levels
         for iteration in range(layout.iterations):
             if iteration:
                 wandered = random.standard_normal(truth.effect.shape, np.float32) * drift
                 truth = truth._replace(effect=truth.effect + wandered).at(state.iteration)
-                chosen = decide(Situation(believed, state, view(believed, state, given)), None).action
+                chosen = decide(Situation(believed, state, view(believed, state, preferences)), None).action
                 wanted = step(layout, state.levels, chosen)
             levels = truth.within(layout, wanted, state.iteration)
             after = self._ran(believed, state, levels, truth, true, random)
-            total += terms(believed, state, after, given)
+            total += terms(believed, state, after, preferences)
             state = after
         return reward(state.weights.astype(np.float64), total)
 

@@ -42,16 +42,16 @@ def demo(spinning: int) -> Demo:
             stack.callback(process.kill)
         begun = time.monotonic()
         line = [sys.executable, "-m", "app.cli", "demo", "--json", "--output", folder]
-        found: Demo = json.loads(subprocess.run(line, capture_output=True, text=True, check=True).stdout)
-        return {**found, "seconds": time.monotonic() - begun}
+        report: Demo = json.loads(subprocess.run(line, capture_output=True, text=True, check=True).stdout)
+        return {**report, "seconds": time.monotonic() - begun}
 
 
 def rows(part: str, demos: Sequence[Demo]) -> list[Row]:
     """The rows of demos that were run."""
-    played = [{one["name"]: one for one in found["allocations"]} for found in demos]
+    played = [{one["name"]: one for one in match["allocations"]} for match in demos]
     each = [
-        _row_of(part, number, found, by_name)
-        for number, (found, by_name) in enumerate(zip(demos, played, strict=True), 1)
+        _row_of(part, number, match, by_name)
+        for number, (match, by_name) in enumerate(zip(demos, played, strict=True), 1)
     ]
     count = len(demos)
     met = sum(one["steward"]["met"] for one in played)
@@ -60,7 +60,7 @@ def rows(part: str, demos: Sequence[Demo]) -> list[Row]:
         statistics.median(1 - one["steward"]["cost"] / one[name]["cost"] for one in played)
         for name in ("largest", "best_static")
     )
-    longest = max(found["seconds"] for found in demos)
+    longest = max(match["seconds"] for match in demos)
     return [
         *each,
         _goal(f"{part}: deadlines met by Steward, of {count}", met, "", f"≥ {MET:.0%}", met >= MET * count),
@@ -73,16 +73,16 @@ def rows(part: str, demos: Sequence[Demo]) -> list[Row]:
     ]
 
 
-def _row_of(part: str, number: int, found: Demo, by_name: dict[str, Any]) -> Row:
+def _row_of(part: str, number: int, demo: Demo, by_name: dict[str, Any]) -> Row:
     """One demo: times against the deadline, and Steward's cost beside the best static's."""
-    deadline = found["deadline_seconds"]
-    said = ", ".join(
+    deadline = demo["deadline_seconds"]
+    text = ", ".join(
         f"{name.replace('_', ' ')} {f'{percent:g} % ' if (percent := one['percent']) else ''}{one['cost']:.4f} "
         f"({deadline - one['elapsed_seconds']:+.1f} s)"
         for name, one in by_name.items()
     )
     steward, best = by_name["steward"]["cost"], by_name["best_static"]["cost"]
-    title = f"{part} {number}, deadline {deadline:.1f} s; cost and margin: {said}"
+    title = f"{part} {number}, deadline {deadline:.1f} s; cost and margin: {text}"
     beside = {"peer": "best static in hindsight", "peer_value": best, "ratio": steward / best}
     return {"name": title, "value": steward, "unit": "cost", **beside, "goal": None}
 

@@ -69,8 +69,8 @@ def bell(folder: Path) -> Iterator[Measurements]:
     """Six dataflow jobs on 4 to 60 nodes: fastest and slowest of 7 runs dropped, each inner scale-out left out once."""
     for path in sorted((folder / "bell").glob("*.*.csv")):
         nodes, milliseconds = np.array([[float(v) for v in row] for row in list(csv.reader(path.open()))[1:]]).T
-        kept = np.concatenate([_inner(nodes, milliseconds, value) for value in np.unique(nodes)])
-        nodes, seconds = nodes[kept], milliseconds[kept] / 1000
+        rows = np.concatenate([_inner(nodes, milliseconds, value) for value in np.unique(nodes)])
+        nodes, seconds = nodes[rows], milliseconds[rows] / 1000
         tests = [nodes == value for value in np.unique(nodes)[1:-1]]
         inputs, groups = Inputs(("nodes",)), np.arange(len(nodes))
         name, protocol = f"Bell {path.stem}", "each inner scale-out left out"

@@ -121,7 +121,7 @@ def judge_runs(app: str, repeats: int) -> Score:
     spec, executions = domain_data.ellis(data(), app)
     flat = executions.flat(Layout(spec))
     seconds = flat.metrics[:, 0]
-    found: dict[str, list[float]] = {"ours": [], "Ernest per stage": [], "Ernest": [], "in": []}
+    result: dict[str, list[float]] = {"ours": [], "Ernest per stage": [], "Ernest": [], "in": []}
     chosen, start = Counter[str](), time.perf_counter()
     for seed in range(repeats):
         for part in np.array_split(np.random.default_rng(seed).permutation(len(executions.items)), 5):
@@ -131,12 +131,12 @@ def judge_runs(app: str, repeats: int) -> Score:
             rows = flat.X[learn], seconds[learn], flat.groups[learn]
             selection = select(EXECUTORS, *rows, bins[learn], bin_count=spec.iterations, seed=seed)
             mean, low, high = selection.predict(flat.X[test], bins[test])
-            found["ours"].append(_mape(mean, seconds[test]))
-            found["in"].append(100 * float(((seconds[test] >= low) & (seconds[test] <= high)).mean()))
-            found["Ernest per stage"].append(_mape(_per_stage(flat, learn)[test], seconds[test]))
-            found["Ernest"].append(_mape(_ernest_seconds(flat.X, seconds, learn)[test], seconds[test]))
+            result["ours"].append(_mape(mean, seconds[test]))
+            result["in"].append(100 * float(((seconds[test] >= low) & (seconds[test] <= high)).mean()))
+            result["Ernest per stage"].append(_mape(_per_stage(flat, learn)[test], seconds[test]))
+            result["Ernest"].append(_mape(_ernest_seconds(flat.X, seconds, learn)[test], seconds[test]))
             chosen[f"{selection.form} {selection.family}"] += 1
-    errors = {name: np.array(values) for name, values in found.items()}
+    errors = {name: np.array(values) for name, values in result.items()}
     duration = (time.perf_counter() - start) / len(errors["ours"])
     peers = {name: errors[name] for name in ("Ernest per stage", "Ernest")}
     protocol = f"{len(errors['ours'])} folds by run, failures included"

@@ -79,10 +79,10 @@ STREAMS = (
 
 def ours(residuals: Iterator[Residual], most: int) -> int | None:
     """The report at which a drift is noticed."""
-    kept = NOTHING
+    selection = NOTHING
     for number in range(most):
-        kept = observe_residuals(kept, Residuals(1, [next(residuals)]), Report(number, 1, NOW), STATED)
-        if kept.notices:
+        selection = observe_residuals(selection, Residuals(1, [next(residuals)]), Report(number, 1, NOW), STATED)
+        if selection.notices:
             return number
     return None
 
@@ -113,8 +113,8 @@ def drawn(stream: Stream, seed: int, factor: float, before: int = 0) -> Iterator
 
 def theirs(stream: Stream, limit: float, residuals: Iterator[Residual], most: int) -> int | None:
     """The report at which the peer notices a drift."""
-    found = scores(residuals, stream.variance, most)
-    return next((number for number, score in enumerate(found) if score >= limit), None)
+    result = scores(residuals, stream.variance, most)
+    return next((number for number, score in enumerate(result) if score >= limit), None)
 
 
 def results() -> list[Row]:

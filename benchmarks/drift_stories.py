@@ -48,10 +48,10 @@ def answered(caller: Connection, farm: Farm, slower: float) -> list[Row]:
     while time.monotonic() < last:
         farm.go(caller, 5, slower)
         time.sleep(PAUSE_SECONDS)
-        found = caller.call("GET", f"/workloads/{NAME}/drift")[1]["adaptations"]
-        if found and found[0]["finished_at"] is not None:
+        adaptations = caller.call("GET", f"/workloads/{NAME}/drift")[1]["adaptations"]
+        if adaptations and adaptations[0]["finished_at"] is not None:
             break
-    steps = found[0]["steps"] if found else [{"state": "unnoticed", "why": "nothing", "at": _now()}]
+    steps = adaptations[0]["steps"] if adaptations else [{"state": "unnoticed", "why": "nothing", "at": _now()}]
     return [
         {"state": step["state"], "why": step["why"], "seconds": datetime.fromisoformat(step["at"]).timestamp() - began}
         for step in steps
@@ -70,7 +70,7 @@ def unlearned(caller: Connection) -> None:
     assert caller.call("PUT", f"/workloads/{NAME}/drift", WANTED)[0] == 200  # noqa: S101
 
 
-def told(caller: Connection, begin: Callable[[Connection], object], make: type[Farm], slower: float) -> list[Row]:
+def tell_story(caller: Connection, begin: Callable[[Connection], object], make: type[Farm], slower: float) -> list[Row]:
     """A story: as it was for a while, then shifted."""
     begin(caller)
     farm = make(caller.call("POST", "/runs", {"workload": NAME})[1]["id"])
@@ -99,7 +99,7 @@ def story(name: str) -> Row:
     """One of them, in a service of its own."""
     begin, make, slower, wanted = STORIES[name]
     with own_service() as steward, Connection(steward.url) as caller:
-        steps = told(caller, begin, make, slower)
+        steps = tell_story(caller, begin, make, slower)
     states = " → ".join(f"{step['state']} {step['seconds']:.0f} s" for step in steps)
     text = f"{name}: noticed after {steps[0]['reports']} reports; {states}; {shorten(steps[-1]['why'], 120)}"
     text += f"; decisions expected {steps[0]['expects']}"

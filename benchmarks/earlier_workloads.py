@@ -100,9 +100,9 @@ class Means(NamedTuple):
 
 def played(name: str, learner: Callable[[int, Profile], Engine]) -> Means:
     """Play the new workload of each tenant."""
-    found = [play(_world(name, seed), partial(learner, seed), EPISODES, seed) for seed in SEEDS]
-    late = float(np.mean([(one.terms[:, 0] > 0).mean() for one in found]))
-    return Means(np.array([one.returns.mean() for one in found]), late)
+    matches = [play(_world(name, seed), partial(learner, seed), EPISODES, seed) for seed in SEEDS]
+    late = float(np.mean([(one.terms[:, 0] > 0).mean() for one in matches]))
+    return Means(np.array([one.returns.mean() for one in matches]), late)
 
 
 @cache

@@ -87,23 +87,23 @@ def overhead() -> list[Row]:
     for name in ("dqn", "a2c"):
         whole = statistics.median(share(name, ("run", "gradient"), "learner.bound") for _ in range(ROUNDS))
         own = statistics.median(share(name, ("act", "remember", "learn"), "") for _ in range(ROUNDS))
-        told = named_row(f"{name}: time in neither simulator nor network", whole, "of the time", None, None)
-        rows += [told | {"goal": verdict(whole <= OVERHEAD_GOAL, f"≤ {OVERHEAD_GOAL:g}")}]
-        told = named_row(f"{name}: time in neither simulator nor agent", own, "of the time", None, None)
-        rows += [told | {"goal": verdict(own <= OVERHEAD_GOAL, f"≤ {OVERHEAD_GOAL:g}")}]
+        row = named_row(f"{name}: time in neither simulator nor network", whole, "of the time", None, None)
+        rows += [row | {"goal": verdict(whole <= OVERHEAD_GOAL, f"≤ {OVERHEAD_GOAL:g}")}]
+        row = named_row(f"{name}: time in neither simulator nor agent", own, "of the time", None, None)
+        rows += [row | {"goal": verdict(own <= OVERHEAD_GOAL, f"≤ {OVERHEAD_GOAL:g}")}]
     return rows
 
 
 def share(name: str, watched: tuple[str, ...], part: str) -> float:
     """The share of a chunk that is spent outside of the simulator and of these functions of the agent."""
     config, watch = config_of(name, {"updates_per_slab": 1}), Watch()
-    made = simulator(ENVIRONMENTS, expected=False).make()
-    executor = Serial(config, made, Plan(10**9, ENVIRONMENTS * 64), 0, time.process_time)
+    result = simulator(ENVIRONMENTS, expected=False).make()
+    executor = Serial(config, result, Plan(10**9, ENVIRONMENTS * 64), 0, time.process_time)
     executor.advance()
     owner: Any = attrgetter(part)(executor.agent) if part else executor.agent
     for function in watched:
         setattr(owner, function, watch.over(getattr(owner, function)))
-    made.step = watch.over(made.step)  # type: ignore[method-assign]
+    result.step = watch.over(result.step)  # type: ignore[method-assign]
     before = executor.elapsed
     executor.advance()
     return 1.0 - watch.seconds / (executor.elapsed - before)
@@ -131,10 +131,10 @@ def ratios(title: str, name: str, environments: int, changes: dict[str, int], ex
         speeds = [(paced(serial, one_core=True), paced(spread, one_core=False)) for _ in range(ROUNDS)]
     rows = []
     for clock, how in enumerate(("", ", by the busiest process's processor time")):
-        told = statistics.median(both[clock] / one[clock] for one, both in speeds)
+        median = statistics.median(both[clock] / one[clock] for one, both in speeds)
         alone, together = (statistics.median(pair[i][clock] for pair in speeds) for i in range(2))
         row = named_row(f"processes, {title}{how}", together, "steps/s", "serial on one core", alone)
-        rows.append(row | {"ratio": told, "goal": verdict(told >= RATIO_GOAL, f"≥ {RATIO_GOAL:g} ×")})
+        rows.append(row | {"ratio": median, "goal": verdict(median >= RATIO_GOAL, f"≥ {RATIO_GOAL:g} ×")})
     return rows
 
 

@@ -38,8 +38,8 @@ def fitted(m: Measurements, learn: Mask, seed: int) -> tuple[ModelTable, str]:
     )
     names = np.unique(m.groups[learn])
     items = tuple((f"run-{name}", rows[learn & (m.groups == name)]) for name in names)
-    found = fit_domain_model(spec_of(m), Executions(items), seed)
-    return found.table, str(found.report["family"])
+    domain_model = fit_domain_model(spec_of(m), Executions(items), seed)
+    return domain_model.table, str(domain_model.report["family"])
 
 
 def answers(m: Measurements, table: ModelTable, rows: Mask) -> Prediction:

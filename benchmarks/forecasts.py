@@ -114,9 +114,9 @@ def philly_gpus(ahead: float) -> Task:
         ]
     log = np.full((len(rows), WIDTHS["arrivals"]), np.nan)
     log[:, [TIME, ASKED, DURATION]] = sorted((at, float(gpus), float(ran)) for at, gpus, ran in rows)
-    series, told = gpus_in_use([log])
+    series, reported = gpus_in_use([log])
     if series is None:
-        raise ValueError(told)
+        raise ValueError(reported)
     start = max(begin, series.start)
     first, known, last = (round((at - series.start) / TEN_MINUTES) for at in (start, november, december))
     return _level(series.until(last).since(first), known - first, ahead)
@@ -162,14 +162,14 @@ PARTS = tuple(TASKS)
 
 
 def _rows(name: str, task: Task) -> Iterator[Row]:
-    asked = FitTask(task.series.until(task.known), (task.horizon,), 0, ALL)
-    seeds = [asked._replace(seed=seed) for seed in range(SEEDS)]
+    request = FitTask(task.series.until(task.known), (task.horizon,), 0, ALL)
+    seeds = [request._replace(seed=seed) for seed in range(SEEDS)]
     families = [fit_families(one, task.known) for one in seeds]
-    each, told = [errors(task, one) for one in families], back_test(asked)
+    each, reported = [errors(task, one) for one in families], back_test(request)
     mae = {family: float(np.mean([one[family] for one in each])) for family in each[0]}
     spread = {family: float(np.std([one[family] for one in each], ddof=1)) for family in mae}
     answers = [
-        answered(task, *build_forecaster(name, one, told, own)) for one, own in zip(seeds, families, strict=True)
+        answered(task, *build_forecaster(name, one, reported, own)) for one, own in zip(seeds, families, strict=True)
     ]
     for peer in (LAST, ARIMA, GRU, HYBRID, DAY_BEFORE, WEEK_BEFORE, BOOSTING):
         if peer in mae:
@@ -179,12 +179,12 @@ def _rows(name: str, task: Task) -> Iterator[Row]:
 
 def errors(task: Task, families: dict[str, Forward]) -> dict[str, float]:
     """Mean absolute errors in counts, of what was not fitted."""
-    asked = FitTask(task.series, (task.horizon,), 0, ALL)
-    found = {}
+    request = FitTask(task.series, (task.horizon,), 0, ALL)
+    errors = {}
     for name, family in families.items():
-        ((medians, came),) = replay_family(family, asked, task.known, len(task.series.counts))
-        found[name] = float(np.abs(unscale(medians, task.series.unit) - unscale(came, task.series.unit)).mean())
-    return found
+        ((medians, came),) = replay_family(family, request, task.known, len(task.series.counts))
+        errors[name] = float(np.abs(unscale(medians, task.series.unit) - unscale(came, task.series.unit)).mean())
+    return errors
 
 
 class Answered(NamedTuple):
@@ -197,16 +197,16 @@ class Answered(NamedTuple):
     back_test: dict[str, Any]
 
 
-def answered(task: Task, made: Forecaster, report: dict[str, Any]) -> Answered:
+def answered(task: Task, forecaster: Forecaster, report: dict[str, Any]) -> Answered:
     """Of what was not fitted."""
-    last, (ahead,) = len(task.series.counts), made.horizons
-    told = made.expected(task.series, np.arange(task.known - ahead, last - ahead))
+    last, (ahead,) = len(task.series.counts), forecaster.horizons
+    reported = forecaster.expected(task.series, np.arange(task.known - ahead, last - ahead))
     came = task.series.counts[task.known :]
     return Answered(
-        made.names[0],
-        float(np.abs(told.median[:, 0] - came).mean()),
-        float(((told.low[:, 0] <= came) & (came <= told.high[:, 0])).mean()),
-        float(told.mean.mean() / came.mean()),
+        forecaster.names[0],
+        float(np.abs(reported.median[:, 0] - came).mean()),
+        float(((reported.low[:, 0] <= came) & (came <= reported.high[:, 0])).mean()),
+        float(reported.mean.mean() / came.mean()),
         report["horizons"][0],
     )
 

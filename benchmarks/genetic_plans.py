@@ -71,7 +71,7 @@ _bred = kernel(bred)
 
 
 def genetic(
-    given: Problem,
+    problem: Problem,
     random: np.random.Generator,
     seconds: float,
     population: int = POPULATION,
@@ -79,11 +79,11 @@ def genetic(
 ) -> float:
     """The shortest plan found in so many ``seconds`` of processor time, seconds; from the agent's own rules' plans."""
     begun = process_time()
-    plans = sorted((plan(given, rule) for rule in candidates(given, SHORT)), key=length)
-    orders = np.array([order_of(given, plans[k % len(plans)]) for k in range(population)])
+    plans = sorted((plan(problem, rule) for rule in candidates(problem, SHORT)), key=length)
+    orders = np.array([order_of(problem, plans[k % len(plans)]) for k in range(population)])
     nodes = np.array([plans[k % len(plans)].node for k in range(population)])
     ends = np.array([length(plans[k % len(plans)]) for k in range(population)])
     while process_time() - begun < seconds:
         draws = random.uniform(size=(CHUNK, DRAWS + 3 * mutations))
-        _bred(orders, nodes, ends, given.graph, given.work, given.fleet, draws, mutations)
+        _bred(orders, nodes, ends, problem.graph, problem.work, problem.fleet, draws, mutations)
     return float(ends.min())

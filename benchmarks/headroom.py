@@ -72,18 +72,18 @@ def _of_other_kind(name: str) -> Row:
         return _row(name, compared.room, 100 / size, f"{len(compared.tuned)} pieces", f"{spent:.0f} CPU-s")
     rivals = _inference(which) if kind == "inference" else _cluster()
     room, details = measure(rivals, 1, PLAYED, generations=LONG, population=RULES, judged=JUDGED[kind])
-    found, spent = details["report"], process_time() - begun
+    report, spent = details["report"], process_time() - begun
     size = abs(room.served["mean"])
-    state = f"{found['generations']} generations, {'converged' if found['converged'] else 'not converged'}"
+    state = f"{report['generations']} generations, {'converged' if report['converged'] else 'not converged'}"
     return _row(name, room, 100 / size, f"{len(details['tuned'])} episodes", f"{state}, {spent:.0f} CPU-s")
 
 
 def _row(name: str, room: Headroom, scale: float, over: str, how: str) -> Row:
     gain, left = ({part: scale * value for part, value in one.items()} for one in (room.gain, room.left))
     beyond = room.why if room.beyond is None else f"at most {scale * room.beyond['mean']:.1f} %"
-    told = "tuned" if room.best == TUNED else room.best.replace("_", " ")
+    reported = "tuned" if room.best == TUNED else room.best.replace("_", " ")
     return {
-        "name": f"{name}: {told} over {room.rule}, 95 % {gain['low']:+.2f} to {gain['high']:+.2f} % over {over}; "
+        "name": f"{name}: {reported} over {room.rule}, 95 % {gain['low']:+.2f} to {gain['high']:+.2f} % over {over}; "
         f"{room.knows} known: {left['mean']:.1f} % more, 95 % {left['low']:+.1f} to {left['high']:+.1f} %; all noise "
         f"known: {beyond} ({how})",
         "value": round(gain["mean"], 2),
@@ -108,17 +108,17 @@ def _workflow(log: str) -> Compared:
     trace, machine = logs(Path(os.environ["STEWARD_DATA"]) / "swf")[log]
     node = {"name": "machine", "processors": machine, "minimum": 1, "maximum": 1}
     spec = WorkflowSpec.model_validate({"name": "log", "kind": "workflow", "nodes": [node], "backfilling": "easy"})
-    given = Workload(spec, samples=[(log, trace)])
-    return WORKFLOW.trainer(replace(given, model=WORKFLOW.fit(given, 0).model), Request(), None).compared
+    workload = Workload(spec, samples=[(log, trace)])
+    return WORKFLOW.trainer(replace(workload, model=WORKFLOW.fit(workload, 0).model), Request(), None).compared
 
 
 def _cluster() -> Rivals:
     """The plays of the documented cluster with ``CROWDED`` times as many jobs, of four hours."""
-    given = documented("cluster").workload
-    spec = given.spec.model_copy(update={"episode_intervals": 240})
-    model = ClusterModel.from_bytes(CLUSTER.fit(given, 0).model)
+    workload = documented("cluster").workload
+    spec = workload.spec.model_copy(update={"episode_intervals": 240})
+    model = ClusterModel.from_bytes(CLUSTER.fit(workload, 0).model)
     arrivals = model.arrivals._replace(rate=CROWDED * model.arrivals.rate)
-    return CLUSTER.rivals(replace(given, spec=spec, model=replace(model, arrivals=arrivals).to_bytes()))
+    return CLUSTER.rivals(replace(workload, spec=spec, model=replace(model, arrivals=arrivals).to_bytes()))
 
 
 def measured(name: str) -> Row:

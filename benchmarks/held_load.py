@@ -77,7 +77,7 @@ class Service(NamedTuple):
     def start(self, kind: str, count: int) -> list[Run]:
         """New runs, which take turns at the processes."""
         connection = HTTPConnection("127.0.0.1", self.ports[0])
-        made = []
+        result = []
         for number in range(count):
             body = f'{{"workload": "{kind}"}}'
             connection.request("POST", "/runs", body, {"content-type": "application/json"})
@@ -85,8 +85,8 @@ class Service(NamedTuple):
             content = answer.read()
             if answer.status != 201:
                 raise RuntimeError(f"{answer.status}: {content.decode()}")
-            made.append(Run(self.ports[number % len(self.ports)], kind, answer_id(content)))
-        return made
+            result.append(Run(self.ports[number % len(self.ports)], kind, answer_id(content)))
+        return result
 
 
 def answer_id(content: bytes) -> str:
@@ -125,7 +125,7 @@ def _process(folder: Path, url: str, core: int, workers: int) -> Iterator[int]:
         stop(process)
 
 
-def held(measured: Measured, rate: float) -> bool:
+def holds(measured: Measured, rate: float) -> bool:
     """Whether p99 is in time, nothing was refused, and as many were taken as came."""
     return measured.p99 <= LIMIT_MS and not measured.refused and measured.taken >= 0.9 * rate * STEP_SECONDS
 
@@ -136,7 +136,7 @@ def step(here: Service, runs: list[Run], rate: float) -> tuple[bool, Measured]:
     while True:
         plan = Plan(runs, rate, STEP_SECONDS, seed=int(rate) + sum(map(len, tried.values())))
         measured = open_loop.run(plan, here.load_core)
-        alike = tried[held(measured, rate)]
+        alike = tried[holds(measured, rate)]
         alike.append(measured)
         if len(alike) == 2:
             return alike is tried[True], max(alike, key=lambda one: one.p99)
@@ -191,13 +191,13 @@ def under_load(database: str, processes: int, kind: str) -> list[Row]:
         rate, measured = highest(here, runs, GUESSES[kind])
         floods, afters = zip(*(beyond(here, runs, rate, seed) for seed in range(3)), strict=True)
     name = f"{database}, {processes} API process{'es' if processes > 1 else ''}, {kind}"
-    told = {"p50_ms": round(measured.p50, 1), "p99_ms": round(measured.p99, 1)} if measured else {}
-    told |= {"disk_p99_ms": round(disk, 1), "stolen_percent": round(stolen(begun), 1)}
-    told |= {"refused_beyond": round(max(flood.refused for flood in floods), 3)}
-    told |= {"longest_beyond_ms": round(max(flood.longest for flood in floods))}
+    reported = {"p50_ms": round(measured.p50, 1), "p99_ms": round(measured.p99, 1)} if measured else {}
+    reported |= {"disk_p99_ms": round(disk, 1), "stolen_percent": round(stolen(begun), 1)}
+    reported |= {"refused_beyond": round(max(flood.refused for flood in floods), 3)}
+    reported |= {"longest_beyond_ms": round(max(flood.longest for flood in floods))}
     calm = sorted(round(after.p99, 1) for after in afters)
     return [
-        _row(f"{name}: highest rate with p99 <= {LIMIT_MS:g} ms, {RUNS:,} runs", round(rate), "1/s") | told,
+        _row(f"{name}: highest rate with p99 <= {LIMIT_MS:g} ms, {RUNS:,} runs", round(rate), "1/s") | reported,
         _row(
             f"{name}: p99 at half of it, 1.5 s after {max(BEYOND * rate, FLOOD):,.0f}/s, slowest of three",
             calm[-1],
@@ -299,8 +299,8 @@ def _latency(measured: Measured, seconds: float) -> Row:
     p99 = [window[1] for window in measured.windows]
     row = _row(f"soak of {seconds:,.0f} s: p99 of its last half", round(float(np.median(p99[5:])), 1), "ms")
     first = round(float(np.median(p99[:5])), 1)
-    told = {"p99_ms": [round(one, 1) for one in p99], "reports": measured.taken, "statuses": measured.statuses}
-    return row | {"peer": "of its first", "peer_value": first, "ratio": round(row["value"] / first, 2), **told}
+    reported = {"p99_ms": [round(one, 1) for one in p99], "reports": measured.taken, "statuses": measured.statuses}
+    return row | {"peer": "of its first", "peer_value": first, "ratio": round(row["value"] / first, 2), **reported}
 
 
 def results(parts: Sequence[str] = PARTS) -> list[Row]:
@@ -319,5 +319,5 @@ def results(parts: Sequence[str] = PARTS) -> list[Row]:
 
 if __name__ == "__main__":
     for chosen in sys.argv[1:] or PARTS:
-        for found in results([chosen]):
-            print(found, flush=True)
+        for row in results([chosen]):
+            print(row, flush=True)

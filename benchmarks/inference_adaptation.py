@@ -137,8 +137,8 @@ class Slower:
 
     def conditions(self, world: World) -> Met:
         """See ``Disturbance``."""
-        found, self.now = neutral(world.batch, world.channels), self.now + 1
-        return found._replace(slowdown=np.full(world.batch, self.slowdown * (self.now > self.interval)))
+        conditions, self.now = neutral(world.batch, world.channels), self.now + 1
+        return conditions._replace(slowdown=np.full(world.batch, self.slowdown * (self.now > self.interval)))
 
 
 class Filtered(Dynamics):
@@ -207,31 +207,31 @@ def _variation(counts: NDArray[np.int64], window: float) -> float:
     return float(max((each.var() - each.mean()) / each.mean() ** 2, 0.0))
 
 
-def played(made: Scene, policy: Policy, episodes: int, seed: int) -> Scores:
+def played(scene: Scene, policy: Policy, episodes: int, seed: int) -> Scores:
     """A policy's episodes: the same for everybody."""
-    world = InferenceWorld(made.layout, [made.model], Conditions(episodes, seed), made.log)
+    world = InferenceWorld(scene.layout, [scene.model], Conditions(episodes, seed), scene.log)
     disturbances: list[Any] = world.disturbances
-    disturbances.append(Slower(made.pace, int(SHIFT_AT / made.layout.spec.control_seconds)))
+    disturbances.append(Slower(scene.pace, int(SHIFT_AT / scene.layout.spec.control_seconds)))
     return play(world, Level.SEEDS, seed, Bare(policy))
 
 
-def players(made: Scene, budget: int, seed: int, *, every: bool) -> dict[str, Policy]:
+def players(scene: Scene, budget: int, seed: int, *, every: bool) -> dict[str, Policy]:
     """All that are compared, made ready before the shift; ``every``: what else could adapt, too."""
-    found: dict[str, Policy] = {policy.name: policy for policy in BASELINES[:RULES]}
+    policies: dict[str, Policy] = {policy.name: policy for policy in BASELINES[:RULES]}
     steps = (1, 0, 3) if every else (1,)
     begin = time.process_time()
-    adaptive = adaptive_policies(made.layout, made.model, budget, seed, steps)
+    adaptive = adaptive_policies(scene.layout, scene.model, budget, seed, steps)
     print(f"trained in {time.process_time() - begin:.1f} s of processor time", flush=True)
-    found[GRBAL] = adaptive[1]
+    policies[GRBAL] = adaptive[1]
     if not every:
-        return found
-    found |= {"grbal, no step": adaptive[0], "grbal, three steps": adaptive[3]}
+        return policies
+    policies |= {"grbal, no step": adaptive[0], "grbal, three steps": adaptive[3]}
     filtered = Filtered.build(adaptive[1].arrays)
     spread = float(adaptive[1].config["spread"])
     print(f"spread {spread:g}", flush=True)
-    found["planner, nothing adapts"] = Unadapted(spread)
-    found["planner, Bayesian filter"] = AdaptivePlanner({**adaptive[1].config, "algorithm": "filter"}, filtered)
-    return found
+    policies["planner, nothing adapts"] = Unadapted(spread)
+    policies["planner, Bayesian filter"] = AdaptivePlanner({**adaptive[1].config, "algorithm": "filter"}, filtered)
+    return policies
 
 
 def measured(
@@ -244,14 +244,14 @@ def measured(
         ready: dict[str, dict[str, Policy]] = {}
         for part in parts:
             load, _, shift = part.partition("-")
-            made = scene(data, load, SHIFTS[shift], episodes, seed)
+            result = scene(data, load, SHIFTS[shift], episodes, seed)
             if load not in ready:
-                ready[load] = players(made, budget, seed, every=every)
+                ready[load] = players(result, budget, seed, every=every)
                 planner = ready[load][GRBAL]
                 assert isinstance(planner, AdaptivePlanner)  # noqa: S101  (narrows the type)
-                adapted.append(adapting(made, planner))
+                adapted.append(adapting(result, planner))
             for name, policy in ready[load].items():
-                scores[part].setdefault(name, []).append(played(made, policy, episodes, seed))
+                scores[part].setdefault(name, []).append(played(result, policy, episodes, seed))
                 last = scores[part][name][-1]
                 quality = last.outcomes[:, 0].mean()
                 print(f"{part}, seed {seed}: {name} {last.returns.mean():+.4f} ({quality:.3f})", flush=True)
@@ -263,11 +263,11 @@ def measured(
     return [*rows, took]
 
 
-def adapting(made: Scene, policy: AdaptivePlanner) -> float:
+def adapting(scene: Scene, policy: AdaptivePlanner) -> float:
     """Processor time that a decision of one run takes more for adapting, seconds."""
-    layout, recent = made.layout, nothing(made.layout, 1)
+    layout, recent = scene.layout, nothing(scene.layout, 1)
     known = recent._replace(batch=np.zeros_like(recent.batch), pace=np.full_like(recent.pace, 1.2))
-    seconds = made.model.seconds()
+    seconds = scene.model.seconds()
     begin = time.process_time()
     for _ in range(TIMED):
         policy.dynamics.predict(layout, seconds, known, 1)
@@ -283,13 +283,13 @@ def best_rule(scores: Mapping[str, Mapping[str, Sequence[Scores]]]) -> str:
 def compared(part: str, scores: Mapping[str, Sequence[Scores]], rule: str) -> list[Row]:
     """Return of each player, and how far it is ahead of the best rule: paired by episode, 95 %."""
     base, rows = np.concatenate([one.returns for one in scores[rule]]).astype(np.float64), []
-    for name, found in scores.items():
-        returns = np.concatenate([one.returns for one in found]).astype(np.float64)
-        quality, dropped, delay, _, cost = np.concatenate([one.outcomes for one in found]).mean(axis=0)[: len(OUTCOMES)]
+    for name, match in scores.items():
+        returns = np.concatenate([one.returns for one in match]).astype(np.float64)
+        quality, dropped, delay, _, cost = np.concatenate([one.outcomes for one in match]).mean(axis=0)[: len(OUTCOMES)]
         ahead = mean_interval(returns - base)
-        told = f"quality {quality:.4f}, dropped {dropped:.2%}, delay {delay:.3f} s, cost {cost * 60:.3f} per hour"
-        told = f"{told}; over {rule} {ahead['mean']:+.4f} ({ahead['low']:+.4f} to {ahead['high']:+.4f})"
-        rows.append(_row(f"{part}: {name} ({told})", float(returns.mean())))
+        text = f"quality {quality:.4f}, dropped {dropped:.2%}, delay {delay:.3f} s, cost {cost * 60:.3f} per hour"
+        text = f"{text}; over {rule} {ahead['mean']:+.4f} ({ahead['low']:+.4f} to {ahead['high']:+.4f})"
+        rows.append(_row(f"{part}: {name} ({text})", float(returns.mean())))
     for row in rows:
         print(row["name"], f"{row['value']:.4f}", flush=True)
     return rows

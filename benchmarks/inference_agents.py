@@ -250,8 +250,8 @@ def learned(known: Players, seeds: int, steps: int) -> Policy:
     layout, model, log = known.layout, known.model, known.load.train
     batch, agents = environments(steps, KIND.length(Workload(layout.spec, model.to_bytes()))), []
     for seed in range(seeds):
-        made = partial(InferenceWorld, layout, [model], Conditions(batch, seed, "learning"), log)
-        agents.append(trained(made, SERVED, steps, seed))
+        function = partial(InferenceWorld, layout, [model], Conditions(batch, seed, "learning"), log)
+        agents.append(trained(function, SERVED, steps, seed))
     tried = _tried(layout, model, log, agents)
     return tried[_best(tried, layout.spec.weights.cost)].policy
 
@@ -284,14 +284,14 @@ def compared_on(name: str, known: Players, tuned: Mapping[str, Policy], agents: 
     }
     static, own, windows = scores[STATIC], scores[OWN], windows_on(layout, model, log)
     headroom = mean_interval(bounds_on(layout, model, windows) - static.returns)["mean"]
-    asked = np.array([any(map(len, requests)) for requests in windows])
-    judged, told = (OWN, list(scores)) if not agents else (SERVED, [SERVED])
+    request = np.array([any(map(len, requests)) for requests in windows])
+    judged, reported = (OWN, list(scores)) if not agents else (SERVED, [SERVED])
     rows = [] if agents else [_row(f"{name}: headroom of hindsight over the best static, return", headroom, "")]
-    rows += [_told(name, player, tuned[player], scores[player], own, asked) for player in told]
+    rows += [_told(name, player, tuned[player], scores[player], own, request) for player in reported]
     won = float((scores[judged].returns - static.returns).mean()) / max(headroom, 1e-12)
-    said = f" (best of {agents} on training days)" if agents else ""
+    text = f" (best of {agents} on training days)" if agents else ""
     goal = f"≥ 50 %: {'met' if won >= 0.5 else 'missed'}"
-    rows.append(_row(f"{name}: share of the headroom that {judged} wins{said}", won, goal))
+    rows.append(_row(f"{name}: share of the headroom that {judged} wins{text}", won, goal))
     return _shown([*rows, *([_answering(name, known, tuned[SERVED], scores[SERVED], own)] if agents else [])])
 
 
@@ -301,20 +301,20 @@ def _answering(name: str, known: Players, policy: Policy, score: Scores, own: Sc
     problem, planned = KIND.training(workload, Request(SERVED)), PlannedPolicy(why_not="nothing is planned")
     promoted = problem.judge(KIND.save(policy, workload.spec), planned, None, MARGIN)["promoted"]
     paired = mean_interval((score.returns if promoted else own.returns).astype(np.float64) - own.returns)
-    told = f"ahead of {OWN} by {paired['mean']:+.4f} [{paired['low']:+.4f}, {paired['high']:+.4f}]"
-    text = f"{name}: answers after this training: {SERVED if promoted else OWN} ({told})"
+    reported = f"ahead of {OWN} by {paired['mean']:+.4f} [{paired['low']:+.4f}, {paired['high']:+.4f}]"
+    text = f"{name}: answers after this training: {SERVED if promoted else OWN} ({reported})"
     value, goal = float(own.returns.mean() + paired["mean"]), "met" if paired["low"] >= -BEHIND else "missed"
     return _row(text, value, f"at most {BEHIND:g} behind: {goal}", OWN, float(own.returns.mean()))
 
 
-def _told(name: str, player: str, policy: Policy, score: Scores, own: Scores, asked: NDArray[np.bool_]) -> Row:
-    """What a player came to; quality, drops and delay of the windows in which anybody ``asked``."""
+def _told(name: str, player: str, policy: Policy, score: Scores, own: Scores, rows: NDArray[np.bool_]) -> Row:
+    """What a player came to; quality, drops and delay of the windows ``rows``, in which there are requests."""
     paired = mean_interval(own.returns.astype(np.float64) - score.returns)
-    quality, dropped, delay = score.outcomes[asked].mean(axis=0)[:3]
+    quality, dropped, delay = score.outcomes[rows].mean(axis=0)[:3]
     cost = score.outcomes[:, 4].mean()
-    told = f"quality {quality:.4f}, dropped {dropped:.2%}, delay {delay:.3f} s, cost {cost * 60:.3f} per hour"
+    text = f"quality {quality:.4f}, dropped {dropped:.2%}, delay {delay:.3f} s, cost {cost * 60:.3f} per hour"
     ahead = f"{OWN} ahead by {paired['mean']:+.4f} [{paired['low']:+.4f}, {paired['high']:+.4f}]"
-    return _row(f"{name}: {player} ({policy.name}; {told}; {ahead})", float(score.returns.mean()), "")
+    return _row(f"{name}: {player} ({policy.name}; {text}; {ahead})", float(score.returns.mean()), "")
 
 
 def frontier_on(name: str, known: Players) -> list[Row]:

@@ -195,11 +195,11 @@ def compared(name: str, player: str, seeds: int, steps: int, fairness: float) ->
     drawn = range(min(seeds, ABLATIONS if player == LATE else seeds))
     agents = [MAKERS[player](users, fairness, steps, seed) for seed in drawn]
     each = [counted(users, agent, TEST_SEED, EPISODES, fairness) for agent in agents]
-    title, found = f"{name}: {player} ({len(drawn)} seeds)", np.stack(each)
-    ahead = mean_interval((objective(found, fairness) - objective(offers, fairness)).mean(axis=1))
-    told = f"{title}: objective over that of the rule's offers, {_bounds(ahead)}"
-    rows += [*_beside(title, found, tested), _row(told, ahead["mean"], "")]
-    share = mean_interval(found[:, :, MEAN].mean(axis=1) / ruled[:, MEAN].mean() - 1)
+    title, result = f"{name}: {player} ({len(drawn)} seeds)", np.stack(each)
+    ahead = mean_interval((objective(result, fairness) - objective(offers, fairness)).mean(axis=1))
+    text = f"{title}: objective over that of the rule's offers, {_bounds(ahead)}"
+    rows += [*_beside(title, result, tested), _row(text, ahead["mean"], "")]
+    share = mean_interval(result[:, :, MEAN].mean(axis=1) / ruled[:, MEAN].mean() - 1)
     goal = f"≥ −{GOAL_RULE:.0%}: {_verdict(share, -GOAL_RULE)}"
     rows.append(_row(f"{title}: mean quality over the best rule's, less 1, {_bounds(share)}", share["mean"], goal))
     promoted = sum(_promoted(users, fairness, agent, player, seed) for seed, agent in zip(drawn, agents, strict=True))
@@ -210,15 +210,15 @@ def _promoted(users: Sequence[User], fairness: float, agent: Policy, player: str
     """Whether a training would promote the agent in place of the rules and, of users' agents, of the rule's offers."""
     layout, model = system(users, fairness, "per_user" if player == USERS else "one")
     problem = KIND.training(Workload(layout.spec, model.to_bytes()), Request("ppo", seed=seed))
-    made = agent.policies if isinstance(agent, Users) else agent
+    policies = agent.policies if isinstance(agent, Users) else agent
     planned = PlannedPolicy(why_not="nothing is planned")
-    return bool(problem.judge(KIND.save(made, layout.spec), planned, None, MARGIN)["promoted"])
+    return bool(problem.judge(KIND.save(policies, layout.spec), planned, None, MARGIN)["promoted"])
 
 
 def objective(outcomes: Floats, fairness: float) -> Floats:
     """Mean quality + F · (Jain's index − 1) of episodes, [..., O] → [...]."""
-    found: Floats = outcomes[..., MEAN] + fairness * (outcomes[..., JAIN] - 1.0)
-    return found
+    values: Floats = outcomes[..., MEAN] + fairness * (outcomes[..., JAIN] - 1.0)
+    return values
 
 
 def _told_first(name: str, ruled: Floats, best: str, tested: Floats, offers: Floats) -> list[Row]:

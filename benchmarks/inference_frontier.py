@@ -29,11 +29,11 @@ class Point(NamedTuple):
 
 def undominated(points: Sequence[Point]) -> list[Point]:
     """Those that no other has more quality than at no more cost, the cheapest first."""
-    found: list[Point] = []
+    result: list[Point] = []
     for point in sorted(points, key=lambda one: (one.cost.mean(), -one.quality.mean())):
-        if not found or point.quality.mean() > found[-1].quality.mean():
-            found.append(point)
-    return found
+        if not result or point.quality.mean() > result[-1].quality.mean():
+            result.append(point)
+    return result
 
 
 def mixed(points: Sequence[Point], value: float, along: str) -> Point | None:
@@ -73,19 +73,19 @@ def compared(name: str, own: Sequence[Point], others: Mapping[str, Sequence[Poin
 def _row(
     name: str, player: str, frontier: Sequence[Point], points: Sequence[Point], along: str, gained: str
 ) -> list[Row]:
-    sign, found = (1.0 if gained == "quality" else -1.0), []
+    sign, results = (1.0 if gained == "quality" else -1.0), []
     for point in points:
         equal = mixed(frontier, float(getattr(point, along).mean()), along)
         if equal is not None:
-            found.append(sign * (getattr(equal, gained) - getattr(point, gained)))
-    if not found:
+            results.append(sign * (getattr(equal, gained) - getattr(point, gained)))
+    if not results:
         return []
-    ahead = mean_interval(np.mean(found, axis=0))
-    each = [mean_interval(one) for one in found]
+    ahead = mean_interval(np.mean(results, axis=0))
+    each = [mean_interval(one) for one in results]
     sure, behind = sum(one["low"] > 0 for one in each), sum(one["high"] < 0 for one in each)
-    said = f"{len(found)} of its {len(points)} points are within reach: ahead at {sure}, behind at {behind}"
-    told = f"{name}, {gained} better than {player}'s at equal {along} ({said})"
+    text = f"{len(results)} of its {len(points)} points are within reach: ahead at {sure}, behind at {behind}"
+    reported = f"{name}, {gained} better than {player}'s at equal {along} ({text})"
     interval = f"[{ahead['low']:+.4f}, {ahead['high']:+.4f}]"
     goal = f"> 0: {'met' if ahead['low'] > 0 else 'missed' if ahead['mean'] <= 0 else 'undecided'} {interval}"
-    row = {"name": told, "value": ahead["mean"], "unit": "", "peer": None, "peer_value": None}
+    row = {"name": reported, "value": ahead["mean"], "unit": "", "peer": None, "peer_value": None}
     return [{**row, "ratio": None, "goal": goal}]

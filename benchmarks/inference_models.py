@@ -80,13 +80,13 @@ def judged(known: Capacity, training: tuple[int, ...], seed: int) -> Errors:
     """Fit both models to some cores, and score them on the others."""
     learn = np.isin(known.cores, training)
     rows = _rows(known, learn)
-    asked = _rows(known, ~learn)
-    told = ServiceTime(len(DEPTHS), 1, seed).fit(rows).predict(asked)
+    request = _rows(known, ~learn)
+    predictions = ServiceTime(len(DEPTHS), 1, seed).fit(rows).predict(request)
     factor = held_out(rows, len(DEPTHS), 1, seed).factor
-    rate, half = known.rate[~learn], factor * np.log(told.high / told.mean)
-    ours, linear = 1 / told.mean, linear_model(known, learn)[~learn]
+    rate, half = known.rate[~learn], factor * np.log(predictions.high / predictions.mean)
+    ours, linear = 1 / predictions.mean, linear_model(known, learn)[~learn]
     inside = np.abs(np.log(ours / rate)) <= half
-    each = [asked.variant == variant for variant in range(len(DEPTHS))]
+    each = [request.variant == variant for variant in range(len(DEPTHS))]
     percent = [100 * np.abs(predicted / rate - 1) for predicted in (ours, linear)]
     squares = [(predicted - rate) ** 2 for predicted in (ours, linear)]
     means = [np.array([values[own].mean() for own in each]) for values in (*percent, *squares, 100.0 * inside)]
@@ -126,13 +126,13 @@ def _rows(known: Capacity, which: NDArray[np.bool_]) -> Rows:
 
 def choices() -> list[tuple[int, ...]]:
     """Five cores at random, of which one is at most 4 and one at least 12, many times."""
-    found: list[tuple[int, ...]] = []
+    counts: list[tuple[int, ...]] = []
     rng = np.random.default_rng(0)
-    while len(found) < CHOICES:
+    while len(counts) < CHOICES:
         cores = np.sort(rng.choice(np.arange(1, ALL_CORES + 1), len(AUTHORS), replace=False))
         if cores[0] <= 4 and cores[-1] >= 12:
-            found.append(tuple(cores.tolist()))
-    return found
+            counts.append(tuple(cores.tolist()))
+    return counts
 
 
 def _capacity_rows(known: Capacity) -> list[Row]:
@@ -143,17 +143,17 @@ def _capacity_rows(known: Capacity) -> list[Row]:
     for variant, depth in enumerate(DEPTHS):
         rows.append(_row(f"capacity of resnet{depth}, fitted on {AUTHORS} cores: MAPE", authors, variant))
         rows.append(_row(f"capacity of resnet{depth}, 20 choices of cores: MAPE", others, variant))
-    for name, found in (("the authors' cores", authors), ("20 choices of cores", others)):
-        inside = float(np.mean([one.inside for one in found]))
+    for name, match in (("the authors' cores", authors), ("20 choices of cores", others)):
+        inside = float(np.mean([one.inside for one in match]))
         goal = "90 ± 5 %"
         rows.append({"name": f"90 % interval of capacity, {name}", "value": inside, "unit": "% inside", "goal": goal})
     return rows
 
 
-def _row(name: str, found: list[Errors], variant: int) -> Row:
-    ours, linear = (np.array([getattr(one, part)[variant] for one in found]) for part in ("ours", "linear"))
+def _row(name: str, errors: list[Errors], variant: int) -> Row:
+    ours, linear = (np.array([getattr(one, part)[variant] for one in errors]) for part in ("ours", "linear"))
     rms, linear_rms = (
-        float(np.mean([getattr(one, part)[variant] for one in found])) for part in ("ours_rms", "linear_rms")
+        float(np.mean([getattr(one, part)[variant] for one in errors])) for part in ("ours_rms", "linear_rms")
     )
     value, peer = float(ours.mean()), float(linear.mean())
     return {
@@ -173,26 +173,26 @@ def _row(name: str, found: list[Errors], variant: int) -> Row:
 def _arrival_rows() -> list[Row]:
     rows = []
     for control in CONTROLS:
-        if told := back_test(twitter(control)):
-            simpler = {name: told[f"{name}_mae"] for name in ("last_value", "seasonal_naive")}
+        if reported := back_test(twitter(control)):
+            simpler = {name: reported[f"{name}_mae"] for name in ("last_value", "seasonal_naive")}
             peer, value = min(simpler.items(), key=lambda item: item[1])
             what = f"Twitter {control:g} s ahead, intervals of {control:g} s"
-            ratio, goal = told["mae"] / value, "ratio ≤ 1"
+            ratio, goal = reported["mae"] / value, "ratio ≤ 1"
             rows += [
                 {
                     "name": f"{what}: MAE",
-                    "value": told["mae"],
+                    "value": reported["mae"],
                     "unit": "requests/s",
                     "peer": peer.replace("_", " "),
                     "peer_value": value,
                     "ratio": ratio,
                     "goal": f"{goal}: {'met' if ratio <= 1 else 'missed'}",
                     "peers": simpler,
-                    "held_out": told["held_out"],
+                    "held_out": reported["held_out"],
                 },
                 {
                     "name": f"{what}: 90 % interval",
-                    "value": 100 * told["coverage"],
+                    "value": 100 * reported["coverage"],
                     "unit": "% inside",
                     "goal": "90 ± 5 %",
                 },
@@ -212,9 +212,9 @@ def development() -> None:
     for limit in DEVELOPMENT:
         known = capacity(limit)
         for name, trainings in (("the authors' cores", [AUTHORS]), ("20 choices", choices())):
-            found = [judged(known, training, 0) for training in trainings]
+            matches = [judged(known, training, 0) for training in trainings]
             names = ("ours", "linear", "inside")
-            means = [np.mean([getattr(one, part) for one in found], axis=0) for part in names]
+            means = [np.mean([getattr(one, part) for one in matches], axis=0) for part in names]
             print(limit, name, np.round(means, 2).tolist())
 
 

@@ -51,22 +51,22 @@ class AdaptiveBatch:
         """See ``Policy``."""
         projector, state, view, _ = situation
         layout: Layout = projector.layout
-        rows = np.arange(len(state.asked))
+        rows = np.arange(len(state.context))
         if len(self._most) != len(rows):
             self._most = np.ones(len(rows))
         user = np.where(state.waiting > 0, state.oldest, -1.0).argmax(axis=1)
         sizes = np.minimum(layout.batches, np.maximum(state.waiting[rows, user], 1)[:, None])
         size = np.maximum((sizes <= self._most[:, None]).sum(axis=1) - 1, 0)
         size = np.minimum(size, np.maximum((layout.batches <= state.waiting[rows, user][:, None]).sum(axis=1) - 1, 0))
-        asked = state.asked != CONTROL
-        seconds = projector.seconds[np.maximum(state.asked, 0), self.variant, size]
+        request = state.context != CONTROL
+        seconds = projector.seconds[np.maximum(state.context, 0), self.variant, size]
         late = state.oldest[rows, user] + seconds > layout.quality.full_until[user]
         changed = np.where(late, self._most * self.decrease, self._most + self.increase)
-        self._most = np.where(asked, np.clip(changed, 1, layout.batches[-1]), self._most)
+        self._most = np.where(request, np.clip(changed, 1, layout.batches[-1]), self._most)
         start = layout.action_of(user, self.variant, size)
         legal = view.mask[rows, start]
         turned = scaling_action(layout, state, self.scaler, projector, view.mask)
-        return Choice(np.where(asked, np.where(legal, start, WAIT), turned).astype(np.int64))
+        return Choice(np.where(request, np.where(legal, start, WAIT), turned).astype(np.int64))
 
 
 class InfAdapter:
@@ -96,7 +96,7 @@ class InfAdapter:
     def act(self, situation: Situation) -> Choice:
         """See ``Policy``."""
         projector, state, view, _ = situation
-        layout, rows = self.layout, np.arange(len(state.asked))
+        layout, rows = self.layout, np.arange(len(state.context))
         if len(self.share) != len(rows):
             self.share, self.used = (
                 np.zeros((len(rows), len(layout.variants))),
@@ -104,7 +104,7 @@ class InfAdapter:
             )
             self.servers = np.full(len(rows), layout.maximum[0])
             self._choose(state, rows)
-        controlled = state.asked == CONTROL
+        controlled = state.context == CONTROL
         self._choose(state, np.flatnonzero(controlled))
         user = np.where(state.waiting > 0, state.oldest, -1.0).argmax(axis=1)
         size = np.maximum((layout.batches <= state.waiting[rows, user][:, None]).sum(axis=1) - 1, 0)

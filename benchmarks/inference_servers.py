@@ -92,8 +92,8 @@ class Numbered(ExpectedReturn):
 
     def target_servers(self, projector: Projector, state: State) -> NDArray[np.int64]:
         """See ``Scaler``."""
-        each = np.broadcast_to(self.factors, (len(state.asked), len(self.factors)))
-        known = projector if self.knows else projector._replace(told=None)
+        each = np.broadcast_to(self.factors, (len(state.context), len(self.factors)))
+        known = projector if self.knows else projector._replace(rates_ahead=None)
         return super().target_servers(known._replace(numbers=RuleNumbers(*each.T)), state)
 
 
@@ -108,12 +108,12 @@ class Lawful(Numbered):
         super().__init__(knows=True)
         self.name, self.begins, self._random = LAW, np.asarray(begins, np.float64), np.random.default_rng(0)
 
-    def told(self, now: Floats, spans: Sequence[tuple[float, float]]) -> Floats:
-        """Scenarios as ``Projector.told``, at moments ``now`` [B] of the log, in P + 1 periods; [B, P + 1, 2, Q]."""
+    def rates(self, now: Floats, spans: Sequence[tuple[float, float]]) -> Floats:
+        """Scenarios as ``Projector.rates_ahead``, at times ``now`` [B] of the log, P + 1 periods; [B, P + 1, 2, Q]."""
         since = now - self.begins[np.maximum(np.searchsorted(self.begins, now, side="right") - 1, 0)]
         left = np.where(since >= 0, np.maximum(LASTS - since, 0.0), 0.0)
-        found = np.array([[self._rates(own, begin, end) for begin, end in spans] for own in left])
-        return found[:, :, None] * np.array([SHARE, 1 - SHARE])[:, None]
+        result = np.array([[self._rates(own, begin, end) for begin, end in spans] for own in left])
+        return result[:, :, None] * np.array([SHARE, 1 - SHARE])[:, None]
 
     def _rates(self, left: float, begin: float, end: float) -> Floats:
         at = begin + (end - begin) * (np.arange(SCENARIOS) + 0.5) / SCENARIOS
@@ -145,18 +145,18 @@ class Beside:
             if len(rows):
                 known = (projector if isinstance(scaler, ExpectedReturn) else situation.projector).of_runs(rows)
                 if getattr(scaler, "knows", False):
-                    known = known._replace(told=self._told(scaler, layout, rows))
+                    known = known._replace(rates_ahead=self._told(scaler, layout, rows))
                 own = State(*(part[rows] for part in state))
                 action[rows] = scaling_action(layout, own, scaler, known, view.mask[rows])
         return Choice(action.astype(np.int64))
 
     def _told(self, scaler: Scaler, layout: Layout, rows: NDArray[np.int64]) -> Floats:
-        """Requests per second as ``Projector.told``, [B, P + 1, U, PIECES]."""
+        """Requests per second as ``Projector.rates_ahead``, [B, P + 1, U, PIECES]."""
         assert self._world is not None  # noqa: S101 - ``watch`` comes first
         origin = self._world.load.origin[rows, None]
         now, cuts = origin + self._world.worlds.clock[rows, :1], np.arange(PIECES + 1) / PIECES
         if isinstance(scaler, Lawful):
-            return scaler.told(now[:, 0], [*periods(layout), (0.0, WINDOW)])
+            return scaler.rates(now[:, 0], [*periods(layout), (0.0, WINDOW)])
         spans = [(now + begin, end - begin) for begin, end in periods(layout)]
         each = [
             [np.diff(np.searchsorted(own, begin + cuts * lasts)) * PIECES / lasts for own in self.log.times]
@@ -258,26 +258,26 @@ def rows(name: str) -> list[Row]:
         begins = bursts(PLANTED[1], np.random.default_rng(SEEDS["bursty"])) - PLANTED[0]
         chosen[LAW] = (Lookahead(), [Lawful(begins.tolist())])
     got = {who: theirs[0] for who, theirs in _earned(one, later, chosen).items()}
-    return told(name, got, {who: scaler.name for who, (_, (scaler,)) in chosen.items()})
+    return rates(name, got, {who: scaler.name for who, (_, (scaler,)) in chosen.items()})
 
 
 def _earned(
     one: Case, log: RecordedArrivals, tried: Mapping[str, tuple[Dispatcher, Sequence[Scaler]]]
 ) -> dict[str, Floats]:
     """What all settings of each way earn in each window; those that dispatch alike are played at once."""
-    found = dict[str, Floats]()
+    values = dict[str, Floats]()
     for name in {rule.name for rule, _ in tried.values()}:
         alike = {who: each for who, (rule, each) in tried.items() if rule.name == name}
         rule = next(rule for rule, _ in tried.values() if rule.name == name)
         together = returns(one, log, rule, [scaler for each in alike.values() for scaler in each])
         cuts = np.cumsum([len(each) for each in alike.values()])[:-1]
-        found |= dict(zip(alike, np.split(together, cuts), strict=True))
-    return found
+        values |= dict(zip(alike, np.split(together, cuts), strict=True))
+    return values
 
 
-def told(name: str, got: Mapping[str, Floats], settings: Mapping[str, str]) -> list[Row]:
+def rates(name: str, got: Mapping[str, Floats], settings: Mapping[str, str]) -> list[Row]:
     """Rows of what each way earned in each window."""
-    found, own = [], got[OWN]
+    matches, own = [], got[OWN]
     for who, theirs in got.items():
         if who != OWN:
             paired = mean_interval(own - theirs)
@@ -285,23 +285,23 @@ def told(name: str, got: Mapping[str, Floats], settings: Mapping[str, str]) -> l
                 f"{name} s to start: {BASELINES[0].name} beside {who} ({settings[who]}; ahead by {paired['mean']:+.4f} "
             )
             text += f"[{paired['low']:+.4f}, {paired['high']:+.4f}], {len(own)} windows)"
-            found.append(_row(text, own.mean(), who, theirs.mean(), ""))
+            matches.append(_row(text, own.mean(), who, theirs.mean(), ""))
     rivals = {who: theirs.mean() for who, theirs in got.items() if who not in (OWN, TUNED, KNOWS, LAW)}
     best = max(rivals, key=lambda who: rivals[who])
     goal = f"at most {BEHIND:g} behind: {'met' if own.mean() >= rivals[best] - BEHIND else 'missed'}"
-    found.append(_row(f"{name} s to start: the best peer", own.mean(), best, rivals[best], goal))
+    matches.append(_row(f"{name} s to start: the best peer", own.mean(), best, rivals[best], goal))
     room = got[KNOWS].mean() - rivals[best]
     won = (own.mean() - rivals[best]) / room if room > BEHIND else np.nan
     goal = "" if room <= BEHIND else f"≥ 50 %: {'met' if won >= HALF else 'missed'}"
     left = "no headroom" if room <= BEHIND else f"{won:.0%} won"
     text = f"{name} s to start: headroom of knowing the requests over the best peer ({left})"
-    found.append(_row(text, room, "", np.nan, goal) | ALONE)
+    matches.append(_row(text, room, "", np.nan, goal) | ALONE)
     if LAW in got:
         room = got[LAW].mean() - rivals[best]
         won = f"{(own.mean() - rivals[best]) / room:.0%} won"
         text = f"{name} s to start: headroom of knowing the bursts' law over the best peer ({won})"
-        found.append(_row(text, room, "", np.nan, "") | ALONE)
-    return found
+        matches.append(_row(text, room, "", np.nan, "") | ALONE)
+    return matches
 
 
 def _row(name: str, value: float, peer: str, peer_value: float, goal: str) -> Row:

@@ -304,26 +304,26 @@ def played(
     data: Path, load: str, shift: str, steps: int, window_steps: int, seed: int
 ) -> dict[str, list[tuple[float, float]]]:
     """Mean return and response quality of each player in each window, of one seed; and the seconds of ``online``."""
-    made = scene(data, load, SHIFTS[shift], seed)
-    found: dict[str, list[tuple[float, float]]] = {}
-    for player in players(made, steps, window_steps, seed):
-        for number, window in enumerate(made.windows):
-            scores = answered(made, window, player.policy, seed * 1_000 + number)
-            found.setdefault(player.name, []).append(
+    result = scene(data, load, SHIFTS[shift], seed)
+    values: dict[str, list[tuple[float, float]]] = {}
+    for player in players(result, steps, window_steps, seed):
+        for number, window in enumerate(result.windows):
+            scores = answered(result, window, player.policy, seed * 1_000 + number)
+            values.setdefault(player.name, []).append(
                 (float(scores.returns.mean()), float(scores.outcomes[:, 0].mean()))
             )
-            if number + 1 < len(made.windows):
+            if number + 1 < len(result.windows):
                 player.met(window)
         if isinstance(player, Online):
-            found[SECONDS] = [(one, 0.0) for one in player.seconds]
-        course = ", ".join(f"{earned:+.4f}" for earned, _ in found[player.name])
+            values[SECONDS] = [(one, 0.0) for one in player.seconds]
+        course = ", ".join(f"{earned:+.4f}" for earned, _ in values[player.name])
         print(f"{load}-{shift}, seed {seed}, {player.name}: {course}", flush=True)
-    return found
+    return values
 
 
-def compared(part: str, found: Sequence[Mapping[str, list[tuple[float, float]]]]) -> list[Row]:
+def compared(part: str, result: Sequence[Mapping[str, list[tuple[float, float]]]]) -> list[Row]:
     """Rows of all seeds: each player by window, and when it is back."""
-    by_player = {name: np.array([one[name] for one in found]) for name in found[0]}  # [seeds, windows, 2]
+    by_player = {name: np.array([one[name] for one in result]) for name in result[0]}  # [seeds, windows, 2]
     seconds = by_player.pop(SECONDS)[..., 0]
     fresh, frozen = by_player["trained anew"][..., 0], by_player["trained before"][..., 0]
     rows = []
@@ -331,14 +331,14 @@ def compared(part: str, found: Sequence[Mapping[str, list[tuple[float, float]]]]
         returns, quality = values[..., 0], values[..., 1].mean(axis=0)
         course = ", ".join(f"{r:+.4f} ({q:.3f})" for r, q in zip(returns.mean(axis=0), quality, strict=True))
         after = mean_interval((returns - fresh)[:, BEFORE + 1 :].mean(axis=1))
-        told = f"return (quality) by window {course}; from the second after the shift on over trained anew"
-        told = f"{told} {after['mean']:+.4f} ({after['low']:+.4f} to {after['high']:+.4f})"
-        rows.append(_row(f"{part}: {name} ({told})", float(returns[:, BEFORE + 1 :].mean()), ""))
+        text = f"return (quality) by window {course}; from the second after the shift on over trained anew"
+        text = f"{text} {after['mean']:+.4f} ({after['low']:+.4f} to {after['high']:+.4f})"
+        rows.append(_row(f"{part}: {name} ({text})", float(returns[:, BEFORE + 1 :].mean()), ""))
         for yardstick, needed in (("value", BACK * (1 + fresh) - 1), ("gain", frozen + BACK * (fresh - frozen))):
             back, there = _back(returns, needed), int((returns >= needed)[:, BEFORE + 1].sum())
             goal = "" if name not in ("online", ALONE) else f"≤ 1: {'met' if back <= 1 else 'missed'}"
-            told = f"mean of seeds; in the second window {there} of {len(returns)} seeds are"
-            rows.append(_row(f"{part}: windows until {name} is back, by {yardstick} ({told})", back, goal))
+            text = f"mean of seeds; in the second window {there} of {len(returns)} seeds are"
+            rows.append(_row(f"{part}: windows until {name} is back, by {yardstick} ({text})", back, goal))
     rows.append({**_row(f"{part}: {SECONDS}, mean", float(seconds.mean()), ""), "unit": "s"})
     for row in rows:
         print(row["name"], f"{row['value']:.4f}", flush=True)

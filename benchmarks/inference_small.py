@@ -70,11 +70,11 @@ Row = dict[str, Any]
 
 
 def trained(
-    made: Callable[[], InferenceWorld], name: str, steps: int, seed: int, entries: tuple[int, ...] = ()
+    make: Callable[[], InferenceWorld], name: str, steps: int, seed: int, entries: tuple[int, ...] = ()
 ) -> Policy:
     """What an algorithm learns in a world of learners; ``entries``: by which a table is cut."""
     config = config_for(name, Request(name, steps), entries, continuing=KIND.continuing)
-    config, world = with_standardisation(config, made(), seed), made()
+    config, world = with_standardisation(config, make(), seed), make()
     runner = Serial(config, world, Plan(steps, 1 << 17), seed)
     while not runner.done:
         runner.advance()
@@ -115,8 +115,8 @@ class Judged(NamedTuple):
     def of(cls, name: str) -> "Judged":
         """The system of this name."""
         layout, model = planted(*SYSTEMS[name])
-        found = cls(name, layout, model, np.zeros(0))
-        return found._replace(best=found.returns(solve(layout, model).policy(layout)))
+        result = cls(name, layout, model, np.zeros(0))
+        return result._replace(best=result.returns(solve(layout, model).policy(layout)))
 
     def returns(self, policy: Policy) -> Floats:
         """What a policy returns in each test episode."""
@@ -136,8 +136,8 @@ def rules(judged: Judged) -> list[Row]:
         best = min(policies, key=judged.gap)
         rows.append(_row(f"{judged.name}: gap of the {title} ({best.name})", judged.gap(best), ""))
     ahead = foresight(judged.layout, judged.model)
-    told = f"{judged.name}: decisions that must be counted ahead to choose within {GOAL:.0%} of the optimum"
-    return [*rows, _row(told, ahead, "", "decisions")]
+    text = f"{judged.name}: decisions that must be counted ahead to choose within {GOAL:.0%} of the optimum"
+    return [*rows, _row(text, ahead, "", "decisions")]
 
 
 class Decided(NamedTuple):
@@ -153,14 +153,14 @@ class Decided(NamedTuple):
         """Of a system whose episodes begin with the first request."""
         states = System(layout, model)
         shape = len(states.states), layout.actions
-        found = cls(np.full(shape, np.inf), np.zeros(shape), np.zeros((*shape, shape[0])), np.zeros(shape[0]))
+        result = cls(np.full(shape, np.inf), np.zeros(shape), np.zeros((*shape, shape[0])), np.zeros(shape[0]))
         for row, state in enumerate(states.states):
             for one in states.outcomes(state):
-                found.loss[row, one.action], found.seconds[row, one.action] = one.loss, one.seconds
-                found.chance[row, one.action] = one.chance
+                result.loss[row, one.action], result.seconds[row, one.action] = one.loss, one.seconds
+                result.chance[row, one.action] = one.chance
         first = [states.place[1, 0, states.variants], states.place[0, 1, states.variants]]
-        found.begin[first] = states.rate / states.rate.sum()
-        return found
+        result.begin[first] = states.rate / states.rate.sum()
+        return result
 
     def lost(self, choice: NDArray[np.integer]) -> float:
         """Loss per second over an episode's decisions, of an action for each state."""
@@ -177,9 +177,9 @@ def foresight(layout: Layout, model: ServiceModel) -> int:
     most = (1 + GOAL) * decided.lost(optimum.values.argmin(axis=1))
     value, last = np.zeros(len(decided.loss)), 0
     for ahead in range(1, AHEAD + 1):
-        found = decided.loss - optimum.loss * decided.seconds + decided.chance @ value
-        value = found.min(axis=1)
-        last = ahead if decided.lost(found.argmin(axis=1)) > most else last
+        result = decided.loss - optimum.loss * decided.seconds + decided.chance @ value
+        value = result.min(axis=1)
+        last = ahead if decided.lost(result.argmin(axis=1)) > most else last
     return last + 1
 
 
@@ -188,8 +188,8 @@ def learner(judged: Judged, name: str, steps: int, seeds: int) -> Row:
     entries, gaps = (0, 1, judged.layout.entries.index("loaded.fast")), []
     for seed in range(seeds):
         conditions = Conditions(ENVIRONMENTS, seed, "learning")
-        made = partial(InferenceWorld, judged.layout, [judged.model], conditions)
-        gaps.append(judged.gap(trained(made, name, steps, seed, entries)))
+        function = partial(InferenceWorld, judged.layout, [judged.model], conditions)
+        gaps.append(judged.gap(trained(function, name, steps, seed, entries)))
     spread = f"{min(gaps):.3f} to {max(gaps):.3f}, {seeds} seeds, {steps:,} steps"
     aim = GOAL_SERVED if name in COMPETING else GOAL
     goal = f"≤ {aim:.0%} in all: {'met' if max(gaps) <= aim else 'missed'}"
@@ -203,11 +203,11 @@ def _row(name: str, value: float, goal: str, unit: str = "") -> Row:
 
 def results(parts: Sequence[str] = PARTS, seeds: int = SEEDS) -> list[Row]:
     """Rows of each part: a system's name, and ``rules`` or an algorithm."""
-    found = []
+    results = []
     for system, part in (one.split("-", 1) for one in parts):
         judged = Judged.of(system)
-        found += rules(judged) if part == RULES else [learner(judged, part, STEPS[part], seeds)]
-    return found
+        results += rules(judged) if part == RULES else [learner(judged, part, STEPS[part], seeds)]
+    return results
 
 
 def main() -> None:

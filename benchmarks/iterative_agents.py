@@ -150,10 +150,10 @@ def _share(won: Floats, most: Floats) -> str:
     """The share of what knowing gives, over five trainings; where that is not above 0 for certain there is none."""
     if mean_interval(most)["low"] <= 0:
         return "knowing gives nothing"
-    found = mean_interval(won / most)
-    return f"{found['mean']:.2f} [{found['low']:.2f}, {found['high']:.2f}]"
+    values = mean_interval(won / most)
+    return f"{values['mean']:.2f} [{values['low']:.2f}, {values['high']:.2f}]"
 
 
 if __name__ == "__main__":
-    for found in results():
-        print(found)
+    for entry in results():
+        print(entry)

@@ -118,7 +118,7 @@ async def generate(plan: Plan) -> Measured:
     begun = time.perf_counter()
     for connection in connections:
         connection.stop = begun + plan.warm_up + plan.seconds
-        await loop.create_connection(lambda made=connection: made, "127.0.0.1", plan.port)  # type: ignore[misc]
+        await loop.create_connection(lambda result=connection: result, "127.0.0.1", plan.port)  # type: ignore[misc]
     await asyncio.gather(*(connection.done for connection in connections))
     return _summary(connections, begun + plan.warm_up)
 

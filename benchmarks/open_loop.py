@@ -171,7 +171,7 @@ async def generate(plan: Plan) -> Measured:
     loop, rng = asyncio.get_running_loop(), random.Random(plan.seed)
     reporting = [_Reporting(run, random.Random(f"{plan.seed} {run.id}")) for run in plan.runs]
     for one in reporting:
-        await loop.create_connection(lambda made=one: made, "127.0.0.1", one.run.port)  # type: ignore[misc]
+        await loop.create_connection(lambda result=one: result, "127.0.0.1", one.run.port)  # type: ignore[misc]
     begun = at = time.perf_counter() + 0.05
     end, turn = begun + plan.warm_up + plan.seconds, 0
     while at < end:
@@ -238,8 +238,8 @@ def run(plan: Plan, core: int | None = None) -> Measured:
 def _main() -> None:
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
-    given = json.load(sys.stdin)
-    plan = Plan(**given | {"runs": [Run(**one) for one in given["runs"]]})
+    values = json.load(sys.stdin)
+    plan = Plan(**values | {"runs": [Run(**one) for one in values["runs"]]})
     print(json.dumps(asdict(uvloop.run(generate(plan)))))
 
 

@@ -118,9 +118,9 @@ def most_urgent(
     """The task of ``firsts`` that loses most by its second-best node, and its offer."""
     chosen, taken = -1, Offer(-1, np.inf, np.inf, -1.0)
     for task in firsts:
-        found = best_node(graph, work, fleet, plan, calendar, last, task, pinned[task], compare, append, fetched)
-        if found.loss > taken.loss:
-            chosen, taken = task, found
+        offer = best_node(graph, work, fleet, plan, calendar, last, task, pinned[task], compare, append, fetched)
+        if offer.loss > taken.loss:
+            chosen, taken = task, offer
     return chosen, taken
 
 
@@ -165,19 +165,19 @@ _listed = kernel(listed)
 _upward, _downward = kernel(upward), kernel(downward)
 
 
-def parametric(given: Problem, schedulers: list[Scheduler] = ALL, *, fetched: bool = False) -> list[Plan]:
+def parametric(problem: Problem, schedulers: list[Scheduler] = ALL, *, fetched: bool = False) -> list[Plan]:
     """Plans by the schedulers, every task of which must fit every node."""
-    cost, count = given.work.cost, len(given.average)
-    above = _upward(given.graph, given.average, given.along)
-    through = above + _downward(given.graph, given.average, given.along)
+    cost, count = problem.work.cost, len(problem.average)
+    above = _upward(problem.graph, problem.average, problem.along)
+    through = above + _downward(problem.graph, problem.average, problem.along)
     arbitrary = np.empty(count)
-    arbitrary[given.graph.sequence] = -np.arange(float(count))
+    arbitrary[problem.graph.sequence] = -np.arange(float(count))
     priorities = (above, through, arbitrary)
-    on = critical(given.graph, through)
+    on = critical(problem.graph, through)
     free, pinned = np.full(count, -1), np.where(on, int(np.argmin(cost[on].sum(axis=0))), -1)
     return [
         _listed(
-            *given[:3], priorities[one.priority], pinned if one.reserved else free, one.compare, one.append,
+            *problem[:3], priorities[one.priority], pinned if one.reserved else free, one.compare, one.append,
             2 if one.sufferage else 1, fetched,
         )
         for one in schedulers
@@ -232,9 +232,9 @@ def changed(one: Drawn, random: np.random.Generator) -> Drawn:
     return one
 
 
-def shortest(given: Problem, *, fetched: bool = False) -> float:
+def shortest(problem: Problem, *, fetched: bool = False) -> float:
     """The least makespan of the 72, seconds."""
-    return min(length(made) for made in parametric(given, fetched=fetched))
+    return min(length(plan) for plan in parametric(problem, fetched=fetched))
 
 
 def worst(
@@ -250,18 +250,18 @@ def worst(
     """
 
     def ratio(one: Drawn) -> float:
-        given = one.problem()
-        return makespan(given) / least(given)
+        problem = one.problem()
+        return makespan(problem) / least(problem)
 
     at = drawn(random)
     now = ratio(at)
-    most, found = now, at
+    most, result = now, at
     for _ in range(steps):
         other = changed(at, random)
         value = ratio(other)
         if random.uniform() < np.exp(min(np.log(value / now) / warmth, 0.0)):
             at, now = other, value
         if value > most:
-            most, found = value, other
+            most, result = value, other
         warmth *= COOLING
-    return most, found.problem()
+    return most, result.problem()

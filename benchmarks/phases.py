@@ -44,10 +44,10 @@ def compared(name: str) -> Row:
         before.append(float(one.mean()))
     gain, peer = mean_interval(np.array(gains)), float(np.mean(before))
     lost = gain["low"] < -MARGIN * abs(peer)
-    said = f"{name}: gain, 95 % interval {gain['low']:+.5f} to {gain['high']:+.5f} over {len(gains)} seeds"
+    text = f"{name}: gain, 95 % interval {gain['low']:+.5f} to {gain['high']:+.5f} over {len(gains)} seeds"
     goal = f"no loss beyond {MARGIN:.0%}: {'missed' if lost else 'met'}"
     return {
-        "name": said,
+        "name": text,
         "value": gain["mean"],
         "unit": "return",
         "peer": "held",

@@ -88,11 +88,11 @@ Row = dict[str, Any]
 
 def results(parts: tuple[str, ...] | list[str] = PARTS) -> list[Row]:
     """Shares of judgings, and what each policy is worth, by kind."""
-    found = []
+    results = []
     for part in parts:
         planted = plant(part)
-        found += [*rows(part, planted, [planted.judge(seed) for seed in range(JUDGINGS)]), cost(part)]
-    return found
+        results += [*rows(part, planted, [planted.judge(seed) for seed in range(JUDGINGS)]), cost(part)]
+    return results
 
 
 class Judging(NamedTuple):
@@ -129,8 +129,8 @@ class Planted(NamedTuple):
 
 def plant(name: str) -> Planted:
     """The policies of a kind, tuned."""
-    made = {"iterative": iterative, "workflow": workflow}
-    return made[name]() if name in made else simulated(name)
+    result = {"iterative": iterative, "workflow": workflow}
+    return result[name]() if name in result else simulated(name)
 
 
 def iterative() -> Planted:
@@ -238,7 +238,7 @@ def believed(seed: int, known: int) -> ModelTable:
 
 def executions(problem: Problem, seed: int, count: int = EXECUTIONS) -> tuple[Any, ...]:
     """Executions of the law, each at an allocation of its own."""
-    rng, layout, found = np.random.default_rng(seed), Layout(problem.spec), []
+    rng, layout, executions = np.random.default_rng(seed), Layout(problem.spec), []
     table, iterations = problem.table, problem.spec.iterations
     rows = np.linspace(0, len(layout.allocations) - 1, count).round().astype(int)
     for number, row in enumerate(rng.permutation(rows)):
@@ -246,8 +246,8 @@ def executions(problem: Problem, seed: int, count: int = EXECUTIONS) -> tuple[An
         logs = table.log_mean[0, row, 0, 0] + table.effect_sd[0] * rng.standard_normal() + drift
         seconds = np.exp(logs + table.noise_sd[0] * rng.standard_normal(iterations))
         amounts = np.tile(layout.allocations[row], (iterations, 1))
-        found.append((f"run-{number}", np.column_stack([np.arange(iterations), amounts, seconds])))
-    return tuple(found)
+        executions.append((f"run-{number}", np.column_stack([np.arange(iterations), amounts, seconds])))
+    return tuple(executions)
 
 
 class Handicapped:
@@ -426,18 +426,18 @@ def rows(name: str, planted: Planted, judgings: list[Judging]) -> list[Row]:
     spent = float(np.mean([each.seconds for each in judgings]))
     fits = [each.fit for each in judgings if each.fit is not None]
     peer, before = ("fit", float(np.mean(fits))) if fits else (None, None)
-    found = [
+    rows = [
         _share(f"{name}: refused though worse", refused, planted.worths[0], -0.5 * planted.margin, REFUSED),
         _share(f"{name}: promoted as it is better", promoted, planted.worths[1], 2 * planted.margin, PROMOTED),
         _row(f"{name}: processor time of a judging", spent, "s", peer, before, None),
     ]
-    held = [each.holds for each in judgings if each.holds is not None]
-    if held:
-        share = sum(held) / len(held)
+    holds = [each.holds for each in judgings if each.holds is not None]
+    if holds:
+        share = sum(holds) / len(holds)
         verdict = "met" if 0.90 <= share <= 0.98 else "missed"
         title = f"{name}: 95 % intervals of the cross-fitted gain that hold it"
-        found.append(_row(title, share, "share", None, None, f"0.90 to 0.98: {verdict}"))
-    return found
+        rows.append(_row(title, share, "share", None, None, f"0.90 to 0.98: {verdict}"))
+    return rows
 
 
 def _share(title: str, count: int, effect: float, wanted: float, goal: float) -> Row:

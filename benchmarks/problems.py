@@ -234,8 +234,8 @@ def _disturbed(name: str, problem: Problem, disturbances: dict[str, Any]) -> Pro
 
 def alone(name: str) -> Problem:
     """One of ``PROBLEMS`` under one model, the middle of its belief: what the exact optimum can be had of."""
-    found = problem(name)
-    return replace(found, table=replace(found.table, members=None))
+    result = problem(name)
+    return replace(result, table=replace(result.table, members=None))
 
 
 PROBLEMS: dict[str, Callable[[], Problem]] = {
@@ -301,8 +301,8 @@ def _spec(
     features: Sequence[dict[str, Any]] = (),
 ) -> Spec:
     metric = {"name": "iteration_seconds", "unit": "s", "target": target, "scope": "run"}
-    given = {"name": name, "resources": resources, "metrics": [metric, *metrics], "iterations": iterations}
-    return Spec.model_validate({**given, "features": list(features)})
+    values = {"name": name, "resources": resources, "metrics": [metric, *metrics], "iterations": iterations}
+    return Spec.model_validate({**values, "features": list(features)})
 
 
 def _planted(layout: Layout, log_seconds: np.ndarray[Any, Any]) -> ModelTable:

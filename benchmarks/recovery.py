@@ -28,14 +28,14 @@ Row = dict[str, Any]
 
 def longest() -> Mapping[str, float]:
     """Seconds by test."""
-    found: dict[str, float] = {}
+    values: dict[str, float] = {}
     with tempfile.TemporaryDirectory(prefix="steward-bench-") as folder:
-        kept = Path(folder) / "recoveries"
+        selection = Path(folder) / "recoveries"
         command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *FAULTS]
-        subprocess.run(command, cwd=ROOT, env={**os.environ, KEPT: str(kept)}, check=True)
-        for one in map(json.loads, kept.read_text().splitlines()):
-            found[one["test"]] = max(found.get(one["test"], 0.0), one["seconds"])
-    return found
+        subprocess.run(command, cwd=ROOT, env={**os.environ, KEPT: str(selection)}, check=True)
+        for one in map(json.loads, selection.read_text().splitlines()):
+            values[one["test"]] = max(values.get(one["test"], 0.0), one["seconds"])
+    return values
 
 
 def results() -> list[Row]:

@@ -60,18 +60,18 @@ def subjects() -> Iterator[list[Subject]]:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="steward-bench-")))
         port = free_port()
         stack.enter_context(api_speed.server(["-m", "benchmarks.yardstick", str(port)], port))
-        asked = api_speed.states("/empty")
-        found = [Subject("empty", port, lambda: asked, circle=True)]
+        states = api_speed.states("/empty")
+        matches = [Subject("empty", port, lambda: states, circle=True)]
         urls = {"sqlite": f"sqlite:///{folder}/steward.db"}
         urls["postgresql"] = stack.enter_context(postgres_server(durable=True)).url()
         for name, url in urls.items():
-            made = stack.enter_context(api_speed.steward(url, folder / name))
-            ask = _reports(api_speed.reports, made)
-            found.append(Subject(f"PUT iteration, durable, {name}", made, ask, circle=False))
-        made = stack.enter_context(inference_serving.steward(folder / "inference"))
-        ask = _reports(inference_serving.reports, made)
-        found.append(Subject("PUT events, decided and durable, sqlite", made, ask, circle=False))
-        yield found
+            server = stack.enter_context(api_speed.steward(url, folder / name))
+            ask = _reports(api_speed.reports, server)
+            matches.append(Subject(f"PUT iteration, durable, {name}", server, ask, circle=False))
+        server = stack.enter_context(inference_serving.steward(folder / "inference"))
+        ask = _reports(inference_serving.reports, server)
+        matches.append(Subject("PUT events, decided and durable, sqlite", server, ask, circle=False))
+        yield matches
 
 
 def _reports(of: Callable[[int, int], Requests], port: int) -> Callable[[], Requests]:
@@ -81,12 +81,12 @@ def _reports(of: Callable[[int, int], Requests], port: int) -> Callable[[], Requ
 
 def results(turns: int = TURNS) -> list[Row]:
     """Every figure with its peer and ratio."""
-    with subjects() as found:
-        processes = [listening(subject.port) for subject in found]
-        pairs = list(zip(found, processes, strict=True))
+    with subjects() as result:
+        processes = [listening(subject.port) for subject in result]
+        pairs = list(zip(result, processes, strict=True))
         taken = [[microseconds(subject, process) for subject, process in pairs] for _ in range(turns)]
     columns = list(zip(*taken, strict=True))
-    return [_row(subject.name, column, columns[0]) for subject, column in zip(found[1:], columns[1:], strict=True)]
+    return [_row(subject.name, column, columns[0]) for subject, column in zip(result[1:], columns[1:], strict=True)]
 
 
 def _row(name: str, taken: Sequence[float], empty: Sequence[float]) -> Row:

@@ -46,7 +46,7 @@ REPORT = {"allocation": {"gpus": 4}, "metrics": {"iteration_seconds": 19.5}, "fe
 
 def crossed() -> set[tuple[str, str]]:
     """File and function of everything in ``app`` that one report crosses."""
-    found: set[tuple[str, str]] = set()
+    parts: set[tuple[str, str]] = set()
     counting = threading.Event()
 
     def count(frame: FrameType, event: str, _: Any) -> None:
@@ -54,7 +54,7 @@ def crossed() -> set[tuple[str, str]]:
         if event != "call" or not counting.is_set() or not threading.current_thread().name.startswith(THREADS):
             return
         if code.co_filename.startswith(APP) and not code.co_name.startswith("<"):
-            found.add((code.co_filename, f"{code.co_name}:{code.co_firstlineno}"))
+            parts.add((code.co_filename, f"{code.co_name}:{code.co_firstlineno}"))
 
     threading.setprofile(count)
     try:
@@ -68,7 +68,7 @@ def crossed() -> set[tuple[str, str]]:
             counting.clear()
     finally:
         threading.setprofile(None)
-    return found
+    return parts
 
 
 @contextmanager
@@ -122,10 +122,10 @@ def seconds_to_answer(batch: int) -> float:
 
 def results() -> list[Row]:
     """Every figure; what deciding costs depends on the machine, and has no goal of its own."""
-    found = crossed()
-    files = {file for file, _ in found}
+    parts = crossed()
+    files = {file for file, _ in parts}
     return [
-        _row("functions", len(found), "", MOST_FUNCTIONS),
+        _row("functions", len(parts), "", MOST_FUNCTIONS),
         _row("files", len(files), "", MOST_FILES),
         *(_row(f"deciding for {n}", round(1e6 * seconds_to_answer(n)), "us", None) for n in BATCHES),
     ]

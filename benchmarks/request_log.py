@@ -33,7 +33,7 @@ def serve(port: int, folder: Path) -> None:
 
 
 @contextmanager
-def made(folder: Path, telling: bool) -> Iterator[Server]:
+def start_server(folder: Path, telling: bool) -> Iterator[Server]:
     """A server that tells of each request, or one that doesn't."""
     headers, port = prepare(folder), free_port()
     command = [sys.executable, "-m", "benchmarks.request_log", "serve", str(port), str(folder)]
@@ -47,7 +47,7 @@ def made(folder: Path, telling: bool) -> Iterator[Server]:
 
 def results() -> list[Row]:
     """Every figure with its peer, ratio and goal."""
-    return side_by_side(made, "a line for each request", GOAL)
+    return side_by_side(start_server, "a line for each request", GOAL)
 
 
 if __name__ == "__main__":

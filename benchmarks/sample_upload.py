@@ -128,10 +128,10 @@ def post(server: StewardServer, path: str, content: bytes | Iterable[bytes], med
     try:
         connection.request("POST", path, content, {"Content-Type": media_type, **more})
         answer = connection.getresponse()
-        found: Row = json.load(answer)
+        answer_body: Row = json.load(answer)
         if answer.status != 201:
-            raise RuntimeError(f"{path}: {answer.status} {found}")
-        return found
+            raise RuntimeError(f"{path}: {answer.status} {answer_body}")
+        return answer_body
     finally:
         connection.close()
 
@@ -139,8 +139,8 @@ def post(server: StewardServer, path: str, content: bytes | Iterable[bytes], med
 def upload(server: StewardServer, content: bytes | Iterable[bytes], media_type: str, **more: str) -> float:
     """Upload samples; iterations a second from the first byte to the answer."""
     begun = time.perf_counter()
-    found = post(server, f"/workloads/{EXAMPLE['name']}/samples", content, media_type, **more)
-    return float(found["iterations"] / (time.perf_counter() - begun))
+    response = post(server, f"/workloads/{EXAMPLE['name']}/samples", content, media_type, **more)
+    return float(response["iterations"] / (time.perf_counter() - begun))
 
 
 def median(turn: Callable[[str], float]) -> float:

@@ -59,9 +59,9 @@ def _rows(name: str) -> list[Row]:
 def _compared(what: str, name: str, ours: Sequence[Played], later: int) -> list[Row]:
     """Rows of one situation; ``later``: by how much the seed of the episodes is above the world's."""
     others = [fixed(name, seed, seed + later) for seed in SEEDS]
-    kept = np.concatenate([met(one) for one in ours])
-    share = share_interval(kept, np.repeat(np.arange(len(ours)), EPISODES))
-    counted = f"{int(kept.sum())} of {len(kept)} runs"
+    mask = np.concatenate([met(one) for one in ours])
+    share = share_interval(mask, np.repeat(np.arange(len(ours)), EPISODES))
+    counted = f"{int(mask.sum())} of {len(mask)} runs"
     rows: list[Row] = [
         {
             "name": f"{what}: deadlines met, {counted}, 95 % {share.low:.0%} to {share.high:.0%}",

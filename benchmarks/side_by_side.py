@@ -63,18 +63,18 @@ def prepare(folder: Path) -> str:
     publish(settings.database_url, str(SPEC["name"]))
     with database.session() as session:
         session.add_all(_key(number) for number in range(OTHER_KEYS))
-    made = keys.create(database, "default", KeyRequest(scopes={"read", "report"}), "benchmark")
+    result = keys.create(database, "default", KeyRequest(scopes={"read", "report"}), "benchmark")
     database.dispose()
-    return f"authorization: Bearer {made.key}\r\n"
+    return f"authorization: Bearer {result.key}\r\n"
 
 
 def _key(number: int) -> Key:
-    made = secrets.make()
+    result = secrets.make()
     return Key(
-        id=made.id,
+        id=result.id,
         tenant=f"tenant-{number % 100}",
         name="",
-        digest=made.digest,
+        digest=result.digest,
         scopes=["report"],
         created_by="benchmark",
         created_at=utc_now(),
@@ -163,8 +163,8 @@ async def _turn(servers: Sequence[Server], requests: Sequence[Requests]) -> Turn
     before, begun = [server.used() for server in servers], time.perf_counter()
     pairs = list(zip(connections, requests, strict=True))
     for number in range(ROUNDS):
-        for connection, given in pairs if number % 2 else reversed(pairs):
-            await connection.round([each[number] for each in given])
+        for connection, values in pairs if number % 2 else reversed(pairs):
+            await connection.round([each[number] for each in values])
     used = [server.used() - was for server, was in zip(servers, before, strict=True)]
     wall = time.perf_counter() - begun
     for connection in connections:
@@ -173,30 +173,30 @@ async def _turn(servers: Sequence[Server], requests: Sequence[Requests]) -> Turn
 
 
 @contextmanager
-def both(made: Callable[[Path, bool], AbstractContextManager[Server]]) -> Iterator[Callable[[Give], list[Turn]]]:
-    """Two servers, ``made`` on data in a folder with something and without; gives what has them take turns."""
+def both(start: Callable[[Path, bool], AbstractContextManager[Server]]) -> Iterator[Callable[[Give], list[Turn]]]:
+    """Two servers that ``start`` returns, with something and without; gives a function that has them take turns."""
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="steward-bench-")))
-        servers = [stack.enter_context(made(folder / str(on), on)) for on in (True, False)]
+        servers = [stack.enter_context(start(folder / str(on), on)) for on in (True, False)]
         everywhere = os.sched_getaffinity(0)
         os.sched_setaffinity(0, {LOAD_CORE})
         stack.callback(os.sched_setaffinity, 0, everywhere)
         yield lambda give: [asyncio.run(_turn(servers, [give(one) for one in servers])) for _ in range(TURNS)]
 
 
-def side_by_side(made: Callable[[Path, bool], AbstractContextManager[Server]], what: str, goal: float) -> list[Row]:
+def side_by_side(start: Callable[[Path, bool], AbstractContextManager[Server]], what: str, goal: float) -> list[Row]:
     """What something costs.
 
     Args:
-        made: a server on data in a folder, with it or without.
+        start: starts a server on data in a folder, with it or without.
         what: it is.
         goal: at most so much more processor time.
     """
-    given = {"GET /decision, full state": Server.decisions, "PUT iteration, durable": Server.reports}
-    with both(made) as turns:
-        found = {name: turns(give) for name, give in given.items()}
+    values = {"GET /decision, full state": Server.decisions, "PUT iteration, durable": Server.reports}
+    with both(start) as turns:
+        outcome = {name: turns(give) for name, give in values.items()}
     answered = ROUNDS * CONNECTIONS
-    pairs = {name: [[used / answered for used in turn.each] for turn in taken] for name, taken in found.items()}
+    pairs = {name: [[used / answered for used in turn.each] for turn in taken] for name, taken in outcome.items()}
     return [_row(name, pair, what, goal) for name, pair in pairs.items()]
 
 

@@ -63,7 +63,7 @@ class Settings(NamedTuple):
         return self.environments * self.rollout
 
 
-TRIALS = [Settings(*found) for found in itertools.product((1e-3, 3e-3, 1e-2), (128, 512), (5, 10), (5,), (1, 2, 4))]
+TRIALS = [Settings(*match) for match in itertools.product((1e-3, 3e-3, 1e-2), (128, 512), (5, 10), (5,), (1, 2, 4))]
 
 
 class Bar:
@@ -97,9 +97,9 @@ def tuned(learner: Timed) -> Settings:
     bar = Bar(alone(TUNED_ON), TUNING_SECONDS, TUNING_EPISODES)
 
     def score(settings: Settings) -> float:
-        found = [learner(bar, settings, seed) for seed in TUNING_SEEDS]
-        print(learner.__name__, settings, " ".join(f"{each:.2f}" for each in found), flush=True)
-        return statistics.geometric_mean(found)
+        learners = [learner(bar, settings, seed) for seed in TUNING_SEEDS]
+        print(learner.__name__, settings, " ".join(f"{each:.2f}" for each in learners), flush=True)
+        return statistics.geometric_mean(learners)
 
     learner(bar, TRIALS[0], 0)  # what is imported at first use is not counted
     return min(TRIALS, key=score)
@@ -212,8 +212,8 @@ class PeerPolicy:
         """The best of the masked logits."""
         import torch
 
-        seen, mask = situation.view.observation, situation.view.mask
-        shown = np.concatenate([seen, mask], axis=1, dtype=np.float32)
+        observation, mask = situation.view.observation, situation.view.mask
+        shown = np.concatenate([observation, mask], axis=1, dtype=np.float32)
         with torch.no_grad():
             logits = self.model.policy.get_distribution(torch.from_numpy(shown)).distribution.logits
         return Choice(np.where(mask, logits.numpy(), -np.inf).argmax(axis=1))

@@ -115,10 +115,10 @@ class Service:
         connection = HTTPConnection("127.0.0.1", self.port, timeout=120)
         connection.request(method, path, _dumped(value), {**JSON, **self.headers(tenant)})
         answer = connection.getresponse()
-        found = json.load(answer)
+        result = json.load(answer)
         if answer.status >= 300:
-            raise RuntimeError(f"{method} {path}: {answer.status} {found}")
-        return found
+            raise RuntimeError(f"{method} {path}: {answer.status} {result}")
+        return result
 
 
 @contextmanager
@@ -126,9 +126,9 @@ def service() -> Iterator[Service]:
     """``steward serve`` with keys of two tenants and a workload of each kind for the attacker."""
     with tempfile.TemporaryDirectory() as name:
         folder, port = Path(name), free_port()
-        found = Settings(data_dir=folder)
-        upgrade(found.database_url)
-        database = Database(found.database_url, found)
+        result = Settings(data_dir=folder)
+        upgrade(result.database_url)
+        database = Database(result.database_url, result)
         secrets = {
             tenant: keys.create(database, tenant, KeyRequest(scopes={"admin"}), "benchmark").key
             for tenant in (VICTIM, ATTACKER)
@@ -140,13 +140,13 @@ def service() -> Iterator[Service]:
             process = subprocess.Popen(command, env=clean_environment(settings), stderr=log, stdout=log)
         try:
             wait_until(lambda: _listens(port), what="the service")
-            made = Service(folder, _serving(process.pid, port), port, secrets)
+            service = Service(folder, _serving(process.pid, port), port, secrets)
             for tenant in (VICTIM, ATTACKER):
-                made.call(tenant, "POST", "/workloads", {**SPEC, "name": "iterative", "iterations": 100_000})
-            made.call(ATTACKER, "POST", "/workloads", CLUSTER)
+                service.call(tenant, "POST", "/workloads", {**SPEC, "name": "iterative", "iterations": 100_000})
+            service.call(ATTACKER, "POST", "/workloads", CLUSTER)
             for kind in ("inference", "workflow"):
-                made.call(ATTACKER, "POST", "/workloads", {**KINDS[kind].example.spec, "name": kind})
-            yield made
+                service.call(ATTACKER, "POST", "/workloads", {**KINDS[kind].example.spec, "name": kind})
+            yield service
         finally:
             stop(process)
 
@@ -170,16 +170,16 @@ def attack(case: str, port: int, headers: Headers, until: float, runs: list[str]
         How often it was answered how: by status, or "cut off"; and the bytes of the largest answer.
     """
     answers, largest = Counter[str](), 0
-    given, rng = CASES.get(case), random.Random(os.getpid())
+    values, rng = CASES.get(case), random.Random(os.getpid())
     while time.monotonic() < until:
         try:
-            if given is None:
+            if values is None:
                 STREAMS[case](port, headers, until, rng)
                 answers["sent"] += 1
                 continue
-            path = given.path.replace("{run}", runs[answers.total() % len(runs)]) if runs else given.path
+            path = values.path.replace("{run}", runs[answers.total() % len(runs)]) if runs else values.path
             with closing(HTTPConnection("127.0.0.1", port, timeout=60)) as connection:
-                connection.request(given.method, path, given.body, {**given.headers, **headers})
+                connection.request(values.method, path, values.body, {**values.headers, **headers})
                 answer = connection.getresponse()
                 largest = max(largest, len(answer.read()))
                 answers[str(answer.status)] += 1
@@ -238,10 +238,10 @@ STREAMS: dict[str, Callable[[int, Headers, float, random.Random], None]] = dict(
 )
 
 
-def victim(made: Service, seconds: float) -> list[float]:
+def victim(service: Service, seconds: float) -> list[float]:
     """Seconds from when each report was due until it was answered."""
-    run = made.call(VICTIM, "POST", "/runs", {"workload": "iterative"})["id"]
-    connection, headers = HTTPConnection("127.0.0.1", made.port, timeout=60), {**JSON, **made.headers(VICTIM)}
+    run = service.call(VICTIM, "POST", "/runs", {"workload": "iterative"})["id"]
+    connection, headers = HTTPConnection("127.0.0.1", service.port, timeout=60), {**JSON, **service.headers(VICTIM)}
     body, taken = _dumped(REPORT), []
     begun = time.perf_counter()
     for number in range(int(seconds * RATE)):
@@ -256,44 +256,44 @@ def victim(made: Service, seconds: float) -> list[float]:
     return taken
 
 
-def _tried(made: Service, case: str) -> list[Row]:
+def _tried(service: Service, case: str) -> list[Row]:
     """The victim's latency and the attacker's cost in one case; "" is the victim alone."""
-    given = CASES.get(case)
+    values = CASES.get(case)
     runs: list[str] = []
-    if given is not None and given.kind:
-        starts = [made.call(ATTACKER, "POST", "/runs", {"workload": given.kind}) for _ in range(RUNS)]
+    if values is not None and values.kind:
+        starts = [service.call(ATTACKER, "POST", "/runs", {"workload": values.kind}) for _ in range(RUNS)]
         runs = [one["id"] for one in starts]
-    before, memory, peak = sum(made.process.cpu_times()[:2]), made.process.memory_info().rss, [0]
+    before, memory, peak = sum(service.process.cpu_times()[:2]), service.process.memory_info().rss, [0]
     over = threading.Event()
 
     def watch() -> None:
         while not over.wait(0.05):
-            peak[0] = max(peak[0], made.process.memory_info().rss)
+            peak[0] = max(peak[0], service.process.memory_info().rss)
 
     watching = threading.Thread(target=watch)
     watching.start()
-    command = ["nice", "-n", "19", sys.executable, "-m", "benchmarks.victims", case, str(made.port)]
-    command.append(json.dumps(made.headers(ATTACKER)))
+    command = ["nice", "-n", "19", sys.executable, "-m", "benchmarks.victims", case, str(service.port)]
+    command.append(json.dumps(service.headers(ATTACKER)))
     attackers = [
         subprocess.Popen([*command, json.dumps(runs[number::ATTACKERS])], stdout=subprocess.PIPE)
         for number in range(ATTACKERS if case else 0)
     ]
     if case:
         time.sleep(2.0)  # they begin
-    taken = np.array(victim(made, SECONDS)) * 1000
-    told = [json.loads(one.communicate(timeout=180)[0]) for one in attackers]
+    taken = np.array(victim(service, SECONDS)) * 1000
+    bodies = [json.loads(one.communicate(timeout=180)[0]) for one in attackers]
     over.set()
     watching.join()
-    answers = sum((Counter(one["answers"]) for one in told), Counter[str]())
+    answers = sum((Counter(one["answers"]) for one in bodies), Counter[str]())
     sent = answers.total()
-    used = sum(made.process.cpu_times()[:2]) - before
+    used = sum(service.process.cpu_times()[:2]) - before
     p50, p99 = np.quantile(taken, [0.5, 0.99])
     cost = ""
     if case:
         told_how = ", ".join(f"{how}: {count:,}" for how, count in answers.items())
         cost = (
             f"; the attacker's requests: {told_how}; {used / max(sent, 1):.3f} CPU-s each with the victim's, memory up "
-            f"to {(peak[0] - memory) / 1e6:+.0f} MB, answers up to {max(one['largest'] for one in told):,} bytes"
+            f"to {(peak[0] - memory) / 1e6:+.0f} MB, answers up to {max(one['largest'] for one in bodies):,} bytes"
         )
     name = f"{case or 'alone'}: p99 of a report of the other tenant (p50 {p50:.1f}, most {taken.max():.1f} ms{cost})"
     goal = f"≤ {GOAL_MS:g} ms: {'met' if p99 <= GOAL_MS else 'missed'}" if case else ""
@@ -304,10 +304,10 @@ def _tried(made: Service, case: str) -> list[Row]:
 
 def results() -> list[Row]:
     """A row per case."""
-    with service() as made:
+    with service() as result:
         rows: list[Row] = []
         for case in ("", *CASES, *STREAMED):
-            rows += _tried(made, case)
+            rows += _tried(result, case)
             print(rows[-1]["name"], f"{rows[-1]['value']:.1f}", flush=True)
         return rows
 

@@ -61,8 +61,8 @@ def world(name: str, seed: int) -> World:
         "weights": WEIGHTS,
     }
 
-    def law(i: int, given: Floats, _: Floats) -> Floats:
-        return np.asarray(length[i] * (1 - parallel + parallel * 16 / given))
+    def law(i: int, values: Floats, _: Floats) -> Floats:
+        return np.asarray(length[i] * (1 - parallel + parallel * 16 / values))
 
     return planted(f"{name}-{seed}", Plan(spec, law, np.zeros((0, 1))), seed)
 
@@ -120,13 +120,13 @@ def _unknown(profile: Profile) -> _Taking:
 
 def _learned(profile: Profile, reports: Sequence[Report]) -> list[_Taking]:
     """Return an engine for each run, of a model of what it measured: an execution for each allocation."""
-    found = []
+    matches = []
     for run in range(len(reports[0].metrics)):
         rows = np.array([[one.iteration, one.allocation[run, 0], one.metrics[run, 0]] for one in reports])
         parts = [rows[at : at + LENGTH] for at in range(0, len(rows), LENGTH)]
         executions = Executions(tuple((f"measured-{n}", part) for n, part in enumerate(parts)))
-        found.append(_Taking(Profile(profile.spec, executions)))
-    return found
+        matches.append(_Taking(Profile(profile.spec, executions)))
+    return matches
 
 
 class _Next:
@@ -152,7 +152,7 @@ class _Next:
 def commands(name: str, seeds: Iterable[int]) -> tuple[list[Played], list[Played], list[Played], list[Played]]:
     """Return what runs in worlds of ``seeds`` came to without ``--learn``, with it, and the next ones of both."""
     course = [one[CPU.name] for one in islice(filling([CPU]), MEASURED // LENGTH) for _ in range(LENGTH)]
-    found: tuple[list[Played], ...] = ([], [], [], [])
+    columns: tuple[list[Played], ...] = ([], [], [], [])
     for seed in seeds:
         planted_world, engines = world(name, seed), list[_Taking]()
 
@@ -170,9 +170,9 @@ def commands(name: str, seeds: Iterable[int]) -> tuple[list[Played], list[Played
             return _Next(engines)
 
         policies: tuple[Callable[[Profile], Policy], ...] = (plain, measuring, plain, following)
-        for played, policy, draw in zip(found, policies, (seed, seed, seed + 1, seed + 1), strict=True):
+        for played, policy, draw in zip(columns, policies, (seed, seed, seed + 1, seed + 1), strict=True):
             played.append(play(planted_world, policy, EPISODES, draw))
-    return found[0], found[1], found[2], found[3]
+    return columns[0], columns[1], columns[2], columns[3]
 
 
 def _rows(name: str) -> list[Row]:

@@ -69,44 +69,44 @@ SERVED = 400  # jobs of the window that is played over HTTP
 @kernel
 def play_predicted(play: Play, mechanism: int, last_two: bool, shares: Floats) -> None:
     """Play by the smallest predicted area first; ``shares`` [L] receives each job's predicted share at submission."""
-    held = without_reference_counts(play)
-    counts, tasks, history = held.counts, held.tasks, held.regression.history
-    while next_event(held, mechanism):
+    current = without_reference_counts(play)
+    counts, tasks, history = current.counts, current.tasks, current.regression.history
+    while next_event(current, mechanism):
         if counts[ARRIVED]:
-            shares[counts[ARRIVING] - 1] = share_of(held, counts[ARRIVING] - 1)
-        if counts[QUEUED] == 0 or is_futile(held, mechanism, SAF):
+            shares[counts[ARRIVING] - 1] = share_of(current, counts[ARRIVING] - 1)
+        if counts[QUEUED] == 0 or is_futile(current, mechanism, SAF):
             continue
-        line = held.queue[: counts[QUEUED]].copy()
-        length = predict_seconds(held, 1.0)
+        line = current.queue[: counts[QUEUED]].copy()
+        length = predict_seconds(current, 1.0)
         if last_two:
             for i in range(len(line)):
                 own = history[tasks.user[line[i]]]
-                length[i] = held.length[line[i]]
+                length[i] = current.length[line[i]]
                 if own[1, 2] > 0.0:
                     length[i] = min(length[i], np.log((np.exp(own[0, 3]) + np.exp(own[1, 3])) / 2.0))
                 elif own[0, 2] > 0.0:
                     length[i] = min(length[i], own[0, 3])
         order = line[np.argsort(length + np.log(tasks.processors[line] * 1.0), kind="mergesort")]
-        settle(held, mechanism, order, order)
+        settle(current, mechanism, order, order)
 
 
 @kernel
 def play_powers(play: Play, mechanism: int, trust: float, width: float) -> None:
     """Play by powers of the predicted share of the estimate and of the processors."""
-    held = without_reference_counts(play)
-    counts, tasks = held.counts, held.tasks
-    while next_event(held, mechanism):
-        if counts[QUEUED] == 0 or is_futile(held, mechanism, SAF):
+    current = without_reference_counts(play)
+    counts, tasks = current.counts, current.tasks
+    while next_event(current, mechanism):
+        if counts[QUEUED] == 0 or is_futile(current, mechanism, SAF):
             continue
-        line = held.queue[: counts[QUEUED]].copy()
-        score = predict_seconds(held, trust) + width * np.log(tasks.processors[line] * 1.0)
+        line = current.queue[: counts[QUEUED]].copy()
+        score = predict_seconds(current, trust) + width * np.log(tasks.processors[line] * 1.0)
         order = line[np.argsort(score, kind="mergesort")]
-        settle(held, mechanism, order, order)
+        settle(current, mechanism, order, order)
 
 
 def orders() -> Iterator[Figure]:
     """Each log that has estimates, by the powers that are best on the others."""
-    known, mean, found, left_out = with_estimates(), dict[str, Floats](), dict[str, Floats](), list[float]()
+    known, mean, values, left_out = with_estimates(), dict[str, Floats](), dict[str, Floats](), list[float]()
     for name, (trace, machine) in known.items():
         ratios = []
         length = min(2 * LENGTH, trace.tasks // PIECES)
@@ -119,17 +119,17 @@ def orders() -> Iterator[Figure]:
                     play_powers(play, EASY, trust, width)
                     means[k] += slowdown(one, play.start, filling) / len(jobs)
             ratios.append(np.log(means / means[-1]))
-            found.setdefault(name, means)
+            values.setdefault(name, means)
         mean[name] = np.mean(ratios, axis=0)
-    for name, means in found.items():
+    for name, means in values.items():
         chosen = int(np.mean([mean[other] for other in known if other != name], axis=0).argmin())
         left_out.append(float(np.log(means[chosen] / means[-1])))
         trust, width = POWERS[chosen]
-        told = f"easy, {name}, whole log, powers that the others choose (share {trust:g}, processors {width:g})"
-        yield against(told, float(means[chosen]), "predicted area", float(means[-1]), 1.0)
+        text = f"easy, {name}, whole log, powers that the others choose (share {trust:g}, processors {width:g})"
+        yield against(text, float(means[chosen]), "predicted area", float(means[-1]), 1.0)
     trust, width = POWERS[int(np.mean(list(mean.values()), axis=0).argmin())]
-    told = f"easy, whole logs, left out in turn, geometric mean; all together choose {trust:g} and {width:g}"
-    yield against(told, float(np.exp(np.mean(left_out))), "predicted area", 1.0, GOALS["ahead"])
+    text = f"easy, whole logs, left out in turn, geometric mean; all together choose {trust:g} and {width:g}"
+    yield against(text, float(np.exp(np.mean(left_out))), "predicted area", 1.0, GOALS["ahead"])
 
 
 def agent() -> Iterator[Figure]:
@@ -208,10 +208,10 @@ def predictor() -> Iterator[Figure]:
 def against(name: str, ours: float, peer: str, theirs: float, goal: float) -> Figure:
     """A row with its ratio to the peer's, which should be at most ``goal``."""
     ratio = ours / theirs
-    told = f"<= {goal:g} x: {'met' if ratio <= goal else 'missed'}"
+    text = f"<= {goal:g} x: {'met' if ratio <= goal else 'missed'}"
     return {
         "name": name, "value": ours, "unit": "slowdown", "peer": peer, "peer_value": theirs, "ratio": ratio,
-        "goal": told,
+        "goal": text,
     }  # fmt: skip
 
 
@@ -324,10 +324,10 @@ def served() -> Iterator[Figure]:
     same, absent = int((begun == play.start).sum()), sum("not simulated" in text for text in texts)
     moved = sum(f" in {SCENARIOS} scenarios" in text and "as it is" not in text for text in texts)
     name = f"easy, KTH-SP2, {SERVED} jobs over HTTP: {same} start as simulated, {moved} of {changes} changes"
-    told = f"{name}, {absent} decisions without; {1e3 * seconds / len(texts):.0f} ms a report"
+    reported = f"{name}, {absent} decisions without; {1e3 * seconds / len(texts):.0f} ms a report"
     ours, theirs = slowdown(window, begun), slowdown(window, play.start)
     met = "met" if same == SERVED else "missed"
-    yield against(told, ours, "simulated", theirs, 1.0) | {"goal": f"every job starts as simulated: {met}"}
+    yield against(reported, ours, "simulated", theirs, 1.0) | {"goal": f"every job starts as simulated: {met}"}
 
 
 def live(steward: Steward, trace: Trace) -> tuple[Floats, list[str], float]:
@@ -384,7 +384,7 @@ def speed() -> Iterator[Figure]:
         length = np.log(plan[first])
         outlook = Outlook(
             need=rng.integers(1, 32, count), plan=plan[first], score=length, length=length, share=np.full(count, -1.0),
-            held=rng.integers(1, 8, running), planned=ends, ran=rng.uniform(0, 6_000, running),
+            processors=rng.integers(1, 8, running), planned=ends, ran=rng.uniform(0, 6_000, running),
             running_length=np.log(ends + 6_000), running_share=np.full(running, -1.0),
             past=np.cumsum(rng.exponential(300, MOST_PAST)), free=24, head=-1, waiting=MOST, mechanism=EASY, seed=seed,
         )  # fmt: skip
@@ -400,9 +400,9 @@ def speed() -> Iterator[Figure]:
 
 def results(parts: Sequence[str] = PARTS) -> list[Figure]:
     """Figures of all parts."""
-    made = {"predictor": predictor, "ahead": ahead, "whole": whole_logs, "speed": speed}
-    made |= {"served": served, "uncommitted": uncommitted, "orders": orders, "agent": agent}
-    return [figure for part in parts for figure in made[part]()]
+    result = {"predictor": predictor, "ahead": ahead, "whole": whole_logs, "speed": speed}
+    result |= {"served": served, "uncommitted": uncommitted, "orders": orders, "agent": agent}
+    return [figure for part in parts for figure in result[part]()]
 
 
 def main() -> None:

@@ -128,22 +128,22 @@ class Raced(NamedTuple):
     cost: float
 
 
-def raced(given: Problem, number: int) -> Raced:
+def raced(problem: Problem, number: int) -> Raced:
     """HEFT's makespan, lower bounds, the best rule's, and what the genetic algorithm and the agent reach."""
     begun = process_time()
-    reached = length(agent(given, np.random.default_rng(number)))
+    reached = length(agent(problem, np.random.default_rng(number)))
     cost = process_time() - begun
-    tried = [length(plan(given, rule)) for rule in rules(given)]
-    other = genetic(given, np.random.default_rng(number), cost)
-    return Raced(tried[0], bound(given), simple_bound(given), min(tried), other, reached, cost)
+    tried = [length(plan(problem, rule)) for rule in rules(problem)]
+    other = genetic(problem, np.random.default_rng(number), cost)
+    return Raced(tried[0], bound(problem), simple_bound(problem), min(tried), other, reached, cost)
 
 
-def simple_bound(given: Problem) -> float:
+def simple_bound(problem: Problem) -> float:
     """The longest way on the quickest nodes, or all work on all nodes at once."""
-    work = given.work
+    work = problem.work
     rates = (work.cost.min(axis=1)[:, None] / np.where(work.cost > 0, work.cost, 1.0)).max(axis=0)
     least = work.cost.min(axis=1)
-    longest = float((rest(given) + least).max())
+    longest = float((rest(problem) + least).max())
     return max(longest, float(least.sum() / rates.sum()))
 
 
@@ -155,26 +155,26 @@ def makespan_rows(traces: list[Trace]) -> list[Row]:
             all_raced = [raced(problem_of(t, nodes(t, SPEEDS[kind], ratio, count)), k) for k, t in enumerate(traces)]
             link = "recorded" if ratio is None else f"ratio {ratio:g}"
             rows.append(_row(f"{kind} speeds, {link}, {count} nodes", all_raced, heavy=(ratio or 0.0) >= 1))
-    made = [generated(np.random.default_rng(FIRST_SEED + k), 15 + 6 * k) for k in range(GENERATED)]
-    rows.append(_row(f"{GENERATED} generated workflows", [raced(g, k) for k, g in enumerate(made)], heavy=False))
+    result = [generated(np.random.default_rng(FIRST_SEED + k), 15 + 6 * k) for k in range(GENERATED)]
+    rows.append(_row(f"{GENERATED} generated workflows", [raced(g, k) for k, g in enumerate(result)], heavy=False))
     return rows
 
 
 def _row(name: str, all_raced: list[Raced], *, heavy: bool) -> Row:
-    told = np.array(all_raced).T
-    own, peer, bounded, simple, best = (over(told[k], told[0]) for k in (5, 4, 1, 2, 3))
-    against = over(told[5], told[4])
+    times = np.array(all_raced).T
+    own, peer, bounded, simple, best = (over(times[k], times[0]) for k in (5, 4, 1, 2, 3))
+    against = over(times[5], times[4])
     way = np.log(own.mean) / np.log(bounded.mean) if bounded.mean < 1 else 1.0
     goal = f"≤ {GOAL:g} x HEFT" if heavy else f"≥ {HALF_WAY:.0%} of the way to the bound"
     met = own.mean <= GOAL if heavy else way >= HALF_WAY
-    said = (
+    text = (
         f"{name}: {own}; rules {best.mean:.3f}, genetic {peer.mean:.3f}, agent over genetic {against}; bound "
         f"{bounded.mean:.3f} (simple {simple.mean:.3f}), {way:.0%} of the way; "
-        f"{told[6].mean():.2f} s a plan, at most {told[6].max():.2f}"
+        f"{times[6].mean():.2f} s a plan, at most {times[6].max():.2f}"
     )
-    print(said, file=sys.stderr, flush=True)
+    print(text, file=sys.stderr, flush=True)
     return {
-        "name": said,
+        "name": text,
         "value": own.mean,
         "unit": "x HEFT",
         "peer": "genetic algorithm",
@@ -184,11 +184,11 @@ def _row(name: str, all_raced: list[Raced], *, heavy: bool) -> Row:
     }
 
 
-def served(given: Problem, number: int = 0) -> float:
+def served(problem: Problem, number: int = 0) -> float:
     """Seconds of what a live run follows: the searched plan, or HEFT's starts where none is 1 % shorter."""
-    sequence, fleet, work = given.graph.sequence, given.fleet, given.work
+    sequence, fleet, work = problem.graph.sequence, problem.fleet, problem.work
     left = Remaining(
-        parent_start=given.graph.parent_start, parents=given.graph.parents, data=work.data, cost=work.cost,
+        parent_start=problem.graph.parent_start, parents=problem.graph.parents, data=work.data, cost=work.cost,
         processors=work.processors, end=np.zeros(0), node=np.full(len(sequence), -1), order=sequence,
         slots=fleet.processors, available=fleet.available, pace=fleet.pace,
     )  # fmt: skip
@@ -200,28 +200,28 @@ def parametric_rows(traces: list[Trace]) -> list[Row]:
     rows = []
     for kind, ratio in SETTINGS:
         for count in SIZES:
-            given = [problem_of(t, nodes(t, SPEEDS[kind], ratio, count)) for t in traces]
-            live = np.array([[length(made) for made in parametric(one, fetched=True)] for one in given])
+            problems = [problem_of(t, nodes(t, SPEEDS[kind], ratio, count)) for t in traces]
+            live = np.array([[length(plan) for plan in parametric(one, fetched=True)] for one in problems])
             best, heft, fixed = live.min(axis=1), live[:, ALL.index(HEFT)], int(np.log(live).mean(axis=0).argmin())
-            own = np.array([served(one, k) for k, one in enumerate(given)])
-            simulated = np.array([length(agent(one, np.random.default_rng(k))) for k, one in enumerate(given)])
+            own = np.array([served(one, k) for k, one in enumerate(problems)])
+            simulated = np.array([length(agent(one, np.random.default_rng(k))) for k, one in enumerate(problems)])
             link = "recorded" if ratio is None else f"ratio {ratio:g}"
             ahead, beaten = over(own, best), int((best < own * (1 - MORE_THAN)).sum())
-            said = (
+            text = (
                 f"{kind} speeds, {link}, {count} nodes, 72 list schedulers: served over the best of them {ahead}, "
                 f"behind by more than {MORE_THAN:.0%} in {beaten} of {len(own)}; best of them over HEFT "
                 f"{over(best, heft).mean:.3f}; the one that is best on all ({ALL[fixed]}) over HEFT "
                 f"{over(live[:, fixed], heft).mean:.3f}; in simulations the agent over the best of them "
-                f"{over(simulated, np.array([shortest(one) for one in given]))}"
+                f"{over(simulated, np.array([shortest(one) for one in problems]))}"
             )
-            print(said, file=sys.stderr, flush=True)
-            rows.append(_yardstick(said, ahead.mean, "best of 72", f"<= {1 + MORE_THAN:g} x", ahead.mean))
+            print(text, file=sys.stderr, flush=True)
+            rows.append(_yardstick(text, ahead.mean, "best of 72", f"<= {1 + MORE_THAN:g} x", ahead.mean))
     return rows
 
 
-def _yardstick(said: str, value: float, peer: str, goal: str, ratio: float) -> Row:
+def _yardstick(text: str, value: float, peer: str, goal: str, ratio: float) -> Row:
     met = "met" if ratio <= 1 + MORE_THAN else "missed"
-    return {"name": said, "value": value, "unit": "x", "peer": peer, "peer_value": 1.0, "ratio": ratio,
+    return {"name": text, "value": value, "unit": "x", "peer": peer, "peer_value": 1.0, "ratio": ratio,
             "goal": f"{goal}: {met}"}  # fmt: skip
 
 
@@ -240,15 +240,15 @@ def adversarial_rows() -> list[Row]:
         ("the agent in simulations", lambda one: length(agent(one, np.random.default_rng(0))), shortest, 3, 200),
         ("what is served", served, live, 3, 200),
     ):
-        found = [worst(makespan, np.random.default_rng(FIRST_SEED + k), steps, least_of) for k in range(starts)]
-        most, given = max(found, key=lambda one: one[0])
-        tasks, count = given.work.cost.shape
-        said = (
+        ratios = [worst(makespan, np.random.default_rng(FIRST_SEED + k), steps, least_of) for k in range(starts)]
+        most, problem = max(ratios, key=lambda one: one[0])
+        tasks, count = problem.work.cost.shape
+        text = (
             f"adversarial workflows, {name}: {starts} searches of {steps} steps; the worst has {tasks} tasks, {count} "
-            f"nodes (others {', '.join(f'{ratio:.2f}' for ratio, _ in found)})"
+            f"nodes (others {', '.join(f'{ratio:.2f}' for ratio, _ in ratios)})"
         )
-        print(said, most, file=sys.stderr, flush=True)
-        rows.append(_yardstick(said, most, "best of 72", f"<= {1 + MORE_THAN:g} x", most))
+        print(text, most, file=sys.stderr, flush=True)
+        rows.append(_yardstick(text, most, "best of 72", f"<= {1 + MORE_THAN:g} x", most))
     return rows
 
 
@@ -260,34 +260,34 @@ def front(trace: Trace, number: int) -> Floats:
     types = tuple(machine(f"n{i}", s, GIGABIT, rented=True) for i, s in enumerate(np.resize(SPEEDS["mixed"], 8)))
     on = nodes_of(types)
 
-    def told(schedule: Schedule) -> tuple[float, float]:
+    def measure(schedule: Schedule) -> tuple[float, float]:
         worth = figures(trace, on, schedule)
         return worth.makespan, worth.cost
 
-    both = np.array([told(plan_and_follow(trace, on, name)) for name in ("heft", "cheapest")])
+    both = np.array([measure(plan_and_follow(trace, on, name)) for name in ("heft", "cheapest")])
     shares = np.linspace(0, 1, STEPS)[:, None]
     wanted = np.exp((1 - shares) * np.log(both[0]) + shares * np.log(both[1]))
     wanted = np.concatenate((wanted, both[1:] * [1.0, MORE]))
     plans = [agent_plan(trace, on, SearchObjective(1 / seconds, 1 / money), seed=number) for seconds, money in wanted]
-    return np.concatenate((both, [told(follow_plan(trace, on, made)) for made in plans]))
+    return np.concatenate((both, [measure(follow_plan(trace, on, plan)) for plan in plans]))
 
 
 def front_rows(traces: list[Trace]) -> list[Row]:
     """How often the agent's plans are neither slower nor dearer than a peer's, and better at one; by how much."""
-    told = np.array([front(trace, k) for k, trace in enumerate(traces)])  # [W, 3 + STEPS, 2]
+    reported = np.array([front(trace, k) for k, trace in enumerate(traces)])  # [W, 3 + STEPS, 2]
     rows = []
     for peer, name in enumerate(("HEFT", "cheapest first")):
-        theirs, mine = told[:, peer], told[:, 2:]
+        theirs, mine = reported[:, peer], reported[:, 2:]
         faster = least(mine, theirs, by=0, limit=1, more=1.0)
         cheaper = least(mine, theirs, by=1, limit=0, more=1.0)
         little = least(mine, theirs, by=0, limit=1, more=MORE)
         no_worse = np.all(mine <= theirs[:, None] * (1 + 1e-9), axis=2)
         better = no_worse & np.any(mine < theirs[:, None] * (1 - 1e-9), axis=2)
         beaten = np.all(theirs[:, None] <= mine, axis=2) & np.any(theirs[:, None] < mine * (1 - 1e-9), axis=2)
-        said = f"cost no slower {cheaper}, time no dearer {faster}, time for 5 % more {little}"
+        text = f"cost no slower {cheaper}, time no dearer {faster}, time for 5 % more {little}"
         rows.append(
             {
-                "name": f"front, 8 rented nodes: plans of the agent's dominate {name}'s; {said}",
+                "name": f"front, 8 rented nodes: plans of the agent's dominate {name}'s; {text}",
                 "value": float(np.mean(np.any(better, axis=1))),
                 "unit": "of instances",
                 "peer": f"{name} dominates all",
@@ -311,8 +311,8 @@ def results(parts: Sequence[str] = PARTS) -> list[Row]:
     """The rows of all parts."""
     traces = instances()
     raced(problem_of(traces[0], nodes(traces[0], SPEEDS["mixed"], 1.0, 8)), 0)  # compiles
-    made = {"makespans": makespan_rows, "front": front_rows, "parametric": parametric_rows}
-    return [row for part in parts for row in (adversarial_rows() if part == "adversarial" else made[part](traces))]
+    result = {"makespans": makespan_rows, "front": front_rows, "parametric": parametric_rows}
+    return [row for part in parts for row in (adversarial_rows() if part == "adversarial" else result[part](traces))]
 
 
 if __name__ == "__main__":

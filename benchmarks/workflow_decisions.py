@@ -73,8 +73,8 @@ def compiled(name: str, **spec: Any) -> Compiled:
         artifact=None,
         revision=1,
     )
-    found: Compiled = ENGINE.compile(snapshot)
-    return found
+    pattern: Compiled = ENGINE.compile(snapshot)
+    return pattern
 
 
 def queue(tasks: int, largest: int, *, linked: bool, seed: int = 0) -> list[dict[str, Any]]:
@@ -96,10 +96,10 @@ def queue(tasks: int, largest: int, *, linked: bool, seed: int = 0) -> list[dict
     ]
 
 
-def reported(on: Compiled, kept: RunMemory, report: dict[str, Any]) -> tuple[bytes, RunMemory]:
+def reported(on: Compiled, memory: RunMemory, report: dict[str, Any]) -> tuple[bytes, RunMemory]:
     """A report all the way, but for the disk."""
-    read = ENGINE.read(on, kept, 0, ENGINE.decode(msgspec.json.encode(report)))
-    [answered] = all_answered(ENGINE.answer(on, [Pending("run", 1, kept, read, {}, None)], NOW))
+    read = ENGINE.read(on, memory, 0, ENGINE.decode(msgspec.json.encode(report)))
+    [answered] = all_answered(ENGINE.answer(on, [Pending("run", 1, memory, read, {}, None)], NOW))
     ENGINE.serialise(answered.state)
     return answered.decision, answered.state
 
@@ -108,11 +108,11 @@ def busy(on: Compiled, tasks: int, *, linked: bool) -> RunMemory:
     """A state in which the nodes are full, and so many tasks wait."""
     largest = int(on.layout.nodes.processors.max())
     now = float(2 * tasks)
-    kept = ENGINE.begin(on, "run", RunStart(workload="w"), NOW).state
-    decision, kept = reported(on, kept, {"now": now, "queued": queue(tasks + tasks // 5, largest, linked=linked)})
+    state = ENGINE.begin(on, "run", RunStart(workload="w"), NOW).state
+    decision, state = reported(on, state, {"now": now, "queued": queue(tasks + tasks // 5, largest, linked=linked)})
     placed = msgspec.json.decode(decision)["placements"]
     running = [{"id": one["task"], "node": one["node"], "start": one["start"]} for one in placed]
-    return reported(on, kept, {"now": now + 1, "delta": True, "running": running})[1]
+    return reported(on, state, {"now": now + 1, "delta": True, "running": running})[1]
 
 
 def whole(state: State, on: Compiled) -> dict[str, Any]:
@@ -169,18 +169,18 @@ def timed(call: Callable[[], object]) -> float:
     return float(np.median(taken[2:]))
 
 
-def measured(on: Compiled, kept: RunMemory) -> dict[str, float]:
+def measured(on: Compiled, memory: RunMemory) -> dict[str, float]:
     """Milliseconds of each part."""
-    state: State = kept.state
+    state: State = memory.state
     some, every = delta(state), whole(state, on)
     choose, free = on.chooser(on.agent), int(on.layout.nodes.processors.sum()) // 10
-    read = ENGINE.read(on, kept, 1, ENGINE.decode(msgspec.json.encode(some)))
-    asked = [Pending("run", 1, kept, read, {}, None)]
+    read = ENGINE.read(on, memory, 1, ENGINE.decode(msgspec.json.encode(some)))
+    request = [Pending("run", 1, memory, read, {}, None)]
     return {
         "decide": timed(lambda: decide(QueueSituation(on.layout, state), choose)),
-        "answer": timed(lambda: ENGINE.answer(on, asked, NOW)),
-        "report": timed(lambda: reported(on, kept, some)),
-        "whole": timed(lambda: reported(on, kept, every)),
+        "answer": timed(lambda: ENGINE.answer(on, request, NOW)),
+        "report": timed(lambda: reported(on, memory, some)),
+        "whole": timed(lambda: reported(on, memory, every)),
         "plain": timed(lambda: plain(state, free)),
     }
 
@@ -252,20 +252,20 @@ def put(connection: HTTPConnection, method: str, target: str, content: Any) -> t
 
 def _row(nodes: str, part: dict[str, Any], strategy: str, backfilling: str, linked: bool) -> Row:
     on = compiled("bench", strategy=strategy, backfilling=backfilling, **part)
-    kept = busy(on, LEAST_TASKS, linked=linked)
-    found, waiting = measured(on, kept), int((kept.state.queue.node == WAITING).sum())
-    parts = ", ".join(f"{name} {found[name]:.1f}" for name in ("answer", "report", "whole"))
+    selection = busy(on, LEAST_TASKS, linked=linked)
+    result, waiting = measured(on, selection), int((selection.state.queue.node == WAITING).sum())
+    parts = ", ".join(f"{name} {result[name]:.1f}" for name in ("answer", "report", "whole"))
     return {
         "name": f"{nodes}, {strategy} + {backfilling}, {waiting:,} tasks wait ({parts} ms)",
-        "value": found["decide"],
+        "value": result["decide"],
         "unit": "ms",
         "peer": "sort and scan, no reservation or reason",
-        "peer_value": found["plain"],
-        "ratio": found["decide"] / found["plain"],
-        "goal": f"< {GOAL:g} ms: {'met' if found['decide'] < GOAL else 'missed'}",
+        "peer_value": result["plain"],
+        "ratio": result["decide"] / result["plain"],
+        "goal": f"< {GOAL:g} ms: {'met' if result['decide'] < GOAL else 'missed'}",
     }
 
 
 if __name__ == "__main__":
-    for found in results():
-        print(f"{found['name']:110} {found['value']:7.1f} ms  {found['goal']}")
+    for row in results():
+        print(f"{row['name']:110} {row['value']:7.1f} ms  {row['goal']}")

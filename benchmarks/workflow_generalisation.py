@@ -78,17 +78,17 @@ def cut(trace: Trace) -> list[Trace]:
 
 def rows(data: Path) -> list[Row]:
     """Every log with exact times, and with estimates where it has them."""
-    found = []
+    rows = []
     for name, (trace, machine) in logs(data).items():
         windows = cut(trace)
         exact = [window._replace(estimate=window.runtime) for window in windows]
-        found.append(Row(name, name, exact=True, machine=machine, windows=exact))
+        rows.append(Row(name, name, exact=True, machine=machine, windows=exact))
         if np.isfinite(trace.estimate).all():
-            found.append(Row(name, name, exact=False, machine=machine, windows=windows))
+            rows.append(Row(name, name, exact=False, machine=machine, windows=windows))
         if name == "NASA":
             fast = [window._replace(submit=np.floor(window.submit / FASTER)) for window in exact]
-            found.append(Row(name, f"{name} × {FASTER}", exact=True, machine=machine, windows=fast))
-    return found
+            rows.append(Row(name, f"{name} × {FASTER}", exact=True, machine=machine, windows=fast))
+    return rows
 
 
 def drawn(count: int = CANDIDATES, seed: int = SEED) -> Floats:
@@ -96,11 +96,11 @@ def drawn(count: int = CANDIDATES, seed: int = SEED) -> Floats:
     rng = np.random.default_rng(seed)
     middle = np.array([0.85, 0.15, 0.1, 7.5, 0.2, 0.3, 0.8])
     spread = np.array([0.25, 0.25, 0.15, 1.5, 0.3, 0.4, 0.3])
-    found = middle + spread * rng.normal(size=(count, len(middle)))
-    found[:, 2] = np.maximum(found[:, 2], 0.0)
-    found[:, 6] = np.clip(found[:, 6], 0.0, 1.2)
-    found[0] = SAF
-    return found
+    result = middle + spread * rng.normal(size=(count, len(middle)))
+    result[:, 2] = np.maximum(result[:, 2], 0.0)
+    result[:, 6] = np.clip(result[:, 6], 0.0, 1.2)
+    result[0] = SAF
+    return result
 
 
 def slowdown(window: Trace, begun: Floats, filling: float = FILLING) -> float:
@@ -111,12 +111,12 @@ def slowdown(window: Trace, begun: Floats, filling: float = FILLING) -> float:
 
 def by_rule(row: Row, mechanism: int, rule: int, fill: int) -> Floats:
     """Mean bounded slowdown of each window under a rule, [W]."""
-    found = []
+    matches = []
     for window in row.windows:
         play = initial_play(window, row.machine)
         play_rules(play, mechanism, rule, fill)
-        found.append(slowdown(window, play.start))
-    return np.array(found)
+        matches.append(slowdown(window, play.start))
+    return np.array(matches)
 
 
 def by_priority(row: Row, mechanism: int, weights: Floats) -> Floats:
@@ -126,9 +126,9 @@ def by_priority(row: Row, mechanism: int, weights: Floats) -> Floats:
     return np.array([slowdown(w, play_agent(policy, w, row.machine, mechanism, FCFS)) for w in plain])
 
 
-def chosen(means: Floats, kept: NDArray[np.bool_]) -> int:
+def chosen(means: Floats, mask: NDArray[np.bool_]) -> int:
     """The candidate of least mean logarithm on the rows that are kept; ``means`` is [candidates, rows]."""
-    return int(np.argmin(np.log(means[:, kept]).mean(axis=1)))
+    return int(np.argmin(np.log(means[:, mask]).mean(axis=1)))
 
 
 def resampled(ours: Floats, theirs: Floats, rng: np.random.Generator) -> Floats:
@@ -166,23 +166,23 @@ def compared(table: list[Row], mechanism: int) -> Outcome:
     ours = [[by_priority(row, mechanism, weights) for row in table] for weights in drawn()]
     rule_means = np.array([[values.mean() for values in line] for line in theirs])
     own_means = np.array([[values.mean() for values in line] for line in ours])
-    exact, found = np.array([row.exact for row in table]), []
+    exact, matches = np.array([row.exact for row in table]), []
     for i, row in enumerate(table):
         others = np.array([other.log != row.log for other in table])
         peer, own = chosen(rule_means, others & (exact == row.exact)), chosen(own_means, others)
         name = f"{RULES[peers[peer][0]]}, {OVERTAKING[peers[peer][1]]}"
-        found.append(Compared(row, name, own, ours[own][i], theirs[peer][i]))
-    return Outcome(found, np.log(own_means).mean(axis=1))
+        matches.append(Compared(row, name, own, ours[own][i], theirs[peer][i]))
+    return Outcome(matches, np.log(own_means).mean(axis=1))
 
 
-def told(results: list[Compared], mechanism: int) -> list[Figure]:
+def figures_of(results: list[Compared], mechanism: int) -> list[Figure]:
     """Each log and kind of times, with the interval of its ratio."""
-    rng, found = np.random.default_rng(0), []
+    rng, matches = np.random.default_rng(0), []
     for one in results:
         low, high = np.quantile(resampled(one.ours, one.theirs, rng), (0.025, 0.975))
         times = "exact times" if one.row.exact else "users' estimates"
         value, peer = float(one.ours.mean()), float(one.theirs.mean())
-        found.append(
+        matches.append(
             {
                 "name": f"{MECHANISMS[mechanism]}, {one.row.name}, {times}: {value / peer:.3f} [{low:.3f}, {high:.3f}]",
                 "value": value,
@@ -193,7 +193,7 @@ def told(results: list[Compared], mechanism: int) -> list[Figure]:
                 "goal": f"<= {1 + WORSE:g} x, with 95 %: {'met' if high <= 1 + WORSE else 'missed'}",
             }
         )
-    return found
+    return matches
 
 
 def whole(name: str, figures: list[Figure], table: list[Row]) -> Figure:
@@ -221,8 +221,8 @@ def shipped(data: Path, outcome: Outcome, mechanism: int) -> Floats:
     """
     first = np.argsort(outcome.means)[: SHORTLIST if mechanism == EASY else 1]
     if len(first) == 1:
-        found: Floats = drawn()[first[0]]
-        return found
+        values: Floats = drawn()[first[0]]
+        return values
     scores = [float(outcome.means[i]) for i in first]
     known = logs(data)
     for name, (trace, machine) in known.items():
@@ -267,9 +267,9 @@ def results(names: Sequence[str] = MECHANISMS[:3], ship: Path | None = None) -> 
     weights = np.tile(np.array(SAF), (3, 1))
     for mechanism in map(MECHANISMS.index, names):
         outcome = compared(table, mechanism)
-        found = told(outcome.rows, mechanism)
-        ratios += found
-        figures += [*found, whole(MECHANISMS[mechanism], found, table)]
+        result = figures_of(outcome.rows, mechanism)
+        ratios += result
+        figures += [*result, whole(MECHANISMS[mechanism], result, table)]
         if mechanism == EASY:
             figures += published(data, outcome)
         if ship:

@@ -49,16 +49,16 @@ def spec(trace: Trace, ratio: float, strategy: str) -> Spec:
     )
 
 
-def deciding(engine: Engine, given: Spec) -> Decide:
+def deciding(engine: Engine, spec: Spec) -> Decide:
     """A run, reported to without HTTP; its state goes through JSON between two reports."""
-    compiled = engine.compile(Snapshot("w", "w", 1, given, Layout(given), None, None, None, None, 0))
+    compiled = engine.compile(Snapshot("w", "w", 1, spec, Layout(spec), None, None, None, None, 0))
     now = datetime.now(UTC)
-    kept = [engine.begin(compiled, "r", RunStart(workload="w"), now).state]
+    selection = [engine.begin(compiled, "r", RunStart(workload="w"), now).state]
 
     def decide(iteration: int, report: dict[str, Any]) -> dict[str, Any]:
-        read = engine.read(compiled, kept[0], iteration, engine.decode(json.dumps(report).encode()))
-        [answered] = all_answered(engine.answer(compiled, [Pending("r", iteration, kept[0], read, {}, None)], now))
-        kept[0] = engine.restore(json.loads(bytes(engine.serialise(answered.state))))
+        read = engine.read(compiled, selection[0], iteration, engine.decode(json.dumps(report).encode()))
+        [answered] = all_answered(engine.answer(compiled, [Pending("r", iteration, selection[0], read, {}, None)], now))
+        selection[0] = engine.restore(json.loads(bytes(engine.serialise(answered.state))))
         return dict(json.loads(answered.decision))
 
     return decide
@@ -66,10 +66,10 @@ def deciding(engine: Engine, given: Spec) -> Decide:
 
 def played(engine: Engine, trace: Trace, ratio: float, strategy: str, spread: float, seed: int) -> Played:
     """One workflow by one strategy; the same run times for all of one seed."""
-    given = spec(trace, ratio, strategy)
+    values = spec(trace, ratio, strategy)
     stray = np.random.default_rng(seed).lognormal(0.0, spread, trace.tasks) if spread else np.ones(trace.tasks)
-    on = Layout(given)
-    return play(Cluster(trace, on.names, on.nodes, trace.runtime * stray), deciding(engine, given))
+    on = Layout(values)
+    return play(Cluster(trace, on.names, on.nodes, trace.runtime * stray), deciding(engine, values))
 
 
 def warm(engine: Engine, trace: Trace) -> None:
@@ -87,14 +87,14 @@ def setting(engine: Engine, traces: list[Trace], ratio: float, spread: float) ->
     ends = np.array([[one.makespan for one in pair] for pair in both])
     plans = [[d["reason"]["plan"] for d in agent.decisions if d["reason"]["plan"]] for _, agent in both]
     own, heft = over(ends[:, 1], ends[:, 0]), np.array([first[0]["heft_seconds"] for first in plans])
-    made = np.array([len({plan["made"] for plan in run}) for run in plans])
+    result = np.array([len({plan["made"] for plan in run}) for run in plans])
     took = np.array([plan["search_seconds"] for run in plans for plan in run])
     worst = float((ends[:, 1] / ends[:, 0]).max())
     how = f"off by e^N(0, {spread:g})" if spread else "as expected"
     against = "" if spread else f"; {over(ends[:, 1], heft)} of its plan's"
     name = (
         f"ratio {ratio:g}, run times {how}, {len(traces)} workflows: {own} of live HEFT's makespan, at most {worst:.3f}"
-        f"{against}; {made.mean():.1f} plans of {took.mean():.2f} s"
+        f"{against}; {result.mean():.1f} plans of {took.mean():.2f} s"
     )
     print(name, file=sys.stderr, flush=True)
     met, goal = (own.high < 1, "sooner, with 95 %") if spread else (worst <= 1 + 1e-9, "never later")

@@ -47,8 +47,8 @@ class Asked(NamedTuple):
 
     def of(self, name: str, share: float = 0.5) -> float:
         """A quantile of them."""
-        found = sorted(self.seconds[name])
-        return found[min(int(len(found) * share), len(found) - 1)]
+        matches = sorted(self.seconds[name])
+        return matches[min(int(len(matches) * share), len(matches) - 1)]
 
 
 def fill(url: str, runs: int, each: int, seed: int = 0) -> None:
@@ -60,13 +60,13 @@ def fill(url: str, runs: int, each: int, seed: int = 0) -> None:
             last = session.query(Iteration).order_by(Iteration.run_id, Iteration.iteration.desc()).first()
             if last is None:
                 raise LookupError("nothing was reported yet")
-            owner, like, told = row.id, session.get_one(Run, last.run_id), (last.report, last.decision)
-        packs = [{"number": i, "data": pack} for i, pack in enumerate(_packs(told, rng))]
-        made = [_run(like, owner, i, each) for i in range(runs)]
+            owner, like, reported = row.id, session.get_one(Run, last.run_id), (last.report, last.decision)
+        packs = [{"number": i, "data": pack} for i, pack in enumerate(_packs(reported, rng))]
+        processes = [_run(like, owner, i, each) for i in range(runs)]
         with database.engine.connect() as connection:
-            _prepare(connection, packs, made, each)
+            _prepare(connection, packs, processes, each)
             for start in range(0, runs, AT_ONCE):
-                some = made[start : start + AT_ONCE]
+                some = processes[start : start + AT_ONCE]
                 connection.execute(insert(Run), some)
                 where = {"start": start, "ends": start + len(some), "drawn": DRAWN, "at": BEGUN}
                 connection.execute(_REPORTED[connection.dialect.name].bindparams(AT), where)
@@ -77,7 +77,7 @@ def fill(url: str, runs: int, each: int, seed: int = 0) -> None:
         database.dispose()
 
 
-def _prepare(connection: Connection, packs: list[dict[str, Any]], made: list[dict[str, Any]], each: int) -> None:
+def _prepare(connection: Connection, packs: list[dict[str, Any]], result: list[dict[str, Any]], each: int) -> None:
     """What iterations are put together from, within the database."""
     blob = "bytea" if connection.dialect.name == "postgresql" else "blob"
     for table in (
@@ -87,7 +87,7 @@ def _prepare(connection: Connection, packs: list[dict[str, Any]], made: list[dic
     ):
         connection.execute(text(f"CREATE TEMPORARY TABLE {table}"))
     connection.execute(text("INSERT INTO packs VALUES (:number, :data)"), packs)
-    ids = [{"number": i, "id": run["id"]} for i, run in enumerate(made)]
+    ids = [{"number": i, "id": run["id"]} for i, run in enumerate(result)]
     connection.execute(text("INSERT INTO filled VALUES (:number, :id)"), ids)
     connection.execute(text("INSERT INTO counted VALUES (:number)"), [{"number": i} for i in range(each)])
     connection.commit()
@@ -123,15 +123,15 @@ def _run(like: Run, owner: str, number: int, each: int) -> dict[str, Any]:
     }
 
 
-def _packs(told: tuple[Any, Any], rng: random.Random) -> list[bytes]:
+def _packs(reported: tuple[Any, Any], rng: random.Random) -> list[bytes]:
     """Reports like one that was really made, their numbers drawn anew; a pack says nothing of whose run it is."""
-    report, decision = told
-    found = []
+    report, decision = reported
+    sizes = []
     for number in range(DRAWN):
-        given = {**report, "metrics": dict.fromkeys(report["metrics"], round(rng.lognormvariate(3.0, 0.2), 4))}
+        values = {**report, "metrics": dict.fromkeys(report["metrics"], round(rng.lognormvariate(3.0, 0.2), 4))}
         answer = _answer(decision, RUN_ID, number % ITERATIONS, rng)
-        found.append(pack_iteration(RUN_ID, _json(given), _json(answer)))
-    return found
+        sizes.append(pack_iteration(RUN_ID, _json(values), _json(answer)))
+    return sizes
 
 
 def _answer(decision: dict[str, Any], run: str, number: int, rng: random.Random) -> dict[str, Any]:
@@ -159,7 +159,7 @@ def served(folder: Path, url: str) -> Iterator[int]:
         server.stop()
 
 
-def asked(url: str, folder: Path) -> Asked:
+def request_all(url: str, folder: Path) -> Asked:
     """What a service that is started on a database takes to answer."""
     begun = time.perf_counter()
     with served(folder, url) as port:
@@ -240,7 +240,7 @@ def measure(urls: tuple[str, str], folder: Path, runs: int, each: int, label: st
     empty, full = urls
     fill(full, runs, each)
     print(f"{label} is filled", flush=True)
-    before, after = asked(empty, folder), asked(full, folder)
+    before, after = request_all(empty, folder), request_all(full, folder)
     return _rows(before, after, report_bytes(full), f"{label}, {runs:,} runs, {runs * each:,} iterations")
 
 
@@ -292,17 +292,17 @@ def _limit(name: str, seconds: float, goal: float) -> Row:
 
 def results(parts: list[str], runs: int = RUNS, each: int = EACH, folder: str | None = None) -> list[Row]:
     """Every figure with its goal."""
-    found: list[Row] = []
+    rows: list[Row] = []
     for part in parts:
         with tempfile.TemporaryDirectory(prefix="steward-bench-", dir=folder) as name:
             if part == "sqlite":
                 urls = (f"sqlite:///{name}/empty.db", f"sqlite:///{name}/steward.db")
-                found += measure(urls, Path(name), runs, each, "SQLite")
+                rows += measure(urls, Path(name), runs, each, "SQLite")
             else:
                 with postgres_server(durable=True) as server:
                     server.execute("CREATE DATABASE empty")
-                    found += measure((server.url("empty"), server.url()), Path(name), runs, each, "PostgreSQL")
-    return found
+                    rows += measure((server.url("empty"), server.url()), Path(name), runs, each, "PostgreSQL")
+    return rows
 
 
 def main() -> None:
@@ -312,8 +312,8 @@ def main() -> None:
     parser.add_argument("--iterations", type=int, default=EACH)
     parser.add_argument("--database", choices=PARTS, action="append")
     parser.add_argument("--folder", help="where SQLite's file goes")
-    given = parser.parse_args()
-    for row in results(given.database or list(PARTS), given.runs, given.iterations, given.folder):
+    options = parser.parse_args()
+    for row in results(options.database or list(PARTS), options.runs, options.iterations, options.folder):
         print(f"{row['name']:90} {row['value']:>10} {row['unit']:3} {row['peer_value'] or '':>10} {row['goal']}")
 
 

@@ -42,9 +42,9 @@ def _run(connection: Connection) -> None:
 
 
 def _check_references(connection: Connection) -> None:
-    found = Counter((row.table, row.parent) for row in connection.execute(text("PRAGMA foreign_key_check")))
-    if found:
-        sentence = ", ".join(f"{number} of {table} to {parent}" for (table, parent), number in found.items())
+    counts = Counter((row.table, row.parent) for row in connection.execute(text("PRAGMA foreign_key_check")))
+    if counts:
+        sentence = ", ".join(f"{number} of {table} to {parent}" for (table, parent), number in counts.items())
         raise BrokenReferences(
             f"the migrations would leave rows that refer to nothing: {sentence}; nothing was changed"
         )

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from app.kinds.contract.engine import EncodedDecision
 
 
-def all_answered(found: Sequence[EncodedDecision | Exception]) -> list[EncodedDecision]:
-    """All of ``found``; raises the first error among them."""
-    for one in found:
+def all_answered(result: Sequence[EncodedDecision | Exception]) -> list[EncodedDecision]:
+    """All of ``result``; raises the first error among them."""
+    for one in result:
         if isinstance(one, Exception):
             raise one
-    return [one for one in found if isinstance(one, EncodedDecision)]
+    return [one for one in result if isinstance(one, EncodedDecision)]

@@ -193,9 +193,9 @@ def postgres_database(postgres_url: str) -> Iterator[Database]:
 def any_database(request: pytest.FixtureRequest) -> Database:
     """The same test on SQLite and on PostgreSQL."""
     name = "database" if request.param == "sqlite" else "postgres_database"
-    found = request.getfixturevalue(name)
-    assert isinstance(found, Database)
-    return found
+    any_database = request.getfixturevalue(name)
+    assert isinstance(any_database, Database)
+    return any_database
 
 
 @pytest.fixture(scope="session")

@@ -104,29 +104,29 @@ class Templates:
         if node.word == "range":
             variables, _, over = node.arguments.partition(":=")
             key, value = (name.strip() for name in variables.split(","))
-            found = self._value(over, dot, names)
+            result = self._value(over, dot, names)
             return "".join(
-                self.text(node.body, each, {**names, key: name, value: each}) for name, each in sorted(found.items())
+                self.text(node.body, each, {**names, key: name, value: each}) for name, each in sorted(result.items())
             )
-        found = self._value(node.arguments, dot, names)
-        if not found:
+        result = self._value(node.arguments, dot, names)
+        if not result:
             return self.text(node.otherwise, dot, names)
-        return self.text(node.body, found if node.word == "with" else dot, names)
+        return self.text(node.body, result if node.word == "with" else dot, names)
 
     def _value(self, text: str, dot: Any, names: Mapping[str, Any]) -> Any:
         tokens = TOKEN.findall(text)
-        found = self._pipeline(tokens, dot, names)
+        pipeline = self._pipeline(tokens, dot, names)
         if tokens:
             raise TemplateError(f"{text}: {tokens[0]} was not expected")
-        return found
+        return pipeline
 
     def _pipeline(self, tokens: list[str], dot: Any, names: Mapping[str, Any]) -> Any:
         """Take a pipeline off the tokens; its value: each command gets the one before as its last argument."""
-        found = self._command(tokens, dot, names, ())
+        command = self._command(tokens, dot, names, ())
         while tokens and tokens[0] == "|":
             tokens.pop(0)
-            found = self._command(tokens, dot, names, (found,))
-        return found
+            command = self._command(tokens, dot, names, (command,))
+        return command
 
     def _command(self, tokens: list[str], dot: Any, names: Mapping[str, Any], piped: tuple[Any, ...]) -> Any:
         first, arguments = tokens.pop(0), list[Any]()
@@ -142,10 +142,10 @@ class Templates:
 
     def _operand(self, token: str, tokens: list[str], dot: Any, names: Mapping[str, Any]) -> Any:
         if token == "(":
-            found = self._pipeline(tokens, dot, names)
+            pipeline = self._pipeline(tokens, dot, names)
             if tokens.pop(0) != ")":
                 raise TemplateError("a bracket isn't closed")
-            return found
+            return pipeline
         if token.startswith('"'):
             return token[1:-1]
         if re.fullmatch(r"-?\d+", token):
@@ -155,12 +155,12 @@ class Templates:
             return dot if token == "." else names[start]
         if start not in {"", *names}:
             raise TemplateError(f"{token} is unknown")
-        found = names[start] if start else dot
+        pipeline = names[start] if start else dot
         for part in path.split("."):
-            if part not in found:
+            if part not in pipeline:
                 raise TemplateError(f"{token}: there is no {part}")
-            found = found[part]
-        return found
+            pipeline = pipeline[part]
+        return pipeline
 
 
 def _pieces(text: str) -> Iterator[str | tuple[str]]:

@@ -113,18 +113,18 @@ class KubernetesDouble:
         if self.plan:
             planned = self.plan.pop(0)
             return (Refused(planned, *ANSWERS[planned]) if isinstance(planned, int) else planned).answer
-        found = _PATH.fullmatch(request.url.path)
-        if found is None:
+        match = _PATH.fullmatch(request.url.path)
+        if match is None:
             return Refused(404, "NotFound", "the server could not find the requested resource").answer
         try:
-            result = self._listed(request, found) if found["name"] is None else self._one(request, found)
+            result = self._listed(request, match) if match["name"] is None else self._one(request, match)
             return httpx.Response(200, json=result)
         except Refused as refused:
             return refused.answer
 
-    def _listed(self, request: httpx.Request, found: re.Match[str]) -> Json:
-        space = found["space"] or "[^/]+"
-        own = re.compile(f"{re.escape(found['group'])}/namespaces/{space}/{found['plural']}/[^/]+")
+    def _listed(self, request: httpx.Request, match: re.Match[str]) -> Json:
+        space = match["space"] or "[^/]+"
+        own = re.compile(f"{re.escape(match['group'])}/namespaces/{space}/{match['plural']}/[^/]+")
         items = [obj for path, obj in sorted(self.objects.items()) if own.fullmatch(path)]
         wanted = dict(pair.split("=") for pair in request.url.params.get("labelSelector", "").split(",") if pair)
         items = [one for one in items if wanted.items() <= one["metadata"].get("labels", {}).items()]
@@ -138,33 +138,33 @@ class KubernetesDouble:
         kind = {"kind": f"{first_of['kind']}List", "apiVersion": first_of["apiVersion"]}
         return {**kind, "metadata": {"continue": following}, "items": items[first:after]}
 
-    def _one(self, request: httpx.Request, found: re.Match[str]) -> Json:
-        path = request.url.path.removesuffix(f"/{found['sub']}") if found["sub"] else request.url.path
+    def _one(self, request: httpx.Request, match: re.Match[str]) -> Json:
+        path = request.url.path.removesuffix(f"/{match['sub']}") if match["sub"] else request.url.path
         if path not in self.objects:
-            raise Refused(404, "NotFound", f'{found["plural"]} "{found["name"]}" not found')
-        if found["sub"] == "scale" and found["plural"] not in SCALED:
+            raise Refused(404, "NotFound", f'{match["plural"]} "{match["name"]}" not found')
+        if match["sub"] == "scale" and match["plural"] not in SCALED:
             raise Refused(404, "NotFound", "the server could not find the requested resource")
         if request.method == "GET":
-            return _scale(self.objects[path]) if found["sub"] == "scale" else self.objects[path]
+            return _scale(self.objects[path]) if match["sub"] == "scale" else self.objects[path]
         if request.method != "PATCH":
             raise Refused(405, "MethodNotAllowed", f"{request.method} is not supported here")
         body = json.loads(request.content)
         self.calls.append((request.url.path, request.headers["content-type"], body))
-        self.objects[path] = self._patched(path, found, body, request.headers["content-type"])
-        return _scale(self.objects[path]) if found["sub"] == "scale" else self.objects[path]
+        self.objects[path] = self._patched(path, match, body, request.headers["content-type"])
+        return _scale(self.objects[path]) if match["sub"] == "scale" else self.objects[path]
 
-    def _patched(self, path: str, found: re.Match[str], body: Any, media_type: str) -> Json:
+    def _patched(self, path: str, match: re.Match[str], body: Any, media_type: str) -> Json:
         old, kind = self.objects[path], media_type.removeprefix("application/").removesuffix("-patch+json")
-        if kind not in ACCEPTED or (kind == "strategic-merge" and "." in found["group"].split("/")[2]):
-            raise Refused(415, "UnsupportedMediaType", f"{media_type} is not supported for {found['plural']}")
-        if found["sub"] == "scale":
+        if kind not in ACCEPTED or (kind == "strategic-merge" and "." in match["group"].split("/")[2]):
+            raise Refused(415, "UnsupportedMediaType", f"{media_type} is not supported for {match['plural']}")
+        if match["sub"] == "scale":
             replicas = body["spec"]["replicas"]
             if not isinstance(replicas, int) or replicas < 0:
                 raise Refused(422, "Invalid", f"spec.replicas: Invalid value: {replicas}: must be at least 0")
             body, kind = {"spec": {"replicas": replicas}}, "merge"
         new = json_patched(old, body) if kind == "json" else merged(old, body, lists=kind == "strategic-merge")
-        new = _apart(old, new, found["sub"] == "status")
-        _checked(old, new, found["plural"], found["sub"])
+        new = _apart(old, new, match["sub"] == "status")
+        _checked(old, new, match["plural"], match["sub"])
         new["metadata"]["resourceVersion"] = str(int(old["metadata"]["resourceVersion"]) + 1)
         try:
             check(new)
@@ -209,9 +209,11 @@ def json_patched(old: Any, operations: list[Json]) -> Any:
 
 def _apart(old: Json, new: Json, status: bool) -> Json:
     """What is changed through ``status`` is the status alone, and it is changed nowhere else."""
-    kept, taken = (old, new) if status else (new, old)
+    selection, taken = (old, new) if status else (new, old)
     return (
-        {**kept, "status": taken["status"]} if "status" in taken else {k: v for k, v in kept.items() if k != "status"}
+        {**selection, "status": taken["status"]}
+        if "status" in taken
+        else {k: v for k, v in selection.items() if k != "status"}
     )
 
 
@@ -249,6 +251,6 @@ def _scale(obj: Json) -> Json:
     replicas = obj["spec"].get("replicas", 1)
     metadata = {name: obj["metadata"][name] for name in ("name", "namespace", "resourceVersion")}
     spec, status = {"replicas": replicas}, {"replicas": obj.get("status", {}).get("replicas", replicas)}
-    found = {"kind": "Scale", "apiVersion": "autoscaling/v1", "metadata": metadata, "spec": spec, "status": status}
-    check(found)
-    return found
+    scale = {"kind": "Scale", "apiVersion": "autoscaling/v1", "metadata": metadata, "spec": spec, "status": status}
+    check(scale)
+    return scale

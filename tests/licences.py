@@ -96,18 +96,18 @@ def allowed(expression: str) -> bool:
     AND binds more closely than OR; an exception belongs to the licence before it.
     """
     inner = re.compile(r"\(([^()]*)\)")
-    while found := inner.search(expression):  # innermost first; what it comes to takes its place
-        verdict = "MIT" if allowed(found[1]) else "refused"
-        expression = expression[: found.start()] + verdict + expression[found.end() :]
+    while match := inner.search(expression):  # innermost first; what it comes to takes its place
+        verdict = "MIT" if allowed(match[1]) else "refused"
+        expression = expression[: match.start()] + verdict + expression[match.end() :]
     return any(
         all(part.strip() in ALLOWED for part in re.split(r"\s+AND\s+", side, flags=re.IGNORECASE))
         for side in re.split(r"\s+OR\s+", expression, flags=re.IGNORECASE)
     )
 
 
-def installed(found: Iterable[Distribution]) -> Iterator[Package]:
+def installed(distributions: Iterable[Distribution]) -> Iterator[Package]:
     """Distributions with the licences that they state."""
-    for one in found:
+    for one in distributions:
         result = one.metadata
         classifiers = [text for text in result.get_all("Classifier") or () if text.startswith("License ::")]
         classified = [text.rpartition(" :: ")[2] for text in classifiers if text not in NO_LICENCE]

@@ -31,22 +31,22 @@ def closure(wanted: Iterable[Requirement]) -> dict[str, set[str]]:
 
     Markers are evaluated for this platform. A distribution that is not installed here requires nothing.
     """
-    seen, found = set[str](), dict[str, set[str]]()
+    visited, parts = set[str](), dict[str, set[str]]()
     waiting = [(one, extra) for one in wanted for extra in ("", *one.extras)]
     while waiting:
         one, extra = waiting.pop()
         name = canonicalize_name(one.name)
-        if f"{name}[{extra}]" in seen or (one.marker and not one.marker.evaluate({"extra": extra})):
+        if f"{name}[{extra}]" in visited or (one.marker and not one.marker.evaluate({"extra": extra})):
             continue
-        seen.add(f"{name}[{extra}]")
-        needs = found.setdefault(name, set())
+        visited.add(f"{name}[{extra}]")
+        needs = parts.setdefault(name, set())
         for text in _requirements(name):
             inner = Requirement(text)
             if inner.marker is None or inner.marker.evaluate({"extra": extra}):
                 inner.marker = None
                 needs |= {canonicalize_name(inner.name)} - {name}
                 waiting += [(inner, further) for further in ("", *inner.extras)]
-    return found
+    return parts
 
 
 def _requirements(name: str) -> list[str]:
@@ -87,21 +87,21 @@ def bill(extras: Iterable[str], at: datetime) -> dict[str, Any]:
 def _component(name: str) -> dict[str, Any]:
     one = distribution(name)
     package = f"pkg:pypi/{name}@{quote(one.version)}"
-    found = {"type": "library", "bom-ref": package, "name": name, "version": one.version, "purl": package}
+    result = {"type": "library", "bom-ref": package, "name": name, "version": one.version, "purl": package}
     licence = next(installed([one])).licence
     if "License-Expression" in one.metadata:
-        return found | {"licenses": [{"expression": licence}]}
-    return found | ({"licenses": [{"license": {"name": licence}}]} if licence else {})
+        return result | {"licenses": [{"expression": licence}]}
+    return result | ({"licenses": [{"license": {"name": licence}}]} if licence else {})
 
 
 def main(file: str, *extras: str) -> None:
     """Write the bill to a file, and print how many distributions it names."""
     commit = ["git", "-C", str(ROOT), "log", "-1", "--format=%ct"]
     seconds = os.environ.get("SOURCE_DATE_EPOCH") or subprocess.run(commit, check=True, capture_output=True).stdout
-    found = bill(extras, datetime.fromtimestamp(int(seconds), UTC))
+    result = bill(extras, datetime.fromtimestamp(int(seconds), UTC))
     Path(file).parent.mkdir(parents=True, exist_ok=True)
-    Path(file).write_text(json.dumps(found, indent=1) + "\n")
-    print(f"{file}: {len(found['components'])} distributions")
+    Path(file).write_text(json.dumps(result, indent=1) + "\n")
+    print(f"{file}: {len(result['components'])} distributions")
 
 
 if __name__ == "__main__":

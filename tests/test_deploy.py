@@ -40,9 +40,9 @@ OF_PROMETHEUS = {"up"}
 def selectors(query: str) -> list[tuple[str, dict[str, str]]]:
     """The series that a query reads: their names, and the labels that it asks for with a pattern or a value."""
     shown = parse(query).prettify()  # raises where it is no PromQL
-    found = re.findall(r"\b([a-z]\w*)(?:\{([^}]*)\})?(?=[\[\s)]|$)", re.sub(r"\b(?:by|on) \([^)]*\)", "", shown))
+    matches = re.findall(r"\b([a-z]\w*)(?:\{([^}]*)\})?(?=[\[\s)]|$)", re.sub(r"\b(?:by|on) \([^)]*\)", "", shown))
     words = {"sum", "min", "max", "rate", "increase", "delta", "histogram_quantile", "or"}
-    return [(name, dict(re.findall(r'(\w+)=~?"([^"]*)"', labels))) for name, labels in found if name not in words]
+    return [(name, dict(re.findall(r'(\w+)=~?"([^"]*)"', labels))) for name, labels in matches if name not in words]
 
 
 @pytest.fixture
@@ -149,9 +149,9 @@ def test_every_setting_named_is_there() -> None:
 
 
 def test_every_command_named_is_there() -> None:
-    found = {tuple(match.split()) for text in texts().values() for match in re.findall(COMMAND, text)}
-    assert {("doctor",), ("db", "backup"), ("key", "create")} <= found
-    for words in found:
+    parts = {tuple(match.split()) for text in texts().values() for match in re.findall(COMMAND, text)}
+    assert {("doctor",), ("db", "backup"), ("key", "create")} <= parts
+    for words in parts:
         output = CliRunner().invoke(cli, [*words, "--help"])
         assert output.exit_code == 0, (words, output.output)
 
@@ -213,8 +213,8 @@ def test_the_charts_objects_are_valid_in_every_release_that_it_accepts(chosen: d
 
 @pytest.mark.parametrize("chosen", CHOICES.values(), ids=CHOICES)
 def test_the_charts_objects_refer_to_one_another(chosen: dict[str, Any]) -> None:
-    found = render(CHART, chosen)
-    by_kind = {kind: [one for one in found if one["kind"] == kind] for kind in {one["kind"] for one in found}}
+    text = render(CHART, chosen)
+    by_kind = {kind: [one for one in text if one["kind"] == kind] for kind in {one["kind"] for one in text}}
     pods = [one["spec"]["template"] for one in by_kind["Deployment"]]
     (service,), (budget,) = by_kind["Service"], by_kind["PodDisruptionBudget"]
     selectors = [one["spec"]["selector"]["matchLabels"] for one in by_kind["Deployment"]]
@@ -235,7 +235,7 @@ def test_the_charts_objects_refer_to_one_another(chosen: dict[str, Any]) -> None
 
 
 @pytest.mark.parametrize(
-    ("template", "told"),
+    ("template", "text"),
     [
         ("{{ if .Values.api }}x", "if .Values.api has no end"),
         ("{{ lookup }}", "lookup is unknown"),
@@ -243,10 +243,10 @@ def test_the_charts_objects_refer_to_one_another(chosen: dict[str, Any]) -> None
         ("{{ quote .Values.secretName ) }}", "was not expected"),
     ],
 )
-def test_what_the_renderer_does_not_know_is_an_error(template: str, told: str, tmp_path: Path) -> None:
+def test_what_the_renderer_does_not_know_is_an_error(template: str, text: str, tmp_path: Path) -> None:
     shutil.copytree(CHART, tmp_path / "chart")
     (tmp_path / "chart/templates/a.yaml").write_text(template)
-    with pytest.raises(TemplateError, match=told):
+    with pytest.raises(TemplateError, match=text):
         render(tmp_path / "chart")
 
 
@@ -255,10 +255,10 @@ def test_values_that_templates_take_are_there() -> None:
     text = "".join(path.read_text() for path in (CHART / "templates").iterdir())
     taken = set(re.findall(r"\.Values\.([\w.]+)", text))
     for name in taken:
-        found: Any = values
+        result: Any = values
         for part in name.split("."):
-            assert part in found, name
-            found = found[part]
+            assert part in result, name
+            result = result[part]
     assert {name.split(".")[0] for name in taken} == set(values)
 
 
@@ -300,5 +300,5 @@ def test_helm_takes_the_chart_and_renders_the_same(chosen: dict[str, Any], relea
     def key(one: dict[str, Any]) -> tuple[str, str]:
         return one["kind"], one["metadata"]["name"]
 
-    found = [one for one in yaml.safe_load_all(done.stdout) if one]
-    assert sorted(found, key=key) == sorted(render(CHART, chosen, release), key=key)
+    results = [one for one in yaml.safe_load_all(done.stdout) if one]
+    assert sorted(results, key=key) == sorted(render(CHART, chosen, release), key=key)

@@ -68,10 +68,10 @@ def is_command(span: str) -> bool:
     for word in span.split()[1:]:
         if not hasattr(at, "get_command") or not re.fullmatch(r"[a-z][a-z|-]*", word):
             break
-        found = [at.get_command(typer.Context(at), name) for name in word.split("|")]
-        if None in found:
+        commands = [at.get_command(typer.Context(at), name) for name in word.split("|")]
+        if None in commands:
             return isinstance(at, Defaulting)
-        at = found[0]
+        at = commands[0]
     return True
 
 

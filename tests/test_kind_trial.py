@@ -131,18 +131,18 @@ def test_objects_name_what_is_there(attempt: Try) -> None:
     """Secrets, service accounts and images that pods name are those that the trial makes or loads."""
     trial = attempt("--namespace", "another")
     by_name = {(one["kind"], one["metadata"]["name"]): one for one in trial.applied}
-    made = {one["metadata"]["name"] for one in trial.applied if one["kind"] == "Secret"}
-    made |= {call.split()[index] for call in trial.calls if " create secret " in call for index in (8,)}
+    result = {one["metadata"]["name"] for one in trial.applied if one["kind"] == "Secret"}
+    result |= {call.split()[index] for call in trial.calls if " create secret " in call for index in (8,)}
     loaded = {"steward:try", "steward-adapter:try", "postgres:17", "redis:7"}
     for kind in ("Deployment", "Job"):
-        for one in (found for (of, _), found in by_name.items() if of == kind):
+        for one in (match for (of, _), match in by_name.items() if of == kind):
             pod = one["spec"]["template"]["spec"]
             assert ("ServiceAccount", pod.get("serviceAccountName", "launcher")) in by_name
             for container in pod["containers"]:
                 assert container["image"] in loaded
                 for variable in container.get("env", ()):
                     if "valueFrom" in variable:
-                        assert variable["valueFrom"]["secretKeyRef"]["name"] in made
+                        assert variable["valueFrom"]["secretKeyRef"]["name"] in result
     assert by_name["RoleBinding", "launcher"]["subjects"][0]["namespace"] == "another"
     assert by_name["APIService", "v1beta1.external.metrics.k8s.io"]["spec"]["service"]["namespace"] == "another"
     launcher = by_name["Job", "governed"]["spec"]["template"]["spec"]["containers"][0]["command"]
@@ -234,7 +234,7 @@ def test_what_is_kept_is_said(attempt: Try) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "text"),
     [
         (["--moon"], "--moon is unknown; accepted are --context"),
         (["--context"], "--context needs a value"),
@@ -242,10 +242,10 @@ def test_what_is_kept_is_said(attempt: Try) -> None:
         (["--image", "registry:5000/steward"], "--image registry:5000/steward: NAME:TAG is accepted"),
     ],
 )
-def test_misuse_is_told_and_calls_nothing(attempt: Try, arguments: list[str], told: str) -> None:
+def test_misuse_is_told_and_calls_nothing(attempt: Try, arguments: list[str], text: str) -> None:
     trial = attempt(*arguments)
     assert (trial.status, trial.calls) == (2, [])
-    assert trial.lines[0].startswith(told)
+    assert trial.lines[0].startswith(text)
 
 
 def test_the_shell_takes_the_script() -> None:
@@ -273,9 +273,9 @@ def test_kubectl_takes_every_call(attempt: Try, tmp_path: Path) -> None:
     tried = 0
     for call in sorted(call for call in calls if call.startswith("kubectl ") and "create secret tls" not in call):
         words = re.findall(r"jsonpath=.*|\S+", call)[1:]
-        given = "apiVersion: v1\nkind: Secret\nmetadata: { name: a }\n" if "apply" in words else ""
+        values = "apiVersion: v1\nkind: Secret\nmetadata: { name: a }\n" if "apply" in words else ""
         done = subprocess.run(
-            [str(KUBECTL), *words], input=given, capture_output=True, text=True, check=False, env=environment
+            [str(KUBECTL), *words], input=values, capture_output=True, text=True, check=False, env=environment
         )
         assert "version --client" in call or re.search(r"refused|unable to connect|could not", done.stderr), done.stderr
         assert not re.search(r"unknown (flag|command|shorthand)|error parsing|cannot be combined", done.stderr), call

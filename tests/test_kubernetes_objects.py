@@ -47,12 +47,12 @@ def _contracts() -> None:
 
 def changed(obj: Json, path: str, value: Any) -> Json:
     """The object with another value under a path such as ``spec/containers/0/name``."""
-    found: Json = json_patched(obj, [{"op": "add", "path": f"/{path}", "value": value}])
-    return found
+    result: Json = json_patched(obj, [{"op": "add", "path": f"/{path}", "value": value}])
+    return result
 
 
 @pytest.mark.parametrize(
-    ("path", "value", "told"),
+    ("path", "value", "text"),
     [
         ("spec/containers/0/comand", ["a"], "Additional properties are not allowed"),
         ("spec/containers/0/command", "a", "is not of type 'array'"),
@@ -68,9 +68,9 @@ def changed(obj: Json, path: str, value: Any) -> Json:
         ("apiVersion", "", "needs apiVersion and kind"),
     ],
 )
-def test_an_object_that_a_server_would_refuse_is_refused(path: str, value: Any, told: str) -> None:
+def test_an_object_that_a_server_would_refuse_is_refused(path: str, value: Any, text: str) -> None:
     check(POD)
-    with pytest.raises(InvalidObject, match=told):
+    with pytest.raises(InvalidObject, match=text):
         check(changed(POD, path, value))
 
 
@@ -83,7 +83,7 @@ def test_each_release_is_asked() -> None:
 
 @pytest.mark.usefixtures("_contracts")
 @pytest.mark.parametrize(
-    ("path", "value", "told"),
+    ("path", "value", "text"),
     [
         ("spec/recommenders", [{"name": "steward", "moon": 1}], "Additional properties are not allowed"),
         ("spec/recommenders", "steward", "is not of type 'array'"),
@@ -92,9 +92,9 @@ def test_each_release_is_asked() -> None:
         ("status", {"recommendation": {"containerRecommendations": [{"target": {"cpu": "x"}}]}}, "does not match"),
     ],
 )
-def test_a_custom_resource_that_its_definition_refuses_is_refused(path: str, value: Any, told: str) -> None:
+def test_a_custom_resource_that_its_definition_refuses_is_refused(path: str, value: Any, text: str) -> None:
     check(VPA)
-    with pytest.raises(InvalidObject, match=told):
+    with pytest.raises(InvalidObject, match=text):
         check(changed(VPA, path, value))
 
 
@@ -107,7 +107,7 @@ def test_members_that_may_not_change_are_those_of_the_definition() -> None:
 
 def objects_of_pages() -> list[tuple[str, Json]]:
     """Each complete object in a YAML or JSON block of a page, with where it stands."""
-    found = [
+    results = [
         (block.name, one)
         for page in PAGES
         for block in blocks(page)
@@ -115,7 +115,7 @@ def objects_of_pages() -> list[tuple[str, Json]]:
         for one in yaml.safe_load_all(block.text)
         if one
     ]
-    return [(f"{name} {one['kind']}", one) for name, one in found]
+    return [(f"{name} {one['kind']}", one) for name, one in results]
 
 
 @pytest.mark.usefixtures("_contracts")

@@ -48,9 +48,9 @@ def test_a_package_is_judged_by_what_it_states(
     tmp_path: Path, lines: list[str], licence: str | None, *, fine: bool
 ) -> None:
     there = planted(tmp_path, "There-Is", "License-Expression: MIT")
-    found = [*installed([there, planted(tmp_path, "other", *lines)])]
-    assert found == [Package("there-is", "MIT"), Package("other", licence)]
-    assert [line.partition(" ")[0] for line in refused(found)] == ([] if fine else ["other"])
+    results = [*installed([there, planted(tmp_path, "other", *lines)])]
+    assert results == [Package("there-is", "MIT"), Package("other", licence)]
+    assert [line.partition(" ")[0] for line in refused(results)] == ([] if fine else ["other"])
 
 
 @pytest.mark.parametrize(

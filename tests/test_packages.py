@@ -97,19 +97,19 @@ def test_wheels_have_every_file_of_their_packages_and_no_other(
 def test_metadata_says_what_the_package_is(number: int, wheels: list[Path]) -> None:
     with zipfile.ZipFile(wheels[number]) as opened:
         (place,) = (name for name in opened.namelist() if name.endswith(".dist-info/METADATA"))
-        found = email.message_from_bytes(opened.read(place))
+        message = email.message_from_bytes(opened.read(place))
         folder = place.rpartition("/")[0]
-        assert {f"{folder}/licenses/{name}" for name in found.get_all("License-File") or ()} <= {*opened.namelist()}
+        assert {f"{folder}/licenses/{name}" for name in message.get_all("License-File") or ()} <= {*opened.namelist()}
     assert wheels[number].name.startswith(NAMES[number])
-    assert found["Name"] == (DISTRIBUTION, "steward-client")[number]
-    assert found["License-Expression"] == "Apache-2.0"
-    assert found["Requires-Python"] == ">=3.11"
-    assert found["Summary"]
-    assert found["Keywords"]
-    assert found["Description-Content-Type"] == "text/markdown"
-    assert found.get_payload()
-    assert "Programming Language :: Python :: 3.11" in (found.get_all("Classifier") or ())
-    assert not found.get_all("Project-URL")  # there is no public host yet
+    assert message["Name"] == (DISTRIBUTION, "steward-client")[number]
+    assert message["License-Expression"] == "Apache-2.0"
+    assert message["Requires-Python"] == ">=3.11"
+    assert message["Summary"]
+    assert message["Keywords"]
+    assert message["Description-Content-Type"] == "text/markdown"
+    assert message.get_payload()
+    assert "Programming Language :: Python :: 3.11" in (message.get_all("Classifier") or ())
+    assert not message.get_all("Project-URL")  # there is no public host yet
 
 
 def test_documents_name_wheels_that_are_built() -> None:
@@ -130,19 +130,19 @@ def test_without_extras_neither_torch_nor_numba_is_required() -> None:
 
 def test_the_bill_of_materials_is_cyclonedx_and_names_versions_and_licences() -> None:
     at = datetime(2026, 1, 2, tzinfo=UTC)
-    found = bill(["worker", "archive"], at)
+    result = bill(["worker", "archive"], at)
     folder = files("cyclonedx.schema") / "_res"
     names = ("bom-1.6", "spdx", "jsf-0.82", "cryptography-defs")
     schema, *others = (json.loads((folder / f"{name}.SNAPSHOT.schema.json").read_text()) for name in names)
     registry = Registry[Any]().with_resources([(one["$id"], DRAFT7.create_resource(one)) for one in (schema, *others)])
     checker = jsonschema.Draft7Validator(schema, registry=registry)
-    assert [error.message for error in checker.iter_errors(found)] == []
-    assert [*checker.iter_errors(found | {"components": [{"name": "no type"}]})]
-    named = {one["name"]: one for one in found["components"]}
+    assert [error.message for error in checker.iter_errors(result)] == []
+    assert [*checker.iter_errors(result | {"components": [{"name": "no type"}]})]
+    named = {one["name"]: one for one in result["components"]}
     assert named["torch"]["version"] == version("torch")
     assert named["torch"]["purl"] == f"pkg:pypi/torch@{version('torch').replace('+', '%2B')}"
     assert named["alembic"]["licenses"] == [{"expression": "MIT"}]
-    assert {one["ref"] for one in found["dependencies"]} >= {one["bom-ref"] for one in found["components"]}
-    (root,) = (one for one in found["dependencies"] if DISTRIBUTION in one["ref"])
+    assert {one["ref"] for one in result["dependencies"]} >= {one["bom-ref"] for one in result["components"]}
+    (root,) = (one for one in result["dependencies"] if DISTRIBUTION in one["ref"])
     assert named["torch"]["bom-ref"] in root["dependsOn"]
-    assert bill(["worker", "archive"], at) == found
+    assert bill(["worker", "archive"], at) == result

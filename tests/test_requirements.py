@@ -27,14 +27,16 @@ OWN = {"app", "workers", "migrations", "tests", "benchmarks", "steward_client", 
 
 def declared(extra: str) -> list[Requirement]:
     """What the service needs with an extra, those that the extra names of the service among them."""
-    found = [Requirement(text) for text in [*PROJECT["dependencies"], *PROJECT["optional-dependencies"].get(extra, [])]]
-    nested = [name for one in found if one.name == DISTRIBUTION for name in one.extras]
-    return found + [one for name in nested for one in declared(name)]
+    requirements = [
+        Requirement(text) for text in [*PROJECT["dependencies"], *PROJECT["optional-dependencies"].get(extra, [])]
+    ]
+    nested = [name for one in requirements if one.name == DISTRIBUTION for name in one.extras]
+    return requirements + [one for name in nested for one in declared(name)]
 
 
 def imported(*folders: str) -> list[tuple[str, str]]:
     """Each module outside the standard library that a module of the folders imports as it is loaded, and where."""
-    return [found for folder in folders for found in _imported(folder)]
+    return [match for folder in folders for match in _imported(folder)]
 
 
 distributions = cache(packages_distributions)

@@ -33,14 +33,14 @@ class Page(HTMLParser):
         self.feed(path.read_text())
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        given = {name: value or "" for name, value in attrs}
-        self.anchors |= {given[name] for name in ("id", "name") if name in given}
-        if tag == "a" and "href" in given:
-            self.links.add(given["href"])
-        if tag in ("script", "img", "iframe", "source") and "src" in given:
-            self.loaded.add(given["src"])
-        if tag == "link" and given.get("rel") in ("stylesheet", "icon", "preconnect", "preload"):
-            self.loaded.add(given["href"])
+        values = {name: value or "" for name, value in attrs}
+        self.anchors |= {values[name] for name in ("id", "name") if name in values}
+        if tag == "a" and "href" in values:
+            self.links.add(values["href"])
+        if tag in ("script", "img", "iframe", "source") and "src" in values:
+            self.loaded.add(values["src"])
+        if tag == "link" and values.get("rel") in ("stylesheet", "icon", "preconnect", "preload"):
+            self.loaded.add(values["href"])
 
 
 @pytest.fixture(scope="module")
@@ -92,8 +92,8 @@ def test_nothing_is_loaded_from_elsewhere(pages: dict[Path, Page]) -> None:
 
 def test_searching_finds_what_code_says(site: Path) -> None:
     index = (site / "search/search_index.js").read_text()
-    found = json.loads(index.removeprefix("var __index = "))["docs"]
-    fields = {entry["location"]: entry["title"] + entry["text"] for entry in found}
+    docs = json.loads(index.removeprefix("var __index = "))["docs"]
+    fields = {entry["location"]: entry["title"] + entry["text"] for entry in docs}
     assert "Repeating the same spec changes nothing" in fields["reference/http.html#register_workload"]
     assert "STEWARD_DATA_DIR" in fields["reference/settings.html"]
     assert any("steward doctor" in text for place, text in fields.items() if place.startswith("reference/cli"))
@@ -103,7 +103,7 @@ def test_searching_finds_what_code_says(site: Path) -> None:
 def test_lists_of_commands_are_not_cut_off(site: Path) -> None:
     pages = [site / "reference/cli.html", *(site / "reference/cli").iterdir()]
     assert len(pages) > 10
-    listed = [found for page in pages for found in re.findall(r"<li>.*<code>\w+</code>.*: .*", page.read_text())]
+    listed = [match for page in pages for match in re.findall(r"<li>.*<code>\w+</code>.*: .*", page.read_text())]
     assert len(listed) > 50
     assert [one for one in listed if "..." in one] == []
 

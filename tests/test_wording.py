@@ -37,9 +37,9 @@ def read(name: str, sure: int) -> str:
 '''
 
 
-def retired(found: list[Text]) -> list[tuple[int, str]]:
+def retired(parts: list[Text]) -> list[tuple[int, str]]:
     """Line and retired words of each find, by line."""
-    return sorted((one.where.line, one.retired) for one in finds(found))
+    return sorted((one.where.line, one.retired) for one in finds(parts))
 
 
 def test_strings_of_a_module_are_read_and_its_docstrings_are_not() -> None:
@@ -83,8 +83,8 @@ def test_pages_are_read_across_their_lines_and_schemas_by_their_descriptions() -
 
 def test_strings_of_scripts_are_read_and_their_comments_are_not() -> None:
     script = '// it goes on answering\nconst a = "it goes on answering";\n/* is no JSON */ b(`${a} is no JSON`);'
-    found = list(script_texts("clients/typescript/src/index.ts", script))
-    assert retired(found) == [(2, "goes on answering"), (3, "is no JSON")]
+    items = list(script_texts("clients/typescript/src/index.ts", script))
+    assert retired(items) == [(2, "goes on answering"), (3, "is no JSON")]
 
 
 def test_a_label_in_lower_case_is_a_key_of_a_program_and_a_phrase_ends_at_words() -> None:

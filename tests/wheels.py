@@ -37,12 +37,19 @@ def build(folder: Path, root: Path = ROOT) -> list[Path]:
         environment = {"SOURCE_DATE_EPOCH": _git(root, "log", "-1", "--format=%ct").strip(), **os.environ}
         if "PIP_FIND_LINKS" in environment:  # uv reads its own variable
             environment.setdefault("UV_FIND_LINKS", environment["PIP_FIND_LINKS"])
-        made = source / "made"
+        result = source / "made"
         for project in PROJECTS:
-            options = ["--quiet", "--wheel", "--build-constraints", f"{source}/constraints.txt", "--out-dir", str(made)]
+            options = [
+                "--quiet",
+                "--wheel",
+                "--build-constraints",
+                f"{source}/constraints.txt",
+                "--out-dir",
+                str(result),
+            ]
             subprocess.run([uv, "build", *options, source / project], check=True, env=environment, umask=0o022)
         folder.mkdir(parents=True, exist_ok=True)
-        return [Path(shutil.copy(wheel, folder)) for wheel in sorted(made.glob("*.whl"))]
+        return [Path(shutil.copy(wheel, folder)) for wheel in sorted(result.glob("*.whl"))]
 
 
 def _git(root: Path, *arguments: str) -> str:

@@ -184,37 +184,37 @@ def python_texts(path: str, source: str) -> Iterator[Text]:
 ATTRIBUTE_OR_TEXT = re.compile(r"""(?:title|aria-label|alt|placeholder)="([^"]*)"|>([^<]+)<""")
 
 
-def _line_ends(found: re.Match[str]) -> str:
-    return "\n" * found[0].count("\n")
+def _line_ends(match: re.Match[str]) -> str:
+    return "\n" * match[0].count("\n")
 
 
 def template_texts(path: str, source: str) -> Iterator[Text]:
     """The text between tags of a template, and the attributes that are read out; ``{}`` stands for a value."""
-    shown = re.sub(r"\{#.*?#\}|\{%.*?%\}", lambda found: "\n" * found[0].count("\n"), source, flags=re.DOTALL)
-    shown = re.sub(r"\{\{.*?\}\}", lambda found: "{}" + "\n" * found[0].count("\n"), shown, flags=re.DOTALL)
+    shown = re.sub(r"\{#.*?#\}|\{%.*?%\}", lambda result: "\n" * result[0].count("\n"), source, flags=re.DOTALL)
+    shown = re.sub(r"\{\{.*?\}\}", lambda result: "{}" + "\n" * result[0].count("\n"), shown, flags=re.DOTALL)
     joined = re.sub(r"</?(?:a|abbr|b|code|em|i|kbd|small|span|strong)\b[^<>]*>", _line_ends, shown)
     read = [*ATTRIBUTE_OR_TEXT.finditer(shown), *ATTRIBUTE_OR_TEXT.finditer(joined)]  # also across inline tags
     for line, text in dict.fromkeys(
         (one.string.count("\n", 0, one.start()) + 1, one[1] or one[2] or "") for one in read
     ):
         yield Text(path, line, text)
-    for found in re.finditer(r"\{[{%].*?[}%]\}", source, flags=re.DOTALL):  # texts that macros are called with
-        for quoted in re.finditer(r"""\"([^"]+)"|'([^']+)'""", found[0]):
-            yield Text(path, source.count("\n", 0, found.start()) + 1, quoted[1] or quoted[2])
+    for match in re.finditer(r"\{[{%].*?[}%]\}", source, flags=re.DOTALL):  # texts that macros are called with
+        for quoted in re.finditer(r"""\"([^"]+)"|'([^']+)'""", match[0]):
+            yield Text(path, source.count("\n", 0, match.start()) + 1, quoted[1] or quoted[2])
 
 
 def script_texts(path: str, source: str) -> Iterator[Text]:
     """The strings of a JavaScript or TypeScript module in one line, and templates without comments."""
-    for found in re.finditer(r"""//[^\n]*|/\*.*?\*/|"((?:[^"\\\n]|\\.)*)"|`((?:[^`\\]|\\.)*)`""", source, re.DOTALL):
-        text = found[1] or re.sub(r"\$\{.*?\}", "{}", found[2] or "")
+    for match in re.finditer(r"""//[^\n]*|/\*.*?\*/|"((?:[^"\\\n]|\\.)*)"|`((?:[^`\\]|\\.)*)`""", source, re.DOTALL):
+        text = match[1] or re.sub(r"\$\{.*?\}", "{}", match[2] or "")
         if text:
-            yield Text(path, source.count("\n", 0, found.start()) + 1, text)
+            yield Text(path, source.count("\n", 0, match.start()) + 1, text)
 
 
 def page_texts(path: str, source: str) -> Iterator[Text]:
     """The headings of a Markdown page without their marks, and its paragraphs."""
-    for found in re.finditer(r"[^\n]+(?:\n[^\n]+)*", source):
-        yield Text(path, source.count("\n", 0, found.start()) + 1, found[0].lstrip("# "))
+    for match in re.finditer(r"[^\n]+(?:\n[^\n]+)*", source):
+        yield Text(path, source.count("\n", 0, match.start()) + 1, match[0].lstrip("# "))
 
 
 def schema_texts(path: str, source: str) -> Iterator[Text]:
@@ -264,12 +264,12 @@ def _pattern(phrase: str) -> re.Pattern[str]:
     return re.compile(start + r"\s+".join(words) + end, re.IGNORECASE)
 
 
-def finds(found: Iterable[Text]) -> Iterator[Find]:
+def finds(parts: Iterable[Text]) -> Iterator[Find]:
     """The retired labels and phrases in texts, without the excused ones."""
     labels = {label.lower(): (label, instead) for label, instead in LABELS.items()}
     phrases = [(phrase, instead, _pattern(phrase)) for phrase, instead in PHRASES.items()]
     fixed = [max(phrase.lower().split("{}"), key=len).strip() for phrase in PHRASES]  # a quick look first
-    for one in found:
+    for one in parts:
         text = " ".join(one.text.split()).lower()
         hits = [labels[text]] if text in labels and _is_label(one) else []
         likely = [phrase for phrase, part in zip(phrases, fixed, strict=True) if part in text]
@@ -288,10 +288,10 @@ def _is_label(one: Text) -> bool:
 
 def main() -> int:
     """Print each find, and return 1 if there is one, else 0."""
-    found = sorted(set(finds(texts())))
-    for where, retired, instead in found:
+    result = sorted(set(finds(texts())))
+    for where, retired, instead in result:
         print(f"{where.path}:{where.line}: “{retired}” is retired: {instead}")
-    return int(bool(found))
+    return int(bool(result))
 
 
 if __name__ == "__main__":

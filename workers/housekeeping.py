@@ -67,30 +67,30 @@ class Overdue:
     def _end_cancelled(self, database: Database) -> None:
         with database.reading() as session:
             cancelling = lease.cancelling(session)
-        now, found = self._clock(), children() if cancelling else {}
-        held = [one for one in cancelling if one.owner in found]
-        self._since = {(one.job_id, one.fence): self._since.get((one.job_id, one.fence), now) for one in held}
-        over = [one.owner for one in held if now - self._since[one.job_id, one.fence] >= GRACE_SECONDS]
-        _end(database, {owner: found[owner] for owner in over})
+        now, result = self._clock(), children() if cancelling else {}
+        cancelled = [one for one in cancelling if one.owner in result]
+        self._since = {(one.job_id, one.fence): self._since.get((one.job_id, one.fence), now) for one in cancelled}
+        over = [one.owner for one in cancelled if now - self._since[one.job_id, one.fence] >= GRACE_SECONDS]
+        _end(database, {owner: result[owner] for owner in over})
 
 
-def _end(database: Database, found: Mapping[str, psutil.Process]) -> None:
+def _end(database: Database, processes: Mapping[str, psutil.Process]) -> None:
     """Release the jobs of children (by process name), so that they do not count as lost, and kill the children.
 
     The function waits at most 2 seconds for the database, and 5 seconds for the processes to end.
     """
-    if not found:
+    if not processes:
         return
-    giving = threading.Thread(target=_give_back, args=(database, found), daemon=True)
+    giving = threading.Thread(target=_give_back, args=(database, processes), daemon=True)
     giving.start()
     giving.join(GIVING_SECONDS)
-    for child in found.values():
+    for child in processes.values():
         with suppress(psutil.NoSuchProcess):
             child.kill()
     deadline = time.monotonic() + ENDING_SECONDS
-    while time.monotonic() < deadline and not all(map(has_ended, found.values())):
+    while time.monotonic() < deadline and not all(map(has_ended, processes.values())):
         time.sleep(0.01)  # only the pool may reap them, so no wait() here
-    _give_back(database, found)  # they may have claimed further jobs meanwhile
+    _give_back(database, processes)  # they may have claimed further jobs meanwhile
 
 
 def _give_back(database: Database, owners: Iterable[str]) -> None:

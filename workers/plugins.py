@@ -23,10 +23,10 @@ def load(group: str, name: str) -> Any:
     Raises:
         PluginError: the plug-in is not installed, or cannot be imported.
     """
-    found = _entry_points(group)
-    if name not in found:
-        raise PluginError(f"{group} has no {name!r}; installed are {', '.join(found) or 'none'}")
-    entry = found[name]
+    points = _entry_points(group)
+    if name not in points:
+        raise PluginError(f"{group} has no {name!r}; installed are {', '.join(points) or 'none'}")
+    entry = points[name]
     try:
         return entry.load()
     except (ImportError, AttributeError) as error:

@@ -80,8 +80,8 @@ def message(
     lines = f"*{what}*", reason, f"What to do: {advice}.", link or ""
     # Escaped as Slack asks: a reason may quote anything, and "<!channel>" would call everybody
     text = "\n".join(filter(None, lines)).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    found = {**data, "event": event, "what": what, "reason": reason, "what_to_do": advice, "link": link}
-    return {"type": event, "timestamp": at.isoformat(), "text": text, "data": found}
+    result = {**data, "event": event, "what": what, "reason": reason, "what_to_do": advice, "link": link}
+    return {"type": event, "timestamp": at.isoformat(), "text": text, "data": result}
 
 
 def record(database: Database, receiver: str, settings: Settings, clock: Clock = database_time) -> int:
@@ -91,17 +91,17 @@ def record(database: Database, receiver: str, settings: Settings, clock: Clock =
     """
     with database.reading() as session:
         now = clock(session)
-        found = *_of_runs(session, receiver, settings, now), *_of_jobs(session, receiver, settings, now)
+        result = *_of_runs(session, receiver, settings, now), *_of_jobs(session, receiver, settings, now)
     beside = {"receiver": receiver, "attempts": 0, "due_at": now, "created_at": now}
     rows = [
         {"subject": subject, "event": body["type"], "tenant": tenant, "message": body, **beside}
-        for subject, tenant, body in found
+        for subject, tenant, body in result
     ]
     if not rows:  # as nearly always: then SQLite's lock for writing is not taken
         return 0
     with database.session() as session:
-        made = session.execute(insert(session, WebhookDelivery).values(rows).on_conflict_do_nothing())
-        return int(made.rowcount)  # type: ignore[attr-defined]
+        product = session.execute(insert(session, WebhookDelivery).values(rows).on_conflict_do_nothing())
+        return int(product.rowcount)  # type: ignore[attr-defined]
 
 
 def _unrecorded(receiver: str, subject: Any, event: Any) -> ColumnElement[bool]:
@@ -115,17 +115,17 @@ def _link(settings: Settings, path: str) -> str | None:
 
 def _of_runs(session: Session, receiver: str, settings: Settings, now: datetime) -> Iterator[tuple[str, str, Message]]:
     """Runs that need attention as on the home page, each by itself: id, tenant, message."""
-    found, since = silence(Staleness.of(settings, lambda: now)), now - LOOKED_BACK
+    result, since = silence(Staleness.of(settings, lambda: now)), now - LOOKED_BACK
     live = and_(Run.outcome.in_(LIVE), or_(Run.finished_at.is_(None), Run.finished_at >= since))
     # An expression: SQLite is to use the index of times, not that of outcomes, which has all failed runs ever
     ended = and_(func.coalesce(Run.outcome, "").in_(("failed", "missed", "cap_reached")), Run.finished_at >= since)
     for where in (live, ended):
         query = (
-            select(Run, found.outcome, found.silent_seconds, found.expected, Workload)
+            select(Run, result.outcome, result.silent_seconds, result.expected, Workload)
             .options(load_only(Run.tenant, Run.finished_at, Run.outcome, Run.outcome_reason))
             .join(Workload, Workload.id == Run.workload_id)
-            .where(where, found.outcome.in_(ATTENTION))
-            .where(_unrecorded(receiver, Run.id, literal("run.") + found.outcome))
+            .where(where, result.outcome.in_(ATTENTION))
+            .where(_unrecorded(receiver, Run.id, literal("run.") + result.outcome))
             .order_by(Run.created_at)
             .limit(AT_ONCE)
         )

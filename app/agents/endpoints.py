@@ -75,8 +75,8 @@ def promotions(
 ) -> Page[PromotionListed]:
     """List promotions and rollbacks of the workload's agents, newest first, with origin, reason and figures.\f
     Raises NotFound, Invalid for a foreign cursor."""
-    found = service.promotions(database, tenant, workload, paging)
-    return page(request, found, service.read_promotion)
+    promotions = service.promotions(database, tenant, workload, paging)
+    return page(request, promotions, service.read_promotion)
 
 
 @router.reads("/{version}")
@@ -168,13 +168,13 @@ def policy(
 ) -> Response:
     """Get the artifact that answers decisions, for clients that decide locally.\f
     Raises NotFound without such a version or policy, Invalid without such a role."""
-    found = service.policy(database, tenant, workload, version, role)
-    headers = {"ETag": found.etag, "Content-Disposition": f'attachment; filename="{found.filename}"'}
-    if if_none_match is not None and _matches(if_none_match, found.etag):
+    policy = service.policy(database, tenant, workload, version, role)
+    headers = {"ETag": policy.etag, "Content-Disposition": f'attachment; filename="{policy.filename}"'}
+    if if_none_match is not None and _matches(if_none_match, policy.etag):
         return Response(status_code=status.HTTP_304_NOT_MODIFIED, headers=headers)
-    return Response(found.data, media_type=OCTETS, headers=headers)
+    return Response(policy.data, media_type=OCTETS, headers=headers)
 
 
-def _matches(given: str, etag: str) -> bool:
-    tags = [tag.strip().removeprefix("W/") for tag in given.split(",")]
+def _matches(text: str, etag: str) -> bool:
+    tags = [tag.strip().removeprefix("W/") for tag in text.split(",")]
     return "*" in tags or etag in tags

@@ -97,8 +97,8 @@ class Present:
         workload_id = self.workload.id
         newest = select(Evaluation.verdicts).where(Evaluation.workload_id == workload_id)
         rows = self.session.scalars(newest.order_by(Evaluation.created_at.desc()).limit(LARGEST_SEARCH))
-        found = (one for verdicts in rows for one in verdicts if one.get("judge", 1) >= JUDGE)
-        return frozenset(one["agent"] for one in found if not one.get("outdated", False))
+        result = (one for verdicts in rows for one in verdicts if one.get("judge", 1) >= JUDGE)
+        return frozenset(one["agent"] for one in result if not one.get("outdated", False))
 
     @cached_property
     def _untrainable(self) -> str:
@@ -139,8 +139,8 @@ class Present:
         if not role:
             return ""
         version = roles[role].version
-        found = repository.last_promotion_of(self.session, self.workload.id, role, version)
-        return f"agent {version}" + ("" if found is None else f", since {moment(found.created_at)}: {found.reason}")
+        entry = repository.last_promotion_of(self.session, self.workload.id, role, version)
+        return f"agent {version}" + ("" if entry is None else f", since {moment(entry.created_at)}: {entry.reason}")
 
     def instead(self, agent: Agent) -> str:
         """In words: what serves decisions in an agent's place, and how its training return compares with the agent's.
@@ -264,10 +264,10 @@ def standard_errors(freedom: int) -> float:
 
 def missing(session: Session, workload: Workload, version: int, required: Sequence[Requirement]) -> list[str]:
     """Unmet requirements of a promotion, one sentence each; empty if the evidence meets all."""
-    found = {"shadow": _missing_shadow, "off_policy": _missing_off_policy}
+    result = {"shadow": _missing_shadow, "off_policy": _missing_off_policy}
     agent = AGENTS.find(session, workload.id, version)
     margin = 0.0 if agent is None else _margin(agent.report)
-    problems = [found[name](session, workload, version, margin) for name in dict.fromkeys(required)]
+    problems = [result[name](session, workload, version, margin) for name in dict.fromkeys(required)]
     return [text for text in problems if text]
 
 
@@ -278,17 +278,17 @@ def _margin(report: Mapping[str, Any]) -> float:
 
 
 def _missing_shadow(session: Session, workload: Workload, version: int, margin: float) -> str:
-    seen = shadow(session, workload, version)
-    if seen.runs < FEWEST_RUNS:
-        return f'shadow: needs {FEWEST_RUNS} runs as a shadow, has {seen.runs}; start runs with "shadow": {version}'
-    if seen.failures:
-        return f"shadow: it failed in {seen.failures} of {seen.decisions} decisions"
-    if seen.gain is None:
+    log = shadow(session, workload, version)
+    if log.runs < FEWEST_RUNS:
+        return f'shadow: needs {FEWEST_RUNS} runs as a shadow, has {log.runs}; start runs with "shadow": {version}'
+    if log.failures:
+        return f"shadow: it failed in {log.failures} of {log.decisions} decisions"
+    if log.gain is None:
         return (
             f"shadow: the gain of its steps is unknown for kind {workload.kind}, only that "
-            f"{percent(seen.agreement or 0.0, 0)} agreed with the decisions; leave it out of `require`"
+            f"{percent(log.agreement or 0.0, 0)} agreed with the decisions; leave it out of `require`"
         )
-    return _gain_in_words("shadow", seen.gain, margin)
+    return _gain_in_words("shadow", log.gain, margin)
 
 
 def _missing_off_policy(session: Session, workload: Workload, version: int, margin: float) -> str:

@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session
 
 from app.database.tables import Agent, Champion, Promotion, Workload
 from app.http.pagination import PageRequest, Slice, json_size, paginate
-from app.retention import held
+from app.retention import holds
 from app.workloads.versions import Versions
 
 
@@ -24,7 +24,7 @@ class Artifact(NamedTuple):
     artifact: bytes
 
 
-AGENTS = Versions(Agent, "agents", "train", held.agents)
+AGENTS = Versions(Agent, "agents", "train", holds.agents)
 
 
 def steps_per_second(session: Session, workload_id: str) -> float | None:
@@ -80,12 +80,12 @@ def last_served(session: Session, workload_id: str, versions: Sequence[int]) -> 
         .where(Promotion.workload_id == workload_id)
         .subquery()
     )
-    found: dict[int, ServicePeriod] = {}
+    service_periods: dict[int, ServicePeriod] = {}
     for row in session.execute(select(spans).where(spans.c.agent_version.in_(versions)).order_by(spans.c.since)):
-        known = found.get(row.agent_version)
+        known = service_periods.get(row.agent_version)
         if known is None or (known.until is not None and (row.until is None or row.until > known.until)):
-            found[row.agent_version] = ServicePeriod(row.since, row.until)
-    return found
+            service_periods[row.agent_version] = ServicePeriod(row.since, row.until)
+    return service_periods
 
 
 def last_promotion_of(session: Session, workload_id: str, role: str, version: int) -> Promotion | None:
@@ -101,4 +101,4 @@ def champions(session: Session, tenant: str) -> list[tuple[str, str, datetime]]:
     trained = (Agent.workload_id == Champion.workload_id) & (Agent.version == Champion.version)
     query = select(Workload.name, Champion.role, Agent.created_at).select_from(Champion).join(Agent, trained)
     rows = session.execute(query.join(Workload, Workload.id == Champion.workload_id).where(Champion.tenant == tenant))
-    return [(name, role, made) for name, role, made in rows]
+    return [(name, role, result) for name, role, result in rows]

@@ -135,16 +135,16 @@ def require_start(session: Session, workload: Workload, version: int) -> Agent:
 
 
 def to_response(
-    session: Session, workload: Workload, found: Sequence[Agent], *, whole: bool = False
+    session: Session, workload: Workload, agents: Sequence[Agent], *, whole: bool = False
 ) -> list[AgentRead]:
     """API representation of agents; ``whole`` includes the large pictures of their reports.
 
     Raises:
         BrokenRow: an agent's row is invalid.
     """
-    served = repository.last_served(session, workload.id, [agent.version for agent in found])
-    present = Present(session, workload, found)
-    return [_to_response(agent, present, served.get(agent.version), whole=whole) for agent in found]
+    served = repository.last_served(session, workload.id, [agent.version for agent in agents])
+    present = Present(session, workload, agents)
+    return [_to_response(agent, present, served.get(agent.version), whole=whole) for agent in agents]
 
 
 def _to_response(agent: Agent, present: Present, served: ServicePeriod | None, *, whole: bool) -> AgentRead:
@@ -183,8 +183,8 @@ def list_agents(database: Database, tenant: str, name: str, request: PageRequest
     """A page of a workload's agents, newest first, no pictures; raises NotFound, or Invalid for a foreign cursor."""
     with database.reading() as session:
         workload = workloads.require(session, tenant, name)
-        found = AGENTS.page(session, workload.id, request)
-        return Slice(to_response(session, workload, found.rows), found.cursor)
+        page = AGENTS.page(session, workload.id, request)
+        return Slice(to_response(session, workload, page.rows), page.cursor)
 
 
 def shadow(database: Database, tenant: str, name: str, version: int) -> ShadowRead:
@@ -314,11 +314,11 @@ def _role(workload: Workload, role: str) -> str:
 
 def before(session: Session, workload: Workload, role: str, version: int) -> int | None:
     """Version that a rollback of this champion restores, its nearest existing predecessor; None: the heuristics."""
-    seen, previous = set[int](), _previous(session, workload, role, version)
+    visited, previous = set[int](), _previous(session, workload, role, version)
     while previous is not None and AGENTS.find(session, workload.id, previous) is None:
-        if previous in seen:
+        if previous in visited:
             return None
-        seen.add(previous)
+        visited.add(previous)
         previous = _previous(session, workload, role, previous)
     return previous
 
@@ -469,7 +469,7 @@ def answering(session: Session, workload: Workload) -> bytes | None:
     """Artifact (bytes) of the champions in ``rivals``, joined if several; None if heuristics serve all roles. Raises
     NotFound if a champion's version doesn't exist."""
     versions = {role: version for role, version in rivals(workload).items() if version is not None}
-    found = {role: AGENTS.require(session, workload, version) for role, version in versions.items()}
-    if DEFAULT_ROLE in found or not found:
-        return found[DEFAULT_ROLE].artifact if found else None
-    return save_roles({role: _of_role(one.artifact, one.version, role) for role, one in found.items()})
+    result = {role: AGENTS.require(session, workload, version) for role, version in versions.items()}
+    if DEFAULT_ROLE in result or not result:
+        return result[DEFAULT_ROLE].artifact if result else None
+    return save_roles({role: _of_role(one.artifact, one.version, role) for role, one in result.items()})

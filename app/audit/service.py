@@ -106,11 +106,11 @@ def every(database: Database, tenant: str | None, action: str | None = None) -> 
     """Iterate over all audit entries, newest first, with one query per page; tenant None: of all tenants."""
     request = PageRequest(MAXIMUM_LIMIT)
     while True:
-        found = list_entries(database, tenant, request, action)
-        yield from map(to_response, found.rows)
-        if found.cursor is None:
+        entries = list_entries(database, tenant, request, action)
+        yield from map(to_response, entries.rows)
+        if entries.cursor is None:
             return
-        request = PageRequest(MAXIMUM_LIMIT, found.cursor)
+        request = PageRequest(MAXIMUM_LIMIT, entries.cursor)
 
 
 def as_ndjson(entries: Iterator[AuditRead]) -> Iterator[str]:

@@ -81,21 +81,21 @@ def in_force(
 
     Reads the database if there are shared ones. ``own``: as in its start parameters; ``run``: None before its start.
     """
-    found = [Cap("run", of, limit) for of, limit in Caps.model_validate(own or {}).limits.items()]
+    in_force = [Cap("run", of, limit) for of, limit in Caps.model_validate(own or {}).limits.items()]
     if snapshot.caps:
         with database.reading() as session:
             for scope, caps in snapshot.caps.items():
                 used = spent(session, tenant, snapshot.workload_id if scope == "workload" else None, now, run)
-                found += [Cap(scope, of, limit, used[of]) for of, limit in caps.limits.items()]
-    return tuple(found)
+                in_force += [Cap(scope, of, limit, used[of]) for of, limit in caps.limits.items()]
+    return tuple(in_force)
 
 
 def shared(session: Session, tenant: str, spec: Any) -> dict[Scope, Caps]:
     """The caps that runs of a workload share: its own by its ``spec``, and its tenant's; only those that are set."""
     row = session.get(TenantCaps, tenant)
     of_tenant = None if row is None else Caps.model_validate(row.caps)
-    found: dict[Scope, Caps | None] = {"workload": getattr(spec, "caps", None), "tenant": of_tenant}
-    return {scope: caps for scope, caps in found.items() if caps is not None and caps.limits}
+    result: dict[Scope, Caps | None] = {"workload": getattr(spec, "caps", None), "tenant": of_tenant}
+    return {scope: caps for scope, caps in result.items() if caps is not None and caps.limits}
 
 
 def check_metered(kind: str, caps: Caps | None) -> None:

@@ -28,13 +28,13 @@ def overlay(figures: Mapping[str, Figure]) -> Figure | None:
     first = next(iter(figures.values()))
     pattern = next(iter(lines.values()))[0]
     x, y = (dict(pattern["encoding"][axis]) for axis in ("x", "y"))
-    several = any(len({row.get("name") for one in found for row in _rows(one)}) > 1 for found in lines.values())
+    several = any(len({row.get("name") for one in marks for row in _rows(one)}) > 1 for marks in lines.values())
     field = x["field"]  # pages share cursor and zoom between charts by it
     rows = [
         {"run": label, "name": f"{label}: {row['name']}" if several and "name" in row else label}
         | {field: row[one["encoding"]["x"]["field"]], "value": row[one["encoding"]["y"]["field"]]}
-        for label, found in lines.items()
-        for one in found
+        for label, marks in lines.items()
+        for one in marks
         for row in _rows(one)
     ]
     names = list(dict.fromkeys(row["name"] for row in rows))
@@ -57,8 +57,8 @@ def overlay(figures: Mapping[str, Figure]) -> Figure | None:
 
 def _lines(figure: Figure) -> list[Json]:
     """The figure's layers of lines over two quantities, without dashed ones, which are projections."""
-    found = [one for one in figure.spec.get("layer", ()) if _mark(one) == "line" and _quantities(one)]
-    return [one for one in found if "strokeDash" not in one["mark"]]
+    results = [one for one in figure.spec.get("layer", ()) if _mark(one) == "line" and _quantities(one)]
+    return [one for one in results if "strokeDash" not in one["mark"]]
 
 
 def _mark(one: Json) -> str:
@@ -78,9 +78,9 @@ def _rows(one: Json) -> Sequence[Mapping[str, Any]]:
 
 def _common_target(figures: Mapping[str, Figure]) -> Json:
     """The layer of a target, if all figures have the same; else empty."""
-    found = [
+    results = [
         [one for one in figure.spec.get("layer", ()) if _mark(one) == "rule" and one["mark"].get("style") == "target"]
         for figure in figures.values()
     ]
-    same = all(one == found[0] for one in found)
-    return dict(found[0][0]) if same and found[0] else {}
+    same = all(one == results[0] for one in results)
+    return dict(results[0][0]) if same and results[0] else {}

@@ -89,14 +89,14 @@ def courses(title: str, axis: str, series: Mapping[str, Course], caption: str, *
     return Figure(title, caption, spec, ["of", "seconds", axis], [[r["name"], r["at"], r["value"]] for r in rows])
 
 
-def counts(title: str, axis: str, found: Mapping[str, Course], width: float, caption: str) -> Figure:
+def counts(title: str, axis: str, courses: Mapping[str, Course], width: float, caption: str) -> Figure:
     """Stacked bars of counts, ``width`` seconds each, one colour per name; points are (seconds, count).
 
     ``axis`` labels the counts; ``caption``: sentences that explain the marks.
     """
     tops: dict[float, float] = {}
     rows: list[Json] = []
-    for name, course in found.items():
+    for name, course in courses.items():
         for at, count in course:
             low = tops.get(at, 0.0)
             tops[at] = low + count
@@ -109,7 +109,7 @@ def counts(title: str, axis: str, found: Mapping[str, Course], width: float, cap
         "x2": {"field": "until"},
         "y": quantity("low", axis, axis=count_axis(row["high"] for row in rows)),
         "y2": {"field": "high"},
-        "color": colour_channel("name", list(found)),
+        "color": colour_channel("name", list(courses)),
         "tooltip": tips(name="of", count=axis),
     }
     spec = layer_charts(layer("rect", "block", rows, encoding))
@@ -128,9 +128,9 @@ def shares(
     legend = shown if len(names) <= MOST_NAMES else [*shown, OTHERS]
     rows: list[Json] = []
     # The moments at which any amount changes, and the last one
-    found = [*moments[:1]]
-    found += [after for before, after in pairwise(moments) if after[1] != before[1]]
-    for (at, had), (until, _) in pairwise(found if found[-1:] == [*moments[-1:]] else [*found, moments[-1]]):
+    results = [*moments[:1]]
+    results += [after for before, after in pairwise(moments) if after[1] != before[1]]
+    for (at, had), (until, _) in pairwise(results if results[-1:] == [*moments[-1:]] else [*results, moments[-1]]):
         low = 0.0
         for name in names:
             high = low + had.get(name, 0.0)
@@ -207,16 +207,16 @@ def gantt(title: str, bars: Sequence[Bar], caption: str) -> Figure:
 
 def _rows(bars: Sequence[Bar]) -> list[tuple[int, Bar]]:
     """The row of each bar: the first free one of its lane; lanes are placed below one another."""
-    found: list[tuple[int, Bar]] = []
+    rows: list[tuple[int, Bar]] = []
     first = 0
     for lane in sorted({bar.lane for bar in bars}):
         free: list[float] = []
         for bar in sorted((bar for bar in bars if bar.lane == lane), key=lambda bar: bar.start):
             at = next((row for row, until in enumerate(free) if until <= bar.start), len(free))
             free[at : at + 1] = [bar.end]
-            found.append((first + at, bar))
+            rows.append((first + at, bar))
         first += len(free)
-    return found
+    return rows
 
 
 DASHES = [6, 4]

@@ -42,10 +42,10 @@ class Commands(TyperGroup):
 
     _complete = False
 
-    def make_context(self, *given: Any, **named: Any) -> Any:
+    def make_context(self, *extra: Any, **named: Any) -> Any:
         """Parse the options before the command's name; an expected error is printed and raised as typer.Exit."""
         with _report_errors():
-            return super().make_context(*given, **named)
+            return super().make_context(*extra, **named)
 
     def invoke(self, ctx: Any) -> Any:
         """Run the chosen command; an expected error is printed and raised as typer.Exit."""
@@ -87,9 +87,9 @@ class Commands(TyperGroup):
         for point in sorted(entry_points(group=GROUP), key=lambda point: point.name):
             for name, command in _commands_of(point).items():
                 # Merge the commands of two groups of the same name; the first of equal names is kept
-                kept = self.commands.setdefault(name, command)
-                if kept is not command and isinstance(kept, TyperGroup) and isinstance(command, TyperGroup):
-                    kept.commands = {**command.commands, **kept.commands}
+                first = self.commands.setdefault(name, command)
+                if first is not command and isinstance(first, TyperGroup) and isinstance(command, TyperGroup):
+                    first.commands = {**command.commands, **first.commands}
 
 
 @contextmanager
@@ -163,7 +163,7 @@ def suggest(resolve: Callable[[], Any], group: TyperGroup, args: Sequence[str]) 
 
 def _meant(group: TyperGroup, words: Sequence[str]) -> list[str]:
     """Commands that the unknown first words may mean: ``get runs`` and ``runs list`` are ``run list``."""
-    nouns = {name: found for name, found in group.commands.items() if isinstance(found, TyperGroup)}
+    nouns = {name: command for name, command in group.commands.items() if isinstance(command, TyperGroup)}
     if not nouns:  # a group of one noun
         return _verbs(group, words[0], group.name or "") if words else []
     for position, word in enumerate(words[:2]):

@@ -34,13 +34,13 @@ def doctor(data: DataDir = None, as_json: AsJson = False) -> None:
     from app.cli.server import doctor as report
     from app.cli.server.doctor import examine
 
-    found = examine(startup.load_settings(data_dir=data))
+    findings = examine(startup.load_settings(data_dir=data))
     if as_json:
-        typer.echo(report.document(found))
+        typer.echo(report.document(findings))
     else:
-        for line in report.lines(found):
+        for line in report.lines(findings):
             typer.echo(line)
-    if report.worst(found) == "fail":
+    if report.worst(findings) == "fail":
         raise typer.Exit(REFUSED)
 
 
@@ -81,8 +81,8 @@ def list_messages(data: DataDir = None, as_json: AsJson = False) -> None:
         raise startup.StartupError(f"messages can't be read: {problem}; run `steward db upgrade`") from error
     finally:
         database.dispose()
-    found = [dict(row) | {"receiver": sites.get(row["receiver"], row["receiver"])} for row in rows]
-    shown = json.loads(json.dumps(found, default=datetime.isoformat))
+    results = [dict(row) | {"receiver": sites.get(row["receiver"], row["receiver"])} for row in rows]
+    shown = json.loads(json.dumps(results, default=datetime.isoformat))
     if as_json:
         for one in shown:
             typer.echo(json.dumps(one))

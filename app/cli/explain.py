@@ -47,17 +47,17 @@ def lines(path: str) -> Iterator[str]:
         raise typer.BadParameter(f"must be one of {', '.join(nouns)}, not {noun!r}")
     if len(names) > LONGEST_PATH:
         raise typer.BadParameter(f"the field has {len(names)} names; at most {LONGEST_PATH} are accepted")
-    found = _of_noun(noun)
+    options = _of_noun(noun)
     for position, name in enumerate(names):
-        inner = [Field(one.commands, schema) for one in found for schema in _variants(one.schema, name)]
+        inner = [Field(one.commands, schema) for one in options for schema in _variants(one.schema, name)]
         if not inner:
-            known = sorted({field for one in found for field in _fields(one.schema)})
+            known = sorted({field for one in options for field in _fields(one.schema)})
             where = ".".join((noun, *names[:position]))
             accepted = f"has the fields {', '.join(known[:MOST_FIELDS])}" if known else "has no fields"
             raise typer.BadParameter(f"{where} {accepted}, and no {name!r}")
-        found = inner
+        options = inner
     yield f"{'.'.join((noun, *names))}"
-    for one in _merged(found):
+    for one in _merged(options):
         yield ""
         yield f"  <{_type(one.schema)}>  in {', '.join(f'`steward {line}`' for line in one.commands)}"
         yield from _wrapped(_description(one.schema), "    ")
@@ -76,18 +76,18 @@ def lines(path: str) -> Iterator[str]:
 
 def _of_noun(noun: str) -> list[Field]:
     """Bodies that a noun's commands send, then what ``show`` or ``list`` prints."""
-    found = []
+    options = []
     for line, operation in operations().items():
         if not line.startswith(f"{noun} "):
             continue
         entry = document()["paths"][operation.path][operation.method.lower()]
         sent = _json(entry.get("requestBody", {}))
         if sent:
-            found.append(Field([line], sent))
+            options.append(Field([line], sent))
         answer = _json(entry["responses"].get("200", {}))
         if answer and operation.method == "GET" and not operation.columns:
-            found.append(Field([line], answer))
-    return found
+            options.append(Field([line], answer))
+    return options
 
 
 def _json(media: Json) -> Json:
@@ -115,11 +115,11 @@ def _alternatives(schema: Json) -> Iterator[Json]:
 
 def _fields(schema: Json) -> dict[str, list[tuple[str, Json]]]:
     """Fields of a schema by name: in each alternative that has it, the alternative's kind and the field's schema."""
-    found: dict[str, list[tuple[str, Json]]] = {}
+    fields: dict[str, list[tuple[str, Json]]] = {}
     for one in _alternatives(schema):
         for name, field in one.get("properties", {}).items():
-            found.setdefault(name, []).append((_kind(one), field))
-    return found
+            fields.setdefault(name, []).append((_kind(one), field))
+    return fields
 
 
 def _kinds(schema: Json) -> list[str]:
@@ -144,10 +144,10 @@ def _variants(schema: Json, name: str) -> Iterator[Json]:
             yield one["properties"][name]
 
 
-def _merged(found: Sequence[Field]) -> list[Field]:
+def _merged(fields: Sequence[Field]) -> list[Field]:
     """The fields without repetitions: commands with the same schema are named together."""
     merged: list[Field] = []
-    for one in found:
+    for one in fields:
         same = next((at for at, other in enumerate(merged) if other.schema == one.schema), None)
         if same is None:
             merged.append(one)

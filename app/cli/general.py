@@ -40,10 +40,10 @@ def before(
     ] = False,
 ) -> None:
     """Steward: allocation as a service."""
-    for name, given in (("STEWARD_URL", url), ("STEWARD_API_KEY", token)):
-        if given is not None:
+    for name, text in (("STEWARD_URL", url), ("STEWARD_API_KEY", token)):
+        if text is not None:
             before = os.environ.get(name)
-            os.environ[name] = given
+            os.environ[name] = text
             context.call_on_close(lambda name=name, before=before: _restore(name, before))
 
 
@@ -75,11 +75,11 @@ def version(as_json: AsJson = False, url: Url = SERVICE) -> None:
     with Service(url) as service:
         document = service.call("GET", "/openapi.json")
     try:
-        found = {"client": own_version(), "server": str(document["info"]["version"])}
+        result = {"client": own_version(), "server": str(document["info"]["version"])}
     except (LookupError, TypeError) as error:
         raise UnreachableError(f"{without_userinfo(url)} is not a Steward service") from error
-    lines = f"client {found['client']}\nserver {found['server']} at {without_userinfo(url)}"
-    typer.echo(json.dumps(found) if as_json else lines)
+    lines = f"client {result['client']}\nserver {result['server']} at {without_userinfo(url)}"
+    typer.echo(json.dumps(result) if as_json else lines)
 
 
 def explain(

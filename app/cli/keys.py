@@ -104,16 +104,16 @@ def create(
 
     if re.fullmatch(TENANT, tenant) is None:
         raise typer.BadParameter(f"{tenant!r}: 1 to 63 of a-z, 0-9, . _ -, and a letter or digit first")
-    given = {"name": name, "scopes": [part.strip() for part in scopes.split(",")], "expires_at": _moment(expires)}
+    fields = {"name": name, "scopes": [part.strip() for part in scopes.split(",")], "expires_at": _moment(expires)}
     try:
-        request = KeyRequest.model_validate(given)
+        request = KeyRequest.model_validate(fields)
     except ValidationError as error:
         issue = error.errors()[0]
         raise typer.BadParameter(f"--{issue['loc'][0]}: {issue['msg']}") from error
     with _database(data, creates=True) as database:
-        made = service.create(database, tenant, request, "command")
-    typer.echo(f"key {made.id} of tenant {tenant}: {', '.join(made.scopes)}; it is not shown again", err=True)
-    typer.echo(made.model_dump_json() if as_json else made.key)
+        result = service.create(database, tenant, request, "command")
+    typer.echo(f"key {result.id} of tenant {tenant}: {', '.join(result.scopes)}; it is not shown again", err=True)
+    typer.echo(result.model_dump_json() if as_json else result.key)
 
 
 def list_keys(data: DataDir = None, as_json: AsJson = False) -> None:
@@ -121,16 +121,16 @@ def list_keys(data: DataDir = None, as_json: AsJson = False) -> None:
     from app.keys import service
 
     with _database(data) as database:
-        found = service.every(database)
+        result = service.every(database)
     if as_json:
-        for key in found:
+        for key in result:
             typer.echo(key.model_dump_json())
         return
     from app.cli.operations import Column
     from app.cli.remote.output import console, list_parts
 
     columns = [Column(name, name) for name in ("id", "tenant", "scopes", "state", "name")]
-    rows = [{**key.model_dump(), "state": _state(key)} for key in found]
+    rows = [{**key.model_dump(), "state": _state(key)} for key in result]
     output = console()
     output.print(*list_parts(columns, rows, "table", output.width))
 
@@ -152,11 +152,11 @@ def show(
     from app.keys import service
 
     with _database(data) as database:
-        found = next((one for one in service.every(database) if one.id == key), None)
-    if found is None:
+        result = next((one for one in service.every(database) if one.id == key), None)
+    if result is None:
         typer.echo(f"steward key: no key {key!r}; {LISTED}", err=True)
         raise typer.Exit(ABSENT)
-    typer.echo(found.model_dump_json() if as_json else "\n".join(tree(found.model_dump(mode="json"))))
+    typer.echo(result.model_dump_json() if as_json else "\n".join(tree(result.model_dump(mode="json"))))
 
 
 def delete(

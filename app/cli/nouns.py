@@ -38,14 +38,14 @@ def names_of(collection: str, argument: str, fixed: Sequence[str] = ()) -> Calla
 
         before = {name: quote(str(value), safe="") for name, value in ctx.params.items() if value is not None}
         root = ctx.find_root().params
-        given = ctx.get_parameter_source("url") is ParameterSource.COMMANDLINE  # else it may be a default
+        explicit = ctx.get_parameter_source("url") is ParameterSource.COMMANDLINE  # else it may be a default
         try:
-            url = ctx.params["url"] if given else root.get("url")
+            url = ctx.params["url"] if explicit else root.get("url")
             items = _items(url, root.get("token"), collection.format(**before))
-            found = [str(item[KEYS[argument]]) for item in items]
+            names = [str(item[KEYS[argument]]) for item in items]
         except (OSError, ValueError, LookupError, TypeError, HTTPException):
-            found = []
-        return [name for name in (*fixed, *found) if name.startswith(incomplete)]
+            names = []
+        return [name for name in (*fixed, *names) if name.startswith(incomplete)]
 
     return complete
 
@@ -104,12 +104,14 @@ def group(noun: Noun, *, without: Sequence[str] = (), more: str = "", cls: Any =
         cls: class of the group.
     """
     text = f"{noun.description.rstrip('.')}; {more}" if more else noun.description
-    made = typer.Typer(name=noun.command, help=text, no_args_is_help=True, cls=cls or GroupOfNoun)
+    result = typer.Typer(name=noun.command, help=text, no_args_is_help=True, cls=cls or GroupOfNoun)
     for line, operation in operations().items():
         first, _, verb = line.partition(" ")
         if first == noun.command and verb not in without:
-            made.command(verb, help=operation.help, short_help=operation.summary, epilog=STATUSES)(_command(operation))
-    return made
+            result.command(verb, help=operation.help, short_help=operation.summary, epilog=STATUSES)(
+                _command(operation)
+            )
+    return result
 
 
 def _command(operation: Operation) -> Callable[..., None]:

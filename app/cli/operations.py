@@ -114,8 +114,8 @@ class Operation:
 @cache
 def document() -> Json:
     """This version's OpenAPI document, without backticks in its texts; cached."""
-    found: Json = json.loads(DOCUMENT.read_text(encoding="utf-8").replace("`", ""))
-    return found
+    body: Json = json.loads(DOCUMENT.read_text(encoding="utf-8").replace("`", ""))
+    return body
 
 
 @cache
@@ -165,7 +165,7 @@ def members(schema: Json) -> Json:
     """Properties of a body's schema; of a union, those of all its members."""
     if "$ref" in schema:
         schema = document()["components"]["schemas"][schema["$ref"].rpartition("/")[2]]
-    found: Json = {}
+    result: Json = {}
     for one in (*schema.get("anyOf", ()), *schema.get("oneOf", ())):
-        found = members(one) | found
-    return found | schema.get("properties", {})
+        result = members(one) | result
+    return result | schema.get("properties", {})

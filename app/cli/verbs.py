@@ -135,13 +135,13 @@ def update(
     values = {"run": run, "fields": fields, "file": None, "output": output, "as_json": as_json, "url": url}
     if deadline is not None or caps:
         with Service(url) as service:
-            found = service.call("GET", path_of(service, "/runs/{run}", values))
-            workload = found["workload"]
+            result = service.call("GET", path_of(service, "/runs/{run}", values))
+            workload = result["workload"]
             metrics = service.call("GET", f"/workloads/{workload}")["spec"].get("metrics", ())
         if deadline is not None and not any(one["name"] == SECONDS and one.get("scope") == "run" for one in metrics):
             raise typer.BadParameter(f"--deadline: workload {workload!r} has no {SECONDS} of scope run")
         if caps:  # the service replaces all caps of a run
-            fields += [f"caps.{name}={value}" for name, value in {**found["start"].get("caps", {}), **caps}.items()]
+            fields += [f"caps.{name}={value}" for name, value in {**result["start"].get("caps", {}), **caps}.items()]
     perform(operations()["run update"], values)
 
 
@@ -182,8 +182,8 @@ def graph(
     """
     from app.cli.child import run_child
 
-    given = {"--workload": workload, "--observation": observation, "--actions": actions, "--format": format_}
-    options = [part for name, value in given.items() if value is not None for part in (name, str(value))]
+    values = {"--workload": workload, "--observation": observation, "--actions": actions, "--format": format_}
+    options = [part for name, value in values.items() if value is not None for part in (name, str(value))]
     raise typer.Exit(run_child("workers.learning.describe", *options, "--", config))
 
 

@@ -68,8 +68,8 @@ def compare(
     if not FEWEST <= len(ids) <= MOST:
         message = f"must name {FEWEST} to {MOST} different runs of one kind"
         raise Invalid(f"run {message}; {len(ids)} given", errors=[FieldError("/query/run", message, ids)])
-    found = comparison(database, tenant, ids, compiler_of(request, tenant), rule)
-    return page("compare.html", section="runs", found=found)
+    result = comparison(database, tenant, ids, compiler_of(request, tenant), rule)
+    return page("compare.html", section="runs", result=result)
 
 
 def comparison(
@@ -103,8 +103,8 @@ def comparison(
         figures, no_figures = lists.view_or_problem(f"charts of {label}", drawn)
         facts, no_facts = lists.view_or_problem(f"facts of {label}", partial(views.facts, compiled, history))
         savings = one.run.savings
-        kept = saved(Savings.model_validate(savings), named) if savings is not None else ()
-        own_facts.append({fact.name: fact.value for fact in [*facts, *kept]})
+        rows = saved(Savings.model_validate(savings), named) if savings is not None else ()
+        own_facts.append({fact.name: fact.value for fact in [*facts, *rows]})
         problems += [problem for problem in (no_figures, no_facts) if problem]
         for figure in figures:
             charts.setdefault(figure.title, {})[label] = figure
@@ -142,13 +142,13 @@ def _labels(lines: Sequence[RunLine]) -> list[str]:
 
 def _given(start: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
     """Start parameters as texts, nested ones by joined names."""
-    found: dict[str, str] = {}
+    fields: dict[str, str] = {}
     for name, value in start.items():
         if isinstance(value, Mapping):
-            found |= _given(value, f"{prefix}{name}: ")
+            fields |= _given(value, f"{prefix}{name}: ")
         elif value is not None:
-            found[f"{prefix}{name}"] = json.dumps(value) if isinstance(value, list) else plain(value)
-    return found
+            fields[f"{prefix}{name}"] = json.dumps(value) if isinstance(value, list) else plain(value)
+    return fields
 
 
 def _served(loaded: LoadedRun) -> dict[str, str]:
@@ -157,9 +157,9 @@ def _served(loaded: LoadedRun) -> dict[str, str]:
     return {"workload": loaded.workload, "spec version": str(run.spec_version), "agent": agent}
 
 
-def _parameters(given: Sequence[Mapping[str, str]]) -> list[Row]:
-    names = list(dict.fromkeys(name for one in given for name in one))
-    rows = [Row(name, [one.get(name, NOTHING) for one in given]) for name in names]
+def _parameters(parts: Sequence[Mapping[str, str]]) -> list[Row]:
+    names = list(dict.fromkeys(name for one in parts for name in one))
+    rows = [Row(name, [one.get(name, NOTHING) for one in parts]) for name in names]
     return [row._replace(differs=len(set(row.values)) > 1) for row in rows]
 
 

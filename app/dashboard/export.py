@@ -55,12 +55,12 @@ def paged(fetch: Callable[[PageRequest], Slice[Item]], size: int) -> Iterator[li
     first = fetch(PageRequest(size))
 
     def pages() -> Iterator[list[Item]]:
-        found, count = first, 0
-        while count + len(found.rows) < MOST_ROWS and found.cursor is not None:
-            yield found.rows
-            count += len(found.rows)
-            found = fetch(PageRequest(size, found.cursor))
-        yield found.rows[: MOST_ROWS - count]
+        result, count = first, 0
+        while count + len(result.rows) < MOST_ROWS and result.cursor is not None:
+            yield result.rows
+            count += len(result.rows)
+            result = fetch(PageRequest(size, result.cursor))
+        yield result.rows[: MOST_ROWS - count]
 
     return pages()
 
@@ -84,7 +84,7 @@ def run_csv(database: FromDatabase, tenant: Tenant, rule: FromStaleness, query: 
     """The list of runs as CSV, filtered and sorted as its page; raises NotFound if there is no such workload."""
     size = PAGE if query.sort in STARTED else SORTED  # each page of other orders ranks all of them
     pages = paged(lambda request: runs.list_runs(database, tenant, request, rule, *query), size)
-    lines = (line for found in pages for line in run_lines(database, found, rule))
+    lines = (line for page in pages for line in run_lines(database, page, rule))
     return csv_response("runs.csv", RUN_COLUMNS, map(_run_cells, lines))
 
 
@@ -103,16 +103,16 @@ def job_csv(database: FromDatabase, tenant: Tenant, query: FromJobQuery) -> Stre
     *which, sort = query
 
     def fetch(request: PageRequest) -> Slice[jobs.JobRead]:
-        found, names = jobs.list_jobs(database, tenant, request, *which, descending=sort == NEWEST)
-        return Slice([jobs.to_response(job, names[job.workload_id]) for job in found.rows], found.cursor)
+        result, names = jobs.list_jobs(database, tenant, request, *which, descending=sort == NEWEST)
+        return Slice([jobs.to_response(job, names[job.workload_id]) for job in result.rows], result.cursor)
 
     rows = (
         [
             *(one.id, one.type, one.workload, one.state, one.progress, one.attempts, one.created_at, one.started_at),
             *(one.finished_at, text(one.result), (one.error or {}).get("detail")),
         ]
-        for found in paged(fetch, PAGE)
-        for one in found
+        for page in paged(fetch, PAGE)
+        for one in page
     )
     return csv_response("jobs.csv", JOB_COLUMNS, rows)
 
@@ -123,15 +123,15 @@ def evaluation_csv(database: FromDatabase, tenant: Tenant, query: FromEvaluation
     workload, search, sort = query
 
     def fetch(request: PageRequest) -> Slice[Any]:
-        found, names = evaluations.list_evaluations(
+        result, names = evaluations.list_evaluations(
             database, tenant, request, workload, search, descending=sort == NEWEST
         )
-        return Slice([evaluations.to_response(one, names[one.workload_id]) for one in found.rows], found.cursor)
+        return Slice([evaluations.to_response(one, names[one.workload_id]) for one in result.rows], result.cursor)
 
     rows = (
         [one.id, one.workload, verdict.agent, verdict.level, verdict.reason, one.created_at]
-        for found in paged(fetch, PAGE)
-        for one in found
+        for page in paged(fetch, PAGE)
+        for one in page
         for verdict in one.verdicts
     )
     return csv_response("evaluations.csv", EVALUATION_COLUMNS, rows)
@@ -151,18 +151,18 @@ def iteration_csv(
     """A run's iterations as CSV: reports and decisions by dotted names; raises NotFound if there is no such run."""
 
     def fetch(request: PageRequest) -> Slice[dict[str, object]]:
-        found, _ = runs.iterations(database, tenant, run, request)
+        result, _ = runs.iterations(database, tenant, run, request)
         rows = [
             {"iteration": one.iteration, "reported": one.reported_at}
             | flat({"report": one.report, "decision": one.decision})
-            for one in found.rows
+            for one in result.rows
         ]
-        return Slice(rows, found.cursor)
+        return Slice(rows, result.cursor)
 
     pages = paged(fetch, PAGE)
     first = next(pages)
     columns = list(dict.fromkeys(["iteration", "reported", *(name for row in first for name in row)]))
-    rows = (_iteration_cells(row, columns) for found in chain([first], pages) for row in found)
+    rows = (_iteration_cells(row, columns) for page in chain([first], pages) for row in page)
     return csv_response(f"run-{run[:8]}.csv", [*columns, REST], rows)
 
 
@@ -173,13 +173,13 @@ def _iteration_cells(row: Mapping[str, object], columns: Sequence[str]) -> Cells
 
 def flat(value: Mapping[str, Any], prefix: str = "") -> dict[str, object]:
     """A JSON object as cells by dotted name: numbers and texts as they are, lists as JSON."""
-    found: dict[str, object] = {}
+    result: dict[str, object] = {}
     for name, part in value.items():
         if isinstance(part, Mapping):
-            found |= flat(part, f"{prefix}{name}.")
+            result |= flat(part, f"{prefix}{name}.")
         else:
-            found[f"{prefix}{name}"] = text(part) if isinstance(part, list) else part
-    return found
+            result[f"{prefix}{name}"] = text(part) if isinstance(part, list) else part
+    return result
 
 
 def text(value: object) -> str | None:

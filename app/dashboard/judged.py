@@ -41,8 +41,8 @@ def level(read: Sequence[EvaluationRead], agent: AgentRead) -> str:
     outdated, are not valid.
     """
     every = (verdict for one in read for verdict in one.verdicts if verdict.agent == agent.version)
-    found = (str(verdict.level or "none") for verdict in every if verdict.current and not verdict.outdated)
-    return "" if agent.standing == "outdated" else next(found, "")
+    levels = (str(verdict.level or "none") for verdict in every if verdict.current and not verdict.outdated)
+    return "" if agent.standing == "outdated" else next(levels, "")
 
 
 def status(agent: AgentRead) -> str:
@@ -66,23 +66,23 @@ def figures(agent: AgentRead) -> Mapping[str, Any]:
 def facts(agent: AgentRead, judged: str) -> list[Fact]:
     """Facts about an agent: algorithm, return, gain, class, model; figures only if they still hold."""
     report = figures(agent)
-    found = [Fact("algorithm", f"{agent.algorithm.replace('_', ' ')}", f"seed {agent.seed}")]
+    results = [Fact("algorithm", f"{agent.algorithm.replace('_', ' ')}", f"seed {agent.seed}")]
     own, gained, gap = report.get("return"), report.get("gain"), report.get("gap_to_optimum")
     if isinstance(own, Mapping):
-        found.append(Fact("return", cell(own["mean"]), _interval(own)))
+        results.append(Fact("return", cell(own["mean"]), _interval(own)))
     if isinstance(gained, Mapping):
-        found.append(
+        results.append(
             Fact(f"gain over {_words(report.get('incumbent'))}", number(gained["mean"], signed=True), _interval(gained))
         )
     if gap is not None:
-        found.append(Fact("gap to the optimum", percent(gap)))
+        results.append(Fact("gap to the optimum", percent(gap)))
     unjudged = invalid_reason(agent) or "not evaluated yet"
-    found.append(Fact("robustness level", judged or "–", "" if judged else unjudged))
-    return [*found, Fact("model", str(agent.model_version or "–"), "used in training")]
+    results.append(Fact("robustness level", judged or "–", "" if judged else unjudged))
+    return [*results, Fact("model", str(agent.model_version or "–"), "used in training")]
 
 
-def _interval(found: Mapping[str, Any]) -> str:
-    return f"{cell(found['low'])} to {cell(found['high'])}" if "low" in found else ""
+def _interval(result: Mapping[str, Any]) -> str:
+    return f"{cell(result['low'])} to {cell(result['high'])}" if "low" in result else ""
 
 
 def _words(name: object) -> str:
@@ -109,8 +109,8 @@ def outcomes(report: Mapping[str, Any]) -> Outcomes | None:
     if not rows:
         return None
     names = list(rows[0]["policies"])
-    found = [[row["name"], *(amount(row["policies"][name]["mean"], row["unit"]) for name in names)] for row in rows]
-    return Outcomes([_words(name) for name in names], found)
+    results = [[row["name"], *(amount(row["policies"][name]["mean"], row["unit"]) for name in names)] for row in rows]
+    return Outcomes([_words(name) for name in names], results)
 
 
 def ranking_figure(agent: AgentRead) -> Figure | None:
@@ -119,14 +119,14 @@ def ranking_figure(agent: AgentRead) -> Figure | None:
     own, rules = report.get("return"), report.get("heuristics")
     if not isinstance(own, Mapping) or not isinstance(rules, Mapping):
         return None
-    found = [_ranked_entry(f"agent {agent.version}", own, chosen=True)]
-    found += [_ranked_entry(_words(name), value) for name, value in rules.items()]
+    results = [_ranked_entry(f"agent {agent.version}", own, chosen=True)]
+    results += [_ranked_entry(_words(name), value) for name, value in rules.items()]
     optimum = report.get("optimum")
     if isinstance(optimum, Mapping):
-        found.append(_ranked_entry("optimum", optimum))
-    found.sort(key=lambda one: -one.value)
+        results.append(_ranked_entry("optimum", optimum))
+    results.sort(key=lambda one: -one.value)
     caption = "Mean return in the simulator, closer to 0 is better; lines: 95 % intervals. Coloured: the agent."
-    return ranking(f"Agent {agent.version} vs. baselines", "return", found, caption)
+    return ranking(f"Agent {agent.version} vs. baselines", "return", results, caption)
 
 
 TUNED, LAW = "tuned_rule", "each run's law"  # of reports that don't name the tuned rule, nor what is knowable
@@ -228,8 +228,8 @@ def page(database: Database, tenant: str, name: str, version: int, compiled_of: 
 
 def _answering(kind: str, compiled: Any, version: int, data: bytes) -> Any:
     """The workload compiled with this agent as its champion."""
-    made = load_artifact(data)
-    KINDS[kind].check(made, compiled.snapshot.layout)
-    policies = {DEFAULT_ROLE: RolePolicy(version, made)}
-    snapshot = replace(compiled.snapshot, artifact=made, agent_version=version, policies=policies)
+    artifact = load_artifact(data)
+    KINDS[kind].check(artifact, compiled.snapshot.layout)
+    policies = {DEFAULT_ROLE: RolePolicy(version, artifact)}
+    snapshot = replace(compiled.snapshot, artifact=artifact, agent_version=version, policies=policies)
     return KINDS[kind].engine.compile(snapshot)

@@ -98,11 +98,11 @@ class RunLine(NamedTuple):
         return NOTHING if self.cost is None else money(self.cost)
 
 
-def run_lines(database: Database, found: Sequence[LoadedRun], rule: Staleness) -> list[RunLine]:
+def run_lines(database: Database, loaded_runs: Sequence[LoadedRun], rule: Staleness) -> list[RunLine]:
     """Runs as lines of a list; ``rule`` has the clock."""
     with database.reading() as session:
-        known = standing.of_runs(session, [one.run.id for one in found])
-    return [_line(one, known.get(one.run.id, Standing()), rule) for one in found]
+        known = standing.of_runs(session, [one.run.id for one in loaded_runs])
+    return [_line(one, known.get(one.run.id, Standing()), rule) for one in loaded_runs]
 
 
 def _line(loaded: LoadedRun, stands: Standing, rule: Staleness) -> RunLine:
@@ -128,18 +128,18 @@ def views(kind: str) -> Views | None:
 def numbers(iterations: int, most: int = MOST_STEPS) -> tuple[list[int], int]:
     """Evenly spaced iterations of a run, about ``most`` at most, with the last one; and their spacing in iterations."""
     every = max(1, -(-iterations // most))
-    found = list(range(0, iterations, every))
-    if found and found[-1] != iterations - 1:
-        found.append(iterations - 1)
-    return found, every
+    numbers = list(range(0, iterations, every))
+    if numbers and numbers[-1] != iterations - 1:
+        numbers.append(iterations - 1)
+    return numbers, every
 
 
 def run_with_reports(session: Session, loaded: LoadedRun) -> RunHistory:
     """A run with the reports to show; deleted ones are missing."""
     run, kind = loaded.run, views(loaded.kind)
     chosen, every = numbers(run.next_iteration, MOST_STEPS if kind is None else kind.most)
-    found = repository.iterations(session, run.id, chosen)
-    steps = [Step(row.iteration, row.report, row.decision, row.reported_at) for row in found]
+    iterations = repository.iterations(session, run.id, chosen)
+    steps = [Step(row.iteration, row.report, row.decision, row.reported_at) for row in iterations]
     now, live = state(loaded.kind, run.state_vector), run.state == "running"
     return RunHistory(run.start, run.decision, now, run.next_iteration, steps, every, live)
 
@@ -174,8 +174,8 @@ def compiled_or_none(compiled_of: CompiledOf, workload: str) -> Any:
 
 def reason(decision: Mapping[str, Any]) -> str:
     """A stored decision's reason in words; empty without one."""
-    found = decision.get("reason")
-    return str(found.get("text", "")) if isinstance(found, Mapping) else ""
+    reason = decision.get("reason")
+    return str(reason.get("text", "")) if isinstance(reason, Mapping) else ""
 
 
 # The home page: what needs attention and what to do about it, facts of the whole, and a line for each workload.
@@ -222,7 +222,7 @@ class Summary(NamedTuple):
 
 
 class Action(NamedTuple):
-    """What a notice's button does: an ``operation`` of the API at ``path``, or a link there for those who may do it.
+    """Action of a notice's button: an ``operation`` of the API at ``path``, or a link there for those who may do it.
 
     Attributes:
         then: page that is opened afterwards, with ``{id}`` of the answer; empty: the same page.
@@ -280,13 +280,13 @@ class Overview(NamedTuple):
 
 def overview(database: Database, tenant: str, rule: Staleness) -> Overview:
     """Content of the home page, with at most 50 workloads; ``rule``: when a live run is stale."""
-    found = workloads.list_workloads(database, tenant, PageRequest(ROWS))
+    result = workloads.list_workloads(database, tenant, PageRequest(ROWS))
     latest = runs.list_runs(database, tenant, PageRequest(10), rule).rows
     now = rule.now()
     month = datetime(now.year, now.month, 1, tzinfo=UTC)
     with database.reading() as session:
-        has = repository.counts(session, [row.id for row in found.rows])
-        read = [workloads.read_listed(row) for row in found.rows]
+        has = repository.counts(session, [row.id for row in result.rows])
+        read = [workloads.read_listed(row) for row in result.rows]
         ended = repository.outcomes(session, tenant, now - RECENT, rule)
         troubled = repository.troubled_runs(session, tenant, now - RECENT, rule)
         saved = savings.saved_since(session, tenant, month)
@@ -309,7 +309,7 @@ def overview(database: Database, tenant: str, rule: Staleness) -> Overview:
     unmeasured = max((one.unmeasured for one in sums), default=0)
     facts = Facts(total, live["at_risk"], live["stale"], number, costs, unmeasured, f"{month:%B}")
     shown, further = notices[:NOTICES], max(0, further)
-    return Overview(facts, summaries, shown, further, run_lines(database, latest, rule), found.cursor)
+    return Overview(facts, summaries, shown, further, run_lines(database, latest, rule), result.cursor)
 
 
 def _summary(

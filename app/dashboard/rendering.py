@@ -74,11 +74,11 @@ def static(
     """Send a static file named by its digest; raises NotFound for an unknown name."""
     if name not in NAMES or asset(name).digest != digest:
         raise NotFound(f"no file {name!r} of digest {digest!r}")
-    found, headers = asset(name), {"Cache-Control": FOREVER, "Vary": "Accept-Encoding"}
+    result, headers = asset(name), {"Cache-Control": FOREVER, "Vary": "Accept-Encoding"}
     kind = TYPES[name.rpartition(".")[2]]
     if "gzip" in accept_encoding:
-        return Response(found.packed, media_type=kind, headers={**headers, "Content-Encoding": "gzip"})
-    return Response(found.plain, media_type=kind, headers=headers)
+        return Response(result.packed, media_type=kind, headers={**headers, "Content-Encoding": "gzip"})
+    return Response(result.plain, media_type=kind, headers=headers)
 
 
 # Pages from templates: data are escaped, and only the package's own scripts run.
@@ -123,17 +123,17 @@ def may(operation: str) -> bool:
 
 
 def _environment() -> Environment:
-    made = Environment(
+    jinja = Environment(
         loader=PackageLoader("app.dashboard"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters |= {one.__name__: one for one in (moment, when, duration, cell, plain)}
-    made.globals |= {"may": may, "asset": address, "themes": THEMES, "MOST_PARTS": MOST_PARTS, "documentation": ""}
-    made.globals["currency"] = currency
-    return made
+    jinja.filters |= {one.__name__: one for one in (moment, when, duration, cell, plain)}
+    jinja.globals |= {"may": may, "asset": address, "themes": THEMES, "MOST_PARTS": MOST_PARTS, "documentation": ""}
+    jinja.globals["currency"] = currency
+    return jinja
 
 
 ENVIRONMENT = _environment()

@@ -88,7 +88,7 @@ class Targets(NamedTuple):
 
 
 def targets(session: Session, workload_ids: Sequence[str]) -> dict[str, Targets]:
-    """How many of each workload's newest runs met their targets, by workload id, without those of mode ``advise``;
+    """Number of each workload's newest runs that met their targets, by workload id, without those of mode ``advise``;
     failed runs count as not met."""
 
     def newest(workload: str) -> Select[tuple[str, str]]:
@@ -101,11 +101,11 @@ def targets(session: Session, workload_ids: Sequence[str]) -> dict[str, Targets]
         )
         return select(judged.c.workload_id, judged.c.outcome)
 
-    found: dict[str, list[str]] = {workload: [] for workload in workload_ids}
-    if found:
-        for row in session.execute(union_all(*map(newest, found))):
-            found[row.workload_id].append(row.outcome)
-    return {workload: Targets(outcomes.count("met"), len(outcomes)) for workload, outcomes in found.items()}
+    counts: dict[str, list[str]] = {workload: [] for workload in workload_ids}
+    if counts:
+        for row in session.execute(union_all(*map(newest, counts))):
+            counts[row.workload_id].append(row.outcome)
+    return {workload: Targets(outcomes.count("met"), len(outcomes)) for workload, outcomes in counts.items()}
 
 
 class Outcomes(NamedTuple):
@@ -132,14 +132,14 @@ def outcomes(session: Session, tenant: str, since: datetime, rule: Staleness) ->
     ended = select(Run.workload_id, outcome, func.count(), applied).where(mine, Run.finished_at >= since)
     live = select(Run.workload_id, literal("live"), func.count(), literal(0))
     live = live.where(Run.tenant == tenant, Run.state == "running").group_by(Run.workload_id)
-    found: dict[str, Outcomes] = {}
+    outcomes: dict[str, Outcomes] = {}
     parts = union_all(ended.group_by(Run.workload_id, outcome), live)
     for workload, name, number, of_these in session.execute(parts):
         if name in ("live", "met", "missed", "failed", "cap_reached"):
-            known = found.get(workload, Outcomes())
+            known = outcomes.get(workload, Outcomes())
             counted = {"met": of_these} if name == "met" else {name: number}
-            found[workload] = known._replace(**counted, judged=known.judged + of_these * (name != "cap_reached"))
-    return found
+            outcomes[workload] = known._replace(**counted, judged=known.judged + of_these * (name != "cap_reached"))
+    return outcomes
 
 
 class TroubledWorkload(NamedTuple):
@@ -176,7 +176,7 @@ def troubled_runs(session: Session, tenant: str, since: datetime, rule: Stalenes
     lost = and_(bad, Run.finished_at >= since, func.coalesce(Run.finished_at > mended.c.at, true()))
     alike = (Run.workload_id, live.outcome)
     newest = (func.coalesce(Run.finished_at, Run.created_at).desc(), Run.id.desc())
-    found = (
+    query = (
         select(
             Workload.name,
             live.outcome.label("outcome"),
@@ -193,7 +193,7 @@ def troubled_runs(session: Session, tenant: str, since: datetime, rule: Stalenes
         .where(Run.tenant == tenant, or_(lost, having("at_risk", rule), live.stale))
         .subquery()
     )
-    rows = session.execute(select(*list(found.c)[:-1]).where(found.c.place == 1).order_by(found.c.name)).all()
+    rows = session.execute(select(*list(query.c)[:-1]).where(query.c.place == 1).order_by(query.c.name)).all()
     grouped = [TroubledWorkload(*row) for row in rows]
     return sorted(grouped, key=lambda one: ATTENTION.index(one.outcome))
 
@@ -210,7 +210,7 @@ class DriftedWorkload(NamedTuple):
 def drifted_runs(session: Session, tenant: str, since: datetime) -> list[DriftedWorkload]:
     """Runs with drift notices started since ``since``, by workload."""
     alike, newest = Run.workload_id, (Run.created_at.desc(), Run.id.desc())
-    found = (
+    query = (
         select(
             Workload.name,
             Run.id,
@@ -222,7 +222,7 @@ def drifted_runs(session: Session, tenant: str, since: datetime) -> list[Drifted
         .where(Run.tenant == tenant, DRIFTED, Run.created_at >= since)
         .subquery()
     )
-    rows = session.execute(select(*list(found.c)[:-1]).where(found.c.place == 1).order_by(found.c.name))
+    rows = session.execute(select(*list(query.c)[:-1]).where(query.c.place == 1).order_by(query.c.name))
     return [DriftedWorkload(*row) for row in rows]
 
 

@@ -98,7 +98,7 @@ def page(
     with database.reading() as session:
         loaded = load(session, tenant, run, rule)
         views = lists.views(loaded.kind)
-        given = lists.run_with_reports(session, loaded)
+        history = lists.run_with_reports(session, loaded)
         lines, older = decisions(session, loaded, None, opened)
         output, units = runs.output(session, loaded.run.id) or "", units_of(session, loaded)
     facts: list[Any] = [Fact("reports", f"{loaded.run.next_iteration:,}")]
@@ -108,12 +108,12 @@ def page(
     problems: list[str] = []
     compiled = lists.compiled_or_none(compiled_of, loaded.workload)
     if views is not None and compiled is not None:
-        facts, no_facts = lists.view_or_problem("the state", lambda: views.facts(compiled, given))
-        figures, no_figures = lists.view_or_problem("its charts", lambda: views.run(compiled, given))
+        facts, no_facts = lists.view_or_problem("the state", lambda: views.facts(compiled, history))
+        figures, no_figures = lists.view_or_problem("its charts", lambda: views.run(compiled, history))
         others, no_others = lists.view_or_problem(
-            "other policies", lambda: views.alternatives(compiled, given) if given.live else []
+            "other policies", lambda: views.alternatives(compiled, history) if history.live else []
         )
-        tables, no_tables = lists.view_or_problem("its tables", lambda: views.tables(compiled, given))
+        tables, no_tables = lists.view_or_problem("its tables", lambda: views.tables(compiled, history))
         problems = [problem for problem in (no_facts, no_figures, no_tables, no_others) if problem]
     run_read = read_listed(loaded)
     facts = [*facts, *(saved(run_read.savings, units) if run_read.savings is not None else ())]
@@ -134,7 +134,7 @@ def units_of(session: Session, loaded: LoadedRun) -> dict[str, str]:
     return {str(one.get("name")): str(one.get("unit", "")) for one in spec.get("resources", ())}
 
 
-def saved(found: Savings, units: Mapping[str, str]) -> list[Fact]:
+def saved(savings: Savings, units: Mapping[str, str]) -> list[Fact]:
     """Facts: cost that a finished run saved against fixed allocations, or that its recommendations would have saved."""
 
     def text(value: Estimate, sign: float = 1.0) -> str:
@@ -145,32 +145,32 @@ def saved(found: Savings, units: Mapping[str, str]) -> list[Fact]:
         return saving if saving == low == high else f"{saving} ({low} to {high})"
 
     facts = []
-    for what, one in (("largest", found.largest), ("best fixed, with hindsight", found.best_fixed)):
-        held = in_words(one.allocation or {}, units)
-        hint = what if one.saved is None else f"{what}; {percent(found.level, 0)} of models"
+    for what, one in (("largest", savings.largest), ("best fixed, with hindsight", savings.best_fixed)):
+        words = in_words(one.allocation or {}, units)
+        hint = what if one.saved is None else f"{what}; {percent(savings.level, 0)} of models"
         amount = text(one.saved) if one.saved else one.unmeasured or "unknown"
-        facts.append(Fact(f"saved against {held}", amount, hint))
-    if found.advised is not None:
-        met = found.advised.meets_targets
+        facts.append(Fact(f"saved against {words}", amount, hint))
+    if savings.advised is not None:
+        met = savings.advised.meets_targets
         hint = "" if met is None else f"targets met by {percent(met, 0)} of models"
-        amount = text(found.advised.saved, -1.0) if found.advised.saved else found.advised.unmeasured or "unknown"
+        amount = text(savings.advised.saved, -1.0) if savings.advised.saved else savings.advised.unmeasured or "unknown"
         facts.append(Fact("recommendations would have saved", amount, hint))
     return facts
 
 
 def hindsight(database: Database, tenant: str, run: str, compiled_of: CompiledOf, rule: Staleness) -> Hindsight:
-    """What other policies would have done in a run; raises NotFound if there is no such run.
+    """Decisions that other policies would have made in a run; raises NotFound if there is no such run.
 
     ``compiled_of``: returns a workload compiled as stored now; ``rule``: when a live run is stale.
     """
     with database.reading() as session:
         loaded = load(session, tenant, run, rule)
-        given = lists.run_with_reports(session, loaded)
+        history = lists.run_with_reports(session, loaded)
     views, compiled = lists.views(loaded.kind), lists.compiled_or_none(compiled_of, loaded.workload)
     if views is None or compiled is None:
         return Hindsight([], "Not available: the workload can't be read, or its kind has no charts of runs.")
-    found, problem = lists.view_or_problem("other policies", lambda: [views.hindsight(compiled, given)])
-    return Hindsight([], problem) if problem else found[0]
+    result, problem = lists.view_or_problem("other policies", lambda: [views.hindsight(compiled, history)])
+    return Hindsight([], problem) if problem else result[0]
 
 
 def decisions(
@@ -216,13 +216,13 @@ def decision_line(row: Iteration, kind: str, units: Mapping[str, str]) -> Decisi
 
 def _shadow(decision: dict[str, Any], units: Mapping[str, str]) -> str:
     """The shadow agent's decision in one or two words; empty without a shadow."""
-    found = decision.get("shadow")
-    if not isinstance(found, dict):
+    shadow = decision.get("shadow")
+    if not isinstance(shadow, dict):
         return ""
-    if found.get("problem"):
-        return str(found["problem"])
-    if found.get("agrees"):
-        return f"agent {found.get('agent')} agrees"
-    allocation = found.get("allocation")
+    if shadow.get("problem"):
+        return str(shadow["problem"])
+    if shadow.get("agrees"):
+        return f"agent {shadow.get('agent')} agrees"
+    allocation = shadow.get("allocation")
     words = in_words(allocation, units) if isinstance(allocation, dict) else "otherwise"
-    return f"agent {found.get('agent')}: {words}"
+    return f"agent {shadow.get('agent')}: {words}"

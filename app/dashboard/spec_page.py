@@ -68,7 +68,7 @@ class SpecPage(NamedTuple):
 @router.get("/ui/workloads/{workload}/spec")
 def spec(workload: WorkloadName, database: FromDatabase, tenant: Tenant) -> HTMLResponse:
     """The page of a workload's spec; raises NotFound (404) if there is none of this name."""
-    return page("spec.html", section="home", found=spec_page(database, tenant, workload))
+    return page("spec.html", section="home", result=spec_page(database, tenant, workload))
 
 
 def spec_page(database: Database, tenant: str, name: str) -> SpecPage:
@@ -90,41 +90,41 @@ def spec_page(database: Database, tenant: str, name: str) -> SpecPage:
 
 
 def _parts(spec: Mapping[str, Any], schema: Mapping[str, Any]) -> list[Part]:
-    found, single = list[Part](), dict[str, Any]()
+    parts, single = list[Part](), dict[str, Any]()
     properties = schema.get("properties", {})
     for name, value in spec.items():
         if name in SHOWN_ABOVE:
             continue
         if isinstance(value, list) and value and all(isinstance(one, dict) for one in value):
-            found.append(_table(name, value, _hints(schema, properties.get(name, {}))))
+            parts.append(_table(name, value, _hints(schema, properties.get(name, {}))))
         elif isinstance(value, dict) and any(part not in EMPTY for part in value.values()):
             rows = [[words(key), cell(part)] for key, part in value.items()]
-            found.append(Part(words(name), ["", "value"], rows, _hints(schema, properties.get(name, {}))))
+            parts.append(Part(words(name), ["", "value"], rows, _hints(schema, properties.get(name, {}))))
         elif not isinstance(value, dict):
             single[name] = value
     if single:
         rows = [[words(name), cell(value)] for name, value in single.items()]
-        found.append(Part("options", ["", "value"], rows, _hints(schema, schema)))
-    return found
+        parts.append(Part("options", ["", "value"], rows, _hints(schema, schema)))
+    return parts
 
 
 def _table(name: str, objects: Sequence[Mapping[str, Any]], hints: Mapping[str, str]) -> Part:
     columns = list(dict.fromkeys(key for one in objects for key in one))
-    given = [key for key in columns if any(one.get(key) not in EMPTY for one in objects)]
-    rows = [[cell(one.get(key)) for key in given] for one in objects]
-    return Part(words(name), [words(key) for key in given], rows, hints)
+    filled = [key for key in columns if any(one.get(key) not in EMPTY for one in objects)]
+    rows = [[cell(one.get(key)) for key in filled] for one in objects]
+    return Part(words(name), [words(key) for key in filled], rows, hints)
 
 
 def _hints(schema: Mapping[str, Any], part: Mapping[str, Any]) -> dict[str, str]:
     """Descriptions of the fields of a part of a JSON schema, by name in words."""
-    found: dict[str, str] = {}
+    hints: dict[str, str] = {}
     for one in (part, part.get("items", {}), *part.get("anyOf", ()), *part.get("allOf", ())):
         reference = one.get("$ref", "").rpartition("/")[2] or one.get("items", {}).get("$ref", "").rpartition("/")[2]
         known = schema.get("$defs", {}).get(reference, one)
         for name, field in known.get("properties", {}).items():
             if "description" in field:
-                found[words(name)] = field["description"]
-    return found
+                hints[words(name)] = field["description"]
+    return hints
 
 
 LABELS = {
@@ -171,8 +171,8 @@ def _changes(database: Database, tenant: str, read: WorkloadListed) -> list[Chan
     """The spec's newest changes, newest first, up to the version that was read; entries without a version are counted
     back from it."""
     request, target = PageRequest(MOST_CHANGES), f"workload {read.name}"
-    found = audit.list_entries(database, tenant, request, "workload.change", target).rows
-    own = [(one, one.detail or {}) for one in found if one.created_at >= read.created_at]  # not of an earlier one
+    rows = audit.list_entries(database, tenant, request, "workload.change", target).rows
+    own = [(one, one.detail or {}) for one in rows if one.created_at >= read.created_at]  # not of an earlier one
     own = [(one, detail) for one, detail in own if detail.get("spec_version", 0) <= read.spec_version]
     return [
         Change(version, one.created_at, one.actor, _changed(detail.get("patch", {})))
@@ -182,10 +182,10 @@ def _changes(database: Database, tenant: str, read: WorkloadListed) -> list[Chan
 
 
 def _changed(patch: Mapping[str, Any]) -> list[tuple[str, str]]:
-    found = list[tuple[str, str]]()
+    changes = list[tuple[str, str]]()
     for name, value in patch.items():
         if isinstance(value, dict):
-            found += [(f"{name.replace('_', ' ')}: {key}", cell(part)) for key, part in value.items()]
+            changes += [(f"{name.replace('_', ' ')}: {key}", cell(part)) for key, part in value.items()]
         else:
-            found.append((name.replace("_", " "), cell(value)))
-    return found
+            changes.append((name.replace("_", " "), cell(value)))
+    return changes

@@ -40,7 +40,7 @@ class Choice(NamedTuple):
 
 
 class Chosen(NamedTuple):
-    """What was chosen of a list: all of it is in the list's URL.
+    """Filters and order of a list; all of them are in the list's URL.
 
     Attributes:
         path: URL path of the list.
@@ -66,23 +66,25 @@ class Chosen(NamedTuple):
 
     def values(self, name: str) -> list[str]:
         """The chosen values of a filter."""
-        given = self.query.get(name) or ()
-        return [given] if isinstance(given, str) else list(given)
+        entries = self.query.get(name) or ()
+        return [entries] if isinstance(entries, str) else list(entries)
 
     def address(self, *, path: str | None = None, **other: Any) -> str:
         """URL of the list with some query parameters changed, None removes one; ``path``: of another path."""
-        given = {name: value for name, value in {**self.query, **other}.items() if value}
-        if given.get("sort") == NEWEST:
-            del given["sort"]
-        query_string = urlencode(given, doseq=True)
+        parameters = {name: value for name, value in {**self.query, **other}.items() if value}
+        if parameters.get("sort") == NEWEST:
+            del parameters["sort"]
+        query_string = urlencode(parameters, doseq=True)
         return f"{path or self.path}?{query_string}" if query_string else path or self.path
 
     def toggled(self, choice: Choice, value: str | None) -> str:
         """URL of the list with a value of a filter added, or removed if it is chosen; None: with all values."""
         had = self.values(choice.name)
-        kept = had if choice.several else []
-        found = [one for one in kept if one != value] if value in had else [*kept, *([value] if value else [])]
-        other: dict[str, Any] = {choice.name: None if value is None else found}
+        selection = had if choice.several else []
+        results = (
+            [one for one in selection if one != value] if value in had else [*selection, *([value] if value else [])]
+        )
+        other: dict[str, Any] = {choice.name: None if value is None else results}
         return self.address(**other)
 
     def sorted_by(self, column: str) -> str:
@@ -110,7 +112,7 @@ Rows = Annotated[int | None, Query(ge=1, le=LISTS_ROWS)]
 
 
 class RunQuery(NamedTuple):
-    """What of the runs a list has: by workload, state, outcomes and first characters (None or empty: any)."""
+    """Filter and order of a list of runs: by workload, state, outcomes and first characters (None or empty: any)."""
 
     workload: str | None = None
     state: RunState | None = None
@@ -141,7 +143,7 @@ class RunQuery(NamedTuple):
 
 
 class JobQuery(NamedTuple):
-    """What of the jobs a list has: by workload, state, type and first characters (None or empty: any)."""
+    """Filter and order of a list of jobs: by workload, state, type and first characters (None or empty: any)."""
 
     workload: str | None = None
     state: JobState | None = None
@@ -169,7 +171,7 @@ class JobQuery(NamedTuple):
 
 
 class EvaluationQuery(NamedTuple):
-    """What of the evaluations a list has: by workload and first characters (None or empty: any)."""
+    """Filter and order of a list of evaluations: by workload and first characters (None or empty: any)."""
 
     workload: str | None = None
     search: str | None = None
@@ -210,10 +212,10 @@ class RunTable(NamedTuple):
 
 def run_table(database: Database, tenant: str, query: RunQuery, request: PageRequest, rule: Staleness) -> RunTable:
     """The runs of a query; raises NotFound if there is no such workload. ``rule``: when a live run is stale."""
-    found, chosen = runs.list_runs(database, tenant, request, rule, *query), query.chosen
-    lines = run_lines(database, found.rows, rule)
+    result, chosen = runs.list_runs(database, tenant, request, rule, *query), query.chosen
+    lines = run_lines(database, result.rows, rule)
     again = chosen.address(part="true", cursor=request.cursor, rows=request.limit)
-    return RunTable(lines, chosen, chosen.older(found.cursor), again if any(one.live for one in lines) else None)
+    return RunTable(lines, chosen, chosen.older(result.cursor), again if any(one.live for one in lines) else None)
 
 
 class JobTable(NamedTuple):
@@ -228,11 +230,11 @@ class JobTable(NamedTuple):
 def job_table(database: Database, tenant: str, query: JobQuery, request: PageRequest) -> JobTable:
     """The jobs of a query; raises NotFound if there is no such workload."""
     *which, sort = query
-    found, names = jobs.list_jobs(database, tenant, request, *which, descending=sort == NEWEST)
-    chosen, lines = query.chosen, [jobs.to_response(job, names[job.workload_id]) for job in found.rows]
+    result, names = jobs.list_jobs(database, tenant, request, *which, descending=sort == NEWEST)
+    chosen, lines = query.chosen, [jobs.to_response(job, names[job.workload_id]) for job in result.rows]
     moving = any(job.state not in FINAL_STATES for job in lines)
     again = chosen.address(part="true", cursor=request.cursor, rows=request.limit) if moving else None
-    return JobTable(lines, chosen, chosen.older(found.cursor), again)
+    return JobTable(lines, chosen, chosen.older(result.cursor), again)
 
 
 router = APIRouter(include_in_schema=False)
@@ -273,9 +275,9 @@ def evaluation_list(
 ) -> HTMLResponse:
     """One page of evaluations as HTML, with links to their reports."""
     request, newest = PageRequest(LISTS_ROWS, cursor), query.sort == NEWEST
-    found, names = evaluations.list_evaluations(
+    result, names = evaluations.list_evaluations(
         database, tenant, request, query.workload, query.search, descending=newest
     )
-    lines = [evaluations.to_response(one, names[one.workload_id]) for one in found.rows]
-    older = query.chosen.older(found.cursor)
+    lines = [evaluations.to_response(one, names[one.workload_id]) for one in result.rows]
+    older = query.chosen.older(result.cursor)
     return page("evaluations.html", section="evaluations", evaluations=lines, older=older, chosen=query.chosen)

@@ -99,7 +99,7 @@ def page(database: Database, tenant: str, name: str, compiled_of: CompiledOf, ru
     described = None if read.problem is not None else KINDS[row.kind].describe(read.spec)
     versions = agents.list_agents(database, tenant, row.name, PageRequest(AGENTS)).rows
     judged, _ = evaluations.list_evaluations(database, tenant, PageRequest(JOBS), row.name)
-    found = [evaluations.to_response(one, row.name) for one in judged.rows]
+    responses = [evaluations.to_response(one, row.name) for one in judged.rows]
     compiled = None if read.problem is not None else lists.compiled_or_none(compiled_of, row.name)
     charts, answers, problems = _charts(database, row, compiled) if read.problem is None else ([], [], [read.problem])
     return WorkloadPage(
@@ -113,12 +113,12 @@ def page(database: Database, tenant: str, name: str, compiled_of: CompiledOf, ru
         answers,
         _similar(database, tenant, compiled),
         ranking_figure(versions[0]) if versions else None,
-        [agent_line(one, level(found, one)) for one in versions],
+        [agent_line(one, level(responses, one)) for one in versions],
         next((one.instead for one in versions if one.instead), ""),
         [agents.read_promotion(one) for one in agents.promotions(database, tenant, row.name, PageRequest(JOBS)).rows],
         run_table(database, tenant, RunQuery(row.name), PageRequest(RUNS), rule),
         job_table(database, tenant, JobQuery(row.name), PageRequest(JOBS)),
-        found,
+        responses,
         [*([read.problem] if read.problem else []), *problems],
         lists.targets_of(read.spec),
         read.problem is None and _starts_bare(row.kind),
@@ -142,20 +142,20 @@ def _forecasts(database: Database, tenant: str, name: str, version: int | None) 
     if version is None:
         return []
     try:
-        found = models_of.forecast(database, tenant, name, version)
+        forecast = models_of.forecast(database, tenant, name, version)
     except Invalid:
         return []
-    series = list(dict.fromkeys(row.series for row in found.rows))
-    return [_forecast(found, one) for one in series[:MOST_SERIES]]
+    series = list(dict.fromkeys(row.series for row in forecast.rows))
+    return [_forecast(forecast, one) for one in series[:MOST_SERIES]]
 
 
-def _forecast(found: Forecast, name: str) -> Figure:
-    rows = [row for row in found.rows if row.series == name]
-    came = [Came(one.time.timestamp(), one.count) for one in found.recent if one.series == name]
+def _forecast(result: Forecast, name: str) -> Figure:
+    rows = [row for row in result.rows if row.series == name]
+    came = [Came(one.time.timestamp(), one.count) for one in result.recent if one.series == name]
     coming = [Coming(row.time.timestamp(), row.mean, row.low, row.high) for row in rows]
     every = duration(rows[0].interval_seconds)
     caption = (
-        f"Each {every}: observed, then expected with a band of {percent(found.level, 0)} probability. "
+        f"Each {every}: observed, then expected with a band of {percent(result.level, 0)} probability. "
         f"Method: {', '.join(sorted({row.family for row in rows}))}."
     )
     return forecast(f"Forecast: {name}", f"each {every}", came, coming, caption.replace("_", " "))
@@ -184,8 +184,8 @@ def _learnt(database: Database, row: Workload, compiled: Any) -> Learnt:
         version = compiled.snapshot.model_version
         model = None if version is None else MODELS.find(session, row.id, version)
         codec = codec_of(row)
-        found = [codec.unpack(data) for data in repository.data(session, row.id, EXECUTIONS)]
-        return Learnt(None if model is None else model.report, found)
+        results = [codec.unpack(data) for data in repository.data(session, row.id, EXECUTIONS)]
+        return Learnt(None if model is None else model.report, results)
 
 
 def agent_line(agent: AgentRead, judged: str) -> AgentLine:
@@ -195,5 +195,5 @@ def agent_line(agent: AgentRead, judged: str) -> AgentLine:
     without a valid evaluation (as returned by ``level``).
     """
     mean = figures(agent).get("return", {}).get("mean")
-    made = agent.version, agent.algorithm, agent.champion, status(agent), invalid_reason(agent)
-    return AgentLine(*made, mean, judged, verdict_line(agent), str(agent.report.get("reason", "")), agent.created_at)
+    result = agent.version, agent.algorithm, agent.champion, status(agent), invalid_reason(agent)
+    return AgentLine(*result, mean, judged, verdict_line(agent), str(agent.report.get("reason", "")), agent.created_at)

@@ -72,10 +72,10 @@ def check(file: Path) -> Contents:
         text = process.stdout.read(MOST_BYTES) if process.stdout is not None else b""
         process.kill()
     begin = text.decode(errors="replace")
-    found = re.search(r"^COPY public\.alembic_version .*\n(\S+)\n\\\.$", begin, re.MULTILINE)
-    if found is None:
+    match = re.search(r"^COPY public\.alembic_version .*\n(\S+)\n\\\.$", begin, re.MULTILINE)
+    if match is None:
         raise BackupError(f"{file} is a dump of PostgreSQL, but none of Steward's")
-    return Contents(found[1], {})
+    return Contents(match[1], {})
 
 
 def is_filled(url: URL) -> bool:
@@ -98,11 +98,11 @@ def users(url: URL) -> int:
     try:
         with engine.connect() as connection:
             for _ in range(LOOKS):  # a connection that has just been closed is counted for a moment
-                found = int(connection.scalar(text(_USERS)) or 0)
-                if not found:
+                number = int(connection.scalar(text(_USERS)) or 0)
+                if not number:
                     break
                 time.sleep(LOOK_SECONDS)
-            return found
+            return number
     except SQLAlchemyError as error:
         raise BackupError(f"the database does not answer: {str(error).splitlines()[0]}") from error
     finally:
@@ -121,10 +121,10 @@ def _run(url: URL, name: str, options: Sequence[str]) -> None:
 
 
 def _program(name: str) -> str:
-    found = shutil.which(name)
-    if found is None:
+    path = shutil.which(name)
+    if path is None:
         raise BackupError(f"{name} is not on PATH: install PostgreSQL's client programs, of the server's version")
-    return found
+    return path
 
 
 def _do(command: Sequence[str], environment: dict[str, str], seconds: int | None = None) -> None:

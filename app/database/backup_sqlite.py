@@ -81,9 +81,9 @@ def backup(database: Path, file: Path, *, force: bool = False) -> Contents:
     """
     with written(file, force=force) as partial:
         _copy(database, partial)
-        found = check(partial)
+        result = check(partial)
         _seal(partial)
-        return found
+        return result
 
 
 def restore(file: Path, database: Path) -> None:
@@ -110,10 +110,10 @@ def check(file: Path) -> Contents:
             names = [
                 row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE name = 'alembic_version'")
             ]
-            found = connection.execute("SELECT version_num FROM alembic_version").fetchone() if names else None
-            if found is None:
+            result = connection.execute("SELECT version_num FROM alembic_version").fetchone() if names else None
+            if result is None:
                 raise BackupError(f"{file} is a database, but none of Steward's")
-            return Contents(str(found[0]), _rows(connection))
+            return Contents(str(result[0]), _rows(connection))
     except (sqlite3.Error, UnicodeDecodeError) as error:  # the driver can't even read what SQLite says of some
         raise BackupError(f"{file} is not a backup of SQLite: {error}") from error
 

@@ -37,20 +37,20 @@ class BrokenPack(ValueError):
 @cache
 def _dictionary(version: int) -> zstandard.ZstdCompressionDict:
     text = Path(__file__).with_name(f"reports_{version}.txt").read_bytes().replace(b"{run}", RUN)
-    made = zstandard.ZstdCompressionDict(text, dict_type=zstandard.DICT_TYPE_RAWCONTENT)
-    made.precompute_compress(compression_params=PARAMETERS)
-    return made
+    dictionary = zstandard.ZstdCompressionDict(text, dict_type=zstandard.DICT_TYPE_RAWCONTENT)
+    dictionary.precompute_compress(compression_params=PARAMETERS)
+    return dictionary
 
 
 def pack_iteration(run: str, report: bytes, decision: bytes) -> bytes:
     """Compress a run's report and decision, both JSON without line feeds; ``unpack_iteration`` needs the same id."""
     text = (report + BETWEEN + decision).replace(run.encode(), RUN)
     # This thread's compressor, as compressors aren't thread-safe
-    found: zstandard.ZstdCompressor | None = getattr(_local, "compressor", None)
-    if found is None:
+    value: zstandard.ZstdCompressor | None = getattr(_local, "compressor", None)
+    if value is None:
         dictionary = _dictionary(VERSION)
-        found = _local.compressor = zstandard.ZstdCompressor(compression_params=PARAMETERS, dict_data=dictionary)
-    return bytes([VERSION]) + found.compress(text)
+        value = _local.compressor = zstandard.ZstdCompressor(compression_params=PARAMETERS, dict_data=dictionary)
+    return bytes([VERSION]) + value.compress(text)
 
 
 def unpacked_size(pack: bytes) -> int:
@@ -66,10 +66,10 @@ def unpack_iteration(run: str, pack: bytes) -> tuple[bytes, bytes]:
     if pack[:1] != bytes([VERSION]):
         raise BrokenPack(f"a report of run {run} is packed by version {pack[:1]!r}, which is not known here")
     try:
-        found: zstandard.ZstdDecompressor | None = getattr(_local, "decompressor", None)
-        if found is None:
-            found = _local.decompressor = zstandard.ZstdDecompressor(dict_data=_dictionary(VERSION))
-        text = found.decompress(pack[1:], max_output_size=LARGEST)
+        value: zstandard.ZstdDecompressor | None = getattr(_local, "decompressor", None)
+        if value is None:
+            value = _local.decompressor = zstandard.ZstdDecompressor(dict_data=_dictionary(VERSION))
+        text = value.decompress(pack[1:], max_output_size=LARGEST)
     except zstandard.ZstdError as error:
         raise BrokenPack(f"a report of run {run} can't be unpacked: {error}") from error
     report, _, decision = text.replace(RUN, run.encode()).partition(BETWEEN)

@@ -135,8 +135,8 @@ class Workload(IdMixin, TenantMixin, CreatedMixin, Base):
 
     def champion(self, role: str) -> int | None:
         """Version of the agent that serves decisions in a role; None if a heuristic serves them."""
-        found = self.champions.get(role)
-        return None if found is None else found.version
+        result = self.champions.get(role)
+        return None if result is None else result.version
 
 
 # Caps: limits of what a tenant's runs may cost and take.
@@ -302,8 +302,8 @@ class Iteration(Base):
         return self._unpack_member(1)
 
     def _unpack_member(self, which: int) -> dict[str, Any]:
-        found: dict[str, Any] = msgspec.json.decode(unpack_iteration(self.run_id, self.packed)[which])
-        return found
+        decision: dict[str, Any] = msgspec.json.decode(unpack_iteration(self.run_id, self.packed)[which])
+        return decision
 
 
 # Jobs: work for the workers. This table is authoritative; the broker only wakes workers up.

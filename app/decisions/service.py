@@ -39,8 +39,8 @@ Key = tuple[str, str, str]
 
 def compile_snapshot(snapshot: Snapshot) -> Compiled:
     """The snapshot's workload, compiled on first use."""
-    found = snapshot.compiled.get("")
-    return found or snapshot.compiled.setdefault("", KINDS[snapshot.spec.kind].engine.compile(snapshot))
+    result = snapshot.compiled.get("")
+    return result or snapshot.compiled.setdefault("", KINDS[snapshot.spec.kind].engine.compile(snapshot))
 
 
 def by_rule(workload: Compiled, rule: str) -> Compiled:
@@ -49,8 +49,8 @@ def by_rule(workload: Compiled, rule: str) -> Compiled:
     If the rule can't decide any more (for example without its domain model), the default rule decides as a fallback.
     """
     snapshot = workload.snapshot
-    found = snapshot.compiled.get(rule)
-    if found is None:
+    by_rule = snapshot.compiled.get(rule)
+    if by_rule is None:
         engine = KINDS[snapshot.spec.kind].engine
         there = rule in engine.rules(workload)
         alone = replace(
@@ -63,8 +63,8 @@ def by_rule(workload: Compiled, rule: str) -> Compiled:
             shadow=None,
             compiled={},
         )
-        found = snapshot.compiled.setdefault(rule, engine.compile(alone))
-    return found
+        by_rule = snapshot.compiled.setdefault(rule, engine.compile(alone))
+    return by_rule
 
 
 class CompiledWorkloads:
@@ -81,8 +81,8 @@ class CompiledWorkloads:
         Raises:
             NotFound: there is no such workload.
         """
-        found = self.peek(workload, tenant, rule)
-        return found if found is not None else await self._fetch((workload, tenant, rule))
+        result = self.peek(workload, tenant, rule)
+        return result if result is not None else await self._fetch((workload, tenant, rule))
 
     def peek(self, workload: str, tenant: str, rule: str = "") -> Compiled | None:
         """The cached compiled workload; None if it must be fetched; ``rule`` as in ``get``."""
@@ -100,8 +100,8 @@ class CompiledWorkloads:
 
     def fetch(self, workload: str, tenant: str, rule: str = "") -> Compiled:
         """Like ``get``, but blocking, for worker threads; raises NotFound if there is no such workload."""
-        found = compile_snapshot(self._snapshots.get(workload, tenant))
-        return by_rule(found, rule) if rule else found
+        snapshot = compile_snapshot(self._snapshots.get(workload, tenant))
+        return by_rule(snapshot, rule) if rule else snapshot
 
     def current(self, workload: str, tenant: str) -> Compiled:
         """The compiled workload as now in the database; blocking, for worker threads; raises NotFound without one."""
@@ -149,11 +149,11 @@ class Shadows:
 
     def _load(self, workload_id: str, version: int) -> Shadow:
         with self._database.reading() as session:
-            found = agents.artifact(session, workload_id, version)
-        if found is None:
+            artifact = agents.artifact(session, workload_id, version)
+        if artifact is None:
             return Shadow(version, None, f"agent {version} was deleted")
         try:
-            return Shadow(version, load_artifact(found.artifact))
+            return Shadow(version, load_artifact(artifact.artifact))
         except IncompatibleArtifact as error:
             return Shadow(version, None, f"agent {version} can't be used: {error}")
 
@@ -193,10 +193,10 @@ def of_run(database: Database, tenant: str, run: str, iteration: int | None) -> 
     )
     with database.reading() as session:
         run = full_id(session, tenant, Run, run, "/query/run")
-        found = session.execute(query.where(Run.id == run, Run.tenant == tenant)).one_or_none()
-    if found is None:
+        row = session.execute(query.where(Run.id == run, Run.tenant == tenant)).one_or_none()
+    if row is None:
         raise NotFound(f"no run {run!r}; start one with POST /runs")
-    following, initial, reported, kept_from = found
+    following, initial, reported, kept_from = row
     if reported is not None:
         return encode_decision(reported.decision)
     if iteration is None:

@@ -57,8 +57,8 @@ def list_models(
     workload: WorkloadName, request: Request, database: FromDatabase, tenant: Tenant, paging: Paging
 ) -> Page[ModelRead]:
     """List versions of the workload's domain model, newest first.\f Raises NotFound, Invalid for a foreign cursor."""
-    found, name = service.list_models(database, tenant, workload, paging)
-    return page(request, found, lambda model: service.to_response(model, name))
+    result, name = service.list_models(database, tenant, workload, paging)
+    return page(request, result, lambda model: service.to_response(model, name))
 
 
 @router.reads("/{version}")
@@ -124,5 +124,5 @@ def predict(
     """Predict the measurements of an unseen run, with an interval; parameters depend on the workload's kind.\f
     Raises NotFound, Invalid if models of the kind make no predictions, InvalidInput for parameters that don't fit."""
     query = {name: request.query_params.getlist(name) for name in request.query_params}
-    found = service.predict(database, tenant, workload, version, query)
-    return Response(found.model_dump_json(), media_type="application/json")
+    predictions = service.predict(database, tenant, workload, version, query)
+    return Response(predictions.model_dump_json(), media_type="application/json")

@@ -8,7 +8,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from app.database.tables import DomainModel
-from app.retention import held
+from app.retention import holds
 from app.workloads.versions import Versions
 
 
@@ -19,7 +19,7 @@ class Table(NamedTuple):
     table: bytes
 
 
-MODELS = Versions(DomainModel, "domain_models", "fit", held.models)
+MODELS = Versions(DomainModel, "domain_models", "fit", holds.models)
 
 
 def table(session: Session, workload_id: str, version: int | None = None) -> Table | None:

@@ -89,23 +89,23 @@ class Report(NamedTuple):
     agent: int | None = None
 
 
-def observe_residuals(kept: Drift, residuals: Residuals, report: Report, reports: float = REPORTS) -> Drift:
-    """State of the test after a report; new notices are those that ``kept`` lacks.
+def observe_residuals(drift: Drift, residuals: Residuals, report: Report, reports: float = REPORTS) -> Drift:
+    """State of the test after a report; new notices are those that ``drift`` lacks.
 
     Args:
-        kept: state before the report.
+        drift: state before the report.
         residuals: deviations of measurements from the model's predictions, by stream.
         report: the report's context.
         reports: mean number of reports between two false alarms.
     """
-    if kept.model != report.model:
-        kept = Drift(report.model, {}, kept.notices, kept.blocks)
-    reached, blocks = residuals.reached, kept.blocks
+    if drift.model != report.model:
+        drift = Drift(report.model, {}, drift.notices, drift.blocks)
+    reached, blocks = residuals.reached, drift.blocks
     if reached is not None:
         blocks = count_report(blocks, report.agent, reached, report.iteration)
     if not residuals.by_stream:
-        return kept if blocks is kept.blocks else Drift(kept.model, kept.streams, kept.notices, blocks)
-    streams, threshold, notices = dict(kept.streams), reports * residuals.streams, list[Notice]()
+        return drift if blocks is drift.blocks else Drift(drift.model, drift.streams, drift.notices, blocks)
+    streams, threshold, notices = dict(drift.streams), reports * residuals.streams, list[Notice]()
     for residual in residuals.by_stream:
         before = streams.get(residual.stream, _FRESH)
         if before.noticed:
@@ -131,7 +131,7 @@ def observe_residuals(kept: Drift, residuals: Residuals, report: Report, reports
             )
             after = msgspec.structs.replace(after, noticed=True)
         streams[residual.stream] = after
-    all_notices = (*kept.notices, *notices)[-MOST_NOTICES:] if notices else kept.notices
+    all_notices = (*drift.notices, *notices)[-MOST_NOTICES:] if notices else drift.notices
     return Drift(report.model, streams, all_notices, blocks)
 
 
@@ -165,6 +165,6 @@ def restore_drift(stored: dict[str, Any] | None) -> Drift:
     return NOTHING if stored is None else msgspec.convert(stored, Drift)
 
 
-def encode_drift(kept: Drift) -> bytes:
+def encode_drift(drift: Drift) -> bytes:
     """State of the test as JSON for a run's row; ``null`` for the state before the first report."""
-    return b"null" if kept is NOTHING else msgspec.json.encode(kept)
+    return b"null" if drift is NOTHING else msgspec.json.encode(drift)

@@ -61,12 +61,12 @@ def history(session: Session, workload_id: str) -> Sequence[StoredDrift]:
 
 def cuts(session: Session, run: Run) -> Sequence[Cut]:
     """Iterations at which a run is cut into samples, in order; a cut is never before the preceding one."""
-    found = list[Cut]()
+    cuts = list[Cut]()
     for one in history(session, run.workload_id):
         if run.id in one.cuts:
-            since = max(one.cuts[run.id], found[-1].since if found else 0)
-            found = [*(cut for cut in found if cut.since < since), Cut(since, one.since)]
-    return found
+            since = max(one.cuts[run.id], cuts[-1].since if cuts else 0)
+            cuts = [*(cut for cut in cuts if cut.since < since), Cut(since, one.since)]
+    return cuts
 
 
 def in_force(history: Sequence[StoredDrift], at: datetime | None = None) -> Chain:

@@ -17,7 +17,7 @@ from app.drift.steps import AdaptationRead, DriftRead, DriftResponse
 from app.errors import FieldError, Invalid
 from app.kinds.contract.inputs import stored
 from app.kinds.registry import KINDS
-from app.retention import held
+from app.retention import holds
 from app.workloads import service as workloads
 
 LISTED = 20
@@ -34,7 +34,7 @@ def get_drift(database: Database, tenant: str, name: str) -> DriftRead:
     """
     with database.reading() as session:
         workload = workloads.require(session, tenant, name)
-        found = repository.newest(session, workload.id, LISTED)
+        result = repository.newest(session, workload.id, LISTED)
         with stored(f"drift of {workload.name!r}"):
             return DriftRead(
                 workload=workload.name,
@@ -55,7 +55,7 @@ def get_drift(database: Database, tenant: str, name: str) -> DriftRead:
                             "finished_at": one.finished_at,
                         }
                     )
-                    for one in found
+                    for one in result
                 ],
             )
 
@@ -114,7 +114,7 @@ def _step(database: Database, workload_id: str, clock: Clock) -> bool:
         workload = session.get(Workload, workload_id, with_for_update=True)
         if workload is None:
             return False
-        now, going_on = clock(session), held.going_on(session, workload_id)
+        now, going_on = clock(session), holds.going_on(session, workload_id)
         if going_on is None:
             return steps.begin(session, workload, now) is not None
         before = len(going_on.steps)

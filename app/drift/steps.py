@@ -125,14 +125,14 @@ class Context(NamedTuple):
     def answering(self) -> Mapping[str, int | None]:
         """Champion of each role when the training began; None: a heuristic."""
         figures = next(step["figures"] for step in self.adaptation.steps if step["state"] == "training")
-        found: dict[str, int | None] = figures["answering"]
-        return found
+        answering: dict[str, int | None] = figures["answering"]
+        return answering
 
     @property
     def since(self) -> Mapping[str, int]:
         """Estimated first drifted iteration of each run, by run id; later runs are missing."""
-        found: dict[str, int] = self.adaptation.steps[0]["figures"].get("since", {})
-        return found
+        since: dict[str, int] = self.adaptation.steps[0]["figures"].get("since", {})
+        return since
 
     def go_on(self, state: str, why: str, **figures: Any) -> None:
         """Enter a state, and record it as a step with the reason ``why`` and figures."""
@@ -302,36 +302,36 @@ def after_shadow(on: Context) -> None:
         on.end("superseded", "another agent was promoted meanwhile")
         members.bump(on.session, on.workload.id)
         return
-    found = [
+    decisions = [
         repository.shadow_decisions(on.session, run.id, version, int(on.adaptation.marks.get(run.id, 0)), needed)
         for run in repository.runs(on.session, on.workload.id)
         if run.id in on.adaptation.marks or run.created_at >= on.adaptation.created_at
     ]
-    seen = [one for steps in found for one in steps]
-    failed = [one for one in seen if one["problem"] is not None]
-    if len(seen) < needed and not failed:
+    past = [one for steps in decisions for one in steps]
+    failed = [one for one in past if one["problem"] is not None]
+    if len(past) < needed and not failed:
         return
-    lost = _why_lost(on, found)
+    lost = _why_lost(on, decisions)
     figures = {
-        "decisions": len(seen),
+        "decisions": len(past),
         "failures": len(failed),
-        "agreement": (sum(one["agrees"] for one in seen) / len(seen) if seen else None),
+        "agreement": (sum(one["agrees"] for one in past) / len(past) if past else None),
     }
     members.bump(on.session, on.workload.id)
     if failed or lost:
         why = f"as a shadow it failed: {failed[0]['problem']}" if failed else lost
         on.end("rejected", f"agent {version}: {why}", **figures)
         return
-    why = f"drift of {on.adaptation.notice['stream']}: agent {version} decided {len(seen)} times as a shadow"
+    why = f"drift of {on.adaptation.notice['stream']}: agent {version} decided {len(past)} times as a shadow"
     for role, before in on.answering.items():
         agents.install(on.session, on.workload, Change(version, before, why, "drift", figures), role)
     on.go_on("watched", why, **figures)
 
 
-def _why_lost(on: Context, found: Sequence[Sequence[Mapping[str, Any]]]) -> str:
+def _why_lost(on: Context, result: Sequence[Sequence[Mapping[str, Any]]]) -> str:
     """Why the shadow's decisions would have been worse than those served, in words; empty if that isn't shown."""
     gains = [
-        sum(one["gain"] for one in steps) for steps in found if steps and all(s["gain"] is not None for s in steps)
+        sum(one["gain"] for one in steps) for steps in result if steps and all(s["gain"] is not None for s in steps)
     ]
     if len(gains) < evidence.FEWEST_RUNS:
         return ""

@@ -67,8 +67,8 @@ def list_evaluations(
     """List completed evaluations, newest first unless sorted otherwise, without their figures.\f
     Raises NotFound, Invalid for a foreign cursor."""
     newest = sort == NEWEST
-    found, names = service.list_evaluations(database, tenant, paging, workload, search, descending=newest)
-    return page(request, found, lambda evaluation: service.to_response(evaluation, names[evaluation.workload_id]))
+    result, names = service.list_evaluations(database, tenant, paging, workload, search, descending=newest)
+    return page(request, result, lambda evaluation: service.to_response(evaluation, names[evaluation.workload_id]))
 
 
 @router.reads("/{id}")
@@ -99,5 +99,5 @@ def delete(evaluation: EvaluationId, database: FromDatabase, tenant: Tenant) -> 
 )
 def report(evaluation: EvaluationId, database: FromDatabase, tenant: Tenant) -> HTMLResponse:
     """Get one evaluation as an HTML page.\f Raises NotFound if there is none."""
-    found = service.page(database, tenant, evaluation)
-    return HTMLResponse(found, headers=policy(style=inline(found.decode(), "style"), img_src="data:"))
+    page = service.page(database, tenant, evaluation)
+    return HTMLResponse(page, headers=policy(style=inline(page.decode(), "style"), img_src="data:"))

@@ -84,21 +84,21 @@ class Renewal:
             champions = list_champions(session)
             self._settled.intersection_update(champions)
             left = [one for one in champions if one not in self._settled]
-            found = next((one for one in left[:MOST_LOOKED_AT] if self._may_need(session, one)), None)
-        if found is not None:
-            return self._queue_once(database, found)
+            result = next((one for one in left[:MOST_LOOKED_AT] if self._may_need(session, one)), None)
+        if result is not None:
+            return self._queue_once(database, result)
         if len(left) <= MOST_LOOKED_AT:
             self._again_at = self._clock() + PAUSE_SECONDS
         return None
 
     def _may_need(self, session: Session, one: ChampionAgent) -> bool:
         """Whether an agent needs an evaluation now; agents that need none are remembered."""
-        found: Need = "none"
+        need: Need = "none"
         with self._isolate_errors(one):
-            found = _need(session, session.get(Workload, one.workload_id), one.version)
-        if found == "none":
+            need = _need(session, session.get(Workload, one.workload_id), one.version)
+        if need == "none":
             self._settled.add(one)
-        return found == "evaluation"
+        return need == "evaluation"
 
     def _queue_once(self, database: Database, one: ChampionAgent) -> str | None:
         """Queue an agent's evaluation unless another process did; returns its job's id, else None."""

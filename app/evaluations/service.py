@@ -77,11 +77,11 @@ def _checked(session: Session, workload: Workload, request: EvaluationRequest) -
             errors=[FieldError("/agents", "must name agents that have been trained", list(request.agents))],
         )
     named = {NEWEST: newest, CHAMPION: workload.champion(DEFAULT_ROLE)}
-    found = [_version(session, workload, position, name, named) for position, name in enumerate(request.agents)]
+    versions = [_version(session, workload, position, name, named) for position, name in enumerate(request.agents)]
     checked = {
         **request.model_dump(mode="json"),
         "workload": workload.name,
-        "agents": list(dict.fromkeys(found)),
+        "agents": list(dict.fromkeys(versions)),
         "model": _model(session, workload, request.model),
     }
     _check_held_out(session, workload, request.held_out)
@@ -172,10 +172,10 @@ def to_response(evaluation: Evaluation, workload: str) -> EvaluationRead:
 def get(database: Database, tenant: str, evaluation_id: str) -> EvaluationReport:
     """A tenant's evaluation with all its figures; raises NotFound if there is none, BrokenRow if its row is invalid."""
     with database.reading() as session:
-        found = _require(session, tenant, evaluation_id, undefer(Evaluation.report))
-        name = listing.workload_names(session, [found.workload_id])[found.workload_id]
+        evaluation = _require(session, tenant, evaluation_id, undefer(Evaluation.report))
+        name = listing.workload_names(session, [evaluation.workload_id])[evaluation.workload_id]
         with stored(f"evaluation {evaluation_id}"):
-            return EvaluationReport(**_fields(found, name), report=found.report)
+            return EvaluationReport(**_fields(evaluation, name), report=evaluation.report)
 
 
 def page(database: Database, tenant: str, evaluation_id: str) -> bytes:
@@ -193,10 +193,10 @@ def delete(database: Database, tenant: str, evaluation_id: str) -> None:
 
 def _require(session: Session, tenant: str, evaluation_id: str, *deferred: ORMOption) -> Evaluation:
     statement = select(Evaluation).where(Evaluation.tenant == tenant, Evaluation.id == evaluation_id)
-    found = session.scalar(statement.options(*deferred))
-    if found is None:
+    row = session.scalar(statement.options(*deferred))
+    if row is None:
         raise NotFound(f"no evaluation {evaluation_id!r}; the `result` of an evaluation's job names it once it is done")
-    return found
+    return row
 
 
 def list_evaluations(
@@ -223,7 +223,7 @@ def list_evaluations(
             statement = statement.where(Evaluation.workload_id == workloads.require(session, tenant, workload).id)
         if search:
             statement = statement.where(found_by(tenant, Evaluation, search))
-        found = paginate(
+        page = paginate(
             session,
             statement,
             [Evaluation.created_at, Evaluation.id],
@@ -231,7 +231,7 @@ def list_evaluations(
             descending=descending,
             weigh=lambda row: json_size([row.request, row.verdicts]),
         )
-        return found, listing.workload_names(session, [evaluation.workload_id for evaluation in found.rows])
+        return page, listing.workload_names(session, [evaluation.workload_id for evaluation in page.rows])
 
 
 class EvaluationResult(NamedTuple):

@@ -180,9 +180,9 @@ def list_series(
         statement = _summaries(owner.id).order_by(ExogenousRow.series).limit(paging.limit + 1)
         if paging.cursor is not None:
             statement = statement.where(ExogenousRow.series > decode_cursor(paging.cursor, [str])[0])
-        found = [Series(*row) for row in session.execute(statement)]
-    shown = found[: paging.limit]
-    cursor = encode_cursor([shown[-1].series]) if len(found) > len(shown) else None
+        result = [Series(*row) for row in session.execute(statement)]
+    shown = result[: paging.limit]
+    cursor = encode_cursor([shown[-1].series]) if len(result) > len(shown) else None
     return page(request, Slice(shown, cursor), lambda series: SeriesRead(workload=owner.name, **series._asdict()))
 
 
@@ -212,8 +212,8 @@ def read(
             statement = statement.where(row.time >= since)
         if until is not None:
             statement = statement.where(row.time < until)
-        found = paginate(session, statement, [row.time], paging)
-    return page(request, found, _as_read)
+        result = paginate(session, statement, [row.time], paging)
+    return page(request, result, _as_read)
 
 
 @router.deletes("/{series}")
@@ -249,13 +249,13 @@ def _summaries(workload_id: str) -> Select[str, int, datetime, datetime, datetim
 
 
 def _require_series(session: Session, workload: Workload, series: str) -> SeriesRead:
-    found = session.execute(_summaries(workload.id).where(ExogenousRow.series == series)).first()
-    if found is None:
+    row = session.execute(_summaries(workload.id).where(ExogenousRow.series == series)).first()
+    if row is None:
         raise NotFound(
             f"workload {workload.name!r} has no series {series!r}; put rows with "
             f"PUT /workloads/{workload.name}/exogenous/{series}"
         )
-    return SeriesRead(workload=workload.name, **Series(*found)._asdict())
+    return SeriesRead(workload=workload.name, **Series(*row)._asdict())
 
 
 def _as_read(row: ExogenousRow) -> ExogenousRead:

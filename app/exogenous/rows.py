@@ -44,8 +44,8 @@ def observed_counts(session: Session, workload_id: str, forecasters: Sequence[Fo
     row = ExogenousRow
     statement = select(row).where(row.workload_id == workload_id, row.time >= since, row.issued_at > row.time)
     counts: dict[str, dict[float, float]] = {name: {} for name in history}
-    for found in session.scalars(statement.order_by(row.issued_at)):
-        time = found.time.timestamp()
-        if found.series in history and found.issued_at.timestamp() >= time + history[found.series].seconds:
-            counts[found.series][time] = found.mean
+    for entry in session.scalars(statement.order_by(row.issued_at)):
+        time = entry.time.timestamp()
+        if entry.series in history and entry.issued_at.timestamp() >= time + history[entry.series].seconds:
+            counts[entry.series][time] = entry.mean
     return counts

@@ -197,11 +197,11 @@ def any_of(models: Sequence[type[BaseModel]]) -> dict[str, Any]:
 
 def components(models: Sequence[type[Any]]) -> dict[str, Any]:
     """OpenAPI components of models or msgspec structs, with all their nested definitions, by name."""
-    found: dict[str, Any] = {}
+    components: dict[str, Any] = {}
     for model in models:
         schema = TypeAdapter(model).json_schema(ref_template="#/components/schemas/{model}")
-        found |= {**schema.pop("$defs", {}), model.__name__: schema}
-    return found
+        components |= {**schema.pop("$defs", {}), model.__name__: schema}
+    return components
 
 
 def _utc(value: datetime) -> datetime:

@@ -91,9 +91,9 @@ class Gateway:
         method, path = exchange.scope["method"], exchange.scope["path"]
         for served, match, route in self.hot:
             if served == method or (method == "HEAD" and served == "GET"):
-                found = match(path)
-                if found is not None:
-                    exchange.route, exchange.path = route.path, found.groupdict()
+                marks = match(path)
+                if marks is not None:
+                    exchange.route, exchange.path = route.path, marks.groupdict()
                     return route
         return None
 

@@ -140,11 +140,11 @@ class TenantCollector(Collector):
         now = utc_now()
         with suppress(SQLAlchemyError), self.database.reading() as session:
             saved = savings.total(savings.saved_since(session, self.tenant, now - LATELY))
-            for against, found in saved.items():
-                costs.add_metric((against,), found.cost)
-                unmeasured.add_metric((against,), found.unmeasured)
-            for workload, role, made in agents.champions(session, self.tenant):
-                ages.add_metric((workload, role), (now - made).total_seconds())
+            for against, counts in saved.items():
+                costs.add_metric((against,), counts.cost)
+                unmeasured.add_metric((against,), counts.unmeasured)
+            for workload, role, result in agents.champions(session, self.tenant):
+                ages.add_metric((workload, role), (now - result).total_seconds())
             for workload, chance in standing.lowest_chances(session, self.tenant).items():
                 chances.add_metric((workload,), chance)
         return [costs, unmeasured, ages, chances]
@@ -179,14 +179,14 @@ class ReadinessChecks:
         """The result of all checks but the excluded ones, from the cache or new."""
         looked_at = [name for name in CHECKS if name not in exclude]
         results = await asyncio.gather(*map(self._cached_result, looked_at))
-        found = dict.fromkeys(CHECKS, EXCLUDED) | dict(zip(looked_at, results, strict=True))
-        return Readiness(ready=all(one == "ok" for one in results), **found)
+        result = dict.fromkeys(CHECKS, EXCLUDED) | dict(zip(looked_at, results, strict=True))
+        return Readiness(ready=all(one == "ok" for one in results), **result)
 
     async def _cached_result(self, name: Check) -> str:
-        found = self._found.get(name)
-        if found is None or (found.done() and time.monotonic() > self._until[name]):
-            found = self._found[name] = asyncio.create_task(self._look(name))
-        return await asyncio.shield(found)  # other requests wait for it even if this one is cancelled
+        result = self._found.get(name)
+        if result is None or (result.done() and time.monotonic() > self._until[name]):
+            result = self._found[name] = asyncio.create_task(self._look(name))
+        return await asyncio.shield(result)  # other requests wait for it even if this one is cancelled
 
     async def _look(self, name: Check) -> str:
         try:
@@ -204,8 +204,8 @@ class ReadinessChecks:
 async def readiness(request: Request, exclude: Excluded) -> JSONResponse:
     """Check the database, the broker and the workers, with results at most 250 ms old; 503 if a check fails."""
     checks: ReadinessChecks = request.app.state.readiness
-    found = await checks(exclude)
-    return JSONResponse(found.model_dump(), 200 if found.ready else 503)
+    result = await checks(exclude)
+    return JSONResponse(result.model_dump(), 200 if result.ready else 503)
 
 
 def _database(database: Database, _: Settings) -> str:
@@ -229,10 +229,10 @@ def _broker(_: Database, __: Settings) -> str:
 def _worker(database: Database, settings: Settings) -> str:
     try:
         with database.reading() as session:
-            found = leases.seen_lately(session, settings.worker_seen_seconds)
+            owner = leases.seen_lately(session, settings.worker_seen_seconds)
     except SQLAlchemyError:
         return "unknown"
-    return "ok" if found is not None else f"none seen in the last {settings.worker_seen_seconds:g} s"
+    return "ok" if owner is not None else f"none seen in the last {settings.worker_seen_seconds:g} s"
 
 
 CHECKS: Mapping[Check, Callable[[Database, Settings], str]] = {
@@ -289,16 +289,16 @@ class RequestMeter(Collector):
         if status == CREATED:
             # A decision's own source comes first, and its agent next: null unless one is promoted
             source, _, rest = body.partition(b'"source":"')[2].partition(b'"')
-            made = source.decode(), not rest.startswith(b',"agent":null')
-            if made in self._decisions:
-                self._decisions[made] += 1
+            result = source.decode(), not rest.startswith(b',"agent":null')
+            if result in self._decisions:
+                self._decisions[result] += 1
         key = (method, route, status)
         self._counts[key] = self._counts.get(key, 0) + 1
-        found = self._seconds.get(key[:2])
-        if found is None:
-            found = self._seconds[key[:2]] = _Seconds()
-        found.sum += seconds
-        found.buckets[bisect_left(BUCKETS, seconds)] += 1
+        outcome = self._seconds.get(key[:2])
+        if outcome is None:
+            outcome = self._seconds[key[:2]] = _Seconds()
+        outcome.sum += seconds
+        outcome.buckets[bisect_left(BUCKETS, seconds)] += 1
 
     def collect(self) -> Iterable[Metric]:
         """Prometheus counters of requests and decisions, and histogram of requests' seconds."""
@@ -309,10 +309,10 @@ class RequestMeter(Collector):
         for labels, seconds in list(self._seconds.items()):
             taken.add_metric(labels, list(seconds.cumulative()), seconds.sum)
         text = "Decisions on reports of runs, by their source, and whether an agent is promoted."
-        made = CounterMetricFamily("steward_decisions", text, labels=["source", "promoted"])
+        metric = CounterMetricFamily("steward_decisions", text, labels=["source", "promoted"])
         for (source, promoted), number in self._decisions.items():
-            made.add_metric([source, str(promoted).lower()], number)
-        return [requests, taken, made]
+            metric.add_metric([source, str(promoted).lower()], number)
+        return [requests, taken, metric]
 
 
 class LogMeter(logging.Handler, Collector):

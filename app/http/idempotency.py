@@ -53,14 +53,14 @@ def store(session: Session, tenant: str, key: str, token: str, answer: dict[str,
 
 def release(session: Session, tenant: str, key: str, token: str) -> None:
     """Delete the key of a failed request, if this token still holds it and no response is stored."""
-    held = (IdempotencyKey.tenant == tenant, IdempotencyKey.key == key, IdempotencyKey.claim == token)
-    session.execute(delete(IdempotencyKey).where(*held, IdempotencyKey.status.is_(None)))
+    claim = (IdempotencyKey.tenant == tenant, IdempotencyKey.key == key, IdempotencyKey.claim == token)
+    session.execute(delete(IdempotencyKey).where(*claim, IdempotencyKey.status.is_(None)))
 
 
 def forget(session: Session, tenant: str, key: str, token: str) -> None:
     """Delete a key with its stored response, if it is still held by this token."""
-    held = (IdempotencyKey.tenant == tenant, IdempotencyKey.key == key, IdempotencyKey.claim == token)
-    session.execute(delete(IdempotencyKey).where(*held).execution_options(synchronize_session=False))
+    claim = (IdempotencyKey.tenant == tenant, IdempotencyKey.key == key, IdempotencyKey.claim == token)
+    session.execute(delete(IdempotencyKey).where(*claim).execution_options(synchronize_session=False))
 
 
 def purge(session: Session, before: datetime) -> None:
@@ -128,7 +128,7 @@ class Once:
         self.tenant = tenant
         self.digest = digest
         self.token = uuid4().hex
-        self.kept = False
+        self.has_record = False
 
     def run(
         self,
@@ -160,7 +160,7 @@ class Once:
             return self._json((stored.body or {}).get("answer"), cast("int", stored.status), replayed)
         try:
             body = work(self._record)
-            if not self.kept:  # the work kept nothing itself; its own transactions are repeatable
+            if not self.has_record:  # the work kept nothing itself; its own transactions are repeatable
                 with self.database.session() as session:
                     self._record(session, body)
         except BaseException:
@@ -197,7 +197,7 @@ class Once:
         answer = {"status": self.status, "body": {"answer": jsonable_encoder(body)}, "headers": self.headers}
         if not store(session, self.tenant, self.key, self.token, answer):
             raise Conflict(f"{HEADER} {self.key!r} was taken over by a repeat of this request")
-        self.kept = True
+        self.has_record = True
 
     def _claim(self) -> IdempotencyKey | None:
         """Claim the key, or return the row with its stored response; raises Conflict and Invalid as ``run``."""

@@ -92,8 +92,8 @@ def _check_json(media: bytes, encoding: bytes, *, form: bool) -> None:
         raise _unsupported_media("Content-Encoding", "identity", encoding)
 
 
-def _unsupported_media(header: str, accepted: str, given: bytes) -> UnsupportedMedia:
-    value, message = given.decode("latin-1"), f"must be {accepted}"
+def _unsupported_media(header: str, accepted: str, data: bytes) -> UnsupportedMedia:
+    value, message = data.decode("latin-1"), f"must be {accepted}"
     field = FieldError(f"/header/{header}", message, value)
     return UnsupportedMedia(f"{header} {message}, not {value!r}", errors=[field])
 
@@ -129,8 +129,8 @@ def allowed_methods(request: Request) -> list[str]:
         scope = {**request.scope, "method": method}
         return any(route.matches(scope)[0] is Match.FULL for route in routes)
 
-    found = [method for method in METHODS if matches_route(method)]
-    return sorted([*found, "HEAD"]) if "GET" in found else found
+    results = [method for method in METHODS if matches_route(method)]
+    return sorted([*results, "HEAD"]) if "GET" in results else results
 
 
 # Security headers: browsers run, load, frame and guess nothing that a page's policy does not name.
@@ -166,13 +166,13 @@ def policy(*, style: str = "", script: str = "", **sources: str) -> dict[str, st
     for directive, text in (("style-src", style), ("script-src", script)):
         if text:
             allowed[directive] = f"'sha256-{_digest(text)}' {allowed.get(directive, '')}".rstrip()
-    return {"Content-Security-Policy": "; ".join(f"{name} {found}" for name, found in {**NONE, **allowed}.items())}
+    return {"Content-Security-Policy": "; ".join(f"{name} {origins}" for name, origins in {**NONE, **allowed}.items())}
 
 
 def inline(page: str, tag: str) -> str:
     """Text between a page's first opening and closing tag of this name; empty without one."""
-    found = re.search(rf"<{tag}>(.*?)</{tag}>", page, re.DOTALL)
-    return "" if found is None else found[1]
+    match = re.search(rf"<{tag}>(.*?)</{tag}>", page, re.DOTALL)
+    return "" if match is None else match[1]
 
 
 def _digest(text: str) -> str:
@@ -195,13 +195,13 @@ OriginHeaders = Mapping[bytes, bytes]
 
 def check_host(headers: OriginHeaders, hosts: Collection[str]) -> None:
     """Check the Host header; raises Misdirected if it is missing or none of ``hosts``."""
-    given = headers.get(b"host", b"").decode("latin-1").lower()
+    text = headers.get(b"host", b"").decode("latin-1").lower()
     # The name or address of a Host header
-    name, colon, port = given.rpartition(":")
-    host = name if colon and port.isdigit() and (not name.count(":") or name.endswith("]")) else given
+    name, colon, port = text.rpartition(":")
+    host = name if colon and port.isdigit() and (not name.count(":") or name.endswith("]")) else text
     if host not in hosts:
         accepted = ", ".join(sorted(hosts))
-        raise Misdirected(f"Host {given[:200]!r} is not this service's; accepted: {accepted} (STEWARD_ALLOWED_HOSTS)")
+        raise Misdirected(f"Host {text[:200]!r} is not this service's; accepted: {accepted} (STEWARD_ALLOWED_HOSTS)")
 
 
 def check_write(method: str, headers: OriginHeaders, origins: Collection[str]) -> None:
@@ -222,10 +222,10 @@ def check_write(method: str, headers: OriginHeaders, origins: Collection[str]) -
 
 def single(pairs: Collection[tuple[bytes, bytes]], names: frozenset[bytes]) -> dict[bytes, bytes]:
     """The headers of these names; raises BadRequest if one is repeated, as two readers could take different values."""
-    found: dict[bytes, bytes] = {}
+    chunks: dict[bytes, bytes] = {}
     for name, value in pairs:
         if name in names:
-            if name in found:
+            if name in chunks:
                 raise BadRequest(f"{name.decode().title()} must be given once")
-            found[name] = value
-    return found
+            chunks[name] = value
+    return chunks

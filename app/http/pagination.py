@@ -145,8 +145,8 @@ def _read(session: Session, statement: Select[Row], weigh: Callable[[Row], int] 
     if weigh is None:
         return list(session.scalars(statement)), False
     rows, weight = list[Row](), 0
-    with session.scalars(statement.execution_options(yield_per=AT_ONCE)) as found:
-        for row in found:
+    with session.scalars(statement.execution_options(yield_per=AT_ONCE)) as result:
+        for row in result:
             weight += ROW + weigh(row)
             if rows and weight > HEAVIEST_PAGE:
                 return rows, True
@@ -159,19 +159,19 @@ def json_size(value: object) -> int:
     return len(json.dumps(value))
 
 
-def page(request: Request, found: Slice[Row], convert: Callable[[Row], Item]) -> Page[Item]:
+def page(request: Request, result: Slice[Row], convert: Callable[[Row], Item]) -> Page[Item]:
     """API representation of a slice: converted items, and the URL of the next page with this request's parameters."""
-    return Page(items=[convert(row) for row in found.rows], next=_following(request, found))
+    return Page(items=[convert(row) for row in result.rows], next=_following(request, result))
 
 
-def _following(request: Request, found: Slice[Row]) -> str | None:
-    if found.cursor is None:
+def _following(request: Request, result: Slice[Row]) -> str | None:
+    if result.cursor is None:
         return None
-    url = request.url.include_query_params(cursor=found.cursor)
+    url = request.url.include_query_params(cursor=result.cursor)
     return f"{url.path}?{url.query}"
 
 
-def stream_page(request: Request, found: Slice[Row], convert: Callable[[Row], Item]) -> StreamingResponse:
+def stream_page(request: Request, result: Slice[Row], convert: Callable[[Row], Item]) -> StreamingResponse:
     """Like ``page``, but streamed item by item, for lists with very large rows.
 
     Sending it raises TooManyRequests if the tenant has too many streams open.
@@ -179,22 +179,22 @@ def stream_page(request: Request, found: Slice[Row], convert: Callable[[Row], It
 
     def texts() -> Iterator[str]:
         yield '{"items":['
-        for number, row in enumerate(found.rows):
+        for number, row in enumerate(result.rows):
             text = convert(row).model_dump_json(by_alias=True)
             yield "," if number else ""
             yield from (text[at : at + PIECE] for at in range(0, len(text), PIECE))
-        yield f'],"next":{json.dumps(_following(request, found))}}}'
+        yield f'],"next":{json.dumps(_following(request, result))}}}'
 
     return PiecewiseResponse(join_pieces(texts()), "application/json")
 
 
 def join_pieces(texts: Iterable[str]) -> Iterator[str]:
     """Join short texts into pieces of at least ``PIECE`` characters, because each chunk sent has a fixed cost."""
-    kept, length = list[str](), 0
+    pieces, length = list[str](), 0
     for text in texts:
-        kept.append(text)
+        pieces.append(text)
         length += len(text)
         if length >= PIECE:
-            yield "".join(kept)
-            kept, length = [], 0
-    yield "".join(kept)
+            yield "".join(pieces)
+            pieces, length = [], 0
+    yield "".join(pieces)

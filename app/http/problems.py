@@ -106,9 +106,9 @@ def answer(error: StewardError, instance: str | None) -> Response:
     return Response(document(error, instance), error.status, headers_of(error), MEDIA_TYPE)
 
 
-def invalid(found: Sequence[Any]) -> errors.Invalid:
+def invalid(result: Sequence[Any]) -> errors.Invalid:
     """Convert Pydantic's validation errors to one ``Invalid``."""
-    shown = [item for item in found if not _follows(item)]
+    shown = [item for item in result if not _follows(item)]
     fields = [_field(item) for item in shown[:MOST_ERRORS]]
     detail = listing((f"{item.pointer or '/'}: {item.message}" for item in fields), len(shown))
     return errors.Invalid(detail, errors=fields)
@@ -116,8 +116,8 @@ def invalid(found: Sequence[Any]) -> errors.Invalid:
 
 def _follows(item: Mapping[str, Any]) -> bool:
     """Whether a Pydantic error calls a list too short only because it doesn't count the list's invalid items."""
-    given = item.get("input")
-    return item["type"] == "too_short" and isinstance(given, list) and len(given) >= item["ctx"]["min_length"]
+    value = item.get("input")
+    return item["type"] == "too_short" and isinstance(value, list) and len(value) >= item["ctx"]["min_length"]
 
 
 def _field(item: Mapping[str, Any]) -> FieldError:
@@ -131,19 +131,19 @@ def _field(item: Mapping[str, Any]) -> FieldError:
     parts = parts[1:] if tagged else parts
     pointer, value = "".join("/" + str(part).replace("~", "~0").replace("/", "~1") for part in parts), item.get("input")
     if item["type"] in ("union_tag_invalid", "union_tag_not_found"):
-        given = value.get("kind") if isinstance(value, Mapping) else getattr(value, "kind", None)
-        return FieldError(f"{pointer}/kind", f"must be one of {', '.join(KINDS)}", given)
+        kind = value.get("kind") if isinstance(value, Mapping) else getattr(value, "kind", None)
+        return FieldError(f"{pointer}/kind", f"must be one of {', '.join(KINDS)}", kind)
     return FieldError(pointer, _message(item), value)
 
 
 def _message(item: Mapping[str, Any]) -> str:
     if item["type"] == "json_invalid":
         return f"is not valid JSON: {item.get('ctx', {}).get('error', item['msg'])}"
-    given = item.get("input")
-    if isinstance(given, float) and math.isnan(given):
+    value = item.get("input")
+    if isinstance(value, float) and math.isnan(value):
         return "must be a finite number"
     message = str(item["msg"]).removeprefix("Value error, ")
-    message = LONG_NUMBER.sub(lambda found: f"{float(found[0]):g}", message)
+    message = LONG_NUMBER.sub(lambda result: f"{float(result[0]):g}", message)
     return message[:1].lower() + message[1:]
 
 
@@ -220,10 +220,10 @@ def respond(request: Request, error: Exception) -> Response:
     # Browsers get an HTML page, if the application has pages
     app = request.scope.get("app")
     make = None if app is None else getattr(app.state, "error_page", None)
-    found: Response | None = None if make is None else make(request, ours)
-    if found is not None:
-        found.headers.update(headers_of(ours))
-    response = found or answer(ours, request.url.path)
+    result: Response | None = None if make is None else make(request, ours)
+    if result is not None:
+        result.headers.update(headers_of(ours))
+    response = result or answer(ours, request.url.path)
     if isinstance(error, HTTPException):
         response.headers.update(error.headers or {})
     if response.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
@@ -268,11 +268,11 @@ def document_keys(schema: dict[str, Any]) -> None:
 
 
 def _add(responses: dict[str, Any], status: int, reason: str) -> None:
-    found = responses.get(str(status))
-    if found is None:
+    result = responses.get(str(status))
+    if result is None:
         responses[str(status)] = problems(status, **{f"_{status}": reason})[status]
     else:
-        found["description"] = f"{found['description']} {reason}"
+        result["description"] = f"{result['description']} {reason}"
 
 
 def only_unions(schema: dict[str, Any]) -> None:

@@ -49,9 +49,9 @@ def check_address(path: Mapping[str, object], query: bytes) -> None:
         if "\0" in str(value):
             raise _invalid(f"/path/{name}", value)
     if b"%00" in query:
-        for name, given in parse_qsl(query.decode("latin-1"), keep_blank_values=True):
-            if "\0" in name or "\0" in given:
-                raise _invalid(f"/query/{name}", given)
+        for name, values in parse_qsl(query.decode("latin-1"), keep_blank_values=True):
+            if "\0" in name or "\0" in values:
+                raise _invalid(f"/query/{name}", values)
 
 
 def check_json(body: bytes) -> None:
@@ -135,12 +135,12 @@ def query_values(scope: Scope) -> dict[str, list[str]]:
 
 def check_query(values: Values, known: Collection[str], lists: Collection[str] = ()) -> None:
     """Reject unknown query parameters, and repeated ones that aren't lists; raises InvalidInput with the name."""
-    for name, given in values.items():
+    for name, value in values.items():
         if name not in known:
             accepted = ", ".join(sorted(known)) or "none"
-            raise invalid(f"/query/{name}", f"unknown parameter; accepted: {accepted}", given[0])
-        if len(given) > 1 and name not in lists:
-            raise invalid(f"/query/{name}", "must be given once", given)
+            raise invalid(f"/query/{name}", f"unknown parameter; accepted: {accepted}", value[0])
+        if len(value) > 1 and name not in lists:
+            raise invalid(f"/query/{name}", "must be given once", value)
 
 
 # Dependency of all ordinary routes: a query may only contain declared parameters.

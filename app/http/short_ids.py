@@ -24,34 +24,34 @@ MOST_NAMED = 5
 """Number of candidates that an error names."""
 
 
-def full_id(session: Session, tenant: str, table: Named, given: str, pointer: str) -> str:
-    """The id that begins with ``given``; ``given`` itself if it is no short id, or none begins with it.
+def full_id(session: Session, tenant: str, table: Named, text: str, pointer: str) -> str:
+    """The id that begins with ``text``; ``text`` itself if it is no short id, or none begins with it.
 
     A full id costs no query, a short one a search in the primary key.
 
     Args:
         tenant: whose rows are searched.
         table: whose ids are searched.
-        given: the id, or its first digits.
+        text: the id, or its first digits.
         pointer: where the request has it, for the error.
 
     Raises:
         NotFound: several ids begin with it; the error names the first five.
     """
-    if SHORT.fullmatch(given) is None:
-        return given
+    if SHORT.fullmatch(text) is None:
+        return text
     # The tenant's index would be searched from end to end: the expression keeps planners from taking it
     mine = func.coalesce(table.tenant, "") == tenant
-    query = select(table.id).where(table.id.between(given, f"{given}g"), mine).order_by(table.id).limit(MOST_NAMED + 1)
-    found = session.scalars(query).all()
-    if len(found) < 2:
-        return found[0] if found else given
-    named = ", ".join(found[:MOST_NAMED]) + (", …" if len(found) > MOST_NAMED else "")
+    query = select(table.id).where(table.id.between(text, f"{text}g"), mine).order_by(table.id).limit(MOST_NAMED + 1)
+    rows = session.scalars(query).all()
+    if len(rows) < 2:
+        return rows[0] if rows else text
+    named = ", ".join(rows[:MOST_NAMED]) + (", …" if len(rows) > MOST_NAMED else "")
     collection = table.__tablename__
     message = f"must be more digits of one id of: {named}"
     raise NotFound(
-        f"several {collection} have ids that begin with {given!r}: {named}; give more digits",
-        errors=[FieldError(pointer, message, given)],
+        f"several {collection} have ids that begin with {text!r}: {named}; give more digits",
+        errors=[FieldError(pointer, message, text)],
     )
 
 
@@ -61,17 +61,17 @@ async def complete_path(app: FastAPI, tenant: str, scope: Scope) -> bool:
     Raises:
         NotFound: several of the tenant's ids begin with it.
     """
-    found = IN_PATH.match(scope["path"])
-    if found is None:
+    match = IN_PATH.match(scope["path"])
+    if match is None:
         return False
-    before, collection, given = found.groups()
+    before, collection, prefix = match.groups()
     identifier = await anyio.to_thread.run_sync(
-        partial(_read, app.state.database, tenant, TABLES[collection], given), abandon_on_cancel=True
+        partial(_read, app.state.database, tenant, TABLES[collection], prefix), abandon_on_cancel=True
     )
-    scope["path"] = f"{before}{identifier}{scope['path'][found.end() :]}"
-    return identifier != given
+    scope["path"] = f"{before}{identifier}{scope['path'][match.end() :]}"
+    return identifier != prefix
 
 
-def _read(database: Database, tenant: str, table: Named, given: str) -> str:
+def _read(database: Database, tenant: str, table: Named, digits: str) -> str:
     with database.reading() as session:
-        return full_id(session, tenant, table, given, f"/path/{table.__tablename__.removesuffix('s')}")
+        return full_id(session, tenant, table, digits, f"/path/{table.__tablename__.removesuffix('s')}")

@@ -57,8 +57,8 @@ def list_jobs(
 ) -> Page[JobRead]:
     """List jobs, newest first unless sorted otherwise.\f Raises NotFound, Invalid for a foreign cursor."""
     newest = sort == NEWEST
-    found, names = service.list_jobs(database, tenant, paging, workload, state, job_type, search, descending=newest)
-    return page(request, found, lambda job: service.to_response(job, names[job.workload_id]))
+    result, names = service.list_jobs(database, tenant, paging, workload, state, job_type, search, descending=newest)
+    return page(request, result, lambda job: service.to_response(job, names[job.workload_id]))
 
 
 @router.get(
@@ -155,14 +155,14 @@ async def _stream(
     spoken = time.monotonic()
     keys = request.app.state.keys
     while time.monotonic() < ends and keys.holds(caller.key) and not await request.is_disconnected():
-        found, complete = await run_in_stream_thread(partial(service.events, database, caller.tenant, job, after))
-        for event in found:
+        result, complete = await run_in_stream_thread(partial(service.events, database, caller.tenant, job, after))
+        for event in result:
             after = event.sequence
             data = {**event.data, "at": event.created_at.isoformat()}
             yield f"id: {event.sequence}\nevent: {event.data['state']}\ndata: {json.dumps(data)}\n\n"
         if complete:
             return
-        if found:
+        if result:
             spoken = time.monotonic()
         elif time.monotonic() - spoken > KEEP_ALIVE_SECONDS:
             spoken = time.monotonic()

@@ -47,8 +47,8 @@ def instead(session: Session, job_id: str) -> str | None:
         return None
     running = func.sum(case((Job.state == "running", 1), else_=0))
     query = select(Job.tenant, running, func.max(Job.started_at)).where(Job.tenant.in_(waiting)).group_by(Job.tenant)
-    found = session.execute(query).all()
-    chosen = min(found, key=lambda one: (one[1], one[2] is not None, one[2], one[0]))[0]
+    rows = session.execute(query).all()
+    chosen = min(rows, key=lambda one: (one[1], one[2] is not None, one[2], one[0]))[0]
     return _first(session, chosen, *([Job.priority > priority] if chosen == tenant else ()))
 
 
@@ -190,7 +190,7 @@ def progress(
     ``eta_seconds``: estimated remaining time, None: unknown. ``data``: further members of the event.
     Raises LeaseLost if the lease is not held any more.
     """
-    kept = {} if checkpoint is None else {"checkpoint": checkpoint}
+    columns = {} if checkpoint is None else {"checkpoint": checkpoint}
     with database.session() as session:
         now = clock(session)
         write(
@@ -199,7 +199,7 @@ def progress(
             progress=fraction,
             eta_seconds=eta_seconds,
             lease_expires_at=renewed_expiry(lease, now),
-            **kept,
+            **columns,
         )
         event = {"state": "running", "progress": fraction, "eta_seconds": eta_seconds, **data}
         repository.add_event(session, lease.tenant, lease.job_id, event, now)
@@ -239,11 +239,11 @@ def release(database: Database, lease: Claim, checkpoint: bytes | None, clock: C
 
     ``checkpoint`` None: the stored one stays. Raises LeaseLost if the lease isn't held any more.
     """
-    kept = {} if checkpoint is None else {"checkpoint": checkpoint}
+    columns = {} if checkpoint is None else {"checkpoint": checkpoint}
     with database.session() as session:
         repository.hold_parent(session, lease.job_id)
         now = clock(session)
-        write(session, lease, **requeued_columns(None), attempts=Job.attempts - 1, **kept)
+        write(session, lease, **requeued_columns(None), attempts=Job.attempts - 1, **columns)
         stopped = cancel_requested(session, lease)
         if stopped:
             repository.change(session, lease.job_id, [], **cancelled_columns(now))
@@ -264,8 +264,8 @@ def give_back(database: Database, owner: str, clock: Clock = database_time) -> l
     attempt.
     """
     with database.reading() as session:
-        held, taken = _running_claims(session, Job.owner == owner), list[str]()
-    for one in held:
+        claims, taken = _running_claims(session, Job.owner == owner), list[str]()
+    for one in claims:
         with suppress(LeaseLost):  # it has ended meanwhile
             release(database, one, None, clock)
             taken.append(one.job_id)
@@ -273,8 +273,8 @@ def give_back(database: Database, owner: str, clock: Clock = database_time) -> l
 
 
 def _running_claims(session: Session, condition: ColumnElement[bool]) -> list[Claim]:
-    found = select(Job.id, Job.tenant, Job.owner, Job.fence).where(Job.state == "running", condition)
-    return [Claim(job, tenant, owner or "", fence) for job, tenant, owner, fence in session.execute(found)]
+    result = select(Job.id, Job.tenant, Job.owner, Job.fence).where(Job.state == "running", condition)
+    return [Claim(job, tenant, owner or "", fence) for job, tenant, owner, fence in session.execute(result)]
 
 
 def rest(

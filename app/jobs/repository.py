@@ -163,8 +163,8 @@ def settle(session: Session, job_id: str, now: datetime) -> None:
             add_event(session, trial.tenant, trial.id, {"state": "cancelled"}, now)
         else:
             change(session, trial.id, [Job.state == "running"], cancel_requested=True)
-    kept = [Trial.parent_id == job_id, Trial.artifact.is_not(None)]
-    session.execute(update(Trial).where(*kept).values(artifact=None).execution_options(synchronize_session=False))
+    conditions = [Trial.parent_id == job_id, Trial.artifact.is_not(None)]
+    session.execute(update(Trial).where(*conditions).values(artifact=None).execution_options(synchronize_session=False))
     parent = session.scalar(select(Trial.parent_id).where(Trial.job_id == job_id))
     if parent is not None:
         wake(session, parent, now)
@@ -253,7 +253,7 @@ JOB_REMEDY = "read the job's error, mend its cause, and retry the job"
 
 
 def failure(job: Job, workload: str) -> tuple[str, str]:
-    """What happened and why, in words for notices and messages about a failed job of a workload, given by name."""
+    """Text for notices and messages on a failed job: what happened and why; ``workload``: the workload's name."""
     why = str((job.error or {}).get("detail", "no reason was given"))
     return f"Job {job.id[:8]} ({job.type} of {workload}) failed", why
 

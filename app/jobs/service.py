@@ -22,7 +22,7 @@ from app.http.pagination import PageRequest, Slice
 from app.jobs import repository
 from app.jobs.repository import TASKS, WAITING, cancelled_columns
 from app.kinds.contract.inputs import stored
-from app.retention import held
+from app.retention import holds
 from app.telemetry.logs import current_traceparent
 from app.workloads import members
 
@@ -187,10 +187,10 @@ def list_jobs(
     with database.reading() as session:
         workload_id = None
         if workload is not None:
-            found = members.find(session, tenant, workload)
-            if found is None:
+            result = members.find(session, tenant, workload)
+            if result is None:
                 raise NotFound(f"no workload {workload!r}")
-            workload_id = found.id
+            workload_id = result.id
         chosen = repository.Filter(workload_id, state, job_type, search or None)
         found_jobs = repository.list_jobs(session, tenant, request, chosen, descending=descending)
         names = repository.workload_names(session, [job.workload_id for job in found_jobs.rows])
@@ -225,10 +225,10 @@ def retry(database: Database, tenant: str, job_id: str, record: Record = no_reco
             requested = model.model_validate(job.request)
         request = {**checked(session, workload, requested), PRIORITY: job.priority}
         job_type = cast("JobType", job.type)
-        made = create(
+        result = create(
             session, job_type=job_type, workload_id=workload.id, request=request, tenant=tenant, retry_of=job_id
         )
-        answer = to_response(made, workload.name)
+        answer = to_response(result, workload.name)
         record(session, answer)
         return answer
 
@@ -269,9 +269,9 @@ def delete(database: Database, tenant: str, job_id: str) -> None:
     """
     with database.session() as session:
         repository.hold_parent(session, job_id)
-        found = require(session, tenant, job_id)
-        session.refresh(found, with_for_update=True)
-        held.refuse(f"job {job_id}", held.job(session, found))
+        result = require(session, tenant, job_id)
+        session.refresh(result, with_for_update=True)
+        holds.refuse(f"job {job_id}", holds.job(session, result))
         repository.remove(session, [job_id])
         audit.add(session, tenant, "job.delete", f"job {job_id}")
 
@@ -280,5 +280,5 @@ def events(database: Database, tenant: str, job_id: str, after: int) -> tuple[Se
     """Up to 200 events after number ``after``, and whether they are the last; raises NotFound without such a job."""
     with database.reading() as session:
         state = require(session, tenant, job_id).state
-        found = repository.events(session, job_id, after, EVENTS_AT_ONCE)
-    return found, state in FINAL_STATES and len(found) < EVENTS_AT_ONCE
+        events = repository.events(session, job_id, after, EVENTS_AT_ONCE)
+    return events, state in FINAL_STATES and len(events) < EVENTS_AT_ONCE

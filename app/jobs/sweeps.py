@@ -84,7 +84,7 @@ class Outcome:
 
 def open_trials(
     database: Database,
-    held: Lease,
+    lease: Lease,
     trials: Sequence[Opening],
     until: float,
     checkpoint: bytes,
@@ -97,22 +97,22 @@ def open_trials(
     """
     with database.session() as session:
         now = clock(session)
-        if not _let_go(session, held, now, checkpoint=checkpoint):
+        if not _let_go(session, lease, now, checkpoint=checkpoint):
             return False
-        begun = [_begin(session, held, number, trial, until, now) for number, trial in enumerate(trials)]
+        begun = [_begin(session, lease, number, trial, until, now) for number, trial in enumerate(trials)]
         _announce(session, begun)
         return True
 
 
-def _begin(session: Session, held: Lease, number: int, opening: Opening, until: float, now: datetime) -> str:
-    job_id, given = new_id(), {"parent": held.job_id, "number": number}
-    common = {"tenant": held.tenant, "created_at": now}
+def _begin(session: Session, lease: Lease, number: int, opening: Opening, until: float, now: datetime) -> str:
+    job_id, columns = new_id(), {"parent": lease.job_id, "number": number}
+    common = {"tenant": lease.tenant, "created_at": now}
     job = Job(
         id=job_id,
         type="trial",
-        workload_id=held.workload_id,
-        request=given,
-        priority=select(Job.priority).where(Job.id == held.job_id).scalar_subquery(),
+        workload_id=lease.workload_id,
+        request=columns,
+        priority=select(Job.priority).where(Job.id == lease.job_id).scalar_subquery(),
         enqueued_at=now,
         traceparent=current_traceparent(),
         **common,
@@ -122,7 +122,7 @@ def _begin(session: Session, held: Lease, number: int, opening: Opening, until: 
     session.add(
         Trial(
             job_id=job_id,
-            parent_id=held.job_id,
+            parent_id=lease.job_id,
             number=number,
             algorithm=opening.algorithm,
             seed=opening.seed,
@@ -131,7 +131,7 @@ def _begin(session: Session, held: Lease, number: int, opening: Opening, until: 
         )
     )
     session.flush()
-    repository.add_event(session, held.tenant, job_id, {"state": "queued", "progress": 0.0}, now)
+    repository.add_event(session, lease.tenant, job_id, {"state": "queued", "progress": 0.0}, now)
     return job_id
 
 
@@ -139,18 +139,18 @@ def _announce(session: Session, job_ids: Sequence[str]) -> None:
     after_commit(session, lambda: queue.enqueue_group(TASKS["trial"], job_ids))
 
 
-def _let_go(session: Session, held: Lease, now: datetime, **values: Any) -> bool:
+def _let_go(session: Session, current: Lease, now: datetime, **values: Any) -> bool:
     """Let a job wait without a lease; False, and the lease is kept, if it should be cancelled."""
-    _hold(session, held, now)
-    if lease.cancel_requested(session, held):
+    _hold(session, current, now)
+    if lease.cancel_requested(session, current):
         return False
-    lease.write(session, held, **waiting(), **values)
+    lease.write(session, current, **waiting(), **values)
     return True
 
 
 def resume_trials(
     database: Database,
-    held: Lease,
+    lease: Lease,
     survivors: Sequence[str],
     stopped: Mapping[str, str],
     until: float,
@@ -163,26 +163,26 @@ def resume_trials(
     """
     with database.session() as session:
         now = clock(session)
-        if not _let_go(session, held, now):
+        if not _let_go(session, lease, now):
             return False
         _end(session, stopped, now)
         values = {"state": "queued", "enqueued_at": now, "fence": Job.fence + 1}
         sent = [job for job in survivors if repository.change(session, job, [Job.state == WAITING], **values)]
         for job in sent:
             _change(session, job, until=until)
-            repository.add_event(session, held.tenant, job, {"state": "queued"}, now)
+            repository.add_event(session, lease.tenant, job, {"state": "queued"}, now)
         _announce(session, sent)
-        repository.wake(session, held.job_id, now)  # at once where none of them was left
+        repository.wake(session, lease.job_id, now)  # at once where none of them was left
         return True
 
 
-def hold(session: Session, held: Lease, clock: Clock = database_time) -> None:
+def hold(session: Session, lease: Lease, clock: Clock = database_time) -> None:
     """Lock a training's row before rows of its trials, and renew its lease; raises LeaseLost if that isn't held."""
-    _hold(session, held, clock(session))
+    _hold(session, lease, clock(session))
 
 
-def _hold(session: Session, held: Lease, now: datetime) -> None:
-    lease.write(session, held, lease_expires_at=lease.renewed_expiry(held, now))
+def _hold(session: Session, current: Lease, now: datetime) -> None:
+    lease.write(session, current, lease_expires_at=lease.renewed_expiry(current, now))
 
 
 def end(session: Session, stopped: Mapping[str, str], clock: Clock = database_time) -> None:
@@ -192,12 +192,12 @@ def end(session: Session, stopped: Mapping[str, str], clock: Clock = database_ti
 
 def _end(session: Session, stopped: Mapping[str, str], now: datetime) -> None:
     for job, reason in stopped.items():
-        found = session.execute(select(Trial.score, Trial.tenant).where(Trial.job_id == job)).one()
-        result = {"score": found.score, "ended": reason or None}
+        row = session.execute(select(Trial.score, Trial.tenant).where(Trial.job_id == job)).one()
+        result = {"score": row.score, "ended": reason or None}
         values = {"state": "succeeded", "result": result, **ended_columns(now)}
         if repository.change(session, job, [Job.state == WAITING], **values):
             _change(session, job, ended=reason[:LONGEST_REASON] or None)
-            repository.add_event(session, found.tenant, job, {"state": "succeeded", "result": result}, now)
+            repository.add_event(session, row.tenant, job, {"state": "succeeded", "result": result}, now)
 
 
 def _change(session: Session, job_id: str, **values: Any) -> None:
@@ -206,24 +206,26 @@ def _change(session: Session, job_id: str, **values: Any) -> None:
 
 
 def report_progress(
-    database: Database, held: Lease, progress: TrialProgress, checkpoint: bytes | None, clock: Clock = database_time
+    database: Database, current: Lease, progress: TrialProgress, checkpoint: bytes | None, clock: Clock = database_time
 ) -> bool:
     """Record a trial's progress, and an event of its training; True if the trial should be cancelled.
 
     ``checkpoint``: state from which to resume, None: the stored one stays.
     Raises LeaseLost if the trial's lease is not held any more.
     """
-    kept = {} if checkpoint is None else {"checkpoint": checkpoint}
+    columns = {} if checkpoint is None else {"checkpoint": checkpoint}
     with database.session() as session:
-        parent, now = repository.hold_parent(session, held.job_id), clock(session)
-        lease.write(session, held, progress=progress.share, lease_expires_at=lease.renewed_expiry(held, now), **kept)
-        _change(session, held.job_id, share=progress.share)
+        parent, now = repository.hold_parent(session, current.job_id), clock(session)
+        lease.write(
+            session, current, progress=progress.share, lease_expires_at=lease.renewed_expiry(current, now), **columns
+        )
+        _change(session, current.job_id, share=progress.share)
         if parent is not None:
-            _report_to_parent(session, parent, held, progress, now)
-        return lease.cancel_requested(session, held)
+            _report_to_parent(session, parent, current, progress, now)
+        return lease.cancel_requested(session, current)
 
 
-def _report_to_parent(session: Session, parent: str, held: Lease, progress: TrialProgress, now: datetime) -> None:
+def _report_to_parent(session: Session, parent: str, lease: Lease, progress: TrialProgress, now: datetime) -> None:
     done = float(session.scalar(select(func.sum(Trial.share)).where(Trial.parent_id == parent)) or 0.0)
     running = select(func.count()).select_from(Trial).join(Job, Job.id == Trial.job_id)
     at_work = session.scalar(running.where(Trial.parent_id == parent, Job.state == "running")) or 1
@@ -233,27 +235,27 @@ def _report_to_parent(session: Session, parent: str, held: Lease, progress: Tria
     if not repository.change(session, parent, [Job.state == WAITING], progress=fraction, eta_seconds=eta):
         return
     event = {"state": "running", "progress": fraction, "eta_seconds": eta, **progress.live}
-    repository.add_event(session, held.tenant, parent, event, now)
+    repository.add_event(session, lease.tenant, parent, event, now)
 
 
-def rest(database: Database, held: Lease, outcome: Outcome, checkpoint: bytes, clock: Clock = database_time) -> bool:
+def rest(database: Database, lease: Lease, outcome: Outcome, checkpoint: bytes, clock: Clock = database_time) -> bool:
     """Pause a trial until it is compared; the last one wakes its training. False if it should be cancelled instead.
 
     ``outcome``: result of the rung; ``checkpoint``: state from which to resume.
     Raises LeaseLost if the trial's lease is not held any more, or its training was deleted.
     """
     with database.session() as session:
-        parent = repository.hold_parent(session, held.job_id)
+        parent = repository.hold_parent(session, lease.job_id)
         if parent is None:
-            raise LeaseLost(f"job {held.job_id}: its training was deleted")
+            raise LeaseLost(f"job {lease.job_id}: its training was deleted")
         now = clock(session)
-        if not _let_go(session, held, now, checkpoint=checkpoint, progress=outcome.share, eta_seconds=None):
+        if not _let_go(session, lease, now, checkpoint=checkpoint, progress=outcome.share, eta_seconds=None):
             return False
         if session.scalar(select(Job.state).where(Job.id == parent)) in FINAL:
-            repository.change(session, held.job_id, [Job.state == WAITING], **cancelled_columns(now))
+            repository.change(session, lease.job_id, [Job.state == WAITING], **cancelled_columns(now))
             return True
-        found = {"score": outcome.score, "report": outcome.report, "artifact": outcome.artifact}
-        _change(session, held.job_id, share=outcome.share, rungs=Trial.rungs + 1, **found)
+        result = {"score": outcome.score, "report": outcome.report, "artifact": outcome.artifact}
+        _change(session, lease.job_id, share=outcome.share, rungs=Trial.rungs + 1, **result)
         repository.wake(session, parent, now)
         return True
 

@@ -179,14 +179,14 @@ def with_cookie(scope: Scope, headers: OriginHeaders) -> OriginHeaders:
 
 
 def _key(scope: Scope) -> str:
-    given = b"; ".join(value for name, value in scope["headers"] if name == b"cookie")
-    if not given or len(given) > LONGEST:
+    text = b"; ".join(value for name, value in scope["headers"] if name == b"cookie")
+    if not text or len(text) > LONGEST:
         return ""
     try:
-        found = SimpleCookie(given.decode("latin-1")).get(NAME)
+        result = SimpleCookie(text.decode("latin-1")).get(NAME)
     except CookieError:
         return ""
-    return "" if found is None else found.value
+    return "" if result is None else result.value
 
 
 def is_page(scope: Scope) -> bool:

@@ -97,8 +97,8 @@ class KeyGuard:
         if self._keys.is_older(OLDEST_SECONDS):
             await self._keys.look()
         admitted = self._keys.admitted  # read before the entries: a revocation meanwhile replaces it
-        found = await self._who(scope, headers)
-        caller = found.caller if isinstance(found, Entry) else found
+        result = await self._who(scope, headers)
+        caller = result.caller if isinstance(result, Entry) else result
         if self._rates is not None:
             self._rates.take(caller)
         if caller.run is not None:
@@ -118,8 +118,8 @@ class KeyGuard:
                     f"this key lacks the required scope: {words}",
                     headers={"WWW-Authenticate": challenge},
                 )
-        if isinstance(found, Entry) and route is not None:
-            self._remember(admitted, method, route, headers, found)
+        if isinstance(result, Entry) and route is not None:
+            self._remember(admitted, method, route, headers, result)
         return caller
 
     def _remember(self, admitted: Admitted, method: str, route: str, headers: OriginHeaders, entry: Entry) -> None:
@@ -151,16 +151,16 @@ class KeyGuard:
     async def _authenticate(self, scope: Scope, headers: OriginHeaders) -> Entry | Caller:
         """The entry of a key, or the caller with another credential; raises Unauthorised if it isn't valid."""
         credential = _credential(scope, headers)
-        given = secrets.parse(credential)
-        if given is None:
+        secret = secrets.parse(credential)
+        if secret is None:
             return (await self._of_provider(scope, credential))._replace(quotas=self._quotas)
-        if given.of_run:
-            return await self._of_run(scope, given)
-        entry = self._keys.get(given.id)
+        if secret.of_run:
+            return await self._of_run(scope, secret)
+        entry = self._keys.get(secret.id)
         if entry is None:
             await self._keys.look_again()
-            entry = self._keys.get(given.id)
-        if not secrets.matches(given.secret, entry and entry.digest) or entry is None:
+            entry = self._keys.get(secret.id)
+        if not secrets.matches(secret.secret, entry and entry.digest) or entry is None:
             _refuse(scope, "unknown or revoked key", known=True)
         if entry.has_expired:
             _refuse(scope, f"the key has expired at {entry.expires_at}", known=True)
@@ -175,10 +175,10 @@ class KeyGuard:
         except Unauthorised as error:
             _refuse(scope, error.detail, known=True)
 
-    async def _of_run(self, scope: Scope, given: secrets.Credential) -> Caller:
+    async def _of_run(self, scope: Scope, credential: secrets.Credential) -> Caller:
         """The caller with a run's token; raises Unauthorised if the token or its key isn't valid any more."""
-        token = await self._tokens.get(given.id)
-        if not secrets.matches(given.secret, token and token.digest) or token is None:
+        token = await self._tokens.get(credential.id)
+        if not secrets.matches(credential.secret, token and token.digest) or token is None:
             _refuse(scope, "unknown run token", known=True)
         if not self._keys.holds(token.key):
             _refuse(scope, "the key that created this run token was revoked or has expired", known=True)

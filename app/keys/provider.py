@@ -93,16 +93,16 @@ class Provider:
         tenant = _claim(claims, settings.oidc_tenant_claim)
         if not isinstance(tenant, str) or re.fullmatch(TENANT, tenant) is None:
             raise Unauthorised(f"the token's claim {settings.oidc_tenant_claim!r} names no tenant")
-        given = _claim(claims, settings.oidc_scopes_claim)
-        names = given.split() if isinstance(given, str) else given if isinstance(given, list) else []
+        lease = _claim(claims, settings.oidc_scopes_claim)
+        names = lease.split() if isinstance(lease, str) else lease if isinstance(lease, list) else []
         prefix = settings.oidc_scopes_prefix
         scopes = {scope for scope in SCOPES if f"{prefix}{scope}" in names}
-        found = Caller(tenant, granted_scopes(scopes), f"subject:{claims['sub']}")
-        verified = _Verified(found, min(float(claims["exp"]), self._clock() + TRUSTED_SECONDS))
+        caller = Caller(tenant, granted_scopes(scopes), f"subject:{claims['sub']}")
+        verified = _Verified(caller, min(float(claims["exp"]), self._clock() + TRUSTED_SECONDS))
         self._verified[digest] = verified
         while len(self._verified) > LARGEST_CACHE:
             self._verified.popitem(last=False)
-        return found
+        return caller
 
     def _key(self, key_id: str | None) -> tuple[str, Any] | None:
         """Type and key by id; without an id, the only key; None if there is none."""
@@ -149,10 +149,10 @@ def _claim(claims: Mapping[str, Any], name: str) -> Any:
     """A claim by its name or by its dotted path such as `realm_access.roles`; None if missing."""
     if name in claims:
         return claims[name]
-    found: Any = claims
+    lease: Any = claims
     for part in name.split("."):
-        found = found.get(part) if isinstance(found, Mapping) else None
-    return found
+        lease = lease.get(part) if isinstance(lease, Mapping) else None
+    return lease
 
 
 def fetch_signing_keys(settings: Settings) -> dict[str, tuple[str, Any]]:
@@ -173,7 +173,9 @@ def fetch_signing_keys(settings: Settings) -> dict[str, tuple[str, Any]]:
         published = _document(http, address)["keys"]
     usable = [key for key in published if key.get("kty") in ALGORITHMS and key.get("use", "sig") == "sig"]
     keys = {
-        str(key.get("kid", "")): (str(key["kty"]), made) for key in usable if (made := _key_from_jwk(key)) is not None
+        str(key.get("kid", "")): (str(key["kty"]), result)
+        for key in usable
+        if (result := _key_from_jwk(key)) is not None
     }
     if not keys:
         raise ValueError("no key is for signatures")

@@ -72,8 +72,8 @@ class Rates:
 
     def fresh(self) -> Counter[str]:
         """Number of admitted requests by key and tenant since the last call."""
-        found, self._fresh = self._fresh, Counter()
-        return found
+        result, self._fresh = self._fresh, Counter()
+        return result
 
     def learn(self, others: Mapping[str, tuple[int, float]]) -> None:
         """Subtract other processes' requests from the buckets, down to minus one second's worth.
@@ -305,14 +305,14 @@ class KeyRing:
 
     def _read(self) -> None:
         with self._database.reading() as session:
-            found = fingerprint(session)
-            if found == self._fingerprint:
+            result = fingerprint(session)
+            if result == self._fingerprint:
                 return
             rows = valid(session)
         self._entries = {row.id: self._entry(row) for row in rows}
-        self.any = found.created > 0
+        self.any = result.created > 0
         self.admitted = {}  # last, because it depends on the entries
-        self._fingerprint = found
+        self._fingerprint = result
 
     def _entry(self, row: Key) -> Entry:
         caller = Caller(row.tenant, granted_scopes(row.scopes), f"key:{row.id}", row.id, quotas=self._quotas)

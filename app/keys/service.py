@@ -75,9 +75,9 @@ def parse(text: str) -> Credential | None:
     return Credential(of_run, identifier, secret) if identifier and secret else None
 
 
-def matches(secret: str, kept: str | None) -> bool:
+def matches(secret: str, stored: str | None) -> bool:
     """Whether the secret has the stored digest, compared in constant time; False for digest None."""
-    return hmac.compare_digest(digest(secret), kept or NOBODY) and kept is not None
+    return hmac.compare_digest(digest(secret), stored or NOBODY) and stored is not None
 
 
 # API schemas of keys.
@@ -138,12 +138,12 @@ def create(database: Database, tenant: str, request: KeyRequest, made_by: str, r
 
     ``made_by``: name of the creator; ``record``: stores the response, without the secret.
     """
-    made = make()
+    result = make()
     row = Key(
-        id=made.id,
+        id=result.id,
         tenant=tenant,
         name=request.name,
-        digest=made.digest,
+        digest=result.digest,
         scopes=[scope for scope in SCOPES if scope in request.scopes],
         created_by=made_by,
         expires_at=request.expires_at,
@@ -151,10 +151,10 @@ def create(database: Database, tenant: str, request: KeyRequest, made_by: str, r
     )
     with database.session() as session:
         ring.add(session, row)
-        audit.add(session, tenant, "key.create", f"key {made.id}", {"scopes": row.scopes, "name": row.name})
+        audit.add(session, tenant, "key.create", f"key {result.id}", {"scopes": row.scopes, "name": row.name})
         answer = KeyMade(key=None, **to_response(row).model_dump())
         record(session, answer)
-    return answer.model_copy(update={"key": made.text})
+    return answer.model_copy(update={"key": result.text})
 
 
 def to_response(row: Key) -> KeyRead:
@@ -209,17 +209,17 @@ def issue_run_token(database: Database, caller: Caller, run: str) -> str:
     Raises:
         NotFound: the run was deleted.
     """
-    made = make(RUN_PREFIX)
+    result = make(RUN_PREFIX)
     row = RunToken(
-        id=made.id, run_id=run, tenant=caller.tenant, digest=made.digest, key_id=caller.key, created_at=utc_now()
+        id=result.id, run_id=run, tenant=caller.tenant, digest=result.digest, key_id=caller.key, created_at=utc_now()
     )
     try:
         with database.session() as session:
             ring.add(session, row)
-            audit.add(session, caller.tenant, "run.token", f"run {run}", {"token": made.id})
+            audit.add(session, caller.tenant, "run.token", f"run {run}", {"token": result.id})
     except IntegrityError as error:
         raise NotFound(f"no run {run!r}: it was started by this request, and deleted since") from error
-    return made.text
+    return result.text
 
 
 # Tokens of runs are cached when first used.
@@ -249,10 +249,10 @@ class RunTokens:
 
     async def get(self, identifier: str) -> Token | None:
         """The token with this id; None if there is none."""
-        found = self._known.get(identifier)
-        if found is None:
-            found = await asyncio.get_running_loop().run_in_executor(self._thread, self._read, identifier)
-        return found
+        response = self._known.get(identifier)
+        if response is None:
+            response = await asyncio.get_running_loop().run_in_executor(self._thread, self._read, identifier)
+        return response
 
     def _read(self, identifier: str) -> Token | None:
         with self._database.reading() as session:

@@ -157,14 +157,14 @@ def names(name: str, book: str, most: int, text: str = "", *, required: bool = F
     Its values are positions in the book named ``book``, [n, most] for n rows; −1: unused place, −2: invalid."""
 
     def values(cells: Sequence[Any], books: Books) -> Values:
-        found = np.full((len(cells), most), -1)
+        result = np.full((len(cells), most), -1)
         for row, cell in enumerate(cells):
             if cell not in (*NOTHING, []):
                 each = cell.split(BETWEEN) if isinstance(cell, str) else cell
                 positions = _positions(each[:most], books[book])
-                found[row, : len(positions)] = np.where(positions < 0, -2, positions)
-                found[row, 0] = -2 if len(each) > most else found[row, 0]
-        return found
+                result[row, : len(positions)] = np.where(positions < 0, -2, positions)
+                result[row, 0] = -2 if len(each) > most else result[row, 0]
+        return result
 
     return Column(
         name,

@@ -77,11 +77,11 @@ class EarlyMaxLength:
         schema = handler(source)
         most: int = schema["max_length"]
 
-        def few(given: Any) -> Any:
-            if isinstance(given, list | tuple) and len(given) > most:
-                fields = {"field_type": "Tuple", "max_length": most, "actual_length": len(given)}
+        def few(few: Any) -> Any:
+            if isinstance(few, list | tuple) and len(few) > most:
+                fields = {"field_type": "Tuple", "max_length": most, "actual_length": len(few)}
                 raise PydanticKnownError("too_long", fields)
-            return given
+            return few
 
         return core_schema.no_info_before_validator_function(few, schema)
 
@@ -139,8 +139,8 @@ class Part(Struct, forbid_unknown_fields=True, omit_defaults=True, frozen=True):
             if hasattr(part, "__struct_fields__")
         }
         references = handler(core_schema.typed_dict_schema(members)).get("properties", {})
-        found: dict[str, Any] = _resolve_references(known[cls.__name__], references)
-        return found
+        pydantic_json_schema: dict[str, Any] = _resolve_references(known[cls.__name__], references)
+        return pydantic_json_schema
 
 
 Report = TypeVar("Report", bound=Struct)
@@ -165,14 +165,16 @@ def _resolve_references(schema: Any, references: Mapping[str, Mapping[str, Any]]
         return [_resolve_references(one, references) for one in schema]
     if not isinstance(schema, dict):
         return schema
-    found = {name: _resolve_references(one, references) for name, one in schema.items() if name not in ("$ref", "enum")}
+    result = {
+        name: _resolve_references(one, references) for name, one in schema.items() if name not in ("$ref", "enum")
+    }
     if "$ref" in schema:
-        found |= references[schema["$ref"]]
+        result |= references[schema["$ref"]]
     if "enum" in schema:
         values = schema["enum"]
-        found |= {"const": values[0]} if len(values) == 1 else {"enum": values}
-        found["type"] = "string"
-    return found
+        result |= {"const": values[0]} if len(values) == 1 else {"enum": values}
+        result["type"] = "string"
+    return result
 
 
 def in_full(value: Any) -> Any:
@@ -219,11 +221,11 @@ def converted(value: Any, report: type[Report]) -> Report:
     try:
         return msgspec.convert(value, report)
     except msgspec.ValidationError as error:
-        found = []
-        for path, message, given in _wrong(value, report, ()):
+        results = []
+        for path, message, values in _wrong(value, report, ()):
             pointer = "".join("/" + str(step).replace("~", "~0").replace("/", "~1") for step in path)
-            found.append(FieldIssue(pointer, message, str(given.real) if isinstance(given, complex) else given))
-        raise InvalidInput(found) from error
+            results.append(FieldIssue(pointer, message, str(values.real) if isinstance(values, complex) else values))
+        raise InvalidInput(results) from error
 
 
 _Path = tuple[str | int, ...]
@@ -250,11 +252,11 @@ def _wrong_members(value: Any, expected: Any, path: _Path) -> Iterator[_Wrong]:
             yield (*path, name), "is required", None
         members = ((name, value[name], field.type) for name, field in fields.items() if name in value)
     elif isinstance(value, dict) and origin is dict:
-        members = ((name, given, arguments[1]) for name, given in value.items())
+        members = ((name, values, arguments[1]) for name, values in value.items())
     elif isinstance(value, list) and origin in (list, tuple):
-        members = ((place, given, arguments[0]) for place, given in enumerate(value))
-    for step, given, inside in members:
-        yield from _wrong(given, inside, (*path, step))
+        members = ((place, values, arguments[0]) for place, values in enumerate(value))
+    for step, member, inside in members:
+        yield from _wrong(member, inside, (*path, step))
     for name in extra:
         yield (*path, name), f"extra field; known: {', '.join(fields)}", value[name]
 
@@ -284,7 +286,7 @@ def _message(value: Any, expected: Any, error: msgspec.ValidationError) -> str:
         return f"must be {_NAMES[length[1]]} of {_LENGTHS[length[2]]} {length[3]} {_UNITS[length[1]]}"
     for symbol, words in _BOUNDS.items():
         accepted = accepted.replace(f" {symbol} ", f" {words} ")
-    named = re.sub(r"`([^`]+)`", lambda found: " or ".join(_NAMES.get(n, n) for n in found[1].split(" | ")), accepted)
+    named = re.sub(r"`([^`]+)`", lambda result: " or ".join(_NAMES.get(n, n) for n in result[1].split(" | ")), accepted)
     return f"must be {named.removesuffix('.0')}"
 
 
@@ -295,10 +297,10 @@ def _validate(report: type[Part], value: Any) -> Part:
     try:
         return msgspec.convert(value, report)
     except msgspec.ValidationError as error:
-        found = [
+        details = [
             InitErrorDetails(
-                type=PydanticCustomError("report", "{accepted}", {"accepted": message}), loc=path, input=given
+                type=PydanticCustomError("report", "{accepted}", {"accepted": message}), loc=path, input=values
             )
-            for path, message, given in _wrong(value, report, ())
+            for path, message, values in _wrong(value, report, ())
         ]
-        raise ValidationError.from_exception_data(report.__name__, found) from error
+        raise ValidationError.from_exception_data(report.__name__, details) from error

@@ -164,13 +164,13 @@ class Collector(ABC):
         form = self.forms[name]
         values, issues = dict[str, Values](), list[FieldIssue]()
         for column in form.columns:
-            found = values[column.name] = column.values(rows.column(column.name), self.books)
-            wrong = ~column.sound(found)
+            result = values[column.name] = column.values(rows.column(column.name), self.books)
+            wrong = ~column.sound(result)
             if wrong.any() and not column.required and not column.empty:
                 wrong &= ~rows.missing(column.name)
             issues += rows.issues(column.name, wrong, column.accepted)
             if column.ascending:
-                early = (found >= 0) & (found < np.concatenate([[self._last[column.name]], found[:-1]]))
+                early = (result >= 0) & (result < np.concatenate([[self._last[column.name]], result[:-1]]))
                 issues += rows.issues(column.name, early, f"must not be less than the {column.name} before it")
         refuse([*issues, *self.rules(name, values, rows)])
         room = form.most - self.counts[name]

@@ -32,7 +32,7 @@ class Kinds(dict[str, Kind]):
         raise MissingKind(f"kind {name!r} is not installed here (installed: {', '.join(self)}); install what offers it")
 
 
-def load_kinds(found: Sequence[EntryPoint]) -> Kinds:
+def load_kinds(points: Sequence[EntryPoint]) -> Kinds:
     """Load the kinds of these entry points, by name.
 
     Raises:
@@ -40,7 +40,7 @@ def load_kinds(found: Sequence[EntryPoint]) -> Kinds:
             name of another.
     """
     kinds = Kinds()
-    for point in sorted(found, key=lambda point: point.name):
+    for point in sorted(points, key=lambda point: point.name):
         try:
             kind: Kind = point.load()
         except Exception as error:
@@ -97,13 +97,13 @@ else:
 _SPEC: TypeAdapter[Any] = TypeAdapter(AnySpec)
 
 
-def parse_spec(given: Mapping[str, Any]) -> Any:
+def parse_spec(document: Mapping[str, Any]) -> Any:
     """Validate a spec of any kind from a request.
 
     Raises:
         ValidationError: the spec is invalid, or of no installed kind; it names every invalid field.
     """
-    return _SPEC.validate_python(given)
+    return _SPEC.validate_python(document)
 
 
 def read_spec(row: Mapping[str, Any]) -> Any:

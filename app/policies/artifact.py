@@ -163,10 +163,10 @@ def save_roles(parts: Mapping[str, bytes]) -> bytes:
 
 def by_role(data: bytes) -> dict[str, bytes]:
     """Return the artifacts combined by ``save_roles``, by role; {} for a single policy; raises IncompatibleArtifact."""
-    found = parts(data)
-    if found.header.get("policy") != BY_ROLE:
+    result = parts(data)
+    if result.header.get("policy") != BY_ROLE:
         return {}
-    return {role: array.tobytes() for role, array in sorted(found.arrays.items())}
+    return {role: array.tobytes() for role, array in sorted(result.arrays.items())}
 
 
 def kind_of(data: bytes) -> str:
@@ -181,12 +181,12 @@ def load(data: bytes, families: Families = SHARED) -> Artifact:
         IncompatibleArtifact: unknown format, unknown policy class, or no artifact.
     """
     each = {role: _single(parts(part), families) for role, part in by_role(data).items()}
-    found = parts(data)
-    return Artifact(None, (), 0, {}, str(found.header.get("kind", "")), each) if each else _single(found, families)
+    result = parts(data)
+    return Artifact(None, (), 0, {}, str(result.header.get("kind", "")), each) if each else _single(result, families)
 
 
-def _single(found: Parts, families: Families) -> Artifact:
-    version, header, arrays = found
+def _single(parts: Parts, families: Families) -> Artifact:
+    version, header, arrays = parts
     if version != str(FORMAT) or str(header.get("policy")) not in families:
         raise IncompatibleArtifact(
             f"format {version}, policy {header.get('policy')!r}; this version reads format {FORMAT} and "
@@ -217,12 +217,12 @@ def header(data: bytes) -> dict[str, Any]:
         IncompatibleArtifact: the bytes are no artifact, or end within the header.
     """
     try:
-        found = read_json(read_header(data)["header"])
+        body = read_json(read_header(data)["header"])
     except (ValueError, KeyError) as error:
         raise IncompatibleArtifact(f"not a policy artifact: {error}") from error
-    if not isinstance(found, dict):
+    if not isinstance(body, dict):
         raise IncompatibleArtifact("not a policy artifact: its header is not an object")
-    return found
+    return body
 
 
 # Hidden states of recurrent policies between two reports of a run, by agent version.
@@ -256,9 +256,9 @@ def stored(memories: Memories) -> dict[int, list[float]]:
     return {version: memory.tolist() for version, memory in memories.items()}
 
 
-def restored(given: Mapping[str, Any]) -> Memories:
+def restored(fields: Mapping[str, Any]) -> Memories:
     """Return the hidden states from the JSON that ``stored`` made, equal bit by bit."""
-    return {int(version): np.array(memory, np.float32) for version, memory in given.items()}
+    return {int(version): np.array(memory, np.float32) for version, memory in fields.items()}
 
 
 def weight(memories: Memories) -> int:

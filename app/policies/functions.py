@@ -61,13 +61,13 @@ def gru_step(inputs: Array, memory: Array, arrays: Mapping[str, Array]) -> Array
     return gated_by(linear(inputs, arrays["input.weight"], arrays["input.bias"]), memory, arrays)
 
 
-def gated_by(given: Array, memory: Array, arrays: Mapping[str, Array]) -> Array:
-    """Compute ``gru_step`` from the inputs' linear map ``given``, [B, 3H]; cheaper for a whole sequence."""
+def gated_by(array: Array, memory: Array, arrays: Mapping[str, Array]) -> Array:
+    """Compute ``gru_step`` from the inputs' linear map ``array``, [B, 3H]; cheaper for a whole sequence."""
     wide = memory.shape[1]
-    kept = linear(memory, arrays["memory.weight"], arrays["memory.bias"])
-    reset = sigmoid(given[:, :wide] + kept[:, :wide])
-    update = sigmoid(given[:, wide : 2 * wide] + kept[:, wide : 2 * wide])
-    new = namespace_of(given).tanh(given[:, 2 * wide :] + reset * kept[:, 2 * wide :])
+    selection = linear(memory, arrays["memory.weight"], arrays["memory.bias"])
+    reset = sigmoid(array[:, :wide] + selection[:, :wide])
+    update = sigmoid(array[:, wide : 2 * wide] + selection[:, wide : 2 * wide])
+    new = namespace_of(array).tanh(array[:, 2 * wide :] + reset * selection[:, 2 * wide :])
     return new + update * (memory - new)
 
 
@@ -102,15 +102,15 @@ def encode_candidates(observation: Array, mask: Array, arrays: Mapping[str, Arra
     activation, hidden = ACTIVATIONS[config["activation"]], observation
     for i in range(len(config["layers"])):
         hidden = activation(linear(hidden, arrays[f"each.{i}.weight"], arrays[f"each.{i}.bias"]))
-    seen = None
+    history = None
     if config["context"] == "mean":
-        seen = masked_mean(hidden, mask)
+        history = masked_mean(hidden, mask)
     elif config["context"] == "attention":
-        seen = attend(hidden, mask, arrays["query.weight"], arrays["key.weight"], arrays["value.weight"])
+        history = attend(hidden, mask, arrays["query.weight"], arrays["key.weight"], arrays["value.weight"])
     for i in range(len(config["joint"])):
         hidden = linear(hidden, arrays[f"joint.{i}.weight"], arrays[f"joint.{i}.bias"])
-        if i == 0 and seen is not None:
-            hidden = hidden + seen @ arrays["context.weight"].T
+        if i == 0 and history is not None:
+            hidden = hidden + history @ arrays["context.weight"].T
         hidden = activation(hidden)
     return hidden
 
@@ -122,5 +122,5 @@ def scores(observation: Array, mask: Array, arrays: Mapping[str, Array], config:
     ``advantage.bias`` [1]. If ``config["advice"]`` is the range [start, stop] of a feature, of width one, that feature
     is added to the scores."""
     hidden = encode_candidates(observation, mask, arrays, config)
-    found = linear(hidden, arrays["advantage.weight"], arrays["advantage.bias"])[:, :, 0]
-    return found if config["advice"] is None else found + observation[:, :, config["advice"][0]]
+    result = linear(hidden, arrays["advantage.weight"], arrays["advantage.bias"])[:, :, 0]
+    return result if config["advice"] is None else result + observation[:, :, config["advice"][0]]

@@ -28,9 +28,9 @@ def rectify(x: NDArray[np.floating]) -> NDArray[np.floating]:
 
 def affine(x: NDArray[np.float32], weight: NDArray[np.float32], bias: NDArray[np.float32]) -> NDArray[np.float32]:
     """Compute ``functions.linear`` with a transposed ``weight`` [in, out]: [B, in] → [B, out]; three times as fast."""
-    found: NDArray[np.float32] = x.dot(weight)
-    found += bias
-    return found
+    product: NDArray[np.float32] = x.dot(weight)
+    product += bias
+    return product
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,9 +69,9 @@ class NetworkPolicy:
         # Check that each layer's input width is the output width before it
         trunk = layers[: len(config["layers"])]
         for before, after in [*pairwise(trunk), *((last, head) for last in trunk[-1:] for head in heads)]:
-            given, read = len(arrays[f"{before}.weight"]), arrays[f"{after}.weight"].shape[1]
-            if given != read:
-                raise IncompatibleArtifact(f"{after} reads {read} numbers, and {before} gives {given}")
+            count, read = len(arrays[f"{before}.weight"]), arrays[f"{after}.weight"].shape[1]
+            if count != read:
+                raise IncompatibleArtifact(f"{after} reads {read} numbers, and {before} gives {count}")
         return cls(config, {k: np.ascontiguousarray(v, np.float32) for k, v in arrays.items()})
 
     @property
@@ -98,8 +98,8 @@ class NetworkPolicy:
     def remember(self, observation: NDArray[np.floating], before: NDArray[np.float32] | None) -> NDArray[np.float32]:
         """Return the hidden state [B, H] after B observations [B, D] and the state ``before`` [B, H]; None: zeros."""
         memory = np.zeros((len(observation), self.units), np.float32) if before is None else before
-        found: NDArray[np.float32] = gru_step(tanh(observation.astype(np.float32, copy=False)), memory, self._core)
-        return found
+        array: NDArray[np.float32] = gru_step(tanh(observation.astype(np.float32, copy=False)), memory, self._core)
+        return array
 
     def q_values(
         self, observation: NDArray[np.floating], mask: NDArray[np.bool_], memory: NDArray[np.float32] | None = None
@@ -126,10 +126,10 @@ class NetworkPolicy:
 
     def best(self, observation: NDArray[np.float32], mask: NDArray[np.bool_]) -> NDArray[np.integer]:
         """Return the action of ``act`` for each of B observations, [B], without Q; only for policies without memory."""
-        found = self._outputs(observation, None)
+        outputs = self._outputs(observation, None)
         if self.config["dueling"]:
-            found = found[:, :-1]
-        return np.where(mask, found, NEVER).argmax(axis=1)
+            outputs = outputs[:, :-1]
+        return np.where(mask, outputs, NEVER).argmax(axis=1)
 
     def act(self, situation: Situation) -> Choice:
         """Choose the legal action of the highest Q in each of B rows, [B]; with Q in return [B, N], and next memory."""

@@ -38,7 +38,7 @@ from app.database.tables import (
     Workload,
 )
 from app.jobs import repository
-from app.retention import held
+from app.retention import holds
 
 # API schemas of retention.
 
@@ -99,13 +99,13 @@ def first_kept() -> ColumnElement[int]:
 
 def ended_runs(session: Session, workload_id: str, before: datetime) -> list[ColumnElement[bool]]:
     """SQL conditions: runs of a workload that ended before a time and aren't needed."""
-    needed = held.needed_runs(session, workload_id)
-    return [Run.workload_id == workload_id, Run.state != held.RUNNING, Run.finished_at < before, Run.id.not_in(needed)]
+    needed = holds.needed_runs(session, workload_id)
+    return [Run.workload_id == workload_id, Run.state != holds.RUNNING, Run.finished_at < before, Run.id.not_in(needed)]
 
 
 def ended_jobs(session: Session, workload_id: str, before: datetime) -> list[ColumnElement[bool]]:
     """SQL conditions: jobs of a workload, with trials, that ended before a time and aren't needed."""
-    needed = held.needed_jobs(session, workload_id)
+    needed = holds.needed_jobs(session, workload_id)
     return [
         Job.workload_id == workload_id,
         Job.state.not_in(repository.OPEN),
@@ -118,11 +118,11 @@ def superseded_versions(
     session: Session, workload_id: str, table: type[Agent | DomainModel], before: datetime
 ) -> list[int]:
     """Versions in ``table`` created before a time, that nothing needs, without the newest version."""
-    reasons = held.agents(session, workload_id) if table is Agent else held.models(session, workload_id)
+    reasons = holds.agents(session, workload_id) if table is Agent else holds.models(session, workload_id)
     newest = select(func.max(table.version)).where(table.workload_id == workload_id).scalar_subquery()
     old = select(table.version).where(table.workload_id == workload_id, table.created_at < before)
-    found = session.scalars(old.where(table.version < newest).order_by(table.version))
-    return [version for version in found if version not in reasons]
+    rows = session.scalars(old.where(table.version < newest).order_by(table.version))
+    return [version for version in rows if version not in reasons]
 
 
 def counts(session: Session, workload_id: str, due: Ages) -> Mapping[str, int]:
@@ -148,17 +148,17 @@ def _count(session: Session, column: Any, conditions: list[ColumnElement[bool]])
 
 def _iterations(session: Session, workload_id: str, due: Ages) -> int:
     """Number of due iterations: all of due runs, all but the last of others."""
-    found = 0
+    iterations = 0
     if due.runs is not None:
         going = ended_runs(session, workload_id, due.runs)
-        found += session.scalar(select(func.sum(Run.next_iteration - first_kept())).where(*going)) or 0
+        iterations += session.scalar(select(func.sum(Run.next_iteration - first_kept())).where(*going)) or 0
     if due.iterations is not None:
         old = ended_runs(session, workload_id, due.iterations)
         if due.runs is not None:
             old.append(Run.finished_at >= due.runs)
         left = Run.next_iteration - 1 - first_kept()
-        found += session.scalar(select(func.sum(left)).where(*old, left > 0)) or 0
-    return found
+        iterations += session.scalar(select(func.sum(left)).where(*old, left > 0)) or 0
+    return iterations
 
 
 def _jobs(session: Session, workload_id: str, before: datetime | None) -> int:
@@ -267,8 +267,8 @@ def _runs(reading: Reading, workload: Workload, ages: Ages) -> Iterator[Batch]:
 
 
 def _delete_runs(workload: Workload, page: Sequence[Run], session: Session) -> int:
-    needed, ids = held.needed_runs(session, workload.id), [run.id for run in page]
-    free = (Run.id.in_(ids), Run.id.not_in(needed), Run.state != held.RUNNING)
+    needed, ids = holds.needed_runs(session, workload.id), [run.id for run in page]
+    free = (Run.id.in_(ids), Run.id.not_in(needed), Run.state != holds.RUNNING)
     gone = _delete_rows(session, delete(Run).where(*free))
     _forget_audit(session, workload, Run, page)
     return gone
@@ -303,8 +303,8 @@ def _of_pieces(reading: Reading, workload: Workload, pieces: Sequence[Piece]) ->
     rows, kinds = list[Mapping[str, Any]](), {**_kinds(Iteration), "report": "json", "decision": "json"}
     with reading() as session:
         for piece in pieces:
-            found = session.scalars(select(Iteration).where(*_within(piece)).order_by(Iteration.iteration))
-            rows += [{name: getattr(one, name) for name in kinds} for one in found]
+            result = session.scalars(select(Iteration).where(*_within(piece)).order_by(Iteration.iteration))
+            rows += [{name: getattr(one, name) for name in kinds} for one in result]
     return Batch("iterations", rows, kinds, partial(_delete_pieces, workload, pieces))
 
 
@@ -313,11 +313,11 @@ def _within(piece: Piece) -> list[Any]:
 
 
 def _delete_pieces(workload: Workload, pieces: Sequence[Piece], session: Session) -> int:
-    needed, gone = held.needed_runs(session, workload.id), 0
+    needed, gone = holds.needed_runs(session, workload.id), 0
     for piece in pieces:
-        ended = (Run.id == piece.run, Run.state != held.RUNNING, Run.id.not_in(needed))
-        kept = update(Run).where(*ended, first_kept() <= piece.first).values(kept_from=piece.end)
-        if _delete_rows(session, kept):
+        ended = (Run.id == piece.run, Run.state != holds.RUNNING, Run.id.not_in(needed))
+        change = update(Run).where(*ended, first_kept() <= piece.first).values(kept_from=piece.end)
+        if _delete_rows(session, change):
             gone += _delete_rows(session, delete(Iteration).where(*_within(piece)))
     return gone
 
@@ -339,9 +339,9 @@ def _batches_jobs(reading: Reading, workload: Workload, ages: Ages) -> Iterator[
 
 def _with_trials(reading: Reading, jobs: Sequence[Job]) -> list[Mapping[str, Any]]:
     with reading() as session:
-        found = session.scalars(select(Trial).where(Trial.parent_id.in_([job.id for job in jobs]))).all()
+        rows = session.scalars(select(Trial).where(Trial.parent_id.in_([job.id for job in jobs]))).all()
     return [
-        {**row, "trials": [_trial_columns(trial) for trial in found if trial.parent_id == row["id"]]}
+        {**row, "trials": [_trial_columns(trial) for trial in rows if trial.parent_id == row["id"]]}
         for row in _plain(jobs)
     ]
 
@@ -352,7 +352,7 @@ def _trial_columns(trial: Trial) -> dict[str, Any]:
 
 
 def _delete_jobs(workload: Workload, page: Sequence[Job], session: Session) -> int:
-    needed, ids = held.needed_jobs(session, workload.id), [job.id for job in page]
+    needed, ids = holds.needed_jobs(session, workload.id), [job.id for job in page]
     free = select(Job.id).where(Job.id.in_(ids), Job.id.not_in(needed), Job.state.not_in(repository.OPEN))
     going = session.scalars(free).all()
     repository.remove(session, going)
@@ -363,13 +363,13 @@ def _delete_jobs(workload: Workload, page: Sequence[Job], session: Session) -> i
 def _forget_audit(session: Session, workload: Workload, table: type[Run | Job], page: Sequence[Run | Job]) -> None:
     """Delete the entries in the audit log about those runs or jobs of a page that are deleted."""
     noun, ids = table.__tablename__, [row.id for row in page]
-    kept = set(session.scalars(select(table.id).where(table.id.in_(ids))))
+    rows = set(session.scalars(select(table.id).where(table.id.in_(ids))))
     first, last = min(row.created_at for row in page), max(row.finished_at or row.created_at for row in page)
     statement = delete(AuditEntry).where(
         AuditEntry.tenant == workload.tenant,
         AuditEntry.created_at.between(first - CLOCKS_APART, last + CLOCKS_APART),  # by an index, which has no targets
         AuditEntry.action.in_(AUDITED[noun]),
-        AuditEntry.target.in_([f"{noun.removesuffix('s')} {one}" for one in ids if one not in kept]),
+        AuditEntry.target.in_([f"{noun.removesuffix('s')} {one}" for one in ids if one not in rows]),
     )
     _delete_rows(session, statement)
 
@@ -449,7 +449,7 @@ def _delete_versions(
     going = [version for version in some if version in free]
     if row is None or not going:
         return 0
-    held.forget_version(row, **{"agent" if table is Agent else "model": max(going)})
+    holds.forget_version(row, **{"agent" if table is Agent else "model": max(going)})
     return _delete_rows(session, delete(table).where(table.workload_id == workload.id, table.version.in_(going)))
 
 

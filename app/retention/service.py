@@ -23,17 +23,17 @@ from app.settings import Settings
 from app.workloads import service as workloads
 
 
-def effective(given: Mapping[str, Any] | None, settings: Settings) -> Retention:
+def effective(own: Mapping[str, Any] | None, settings: Settings) -> Retention:
     """A workload's retention times in days: its own (None: none), completed by the service's settings."""
     defaults = {name: getattr(settings, f"retention_{name}") for name in Retention.model_fields}
-    return Retention.model_validate({**defaults, **(given or {})})
+    return Retention.model_validate({**defaults, **(own or {})})
 
 
 def workloads_with_retention(database: Database, settings: Settings) -> list[tuple[Workload, Retention]]:
     """Workloads of all tenants with any retention time, and their retention."""
     with database.reading() as session:
-        found = session.scalars(select(Workload).order_by(Workload.created_at, Workload.id)).all()
-    each = [(workload, effective(workload.retention, settings)) for workload in found]
+        rows = session.scalars(select(Workload).order_by(Workload.created_at, Workload.id)).all()
+    each = [(workload, effective(workload.retention, settings)) for workload in rows]
     # Whether any retention time is set
     return [
         (workload, retention)
@@ -59,11 +59,11 @@ def get_retention(database: Database, settings: Settings, tenant: str, name: str
         )
 
 
-def put(database: Database, settings: Settings, tenant: str, name: str, given: Retention) -> RetentionRead:
+def put(database: Database, settings: Settings, tenant: str, name: str, retention: Retention) -> RetentionRead:
     """Replace a workload's own retention times; raises NotFound if there is no such workload."""
     with database.session() as session:
         workload = workloads.require(session, tenant, name, lock=True)
-        workload.retention = given.model_dump(exclude_unset=True) or None
+        workload.retention = retention.model_dump(exclude_unset=True) or None
         audit.add(session, tenant, "retention.put", f"workload {workload.name}", workload.retention)
     return get_retention(database, settings, tenant, name)
 
@@ -107,11 +107,11 @@ class Due(NamedTuple):
 
 def plan(database: Database, settings: Settings, clock: Clock = database_time) -> list[Due]:
     """Number of rows that pruning would delete now, by noun and workload."""
-    found = []
+    results = []
     for workload, retention in workloads_with_retention(database, settings):
         with database.reading() as session:
             counts = due.counts(session, workload.id, due.ages(retention, clock(session)))
-        found += [Due(workload.name, noun, rows) for noun, rows in counts.items() if rows]
+        results += [Due(workload.name, noun, rows) for noun, rows in counts.items() if rows]
     with database.reading() as session:
         now = clock(session)
         conditions = {
@@ -120,14 +120,14 @@ def plan(database: Database, settings: Settings, clock: Clock = database_time) -
         }
         for noun, old in conditions.items():
             if rows := session.scalar(select(func.count()).where(old)):
-                found.append(Due("", noun, rows))
-    return found
+                results.append(Due("", noun, rows))
+    return results
 
 
 def _old_audit(session: Session, settings: Settings, now: datetime) -> ColumnElement[bool]:
     """SQL condition: audit entries about runs or jobs that are older than the longest retention of any workload."""
     own = session.scalars(select(Workload.retention)).all()
-    each = [effective(given, settings) for given in (None, *own)]
+    each = [effective(retention, settings) for retention in (None, *own)]
     old: list[ColumnElement[bool]] = []
     for noun, actions in due.AUDITED.items():
         days = [getattr(one, f"{noun}_days") for one in each]
@@ -187,8 +187,8 @@ class Pruning:
         with self._database.session() as session:
             self._still(leases.hold(session, TASK, self._owner, HELD_SECONDS, self._clock))
 
-    def _still(self, held: bool) -> None:
-        if not held:
+    def _still(self, needed: bool) -> None:
+        if not needed:
             raise HeldElsewhere("another process is deleting")
 
     def _forget_audit(self) -> None:

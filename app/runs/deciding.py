@@ -82,25 +82,25 @@ class Live(msgspec.Struct, eq=False):
         return self.state == RUNNING
 
 
-def from_stored(found: Row[Any], shadow: Shadow | None = None) -> Live:
-    """A live run from ``found`` of ``repository.deciding_row``; ``shadow``: the agent beside it, None: none."""
+def from_stored(row: Row[Any], shadow: Shadow | None = None) -> Live:
+    """A live run from ``row`` of ``repository.deciding_row``; ``shadow``: the agent beside it, None: none."""
     return Live(
-        id=found.id,
-        tenant=found.tenant,
-        workload=found.name,
-        workload_id=found.workload_id,
-        state=found.state,
-        following=found.next_iteration,
-        kind_state=KINDS[found.kind].engine.restore(found.state_vector),
-        start=found.start,
-        kind=found.kind,
-        digest=found.digest or "",
-        decision=_last_decision(found),
+        id=row.id,
+        tenant=row.tenant,
+        workload=row.name,
+        workload_id=row.workload_id,
+        state=row.state,
+        following=row.next_iteration,
+        kind_state=KINDS[row.kind].engine.restore(row.state_vector),
+        start=row.start,
+        kind=row.kind,
+        digest=row.digest or "",
+        decision=_last_decision(row),
         shadow=shadow,
-        drift=restore_drift(found.drift),
-        risk=found.outcome_reason or "" if found.outcome == "at_risk" else "",
-        quiet=found.quiet,
-        changes=found.changes,
+        drift=restore_drift(row.drift),
+        risk=row.outcome_reason or "" if row.outcome == "at_risk" else "",
+        quiet=row.quiet,
+        changes=row.changes,
     )
 
 
@@ -125,10 +125,10 @@ def from_start(run: Run, snapshot: Snapshot) -> Live:
     )
 
 
-def _last_decision(found: Row[Any]) -> bytes:
-    if found.digest is None:  # before the first iteration
+def _last_decision(row: Row[Any]) -> bytes:
+    if row.digest is None:  # before the first iteration
         return b""
-    return unpack_iteration(found.id, found.packed)[1]
+    return unpack_iteration(row.id, row.packed)[1]
 
 
 class LiveCache:

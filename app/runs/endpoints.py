@@ -75,7 +75,7 @@ def start(
         return {**answer, "token": keys.issue_run_token(database, caller, answer["id"])}
 
     return once.run(
-        lambda record: service.start(database, caller.tenant, compiled, body, record, kept=state.started_runs),
+        lambda record: service.start(database, caller.tenant, compiled, body, record, runs=state.started_runs),
         finish=token if body.get("token") is True else None,
     )
 
@@ -116,8 +116,8 @@ def list_runs(
     ] = "-started",
 ) -> Page[RunListed]:
     """List runs with their last decisions, newest first unless sorted otherwise."""
-    found = service.list_runs(database, tenant, paging, rule, workload, state, outcome or (), search, sort)
-    return page(request, found, service.read_listed)
+    runs = service.list_runs(database, tenant, paging, rule, workload, state, outcome or (), search, sort)
+    return page(request, runs, service.read_listed)
 
 
 @router.reads("/{run}")
@@ -176,8 +176,8 @@ def delete(run: RunId, database: FromDatabase, tenant: Tenant) -> None:
 )
 def iterations(request: Request, run: RunId, database: FromDatabase, tenant: Tenant, paging: Paging) -> Response:
     """List a run's reported iterations with their decisions, in order, page by page."""
-    found, kind = service.iterations(database, tenant, run, paging)
-    return stream_page(request, found, lambda row: service.read_iteration(row, kind))
+    result, kind = service.iterations(database, tenant, run, paging)
+    return stream_page(request, result, lambda row: service.read_iteration(row, kind))
 
 
 async def put_iteration(request: Exchange) -> Answer:

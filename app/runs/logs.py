@@ -34,11 +34,11 @@ def logged_runs(session: Session, workload_id: str, limit: int = LARGEST) -> lis
         *(Run.workload_id == workload_id, Run.state != "running", Run.next_iteration > 0, Run.kept_from.is_(None)),
         *(~RULED, ~ADVISED),
     )
-    found = []
+    logged_runs = []
     for run, start in session.execute(ended.order_by(Run.created_at.desc(), Run.id.desc()).limit(limit)).all():
         rows = select(Iteration).where(Iteration.run_id == run).order_by(Iteration.iteration)
-        found.append(LoggedReports([row.report for row in session.scalars(rows)], start))
-    return found
+        logged_runs.append(LoggedReports([row.report for row in session.scalars(rows)], start))
+    return logged_runs
 
 
 def reported_runs(
@@ -52,8 +52,8 @@ def reported_runs(
         or_(Run.state == RUNNING, Run.finished_at > since),
     )
     runs = session.execute(present.order_by(Run.created_at.desc(), Run.id.desc()).limit(limit)).all()
-    found = [(_of_window(session, run, since, until), start) for run, start in runs]
-    return [LoggedReports(reports, start) for reports, start in found if reports]
+    results = [(_of_window(session, run, since, until), start) for run, start in runs]
+    return [LoggedReports(reports, start) for reports, start in results if reports]
 
 
 def _of_window(session: Session, run: str, since: datetime, until: datetime) -> list[dict[str, Any]]:

@@ -135,21 +135,21 @@ def having(outcome: RunOutcome, rule: Staleness) -> ColumnElement[bool]:
 def counts(session: Session, rule: Staleness) -> dict[str, int]:
     """Number of runs of all tenants by outcome, stored or derived by ``rule``."""
     stored = session.execute(select(Run.outcome, func.count()).group_by(Run.outcome))
-    found: dict[str, int] = {outcome: number for outcome, number in stored}  # noqa: C416 - mypy sees no pairs in rows
+    counts: dict[str, int] = {outcome: number for outcome, number in stored}  # noqa: C416 - mypy sees no pairs in rows
     live = silence(rule)
     derived = and_(Run.outcome.in_(LIVE), live.outcome != Run.outcome)
     both = (Run.outcome, live.outcome)
     for outcome, read, number in session.execute(select(*both, func.count()).where(derived).group_by(*both)):
-        found[outcome] = max(0, found.get(outcome, 0) - number)
-        found[read] = found.get(read, 0) + number
-    return found
+        counts[outcome] = max(0, counts.get(outcome, 0) - number)
+        counts[read] = counts.get(read, 0) + number
+    return counts
 
 
 def ended_since(session: Session, rule: Staleness, span: timedelta) -> dict[str, int]:
     """Number of runs of all tenants that ended in the last ``span``, by outcome; ``rule`` has the clock."""
     outcome = silence(rule).outcome
-    found = session.execute(select(outcome, func.count()).where(Run.finished_at >= rule.now() - span).group_by(outcome))
-    return {name: number for name, number in found}  # noqa: C416 - mypy sees no pairs in rows
+    rows = session.execute(select(outcome, func.count()).where(Run.finished_at >= rule.now() - span).group_by(outcome))
+    return {name: number for name, number in rows}  # noqa: C416 - mypy sees no pairs in rows
 
 
 def reason(run: Run, outcome: str, silent: float, expected: float | None) -> str | None:
@@ -176,7 +176,7 @@ def is_capped(outcome: str, reason: str) -> bool:
 
 
 def remedy(outcome: str, reason: str, spec: Any) -> str:
-    """What to do about a run with an outcome of ``ATTENTION`` and its reason, as an imperative.
+    """Advice on a run with an outcome of ``ATTENTION`` and its reason, as an imperative.
 
     ``spec``: its workload's spec, None: it can't be read.
     """
@@ -210,8 +210,8 @@ def judge_run(run: EndedRun, compiled: Compiled | str) -> tuple[RunOutcome, str]
         return "completed", compiled[:LONGEST]
     try:
         kind = KINDS[compiled.snapshot.spec.kind]
-        found = kind.judge(compiled, run._replace(state=kind.engine.restore(run.state).state))
+        verdict = kind.judge(compiled, run._replace(state=kind.engine.restore(run.state).state))
     except Exception as error:  # whatever a kind from outside may raise
         logger.exception("a run of workload %s can't be judged", compiled.snapshot.name)
         return "completed", f"its targets can't be judged: {type(error).__name__}: {error}"[:LONGEST]
-    return "completed" if found.met is None else "met" if found.met else "missed", found.reason[:LONGEST]
+    return "completed" if verdict.met is None else "met" if verdict.met else "missed", verdict.reason[:LONGEST]

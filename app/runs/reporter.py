@@ -114,14 +114,14 @@ class Reporter:
         """
         number = self._waiting.enter()
         try:
-            live, given = self._live_run(run), None
+            live, values = self._live_run(run), None
             fresh = live is None
             for _ in range(ATTEMPTS):
                 if live is None or live.tenant != tenant:
                     live, fresh = await self._load(tenant, run), True
-                given = given or await self._decode(number, live, body)
+                values = values or await self._decode(number, live, body)
                 if iteration < live.following:
-                    return REPEATED, await self._repeat_decision(live, iteration, given.digest)
+                    return REPEATED, await self._repeat_decision(live, iteration, values.digest)
                 if not _is_next(live, iteration, fresh):
                     live = None
                     continue
@@ -131,8 +131,8 @@ class Reporter:
                 caps = await self._caps(live, compiled.snapshot)
                 if iteration != live.following:
                     continue
-                item = _item(live, compiled, iteration, given, commit, caps)
-                if KINDS[live.kind].engine.takes_long(compiled, live.kind_state, given.report):
+                item = _item(live, compiled, iteration, values, commit, caps)
+                if KINDS[live.kind].engine.takes_long(compiled, live.kind_state, values.report):
                     with self._waiting.away(number):
                         await self._aside.run(tenant, len(item.encoded), self._decide_aside, item)
                 else:
@@ -149,10 +149,10 @@ class Reporter:
 
     async def _caps(self, live: Live, snapshot: Snapshot) -> Sequence[Cap]:
         own = live.start.get("caps")
-        given = self._database, live.tenant, own, snapshot, self._clock(), live.id
+        key = self._database, live.tenant, own, snapshot, self._clock(), live.id
         if snapshot.caps:  # the database tells what other runs have used
-            return await self._in_thread(in_force, *given)
-        return in_force(*given) if own else ()
+            return await self._in_thread(in_force, *key)
+        return in_force(*key) if own else ()
 
     def _live_run(self, run: str) -> Live | None:
         live = self._runs.get(run)
@@ -180,11 +180,11 @@ class Reporter:
 
     def _read(self, tenant: str, run: str) -> Live:
         with self._database.reading() as session:
-            found = repository.deciding_row(session, tenant, run)
-        if found is None:
+            row = repository.deciding_row(session, tenant, run)
+        if row is None:
             raise NotFound(f"no run {run!r}; start one with POST /runs")
-        version = found.shadow_version
-        return from_stored(found, None if version is None else self._shadows.get(found.workload_id, version))
+        version = row.shadow_version
+        return from_stored(row, None if version is None else self._shadows.get(row.workload_id, version))
 
     async def _repeat_decision(self, live: Live, iteration: int, digest: str) -> bytes:
         """The decision of an earlier iteration; raises Conflict if the report differs, NotFound if the run is gone."""
@@ -208,10 +208,10 @@ class Reporter:
 
     def _past(self, run: str, iteration: int) -> tuple[str, bytes]:
         with self._database.reading() as session:
-            found = repository.iteration(session, run, iteration)
-        if found is None:
+            result = repository.iteration(session, run, iteration)
+        if result is None:
             raise NotFound(f"no iteration {iteration} of run {run!r}")
-        return found.digest, decisions.encode_decision(found.decision)
+        return result.digest, decisions.encode_decision(result.decision)
 
     async def _in_thread(self, call: Callable[..., T], *arguments: object) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._reader, call, *arguments)
@@ -321,15 +321,15 @@ def _item(
     live: Live,
     compiled: Compiled,
     iteration: int,
-    given: _DecodedReport,
+    report: _DecodedReport,
     commit: Callable[[], None],
     caps: Sequence[Cap],
 ) -> Item:
     """A waiting report, not yet converted for the engine."""
     shadow = live.shadow or compiled.snapshot.shadow
-    pending = Pending(live.id, iteration, live.kind_state, given.report, live.start, shadow, caps)
+    pending = Pending(live.id, iteration, live.kind_state, report.report, live.start, shadow, caps)
     future: asyncio.Future[bytes | Verdict] = asyncio.get_running_loop().create_future()
-    return Item(live, compiled, pending, given.digest, given.encoded, future, commit)
+    return Item(live, compiled, pending, report.digest, report.encoded, future, commit)
 
 
 def _convert_report(item: Item) -> None:

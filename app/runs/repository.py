@@ -178,7 +178,7 @@ def append_current(connection: Connection, entries: Sequence[Entry], now: dateti
     """Write only reports of runs not advanced meanwhile, under SQLite's write lock; returns ids of runs written."""
     expected = {entry.run: (entry.iteration, entry.changes) for entry in entries}
     query = select(Run.id, Run.next_iteration, Run.changes).where(Run.id.in_(expected), Run.state == RUNNING)
-    current = {run for run, *found in connection.execute(query) if expected[run] == tuple(found)}
+    current = {run for run, *columns in connection.execute(query) if expected[run] == tuple(columns)}
     if current:
         _append_each(connection.exec_driver_sql, [entry for entry in entries if entry.run in current], now)
     return current
@@ -231,14 +231,14 @@ def _loaded_query(rule: Staleness) -> Select[*tuple[Any, ...]]:
 
 def load(session: Session, tenant: str, run: str, rule: Staleness) -> LoadedRun | None:
     """A run with its last iteration and present outcome (stale by ``rule``); None if there is no such run."""
-    found = session.execute(_loaded_query(rule).where(Run.id == run, Run.tenant == tenant)).one_or_none()
-    return LoadedRun(*found) if found is not None else None
+    row = session.execute(_loaded_query(rule).where(Run.id == run, Run.tenant == tenant)).one_or_none()
+    return LoadedRun(*row) if row is not None else None
 
 
 def kind(session: Session, tenant: str, run: str) -> str | None:
     """The kind of a run's workload; None if there is no such run."""
-    found = select(Workload.kind).join(Run, Workload.id == Run.workload_id).where(Run.id == run, Run.tenant == tenant)
-    return session.scalar(found)
+    result = select(Workload.kind).join(Run, Workload.id == Run.workload_id).where(Run.id == run, Run.tenant == tenant)
+    return session.scalar(result)
 
 
 class Filter(NamedTuple):
@@ -285,10 +285,10 @@ def list_runs(
         return {row[0].id: LoadedRun(*row) for row in session.execute(wanted.where(Run.id.in_(ids)))}
 
     if sort in STARTED:
-        found = _matching(session, tenant, request, rule, chosen, descending=sort == "-started")
-        return _light(found, load, lambda _, run: encode_cursor([run.created_at, run.id]))
-    given: Sequence[Any] = (0, None) if request.cursor is None else decode_cursor(request.cursor, [int, datetime])
-    first, until = max(0, given[0]), given[1]
+        result = _matching(session, tenant, request, rule, chosen, descending=sort == "-started")
+        return _light(result, load, lambda _, run: encode_cursor([run.created_at, run.id]))
+    position: Sequence[Any] = (0, None) if request.cursor is None else decode_cursor(request.cursor, [int, datetime])
+    first, until = max(0, position[0]), position[1]
     if until is not None:
         rule, chosen = rule._replace(now=lambda: until), chosen._replace(until=until)
     newest = _matching(session, tenant, PageRequest(SORTED), rule, chosen, descending=True).rows
@@ -324,9 +324,9 @@ def _matching(
     pages = [
         paginate(session, query.where(part), [Run.created_at, Run.id], request, descending=descending) for part in parts
     ]
-    merged = {run.id: run for found in pages for run in found.rows}
+    merged = {run.id: run for page in pages for run in page.rows}
     ordered = sorted(merged.values(), key=lambda run: (run.created_at, run.id), reverse=descending)
-    if len(ordered) <= request.limit and all(found.cursor is None for found in pages):
+    if len(ordered) <= request.limit and all(page.cursor is None for page in pages):
         return Slice(ordered, None)
     rows = ordered[: request.limit]
     return Slice(rows, encode_cursor([rows[-1].created_at, rows[-1].id]))
@@ -352,14 +352,14 @@ def _ranked(session: Session, runs: Sequence[Run], sort: Sort, rule: Staleness) 
 
 
 def _light(
-    found: Slice[Run], load: Callable[[Sequence[str]], dict[str, LoadedRun]], cursor: Callable[[int, Run], str]
+    result: Slice[Run], load: Callable[[Sequence[str]], dict[str, LoadedRun]], cursor: Callable[[int, Run], str]
 ) -> Slice[LoadedRun]:
-    """The first of the runs ``found``, up to ``HEAVIEST_PAGE`` bytes of JSON but at least one, with their last
+    """The first of the runs ``result``, up to ``HEAVIEST_PAGE`` bytes of JSON but at least one, with their last
     iterations, and the cursor of the next page: that after a run at a place, by ``cursor``. Runs that ``load`` (ids to
     runs by id) doesn't return are left out."""
     rows, weight = list[LoadedRun](), 0
-    for first in range(0, len(found.rows), AT_ONCE):
-        some = [run.id for run in found.rows[first : first + AT_ONCE]]
+    for first in range(0, len(result.rows), AT_ONCE):
+        some = [run.id for run in result.rows[first : first + AT_ONCE]]
         known = load(some)
         for place, run in enumerate(some, first):
             if run not in known:
@@ -367,9 +367,9 @@ def _light(
             loaded = known[run]
             weight += ROW + json_size([_decision(loaded), loaded.run.start, loaded.run.drift, loaded.run.savings])
             if rows and weight > HEAVIEST_PAGE:
-                return Slice(rows, cursor(place - 1, found.rows[place - 1]))
+                return Slice(rows, cursor(place - 1, result.rows[place - 1]))
             rows.append(loaded)
-    return Slice(rows, found.cursor)
+    return Slice(rows, result.cursor)
 
 
 def _decision(loaded: LoadedRun) -> dict[str, Any]:
@@ -395,8 +395,8 @@ def add(session: Session, run: Run) -> None:
 
 def output(session: Session, run: str) -> str | None:
     """The stored last lines of a run's output; None: there are none."""
-    found = session.scalar(select(Run.output).where(Run.id == run))
-    return None if found is None else found.decode()
+    row = session.scalar(select(Run.output).where(Run.id == run))
+    return None if row is None else row.decode()
 
 
 def remove(session: Session, run: str) -> None:

@@ -106,19 +106,19 @@ def settle(database: Database, run: str, compiled: Compiled | str, now: datetime
             start, reports = row.start, [report for _, report in reports_of_run(session, run)]
         if rule := start.get("policy"):
             compiled = by_rule(compiled, rule)
-        found = kind.savings(compiled, start, reports, now if start.get("mode") == ADVISE else None)
-        if found is not None:
-            values = {"savings": Savings.model_validate(found).model_dump(mode="json")}
+        savings = kind.savings(compiled, start, reports, now if start.get("mode") == ADVISE else None)
+        if savings is not None:
+            values = {"savings": Savings.model_validate(savings).model_dump(mode="json")}
             with database.session() as session:
                 session.execute(update(Run).where(Run.id == run, Run.savings.is_(None)).values(values))
     except Exception:  # whatever a kind from outside, or the database, may raise
         logger.exception("what run %s saved can't be computed", run)
         return None
-    return found
+    return savings
 
 
 def by_month(session: Session, workload_id: str, workload: str, now: datetime) -> WorkloadSavings:
-    """What a workload's finished runs saved, by mode and month: that of ``now`` and the ``MONTHS`` - 1 before it."""
+    """Savings of a workload's finished runs, by mode and month: that of ``now`` and the ``MONTHS`` - 1 before it."""
     first = now.year * 12 + now.month - MONTHS
     since = datetime(first // 12, first % 12 + 1, 1, tzinfo=UTC)
     month, mode = month_of(Run.finished_at), case((ADVISED, ADVISE), else_="control")
@@ -189,11 +189,11 @@ def _number(*path: str) -> Any:
 
 
 def _read(row: RowMapping) -> MonthlySavings:
-    found = {
+    result = {
         course: None
         if row[f"{course}_value"] is None
         else Estimate.model_validate({part: row[f"{course}_{part}"] for part in ("value", "low", "high")})
         for course in AGAINST
     }
     own = {name: row[name] for name in ("month", "mode", "runs", "met", "cost", *(f"{one}_runs" for one in AGAINST))}
-    return MonthlySavings.model_validate(own | found)
+    return MonthlySavings.model_validate(own | result)

@@ -32,7 +32,7 @@ from app.kinds.contract.savings import Savings
 from app.kinds.engine import Compiled
 from app.kinds.registry import KINDS, AnyDecision, AnyReport, load_artifact, read_decision, read_or_raw, read_report
 from app.policies.base import IncompatibleArtifact
-from app.retention import held
+from app.retention import holds
 from app.runs import outcomes, repository, savings
 from app.runs.deciding import StartedRuns, from_start
 from app.runs.outcomes import CompiledOf, Staleness
@@ -175,7 +175,7 @@ def start(
     body: Mapping[str, Any],
     record: Record = no_record,
     now: Clock = utc_now,
-    kept: StartedRuns | None = None,
+    runs: StartedRuns | None = None,
 ) -> RunStarted:
     """Start a run; its kind makes the first decision.
 
@@ -184,7 +184,7 @@ def start(
         body: the request's body, with the kind's start parameters.
         record: stores the response for the idempotency key, in the same transaction.
         now: clock of the start's time.
-        kept: cache to which the run is added for its first report; None: none.
+        runs: cache to which the run is added for its first report; None: none.
 
     Raises:
         NotFound: the workload was deleted since ``compiled`` was made.
@@ -195,18 +195,18 @@ def start(
             ``advise``.
     """
     kind = KINDS[compiled.snapshot.spec.kind]
-    given = kind.start.model_validate(body)
+    request = kind.start.model_validate(body)
     identifier, moment, snapshot = new_id(), now(), compiled.snapshot
-    if given.policy is not None:
-        if given.shadow is not None:
+    if request.policy is not None:
+        if request.shadow is not None:
             accepted = "must be null where a policy is named: shadows are compared with the default policy"
-            raise _unfit("/shadow", accepted, given.shadow)
-        compiled = by_rule(compiled, _known_rule(compiled, given.policy))
-    if given.mode == savings.ADVISE and kind.savings is no_savings:
-        raise _unfit("/mode", f"must be 'control': savings of advice are unknown for kind {kind.name}", given.mode)
-    own: Caps | None = getattr(given, "caps", None)
+            raise _unfit("/shadow", accepted, request.shadow)
+        compiled = by_rule(compiled, _known_rule(compiled, request.policy))
+    if request.mode == savings.ADVISE and kind.savings is no_savings:
+        raise _unfit("/mode", f"must be 'control': savings of advice are unknown for kind {kind.name}", request.mode)
+    own: Caps | None = getattr(request, "caps", None)
     limits = in_force(database, tenant, {} if own is None else own.model_dump(), snapshot, moment, None)
-    begun = kind.engine.begin(compiled, identifier, given, moment, limits)
+    begun = kind.engine.begin(compiled, identifier, request, moment, limits)
     if begun.stop:
         raise Conflict(f"no run of {snapshot.name} can start: {begun.stop}")
     decision, spending = msgspec.json.decode(begun.decision), begun.spending or Spending(0.0, 0.0)
@@ -217,13 +217,13 @@ def start(
         workload_id=snapshot.workload_id,
         spec_version=snapshot.spec_version,
         agent_version=snapshot.agent_version,
-        shadow_version=given.shadow,
+        shadow_version=request.shadow,
         state=repository.RUNNING,
         outcome=outcome,
         outcome_reason=reason,
         expected_seconds=begun.expected_seconds,
         quiet=begun.quiet,
-        start=given.model_dump(mode="json", exclude={"workload", "shadow", "token"}, exclude_defaults=True),
+        start=request.model_dump(mode="json", exclude={"workload", "shadow", "token"}, exclude_defaults=True),
         state_vector=msgspec.json.decode(kind.engine.serialise(begun.state)),
         next_iteration=decision["iteration"],
         kept_from=decision["iteration"] or None,
@@ -235,14 +235,14 @@ def start(
     started = RunStarted(id=run.id, workload=snapshot.name, agent=snapshot.agent_version, decision=run.decision)
     with database.session() as session:
         if not members.keep(session, snapshot.workload_id):
-            raise NotFound(f"no workload {given.workload!r}: it was just deleted")
-        if given.shadow is not None:
-            _check_shadow(session, compiled, given.shadow)
+            raise NotFound(f"no workload {request.workload!r}: it was just deleted")
+        if request.shadow is not None:
+            _check_shadow(session, compiled, request.shadow)
         repository.add(session, run)
         record(session, started)
     attributes.note(attributes.of_decision(decision))
-    if kept is not None and given.shadow is None:
-        kept.put(from_start(run, snapshot))
+    if runs is not None and request.shadow is None:
+        runs.put(from_start(run, snapshot))
     return started
 
 
@@ -257,21 +257,21 @@ def _known_rule(compiled: Compiled, name: str) -> str:
 
 def _check_shadow(session: Session, compiled: Compiled, version: int) -> None:
     """Check that the shadow agent exists and fits the workload's present layout; raises Invalid if it doesn't."""
-    found = agents.artifact(session, compiled.snapshot.workload_id, version)
-    if found is None:
+    artifact = agents.artifact(session, compiled.snapshot.workload_id, version)
+    if artifact is None:
         newest = AGENTS.newest(session, compiled.snapshot.workload_id)
         accepted = f"1 to {newest}" if newest else "none: no agent is trained yet"
         raise _unfit("/shadow", f"no agent {version}; accepted: {accepted}", version)
     try:
         kind = KINDS[compiled.snapshot.spec.kind]
-        kind.check(load_artifact(found.artifact), compiled.snapshot.layout)
+        kind.check(load_artifact(artifact.artifact), compiled.snapshot.layout)
     except IncompatibleArtifact as error:
         raise _unfit("/shadow", str(error), version) from error
 
 
-def _unfit(pointer: str, accepted: str, given: object) -> Invalid:
-    """An error that says what is accepted in place of the value ``given``."""
-    return Invalid(f"{pointer}: {accepted}", errors=[FieldError(pointer, accepted, given)])
+def _unfit(pointer: str, accepted: str, value: object) -> Invalid:
+    """An error that says what is accepted in place of ``value``."""
+    return Invalid(f"{pointer}: {accepted}", errors=[FieldError(pointer, accepted, value)])
 
 
 def get(database: Database, tenant: str, run: str, rule: Staleness) -> RunRead:
@@ -302,10 +302,10 @@ def list_runs(
     NotFound if there is no such workload.
     """
     with database.reading() as session:
-        found = None if workload is None else members.find(session, tenant, workload)
-        if workload is not None and found is None:
+        result = None if workload is None else members.find(session, tenant, workload)
+        if workload is not None and result is None:
             raise NotFound(f"no workload {workload!r}")
-        chosen = Filter(None if found is None else found.id, state, outcome, search or None)
+        chosen = Filter(None if result is None else result.id, state, outcome, search or None)
         return repository.list_runs(session, tenant, request, rule, chosen, sort)
 
 
@@ -399,8 +399,8 @@ def change(
             raise _unfit("/outcome", "needs state failed or cancelled", patch.outcome)
         return end(database, tenant, run, patch, compiled_of, rule)
     for name in ("state", "reason", "output", "outcome"):
-        if (given := getattr(patch, name)) is not None:
-            raise _unfit(f"/{name}", "must be left out where targets or caps are given", given)
+        if (value := getattr(patch, name)) is not None:
+            raise _unfit(f"/{name}", "must be left out where targets or caps are given", value)
     with database.reading() as session:
         before = load(session, tenant, run, rule)
     start = dict(before.run.start)
@@ -413,8 +413,8 @@ def change(
         check_metered(before.kind, patch.caps)
         limits = {} if patch.caps is None else patch.caps.model_dump(exclude_none=True)
         start |= {"caps": limits} if limits else {}
-    given = {name: start.get(name, {}) for name in former}
-    changed = given != former
+    value = {name: start.get(name, {}) for name in former}
+    changed = value != former
     with database.session() as session:
         query = (
             update(Run)
@@ -423,29 +423,29 @@ def change(
             .execution_options(synchronize_session=False)
         )
         result = session.execute(query)
-        found = load(session, tenant, run, rule)
+        outcome = load(session, tenant, run, rule)
         if isinstance(result, CursorResult) and result.rowcount != 1:
-            why = outcomes.ENDED.get(found.run.state, "was changed by another request; repeat the request")
+            why = outcomes.ENDED.get(outcome.run.state, "was changed by another request; repeat the request")
             raise Conflict(f"run {run} {why}; its {' and '.join(former)} were not changed")
         if changed:
-            audit.add(session, tenant, "run.change", f"run {run}", {**given, "before": former})
-        return _to_response(found)
+            audit.add(session, tenant, "run.change", f"run {run}", {**value, "before": former})
+        return _to_response(outcome)
 
 
 def _changed_targets(
-    before: LoadedRun, given: Mapping[str, float | None], compiled_of: CompiledOf, rule: Staleness
+    before: LoadedRun, values: Mapping[str, float | None], compiled_of: CompiledOf, rule: Staleness
 ) -> dict[str, float]:
     """A run's own targets after a change, without those that are its workload's again; raises Invalid, InvalidInput."""
     kind = KINDS[before.kind]
     if "targets" not in kind.start.model_fields:
-        raise _unfit("/targets", f"runs of kind {kind.name} have no targets of their own", given)
+        raise _unfit("/targets", f"runs of kind {kind.name} have no targets of their own", values)
     own = before.run.start.get("targets", {})
-    kept = {name: value for name, value in {**own, **given}.items() if value is not None}
-    for name in given.keys() - kept.keys():
-        kept[name] = own.get(name, 1.0)  # checked below like the others: is it a metric with a target?
-    begun = kind.start.model_validate({"workload": before.workload, **before.run.start, "targets": kept})
+    targets = {name: value for name, value in {**own, **values}.items() if value is not None}
+    for name in values.keys() - targets.keys():
+        targets[name] = own.get(name, 1.0)  # checked below like the others: is it a metric with a target?
+    begun = kind.start.model_validate({"workload": before.workload, **before.run.start, "targets": targets})
     kind.engine.begin(compiled_of(before.run.workload_id), None, begun, rule.now())
-    return {name: value for name, value in kept.items() if given.get(name, value) is not None}
+    return {name: value for name, value in targets.items() if values.get(name, value) is not None}
 
 
 def end(
@@ -500,13 +500,13 @@ def end(
             audit.add(session, tenant, "run.end", f"run {run}", {"state": patch.state})
             session.flush()
             add_ended(session, ended, ended.finished_at or rule.now())
-        found = _to_response(load(session, tenant, run, rule), repository.output(session, run))
-        attributes.note({"steward.outcome": found.outcome, "steward.workload": found.workload, "steward.run": run})
-        if found.state != patch.state:
-            raise Conflict(f"run {run} {outcomes.ENDED.get(found.state)} already; it can't become {patch.state}")
-    if patch.state != "finished" or found.savings is not None:
-        return found
-    return found.model_copy(update={"savings": savings.settle(database, run, compiled, rule.now())})
+        body = _to_response(load(session, tenant, run, rule), repository.output(session, run))
+        attributes.note({"steward.outcome": body.outcome, "steward.workload": body.workload, "steward.run": run})
+        if body.state != patch.state:
+            raise Conflict(f"run {run} {outcomes.ENDED.get(body.state)} already; it can't become {patch.state}")
+    if patch.state != "finished" or body.savings is not None:
+        return body
+    return body.model_copy(update={"savings": savings.settle(database, run, compiled, rule.now())})
 
 
 def delete(database: Database, tenant: str, run: str) -> None:
@@ -519,6 +519,6 @@ def delete(database: Database, tenant: str, run: str) -> None:
     with database.session() as session:
         if not repository.present(session, tenant, run):
             raise _no_such_run(run)
-        held.refuse(f"run {run}", held.run(session, session.get_one(Run, run, populate_existing=True)))
+        holds.refuse(f"run {run}", holds.run(session, session.get_one(Run, run, populate_existing=True)))
         repository.remove(session, run)
         audit.add(session, tenant, "run.delete", f"run {run}")

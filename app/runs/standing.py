@@ -18,11 +18,11 @@ logger = logging.getLogger(__name__)
 
 
 def of_runs(session: Session, ids: Sequence[str]) -> dict[str, Standing]:
-    """How runs stand, by id; those are left out whose kind doesn't tell, or whose spec or state can't be read.
+    """Standings of runs by id, without runs whose kind has none, or whose spec or state can't be read.
 
     Reads only the part of their states that their kind names, some runs at a time.
     """
-    found: dict[str, Standing] = {}
+    standings: dict[str, Standing] = {}
     for name, kind in KINDS.items():
         views = kind.views
         if views is None or not views.standing_part:
@@ -47,8 +47,8 @@ def of_runs(session: Session, ids: Sequence[str]) -> dict[str, Standing]:
                     logger.exception("how run %s stands can't be read", row.id)
                     continue
                 cost = stored_cost(row.savings)  # that at the prices when it finished
-                found[row.id] = stands if cost is None else stands._replace(cost=cost)
-    return found
+                standings[row.id] = stands if cost is None else stands._replace(cost=cost)
+    return standings
 
 
 MOST_LIVE = 200
@@ -65,15 +65,15 @@ def lowest_chances(session: Session, tenant: str) -> dict[str, float]:
         .order_by(Run.created_at.desc())
         .limit(MOST_LIVE)
     )
-    found: dict[str, float] = {}
+    lowest_chances: dict[str, float] = {}
     for workload, last in session.execute(query):
         values = last.decision.get("chances")
         if isinstance(values, Mapping) and values:
-            found[workload] = min(found.get(workload, 1.0), *values.values())
-    return found
+            lowest_chances[workload] = min(lowest_chances.get(workload, 1.0), *values.values())
+    return lowest_chances
 
 
 def stored_cost(savings: Mapping[str, Any] | None) -> float | None:
-    """What a finished run cost, if it is stored in its savings; None: unknown."""
+    """Cost of a finished run, from its stored savings; None: unknown."""
     cost = (savings or {}).get("cost")
     return None if cost is None else float(cost)

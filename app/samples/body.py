@@ -103,7 +103,7 @@ def blocks(pieces: Iterable[bytes], longest_bytes: int) -> Iterator[bytes]:
     Raises Invalid if a line is longer than ``longest_bytes``.
     """
     rest: list[bytes] = []  # joined once: a long line may come in many pieces
-    held = before = 0
+    size = before = 0
     for piece in pieces:
         whole, end, begun = piece.rpartition(b"\n")
         if end:
@@ -117,12 +117,12 @@ def blocks(pieces: Iterable[bytes], longest_bytes: int) -> Iterator[bytes]:
                     raise _too_long(before + sound + 1, longest_bytes)
             before += block.count(b"\n") + 1
             yield block
-            rest, held = [], 0
+            rest, size = [], 0
         rest.append(begun)
-        held += len(begun)
-        if held > longest_bytes:
+        size += len(begun)
+        if size > longest_bytes:
             raise _too_long(before + 1, longest_bytes)
-    if held:
+    if size:
         yield b"".join(rest)
 
 
@@ -154,12 +154,12 @@ def returning(work: Callable[[], T]) -> T:
 
 
 def _forget_frames(error: BaseException) -> None:
-    seen: set[int] = set()
+    visited: set[int] = set()
     following = [error]
     while following:
         each = following.pop()
-        if id(each) not in seen:
-            seen.add(id(each))
+        if id(each) not in visited:
+            visited.add(id(each))
             traceback.clear_frames(each.__traceback__)
             following += [other for other in (each.__cause__, each.__context__) if other is not None]
 

@@ -1,12 +1,14 @@
-"""HTTP endpoints of samples."""
+"""HTTP endpoints of samples, and their export in formats that can be uploaded again."""
 
 from __future__ import annotations
 
 import asyncio
 import functools
 import hashlib
+import re
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import chain, islice
 from typing import Annotated, Any
 
 import anyio
@@ -14,7 +16,9 @@ import anyio.to_thread
 from fastapi import FastAPI, Header, Query, Request, Response, status
 from fastapi.responses import StreamingResponse
 
-from app.errors import FieldError, TooLarge, TooManyRequests, UnsupportedMedia
+from app.database import tables
+from app.database.engine import Database
+from app.errors import FieldError, Invalid, NotAcceptable, TooLarge, TooManyRequests, UnsupportedMedia
 from app.http.dependencies import (
     FromDatabase,
     FromSettings,
@@ -26,16 +30,18 @@ from app.http.dependencies import (
     problems,
 )
 from app.http.idempotency import IdempotentUpload, Once
-from app.http.pagination import Page, Paging, page, stream_page
+from app.http.pagination import Page, PageRequest, Paging, join_pieces, page, stream_page
 from app.http.streams import PiecewiseResponse
-from app.kinds.contract.samples import FILE, Format
+from app.kinds.contract.samples import FILE, Export, Format, SampleCodec
 from app.kinds.registry import AnyExecution
 from app.samples import service
 from app.samples.body import EXPORTS, FORMATS, Body
-from app.samples.export import JSON, export, preferred_format
 from app.samples.intake import StoredExecution, UploadRead
 
 router = NounRouter("samples")
+PAGE = 100
+JSON = "application/json"
+PIECES = 1000
 
 
 class Executions(Page[AnyExecution | StoredExecution]):
@@ -106,7 +112,7 @@ async def upload(
     Raises TooLarge, UnsupportedMedia, Invalid if nothing was accepted, NotFound without such a workload."""
     body = Body(request.receive)
     limiter = _limiter(request.app, tenant)
-    given = service.Upload(
+    upload = service.Upload(
         media_type=_media_type(request),
         name=execution,
         chunks=body.chunks(),
@@ -117,16 +123,16 @@ async def upload(
         trace_limit_bytes=settings.trace_limit_bytes,
         skip_bad=skip_bad,
     )
-    limit = given.largest
+    limit = upload.largest
     length = request.headers.get("content-length", "0")
     if length.isdigit() and int(length) > limit:
         message = f"must be at most {limit}"
         raise TooLarge(
-            f"the body has {int(length):,} bytes; at most {limit:,} are accepted as {given.media_type}",
+            f"the body has {int(length):,} bytes; at most {limit:,} are accepted as {upload.media_type}",
             errors=[FieldError("/header/content-length", message, int(length))],
         )
     store = functools.partial(service.upload, database, tenant, workload)
-    work = functools.partial(store, given) if once.key is None else functools.partial(_once, once, store, given)
+    work = functools.partial(store, upload) if once.key is None else functools.partial(_once, once, store, upload)
     feeding = asyncio.create_task(body.feed())
     try:
         return await anyio.to_thread.run_sync(work, limiter=limiter)
@@ -135,15 +141,15 @@ async def upload(
         body.abandon()
 
 
-def _once(once: Once, store: Callable[[service.Upload], UploadRead], given: service.Upload) -> Response:
+def _once(once: Once, store: Callable[[service.Upload], UploadRead], upload: service.Upload) -> Response:
     """Run an upload under an idempotency key; the body is spooled to disk first, to hash it (SHA-256)."""
     digest = hashlib.sha256()
     with tempfile.SpooledTemporaryFile(max_size=SPOOL_BYTES) as spool:
-        for chunk in given.chunks:
+        for chunk in upload.chunks:
             digest.update(chunk)
             spool.write(chunk)
         spool.seek(0)
-        again = given._replace(chunks=iter(functools.partial(spool.read, SPOOL_BYTES), b""))
+        again = upload._replace(chunks=iter(functools.partial(spool.read, SPOOL_BYTES), b""))
         return once.run(lambda _: store(again), status=status.HTTP_201_CREATED, content=digest.hexdigest())
 
 
@@ -168,23 +174,23 @@ def _limiter(app: FastAPI, tenant: str) -> anyio.CapacityLimiter:
 
 
 def _media_type(request: Request) -> str:
-    given = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if given in FORMATS:
-        return given
-    raise _unsupported_media("content-type", given, ", ".join(FORMATS))
+    text = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if text in FORMATS:
+        return text
+    raise _unsupported_media("content-type", text, ", ".join(FORMATS))
 
 
 def _gzip(request: Request) -> bool:
-    given = request.headers.get("content-encoding", "identity").strip().lower()
-    if given not in ("gzip", "identity"):
-        raise _unsupported_media("content-encoding", given, "gzip, identity")
-    return given == "gzip"
+    text = request.headers.get("content-encoding", "identity").strip().lower()
+    if text not in ("gzip", "identity"):
+        raise _unsupported_media("content-encoding", text, "gzip, identity")
+    return text == "gzip"
 
 
-def _unsupported_media(header: str, given: str, accepted: str) -> UnsupportedMedia:
+def _unsupported_media(header: str, text: str, accepted: str) -> UnsupportedMedia:
     message = f"must be one of {accepted}"
     return UnsupportedMedia(
-        f"{header} {given!r} isn't accepted: {message}", errors=[FieldError(f"/header/{header}", message, given)]
+        f"{header} {text!r} isn't accepted: {message}", errors=[FieldError(f"/header/{header}", message, text)]
     )
 
 
@@ -248,3 +254,66 @@ def delete(
     """Delete one execution by name, or all stored before a given time; exactly one of the two is required.\f
     Raises NotFound, Invalid for neither or both, Conflict if a job may read them."""
     service.delete(database, tenant, workload, execution, before)
+
+
+# Export, page by page.
+
+
+def preferred_format(accept: str, exports: Iterable[str]) -> str | None:
+    """The export format that an ``Accept`` header prefers to JSON; None: JSON."""
+    qualities = {JSON: 0.0, **dict.fromkeys(exports, 0.0)}
+    for part in accept.lower().split(","):
+        name, *parameters = (piece.strip() for piece in part.split(";"))
+        if name in qualities:
+            qualities[name] = _quality(parameters)
+    best = max(qualities, key=lambda name: qualities[name])
+    return best if qualities[best] > qualities[JSON] else None
+
+
+def _quality(parameters: list[str]) -> float:
+    for parameter in parameters:
+        key, _, value = parameter.partition("=")
+        if key.strip() == "q" and re.fullmatch(r"[01](\.[0-9]{0,3})?", value.strip()):
+            return float(value)
+    return 1.0
+
+
+def export(database: Database, tenant: str, name: str, media_type: str, execution: str | None = None) -> Iterator[str]:
+    """Yield a workload's executions, or a single one, as pieces of text in ``media_type``, reading page by page.
+
+    Raises:
+        NotAcceptable: the workload's kind has no such export.
+        NotFound: there is no such workload or execution.
+        Invalid: the format holds one execution, and there is none or more.
+    """
+    result, codec = service.readable(database, tenant, name, PageRequest(PAGE), execution)
+    how = codec.exports.get(media_type)
+    if how is None:
+        accepted = ", ".join([*codec.exports, JSON])
+        message = f"must be one of {accepted} for this kind of workload"
+        raise NotAcceptable(f"accept: {message}", errors=[FieldError("/header/accept", message, media_type)])
+    if how.single and len(result.rows) != 1:
+        many = "more than 100" if result.cursor else str(len(result.rows))
+        message = f"must name one execution: {media_type} holds one, and the workload has {many}"
+        raise Invalid(f"execution {message}", errors=[FieldError("/query/execution", message, None)])
+    pages = _pages(database, tenant, name, execution)
+    return join_pieces(_text(how, codec, chain([next(pages)], pages)))
+
+
+def _pages(database: Database, tenant: str, name: str, execution: str | None) -> Iterator[list[tables.Execution]]:
+    cursor: str | None = None
+    while True:
+        executions = service.export_executions(database, tenant, name, PageRequest(PAGE, cursor), execution)
+        cursor = executions.cursor
+        yield executions.rows
+        if cursor is None:
+            return
+
+
+def _text(how: Export, codec: SampleCodec, pages: Iterable[list[tables.Execution]]) -> Iterator[str]:
+    yield how.head(codec)
+    for rows in pages:
+        for execution in rows:
+            pieces = how.body(codec, execution)
+            while text := "".join(islice(pieces, PIECES)):
+                yield text

@@ -67,8 +67,8 @@ def remove_before(session: Session, workload_id: str, before: datetime) -> None:
 
 def count(session: Session, workload_id: str) -> int:
     """Number of a workload's executions."""
-    found = session.scalar(select(func.count()).select_from(Execution).where(Execution.workload_id == workload_id))
-    return found or 0
+    row = session.scalar(select(func.count()).select_from(Execution).where(Execution.workload_id == workload_id))
+    return row or 0
 
 
 def list_executions(

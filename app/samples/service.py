@@ -33,7 +33,7 @@ from app.kinds.contract.inputs import BrokenRow, InvalidInput, Reader, stored
 from app.kinds.contract.samples import Format, SampleCodec
 from app.kinds.registry import MissingKind, read_spec
 from app.kinds.registry import layout_of as layout_of_spec
-from app.retention import held
+from app.retention import holds
 from app.samples import intake as repository
 from app.samples.body import FORMATS, blocks, check_between, codec_of, decompress, detect_gzip, limit_size, returning
 from app.samples.intake import (
@@ -78,7 +78,7 @@ class Upload(NamedTuple):
         return limits[FORMATS[self.media_type].limit]
 
 
-def upload(database: Database, tenant: str, name: str, given: Upload) -> UploadRead:
+def upload(database: Database, tenant: str, name: str, upload: Upload) -> UploadRead:
     """Read and store an upload's executions as a stream, one batch in memory at a time; returns their counts.
 
     Raises:
@@ -87,18 +87,18 @@ def upload(database: Database, tenant: str, name: str, given: Upload) -> UploadR
         NotFound: there is no such workload.
         StewardError: another error stopped the upload; its message says how many executions are kept.
     """
-    return returning(lambda: _upload(database, tenant, name, given))
+    return returning(lambda: _upload(database, tenant, name, upload))
 
 
-def _upload(database: Database, tenant: str, name: str, given: Upload) -> UploadRead:
+def _upload(database: Database, tenant: str, name: str, upload: Upload) -> UploadRead:
     with database.reading() as session:
         workload = workloads.require(session, tenant, name)
     codec = codec_of(workload)
-    form = _format(workload, codec, given)
+    form = _format(workload, codec, upload)
     intake = Intake(database, Target(tenant, workload.id), form)
     try:
         # Store the executions read, including those before an error
-        items = _reader(form, codec, given).read(_body(given, form))
+        items = _reader(form, codec, upload).read(_body(upload, form))
         try:
             for item in items:
                 check_deadline()
@@ -112,52 +112,52 @@ def _upload(database: Database, tenant: str, name: str, given: Upload) -> Upload
             raise
         # The error of an upload, with the number of stored executions in its message
         ours = _as_steward_error(error)
-        kept = f"{ours.detail}; the {intake.counts.accepted} executions accepted before it are kept"
-        raise type(ours)(kept, errors=ours.errors, retry_after=ours.retry_after) from error
+        text = f"{ours.detail}; the {intake.counts.accepted} executions accepted before it are kept"
+        raise type(ours)(text, errors=ours.errors, retry_after=ours.retry_after) from error
     if intake.counts.accepted or intake.counts.duplicate:
         return intake.counts
     if not intake.counts.rejected:
         raise Invalid("the body holds no execution; send at least one with at least one iteration")
-    found = rejection_errors(form, intake.counts.rejections)
+    errors = rejection_errors(form, intake.counts.rejections)
     message = (
-        f"none of the {intake.counts.rejected} executions could be accepted; {found[0].pointer}: {found[0].message}"
+        f"none of the {intake.counts.rejected} executions could be accepted; {errors[0].pointer}: {errors[0].message}"
     )
-    raise Invalid(message, errors=found)
+    raise Invalid(message, errors=errors)
 
 
-def _format(workload: Workload, codec: SampleCodec, given: Upload) -> Format:
-    form = codec.formats.get(given.media_type)
+def _format(workload: Workload, codec: SampleCodec, upload: Upload) -> Format:
+    form = codec.formats.get(upload.media_type)
     if form is None:
         message = f"must be one of {', '.join(codec.formats)} for a workload of kind {workload.kind}"
-        field = FieldError("/header/content-type", message, given.media_type)
-        raise UnsupportedMedia(f"content-type {given.media_type!r} isn't accepted: {message}", errors=[field])
-    if given.name is not None and not form.named:
-        message = f"must not be given: executions are named in a body of {given.media_type}"
-        raise Invalid(f"execution {message}", errors=[FieldError("/query/execution", message, given.name)])
+        field = FieldError("/header/content-type", message, upload.media_type)
+        raise UnsupportedMedia(f"content-type {upload.media_type!r} isn't accepted: {message}", errors=[field])
+    if upload.name is not None and not form.named:
+        message = f"must not be given: executions are named in a body of {upload.media_type}"
+        raise Invalid(f"execution {message}", errors=[FieldError("/query/execution", message, upload.name)])
     return form
 
 
-def _reader(form: Format, codec: SampleCodec, given: Upload) -> Reader:
+def _reader(form: Format, codec: SampleCodec, upload: Upload) -> Reader:
     """The reader of a body; raises Invalid if ``skip_bad`` is set and the format doesn't support it."""
-    if not given.skip_bad:
-        return form.reader(codec, given.name)
+    if not upload.skip_bad:
+        return form.reader(codec, upload.name)
     if form.skipping is None:
         able = ", ".join(media for media, other in codec.formats.items() if other.skipping) or "no format of this kind"
-        message = f"must not be given with {given.media_type}; lines can be left out of {able}"
+        message = f"must not be given with {upload.media_type}; lines can be left out of {able}"
         raise Invalid(f"skip_bad {message}", errors=[FieldError("/query/skip_bad", message, True)])
-    return form.skipping(codec, given.name)
+    return form.skipping(codec, upload.name)
 
 
-def _body(given: Upload, form: Format) -> Iterator[bytes]:
+def _body(upload: Upload, form: Format) -> Iterator[bytes]:
     """The body as its format needs it: decompressed, limited in size, in blocks of lines or in pieces."""
-    chunks: Iterable[bytes] = limit_size(given.chunks, given.largest)
-    zipped = given.gzip
+    chunks: Iterable[bytes] = limit_size(upload.chunks, upload.largest)
+    zipped = upload.gzip
     if not zipped:
         zipped, chunks = detect_gzip(chunks)
-    pieces = check_between(limit_size(decompress(chunks), given.largest) if zipped else chunks, given.check)
+    pieces = check_between(limit_size(decompress(chunks), upload.largest) if zipped else chunks, upload.check)
     if form.lines is None:
         return pieces
-    return blocks(pieces, LONGEST_SHORT_LINE_BYTES if form.lines == "short" else given.json_limit_bytes)
+    return blocks(pieces, LONGEST_SHORT_LINE_BYTES if form.lines == "short" else upload.json_limit_bytes)
 
 
 def _as_steward_error(error: StewardError | InvalidInput | SQLAlchemyError | DeadlinePassed) -> StewardError:
@@ -203,18 +203,18 @@ def list_executions(
         except (MissingKind, BrokenRow) as error:
             return _page(session, workload, request, execution), partial(_raw, workload.kind, str(error))
         whole = reports and codec.tells_reports
-        found = _page(session, workload, request, execution, data=whole)
-    _summarise(database, codec, [row for row in found.rows if row.summary is None])
-    return found, partial(_decode_execution, workload.kind, codec, reports=whole)
+        page = _page(session, workload, request, execution, data=whole)
+    _summarise(database, codec, [row for row in page.rows if row.summary is None])
+    return page, partial(_decode_execution, workload.kind, codec, reports=whole)
 
 
 def _page(
     session: Session, workload: Workload, request: PageRequest, execution: str | None, *, data: bool = False
 ) -> Slice[Execution]:
-    found = repository.list_executions(session, workload.id, request, execution, data=data)
-    if execution is not None and not found.rows and request.cursor is None:
+    page = repository.list_executions(session, workload.id, request, execution, data=data)
+    if execution is not None and not page.rows and request.cursor is None:
         raise NotFound(f"workload {workload.name!r} has no execution {execution!r}")
-    return found
+    return page
 
 
 def _decode_execution(kind: str, codec: SampleCodec, execution: Execution, *, reports: bool) -> BaseModel:
@@ -273,12 +273,12 @@ def delete(database: Database, tenant: str, name: str, execution: str | None, be
         raise Invalid(f"samples to delete: {message}", errors=[FieldError("/query/execution", message, execution)])
     with database.session() as session:
         workload = workloads.require(session, tenant, name, lock=True)
-        found = {} if execution is None else repository.stored_executions(session, workload.id, [execution])
-        if execution is not None and execution not in found:
+        executions = {} if execution is None else repository.stored_executions(session, workload.id, [execution])
+        if execution is not None and execution not in executions:
             raise NotFound(f"workload {workload.name!r} has no execution {execution!r}")
         what = f"execution {execution!r}" if execution is not None else f"samples of {workload.name!r}"
-        held.refuse(what, held.samples(session, workload.id))
-        repository.remove(session, [one.id for one in found.values()])
+        holds.refuse(what, holds.samples(session, workload.id))
+        repository.remove(session, [one.id for one in executions.values()])
         if before is not None:
             repository.remove_before(session, workload.id, before)
         detail = {"execution": execution, "before": None if before is None else before.isoformat()}

@@ -42,23 +42,23 @@ _noted: ContextVar[dict[str, Value] | None] = ContextVar("steward_span_attribute
 
 def of_decision(decision: Mapping[str, Any]) -> dict[str, Value]:
     """The attributes of a span that describe a decision (JSON values); members of other types are left out."""
-    found = {name: decision.get(member) for member, name in MEMBERS.items()}
+    result = {name: decision.get(member) for member, name in MEMBERS.items()}
     reason, allocation = decision.get("reason"), decision.get("allocation")
     if isinstance(reason, Mapping):
-        found["steward.decision.reason"] = reason.get("code")
+        result["steward.decision.reason"] = reason.get("code")
     if isinstance(allocation, Mapping):
         amounts = {name: value for name, value in allocation.items() if isinstance(value, int | float)}
-        found |= {f"steward.decision.allocation.{name}": value for name, value in amounts.items()}
-    return {name: value for name, value in found.items() if isinstance(value, Value)}
+        result |= {f"steward.decision.allocation.{name}": value for name, value in amounts.items()}
+    return {name: value for name, value in result.items() if isinstance(value, Value)}
 
 
 def of_answer(answer: bytes) -> dict[str, Value]:
     """The attributes of a span that describe a decision, given as JSON text; empty if it is no decision."""
     try:
-        found = msgspec.json.decode(answer)
+        result = msgspec.json.decode(answer)
     except msgspec.MsgspecError:
         return {}
-    return of_decision(found) if isinstance(found, dict) else {}
+    return of_decision(result) if isinstance(result, dict) else {}
 
 
 @contextmanager

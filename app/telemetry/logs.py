@@ -79,10 +79,10 @@ def began(traceparent: str | None) -> Trace:
     """A new span, child of the one in ``traceparent``, or the first of a new trace if that is malformed or None."""
     digits = os.urandom((TRACE_DIGITS + SPAN_DIGITS) // 2).hex()
     span_id = digits[TRACE_DIGITS:]
-    found = _TRACEPARENT.fullmatch(traceparent) if traceparent else None
-    if found is None or (found[1] == "00" and found[5]) or not (found[2].strip("0") and found[3].strip("0")):
+    match = _TRACEPARENT.fullmatch(traceparent) if traceparent else None
+    if match is None or (match[1] == "00" and match[5]) or not (match[2].strip("0") and match[3].strip("0")):
         return Trace(digits[:TRACE_DIGITS], span_id)
-    return Trace(found[2], span_id, found[3], bool(int(found[4], 16) & 1))
+    return Trace(match[2], span_id, match[3], bool(int(match[4], 16) & 1))
 
 
 # The log: lines of text, or one JSON object per line. Callers' texts can't contain line breaks.

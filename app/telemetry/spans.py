@@ -58,18 +58,18 @@ class Spans:
         trace: Trace,
         ended: float,
         seconds: float,
-        told: Mapping[str, Value],
+        values: Mapping[str, Value],
         *,
         kind: SpanKind = SpanKind.SERVER,
         failed: bool = False,
     ) -> None:
         """Export one span that ended at ``ended`` (POSIX seconds) after ``seconds``.
 
-        ``told``: its attributes by name. ``failed``: whether its status is an error.
+        ``values``: its attributes by name. ``failed``: whether its status is an error.
         """
         self._ids.trace = trace
         begin = round((ended - seconds) * NANOSECONDS)
-        span = self._tracer.start_span(name, _parent(trace), kind, told, start_time=begin)
+        span = self._tracer.start_span(name, _parent(trace), kind, values, start_time=begin)
         if failed:
             span.set_status(StatusCode.ERROR)
         span.end(round(ended * NANOSECONDS))

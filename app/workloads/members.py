@@ -27,8 +27,8 @@ def find(session: Session, tenant: str, name_or_id: str, *, lock: bool = False) 
     )
     if lock:
         statement = statement.with_for_update()
-    found = sorted(session.scalars(statement), key=lambda workload: workload.name != name_or_id)
-    return found[0] if found else None
+    rows = sorted(session.scalars(statement), key=lambda workload: workload.name != name_or_id)
+    return rows[0] if rows else None
 
 
 def keep(session: Session, workload_id: str) -> bool:
@@ -86,11 +86,11 @@ def require(session: Session, tenant: str, spec: Any) -> None:
 
 
 def _problem(session: Session, tenant: str, name: str) -> str:
-    found = find(session, tenant, name)
-    if found is None or found.name != name or not keep(session, found.id):
+    result = find(session, tenant, name)
+    if result is None or result.name != name or not keep(session, result.id):
         return "must be the name of a workload that is registered"
-    if KINDS[found.kind].member(layout_of(read_spec(found.spec)), None) is None:
-        return f"must be a workload that takes whole GPUs; this one, of kind {found.kind}, doesn't"
+    if KINDS[result.kind].member(layout_of(read_spec(result.spec)), None) is None:
+        return f"must be a workload that takes whole GPUs; this one, of kind {result.kind}, doesn't"
     return ""
 
 
@@ -116,8 +116,8 @@ def _members(workload: Workload) -> Sequence[str]:
 
 def describe_members(session: Session, tenant: str, spec: Any) -> dict[str, Member]:
     """Descriptions of a spec's members by name; unreadable members are left out."""
-    found = {name: _describe_member(session, tenant, name) for name in KINDS[spec.kind].members(spec)}
-    return {name: member for name, member in found.items() if member is not None}
+    members = {name: _describe_member(session, tenant, name) for name in KINDS[spec.kind].members(spec)}
+    return {name: member for name, member in members.items() if member is not None}
 
 
 def _describe_member(session: Session, tenant: str, name: str) -> Member | None:

@@ -36,7 +36,7 @@ Version = tuple[str, int, int]
 logger = logging.getLogger(__name__)
 
 
-def made(workload: Workload) -> Prior | None:
+def prior_of(workload: Workload) -> Prior | None:
     """The prior stored with a workload; None: the tenant had no similar workloads."""
     return (workload.prior or {}).get("made")
 
@@ -63,11 +63,11 @@ def make(
     if known is not None and known["of"] == digest:
         return known
     try:
-        found = KINDS[spec.kind].prior(layout_of(spec), _earlier(database, versions))
+        prior = KINDS[spec.kind].prior(layout_of(spec), _earlier(database, versions))
     except Exception:  # without one decisions are as good as in a tenant's first workload
         logger.exception("workload %s: no prior can be made of earlier workloads", spec.name)
         return known
-    return {"of": digest, "made": found}
+    return {"of": digest, "made": prior}
 
 
 def _fitted(session: Session, tenant: str, spec: Any) -> list[Version]:
@@ -118,16 +118,16 @@ def renew(database: Database, tenant: str, name: str, rule: Staleness) -> bool:
         if workload is None or _is_in_use(session, workload, rule):
             return False
         spec, known = read_spec(workload.spec), workload.prior
-    found = make(database, tenant, spec, known)
-    if found == known:
+    result = make(database, tenant, spec, known)
+    if result == known:
         return False
     with database.session() as session:
         workload = members.find(session, tenant, name, lock=True)
         if workload is None or _is_in_use(session, workload, rule):
             return False
-        if made(workload) != (found or {}).get("made"):
+        if prior_of(workload) != (result or {}).get("made"):
             workload.revision += 1
-        workload.prior = None if found is None else dict(found)
+        workload.prior = None if result is None else dict(result)
         return True
 
 

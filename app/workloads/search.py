@@ -17,8 +17,8 @@ MOST_FOUND = 50
 
 def few_workloads(session: Session, tenant: str, search: str) -> list[str] | None:
     """Ids of the tenant's workloads whose names begin with ``search``; None if they are more than ``MOST_FOUND``."""
-    found: list[str] = list(session.scalars(_named(tenant, search).limit(MOST_FOUND + 1)))
-    return None if len(found) > MOST_FOUND else found
+    rows: list[str] = list(session.scalars(_named(tenant, search).limit(MOST_FOUND + 1)))
+    return None if len(rows) > MOST_FOUND else rows
 
 
 def _named(tenant: str, search: str) -> Select[str]:

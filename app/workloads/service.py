@@ -19,7 +19,7 @@ from app.http.idempotency import Record, no_record
 from app.http.pagination import PageRequest, Slice
 from app.kinds.contract.engine import DEFAULT_ROLE
 from app.kinds.registry import KINDS, AnySpec, read_or_raw, read_spec
-from app.retention import held
+from app.retention import holds
 from app.workloads import members, priors
 
 # API schemas of workloads.
@@ -114,13 +114,13 @@ def _same(present: Workload, spec: Any) -> WorkloadRead:
     known = read_spec(present.spec)
     if known == spec:
         return to_response(present)
-    was, given = known.model_dump(mode="json"), spec.model_dump(mode="json")
+    was, document = known.model_dump(mode="json"), spec.model_dump(mode="json")
     changeable = " or ".join(KINDS[known.kind].patch.model_fields)
-    fields = [name for name in given if name not in was or was[name] != given[name]]
+    fields = [name for name in document if name not in was or was[name] != document[name]]
     raise Conflict(
         f"workload {spec.name!r} is registered with another spec (they differ in {', '.join(fields)}); choose another "
         f"name, PATCH its {changeable}, or delete it first",
-        errors=[FieldError(f"/{name}", "differs from the registered spec", given[name]) for name in fields],
+        errors=[FieldError(f"/{name}", "differs from the registered spec", document[name]) for name in fields],
     )
 
 
@@ -155,7 +155,7 @@ def _beside_spec(workload: Workload) -> dict[str, Any]:
         "champion": workload.champion(DEFAULT_ROLE),
         "champions": {role: champion.version for role, champion in workload.champions.items()},
         "revision": workload.revision,
-        "similar_workloads": list((priors.made(workload) or {}).get("workloads", ())),
+        "similar_workloads": list((priors.prior_of(workload) or {}).get("workloads", ())),
         "created_at": workload.created_at,
     }
 
@@ -219,6 +219,6 @@ def delete(database: Database, tenant: str, name: str, *, force: bool = False) -
         if others:
             raise Conflict(f"workload {workload.name!r} is a member of {others}: change or delete that first")
         if not force:
-            held.refuse(f"workload {workload.name!r}", held.workload(session, workload.id), "or set force=true")
+            holds.refuse(f"workload {workload.name!r}", holds.workload(session, workload.id), "or set force=true")
         members.remove(session, workload.id)
         audit.add(session, tenant, "workload.delete", f"workload {workload.name}", {"force": force})

@@ -212,7 +212,7 @@ def load(database: Database, workload: Workload) -> Snapshot:
         described = members.describe_members(session, workload.tenant, spec)
         shared = caps.shared(session, workload.tenant, spec) if KINDS[spec.kind].engine.serving.metered else {}
     layout = layout_of(spec)
-    policies = {role: _policy(found, layout, workload, problem) for role, found in stored.items() if found is not None}
+    policies = {role: _policy(row, layout, workload, problem) for role, row in stored.items() if row is not None}
     champion = policies.get(DEFAULT_ROLE)
     sizes = [len(model.table) if model else 0, *(len(one.artifact) for one in (*stored.values(), tried) if one)]
     return Snapshot(
@@ -229,7 +229,7 @@ def load(database: Database, workload: Workload) -> Snapshot:
         problem=champion.problem if champion else problem,
         policies=policies,
         shadow=None if tried is None else Shadow(*_policy(tried, layout, workload, "")),
-        prior=priors.made(workload) if readable is None else None,
+        prior=priors.prior_of(workload) if readable is None else None,
         coming=next_hour(forecasters, counted),
         members=described,
         caps=shared,
@@ -251,10 +251,10 @@ def _policy(stored: Artifact, layout: Any, workload: Workload, problem: str) -> 
     if problem:
         return RolePolicy(stored.version, None, problem)
     try:
-        made = load_artifact(stored.artifact)
-        KINDS[workload.kind].check(made, layout)
+        artifact = load_artifact(stored.artifact)
+        KINDS[workload.kind].check(artifact, layout)
     except IncompatibleArtifact as error:
         problem = f"agent {stored.version} can't be used: {error}"
         logger.exception("workload %s: %s", workload.name, problem)
         return RolePolicy(stored.version, None, problem)
-    return RolePolicy(stored.version, made)
+    return RolePolicy(stored.version, artifact)

@@ -13,8 +13,8 @@ from app.database.tables import Agent, DomainModel, Workload
 from app.errors import NotFound
 from app.http.pagination import PageRequest, Slice, json_size, paginate
 from app.nouns import NOUNS
-from app.retention import held
-from app.retention.held import Reasons
+from app.retention import holds
+from app.retention.holds import Reasons
 
 Row = TypeVar("Row", Agent, DomainModel)
 
@@ -49,12 +49,12 @@ class Versions(Generic[Row]):
 
     def require(self, session: Session, workload: Workload, version: int) -> Row:
         """One version in a workload; raises NotFound if there is none."""
-        found = self.find(session, workload.id, version)
-        if found is None:
+        result = self.find(session, workload.id, version)
+        if result is None:
             newest, path = self.newest(session, workload.id), self._noun.path.format(workload=workload.name)
             known = f"the newest is {newest}" if newest else f"{self._make} one with POST {path}"
             raise NotFound(f"workload {workload.name!r} has no {self._noun.item} {version}; {known}")
-        return found
+        return result
 
     def page(self, session: Session, workload_id: str, request: PageRequest) -> Slice[Row]:
         """One page of a workload's versions, newest first; raises Invalid for a foreign cursor."""
@@ -71,7 +71,7 @@ class Versions(Generic[Row]):
         """
         row, item = self.require(session, workload, version), self._noun.item
         needed = self._reasons(session, workload.id).get(version, ())
-        held.refuse(f"{item} {version} of {workload.name!r}", needed)
-        held.forget_version(workload, **{item: version})
+        holds.refuse(f"{item} {version} of {workload.name!r}", needed)
+        holds.forget_version(workload, **{item: version})
         session.delete(row)
         audit.add(session, workload.tenant, f"{item}.delete", f"workload {workload.name}", {"version": version})

@@ -22,9 +22,9 @@ def results(names: list[str] | None = None) -> list[dict[str, Any]]:
     from benchmarks.held_out.goals import rows
     from benchmarks.held_out.served import served
 
-    found = []
+    results = []
     with own_service() as steward:
         for name in names or PARTS:
             *lines, _, _, _ = compare(WORLDS[name](), [served(steward), served(steward, {})])
-            found += [row for line in lines for row in rows(name, line)]
-    return found
+            results += [row for line in lines for row in rows(name, line)]
+    return results

@@ -32,19 +32,19 @@ def arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def main(asked: argparse.Namespace) -> None:
+def main(options: argparse.Namespace) -> None:
     """Print a table of each world."""
     with ExitStack() as stack:
         learners: list[Learner] = [served_heuristic]
-        if asked.served or asked.trained:
+        if options.served or options.trained:
             steward = stack.enter_context(own_service())
-            learners = [served(steward), *([served(steward, {})] if asked.trained else [])]
+            learners = [served(steward), *([served(steward, {})] if options.trained else [])]
         print(LEGEND)
-        for name in asked.worlds or WORLDS:
+        for name in options.worlds or WORLDS:
             print(f"\n{name}")
-            for line in compare(WORLDS[name](), learners, asked.episodes, asked.seed):
+            for line in compare(WORLDS[name](), learners, options.episodes, options.seed):
                 print(line.text(), flush=True)
-                for row in rows(name, line) if asked.goals else ():
+                for row in rows(name, line) if options.goals else ():
                     print(f"    {row['name']} {row['value']:.4g} {row['unit']}; {row['goal']}", flush=True)
 
 

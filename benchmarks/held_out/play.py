@@ -112,8 +112,8 @@ def play(world: World, learner: Learner, episodes: int, seed: int) -> Played:
         if advice.low is not None and advice.high is not None:
             low[:, i], high[:, i] = advice.low, advice.high
         if i + 1 < iterations:
-            seen = (allocations[:, i], measured[:, i], chance.features[:, i], known[:, i + 1 :])
-            advice = policy.next(Report(i, *seen))
+            observation = (allocations[:, i], measured[:, i], chance.features[:, i], known[:, i + 1 :])
+            advice = policy.next(Report(i, *observation))
     return _judged(world, policy.name, (allocations, measured, low, high), world.reference(chance))
 
 

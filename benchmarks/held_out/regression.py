@@ -34,13 +34,13 @@ class StageRegression:
         stages = [flat.iterations == i for i in range(self.iterations)]
         if not apart or min(rows.sum() for rows in stages) < ENOUGH:
             stages = [np.ones(len(X), bool)]
-        found = np.array([[nnls(X[rows], column)[0] for column in values[rows].T] for rows in stages])
-        return np.broadcast_to(found, (self.iterations, *found.shape[1:]))
+        result = np.array([[nnls(X[rows], column)[0] for column in values[rows].T] for rows in stages])
+        return np.broadcast_to(result, (self.iterations, *result.shape[1:]))
 
     def predict(self, units: Floats, features: Floats, iteration: int) -> Floats:
         """Metrics [n, M] at allocations [n, R] under features [n, F]."""
-        found = np.maximum(_design(units, features) @ self._theta[iteration].T, 1e-12)
-        return np.where(self.inverse, 1 / found, found)
+        values = np.maximum(_design(units, features) @ self._theta[iteration].T, 1e-12)
+        return np.where(self.inverse, 1 / values, values)
 
     def course(self, units: Floats) -> Floats:
         """Metrics of every iteration at allocations [A, R], [I, A, M], under the profile's mean features there."""

@@ -33,11 +33,11 @@ class Served:
     """E runs of one workload of a running service, each reported and answered by itself.
 
     Attributes:
-        told: report of the agent that was trained, or why there is no model; else empty.
+        agent: report of the agent that was trained, or why there is no model; else empty.
     """
 
     def __init__(self, steward: Steward, profile: Profile, training: Json | None) -> None:
-        self.name, self.told = "Steward", dict[str, Any]()
+        self.name, self.agent = "Steward", dict[str, Any]()
         self.layout, self._steward = Layout(profile.spec), steward
         self._workload = profile.spec.name + ("" if training is None else "-trained")
         steward.register(profile.spec.model_dump(mode="json") | {"name": self._workload})
@@ -45,7 +45,7 @@ class Served:
         try:
             self._follow(steward.fit(self._workload))
         except RefusedError as error:
-            self.name, self.told = "Steward, no model", {"problem": str(error)}
+            self.name, self.agent = "Steward, no model", {"problem": str(error)}
             return
         if training is not None:
             self._train(training)
@@ -55,11 +55,11 @@ class Served:
         try:
             version = self._follow(self._steward.train(self._workload, **training))["agent"]
         except RefusedError as error:
-            self.name, self.told = f"{self.name}, no agent", {"problem": str(error)}
+            self.name, self.agent = f"{self.name}, no agent", {"problem": str(error)}
             return
-        self.told = self._steward.agent(self._workload, version)
+        self.agent = self._steward.agent(self._workload, version)
         champion = self._steward.call("GET", f"/workloads/{self._workload}/agents/{version}")["champion"]
-        self.name += f", {self.told['algorithm']}" + ("" if champion else " not promoted")
+        self.name += f", {self.agent['algorithm']}" + ("" if champion else " not promoted")
         while champion and self._steward.start(self._workload)["decision"]["agent"] != version:
             pass
 
@@ -69,8 +69,8 @@ class Served:
 
     def begin(self, features: Floats, upcoming: Floats) -> Advice:
         """Start E runs."""
-        given = zip(features.tolist(), upcoming.tolist(), strict=True)
-        starts = [{"workload": self._workload, **features_told(self.layout, *row)} for row in given]
+        values = zip(features.tolist(), upcoming.tolist(), strict=True)
+        starts = [{"workload": self._workload, **features_told(self.layout, *row)} for row in values]
         with ThreadPoolExecutor(CALLERS) as pool:
             started = list(pool.map(lambda start: self._steward.call("POST", "/runs", json=start), starts))
         self._runs = [one["id"] for one in started]

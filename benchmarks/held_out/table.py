@@ -38,7 +38,7 @@ class Coverage(NamedTuple):
 
 def missed(played: Played) -> list[Missed]:
     """Every targeted metric."""
-    found = []
+    results = []
     for m, metric in enumerate(played.spec.metrics):
         if metric.target is not None:
             values = played.metrics[:, :, m]
@@ -49,8 +49,8 @@ def missed(played: Played) -> list[Missed]:
             allowed = None if metric.probability is None else 1 - metric.probability
             noise = 1.96 * float(late.std() / np.sqrt(len(late)))
             by = float(excess.mean() * metric.target)
-            found.append(Missed(metric.name, float(late.mean()), by, unit, allowed, noise))
-    return found
+            results.append(Missed(metric.name, float(late.mean()), by, unit, allowed, noise))
+    return results
 
 
 def coverage(played: Played, profile: Profile, *, inside: bool) -> Coverage:
@@ -59,10 +59,10 @@ def coverage(played: Played, profile: Profile, *, inside: bool) -> Coverage:
     at, seconds = played.allocations, played.metrics[:, :, m]
     within = ((at >= sampled.min(axis=0)) & (at <= sampled.max(axis=0))).all(axis=2)
     counted = (within == inside) & np.isfinite(played.low[:, :, m])
-    held = (played.low[:, :, m] <= seconds) & (seconds <= played.high[:, :, m])
+    current = (played.low[:, :, m] <= seconds) & (seconds <= played.high[:, :, m])
     if not counted.any():
         return Coverage(np.nan, np.nan)
-    return Coverage(float(held[counted].mean()), float((held * seconds)[counted].sum() / seconds[counted].sum()))
+    return Coverage(float(current[counted].mean()), float((current * seconds)[counted].sum() / seconds[counted].sum()))
 
 
 def best_static(played: Sequence[Played]) -> Played:
@@ -81,26 +81,26 @@ def difference(one: Played, other: Played) -> Interval:
     return Interval(**mean_interval(one.returns - other.returns))
 
 
-def verdict(found: Interval, peer: Played) -> str:
+def verdict(interval: Interval, peer: Played) -> str:
     """How a difference stands to the margin of practical equivalence m: ``ahead`` or ``behind`` where its whole
     interval lies above m or below −m, ``level`` where it lies above −m, else ``undecided``.
     """
-    return _standing(found, float(peer.returns.mean()))
+    return _standing(interval, float(peer.returns.mean()))
 
 
 def thrift(one: Played, other: Played) -> tuple[Interval, str]:
     """By how much less money ``one`` took, paired, and how that stands, as in ``verdict``."""
-    found = Interval(**mean_interval(other.money - one.money))
-    return found, _standing(found, float(other.money.mean()))
+    interval = Interval(**mean_interval(other.money - one.money))
+    return interval, _standing(interval, float(other.money.mean()))
 
 
-def _standing(found: Interval, size: float) -> str:
+def _standing(interval: Interval, size: float) -> str:
     margin = EQUIVALENT * abs(size)
-    if found.low > margin:
+    if interval.low > margin:
         return "ahead"
-    if found.low >= -margin:
+    if interval.low >= -margin:
         return "level"
-    return "behind" if found.high < -margin else "undecided"
+    return "behind" if interval.high < -margin else "undecided"
 
 
 class Line(NamedTuple):
@@ -141,8 +141,8 @@ class Line(NamedTuple):
         peer = f"({row['punctual_cost']:.4g})" if self.punctual else "(–)"
         figures = f"{row['cost']:8.4g} {peer:8}  {row['changes']:5.1f}  {row['return']:+8.4f}"
         less = "  ".join(_signed(row[name]) for name in ("less_rule", "less_static"))
-        held = "  ".join(_percents(row[f"coverage_{where}"]) for where in ("inside", "outside"))
-        return f"  {self.played.policy:28} {late}  {figures}  {less}  {held}"
+        current = "  ".join(_percents(row[f"coverage_{where}"]) for where in ("inside", "outside"))
+        return f"  {self.played.policy:28} {late}  {figures}  {less}  {current}"
 
 
 LEGEND = (
@@ -164,10 +164,10 @@ def _worst(one: Played) -> float:
     return max((part.share for part in missed(one)), default=0.0)
 
 
-def _signed(found: dict[str, Any]) -> str:
-    if found["verdict"] == "itself":
+def _signed(result: dict[str, Any]) -> str:
+    if result["verdict"] == "itself":
         return f"{'':35}"
-    return f"{found['mean']:+.4f} [{found['low']:+.4f}, {found['high']:+.4f}] {found['verdict']:9}"
+    return f"{result['mean']:+.4f} [{result['low']:+.4f}, {result['high']:+.4f}] {result['verdict']:9}"
 
 
 def _late(one: dict[str, Any]) -> str:
@@ -175,7 +175,7 @@ def _late(one: dict[str, Any]) -> str:
     return f"{one['share']:6.1%}{allowed} by {one['by']:7.4g} {one['unit']}"
 
 
-def _percents(found: dict[str, float]) -> str:
-    if np.isnan(found["iterations"]):
+def _percents(values: dict[str, float]) -> str:
+    if np.isnan(values["iterations"]):
         return "  –/–  "
-    return f"{100 * found['iterations']:3.0f}/{100 * found['time']:3.0f}"
+    return f"{100 * values['iterations']:3.0f}/{100 * values['time']:3.0f}"

@@ -32,15 +32,15 @@ def results(parts: Sequence[str] = PARTS) -> list[dict[str, Any]]:
     """A row for each format: how many of its files ended otherwise than refused or accepted."""
     from benchmarks.hostile.__main__ import all_tried
 
-    return [_row(name, found) for name, found in all_tried(CASES, 0, parts)]
+    return [_row(name, match) for name, match in all_tried(CASES, 0, parts)]
 
 
-def _row(name: str, found: Found) -> dict[str, Any]:
+def _row(name: str, result: Found) -> dict[str, Any]:
     from benchmarks.hostile.formats import ACCEPTED, FAILED, REFUSED
 
-    counts, (slowest, way, _) = found.outcomes, found.slowest
-    told = f"{counts[REFUSED]:,} refused, {counts[ACCEPTED]:,} accepted, at most {slowest:.1f} ms/kB ({way})"
-    told += f" and {found.longest:.1f} s, {found.grown / 1e6:.1f} MB more in the second half"
-    held = counts[FAILED] == 0 and slowest <= MOST_MILLISECONDS and found.grown <= MOST_GROWN
-    goal = f"0, ≤ {MOST_MILLISECONDS:g} ms/kB, ≤ {MOST_GROWN / 1e6:g} MB: {'met' if held else 'missed'}"
-    return {"name": f"{name}: {told}", "value": counts[FAILED], "unit": f"5xx of {counts.total():,}", "goal": goal}
+    counts, (slowest, way, _) = result.outcomes, result.slowest
+    text = f"{counts[REFUSED]:,} refused, {counts[ACCEPTED]:,} accepted, at most {slowest:.1f} ms/kB ({way})"
+    text += f" and {result.longest:.1f} s, {result.grown / 1e6:.1f} MB more in the second half"
+    current = counts[FAILED] == 0 and slowest <= MOST_MILLISECONDS and result.grown <= MOST_GROWN
+    goal = f"0, ≤ {MOST_MILLISECONDS:g} ms/kB, ≤ {MOST_GROWN / 1e6:g} MB: {'met' if current else 'missed'}"
+    return {"name": f"{name}: {text}", "value": counts[FAILED], "unit": f"5xx of {counts.total():,}", "goal": goal}

@@ -43,22 +43,22 @@ def main() -> None:
     parser.add_argument("names", nargs="*", help="formats whose names hold one of these; all without any")
     parser.add_argument("--cases", type=int, default=CASES)
     parser.add_argument("--seed", type=int, default=0)
-    given = parser.parse_args()
+    options = parser.parse_args()
     head = f"{'format':42}{'cases':>8}{'refused':>9}{'accepted':>9}{'5xx':>5}{'ms/kB':>8}  {'slowest':18}"
     print(f"{head}{'longest':>8}{'MB more':>8}")
-    for name, found in all_tried(given.cases, given.seed, given.names):
-        _show(name, found)
+    for name, match in all_tried(options.cases, options.seed, options.names):
+        _show(name, match)
 
 
-def _show(name: str, found: Found) -> None:
-    counts = found.outcomes
-    slowest, way, place = found.slowest
+def _show(name: str, result: Found) -> None:
+    counts = result.outcomes
+    slowest, way, place = result.slowest
     print(
         f"{name:42}{counts.total():8,}{counts[REFUSED]:9,}{counts[ACCEPTED]:9,}{counts[FAILED]:5}{slowest:8.1f}  "
-        f"{f'{way} {place}':18}{found.longest:6.1f} s{found.grown / 1e6:8.1f}",
+        f"{f'{way} {place}':18}{result.longest:6.1f} s{result.grown / 1e6:8.1f}",
         flush=True,
     )
-    for failure in found.failures:
+    for failure in result.failures:
         print(f"    {failure}", flush=True)
 
 

@@ -100,9 +100,9 @@ class _Reports:
     def __call__(self, content: bytes) -> tuple[str, str]:
         turn = next(self._turns) % len(self._runs)
         run = self._runs[turn] or self._begun(turn)
-        found = judged(*self._reported(run, turn, content))
-        self._runs[turn] = run if found[0] == REFUSED else ""
-        return found
+        result = judged(*self._reported(run, turn, content))
+        self._runs[turn] = run if result[0] == REFUSED else ""
+        return result
 
     def _begun(self, reported: int) -> str:
         body = json.dumps({"workload": self._example.spec["name"], **self._example.start}).encode()

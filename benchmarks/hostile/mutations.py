@@ -32,8 +32,8 @@ def _piece(seed: bytes, rng: Random) -> tuple[int, int]:
 
 def _replaced(pattern: re.Pattern[bytes], seed: bytes, rng: Random, text: bytes) -> bytes:
     """One of the places where a pattern is found, replaced; where there is none, text put in somewhere."""
-    found = list(pattern.finditer(seed))
-    begin, end = rng.choice(found).span() if found else (rng.randrange(len(seed) + 1),) * 2
+    matches = list(pattern.finditer(seed))
+    begin, end = rng.choice(matches).span() if matches else (rng.randrange(len(seed) + 1),) * 2
     return seed[:begin] + text + seed[end:]
 
 

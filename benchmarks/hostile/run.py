@@ -40,11 +40,11 @@ class Found:
     def send(self, form: Format, content: bytes, way: str, place: int) -> None:
         """See what becomes of a file. One that seems the slowest is sent again, and its lesser time counts."""
         began = time.monotonic()
-        outcome, told, spent = _timed(form, content)
+        outcome, reported, spent = _timed(form, content)
         self.longest = max(self.longest, time.monotonic() - began)
         self.outcomes[outcome] += 1
         if outcome == FAILED and len(self.failures) < SHOWN:
-            self.failures.append((way, place, told))
+            self.failures.append((way, place, reported))
         kilobytes = max((BOMB_BYTES if way == "bomb" else len(content)) / 1000, 1.0)
         if spent / kilobytes > self.slowest[0]:
             again = [_timed(form, content)[2] for _ in form.seeds]  # all, for reports take turns at what they meet
@@ -61,22 +61,22 @@ def cases(form: Format, number: int, seed: int) -> Iterator[tuple[str, bytes]]:
 
 def tried(form: Format, number: int, seed: int = 0) -> Found:
     """Send so many mutations, after sound files, which load what is loaded once."""
-    found, halfway = Found(), 0
+    result, halfway = Found(), 0
     for sound in form.seeds:
         form.take(sound)
     for place, (way, content) in enumerate(cases(form, number, seed)):
         if place == number // 2:
             halfway = _held()
-        found.send(form, content, way, place)
-    found.grown = _held() - halfway
-    return found
+        result.send(form, content, way, place)
+    result.grown = _held() - halfway
+    return result
 
 
 def _timed(form: Format, content: bytes) -> tuple[str, str, float]:
     """What becomes of a file, and the milliseconds that processors spent on it, those of programs called included."""
     began = _spent()
-    outcome, told = form.take(content)
-    return outcome, told, 1000 * (_spent() - began)
+    outcome, reported = form.take(content)
+    return outcome, reported, 1000 * (_spent() - began)
 
 
 def _spent() -> float:

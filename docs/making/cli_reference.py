@@ -40,17 +40,17 @@ def pages() -> dict[str, str]:
     text = get_docs_for_click(obj=command, ctx=context, name="steward", title="Command line")
     own = set(groups())
     main, *rest = SECTION.split(text)
-    found = {}
+    result = {}
     for name, section in zip(rest[::2], rest[1::2], strict=True):
         if name in own:
             raised = re.sub(r"^#(#+ )", r"\1", section, flags=re.MULTILINE)
-            found[page(name)] = f"# `steward {name}`{raised}"
+            result[page(name)] = f"# `steward {name}`{raised}"
         else:
             main += f"## `steward {name}`{section}"
-    found[page("run")] += _launcher()
+    result[page("run")] += _launcher()
     for name in own:
         main = re.sub(rf"^\* `{name}`", f"* [`{name}`](cli/{name}.md)", main, flags=re.MULTILINE)
-    return {MAIN: main, **found}
+    return {MAIN: main, **result}
 
 
 def _launcher() -> str:

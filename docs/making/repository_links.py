@@ -29,25 +29,25 @@ def linked(page: Path) -> Iterator[Path]:
     Raises:
         ValueError: one of them isn't there, or is a folder.
     """
-    for found in LINK.finditer(page.read_text()):
-        target = Path(os.path.normpath(page.parent / found[1]))
+    for match in LINK.finditer(page.read_text()):
+        target = Path(os.path.normpath(page.parent / match[1]))
         if target.is_relative_to(DOCS):
             continue
         if not target.is_file():
-            raise ValueError(f"{page.relative_to(ROOT)} links to {found[1]!r}, which is no file")
+            raise ValueError(f"{page.relative_to(ROOT)} links to {match[1]!r}, which is no file")
         yield target
 
 
 def beyond(pages: list[Path]) -> list[Path]:
     """What lies outside the folder of pages and is linked to, by these pages or by what they link to."""
-    found: dict[Path, None] = {}
+    beyond: dict[Path, None] = {}
     waiting = list(pages)
     while waiting:
         for target in linked(waiting.pop()):
-            if target not in found:
-                found[target] = None
+            if target not in beyond:
+                beyond[target] = None
                 waiting += [target] if target.suffix == ".md" else []
-    return list(found)
+    return list(beyond)
 
 
 def source(name: str) -> Path:
@@ -60,9 +60,9 @@ def moved(text: str, page: Path) -> str:
     """A page's text with its links as they are among the pages."""
     here = Path(of_site(page)).parent
 
-    def one(found: re.Match[str]) -> str:
-        target = of_site(Path(os.path.normpath(page.parent / found[1])))
-        return f"]({os.path.relpath(target, here)}{found[2] or ''})"
+    def one(match: re.Match[str]) -> str:
+        target = of_site(Path(os.path.normpath(page.parent / match[1])))
+        return f"]({os.path.relpath(target, here)}{match[2] or ''})"
 
     replaced: Callable[[re.Match[str]], str] = one
     return LINK.sub(replaced, text)

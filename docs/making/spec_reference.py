@@ -86,11 +86,11 @@ def reference(schema: Schema) -> str:
 
 def used(schema: Schema, name: str) -> list[str]:
     """A schema's name and those of all that it consists of, each after the first that mentions it."""
-    found = [name]
-    for one in found:
+    results = [name]
+    for one in results:
         for part in re.findall(r"#/components/schemas/(\w+)", json.dumps(schema["components"]["schemas"][one])):
-            found += [] if part in found else [part]
-    return found
+            results += [] if part in results else [part]
+    return results
 
 
 def meaning(schemas: Schema, name: str, field: str) -> str:

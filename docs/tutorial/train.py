@@ -23,13 +23,13 @@ def train(epochs: int, rows: int, hidden: int) -> None:
     for epoch in range(epochs):
         losses = []
         for batch in np.array_split(generator.permutation(rows), rows // 100):
-            seen, wanted = points[batch], label[batch]
-            inner = np.tanh(seen @ weights[0] * 3 + weights[1])
+            inputs, wanted = points[batch], label[batch]
+            inner = np.tanh(inputs @ weights[0] * 3 + weights[1])
             sure = 1 / (1 + np.exp(-inner @ weights[2]))
             losses.append(-np.mean(np.log(np.where(wanted == 1, sure, 1 - sure) + 1e-9)))
             error = (sure - wanted) / len(batch)
             back = np.outer(error, weights[2]) * (1 - inner**2)
-            slopes = (3 * seen.T @ back, back.sum(axis=0), inner.T @ error)
+            slopes = (3 * inputs.T @ back, back.sum(axis=0), inner.T @ error)
             for number, slope in enumerate(slopes):
                 speed[number] = 0.9 * speed[number] - 0.1 * slope
                 weights[number] = weights[number] + speed[number]

@@ -40,7 +40,7 @@ def templates(job: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]
 
 
 def patch(job: Mapping[str, Any], decided: Amounts) -> list[Json]:
-    """What changes a job's requests and limits to what was decided, in the container that its annotation names.
+    """JSON patch that sets a job's requests and limits to the decision, in the container that its annotation names.
 
     Raises:
         SubjectError: a resource was not decided on.
@@ -100,7 +100,7 @@ class Webhook:
         return JSONResponse(await run_sync(self.reviewed, await request.json()))
 
     def app(self) -> Starlette:
-        """What a server of HTTP serves."""
+        """The ASGI application of the webhook."""
         return Starlette(routes=[Route("/mutate", self.mutate, methods=["POST"])])
 
 

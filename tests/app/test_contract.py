@@ -65,10 +65,10 @@ def app(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
     publish_model(database, str(EXAMPLE["name"]))
     publish_agent(database, str(EXAMPLE["name"]), promote=True)
     key = keys.create(database, TENANT, KeyRequest(scopes={"admin"}), "test").key
-    made = create_app(settings, database)
-    made.state.embedded = request.param == "sqlite"
-    made.state.authorised = {"Authorization": f"Bearer {key}"}
-    yield made
+    app = create_app(settings, database)
+    app.state.embedded = request.param == "sqlite"
+    app.state.authorised = {"Authorization": f"Bearer {key}"}
+    yield app
     database.dispose()
     if request.param == "postgresql":
         server.execute("DROP DATABASE contract WITH (FORCE)")
@@ -77,15 +77,15 @@ def app(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 @pytest.fixture(scope="module")
 def service(app: FastAPI) -> schemathesis.BaseSchema:
     """The schema of the application."""
-    found = schemathesis.openapi.from_asgi("/openapi.json", app, headers=app.state.authorised)
-    return found.exclude(path_regex=APART).exclude(method="DELETE")
+    result = schemathesis.openapi.from_asgi("/openapi.json", app, headers=app.state.authorised)
+    return result.exclude(path_regex=APART).exclude(method="DELETE")
 
 
 @pytest.fixture(scope="module")
 def whole(app: FastAPI) -> schemathesis.BaseSchema:
     """The schema, with what deletes."""
-    found = schemathesis.openapi.from_asgi("/openapi.json", app, headers=app.state.authorised)
-    return found.exclude(path_regex=APART)
+    result = schemathesis.openapi.from_asgi("/openapi.json", app, headers=app.state.authorised)
+    return result.exclude(path_regex=APART)
 
 
 MORE_EXAMPLES = int(os.environ.get("STEWARD_HOSTILE_EXAMPLES", "0"))

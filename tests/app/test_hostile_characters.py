@@ -28,7 +28,7 @@ def operations(client: TestClient) -> Iterator[tuple[str, str, dict[str, Any]]]:
 
 
 def names(operation: dict[str, Any], place: str) -> list[str]:
-    return [given["name"] for given in operation.get("parameters", ()) if given["in"] == place]
+    return [parameter["name"] for parameter in operation.get("parameters", ()) if parameter["in"] == place]
 
 
 def filled(path: str, operation: dict[str, Any], odd: str = "", workload: str = "resnet18") -> str:

@@ -146,8 +146,8 @@ def test_the_api_imports_nothing_that_learns_or_exports_spans() -> None:
         "import sys, app.main; heavy = ('torch', 'sklearn', 'scipy', 'workers', 'pandas', 'opentelemetry.sdk'); "
         "print([name for name in heavy if name in sys.modules])"
     )
-    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert found.stdout.strip() == "[]"
+    process = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert process.stdout.strip() == "[]"
 
 
 def test_the_first_decision_of_a_process_imports_nothing_more() -> None:
@@ -155,5 +155,5 @@ def test_the_first_decision_of_a_process_imports_nothing_more() -> None:
         "import sys, app.main, numpy as np; from app.policies.functions import mask_actions; known = set(sys.modules); "
         "mask_actions(np.zeros((1, 2)), np.ones((1, 2), bool)); print(set(sys.modules) - known)"
     )
-    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert found.stdout.strip() == "set()"
+    process = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert process.stdout.strip() == "set()"

@@ -109,7 +109,7 @@ OWN = ("its routes", "its operations", "its tests")
 MOST_PLACES = 8
 OTHER_MEANINGS = {
     "caps": {"app/runs/endpoints.py", "app/runs/reporter.py", "app/runs/service.py"},
-    "agents": {"app/evaluations/schemas.py", "app/evaluations/service.py", "app/retention/held.py"},
+    "agents": {"app/evaluations/schemas.py", "app/evaluations/service.py", "app/retention/holds.py"},
     "jobs": {"app/errors.py"},
     "runs": {"app/agents/evidence.py"},
 }
@@ -121,15 +121,15 @@ def _places(package: str) -> set[str]:
     noun = NOUNS[package]
     words = {package, noun.tag, noun.path, *(operation for operation in OPERATIONS if operation.endswith(noun.path))}
     sources = [*APP.rglob("*.py"), *(ROOT / "migrations").rglob("*.py"), ROOT / "tests/app/keys/test_every_path.py"]
-    found = set()
+    result = set()
     for source in sources:
         name = source.relative_to(ROOT).as_posix()
         if name.startswith((f"app/{package}/", "app/kinds/", "app/dashboard/", "app/cli/", "app/charts/")):
             continue
         for node in ast.walk(ast.parse(source.read_text())):
             if isinstance(node, ast.Constant) and node.value in words:
-                found.add(name)
-    return found | ({"pyproject.toml"} if f"app.{package}" in (ROOT / "pyproject.toml").read_text() else set())
+                result.add(name)
+    return result | ({"pyproject.toml"} if f"app.{package}" in (ROOT / "pyproject.toml").read_text() else set())
 
 
 @pytest.mark.parametrize("package", [package for package, noun in NOUNS.items() if noun.command])

@@ -27,17 +27,17 @@ def test_the_embedded_broker_is_a_folder(tmp_path: Path) -> None:
     queue.use(Settings(data_dir=tmp_path))
     assert queue.broker_problem() is None
     queue.enqueue(queue.FIT, "job-1")
-    found = messages(tmp_path / "broker")
-    assert len(found) == 1
-    assert queue.FIT in found[0]
+    parts = messages(tmp_path / "broker")
+    assert len(parts) == 1
+    assert queue.FIT in parts[0]
 
 
 def test_a_group_is_a_message_for_each(tmp_path: Path) -> None:
     queue.use(Settings(data_dir=tmp_path))
     queue.enqueue_group(queue.TRIAL, ["job-1", "job-2", "job-3"])
-    found = messages(tmp_path / "broker")
-    assert len(found) == 3
-    assert all(queue.TRIAL in message for message in found)
+    parts = messages(tmp_path / "broker")
+    assert len(parts) == 3
+    assert all(queue.TRIAL in message for message in parts)
     queue.enqueue_group(queue.TRIAL, [])
     assert len(messages(tmp_path / "broker")) == 3
 

@@ -68,8 +68,8 @@ def process(folder: Path, *arguments: str, **environment: str) -> Ended:
 def steward(folder: Path, *arguments: str, **environment: str) -> Ended:
     """The command in this process; it must end before it serves or becomes another program."""
     with mock.patch.dict(os.environ, environment_of(folder, environment), clear=True):
-        found = CliRunner().invoke(cli, arguments)
-    return Ended(found.exit_code, found.stderr)
+        result = CliRunner().invoke(cli, arguments)
+    return Ended(result.exit_code, result.stderr)
 
 
 def stderr_of(ended: Ended) -> str:

@@ -137,28 +137,28 @@ def test_without_chance_the_rule_takes_the_least_that_meets_the_deadline() -> No
     plan = PLANTED["deadline"](np.random.default_rng(7))
     world = planted("certain", replace(plan, effect_sd=0.0, noise_sd=0.0), 0)
     played = play(world, plain_rule(1.0), 2, 0)
-    held = {x: play(world, static(x), 1, 0) for x in np.arange(8.0, 31.0)}
-    least = min(x for x, one in held.items() if one.terms[0, 0] == 0)
+    current = {x: play(world, static(x), 1, 0) for x in np.arange(8.0, 31.0)}
+    least = min(x for x, one in current.items() if one.terms[0, 0] == 0)
     assert (played.allocations[:, 0] == least).all()
     assert (played.terms[:, 0] == 0).all()
-    assert (played.money <= held[least].money + 1e-12).all()
+    assert (played.money <= current[least].money + 1e-12).all()
 
 
 def test_the_rule_stays_within_what_was_sampled() -> None:
     world = plant("drift", 7)
     sampled = world.profile.allocations
-    found = play(world, plain_rule(1.0), 20, 0).allocations
-    assert found.min() >= sampled.min()
-    assert found.max() <= sampled.max()
+    allocations = play(world, plain_rule(1.0), 20, 0).allocations
+    assert allocations.min() >= sampled.min()
+    assert allocations.max() <= sampled.max()
 
 
 def test_bands_are_counted_by_iterations_and_by_time_inside_and_outside() -> None:
     world = plant("deadline", 7)
     played = play(world, lambda profile: Wanderer(Layout(profile.spec), 1), 10, 0)
-    held = coverage(played, world.profile, inside=True)
+    current = coverage(played, world.profile, inside=True)
     seconds = played.metrics[:, :, 0]
-    assert held.iterations == pytest.approx(0.5)
-    assert held.time == pytest.approx(seconds[1::2].sum() / seconds.sum())
+    assert current.iterations == pytest.approx(0.5)
+    assert current.time == pytest.approx(seconds[1::2].sum() / seconds.sum())
     assert np.isnan(coverage(played, world.profile, inside=False).time)
 
 

@@ -18,9 +18,9 @@ CASES = 10
 
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    made = Service(tmp_path_factory.mktemp("hostile"))
-    yield made
-    made.close()
+    service = Service(tmp_path_factory.mktemp("hostile"))
+    yield service
+    service.close()
 
 
 @pytest.fixture(scope="module")
@@ -50,6 +50,6 @@ def test_dumps_of_postgresql_are_checked_or_refused(postgres_url: str, tmp_path:
     named = form.seeds[0].replace(b"FK CONSTRAINT", b"\xc6K CONSTRAINT")  # is quoted in what pg_restore says
     assert named != form.seeds[0]
     assert form.take(named)[0] != FAILED
-    found = tried(form, CASES // 2)
-    assert found.outcomes.total() == CASES // 2
-    assert (found.outcomes[FAILED], found.failures) == (0, [])
+    result = tried(form, CASES // 2)
+    assert result.outcomes.total() == CASES // 2
+    assert (result.outcomes[FAILED], result.failures) == (0, [])

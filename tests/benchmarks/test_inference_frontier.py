@@ -19,9 +19,9 @@ def test_what_costs_more_for_less_is_left_out() -> None:
 
 def test_neighbours_are_mixed_to_the_wanted_cost_and_not_beyond() -> None:
     points = [point(0.8, 1.0), point(0.9, 2.0)]
-    found = mixed(points, 1.25 + float(NOISE.mean()), "cost")
-    assert found is not None
-    assert found.quality.mean() == pytest.approx(0.825 + NOISE.mean())
+    result = mixed(points, 1.25 + float(NOISE.mean()), "cost")
+    assert result is not None
+    assert result.quality.mean() == pytest.approx(0.825 + NOISE.mean())
     assert mixed(points, 3.0, "cost") is None
 
 

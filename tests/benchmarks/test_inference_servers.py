@@ -12,18 +12,18 @@ SPANS = [(0.0, 8.0), (8.0, 30.0), (0.0, 4_000.0)]
 def test_a_burst_that_is_on_lasts_as_long_as_bursts_do_and_the_next_one_is_not_told() -> None:
     begins, other = (100.0, 300.0), (100.0, 205.0)
     now = np.array([50.0, 110.0, 119.0, 200.0])
-    told = Lawful(begins).told(now, SPANS)
-    assert told.shape == (4, 3, 2, 32)
-    assert (told[1, 0].sum(axis=0) == HIGH).all()  # for ten more seconds
-    share = (told[2, 0].sum(axis=0) == HIGH).mean()
+    reported = Lawful(begins).rates(now, SPANS)
+    assert reported.shape == (4, 3, 2, 32)
+    assert (reported[1, 0].sum(axis=0) == HIGH).all()  # for ten more seconds
+    share = (reported[2, 0].sum(axis=0) == HIGH).mean()
     assert 1 / 8 <= share < 0.5  # for one more
-    assert (told[0, 0].sum(axis=0) == LOW).mean() > 0.5  # before the first
-    assert told == pytest.approx(Lawful(other).told(now, SPANS))  # what begins later changes nothing
-    assert told[:, :, 0] == pytest.approx(SHARE * told.sum(axis=2))
+    assert (reported[0, 0].sum(axis=0) == LOW).mean() > 0.5  # before the first
+    assert reported == pytest.approx(Lawful(other).rates(now, SPANS))  # what begins later changes nothing
+    assert reported[:, :, 0] == pytest.approx(SHARE * reported.sum(axis=2))
 
 
 def test_in_the_long_run_scenarios_have_the_mean_rate_of_planted_requests() -> None:
-    long = Lawful((0.0,)).told(np.full(40, 1_000.0), SPANS)[:, 2].sum(axis=1)
+    long = Lawful((0.0,)).rates(np.full(40, 1_000.0), SPANS)[:, 2].sum(axis=1)
     share = LASTS / (LASTS + LULL)
     sigma = (HIGH - LOW) * np.sqrt(share * (1 - share) / long.size)
     assert abs(long.mean() - (share * HIGH + (1 - share) * LOW)) < 4 * sigma

@@ -44,7 +44,7 @@ def test_a_part_takes_the_place_of_its_own_rows_alone(tmp_path: Path, monkeypatc
     ]
 
 
-@pytest.mark.parametrize(("asked", "told"), [("nothing", "no benchmark is called"), ("algorithms:moon", "has no part")])
-def test_what_there_is_none_of_is_refused(asked: str, told: str) -> None:
-    with pytest.raises(SystemExit, match=told):
-        benchmarks.main([asked])
+@pytest.mark.parametrize(("part", "text"), [("nothing", "no benchmark is called"), ("algorithms:moon", "has no part")])
+def test_what_there_is_none_of_is_refused(part: str, text: str) -> None:
+    with pytest.raises(SystemExit, match=text):
+        benchmarks.main([part])

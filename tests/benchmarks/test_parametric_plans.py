@@ -26,56 +26,56 @@ def apart(cost: list[list[float]], edges: list[tuple[int, int]] = [], pace: floa
     return problem(graph(start, np.array([a for a, _ in edges], np.int64)), work, fleet)
 
 
-def one(given: Problem, scheduler: Scheduler) -> Plan:
-    return parametric(given, [scheduler])[0]
+def one(problem: Problem, scheduler: Scheduler) -> Plan:
+    return parametric(problem, [scheduler])[0]
 
 
-@pytest.mark.parametrize("given", GIVEN)
-def test_heft_and_cpop_are_members(given: Problem) -> None:
+@pytest.mark.parametrize("problem", GIVEN)
+def test_heft_and_cpop_are_members(problem: Problem) -> None:
     for name, scheduler in (("heft", HEFT), ("cpop", CPOP)):
-        known, found = plan(given, STRATEGIES[name](given)), one(given, scheduler)
-        np.testing.assert_array_equal(found.node, known.node)
-        np.testing.assert_allclose(found.start, known.start)
+        known, row = plan(problem, STRATEGIES[name](problem)), one(problem, scheduler)
+        np.testing.assert_array_equal(row.node, known.node)
+        np.testing.assert_allclose(row.start, known.start)
 
 
-@pytest.mark.parametrize("given", GIVEN)
-def test_every_plan_is_legal(given: Problem) -> None:
+@pytest.mark.parametrize("problem", GIVEN)
+def test_every_plan_is_legal(problem: Problem) -> None:
     assert len({str(scheduler) for scheduler in ALL}) == len(ALL) == 72
-    for made in parametric(given):
-        for task in range(len(made.node)):
-            edges = range(given.graph.parent_start[task], given.graph.parent_start[task + 1])
-            for edge, parent in [(e, given.graph.parents[e]) for e in edges]:
-                pace = max(given.fleet.pace[made.node[[task, parent]]])
-                travel = given.work.data[edge] * pace if made.node[task] != made.node[parent] else 0.0
-                assert made.start[task] >= made.end[parent] + travel - 1e-9
-        for node in range(len(given.fleet.pace)):
-            own = np.flatnonzero(made.node == node)
-            own = own[np.argsort(made.start[own])]
-            assert (made.start[own[1:]] >= made.end[own[:-1]] - 1e-9).all()
+    for result in parametric(problem):
+        for task in range(len(result.node)):
+            edges = range(problem.graph.parent_start[task], problem.graph.parent_start[task + 1])
+            for edge, parent in [(e, problem.graph.parents[e]) for e in edges]:
+                pace = max(problem.fleet.pace[result.node[[task, parent]]])
+                travel = problem.work.data[edge] * pace if result.node[task] != result.node[parent] else 0.0
+                assert result.start[task] >= result.end[parent] + travel - 1e-9
+        for node in range(len(problem.fleet.pace)):
+            own = np.flatnonzero(result.node == node)
+            own = own[np.argsort(result.start[own])]
+            assert (result.start[own[1:]] >= result.end[own[:-1]] - 1e-9).all()
 
 
 def test_the_least_run_time_start_or_end_decides() -> None:
     """Two tasks: the first node is quicker for both, and busy with the first of them."""
-    given = apart([[4.0, 9.0], [4.0, 7.0]])
-    ends = [length(one(given, MET._replace(compare=compare))) for compare in (RUN_TIME, START, END)]
+    values = apart([[4.0, 9.0], [4.0, 7.0]])
+    ends = [length(one(values, MET._replace(compare=compare))) for compare in (RUN_TIME, START, END)]
     assert ends == [8.0, 7.0, 7.0]
-    assert one(given, MET).node.tolist() == [0, 0]
+    assert one(values, MET).node.tolist() == [0, 0]
 
 
 def test_a_task_goes_between_others_unless_they_are_appended() -> None:
     """On the one quick node the third task waits for the second, elsewhere, and leaves room for the last."""
-    given = apart([[1.0, 1e3], [1e3, 5.0], [9.0, 1e3], [2.0, 1e3]], [(1, 2)])
+    values = apart([[1.0, 1e3], [1e3, 5.0], [9.0, 1e3], [2.0, 1e3]], [(1, 2)])
     arbitrary = HEFT._replace(priority=2)
-    assert one(given, arbitrary).start.tolist() == [0.0, 0.0, 5.0, 1.0]
-    assert one(given, arbitrary._replace(append=True)).start.tolist() == [0.0, 0.0, 5.0, 14.0]
+    assert one(values, arbitrary).start.tolist() == [0.0, 0.0, 5.0, 1.0]
+    assert one(values, arbitrary._replace(append=True)).start.tolist() == [0.0, 0.0, 5.0, 14.0]
 
 
 def test_the_task_that_loses_more_by_its_second_node_is_placed_first() -> None:
-    given = apart([[2.0, 3.0], [2.0, 50.0]])
+    values = apart([[2.0, 3.0], [2.0, 50.0]])
     arbitrary = HEFT._replace(priority=2)
-    assert length(one(given, arbitrary)) == 4.0
-    assert one(given, arbitrary).start.tolist() == [0.0, 2.0]
-    assert one(given, arbitrary._replace(sufferage=True)).start.tolist() == [0.0, 0.0]
+    assert length(one(values, arbitrary)) == 4.0
+    assert one(values, arbitrary).start.tolist() == [0.0, 2.0]
+    assert one(values, arbitrary._replace(sufferage=True)).start.tolist() == [0.0, 0.0]
 
 
 @pytest.mark.parametrize("given", GIVEN)
@@ -99,14 +99,14 @@ def test_a_task_that_fetches_its_data_holds_its_node_meanwhile() -> None:
 
 
 def test_adversaries_of_a_bad_scheduler_are_found_and_of_the_best_there_are_none() -> None:
-    def least(given: Problem) -> float:
-        return min(length(made) for made in parametric(given))
+    def least(problem: Problem) -> float:
+        return min(length(result) for result in parametric(problem))
 
-    def one_node(given: Problem) -> float:
-        return float(given.work.cost[:, 0].sum())
+    def one_node(problem: Problem) -> float:
+        return float(problem.work.cost[:, 0].sum())
 
-    ratio, given = worst(one_node, np.random.default_rng(1), 150)
-    assert ratio == pytest.approx(one_node(given) / least(given))
+    ratio, values = worst(one_node, np.random.default_rng(1), 150)
+    assert ratio == pytest.approx(one_node(values) / least(values))
     assert ratio > 2.0
     assert worst(one_node, np.random.default_rng(1), 150)[0] == ratio
     assert worst(least, np.random.default_rng(1), 20)[0] == 1.0

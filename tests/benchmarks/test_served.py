@@ -81,7 +81,7 @@ class Published(Served):
     """A service with the domain model of the engine that it is compared with."""
 
     def __init__(self, steward: Over, profile: Profile, model: bytes) -> None:
-        self.name, self.told, self.layout = "Steward", {}, Layout(profile.spec)
+        self.name, self.agent, self.layout = "Steward", {}, Layout(profile.spec)
         self._steward, self._workload = steward, profile.spec.name
         steward.register(profile.spec.model_dump(mode="json"))
         steward.publish(self._workload, model)
@@ -115,15 +115,15 @@ class Both:
 @pytest.mark.parametrize("name", ["logisticregression", "announced-features"])
 def test_runs(name: str, steward: Over, shared_data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(planted_suite, "LONG", 60)  # a course and the beginning of its next
-    held = plant(name, 0) if name in PLANTED else spark(shared_data, name)
+    current = plant(name, 0) if name in PLANTED else spark(shared_data, name)
     both = list[Both]()
 
     def learner(profile: Profile) -> Both:
         both.append(Both(steward, profile))
         return both[0]
 
-    played = play(held, learner, 2, 1)
-    assert both[0].compared == 2 * held.spec.iterations
+    played = play(current, learner, 2, 1)
+    assert both[0].compared == 2 * current.spec.iterations
     assert (np.diff(played.allocations, axis=1) != 0).any()
 
 
@@ -234,17 +234,17 @@ def simulated(case: inference_servers.Case, slower: float) -> tuple[list[Chosen]
     met = replace(case.model, log_seconds=case.model.log_seconds + np.log(slower))
     world = InferenceWorld(case.layout, [met], Conditions(1, 0), case.load.test, case.model)
     world.reset()
-    origin, layout, found = float(world.load.origin[0]), case.layout, list[Chosen]()
+    origin, layout, chosens = float(world.load.origin[0]), case.layout, list[Chosen]()
     while True:
-        now, requested = float(world.worlds.clock[0, NOW]), int(world.state.asked[0])
+        now, requested = float(world.worlds.clock[0, NOW]), int(world.state.context[0])
         action = int(BASELINES[0].act(world.situation).action[0])
         if action > layout.dispatches:
             server, off = divmod(action - 1 - layout.dispatches, 2)
-            found.append(Chosen(now, layout.servers[server], "off" if off else "on"))
+            chosens.append(Chosen(now, layout.servers[server], "off" if off else "on"))
         elif action != WAIT:
             user, variant, batch = (int(part) for part in layout.dispatch_of(action))
             what = f"{layout.users[user]} {layout.variants[variant]} {layout.batches[batch]}"
-            found.append(Chosen(now, layout.servers[requested], what))
+            chosens.append(Chosen(now, layout.servers[requested], what))
         if world.step(np.array([action])).done.all():
             break
     window = layout.spec.episode_seconds
@@ -253,7 +253,7 @@ def simulated(case: inference_servers.Case, slower: float) -> tuple[list[Chosen]
         for user, own in enumerate(case.load.test.times)
         for at in own[(own > origin) & (own < origin + window)]
     ]
-    return found, sorted(requests)
+    return chosens, sorted(requests)
 
 
 def dispatched(
@@ -263,7 +263,7 @@ def dispatched(
     layout, name = case.layout, case.layout.spec.name
     steward.register(layout.spec.model_dump(mode="json"))
     steward.publish(name, case.model.to_bytes())
-    run, number, found = steward.start(name)["id"], 0, list[Chosen]()
+    run, number, chosens = steward.start(name)["id"], 0, list[Chosen]()
     coming: list[tuple[float, str, str]] = [(at, "arrived", layout.users[user]) for at, user in requests]
     coming += [(at, "control", "") for at in np.arange(0, layout.spec.episode_seconds, layout.spec.control_seconds)]
     heapq.heapify(coming)
@@ -283,16 +283,16 @@ def dispatched(
         for server in decision["turn_off"]:
             coming = [one for one in coming if one[1:] != ("up", server)]
             heapq.heapify(coming)
-            found.append(Chosen(now, server.rsplit("-", 1)[0], "off"))
+            chosens.append(Chosen(now, server.rsplit("-", 1)[0], "off"))
         for server in decision["turn_on"]:
             kind = server.rsplit("-", 1)[0]
             heapq.heappush(coming, (now + float(layout.startup[layout.servers.index(kind)]), "up", server))
-            found.append(Chosen(now, kind, "on"))
+            chosens.append(Chosen(now, kind, "on"))
         for one in decision["start"]:
             heapq.heappush(coming, (now + one["expected_seconds"] * slower, "finished", one["server"]))
             what = f"{one['user']} {one['variant']} {one['batch']}"
-            found.append(Chosen(now, one["server"].rsplit("-", 1)[0], what))
-    return found
+            chosens.append(Chosen(now, one["server"].rsplit("-", 1)[0], what))
+    return chosens
 
 
 @pytest.mark.parametrize(("part", "slower"), [("bursty-8", 1.0), ("poisson-0", 1.3)])

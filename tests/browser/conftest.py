@@ -116,6 +116,6 @@ def browser() -> Iterator[Browser]:
     if program() is None:
         missing("Chromium")
     with sync_playwright() as playwright:
-        made = playwright.chromium.launch(executable_path=program(), args=ARGUMENTS)
-        yield made
-        made.close()
+        launch = playwright.chromium.launch(executable_path=program(), args=ARGUMENTS)
+        yield launch
+        launch.close()

@@ -33,8 +33,8 @@ def drawn(page: Page) -> None:
     expect(page.locator("[data-chart]:not([data-drawn])")).to_have_count(0)
 
 
-def complains(said: ConsoleMessage) -> bool:
-    return said.type in ("error", "warning") and not said.location["url"].endswith("/ui/none")
+def complains(message: ConsoleMessage) -> bool:
+    return message.type in ("error", "warning") and not message.location["url"].endswith("/ui/none")
 
 
 @contextmanager
@@ -43,7 +43,7 @@ def opened(browser: Browser, site: Site, theme: str = "light", width: int = 1440
     context = browser.new_context(base_url=site.url, viewport={"width": width, "height": 900}, color_scheme=theme)  # type: ignore[arg-type]
     context.set_default_timeout(PATIENCE)
     page, complaints = context.new_page(), list[str]()
-    page.on("console", lambda said: complaints.append(said.text) if complains(said) else None)
+    page.on("console", lambda message: complaints.append(message.text) if complains(message) else None)
     page.on("pageerror", lambda error: complaints.append(str(error)))
     yield page
     context.close()
@@ -77,8 +77,8 @@ def test_every_page_is_whole_fits_and_is_accessible(browser: Browser, site: Site
             page.goto(path)
             drawn(page)
             assert page.locator(".plot").count() == page.locator(".plot svg").count(), path
-            found = Axe().run(page)
-            assert [f"{one['id']}: {one['nodes'][0]['html']}" for one in found.response["violations"]] == [], path
+            result = Axe().run(page)
+            assert [f"{one['id']}: {one['nodes'][0]['html']}" for one in result.response["violations"]] == [], path
             for width in (1440, 768, 320):
                 page.set_viewport_size({"width": width, "height": 900})
                 assert not page.evaluate(WIDER), (path, width)
@@ -138,9 +138,9 @@ def test_pages_that_update_themselves_say_when_they_did_and_whether_they_can(bro
 
 def at(page: Page, plot: int, across: float, down: float = 0.5) -> tuple[float, float]:
     """A place in one of a page's plots, by shares of its width and height."""
-    found = page.locator("#live .plot").nth(plot)
-    found.scroll_into_view_if_needed()
-    box = found.bounding_box()
+    nth = page.locator("#live .plot").nth(plot)
+    nth.scroll_into_view_if_needed()
+    box = nth.bounding_box()
     assert box is not None
     return box["x"] + across * box["width"], box["y"] + down * box["height"]
 
@@ -447,8 +447,10 @@ def test_an_agent_is_rolled_back_and_promoted_and_a_job_cancelled(browser: Brows
             with page.expect_event("load"):  # each fetches the page again, which would lose what is clicked meanwhile
                 page.get_by_role("button", name=name).click()
         expect(page.get_by_role("button", name="Roll back")).to_be_visible()
-        made = [one["reason"] for one in site.api.get(f"/workloads/{site.workload}/agents/promotions").json()["items"]]
-        assert made[:2] == ["promoted by request", "rolled back from agent 1"]
+        result = [
+            one["reason"] for one in site.api.get(f"/workloads/{site.workload}/agents/promotions").json()["items"]
+        ]
+        assert result[:2] == ["promoted by request", "rolled back from agent 1"]
         page.goto(f"/ui/jobs/{site.job}")
         page.get_by_role("button", name="Cancel").click()
         expect(page.locator(".facts .state")).to_have_text("cancelled")

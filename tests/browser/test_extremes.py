@@ -63,8 +63,8 @@ def test_hostile_names_are_names(browser: Browser, hostile: str, site: Site, the
                 folded.evaluate("details => details.open = true")
             assert not page.evaluate(WIDER), path
             assert page.locator("img[src=x], [onmouseover]").count() == 0
-            found = Axe().run(page)
-            assert [f"{one['id']}: {one['nodes'][0]['html']}" for one in found.response["violations"]] == [], path
+            result = Axe().run(page)
+            assert [f"{one['id']}: {one['nodes'][0]['html']}" for one in result.response["violations"]] == [], path
         page.goto(f"/ui/runs/{hostile}")
         drawn(page)
         expect(page.locator("#decisions ~ .wide").get_by_text(HOSTILE[0]).first).to_be_attached()
@@ -80,12 +80,12 @@ def test_ten_thousand_runs_are_as_readable_as_ten(browser: Browser, crowded: Sit
         drawn(page)
         page.get_by_role("button", name="Older runs").click()
         page.wait_for_url("**/ui/runs?workload=*")
-        seen = set[str]()
+        visited = set[str]()
         for _ in range(3):
             rows = [row.get_attribute("id") for row in page.locator("tbody a[id^=run-]").all()]
             assert len(rows) == 50
-            assert not seen & set(map(str, rows))
-            seen |= set(map(str, rows))
+            assert not visited & set(map(str, rows))
+            visited |= set(map(str, rows))
             assert not page.evaluate(WIDER)
             assert len(page.content()) < 100_000
             first = page.locator("tbody a[id^=run-]").first.get_attribute("id")

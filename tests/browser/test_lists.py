@@ -127,8 +127,8 @@ def test_new_pages_fit_and_are_accessible(browser: Browser, site: Site, runs: tu
         for path in paths:
             page.goto(path)
             drawn(page)
-            found = Axe().run(page)
-            assert [f"{one['id']}: {one['nodes'][0]['html']}" for one in found.response["violations"]] == [], path
+            result = Axe().run(page)
+            assert [f"{one['id']}: {one['nodes'][0]['html']}" for one in result.response["violations"]] == [], path
             for width in (1440, 320):
                 page.set_viewport_size({"width": width, "height": 900})
                 assert not page.evaluate(WIDER), (path, width)
@@ -171,10 +171,10 @@ def keyed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Keyed]:
             publish_model(database, WORKLOAD)
             publish_agent(database, WORKLOAD, promote=True)
             scopes = {scope: ("default", [scope, "read"]) for scope in ("read", "report", "train", "admin")}
-            made = {name: make_key(database, *of) for name, of in (scopes | {"other": ("beside", ["admin"])}).items()}
+            result = {name: make_key(database, *of) for name, of in (scopes | {"other": ("beside", ["admin"])}).items()}
             database.dispose()
-            api.headers.update(made["admin"])
-            keys = {name: one["Authorization"].removeprefix("Bearer ") for name, one in made.items()}
+            api.headers.update(result["admin"])
+            keys = {name: one["Authorization"].removeprefix("Bearer ") for name, one in result.items()}
             yield Keyed(server.url, api, keys)
         finally:
             server.stop()

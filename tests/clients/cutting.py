@@ -29,14 +29,14 @@ class Cutting(ThreadingHTTPServer):
 
     Attributes:
         plan: where the request of a number, counting from 0, is cut, or who else answers it; None: nowhere.
-        seen: methods and paths of the requests, in order.
+        requests: methods and paths of the requests, in order.
     """
 
     daemon_threads = False  # a job that a request does would go on in the tests after its own
 
     def __init__(self, handler: Handler, plan: Plan) -> None:
         super().__init__(("127.0.0.1", 0), _Connection)
-        self.handler, self.plan, self.seen = handler, plan, list[str]()
+        self.handler, self.plan, self.requests = handler, plan, list[str]()
         self.ended = threading.Event()
 
     @property
@@ -63,8 +63,8 @@ class _Connection(BaseHTTPRequestHandler):
 
     def _serve(self) -> None:
         body = self.rfile.read(int(self.headers.get("content-length", 0)))
-        number = len(self.server.seen)
-        self.server.seen.append(f"{self.command} {self.path}")
+        number = len(self.server.requests)
+        self.server.requests.append(f"{self.command} {self.path}")
         cut = self.server.plan(number)
         self.close_connection = True
         if cut == BEFORE:

@@ -59,7 +59,7 @@ def test_a_network_that_is_cut_at_any_step_costs_nothing(
             with Run(service.url, workload, retry=clock.retry(), wait_seconds=WAIT_SECONDS) as run:
                 train(run, clock)
             assert run.unsent == {}
-            assert len(service.seen) == REQUESTS + attempts
+            assert len(service.requests) == REQUESTS + attempts
         assert stored(client, run.id) == reported()
         last, *others = client.get("/runs").json()["items"]
         assert (last["id"], last["state"], last["iterations"]) == (run.id, "finished", ITERATIONS)
@@ -75,10 +75,10 @@ def test_a_service_that_is_away_until_the_end_gets_everything_then(
         Cutting(forwarded, lambda _: cut if away[0] else None).running() as service,
         Run(service.url, workload, retry=clock.retry(), wait_seconds=WAIT_SECONDS) as run,
     ):
-        held, away[0] = run.allocation, True
+        allocation, away[0] = run.allocation, True
         with caplog.at_level(logging.INFO, "steward_client"):
             train(run, clock, 20)
-            assert run.allocation == held
+            assert run.allocation == allocation
             assert [*run.unsent] == list(range(20))
             away[0] = False
             run.flush()
@@ -198,10 +198,10 @@ def test_what_json_has_no_number_for_is_the_callers_fault(workload: str, forward
         assert run.unsent == {}
 
 
-@pytest.mark.parametrize(("given", "match"), [({"wait_seconds": 0}, "wait_seconds"), ({"refusals": "no"}, "refusals")])
-def test_what_a_run_is_given_is_checked(given: dict[str, Any], match: str) -> None:
+@pytest.mark.parametrize(("values", "match"), [({"wait_seconds": 0}, "wait_seconds"), ({"refusals": "no"}, "refusals")])
+def test_what_a_run_is_given_is_checked(values: dict[str, Any], match: str) -> None:
     with pytest.raises(ValueError, match=match):
-        Run("http://127.0.0.1:9", "w", **given)
+        Run("http://127.0.0.1:9", "w", **values)
 
 
 @pytest.mark.parametrize("cut", CUTS)
@@ -221,5 +221,5 @@ def test_a_carried_policy_decides_whatever_becomes_of_the_network(
         away[0] = False
         clock.now += TRAINING_SECONDS
         assert run.report()
-    found = client.get(f"/runs/{run.id}/iterations?limit=500").json()["items"]
-    assert sum(len(item["report"]["arrived"]) for item in found) == 40
+    items = client.get(f"/runs/{run.id}/iterations?limit=500").json()["items"]
+    assert sum(len(item["report"]["arrived"]) for item in items) == 40

@@ -40,10 +40,10 @@ def lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lines:
     return lambda: [json.loads(line) for line in file.read_text().splitlines()]
 
 
-def check(found: list[dict[str, Any]], metric: str, iterations: int = 3) -> None:
-    assert [line["iteration"] for line in found] == list(range(iterations))
-    assert all(line["metrics"]["iteration_seconds"] > 0 for line in found)
-    values = [line["metrics"][metric] for line in found]
+def check(result: list[dict[str, Any]], metric: str, iterations: int = 3) -> None:
+    assert [line["iteration"] for line in result] == list(range(iterations))
+    assert all(line["metrics"]["iteration_seconds"] > 0 for line in result)
+    values = [line["metrics"][metric] for line in result]
     assert len(set(values)) > 1  # it learns
 
 
@@ -177,19 +177,21 @@ WAYS: dict[str, tuple[Callable[[Path], None], str]] = {
 
 @QUIET
 @pytest.mark.parametrize(
-    ("told", "left"),
+    ("reported", "left"),
     [
         ({"num_train_epochs": 3, "max_steps": 30}, 3),
         ({"num_train_epochs": 3, "max_steps": 30, "epoch": 1.6}, 2),  # goes on from within an epoch
         ({"num_train_epochs": sys.maxsize, "max_steps": 30}, None),  # of a stream
     ],
 )
-def test_huggingface_tells_how_many_epochs_there_will_be(lines: Lines, told: dict[str, Any], left: int | None) -> None:
+def test_huggingface_tells_how_many_epochs_there_will_be(
+    lines: Lines, reported: dict[str, Any], left: int | None
+) -> None:
     pytest.importorskip("transformers")
     from steward_client.callbacks.huggingface import StewardCallback
     from transformers import TrainerControl, TrainerState, TrainingArguments
 
-    callback, state = StewardCallback(), TrainerState(is_world_process_zero=True, **told)
+    callback, state = StewardCallback(), TrainerState(is_world_process_zero=True, **reported)
     requested: tuple[Any, Any, Any] = (TrainingArguments(report_to=[]), state, TrainerControl())
     callback.on_train_begin(*requested)
     callback.on_epoch_begin(*requested)

@@ -64,7 +64,7 @@ def test_a_loop_goes_on_while_somebody_else_answers(
     client: TestClient, workload: str, forwarded: Handler, status: str, refusals: Refusals
 ) -> None:
     answering: list[httpx.Response] = []
-    found = {}
+    result = {}
     with Cutting(forwarded, lambda _: answering[0] if answering else None).running() as service:
         for name, answer in ANSWERS.items():
             if name.split()[0] != status:
@@ -73,16 +73,16 @@ def test_a_loop_goes_on_while_somebody_else_answers(
             patient = clock.retry(patience_seconds=600.0)
             with Run(service.url, workload, retry=patient, wait_seconds=WAIT_SECONDS, refusals=refusals) as run:
                 train(run, clock, 2)
-                held, answering[:] = run.allocation, [answer]
+                allocation, answering[:] = run.allocation, [answer]
                 train(run, clock, 4)
-                assert run.allocation == held, name
+                assert run.allocation == allocation, name
                 answering.clear()
                 clock.now += TRAINING_SECONDS
                 train(run, clock, 6)
                 assert run.refused is None
-            found[name] = stored(client, run.id)
-    assert found == dict.fromkeys(found, reported(6))
-    assert found
+            result[name] = stored(client, run.id)
+    assert result == dict.fromkeys(result, reported(6))
+    assert result
 
 
 def test_an_epoch_loop_goes_on_while_somebody_else_answers(
@@ -117,11 +117,11 @@ def test_an_answer_that_drips_holds_nobody_up(client: TestClient, workload: str,
     assert stored(client, run.id) == reported(5)
 
 
-@pytest.mark.parametrize("asked", ["999999999", "9" * 400, "Fri, 31 Dec 9999 23:59:59 GMT", "soon", "-7", ""])
+@pytest.mark.parametrize("retry_after", ["999999999", "9" * 400, "Fri, 31 Dec 9999 23:59:59 GMT", "soon", "-7", ""])
 def test_an_answer_may_not_put_off_the_next_attempt_for_long(
-    client: TestClient, workload: str, forwarded: Handler, clock: Clock, asked: str
+    client: TestClient, workload: str, forwarded: Handler, clock: Clock, retry_after: str
 ) -> None:
-    far = httpx.Response(503, headers={"retry-after": asked, "date": "Sun, 06 Nov 1994 08:49:37 GMT"})
+    far = httpx.Response(503, headers={"retry-after": retry_after, "date": "Sun, 06 Nov 1994 08:49:37 GMT"})
     answering = [True]
     with (
         Cutting(forwarded, lambda _: far if answering and answering.pop() else None).running() as service,
@@ -139,16 +139,16 @@ def test_what_the_service_itself_refuses_is_said_once_and_ends_no_loop(
 ) -> None:
     with Run(through(forwarded), workload, retry=clock.retry()) as run:
         train(run, clock, 2)
-        held = run.allocation
+        allocation = run.allocation
         for iteration in (2, 3, 4):
-            assert run.report(iteration, {"gpus": 99}, metrics(20.0 + iteration), {"batch": 128}) == held
+            assert run.report(iteration, {"gpus": 99}, metrics(20.0 + iteration), {"batch": 128}) == allocation
             clock.now += TRAINING_SECONDS
         assert run.refused is not None
         assert run.refused.errors[0]["pointer"] == "/allocation/gpus"
         (output,) = [record.getMessage() for record in caplog.records]
         assert "iteration 2 is refused: 422" in output
         for iteration in (2, 3, 4):  # corrected
-            run.report(iteration, held, metrics(20.0 + iteration), {"batch": 128})
+            run.report(iteration, allocation, metrics(20.0 + iteration), {"batch": 128})
             clock.now += TRAINING_SECONDS
         assert run.refused is None
     assert stored(client, run.id) == reported(5)
@@ -166,19 +166,19 @@ def test_decisions_of_another_run_and_of_another_iteration_are_no_answers(
         return answer
 
     changes: list[Callable[[dict[str, Any]], dict[str, Any]]] = [
-        lambda told: told | {"run": "another"},
-        lambda told: told | {"iteration": told["iteration"] + 1},
-        lambda told: told | {"allocation": {"gpus": "many"}},
-        lambda told: told | {"allocation": {"gpus": None}},
-        lambda told: told | {"allocation": {}},
-        lambda told: {**told, "iteration": None},
+        lambda reported: reported | {"run": "another"},
+        lambda reported: reported | {"iteration": reported["iteration"] + 1},
+        lambda reported: reported | {"allocation": {"gpus": "many"}},
+        lambda reported: reported | {"allocation": {"gpus": None}},
+        lambda reported: reported | {"allocation": {}},
+        lambda reported: {**reported, "iteration": None},
     ]
     for change in changes:
         with Run(through(mixed_up), workload, retry=clock.retry(), wait_seconds=WAIT_SECONDS) as run:
             train(run, clock, 2)
-            held, wrong[:] = run.allocation, [change]
+            allocation, wrong[:] = run.allocation, [change]
             train(run, clock, 4)
-            assert run.allocation == held
+            assert run.allocation == allocation
             wrong.clear()
             clock.now += TRAINING_SECONDS
             train(run, clock, 6)

@@ -42,8 +42,8 @@ def of_polars(columns: Columns) -> Any:
 
 @pytest.fixture(params=[pd.DataFrame, of_polars], ids=["pandas", "polars"])
 def make(request: pytest.FixtureRequest) -> Make:
-    made: Make = request.param
-    return made
+    param: Make = request.param
+    return param
 
 
 def test_a_frame_is_sent_in_pieces_and_counted(
@@ -53,14 +53,14 @@ def test_a_frame_is_sent_in_pieces_and_counted(
     pieces: list[bytes] = []
     whole = frames._pieces
 
-    def kept(*given: Any) -> Iterator[bytes]:
-        for piece in whole(*given):
+    def ndjson(*values: Any) -> Iterator[bytes]:
+        for piece in whole(*values):
             pieces.append(piece)
             yield piece
 
-    monkeypatch.setattr(frames, "_pieces", kept)
-    found = steward.upload(workload, make(columns(3)), through(forwarded))
-    assert found == steward.Uploaded(3, 0, 0, 9, [])
+    monkeypatch.setattr(frames, "_pieces", ndjson)
+    upload = steward.upload(workload, make(columns(3)), through(forwarded))
+    assert upload == steward.Uploaded(3, 0, 0, 9, [])
     assert [piece.count(b"\n") for piece in pieces] == [1 + 4, 4, 1]
     assert steward.upload(workload, make(columns(3)), through(forwarded)).duplicate == 3
 
@@ -85,7 +85,7 @@ async def _set(event: asyncio.Event) -> None:
 
 
 @pytest.mark.parametrize(
-    ("column", "value", "told"),
+    ("column", "value", "text"),
     [
         ("metric.iteration_seconds", None, "row 4, column 'metric.iteration_seconds': must be a number (got '')"),
         ("allocation.gpus", 99, "row 4, column 'allocation.gpus'"),
@@ -94,15 +94,15 @@ async def _set(event: asyncio.Event) -> None:
     ],
 )
 def test_what_is_wrong_is_named_by_row_and_column(
-    workload: str, forwarded: Handler, make: Make, column: str, value: Any, told: str
+    workload: str, forwarded: Handler, make: Make, column: str, value: Any, text: str
 ) -> None:
-    given = columns()
-    given[column][4] = value
+    values = columns()
+    values[column][4] = value
     if isinstance(value, str):
-        given[column] = [str(one) for one in given[column]]
+        values[column] = [str(one) for one in values[column]]
     with pytest.raises(steward.RejectedRows) as raised:
-        steward.upload(workload, make(given), through(forwarded))
-    assert told in str(raised.value)
+        steward.upload(workload, make(values), through(forwarded))
+    assert text in str(raised.value)
     assert (raised.value.uploaded.accepted, raised.value.uploaded.rejected) == (1, 1)
 
 
@@ -112,10 +112,10 @@ def test_a_frame_of_which_nothing_is_right_is_told_so_too(workload: str, forward
 
 
 def test_a_column_that_is_missing_is_named(workload: str, forwarded: Handler, make: Make) -> None:
-    given = columns()
-    del given["feature.batch"]
+    values = columns()
+    del values["feature.batch"]
     with pytest.raises(steward.StewardError, match=r"feature\.batch: column is missing"):
-        steward.upload(workload, make({**given, "colour": [1] * 6}), through(forwarded))
+        steward.upload(workload, make({**values, "colour": [1] * 6}), through(forwarded))
 
 
 def test_an_empty_frame_is_refused(workload: str, forwarded: Handler, make: Make) -> None:
@@ -141,13 +141,13 @@ def worked(job: steward.Job, database: Database, clock: Clock, monkeypatch: pyte
     slept = clock.sleep
 
     def work() -> Any:
-        held = lease.claim(database, job.id, "worker", Settings())
-        assert held is not None
+        current = lease.claim(database, job.id, "worker", Settings())
+        assert current is not None
         yield
-        lease.progress(database, held, 0.5, 3.0, {}, None)
+        lease.progress(database, current, 0.5, 3.0, {}, None)
         yield
         with database.session() as session:
-            lease.finish(session, held, {"model": 1})
+            lease.finish(session, current, {"model": 1})
         yield
 
     steps = work()

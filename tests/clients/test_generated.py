@@ -51,7 +51,7 @@ def test_the_client_declares_what_it_imports() -> None:
     declared = tomllib.loads((ROOT / "clients/python/pyproject.toml").read_text())["project"]["dependencies"]
     assert {re.split(r"[<>=]", one)[0] for one in declared} == {"attrs", "httpx", "typing-extensions"}
     core = "".join(sources(ROOT / "clients/python/steward_client/generated").values())
-    packages = {found[1] for found in re.finditer(r"^ *(?:from|import) (\w+)", core, re.MULTILINE)}
+    packages = {match[1] for match in re.finditer(r"^ *(?:from|import) (\w+)", core, re.MULTILINE)}
     assert packages - sys.stdlib_module_names == {"attrs", "httpx"}
 
 

@@ -28,8 +28,8 @@ def killed(run: CarriedRun) -> None:
 
 
 def reported(client: TestClient, run: str, part: str) -> list[dict[str, Any]]:
-    kept = client.get(f"/runs/{run}/iterations?limit=500").json()["items"]
-    return [event for one in kept for event in one["report"][part]]
+    items = client.get(f"/runs/{run}/iterations?limit=500").json()["items"]
+    return [event for one in items for event in one["report"][part]]
 
 
 def runs(database: Database) -> list[str]:
@@ -42,11 +42,11 @@ def same_book(one: CarriedRun, other: CarriedRun) -> None:
     moment = max(one.now, other.now)
     for run in (one, other):
         run._deciding._pass(moment)
-    kept, own = (run._deciding._ledger.state() for run in (one, other))
-    assert (kept.queues, kept.servers, kept.requests) == (own.queues, own.servers, own.requests)
-    assert kept.control == own.control
+    selection, own = (run._deciding._ledger.state() for run in (one, other))
+    assert (selection.queues, selection.servers, selection.requests) == (own.queues, own.servers, own.requests)
+    assert selection.control == own.control
     for name in ("rate", "answer_count", "quality"):
-        np.testing.assert_allclose(getattr(kept, name), getattr(own, name), rtol=1e-9)
+        np.testing.assert_allclose(getattr(selection, name), getattr(own, name), rtol=1e-9)
 
 
 @pytest.mark.parametrize("flushed", [True, False])
@@ -142,15 +142,15 @@ def test_a_journal_that_everything_was_handed_over_of_begins_anew(
 
 
 def test_a_full_disk_cuts_no_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    kept = journal.Journal(tmp_path / "run")
-    kept.append({"arrived": {"user": "shop", "at": 1.0}})
+    selection = journal.Journal(tmp_path / "run")
+    selection.append({"arrived": {"user": "shop", "at": 1.0}})
     write = os.write
     monkeypatch.setattr(os, "write", lambda file, data: write(file, data[:5]))
     with pytest.raises(OSError, match="No space left"):
-        kept.append({"arrived": {"user": "shop", "at": 2.0}})
+        selection.append({"arrived": {"user": "shop", "at": 2.0}})
     monkeypatch.undo()
-    kept.append({"arrived": {"user": "shop", "at": 3.0}})
-    kept.close()
+    selection.append({"arrived": {"user": "shop", "at": 3.0}})
+    selection.close()
     again = journal.Journal(tmp_path / "run")
     assert [line["arrived"]["at"] for line in again.lines] == [1.0, 3.0]
     again.close()

@@ -67,10 +67,10 @@ def drive(run: Carried | CarriedRun, count: int, seed: int = 0) -> list[str]:
 def state_of(on: Any, reports: list[dict[str, Any]]) -> RunState:
     """What the service's engine makes of carried reports."""
     engine = KIND.engine
-    kept: RunMemory = engine.begin(on, "r", InferenceStart(workload="w", carried=True), NOW).state
+    memory: RunMemory = engine.begin(on, "r", InferenceStart(workload="w", carried=True), NOW).state
     for number, report in enumerate(reports):
-        kept = RunMemory(engine.read(on, kept, number, engine.decode(json.dumps(report).encode())).ledger().state())
-    state: RunState = kept.state
+        memory = RunMemory(engine.read(on, memory, number, engine.decode(json.dumps(report).encode())).ledger().state())
+    state: RunState = memory.state
     return state
 
 
@@ -95,11 +95,11 @@ def test_the_service_keeps_the_same_book_whatever_is_reported_at_once(every: int
         if number % every == every - 1:
             reports.append(run.report())
     reports.append(run.report())
-    kept, own = state_of(on, reports), run._ledger.state()
+    state, own = state_of(on, reports), run._ledger.state()
     assert sum(len(report.get("started", ())) for report in reports) > 50
-    assert (kept.queues, kept.servers, kept.requests) == (own.queues, own.servers, own.requests)
+    assert (state.queues, state.servers, state.requests) == (own.queues, own.servers, own.requests)
     for name in ("rate", "answer_count", "quality"):
-        np.testing.assert_allclose(getattr(kept, name), getattr(own, name), rtol=1e-9)
+        np.testing.assert_allclose(getattr(state, name), getattr(own, name), rtol=1e-9)
 
 
 def test_it_decides_as_the_service_would() -> None:
@@ -182,11 +182,11 @@ def test_what_was_done_is_reported_once_whatever_gets_lost(
         with pytest.raises(Unreachable):
             run.flush()
         flaky.plan = []
-    kept = client.get(f"/runs/{run.id}/iterations?limit=500").json()["items"]
-    starts = [start for one in kept for start in one["report"]["started"]]
-    assert [one["decision"]["start"] for one in kept] == [[]] * len(kept)
-    assert {one["decision"]["reason"]["code"] for one in kept} == {"carried"}
-    arrived = [event for one in kept for event in one["report"]["arrived"]]
+    items = client.get(f"/runs/{run.id}/iterations?limit=500").json()["items"]
+    starts = [start for one in items for start in one["report"]["started"]]
+    assert [one["decision"]["start"] for one in items] == [[]] * len(items)
+    assert {one["decision"]["reason"]["code"] for one in items} == {"carried"}
+    arrived = [event for one in items for event in one["report"]["arrived"]]
     assert len(arrived) == 61
     assert 0 < len(starts) <= len(started)
     assert client.get("/workloads/vision/samples").json()["items"][0]["requests"]["count"] == 61

@@ -92,7 +92,7 @@ def test_what_cannot_be_applied_is_no_segment_and_the_next_is_tried(caplog: pyte
     assert "no room" in caplog.text
 
 
-def with_contingencies(handler: Handler, *found: dict[str, Any]) -> Handler:
+def with_contingencies(handler: Handler, *result: dict[str, Any]) -> Handler:
     """Adds contingencies to each decision of a service."""
 
     def answer(request: httpx.Request) -> httpx.Response:
@@ -102,7 +102,7 @@ def with_contingencies(handler: Handler, *found: dict[str, Any]) -> Handler:
         body = answered.json()
         decision = body.get("decision", body) if isinstance(body, dict) else {}
         if "contingencies" in decision:
-            decision["contingencies"] = list(found)
+            decision["contingencies"] = list(result)
         return httpx.Response(answered.status_code, json=body)
 
     return answer

@@ -76,10 +76,10 @@ class Flaky:
     """Loses requests, answers or asks to come again, as ``plan`` says, before it passes requests on."""
 
     def __init__(self, handler: Handler, *plan: str) -> None:
-        self.handler, self.plan, self.seen = handler, list(plan), list[httpx.Request]()
+        self.handler, self.plan, self.requests = handler, list(plan), list[httpx.Request]()
 
     def __call__(self, request: httpx.Request) -> httpx.Response:
-        self.seen.append(request)
+        self.requests.append(request)
         event = self.plan.pop(0) if self.plan else "pass"
         if event == "refuse":
             raise httpx.ConnectError("connection refused", request=request)
@@ -101,8 +101,8 @@ def metrics(seconds: float) -> dict[str, float]:
 
 
 def state_of(client: TestClient, run: str) -> dict[str, Any]:
-    found: dict[str, Any] = client.get(f"/runs/{run}").json()
-    return found
+    body: dict[str, Any] = client.get(f"/runs/{run}").json()
+    return body
 
 
 def test_a_run_may_ask_for_a_probability_of_its_own(client: TestClient, workload: str, forwarded: Handler) -> None:
@@ -112,8 +112,8 @@ def test_a_run_may_ask_for_a_probability_of_its_own(client: TestClient, workload
 
 
 def outcome(client: TestClient, run: Run) -> tuple[str, str | None]:
-    found = state_of(client, run.id)
-    return found["outcome"], found["outcome_reason"]
+    state = state_of(client, run.id)
+    return state["outcome"], state["outcome_reason"]
 
 
 def test_a_run_is_started_reported_and_finished(client: TestClient, workload: str, forwarded: Handler) -> None:
@@ -124,8 +124,8 @@ def test_a_run_is_started_reported_and_finished(client: TestClient, workload: st
             allocation = run.report(iteration, allocation, metrics(30.0 + iteration), {"batch": 128})
             assert set(allocation) == {"gpus"}
             assert run.decision.reason.text
-    found = state_of(client, run.id)
-    assert (found["state"], found["iterations"]) == ("finished", 3)
+    state = state_of(client, run.id)
+    assert (state["state"], state["iterations"]) == ("finished", 3)
 
 
 def test_an_exception_fails_the_run_and_comes_through(client: TestClient, workload: str, forwarded: Handler) -> None:
@@ -180,7 +180,7 @@ def test_a_lost_answer_costs_no_report_and_starts_no_second_run(
     flaky = Flaky(forwarded, "lose the answer", "pass", "lose the answer", "lose the answer", "pass")
     with Run(through(flaky), workload, retry=clock.retry()) as run:
         run.report(0, run.allocation, metrics(30), {"batch": 1})
-    keys = {request.headers["idempotency-key"] for request in flaky.seen if request.method == "POST"}
+    keys = {request.headers["idempotency-key"] for request in flaky.requests if request.method == "POST"}
     assert len(keys) == 1
     assert [e["iteration"] for e in client.get(f"/runs/{run.id}/iterations").json()["items"]] == [0]
     assert len(clock.pauses) == 3
@@ -199,7 +199,7 @@ def test_a_start_that_is_still_in_flight_is_waited_for(workload: str, forwarded:
     flaky = Flaky(forwarded, "lose the answer", "in flight", "in flight", "pass")
     run = Run(through(flaky), workload, retry=clock.retry()).start()
     assert run.id
-    assert len({request.headers["idempotency-key"] for request in flaky.seen}) == 1
+    assert len({request.headers["idempotency-key"] for request in flaky.requests}) == 1
     assert all(pause >= 1 for pause in clock.pauses[1:])
 
 
@@ -258,8 +258,8 @@ def test_what_an_older_service_does_not_have_is_left_out_and_said_once(
         assert [len(client.get(f"/runs/{one.id}/iterations").json()["items"]) for one in (run, newer)] == [2, 2]
         granted = [state_of(client, one.id)["decision"].get("granted") for one in (run, newer)]
         assert [one and one["state"] for one in granted] == [None, "refused"]
-    said = [record.getMessage() for record in caplog.records if "requested" in record.getMessage()]
-    assert said == [f"run {run.id}: requested is not sent: the service's version has no such"]
+    getMessages = [record.getMessage() for record in caplog.records if "requested" in record.getMessage()]
+    assert getMessages == [f"run {run.id}: requested is not sent: the service's version has no such"]
 
 
 def test_a_proxys_page_is_waited_out_and_named(clock: Clock) -> None:
@@ -309,9 +309,9 @@ def test_the_generated_core_uploads_files_of_every_format(
     sample = {"execution": "b", "reports": [report]}
     lines = File(BytesIO(json.dumps(sample).encode() + b"\n"), mime_type="application/x-ndjson")
     for body in (File(BytesIO(csv)), lines):
-        found = upload_samples.sync(workload, client=through(forwarded), body=body, idempotency_key=str(body.mime_type))
-        assert isinstance(found, UploadRead), found
-        assert found.accepted == 1
+        sync = upload_samples.sync(workload, client=through(forwarded), body=body, idempotency_key=str(body.mime_type))
+        assert isinstance(sync, UploadRead), sync
+        assert sync.accepted == 1
 
 
 def test_a_queue_is_reported_and_placed(client: TestClient, forwarded: Handler) -> None:

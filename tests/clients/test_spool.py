@@ -58,9 +58,9 @@ def test_a_killed_process_loses_no_report(
             for epoch in run.epochs(6):
                 epoch.describe(batch=128)
                 epoch.log(iteration_seconds=1.0 + epoch.number)
-    found = state_of(client, file.stem)
+    result = state_of(client, file.stem)
     expected = ("running", 6) if launched else ("failed", 5)
-    assert (found["state"], found["iterations"]) == expected
+    assert (result["state"], result["iterations"]) == expected
     seconds = [one["metrics"]["iteration_seconds"] for one in reports(client, file.stem)]
     assert seconds == [1.0 + number for number in range(expected[1])]
     assert (run.id == file.stem) is launched
@@ -79,10 +79,10 @@ def test_what_an_earlier_process_kept_is_given_up_only_if_its_run_is_no_more(
         for one in spools:
             one.keep(StoredReport(0, {"gpus": 4.0}, {"iteration_seconds": 1.0}, {"batch": 1.0}))
             one.close()
-        service.plan = lambda number: answer if "/runs/r" in service.seen[number] else None
+        service.plan = lambda number: answer if "/runs/r" in service.requests[number] else None
         with steward.run(workload, service.url):
             pass
-    request = {seen for seen in service.seen if seen.startswith("GET /runs/r")}
+    request = {observation for observation in service.requests if observation.startswith("GET /runs/r")}
     assert request == ({"GET /runs/r1"} if foreign else {"GET /runs/r1", "GET /runs/r2"})  # else it is away for all
     left = [] if status == 404 and not foreign else ["r1", "r2"]
     assert sorted(file.stem for file in state.glob("*.ndjson")) == left
@@ -105,8 +105,8 @@ def test_what_cant_be_kept_is_told_and_nothing_fails(
     monkeypatch.setattr("steward_client.journal.Journal.append", full)
     first.keep(report._replace(iteration=1))
     assert "No space left" in caplog.text
-    (found,) = spool.left_behind("w", "http://there")
-    assert found.stored_reports(0) == [report]
+    (result,) = spool.left_behind("w", "http://there")
+    assert result.stored_reports(0) == [report]
     assert list(spool.left_behind("w", "http://elsewhere")) == []
-    found.close(done=True)
+    result.close(done=True)
     assert list(state.iterdir()) == []

@@ -27,10 +27,10 @@ URL = "http://steward"
 @pytest.fixture
 def runs(client: TestClient, forwarded: Handler) -> dict[str, list[str]]:
     """Ids of two runs by workload: the first has finished after two iterations, the second goes on after one."""
-    found = dict[str, list[str]]()
+    parts = dict[str, list[str]]()
     for name in ("resnet18", "my-job"):
         assert client.post("/workloads", json=SPEC | {"name": name}).status_code == 201
-        ids = found[name] = []
+        ids = parts[name] = []
         for count in (2, 1):
             run = steward.Run(through(forwarded), name).start()
             ids.append(run.id)
@@ -39,7 +39,7 @@ def runs(client: TestClient, forwarded: Handler) -> dict[str, list[str]]:
                 run.report(iteration, used, {"iteration_seconds": 20.5 + iteration}, {"batch": 64})
             if count == 2:
                 run.finish()
-    return found
+    return parts
 
 
 @pytest.fixture

@@ -33,36 +33,36 @@ def reports(client: TestClient, run: str) -> list[dict[str, Any]]:
 
 
 def train(run: steward.EpochRun, epochs: int = 3) -> list[steward.Epoch]:
-    seen = []
+    visited = []
     for epoch in run.epochs(epochs, wait_share=1e9):
         epoch.describe(batch=128)
-        seen.append(epoch)
-    return seen
+        visited.append(epoch)
+    return visited
 
 
 async def train_awaited(run: steward.EpochRun, epochs: int = 3) -> list[steward.Epoch]:
-    seen = []
+    visited = []
     async for epoch in run.epochs(epochs, wait_share=1e9):
         epoch.describe(batch=128)
-        seen.append(epoch)
-    return seen
+        visited.append(epoch)
+    return visited
 
 
-def check_trained(client: TestClient, run: steward.EpochRun, seen: list[steward.Epoch]) -> None:
-    found = state_of(client, run.id)
-    assert (found["state"], found["iterations"]) == ("finished", 3)
-    assert [epoch.number for epoch in seen] == [0, 1, 2]
-    for result, epoch in zip(reports(client, run.id), seen, strict=True):
+def check_trained(client: TestClient, run: steward.EpochRun, epoches: list[steward.Epoch]) -> None:
+    state = state_of(client, run.id)
+    assert (state["state"], state["iterations"]) == ("finished", 3)
+    assert [epoch.number for epoch in epoches] == [0, 1, 2]
+    for result, epoch in zip(reports(client, run.id), epoches, strict=True):
         assert result["allocation"] == epoch.allocation
         assert result["metrics"] == {"iteration_seconds": epoch.iteration_seconds}
     decisions = [one["decision"]["allocation"] for one in client.get(f"/runs/{run.id}/iterations").json()["items"]]
-    assert [epoch.allocation for epoch in seen[1:]] == decisions[:-1]
+    assert [epoch.allocation for epoch in epoches[1:]] == decisions[:-1]
 
 
 def test_a_loop_follows_decisions_and_is_reported(client: TestClient, workload: str, forwarded: Handler) -> None:
     with steward.run(workload, through(forwarded)) as run:
-        seen = train(run)
-    check_trained(client, run, seen)
+        observation = train(run)
+    check_trained(client, run, observation)
 
 
 def test_a_loop_may_be_awaited(client: TestClient, workload: str, forwarded: Handler) -> None:
@@ -94,19 +94,19 @@ def test_figures_that_the_workload_does_not_know_are_left_out(
 
 
 def test_reporting_waits_for_nobody(client: TestClient, workload: str, forwarded: Handler) -> None:
-    held = threading.Event()
+    event = threading.Event()
 
     def slow(request: httpx.Request) -> httpx.Response:
         if request.method == "PUT":
-            held.wait(PATIENT)
+            event.wait(PATIENT)
         return forwarded(request)
 
     with steward.run(workload, through(slow)) as run:
         for epoch in run.epochs(20):
             epoch.describe(batch=128)
-        assert not held.is_set()
+        assert not event.is_set()
         assert run.iteration == 20
-        held.set()
+        event.set()
     assert len(reports(client, run.id)) == 20
 
 
@@ -164,9 +164,9 @@ def test_an_exception_fails_the_run_with_all_that_was_reported(
 
     with pytest.raises(ZeroDivisionError), run:
         diverge()
-    found = state_of(client, run.id)
-    assert (found["state"], found["iterations"]) == ("failed", 1)
-    assert found["outcome_reason"] == "ZeroDivisionError: division by zero"
+    state = state_of(client, run.id)
+    assert (state["state"], state["iterations"]) == ("failed", 1)
+    assert state["outcome_reason"] == "ZeroDivisionError: division by zero"
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf")])
@@ -226,5 +226,5 @@ def test_a_launchers_run_is_taken_up_and_left_to_it(
         with steward.run(workload) as run:
             assert [epoch.number for epoch in train(run)] == [1, 2]
         launcher.close()
-    found = state_of(client, launcher.id)
-    assert (run.id, found["state"], found["iterations"]) == (launcher.id, "running", 3)
+    state = state_of(client, launcher.id)
+    assert (run.id, state["state"], state["iterations"]) == (launcher.id, "running", 3)

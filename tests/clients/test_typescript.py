@@ -79,8 +79,8 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 def test_casts_are_nowhere() -> None:
     for path in [*(SOURCES / "src").glob("*.ts"), *(SOURCES / "examples").glob("*.ts")]:
         code = re.sub(r"/\*.*?\*/|//.*|\"[^\"]*\"|`[^`]*`", "", path.read_text(), flags=re.DOTALL)
-        found = re.findall(r".*(?:\bas\b|\bany\b|<any>|@ts-).*", code)
-        assert found == [], path.name
+        matches = re.findall(r".*(?:\bas\b|\bany\b|<any>|@ts-).*", code)
+        assert matches == [], path.name
 
 
 def test_it_is_the_schemas(installed: Path, regenerate: ModuleType) -> None:

@@ -93,10 +93,10 @@ def serial_return(name: str) -> float:
     return finish(make_executor("serial", CONFIGS[name], simulator(), plan, 0))
 
 
-def assert_as_good(found: float, name: str) -> None:
+def assert_as_good(value: float, name: str) -> None:
     """Within 1 % of what serial training gains over chance: 0.11, where a standard error of the returns is 0.004."""
     wanted = serial_return(name)
-    assert found >= wanted - 0.01 * (wanted - RANDOM_RETURN)
+    assert value >= wanted - 0.01 * (wanted - RANDOM_RETURN)
 
 
 class ExecutorContract:
@@ -107,17 +107,17 @@ class ExecutorContract:
 
     @pytest.fixture
     def make(self) -> Iterator[Callable[..., Any]]:
-        made: list[Executor] = []
+        executors: list[Executor] = []
 
         def make(
             name: str = "n_step_prioritised", slabs: int | None = None, chunk: int = 50, seed: int = 0, **more: Any
         ) -> Any:
             plan = Plan(BATCH * (slabs or SLABS[name]), BATCH * chunk, **more)
-            made.append(make_executor(self.name, CONFIGS[name], simulator(seed), plan, seed))
-            return made[-1]
+            executors.append(make_executor(self.name, CONFIGS[name], simulator(seed), plan, seed))
+            return executors[-1]
 
         yield make
-        for executor in made:
+        for executor in executors:
             executor.close()
 
     def ready(self, executor: Any) -> None:
@@ -200,8 +200,8 @@ class DistributedContract(ExecutorContract):
         self.ready(early)
         early.plan = Plan(early.steps + BATCH * SLABS[config], BATCH * 50)
         before = early.deliveries
-        found = finish(early)
-        assert_as_good(found, config)
+        result = finish(early)
+        assert_as_good(result, config)
         assert early.deliveries > before  # how many depends on who else uses the machine
 
     def replaces_the_killed(self, make: Callable[..., Any]) -> None:

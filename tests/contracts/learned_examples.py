@@ -98,11 +98,11 @@ def cluster() -> Example:
 
 def documented(kind: str) -> Example:
     """What a kind shows in the documentation, with the samples of one media type after the other."""
-    given = KINDS[kind].example
-    spec = read_spec(given.spec)
+    example = KINDS[kind].example
+    spec = read_spec(example.spec)
     codec = KINDS[kind].samples(layout_of(spec))
     samples: dict[str, Any] = {}
-    for media_type, body in given.samples.items():
+    for media_type, body in example.samples.items():
         read = codec.formats[media_type].reader(codec, None).read(iter(body.split(b"\n")))
         samples |= {one.execution: codec.unpack(one.data) for one in read if isinstance(one, Sample)}
     return Example(Workload(spec, samples=[*samples.items()]), "tabular_q", 2_000)

@@ -156,8 +156,8 @@ class TestEngine:
             assert (plain["kind"], plain["run"], plain["reported"]) == (kind.name, "r", None if n == 0 else n - 1)
             assert plain["iteration"] == n
             assert plain["reason"]["text"]
-            kept = kind.decision.model_validate(plain).model_dump(mode="json", exclude={"decided_at", *ADDED})
-            assert kept == {name: value for name, value in plain.items() if name != "decided_at"}
+            fields = kind.decision.model_validate(plain).model_dump(mode="json", exclude={"decided_at", *ADDED})
+            assert fields == {name: value for name, value in plain.items() if name != "decided_at"}
 
     def test_a_stored_state_goes_on_as_if_nothing_had_happened(self, kind: Kind) -> None:
         on = compiled(kind)
@@ -230,8 +230,8 @@ class TestFailures:
         choose = kind.engine.serving.choose
 
         def using(on: Compiled, batch: Any, agent: Any, *rest: Any) -> Choices:
-            found = choose(on, batch, agent, *rest)
-            return found if agent is None else agent.used
+            choice = choose(on, batch, agent, *rest)
+            return choice if agent is None else agent.used
 
         monkeypatch.setattr(kind.engine.serving, "choose", using)
 
@@ -273,27 +273,27 @@ class TestFailures:
             gathered[:] = [one.run for one in several]
             return gather(on, several)
 
-        def choosy(*given: Any) -> Choices:
-            found = choose(*given)
+        def choosy(*values: Any) -> Choices:
+            choice = choose(*values)
             if "r1" in gathered:
                 raise FloatingPointError("r1")
-            return found
+            return choice
 
         with monkeypatch.context() as patch:
             patch.setattr(serving, "gather", noting)
             patch.setattr(serving, "choose", choosy)
-            first, held, last = all_answered(kind.engine.answer(on, waiting, NOW))
+            first, current, last = all_answered(kind.engine.answer(on, waiting, NOW))
         assert [first.decision, last.decision] == [alone[0], alone[2]]
-        plain = msgspec.json.decode(held.decision)
+        plain = msgspec.json.decode(current.decision)
         assert (plain["run"], plain["source"], plain["policy"]) == ("r1", "fallback", HOLD)
         assert plain["noop"] == serving.hold(on, waiting[1], "").noop
         assert "FloatingPointError: r1" in plain["reason"]["text"]
-        restored = kind.engine.restore(msgspec.json.decode(kind.engine.serialise(held.state)))
+        restored = kind.engine.restore(msgspec.json.decode(kind.engine.serialise(current.state)))
         with suppress(Contradiction):  # the next report may tell of what was not started
-            assert step(kind, on, restored, 1).decision == step(kind, on, held.state, 1).decision
+            assert step(kind, on, restored, 1).decision == step(kind, on, current.state, 1).decision
 
     def test_shadows_that_fail_say_so_and_change_nothing(self, kind: Kind, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(kind.engine.serving, "agent", lambda _, made: made.policy)
+        monkeypatch.setattr(kind.engine.serving, "agent", lambda _, result: result.policy)
         on, state = compiled(kind), begin(kind, compiled(kind)).state
         shadows = [Shadow(2, None, "it is gone"), Shadow(3, Artifact(Broken(), (), 0, {}, kind.name))]
         without = [pending(kind, on, state, 0, f"r{n}") for n in range(2)]
@@ -317,9 +317,9 @@ def read(kind: Kind, media_type: str, body: bytes) -> list[Sample]:
     """The executions of a body."""
     form = codec(kind).formats[media_type]
     pieces = iter(body.split(b"\n")) if form.lines else iter([body])
-    found = list(form.reader(codec(kind), "x" if form.named else None).read(pieces))
-    assert all(isinstance(one, Sample) for one in found)
-    return [one for one in found if isinstance(one, Sample)]
+    items = list(form.reader(codec(kind), "x" if form.named else None).read(pieces))
+    assert all(isinstance(one, Sample) for one in items)
+    return [one for one in items if isinstance(one, Sample)]
 
 
 def stored(sample: Sample) -> Any:
@@ -379,10 +379,10 @@ class TestOutcomes:
         for n in range(len(kind.example.reports) + 1):
             state = kind.engine.restore(msgspec.json.decode(kind.engine.serialise(answered.state)))
             run = EndedRun(dict(kind.example.start), msgspec.json.decode(answered.decision), state.state, reports)
-            found = kind.judge(on, run)
-            assert found.met in (True, False, None)
-            assert found.reason
-            assert n or found.met is None  # nothing is reported
+            verdict = kind.judge(on, run)
+            assert verdict.met in (True, False, None)
+            assert verdict.reason
+            assert n or verdict.met is None  # nothing is reported
             if n < len(kind.example.reports):
                 answered = step(kind, on, answered.state, n)
                 assert isinstance(answered.risk, str)

@@ -43,13 +43,13 @@ def _fitted(name: str) -> FittedModel:
 
 def workload(kind: LearnedKind) -> Workload:
     """The example, with its domain model where agents learn from one."""
-    found = EXAMPLES[kind.name]().workload
-    return replace(found, model=_fitted(kind.name).model) if KINDS[kind.name].simulated else found
+    workload = EXAMPLES[kind.name]().workload
+    return replace(workload, model=_fitted(kind.name).model) if KINDS[kind.name].simulated else workload
 
 
 def world(kind: LearnedKind, seed: int = 3, batch: int = BATCH) -> World:
-    made: World = kind.simulator(workload(kind), Conditions(batch, seed))  # type: ignore[assignment]
-    return made
+    simulator: World = kind.simulator(workload(kind), Conditions(batch, seed))  # type: ignore[assignment]
+    return simulator
 
 
 def test_every_kind_that_serves_learns() -> None:
@@ -86,15 +86,15 @@ def test_a_world_is_the_same_episode_in_all_places_until_it_is_reseeded(kind: Le
 
 
 def test_what_is_paid_are_the_weighted_terms(kind: LearnedKind) -> None:
-    given, problem = world(kind), kind.evaluation(workload(kind), None, 0).problem
-    _, mask = given.reset()
+    values, problem = world(kind), kind.evaluation(workload(kind), None, 0).problem
+    _, mask = values.reset()
     done = np.zeros(BATCH, bool)
-    for _ in range(given.steps):
-        step = given.step(mask.argmax(axis=1))
-        np.testing.assert_allclose(given.paid, -(given.terms @ np.asarray(problem.weights)), rtol=1e-4, atol=1e-5)
+    for _ in range(values.steps):
+        step = values.step(mask.argmax(axis=1))
+        np.testing.assert_allclose(values.paid, -(values.terms @ np.asarray(problem.weights)), rtol=1e-4, atol=1e-5)
         mask, done = step.mask, step.done
     assert done.all()
-    assert given.terms.shape == (BATCH, len(problem.terms))
+    assert values.terms.shape == (BATCH, len(problem.terms))
 
 
 def test_a_world_goes_on_from_its_state(kind: LearnedKind) -> None:
@@ -109,26 +109,26 @@ def test_a_world_goes_on_from_its_state(kind: LearnedKind) -> None:
 
 
 def test_learners_get_a_simulator_by_its_description_or_are_told_why_not(kind: LearnedKind) -> None:
-    given = workload(kind)
-    described = SimulatorSpec(kind.name, given.spec.model_dump_json().encode(), given.model, BATCH, 5)
+    values = workload(kind)
+    described = SimulatorSpec(kind.name, values.spec.model_dump_json().encode(), values.model, BATCH, 5)
     answer = msgspec.msgpack.decode(msgspec.msgpack.encode(described), type=SimulatorSpec)
     if not isinstance(kind, Competing):
         with pytest.raises(ValueError, match=r"\w"):
             answer.make()
         return
-    one, other, spaces = described.make(), answer.make(), kind.spaces(given.spec)
+    one, other, spaces = described.make(), answer.make(), kind.spaces(values.spec)
     assert (one.observation_space, one.action_space, one.advice) == (spaces.observation, spaces.action, spaces.advice)
     np.testing.assert_array_equal(one.reset()[0], other.reset()[0])
 
 
 def test_baselines_choose_legal_actions(kind: LearnedKind) -> None:
-    given = world(kind)
-    found = kind.baselines(workload(kind))
-    assert found
-    for name, policy in found.items():
+    values = world(kind)
+    baselines = kind.baselines(workload(kind))
+    assert baselines
+    for name, policy in baselines.items():
         assert policy.name == name
-        _, mask = given.reset()
-        action = policy.act(given.situation).action
+        _, mask = values.reset()
+        action = policy.act(values.situation).action
         assert mask[np.arange(BATCH), action].all()
 
 
@@ -154,11 +154,11 @@ def trained(kind: LearnedKind, *, broken_off: bool = False, champion: bytes | No
         assert before <= training.progress <= 1.0
         assert training.live["phase"]
         before = training.progress
-        kept = b"" if training.done else training.checkpoint()
-        if broken_off and kept:
+        selection = b"" if training.done else training.checkpoint()
+        if broken_off and selection:
             broken_off = False
             training.close()
-            training = make(kept)
+            training = make(selection)
             assert training.progress == pytest.approx(before)
     return training
 

@@ -60,14 +60,14 @@ class Block(NamedTuple):
 def blocks(page: str) -> list[Block]:
     """All blocks of a page."""
     text = (ROOT / page).read_text()
-    return [_block(page, text, found) for found in BLOCK.finditer(text)]
+    return [_block(page, text, match) for match in BLOCK.finditer(text)]
 
 
-def _block(page: str, text: str, found: re.Match[str]) -> Block:
-    title = re.search(r'title="([^"]*)"', found["rest"])
-    line = text.count("\n", 0, found.start("language")) + 1
-    shown = re.sub(rf"^{found['indent']}", "", found["text"], flags=re.MULTILINE)
-    return Block(page, line, found["language"], title[1] if title else "", found["schema"] or "", shown)
+def _block(page: str, text: str, match: re.Match[str]) -> Block:
+    title = re.search(r'title="([^"]*)"', match["rest"])
+    line = text.count("\n", 0, match.start("language")) + 1
+    shown = re.sub(rf"^{match['indent']}", "", match["text"], flags=re.MULTILINE)
+    return Block(page, line, match["language"], title[1] if title else "", match["schema"] or "", shown)
 
 
 ALL = [block for page in PAGES for block in blocks(page)]

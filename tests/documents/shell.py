@@ -64,7 +64,7 @@ def _accept_request(words: list[str]) -> None:
     """A request to the service is for a verb and a path of its schema."""
     sends = any(word in ("-d", "--data-binary") for word in words)
     verb = words[words.index("-X") + 1] if "-X" in words else "POST" if sends else "GET"
-    (path,) = (found[1] for word in words if (found := SERVICE.fullmatch(word)))
+    (path,) = (match[1] for word in words if (match := SERVICE.fullmatch(word)))
     assert any(
         re.fullmatch(re.sub(r"\{\w+\}", "[^/]+", template), path) and verb.lower() in operations
         for template, operations in PATHS.items()

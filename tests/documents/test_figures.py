@@ -52,7 +52,7 @@ def test_pages_stay_short(page: str, most: int) -> None:
 
 def test_the_readme_says_what_savings_were_measured() -> None:
     rows = results("savings")
-    found = 0
+    outcome = 0
     for row in rows:
         if not (result := re.match(r"(.*): deadlines met, (\d+ of \d+) runs, 95 % (\d+)% to (\d+)%", row["name"])):
             continue
@@ -63,20 +63,20 @@ def test_the_readme_says_what_savings_were_measured() -> None:
         line = f"| {result[1]} | {result[2]} ({result[3]} to {result[4]} %) | {' | '.join(costs)} |"
         assert len(costs) == 2
         assert line in (ROOT / "README.md").read_text(), line
-        found += 1
-    assert found == 4
+        outcome += 1
+    assert outcome == 4
 
 
 def test_the_readme_says_what_demonstrations_saved() -> None:
-    demos = [found for row in results("demos") if (found := DEMO.match(row["name"]))]
+    demos = [match for row in results("demos") if (match := DEMO.match(row["name"]))]
     cost = np.array([float(one["cost"]) for one in demos])
     met = np.array([float(one["margin"]) >= 0 for one in demos], float)
     others = [np.array([float(one[who]) for one in demos]) for who in ("largest", "best")]
     shares = [mean_interval(100 * (cost / other - 1)) for other in others]
     costs = [change(one["mean"], one["low"], one["high"]) for one in shares]
-    held = share_interval(met)
-    kept = f"{met.sum():.0f} of {len(met)} ({100 * held.low:.0f} to {100 * held.high:.0f} %)"
-    assert f"| real training | {kept} | {' | '.join(costs)} |" in (ROOT / "README.md").read_text()
+    interval = share_interval(met)
+    text = f"{met.sum():.0f} of {len(met)} ({100 * interval.low:.0f} to {100 * interval.high:.0f} %)"
+    assert f"| real training | {text} | {' | '.join(costs)} |" in (ROOT / "README.md").read_text()
     assert [one["careful"] for one in demos if not one["careful"].startswith("-")] == []
     assert len(demos) == 20
 

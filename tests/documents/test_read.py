@@ -77,9 +77,9 @@ def has(module: str, name: str) -> bool:
 
 @each("python")
 def test_what_is_imported_is_there(block: Block) -> None:
-    found = [node for node in ast.walk(ast.parse(block.text)) if isinstance(node, ast.ImportFrom) and node.module]
+    results = [node for node in ast.walk(ast.parse(block.text)) if isinstance(node, ast.ImportFrom) and node.module]
     ours = [
-        node for node in found if str(node.module).split(".")[0] in ("app", "benchmarks", "steward_client", "workers")
+        node for node in results if str(node.module).split(".")[0] in ("app", "benchmarks", "steward_client", "workers")
     ]
     assert [alias.name for node in ours for alias in node.names if not has(str(node.module), alias.name)] == []
 

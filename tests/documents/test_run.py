@@ -175,9 +175,9 @@ def test_reasons_quoted_are_those_answered(client: TestClient) -> None:
 
 def test_no_two_examples_share_a_name(client: TestClient) -> None:
     """All specs of documents and kinds on one service, again and again."""
-    found = [json.loads(path.read_text()) for path in (ROOT / "docs").rglob("*.json")]
-    found += [json.loads(block.text) for block in ALL if block.language == "json"]
-    specs = [one for one in found if isinstance(one, dict) and one.get("kind") in KINDS]
+    bodies = [json.loads(path.read_text()) for path in (ROOT / "docs").rglob("*.json")]
+    bodies += [json.loads(block.text) for block in ALL if block.language == "json"]
+    specs = [one for one in bodies if isinstance(one, dict) and one.get("kind") in KINDS]
     assert {spec["kind"] for spec in specs} == KINDS.keys()
     for _ in range(2):
         for kind in KINDS:

@@ -64,7 +64,7 @@ class Composed:
             "Healthcheck": {
                 "Test": check["test"],
                 "Retries": check["retries"],
-                **{key: _seconds(check.get(said, "0s")) * 10**9 for key, said in CHECKED.items()},
+                **{key: _seconds(check.get(message, "0s")) * 10**9 for key, message in CHECKED.items()},
                 "Timeout": PATIENCE * _seconds(check["timeout"]) * 10**9,
             },
             "ExposedPorts": {f"{inner}/tcp": {} for _, _, inner in ports},
@@ -76,10 +76,10 @@ class Composed:
             },
             "NetworkingConfig": {"EndpointsConfig": {PROJECT: {"Aliases": [name]}}},
         }
-        found = call(self.engine, "POST", "/containers/create", body, name=f"{PROJECT}-{name}-{number}")["Id"]
-        self.containers[name].append(str(found))
-        call(self.engine, "POST", f"/containers/{found}/start")
-        return str(found)
+        container = call(self.engine, "POST", "/containers/create", body, name=f"{PROJECT}-{name}-{number}")["Id"]
+        self.containers[name].append(str(container))
+        call(self.engine, "POST", f"/containers/{container}/start")
+        return str(container)
 
     def down(self) -> None:
         """Remove all containers."""
@@ -89,12 +89,12 @@ class Composed:
 
     def resolved(self, text: str) -> str:
         """`${NAME:-default}` as compose reads it."""
-        return re.sub(r"\$\{(\w+):-([^}]*)\}", lambda found: self._variables.get(found[1], found[2]), text)
+        return re.sub(r"\$\{(\w+):-([^}]*)\}", lambda match: self._variables.get(match[1], match[2]), text)
 
     def inspect(self, container: str) -> dict[str, Any]:
         """What the engine knows of a container."""
-        found: dict[str, Any] = call(self.engine, "GET", f"/containers/{container}/json")
-        return found
+        inspect: dict[str, Any] = call(self.engine, "GET", f"/containers/{container}/json")
+        return inspect
 
     def address(self, container: str) -> str:
         """A container's address on the network."""

@@ -132,9 +132,9 @@ def base_image(cache: Path) -> Path:
     require(NEEDED)
     if os.geteuid() != 0:
         left_out("Docker's daemon needs root")
-    made = cache / "base.tar"
-    if made.exists():
-        return made
+    base_image = cache / "base.tar"
+    if base_image.exists():
+        return base_image
     new = cache / f"new-{os.getpid()}.tar"
     command = ["mmdebstrap", "--variant=minbase", f"--include={PACKAGES}", "--aptopt=APT::Install-Recommends false"]
     command += ["--dpkgopt=force-unsafe-io", *SLIM, "--format=tar", "bookworm", str(new)]
@@ -143,10 +143,10 @@ def base_image(cache: Path) -> Path:
         if done.returncode:
             left_out(f"the base image can't be made here: {done.stderr.strip().splitlines()[-1][:300]}")
         _configure(new)
-        new.replace(made)
+        new.replace(base_image)
     finally:
         new.unlink(missing_ok=True)
-    return made
+    return base_image
 
 
 def _configure(base: Path) -> None:
@@ -160,16 +160,16 @@ def _configure(base: Path) -> None:
         archive.addfile(*_file("./etc/pip.conf", _pip_configuration()))
 
 
-def _plain(found: tarfile.TarInfo) -> tarfile.TarInfo:
-    found.uid = found.gid = 0
-    found.mode = 0o644
-    return found
+def _plain(tar_info: tarfile.TarInfo) -> tarfile.TarInfo:
+    tar_info.uid = tar_info.gid = 0
+    tar_info.mode = 0o644
+    return tar_info
 
 
 def _file(name: str, text: str) -> tuple[tarfile.TarInfo, BytesIO]:
-    found = tarfile.TarInfo(name)
-    found.size, found.mode = len(text.encode()), 0o644
-    return found, BytesIO(text.encode())
+    tar_info = tarfile.TarInfo(name)
+    tar_info.size, tar_info.mode = len(text.encode()), 0o644
+    return tar_info, BytesIO(text.encode())
 
 
 def _pip_configuration() -> str:
@@ -177,6 +177,6 @@ def _pip_configuration() -> str:
     pip = ["python3", "-m", "pip", "config", "list"]
     listed = subprocess.run(pip, capture_output=True, text=True, check=False).stdout.splitlines()
     pairs = [line.partition("=")[::2] for line in listed]
-    kept = {name.rpartition(".")[2]: value.strip("'\"") for name, value in pairs}
-    found = {name: kept[name] for name in ("index-url", "trusted-host", "timeout", "cert") if name in kept}
-    return "[global]\n" + "".join(f"{name} = {value}\n" for name, value in found.items())
+    parts = {name.rpartition(".")[2]: value.strip("'\"") for name, value in pairs}
+    result = {name: parts[name] for name in ("index-url", "trusted-host", "timeout", "cert") if name in parts}
+    return "[global]\n" + "".join(f"{name} = {value}\n" for name, value in result.items())

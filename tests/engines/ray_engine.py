@@ -51,10 +51,10 @@ MARK = "STEWARD_RAY_FOLDER"
 
 def ray_program() -> Path:
     """The program ``ray``; leaves the test out where it isn't installed."""
-    found = shutil.which("ray", path=f"{sys.prefix}/ray/bin:{PATH}")
-    if found is None:
+    path = shutil.which("ray", path=f"{sys.prefix}/ray/bin:{PATH}")
+    if path is None:
         left_out("ray not installed: .ci/ray installs it")
-    return Path(found)
+    return Path(path)
 
 
 @dataclass
@@ -137,8 +137,8 @@ class RayEngine:
     def requested(self) -> list[dict[str, float]]:
         """The bundles that the autoscaler was requested to have room for, as it reports them every few seconds."""
         with self.http as http:
-            told = http.get("/api/cluster_status").raise_for_status().json()["data"]["clusterStatus"]
-        demand = ((told or {}).get("loadMetricsReport") or {}).get("requestDemand") or []
+            status = http.get("/api/cluster_status").raise_for_status().json()["data"]["clusterStatus"]
+        demand = ((status or {}).get("loadMetricsReport") or {}).get("requestDemand") or []
         return [bundle for bundle, number in demand for _ in range(number)]
 
     def jobs(self) -> dict[str, dict[str, Any]]:

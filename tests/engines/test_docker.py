@@ -70,9 +70,9 @@ class TestDocker(DockerKit):
         with self.started(make, self.running()) as actuator:
             most = 100.0 * (os.cpu_count() or 1)
             requests = Requests(actuator)
-            found = requests.set({"cpu": most + 100})
-            assert found.state == "refused"
-            assert f"to {most:g} % is accepted" in found.message
+            result = requests.set({"cpu": most + 100})
+            assert result.state == "refused"
+            assert f"to {most:g} % is accepted" in result.message
             assert self.same(actuator.current(), self.first)
             taken = requests.take(actuator.current())
             assert taken is not None
@@ -87,13 +87,13 @@ class TestDocker(DockerKit):
         with closing(make()) as actuator:
             actuator.start(Launch([self.python, "-c", QUOTA], self.first, output=heard))
             wait_until(lambda: heard.of("stdout").count(b"\n") == 1, what="the first limit")
-            asked = time.time()
+            begun = time.time()
             actuator.apply(self.last)
             wait_until(lambda: heard.of("stdout").count(b"\n") == 2, what="the second limit")
-        (first, _), (second, seen) = (line.split() for line in heard.of("stdout").splitlines())
-        print(f"a limit is in force {float(seen) - asked:.3f} s after it was asked for")
+        (first, _), (second, in_force) = (line.split() for line in heard.of("stdout").splitlines())
+        print(f"a limit is in force {float(in_force) - begun:.3f} s after it was asked for")
         assert (int(first), int(second)) == (50_000, 200_000)  # microseconds in each 100 ms
-        assert float(seen) - asked < LARGEST_DELAY_SECONDS
+        assert float(in_force) - begun < LARGEST_DELAY_SECONDS
 
     def test_a_script_may_run_as_another_user(self, engine: Dockerd, tmp_path: Path) -> None:
         files, work = tmp_path / "steward-run-1", tmp_path / "work"
@@ -102,26 +102,32 @@ class TestDocker(DockerKit):
         work.mkdir()
         program = "import os; print(os.getuid(), os.getgid()); open(os.environ['FILE'], 'a').write('1\\n')"
         script(work, program)
-        actuator = self.made(engine, user="1000:1001", folder=str(work))
+        actuator = self.build(engine, user="1000:1001", folder=str(work))
         environment = {"FILE": str(files / "iterations")}
-        status, said = self.ran(actuator, [self.python, "train.py"], environment=environment, folder=files)
-        assert (status, said["stdout"], (files / "iterations").read_text()) == (0, b"1000 1001\n", "1\n"), said
+        status, launcher_output = self.ran(actuator, [self.python, "train.py"], environment=environment, folder=files)
+        assert (status, launcher_output["stdout"], (files / "iterations").read_text()) == (0, b"1000 1001\n", "1\n"), (
+            launcher_output
+        )
 
     def test_the_images_entry_point_is_not_run_and_its_user_and_folder_are(
         self, engine: Dockerd, tmp_path: Path
     ) -> None:
-        made = engine.docker("create", engine.image, "true")
+        build = engine.docker("create", engine.image, "true")
         changes = ['ENTRYPOINT ["/bin/false"]', "USER 1000", "WORKDIR /srv"]
-        engine.docker("commit", *[part for one in changes for part in ("--change", one)], made, "other")
-        engine.docker("rm", made)
+        engine.docker("commit", *[part for one in changes for part in ("--change", one)], build, "other")
+        engine.docker("rm", build)
         files = tmp_path / "steward-run-1"
         files.mkdir(mode=0o700)
         program = "import os; print(os.getuid(), os.getcwd()); os.listdir; open(os.environ['FILE'], 'a').write('1\\n')"
         (files / "iterations").touch(mode=0o600)
-        actuator = self.made(engine, image="other", folder="")
+        actuator = self.build(engine, image="other", folder="")
         environment = {"FILE": str(files / "iterations")}
-        status, said = self.ran(actuator, [self.python, "-c", program], environment=environment, folder=files)
-        assert (status, said["stdout"], (files / "iterations").read_text()) == (0, b"1000 /srv\n", "1\n"), said
+        status, launcher_output = self.ran(
+            actuator, [self.python, "-c", program], environment=environment, folder=files
+        )
+        assert (status, launcher_output["stdout"], (files / "iterations").read_text()) == (0, b"1000 /srv\n", "1\n"), (
+            launcher_output
+        )
 
     def test_a_container_that_is_ended_from_outside_has_the_signals_status(self, make: Make, engine: Dockerd) -> None:
         for verb, status in (("stop", 143), ("kill", 137)):
@@ -157,16 +163,16 @@ class Launches:
 
     def run(self, tenant: str) -> dict[str, Any]:
         """The tenant's newest run."""
-        found: dict[str, Any] = self.call(tenant, "GET", "/runs?workload=busy").json()["items"][0]
-        return found
+        run: dict[str, Any] = self.call(tenant, "GET", "/runs?workload=busy").json()["items"][0]
+        return run
 
     @contextmanager
     def started(
         self, tenant: str, *command: str, options: Mapping[str, str] | None = None, wishes: tuple[str, ...] = ()
     ) -> Iterator[subprocess.Popen[bytes]]:
         """A launcher in the tenant's folder; its output is in the file ``out`` there."""
-        given = {"image": self.engine.image, "host": self.engine.host, **(options or {})}
-        where = [part for name, value in given.items() for part in ("--option", f"{name}={value}")]
+        settings = {"image": self.engine.image, "host": self.engine.host, **(options or {})}
+        where = [part for name, value in settings.items() for part in ("--option", f"{name}={value}")]
         launch = ["run", "--url", self.server.url, "--workload", "busy", "--actuator", "docker", *where, *wishes, "--"]
         with (self.folder / tenant / "out").open("wb") as out:
             process = subprocess.Popen(
@@ -182,13 +188,13 @@ class Launches:
         finally:
             stop(process)
 
-    def said(self, tenant: str) -> str:
+    def launcher_output(self, tenant: str) -> str:
         """What the tenant's last launcher has printed."""
         return (self.folder / tenant / "out").read_text()
 
     def wait_for(self, tenant: str, text: str) -> None:
         """Wait until the tenant's launcher has printed a text."""
-        wait_until(lambda: text in self.said(tenant), 120, f"{text!r} of the launcher")
+        wait_until(lambda: text in self.launcher_output(tenant), 120, f"{text!r} of the launcher")
 
 
 @pytest.fixture(scope="module")
@@ -207,20 +213,20 @@ def nothing_left(docker: Dockerd) -> Iterator[None]:
 
 def test_two_tenants_run_the_same_name_at_once(launches: Launches) -> None:
     with launches.started("first") as first, launches.started("second", "python3", "train.py", "5", "0.6") as second:
-        assert first.wait(120) == 0, launches.said("first")
-        assert second.wait(120) == 0, launches.said("second")
+        assert first.wait(120) == 0, launches.launcher_output("first")
+        assert second.wait(120) == 0, launches.launcher_output("second")
     for tenant in TENANTS:
-        found, said = launches.run(tenant), launches.said(tenant)
-        assert (found["state"], found["decision"]["iteration"]) == ("finished", 5), said
-        assert "docker update --cpus" in said
-        assert "epoch 4: loss=0.200" in said
+        run, output = launches.run(tenant), launches.launcher_output(tenant)
+        assert (run["state"], run["decision"]["iteration"]) == ("finished", 5), output
+        assert "docker update --cpus" in output
+        assert "epoch 4: loss=0.200" in output
 
 
 def test_ctrl_c_ends_the_container_and_cancels_the_run(launches: Launches) -> None:
     with launches.started("first", "python3", "train.py", "100", "0.2") as launcher:
         launches.wait_for("first", "epoch 2")
         launcher.send_signal(signal.SIGINT)
-        assert launcher.wait(60) == 128 + signal.SIGINT, launches.said("first")
+        assert launcher.wait(60) == 128 + signal.SIGINT, launches.launcher_output("first")
     assert launches.run("first")["state"] == "cancelled"
 
 
@@ -229,9 +235,9 @@ def test_a_daemon_that_is_away_in_the_middle_costs_no_iteration(launches: Launch
         launches.wait_for("first", "epoch 0")
         with docker.away():
             time.sleep(1)
-        assert launcher.wait(120) == 0, launches.said("first")
-    found = launches.run("first")
-    assert (found["state"], found["decision"]["iteration"]) == ("finished", 5), launches.said("first")
+        assert launcher.wait(120) == 0, launches.launcher_output("first")
+    run = launches.run("first")
+    assert (run["state"], run["decision"]["iteration"]) == ("finished", 5), launches.launcher_output("first")
 
 
 def test_memory_that_ran_out_is_the_runs_reason(launches: Launches) -> None:
@@ -239,10 +245,10 @@ def test_memory_that_ran_out_is_the_runs_reason(launches: Launches) -> None:
     spec["resources"] += [{"name": "memory", "unit": "MiB", "minimum": 64, "maximum": 128, "step": 64, "max_steps": 1}]
     launches.call("first", "POST", "/workloads", json=spec)
     with launches.started("first", "python3", "-c", HOLDS.format(size=200), wishes=("--workload", "large")) as launcher:
-        assert launcher.wait(120) == 128 + signal.SIGKILL, launches.said("first")
-    found = launches.call("first", "GET", "/runs?workload=large").json()["items"][0]
-    assert found["state"] == "failed"
-    assert "killed by SIGKILL: out of memory (the limit was 128 MiB)" in launches.said("first")
+        assert launcher.wait(120) == 128 + signal.SIGKILL, launches.launcher_output("first")
+    run = launches.call("first", "GET", "/runs?workload=large").json()["items"][0]
+    assert run["state"] == "failed"
+    assert "killed by SIGKILL: out of memory (the limit was 128 MiB)" in launches.launcher_output("first")
 
 
 def test_a_killed_launchers_container_is_removed_by_the_next_run_of_that_name(
@@ -255,8 +261,8 @@ def test_a_killed_launchers_container_is_removed_by_the_next_run_of_that_name(
     (left,) = containers(docker)
     assert left["State"]["Status"] == "running"
     with launches.started("first") as launcher:
-        assert launcher.wait(120) == 0, launches.said("first")
-    assert f"removed {left['Id']}" in launches.said("first")
+        assert launcher.wait(120) == 0, launches.launcher_output("first")
+    assert f"removed {left['Id']}" in launches.launcher_output("first")
 
 
 def test_a_daemon_over_tcp_shares_no_files_and_the_command_reports_by_itself(
@@ -264,6 +270,6 @@ def test_a_daemon_over_tcp_shares_no_files_and_the_command_reports_by_itself(
 ) -> None:
     options = {"host": f"tcp://127.0.0.1:{docker.port}", "network": "host"}
     with launches.started("second", "python3", "-c", REPORTS, "5", "0.05", options=options) as launcher:
-        assert launcher.wait(180) == 0, launches.said("second")
-    found = launches.run("second")
-    assert (found["state"], found["decision"]["iteration"]) == ("finished", 5), launches.said("second")
+        assert launcher.wait(180) == 0, launches.launcher_output("second")
+    run = launches.run("second")
+    assert (run["state"], run["decision"]["iteration"]) == ("finished", 5), launches.launcher_output("second")

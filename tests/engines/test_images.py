@@ -88,33 +88,33 @@ def test_the_adapter_serves_from_the_image_with_its_extra_and_says_what_the_othe
         "  try: sys.exit(print(json.load(http.urlopen('http://127.0.0.1:6443/healthz'))))\n"
         "  except urllib.error.URLError: time.sleep(1)\n"
     )
-    told = images.docker("run", "--rm", SCALING, "sh", "-c", f'steward adapter & exec python -c "{asks}"')
-    assert "{'status': 'ok'}" in told
+    output = images.docker("run", "--rm", SCALING, "sh", "-c", f'steward adapter & exec python -c "{asks}"')
+    assert "{'status': 'ok'}" in output
     assert "isn't installed" in images.docker("run", "--rm", "steward", "steward", "adapter", check=False)
 
 
 def test_an_extra_that_is_not_there_ends_the_build(images: Dockerd) -> None:
-    asked = ["--target", "api", "--build-arg", "EXTRAS=scalling"]
-    built = images.docker("build", "--network", "host", *asked, str(ROOT), seconds=BUILD_SECONDS, check=False)
+    options = ["--target", "api", "--build-arg", "EXTRAS=scalling"]
+    built = images.docker("build", "--network", "host", *options, str(ROOT), seconds=BUILD_SECONDS, check=False)
     assert "EXTRAS=scalling: no such extra: scalling; there are: archive, worker, " in built
 
 
 @pytest.fixture(scope="module")
 def stack(images: Dockerd) -> Iterator[Composed]:
     """The file's services, with three workers."""
-    found = Composed(images, {"STEWARD_PORT": str(free_port())})
+    result = Composed(images, {"STEWARD_PORT": str(free_port())})
     try:
-        found.up({"worker": 3})
-        yield found
+        result.up({"worker": 3})
+        yield result
     finally:
-        found.down()
+        result.down()
 
 
 @pytest.fixture(scope="module")
 def key(stack: Composed) -> dict[str, str]:
     """What is sent of the first key, made as the file says."""
-    made = stack.execute(stack.containers["api"][0], "steward", "key", "create", "--scopes", "admin")
-    return {"Authorization": f"Bearer {made}"}
+    key = stack.execute(stack.containers["api"][0], "steward", "key", "create", "--scopes", "admin")
+    return {"Authorization": f"Bearer {key}"}
 
 
 @pytest.fixture(scope="module")

@@ -119,16 +119,16 @@ def test_replicas_follow_a_target_in_latency(
         alone = load(f"{address}/shop")
         assert alone > TARGET_SECONDS
         run = service.client.post("/runs", json={"workload": "shop", "policy": "threshold"}).json()
-        replicas, seen = run["decision"]["allocation"]["replicas"], {1: alone}
+        replicas, observation = run["decision"]["allocation"]["replicas"], {1: alone}
         assert replicas == 2, "for its target"
         for number in range(3):
             setter.look()
             until_running(cluster, "shop", replicas)
-            seen[replicas] = load(f"{address}/shop")
-            report = {"allocation": {"replicas": replicas}, "metrics": {"iteration_seconds": seen[replicas]}}
+            observation[replicas] = load(f"{address}/shop")
+            report = {"allocation": {"replicas": replicas}, "metrics": {"iteration_seconds": observation[replicas]}}
             answer = service.client.put(f"/runs/{run['id']}/iterations/{number}", json=report).json()
             replicas = answer["allocation"]["replicas"]
-    assert seen[2] < seen[1] - 1.0
+    assert observation[2] < observation[1] - 1.0
     assert _running(cluster, "closed") == 1
     assert "closed/Model: set `external_scaler_enabled: true`" in caplog.text
 

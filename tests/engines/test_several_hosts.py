@@ -59,9 +59,9 @@ class Hosts:
 
     def caller(self, api: int, workload: str) -> Caller:
         """A caller of one of the APIs."""
-        found = Caller(self.apis[api][1].url, workload)
-        found.http.headers.update(self.headers)
-        return found
+        caller = Caller(self.apis[api][1].url, workload)
+        caller.http.headers.update(self.headers)
+        return caller
 
     def owners(self, jobs: list[str]) -> dict[str, str]:
         """Running jobs by the name of the host that runs them."""

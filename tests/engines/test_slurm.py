@@ -124,15 +124,15 @@ def ended(actuator: InFolder) -> tuple[int | None, str]:
 
 def await_news(actuator: InFolder, what: str) -> str:
     """The first line of news that holds this text."""
-    found = list[str]()
+    parts = list[str]()
 
     def there() -> bool:
         actuator.look()
-        found.extend(line for line in actuator.news() if what in line)
-        return bool(found)
+        parts.extend(line for line in actuator.news() if what in line)
+        return bool(parts)
 
     wait_until(there, 30, f"news: {what}")
-    return found[0]
+    return parts[0]
 
 
 def test_nodes_are_given_back_while_it_runs_and_come_back_by_a_requeue(tmp_path: Path, cluster: SlurmEngine) -> None:
@@ -170,8 +170,8 @@ class TestFullQueue(DeferringKit):
     def fill(self, actuator: Actuator) -> None:
         assert isinstance(actuator, InFolder)
         until_state(self.cluster, actuator.number, ["RUNNING"])
-        told = self.cluster.call("sbatch", "--parsable", WHOLE, "--output=/dev/null", "--wrap=sleep 300")
-        self.other = told.strip()
+        number = self.cluster.call("sbatch", "--parsable", WHOLE, "--output=/dev/null", "--wrap=sleep 300")
+        self.other = number.strip()
         until_state(self.cluster, self.other, ["RUNNING"])
 
     def free(self, actuator: Actuator) -> None:
@@ -183,9 +183,9 @@ class TestFullQueue(DeferringKit):
             assert isinstance(actuator, InFolder)
             self.fill(actuator)
             requests = Requests(actuator)
-            found = requests.set({"nodes": 2})
-            assert found.state == "requested"
-            assert found.reason.startswith("Resources: there is room at ")
+            result = requests.set({"nodes": 2})
+            assert result.state == "requested"
+            assert result.reason.startswith("Resources: there is room at ")
             job = self.cluster.job(actuator.number)
             assert (job["JobState"], job["NumNodes"], job["Restarts"]) == ("RUNNING", "1", "0")
             self.free(actuator)

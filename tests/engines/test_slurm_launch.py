@@ -63,9 +63,9 @@ class Service:
         """Fit a model to the samples of a workload; its report."""
         job = self.http.post(f"/workloads/{name}/models", json={}).json()["id"]
         wait_until(lambda: self.http.get(f"/jobs/{job}").json()["state"] not in ("queued", "running"), 120, "a fit")
-        found = self.http.get(f"/jobs/{job}").json()
-        assert found["state"] == "succeeded", found
-        model: dict[str, Any] = self.http.get(f"/workloads/{name}/models/{found['result']['model']}").json()
+        body = self.http.get(f"/jobs/{job}").json()
+        assert body["state"] == "succeeded", body
+        model: dict[str, Any] = self.http.get(f"/workloads/{name}/models/{body['result']['model']}").json()
         return model
 
     def known(self, name: str, change_seconds: float = 5.0) -> None:
@@ -92,8 +92,8 @@ class Service:
     def iterations(self, name: str) -> list[dict[str, Any]]:
         """The reports of the latest run of a workload."""
         (run, *_) = self.http.get("/runs", params={"workload": name}).json()["items"]
-        found: list[dict[str, Any]] = self.http.get(f"/runs/{run['id']}/iterations?limit=100").json()["items"]
-        return found
+        items: list[dict[str, Any]] = self.http.get(f"/runs/{run['id']}/iterations?limit=100").json()["items"]
+        return items
 
     def outcome(self, name: str) -> tuple[str, str]:
         """State and outcome of the latest run of a workload."""
@@ -127,7 +127,7 @@ def launch(tmp_path: Path, cluster: SlurmEngine, service: Service) -> Iterator[L
         slurm = ["--actuator", "slurm", "--option", "shared=yes", "--option", "sbatch=--cpus-per-task=2"]
         command = [sys.executable, str(place / "train.py"), str(place / "checkpoint"), how]
         environment = {**os.environ, **cluster.environment, "TMPDIR": str(place)}
-        made = subprocess.Popen(
+        process = subprocess.Popen(
             [*run, *slurm, *options, "--", *command],
             stderr=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -135,8 +135,8 @@ def launch(tmp_path: Path, cluster: SlurmEngine, service: Service) -> Iterator[L
             env=environment,
             cwd=place,
         )
-        started.append(made)
-        return made
+        started.append(process)
+        return process
 
     yield start
     for one in started:
@@ -149,14 +149,14 @@ def test_a_run_grows_by_a_requeue_and_meets_its_deadline(
 ) -> None:
     name = f"grows-{how}"
     service.known(name)
-    out, said = launch(name, "--checkpoint", how=how).communicate(timeout=120)
-    print(said)
-    assert service.outcome(name) == ("finished", "met"), said
+    out, message = launch(name, "--checkpoint", how=how).communicate(timeout=120)
+    print(message)
+    assert service.outcome(name) == ("finished", "met"), message
     reports = service.iterations(name)
     assert [one["iteration"] for one in reports] == list(range(reports[0]["iteration"], ITERATIONS))
     assert out.count(f"epoch {ITERATIONS}/") == 1
     nodes = [one["report"]["allocation"]["nodes"] for one in reports]
-    assert (nodes[0], nodes[-1], nodes.count(2) > 10) == (1, 2, True), said
+    assert (nodes[0], nodes[-1], nodes.count(2) > 10) == (1, 2, True), message
     paused = [one["report"].get("change_seconds") or 0 for one in reports]
     net = [one["report"]["metrics"]["iteration_seconds"] - pause for one, pause in zip(reports, paused, strict=True)]
     assert len([pause for pause in paused if pause > 1]) == 1, paused
@@ -176,9 +176,9 @@ def test_without_a_checkpoint_the_size_is_set_once(launch: Launch, service: Serv
     wait_until(lambda: bool(cluster.jobs()), 60, "the job")
     (job,) = cluster.jobs()
     assert cluster.job(job)["Requeue"] == "0"
-    _, said = run.communicate(timeout=150)
-    assert run.returncode == 0, said
-    assert "the size is set once, at the start" in said
+    _, message = run.communicate(timeout=150)
+    assert run.returncode == 0, message
+    assert "the size is set once, at the start" in message
     reports = service.iterations("once")
     assert {one["report"]["allocation"]["nodes"] for one in reports} == {1}
     assert not any(one["report"].get("change_seconds") for one in reports)
@@ -189,21 +189,21 @@ def test_short_jobs_side_by_side_are_measured_and_the_run_gets_its_size_once(
 ) -> None:
     learn = ["--learn", "--profile-jobs", "--profile-iterations", "6", "--deadline", "90", "--no-output"]
     run = launch("", *learn, "--name", "apart", "--resource", "nodes=1..2", "--iterations", str(ITERATIONS))
-    seen = set[str]()
+    visited = set[str]()
 
     def measured() -> bool:
-        seen.update(cluster.jobs())
+        visited.update(cluster.jobs())
         return bool(service.http.get("/runs", params={"workload": "apart"}).json().get("items"))
 
     wait_until(measured, 240, "the run")
-    _, said = run.communicate(timeout=240)
-    assert run.returncode == 0, said
-    assert len(seen) >= 2, seen
-    assert "profile: 2 short jobs side by side" in said
+    _, message = run.communicate(timeout=240)
+    assert run.returncode == 0, message
+    assert len(visited) >= 2, visited
+    assert "profile: 2 short jobs side by side" in message
     samples = service.http.get("/workloads/apart/samples").json()["items"]
     assert [one["execution"].startswith("profile-") for one in samples].count(True) == 2
-    assert service.outcome("apart") == ("finished", "met"), said
-    assert "the size is set once, at the start" in said
+    assert service.outcome("apart") == ("finished", "met"), message
+    assert "the size is set once, at the start" in message
     reports = service.iterations("apart")
     assert len({one["report"]["allocation"]["nodes"] for one in reports}) == 1
 
@@ -233,10 +233,10 @@ def test_a_job_that_is_requeued_twice_from_outside_is_counted_on(
         wait_until(lambda: len(service.iterations("twice")) > before, 60, "a report")  # noqa: B023
         cluster.call("scontrol", "requeue", job)
         wait_until(lambda: cluster.job(job)["Restarts"] == times, 60, "the requeue")  # noqa: B023
-    _, said = run.communicate(timeout=200)
-    assert run.returncode == 0, said
-    assert said.count("was requeued by Slurm") == 2, said
-    assert service.outcome("twice") == ("finished", "met"), said
+    _, message = run.communicate(timeout=200)
+    assert run.returncode == 0, message
+    assert message.count("was requeued by Slurm") == 2, message
+    assert service.outcome("twice") == ("finished", "met"), message
     reports = service.iterations("twice")
     assert [one["iteration"] for one in reports] == list(range(reports[0]["iteration"], ITERATIONS))
 
@@ -249,8 +249,8 @@ def test_two_runs_share_the_two_nodes(launch: Launch, service: Service, cluster:
     wait_until(lambda: all(cluster.job(job)["JobState"] == "RUNNING" for job in cluster.jobs()), 60, "both to run")
     assert {cluster.job(job)["NodeList"] for job in cluster.jobs()} == {"n1", "n2"}
     for run, name in zip(runs, ("first", "second"), strict=True):
-        _, said = run.communicate(timeout=150)
-        assert (run.returncode, service.outcome(name)) == (0, ("finished", "met")), said
+        _, message = run.communicate(timeout=150)
+        assert (run.returncode, service.outcome(name)) == (0, ("finished", "met")), message
 
 
 def test_a_job_cancelled_from_outside_ends_the_run_and_says_why(
@@ -262,8 +262,8 @@ def test_a_job_cancelled_from_outside_ends_the_run_and_says_why(
     (job,) = cluster.jobs()
     wait_until(lambda: cluster.job(job)["JobState"] == "RUNNING", 60, "the job to run")
     cluster.call("scancel", job)
-    _, said = run.communicate(timeout=60)
-    assert run.returncode == 143, said
-    assert "failed after" in said
-    assert "cancelled from outside (scancel)" in said
+    _, message = run.communicate(timeout=60)
+    assert run.returncode == 143, message
+    assert "failed after" in message
+    assert "cancelled from outside (scancel)" in message
     assert service.outcome("cancelled")[0] == "failed"

@@ -65,8 +65,8 @@ def service(monkeypatch: pytest.MonkeyPatch) -> Double:
 
 
 def operator(iterate: Any) -> Any:
-    made = importlib.import_module("steward_airflow").StewardOperator
-    return made(task_id="train", workload="resnet18", iterate=iterate, iterations=3)
+    StewardOperator = importlib.import_module("steward_airflow").StewardOperator
+    return StewardOperator(task_id="train", workload="resnet18", iterate=iterate, iterations=3)
 
 
 def test_each_iteration_has_what_was_decided(service: Double) -> None:

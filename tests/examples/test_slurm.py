@@ -39,12 +39,12 @@ def test_sizes_are_written_at_once_or_not_at_all(
 
 
 @pytest.mark.parametrize(
-    ("comment", "told"), [("steward:resnet18", "export STEWARD_WORKLOAD=resnet18\n"), ("mine", "")]
+    ("comment", "text"), [("steward:resnet18", "export STEWARD_WORKLOAD=resnet18\n"), ("mine", "")]
 )
-def test_the_prolog_tells_the_workload(tmp_path: Path, comment: str, told: str) -> None:
+def test_the_prolog_tells_the_workload(tmp_path: Path, comment: str, text: str) -> None:
     double = tmp_path / "scontrol"
     double.write_text(f"#!/bin/sh\necho JobId=$3 JobName=x Comment={comment} Nodes=1\n")
     double.chmod(0o755)
     environment = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "SLURM_JOB_ID": "42"}
     done = subprocess.run([FOLDER / "task_prolog.sh"], env=environment, capture_output=True, text=True, check=True)
-    assert done.stdout == told
+    assert done.stdout == text

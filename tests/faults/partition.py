@@ -48,9 +48,9 @@ def namespace() -> Iterator[Namespace]:
     ours, theirs = (f"{base[0]}.{int(base[1]) + last}" for last in (1, 2))
     outside = f"st{number}"
     with ExitStack() as stack:
-        made = _made(stack, f"steward-{number}", theirs, 30, outside)
+        result = _made(stack, f"steward-{number}", theirs, 30, outside)
         _ip("addr", "add", f"{ours}/30", "dev", outside)
-        yield made
+        yield result
 
 
 @contextmanager

@@ -28,9 +28,9 @@ HOUR = timedelta(hours=1)
 @pytest.fixture(autouse=True)
 def announced(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Ids of jobs that were announced."""
-    found: list[str] = []
-    monkeypatch.setattr(queue, "enqueue", lambda _task, job: found.append(job))
-    return found
+    parts: list[str] = []
+    monkeypatch.setattr(queue, "enqueue", lambda _task, job: parts.append(job))
+    return parts
 
 
 def jump(monkeypatch: pytest.MonkeyPatch, by: timedelta) -> None:
@@ -49,13 +49,13 @@ def test_a_clock_that_jumps_doubles_no_job(
     any_database: Database, settings: Settings, monkeypatch: pytest.MonkeyPatch, by: timedelta
 ) -> None:
     job = make(any_database, "w")
-    held = leases.claim(any_database, job, "first", settings)
-    assert held is not None
+    current = leases.claim(any_database, job, "first", settings)
+    assert current is not None
     jump(monkeypatch, by)
     leases.sweep(any_database, settings)
     other = leases.claim(any_database, job, "second", settings)
     ended = 0
-    for lease in filter(None, (held, other)):
+    for lease in filter(None, (current, other)):
         try:
             with any_database.session() as session:
                 leases.finish(session, lease, {"model": 1})
@@ -91,7 +91,7 @@ def test_two_sweepers_announce_each_lost_job_once(
     with ThreadPoolExecutor(4) as sweepers:
         swept = list(sweepers.map(lambda _: leases.sweep(any_database, patient, clock=later), range(8)))
     assert sorted(announced) == sorted(jobs)
-    assert sorted(job for found in swept for job in found) == sorted(jobs)
+    assert sorted(job for match in swept for job in match) == sorted(jobs)
 
 
 def test_a_worker_that_wakes_after_its_lease_writes_nothing(any_database: Database, settings: Settings) -> None:

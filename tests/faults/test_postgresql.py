@@ -24,8 +24,8 @@ pytestmark = [pytest.mark.servers, pytest.mark.slow]
 
 @pytest.fixture
 def server() -> Iterator[PostgresServer]:
-    with postgres_server() as found:
-        yield found
+    with postgres_server() as server:
+        yield server
 
 
 def through(proxy: Proxy, server: PostgresServer) -> str:

@@ -75,8 +75,8 @@ class Caller:
 
     def agents(self) -> list[dict[str, Any]]:
         """The workload's agents, the newest first."""
-        found: list[dict[str, Any]] = self.get(f"/workloads/{self.workload}/agents")["items"]
-        return found
+        items: list[dict[str, Any]] = self.get(f"/workloads/{self.workload}/agents")["items"]
+        return items
 
     def job(self, job_id: str) -> dict[str, Any]:
         return self.get(f"/jobs/{job_id}")

@@ -11,17 +11,17 @@ from tests.servers import StewardServer, wait_until
 
 def worker_main(server: StewardServer, other_than: int = 0) -> psutil.Process:
     """The worker's main process, once it is there: the child of `steward serve` that is not process ``other_than``."""
-    found = list[psutil.Process]()
+    processes = list[psutil.Process]()
 
     def there() -> bool:
         for child in psutil.Process(server.process.pid).children():
             with contextlib.suppress(psutil.NoSuchProcess):  # it has ended, and waits to be noticed
                 if child.pid != other_than and "workers" in child.cmdline():  # not so before it has become a program
-                    found.append(child)
-        return bool(found)
+                    processes.append(child)
+        return bool(processes)
 
     wait_until(there, 60, "a worker under steward serve")
-    return found[0]
+    return processes[0]
 
 
 def family(server: StewardServer) -> list[psutil.Process]:

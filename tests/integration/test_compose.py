@@ -99,15 +99,15 @@ class Stage(NamedTuple):
 def stages() -> dict[str, Stage]:
     """Stages by name; under "" the arguments before the first."""
     text = re.sub(r"^\s*#.*\n", "", (ROOT / "Dockerfile").read_text(), flags=re.MULTILINE).replace("\\\n", " ")
-    found = {"": Stage("", [])}
+    stages = {"": Stage("", [])}
     for line in filter(None, text.splitlines()):
         name, _, sentence = line.partition(" ")
         if name == "FROM":
             base, _, stage = sentence.partition(" AS ")
-            found[stage] = Stage(base, [])
+            stages[stage] = Stage(base, [])
         else:
-            found[[*found][-1]].steps.append((name, " ".join(sentence.split())))
-    return found
+            stages[[*stages][-1]].steps.append((name, " ".join(sentence.split())))
+    return stages
 
 
 def test_the_wheels_of_the_image_are_built_of_all_their_sources(stages: dict[str, Stage]) -> None:
@@ -118,10 +118,10 @@ def test_the_wheels_of_the_image_are_built_of_all_their_sources(stages: dict[str
     assert all((ROOT / name).exists() for name in copied)
 
 
-@pytest.mark.parametrize("asked", ["", "scaling", "scaling, otel", "scalling,otel"])
-def test_an_extra_that_is_not_there_ends_the_build(asked: str) -> None:
-    done = subprocess.run([sys.executable, ROOT / "deploy/extras", asked], capture_output=True, text=True, check=False)
-    error = "EXTRAS=scalling,otel: no such extra: scalling; there are: archive, worker, " if "scalling" in asked else ""
+@pytest.mark.parametrize("extra", ["", "scaling", "scaling, otel", "scalling,otel"])
+def test_an_extra_that_is_not_there_ends_the_build(extra: str) -> None:
+    done = subprocess.run([sys.executable, ROOT / "deploy/extras", extra], capture_output=True, text=True, check=False)
+    error = "EXTRAS=scalling,otel: no such extra: scalling; there are: archive, worker, " if "scalling" in extra else ""
     assert (done.returncode, done.stderr.startswith(error)) == (1 if error else 0, True)
 
 
@@ -161,12 +161,12 @@ def test_the_base_can_be_pinned_and_nobody_is_root(stages: dict[str, Stage]) -> 
 
 def test_the_worker_of_the_image_takes_torch_from_a_folder(stages: dict[str, Stage], tmp_path: Path) -> None:
     wheel = tmp_path / "torch-2.13.0+cpu-py3-none-any.whl"
-    with zipfile.ZipFile(wheel, "w") as made:
-        made.writestr("torch/__init__.py", "")
+    with zipfile.ZipFile(wheel, "w") as zip_file:
+        zip_file.writestr("torch/__init__.py", "")
         folder = "torch-2.13.0+cpu.dist-info"
-        made.writestr(f"{folder}/METADATA", "Metadata-Version: 2.1\nName: torch\nVersion: 2.13.0+cpu\n")
-        made.writestr(f"{folder}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
-        made.writestr(f"{folder}/RECORD", "")
+        zip_file.writestr(f"{folder}/METADATA", "Metadata-Version: 2.1\nName: torch\nVersion: 2.13.0+cpu\n")
+        zip_file.writestr(f"{folder}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        zip_file.writestr(f"{folder}/RECORD", "")
     result = (
         stages["worker"]
         .of("RUN")[0]
@@ -217,25 +217,27 @@ class Stack:
 
     def settings(self, name: str) -> dict[str, str]:
         """A service's environment; the names of other containers are loopback ports here."""
-        found = environment(self.services[name], self.variables)
+        parts = environment(self.services[name], self.variables)
         ports = {"postgres:5432": "STEWARD_POSTGRES_PORT", "redis:6379": "STEWARD_REDIS_PORT"}
         for address, variable in ports.items():
-            found = {
+            parts = {
                 key: value.replace(f"@{address}", f"@127.0.0.1:{self.variables[variable]}").replace(
                     f"//{address}", f"//127.0.0.1:{self.variables[variable]}"
                 )
-                for key, value in found.items()
+                for key, value in parts.items()
             }
-        found |= {"STEWARD_WORKER_NICE": "0", "STEWARD_TRAINING_NICE": "0"}  # or they wait for the tests beside
+        parts |= {"STEWARD_WORKER_NICE": "0", "STEWARD_TRAINING_NICE": "0"}  # or they wait for the tests beside
         if name == "api":  # a container's own network, with the port that is published of it
-            found |= {"STEWARD_HOST": "127.0.0.1", "STEWARD_PORT": self.variables["STEWARD_PORT"]}
-        return clean_environment({**found, "STEWARD_DATA_DIR": str(self.folder / name)})
+            parts |= {"STEWARD_HOST": "127.0.0.1", "STEWARD_PORT": self.variables["STEWARD_PORT"]}
+        return clean_environment({**parts, "STEWARD_DATA_DIR": str(self.folder / name)})
 
     def first_key(self) -> dict[str, str]:
         """What is sent of the key that is made as the file says."""
         command = program(["steward", "key", "create", "--scopes", "admin"])
-        made = subprocess.run(command, env=self.settings("api"), capture_output=True, text=True, check=True, timeout=60)
-        return {"Authorization": f"Bearer {made.stdout.strip()}"}
+        process = subprocess.run(
+            command, env=self.settings("api"), capture_output=True, text=True, check=True, timeout=60
+        )
+        return {"Authorization": f"Bearer {process.stdout.strip()}"}
 
     def start(self, name: str) -> subprocess.Popen[bytes]:
         log = self.exit.enter_context((self.folder / f"{name}.log").open("wb"))
@@ -256,9 +258,9 @@ class Stack:
 @pytest.fixture
 def stack(compose: dict[str, Any], variables: dict[str, str], tmp_path: Path) -> Iterator[Stack]:
     """The services, ended in the order in which compose would."""
-    found = Stack(compose, variables, tmp_path)
-    with found.exit:
-        yield found
+    stack = Stack(compose, variables, tmp_path)
+    with stack.exit:
+        yield stack
 
 
 @pytest.mark.servers

@@ -51,12 +51,12 @@ def test_an_evaluation_outlives_its_worker_and_ends_as_a_page(
         process.kill()
     output, notes = command.communicate(timeout=300)
     assert command.returncode == 0, notes
-    found = json.loads(output)
-    assert [verdict["agent"] for verdict in found["verdicts"]] == [1]
-    assert [level["level"] for level in found["report"]["levels"] if level["available"]][-1] == "L1"
+    body = json.loads(output)
+    assert [verdict["agent"] for verdict in body["verdicts"]] == [1]
+    assert [level["level"] for level in body["report"]["levels"] if level["available"]][-1] == "L1"
     done = caller.job(job["id"])
-    assert (done["attempts"], done["result"]) == (2, {"evaluation": found["id"]})
-    assert page.read_bytes() == caller.http.get(f"/evaluations/{found['id']}/report").content
+    assert (done["attempts"], done["result"]) == (2, {"evaluation": body["id"]})
+    assert page.read_bytes() == caller.http.get(f"/evaluations/{body['id']}/report").content
     assert f"Evaluation of agent 1 on {WORKLOAD}" in page.read_text()
 
     refused = steward("--url", server.url, "--agent", "9")

@@ -80,9 +80,9 @@ def test_a_full_disk_is_said_with_what_was_stored_and_ends_readiness(
     answer = client.post(f"/workloads/{WORKLOAD}/samples", content=executions(2000), headers=CSV)
     assert (answer.status_code, answer.json()["type"]) == (503, "/problems/disk-full")
     assert "retry-after" in answer.headers
-    kept = client.get(f"/workloads/{WORKLOAD}/samples?limit=500").json()["items"]
-    assert kept
-    assert f"full; the {len(kept)} executions accepted before it are kept" in answer.json()["detail"]
+    items = client.get(f"/workloads/{WORKLOAD}/samples?limit=500").json()["items"]
+    assert items
+    assert f"full; the {len(items)} executions accepted before it are kept" in answer.json()["detail"]
     ready = client.get("/readyz")
     assert (ready.status_code, ready.json()["database"]) == (503, "its disk is full")
     limited()

@@ -26,8 +26,8 @@ CSV = {"Content-Type": "text/csv"}
 @pytest.fixture
 def server() -> Iterator[PostgresServer]:
     """A PostgreSQL that this test may stop."""
-    with postgres_server() as found:
-        yield found
+    with postgres_server() as server:
+        yield server
 
 
 @pytest.fixture

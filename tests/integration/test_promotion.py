@@ -23,14 +23,14 @@ def call(server: StewardServer, method: str, path: str, body: object = None) -> 
     data = None if body is None else json.dumps(body).encode()
     request = Request(server.url + path, data, {"Content-Type": "application/json"}, method=method)
     with urlopen(request, timeout=10) as answer:
-        found: dict[str, Any] = json.load(answer)
-    return found
+        result: dict[str, Any] = json.load(answer)
+    return result
 
 
 def agent(server: StewardServer) -> int | None:
     """The agent that answers a decision, None for a heuristic."""
-    found: int | None = call(server, "GET", f"/decision?workload=resnet18&{STATE}")["agent"]
-    return found
+    count: int | None = call(server, "GET", f"/decision?workload=resnet18&{STATE}")["agent"]
+    return count
 
 
 def seconds_until(server: StewardServer, expected: int | None) -> float:

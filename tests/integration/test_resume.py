@@ -52,9 +52,9 @@ def backend(request: pytest.FixtureRequest) -> dict[str, str]:
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StewardServer]:
     """One whose children alone are killed, for several tests; its leases outlast them."""
-    found = start_steward(tmp_path_factory.mktemp("lasting"), **{**QUICK, "lease_seconds": "600"})
-    yield found
-    found.stop()
+    process = start_steward(tmp_path_factory.mktemp("lasting"), **{**QUICK, "lease_seconds": "600"})
+    yield process
+    process.stop()
 
 
 def events(caller: Caller, job: str) -> list[dict[str, Any]]:
@@ -63,16 +63,16 @@ def events(caller: Caller, job: str) -> list[dict[str, Any]]:
     return [json.loads(line.removeprefix("data: ")) for line in lines if line.startswith("data: ")]
 
 
-def steps_of_attempt(told: list[dict[str, Any]], attempt: int) -> list[int]:
+def steps_of_attempt(reported: list[dict[str, Any]], attempt: int) -> list[int]:
     """Environment steps that an attempt reported, in order; attempts count from 1."""
-    found: dict[int, list[int]] = {}
+    counts: dict[int, list[int]] = {}
     number = 0
-    for event in told:
+    for event in reported:
         if "attempt" in event:
             number += 1
         elif "steps" in event:
-            found.setdefault(number, []).append(event["steps"])
-    return found.get(attempt, [])
+            counts.setdefault(number, []).append(event["steps"])
+    return counts.get(attempt, [])
 
 
 def until_half_way(caller: Caller, job: str, fraction: float = 0.15) -> None:

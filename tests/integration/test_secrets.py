@@ -64,7 +64,7 @@ def test_nothing_that_is_told_or_kept_holds_a_secret(
     asymmetric = token.replace(token.partition(".")[0], "eyJhbGciOiJSUzI1NiIsImtpZCI6IjEifQ")
     known, messages = bearer(key), list[Any]()
     with TestClient(create_app(settings, database), raise_server_exceptions=False) as client:
-        made = client.post("/keys", json={"scopes": ["read"]}, headers={**known, "idempotency-key": "again"}).json()
+        body = client.post("/keys", json={"scopes": ["read"]}, headers={**known, "idempotency-key": "again"}).json()
         again = client.post("/keys", json={"scopes": ["read"]}, headers={**known, "idempotency-key": "again"})
         assert client.post("/workloads", json=SPEC, headers=known).status_code == 201
         uploaded = {**known, "content-type": "text/csv"}
@@ -80,18 +80,18 @@ def test_nothing_that_is_told_or_kept_holds_a_secret(
         ]
         messages += [client.get("/jobs", headers=bearer(one)) for one in wrong]
         messages += [client.get("/jobs", auth=("any", one)) for one in wrong]
-        messages += [client.get("/workloads", params={"colour": "red"}, headers=bearer(made["key"]))]
+        messages += [client.get("/workloads", params={"colour": "red"}, headers=bearer(body["key"]))]
         job = client.post(f"/workloads/{WORKLOAD}/models", json={}, headers=known)  # its announcement fails
         messages += [job, client.post(f"/jobs/{job.json()['id']}/cancel", headers=known)]
         messages += [client.get(f"/jobs/{job.json()['id']}/events", headers=known)]
         messages += [
-            client.delete(f"/keys/{made['id']}", headers=known),
-            client.get("/jobs", headers=bearer(made["key"])),
+            client.delete(f"/keys/{body['id']}", headers=known),
+            client.get("/jobs", headers=bearer(body["key"])),
         ]
         messages += [
             client.get(path, headers=known) for path in ("/metrics", "/keys", "/audit", "/", f"/runs/{run['id']}")
         ]
-        kept = rows(database)
+        selection = rows(database)
         with monkeypatch.context() as broken:
             broken.setattr(Reporter, "report", lambda *_: 1 / 0)
             messages += [client.put(f"/runs/{run['id']}/iterations/0", json={}, headers=bearer(run["token"]))]
@@ -103,15 +103,15 @@ def test_nothing_that_is_told_or_kept_holds_a_secret(
     statuses = {answer.status_code for answer in messages}
     assert {200, 401, 422, 500, 503} <= statuses
     assert [word for word in ("ZeroDivisionError", "broker away") if word not in caplog.text] == []
-    everything = "".join([caplog.text, kept, *(f"{answer.text}{answer.headers}" for answer in messages)])
-    credentials = [*wrong, key, made["key"]]
+    everything = "".join([caplog.text, selection, *(f"{answer.text}{answer.headers}" for answer in messages)])
+    credentials = [*wrong, key, body["key"]]
     hidden = [
         PASSWORD,
         BROKER_PASSWORD,
         *credentials,
         *(one.partition("_")[2].partition("_")[2] for one in credentials),
     ]
-    assert again.json()["id"] == made["id"]
+    assert again.json()["id"] == body["id"]
     assert [one for one in hidden if one and one in everything] == []
 
 

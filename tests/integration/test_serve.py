@@ -29,9 +29,9 @@ API_BYTES = 150 * 1024 * 1024
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StewardServer]:
     """One that goes on, for several tests."""
-    found = start_steward(tmp_path_factory.mktemp("lasting"))
-    yield found
-    found.stop()
+    process = start_steward(tmp_path_factory.mktemp("lasting"))
+    yield process
+    process.stop()
 
 
 @pytest.mark.slow
@@ -130,8 +130,8 @@ def test_ctrl_c_stops_it_too(steward_factory: StartSteward) -> None:
 
 def test_help_is_instant() -> None:
     command = [sys.executable, "-X", "importtime", "-c", "import app.cli.main"]
-    found = subprocess.run(command, capture_output=True, text=True, check=True).stderr
-    loaded = {line.rpartition("|")[2].strip() for line in found.splitlines()}
+    stderr = subprocess.run(command, capture_output=True, text=True, check=True).stderr
+    loaded = {line.rpartition("|")[2].strip() for line in stderr.splitlines()}
     heavy = {"numpy", "torch", "sqlalchemy", "fastapi", "pydantic", "celery", "uvicorn", "vl_convert", "alembic"}
     assert loaded & heavy == set()
 

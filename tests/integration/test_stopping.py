@@ -75,7 +75,7 @@ class Phase(NamedTuple):
     request: dict[str, Any]
     type: str
     jobs: int = 1
-    told: str = ""
+    phase_event: str = ""
     once: bool = False
 
 
@@ -84,13 +84,13 @@ PHASES = {
     "fit": Phase(f"/workloads/{WORKLOAD}/models", {}, "fit"),
     "trials": Phase(f"/workloads/{WORKLOAD}/agents", {**LEARNING, "seeds": 2, "budget": 400_000_000}, "trial", jobs=2),
     "verdict": Phase(
-        f"/workloads/{WORKLOAD}/agents", {**LEARNING, "budget": 2_000}, "train", told="judging", once=True
+        f"/workloads/{WORKLOAD}/agents", {**LEARNING, "budget": 2_000}, "train", phase_event="judging", once=True
     ),
     "evaluation": Phase(
         "/evaluations",
         {"workload": WORKLOAD, "agents": [1], "level": "L3"},
         "evaluate",
-        told="fitting the held-out executions",
+        phase_event="fitting the held-out executions",
     ),
 }
 
@@ -104,22 +104,23 @@ def at_work(database: Database, phase: Phase) -> list[Job]:
 def times_told(database: Database, phase: Phase) -> int:
     """How often a job told that it got to the phase."""
     with database.reading() as session:
-        return sum(event.get("phase") == phase.told for event in session.scalars(select(JobEvent.data)))
+        return sum(event.get("phase") == phase.phase_event for event in session.scalars(select(JobEvent.data)))
 
 
 def until_well_within(database: Database, phase: Phase, before: int) -> list[Job]:
     """Wait until the jobs are well within the phase, of which was told so often before."""
     wait_until(
         lambda: (
-            len(at_work(database, phase)) == phase.jobs and (not phase.told or times_told(database, phase) > before)
+            len(at_work(database, phase)) == phase.jobs
+            and (not phase.phase_event or times_told(database, phase) > before)
         ),
         PATIENCE_SECONDS,
         f"{phase.type} to get there",
     )
     time.sleep(WITHIN_SECONDS)
-    found = at_work(database, phase)
-    assert len(found) == phase.jobs, "the phase is too short for this test"
-    return found
+    jobs = at_work(database, phase)
+    assert len(jobs) == phase.jobs, "the phase is too short for this test"
+    return jobs
 
 
 @pytest.mark.parametrize("name", PHASES)

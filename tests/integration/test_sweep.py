@@ -36,18 +36,18 @@ pytestmark = pytest.mark.slow
 @pytest.fixture(scope="module")
 def embedded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StewardServer]:
     """Two workers and the embedded default, for several tests."""
-    found = start_steward(tmp_path_factory.mktemp("embedded"), "--workers", "2", **QUICK)
-    yield found
-    found.stop()
+    process = start_steward(tmp_path_factory.mktemp("embedded"), "--workers", "2", **QUICK)
+    yield process
+    process.stop()
 
 
 @pytest.fixture(params=["embedded", pytest.param("scale", marks=pytest.mark.servers)])
 def server(request: pytest.FixtureRequest, steward_factory: StartSteward) -> StewardServer:
     """Two workers, on the embedded default or on PostgreSQL and Redis."""
     if request.param == "embedded":
-        found = request.getfixturevalue("embedded")
-        assert isinstance(found, StewardServer)
-        return found
+        server = request.getfixturevalue("embedded")
+        assert isinstance(server, StewardServer)
+        return server
     broker = str(request.getfixturevalue("redis_url"))
     with redis.Redis.from_url(broker) as client:
         client.flushall()
@@ -102,10 +102,10 @@ def test_the_command_follows_to_the_verdict_and_goes_on_from_it(embedded: Stewar
     assert "of its budget, where 1 went on" in text
     assert "agent 1: tabular_q" in text
     again = ["train", caller.workload, "--url", url, "--start-from", "1", "--budget", "20000", "--json"]
-    found = CliRunner().invoke(cli, [*again, "--require-promoted"])
-    agent = json.loads(found.stdout[found.stdout.index("{") :])
+    result = CliRunner().invoke(cli, [*again, "--require-promoted"])
+    agent = json.loads(result.stdout[result.stdout.index("{") :])
     assert (agent["version"], agent["report"]["parent"]) == (2, 1)
-    assert found.exit_code == (0 if agent["promoted"] else 4)
+    assert result.exit_code == (0 if agent["promoted"] else 4)
     refused = CliRunner().invoke(cli, ["train", caller.workload, "--url", url, "--start-from", "9"])
     assert refused.exit_code == 1
     assert "the newest is 2" in " ".join(refused.stderr.split())

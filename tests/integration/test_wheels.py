@@ -42,9 +42,9 @@ class Installed(NamedTuple):
         )
 
     def environment(self, settings: dict[str, str]) -> dict[str, str]:
-        found = clean_environment({**KNOBS, **settings})
-        found.pop("PYTHONPATH", None)  # nothing of the checkout is found
-        return found
+        environment = clean_environment({**KNOBS, **settings})
+        environment.pop("PYTHONPATH", None)  # nothing of the checkout is found
+        return environment
 
     @contextmanager
     def serving(self, data: Path, *options: str) -> Iterator[tuple[httpx.Client, Path]]:
@@ -78,8 +78,8 @@ def install(folder: Path, wheels: Sequence[Path], extra: str = "") -> Installed:
     uv, place = Path(sys.executable).with_name("uv"), folder / "environment"
     subprocess.run([uv, "venv", "--quiet", "--python", sys.executable, place], check=True)
     environment = {**os.environ, "UV_FIND_LINKS": os.environ.get("UV_FIND_LINKS", os.environ.get("PIP_FIND_LINKS", ""))}
-    given = [f"{wheels[0]}{extra}", str(wheels[1]), "--constraint", str(ROOT / "constraints.txt")]
-    command = [str(uv), "pip", "install", "--quiet", "--python", str(place / "bin/python"), *given]
+    values = [f"{wheels[0]}{extra}", str(wheels[1]), "--constraint", str(ROOT / "constraints.txt")]
+    command = [str(uv), "pip", "install", "--quiet", "--python", str(place / "bin/python"), *values]
     subprocess.run(command, check=True, env=environment, cwd=folder)
     return Installed(place / "bin", folder)
 
@@ -99,8 +99,8 @@ def decide(client: httpx.Client, kind: str, name: str) -> dict[str, Any]:
     assert reported.status_code == 201, reported.text
     for page in (f"/ui/workloads/{name}", f"/ui/runs/{run}"):
         assert name in client.get(page).text
-    found: dict[str, Any] = reported.json()
-    return found
+    body: dict[str, Any] = reported.json()
+    return body
 
 
 @pytest.mark.slow
@@ -128,8 +128,8 @@ def test_without_extras_it_serves_decisions_and_says_what_waits(core: Installed)
         for page in ["/ui/runs", "/ui/jobs", "/ui/evaluations", "/docs", "/openapi.json", *linked]:
             assert client.get(page).is_success, page
         checks = json.loads(core.run("steward", "doctor", "--json", "--data", str(data)).stdout)["checks"]
-        found = next(one for one in checks if one["check"] == "extras")
-        assert (found["status"], EXTRA in found["remedy"]) == ("warn", True)
+        result = next(one for one in checks if one["check"] == "extras")
+        assert (result["status"], EXTRA in result["remedy"]) == ("warn", True)
     existing(core, data)
 
 

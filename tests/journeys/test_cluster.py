@@ -92,9 +92,9 @@ def test_a_cluster_is_learned_and_served_through_a_kill(steward_factory: Start, 
         assert timed
         assert all("finish in" in one["text"] for one in timed)
         call("PATCH", f"/runs/{playing.run}", json={"state": "finished"})
-        kept = {one["execution"]: one for one in call("GET", "/workloads/gpu-cluster/samples")["items"]}
-        assert kept[playing.run]["arrivals"]["count"] == playing.number
+        selection = {one["execution"]: one for one in call("GET", "/workloads/gpu-cluster/samples")["items"]}
+        assert selection[playing.run]["arrivals"]["count"] == playing.number
         wanted = {"workload": "gpu-cluster", "agents": [agent], "level": "L1", "episodes": 8}
-        found = call.job("/evaluations", wanted)["evaluation"]
-        report = call("GET", f"/evaluations/{found}")["report"]
+        evaluation = call.job("/evaluations", wanted)["evaluation"]
+        report = call("GET", f"/evaluations/{evaluation}")["report"]
     assert [one["level"] for one in report["levels"] if one["available"]] == ["train", "L0", "L1"]

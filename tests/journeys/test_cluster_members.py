@@ -24,7 +24,7 @@ class Reporting:
     def __init__(self, call: Caller) -> None:
         self.call, self.path = call, f"/runs/{call('POST', '/runs', 201, json={'workload': 'lab'})['id']}/iterations"
         self.gpus: dict[str, int] = {}
-        self.said: dict[str, dict[str, Any]] = {}
+        self.changes: dict[str, dict[str, Any]] = {}
         self.count = 0
 
     def report(self, **fields: Any) -> str:
@@ -32,13 +32,13 @@ class Reporting:
         decision = self.call("PUT", f"{self.path}/{self.count}", 201, json={"at": self.count, **fields})
         self.count += 1
         for change in decision["changes"]:
-            self.gpus[change["job"]], self.said[change["job"]] = change["gpus"], change
+            self.gpus[change["job"]], self.changes[change["job"]] = change["gpus"], change
         return str(decision["rule"])
 
     def until_mine_has(self, gpus: int) -> dict[str, Any]:
         """Report until caches have heard of a change, and the member's run has so many; what was said of it."""
         wait_until(lambda: bool(self.report()) and self.gpus["mine"] == gpus, 60, f"{gpus} GPUs")
-        return self.said["mine"]
+        return self.changes["mine"]
 
 
 @pytest.mark.slow

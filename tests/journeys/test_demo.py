@@ -62,10 +62,10 @@ def test_the_whole_demo(demo: "subprocess.Popen[str]", tmp_path: Path) -> None:
     assert demo.wait(60) == 0, output
     for word in ("domain model:", "agent:", "a neighbour computes", "the whole demo took"):
         assert word in output
-    kept = json.loads((tmp_path / "out/demo.json").read_text())
-    assert not kept["simulated"]
-    assert [one["name"] for one in kept["allocations"]] == ["steward"]
-    assert [len(rows) for rows in kept["rows"].values()] == [8]
+    body = json.loads((tmp_path / "out/demo.json").read_text())
+    assert not body["simulated"]
+    assert [one["name"] for one in body["allocations"]] == ["steward"]
+    assert [len(rows) for rows in body["rows"].values()] == [8]
     assert (tmp_path / "out/demo.png").stat().st_size > 10_000
     assert (tmp_path / "out/demo.html").stat().st_size > 100_000
     assert all_gone(children)
@@ -85,9 +85,9 @@ def test_the_whole_serving_demo(tmp_path: Path) -> None:
             demo.kill()
     for word in ("digits right", "requests/s", "domain model:", "response quality", "one of its reasons:"):
         assert word in output
-    (kept,) = json.loads((tmp_path / "out/inference.json").read_text())
-    assert kept["run"] == "Steward"
-    assert len(kept["responses"]) > 10
+    (selection,) = json.loads((tmp_path / "out/inference.json").read_text())
+    assert selection["run"] == "Steward"
+    assert len(selection["responses"]) > 10
     assert (tmp_path / "out/inference.png").stat().st_size > 10_000
     assert all_gone(children)
     assert control_groups_of(demo.pid) == []

@@ -81,15 +81,15 @@ class Farm:
 
 def ended(caller: Connection, job: str) -> dict[str, Any]:
     """What a job came to."""
-    found: dict[str, Any] = {}
+    outcome: dict[str, Any] = {}
 
     def over() -> bool:
-        found.update(caller.call("GET", f"/jobs/{job}")[1])
-        return found["state"] in ("succeeded", "failed", "cancelled")
+        outcome.update(caller.call("GET", f"/jobs/{job}")[1])
+        return outcome["state"] in ("succeeded", "failed", "cancelled")
 
     wait_until(over, 600, what=f"job {job}")
-    assert found["state"] == "succeeded", found
-    result: dict[str, Any] = found["result"]
+    assert outcome["state"] == "succeeded", outcome
+    result: dict[str, Any] = outcome["result"]
     return result
 
 
@@ -108,14 +108,14 @@ def learned(caller: Connection) -> int:
 
 def state(caller: Connection, *states: str) -> dict[str, Any]:
     """What is done about the drift, once it is in one of these states."""
-    found: dict[str, Any] = {}
+    state: dict[str, Any] = {}
 
     def there() -> bool:
-        found.update(next(iter(caller.call("GET", f"/workloads/{NAME}/drift")[1]["adaptations"]), {}))
-        return found.get("state") in states
+        state.update(next(iter(caller.call("GET", f"/workloads/{NAME}/drift")[1]["adaptations"]), {}))
+        return state.get("state") in states
 
     wait_until(there, 600, what=f"the answer to be {' or '.join(states)}")
-    return found
+    return state
 
 
 @pytest.mark.slow
@@ -134,26 +134,26 @@ def test_slower_servers_are_noticed_and_answered_through_a_kill(steward_factory:
         farm.go(caller, 90, SLOWER)
         notice = farm.drift[0]
         assert (notice["stream"], notice["direction"]) == ("seconds.large", "up")
-        kept = caller.call("GET", f"/runs/{farm.run}")[1]["drift"]
-        assert [(one["iteration"], one["factor"]) for one in kept] == [
+        drift = caller.call("GET", f"/runs/{farm.run}")[1]["drift"]
+        assert [(one["iteration"], one["factor"]) for one in drift] == [
             (one["iteration"], one["factor"]) for one in farm.drift
         ]
-        found = state(caller, "shadow", "rejected", "failed")
-        assert found["state"] == "shadow", found["steps"]
-        path = f"/workloads/{NAME}/models/{found['model']}/predict?variant=large&batch=1"
+        result = state(caller, "shadow", "rejected", "failed")
+        assert result["state"] == "shadow", result["steps"]
+        path = f"/workloads/{NAME}/models/{result['model']}/predict?variant=large&batch=1"
         predicted = caller.call("GET", path)[1]["seconds"]["mean"]
         assert predicted == pytest.approx(SECONDS["large"] * SLOWER, rel=0.1)
         farm.go(caller, 60, SLOWER)
         state(caller, "watched")
-        wait_until(lambda: _answers(farm, caller, found["agent"]), 60, what="the new agent to answer")
+        wait_until(lambda: _answers(farm, caller, result["agent"]), 60, what="the new agent to answer")
         farm.go(caller, 300, SLOWER)
         done = state(caller, "kept", "rolled_back")
         assert [step["state"] for step in done["steps"]] == ["fitting", "training", "shadow", "watched", "kept"], done
         figures = done["steps"][-1]["figures"]
         assert figures["realised"]["low"] > figures["promised"]["low"] - WANTED["equivalence_margin"], figures
-        report = caller.call("GET", f"/workloads/{NAME}/agents/{found['agent']}")[1]["report"]
+        report = caller.call("GET", f"/workloads/{NAME}/agents/{result['agent']}")[1]["report"]
         assert report["gain"]["low"] > 0  # over the agent that answered until then
-        assert caller.call("GET", f"/workloads/{NAME}")[1]["champion"] == found["agent"] != before
+        assert caller.call("GET", f"/workloads/{NAME}")[1]["champion"] == result["agent"] != before
         jobs = caller.call("GET", f"/jobs?workload={NAME}")[1]["items"]
         assert sorted(job["type"] for job in jobs) == ["fit", "fit", "train", "train"]
 

@@ -32,7 +32,7 @@ class Serving:
     def __init__(self, run: str) -> None:
         self.run, self.now, self.reports = run, 0.0, list[tuple[dict[str, Any], dict[str, Any]]]()
         self.ends: dict[str, float] = {}
-        self.seen: list[str] = []
+        self.requests: list[str] = []
 
     def go(self, caller: Connection, count: int) -> None:
         """Report ``count`` times: a request or two each, and what has ended."""
@@ -51,7 +51,7 @@ class Serving:
             for start in decision["start"]:
                 assert start["server"] not in self.ends
                 self.ends[start["server"]] = self.now + 0.03
-                self.seen += start["requests"]
+                self.requests += start["requests"]
             self.reports.append((report, decision))
 
 
@@ -81,7 +81,7 @@ def test_a_service_is_served_through_a_kill_and_its_run_becomes_samples(
         assert caller.call("POST", "/workloads/vision/agents/1/promote", {})[0] == 200
         serving.go(caller, 20)
         assert serving.reports[-1][1]["source"] == "agent"
-        assert len(serving.seen) == len(set(serving.seen))
+        assert len(serving.requests) == len(set(serving.requests))
         busy = {"at": serving.now, "finished": [{"server": "cpu-3", "at": serving.now}]}
         status, problem = caller.call("PUT", f"/runs/{serving.run}/iterations/{len(serving.reports)}", busy)
         assert status in (409, 422)

@@ -37,8 +37,8 @@ def learn(call: Caller) -> None:
     call.job("/workloads/fair/models", {})
     refused = call("POST", AGENTS, 422, json={"executor": "processes"})
     assert refused["errors"][0]["pointer"] == "/executor"
-    given = call.job(AGENTS, {"algorithm": "ppo", "budget": 4_000})
-    report = call("GET", f"{AGENTS}/{given['agent']}")["report"]
+    job = call.job(AGENTS, {"algorithm": "ppo", "budget": 4_000})
+    report = call("GET", f"{AGENTS}/{job['agent']}")["report"]
     assert report["heuristics"]
     rows = {row["name"]: row["policies"]["agent"] for row in report["outcomes"]}
     for name in ("response_quality", "jain", "quality.shop", "quality.archive"):

@@ -80,10 +80,10 @@ class Launcher:
         with Connection(url) as caller:
             status, page = caller.call("GET", f"/runs/{self.run}/iterations?limit=500")
         assert status == 200
-        kept = page["items"]
-        assert [item["iteration"] for item in kept] == list(range(len(kept)))
-        assert len(self.acknowledged) <= len(kept) <= len(self.acknowledged) + 1
-        for item, (body, decision) in zip(kept, self.acknowledged, strict=False):
+        items = page["items"]
+        assert [item["iteration"] for item in items] == list(range(len(items)))
+        assert len(self.acknowledged) <= len(items) <= len(self.acknowledged) + 1
+        for item, (body, decision) in zip(items, self.acknowledged, strict=False):
             assert item["report"] == {"kind": "iterative", **body}
             assert item["decision"]["allocation"] == decision["allocation"]
             assert item["decision"]["reason"] == decision["reason"]

@@ -77,10 +77,10 @@ def served(caller: Connection, service: Service, job: str, windows: int) -> Iter
     """Serve until so many windows have passed; the job as it is after each report."""
     for _ in itertools.count():
         service.report(caller)
-        found = caller.call("GET", f"/jobs/{job}")[1]
-        assert found["state"] in ("queued", "running"), found
-        yield found
-        if found["progress"] * 1_000 >= windows:
+        result = caller.call("GET", f"/jobs/{job}")[1]
+        assert result["state"] in ("queued", "running"), result
+        yield result
+        if result["progress"] * 1_000 >= windows:
             return
 
 
@@ -114,13 +114,13 @@ def test_an_agent_goes_on_learning_through_a_kill(steward_factory: Start, tmp_pa
         assert caller.call("POST", f"/jobs/{job['id']}/cancel", {})[0] == 200
         wait_until(lambda: caller.call("GET", f"/jobs/{job['id']}")[1]["state"] == "cancelled", 120, "the cancelling")
         agents = caller.call("GET", "/workloads/vision/agents")[1]["items"]
-    made = [one for one in reversed(agents) if one["report"].get("requested") == "online"]
-    windows = [one["report"]["window"]["number"] for one in made]
-    assert made
+    result = [one for one in reversed(agents) if one["report"].get("requested") == "online"]
+    windows = [one["report"]["window"]["number"] for one in result]
+    assert result
     assert windows == sorted(set(windows))  # one version a window at most, in order
-    assert [one["report"]["window"]["rival"] for one in made] == [None, *(one["version"] for one in made[:-1])]
-    assert all(one["report"]["gain"]["low"] > 0 for one in made)
+    assert [one["report"]["window"]["rival"] for one in result] == [None, *(one["version"] for one in result[:-1])]
+    assert all(one["report"]["gain"]["low"] > 0 for one in result)
     answering = [agent for source, agent in service.answered if source == "agent" and agent is not None]
     assert answering
     assert answering == sorted(answering)  # each answered until the next one did
-    assert set(answering) <= {one["version"] for one in made}
+    assert set(answering) <= {one["version"] for one in result}

@@ -55,11 +55,11 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> registry.Algor
     return registry.algorithm(NAME)
 
 
-def small(found: registry.Algorithm) -> Any:
+def small(algorithm: registry.Algorithm) -> Any:
     """Its config, in the size of the planted problem's others."""
     shared = {name: getattr(VALUES, name) for name in ("network", "exploration", "memory", "batch", "target_share")}
     changed = shared | {"optimiser": Optimiser(rate=3e-3), "updates_per_slab": 1, "place": DeviceConfig(device="cpu")}
-    return msgspec.structs.replace(found.config, **changed)
+    return msgspec.structs.replace(algorithm.config, **changed)
 
 
 def test_it_is_not_there_before_it_is_installed() -> None:
@@ -98,16 +98,16 @@ def test_its_target_is_the_papers(installed: registry.Algorithm, backend: str) -
     mask, following = np.ones((5, 3), np.bool_), np.array([[True, True, False]] * 5)
     action, reward = np.array([0, 1, 2, 0, 1]), rng.normal(size=5).astype(np.float32)
     discount = np.array([0.9, 0.0, 0.9, 0.9, 0.0], np.float32)
-    given = {"reward": reward, "discount": discount, "action": action, "before": q, "mask": mask}
-    given |= {"after": after, "next_mask": following}
-    found = MunchausenTarget(share, tau, lowest).run(there.xp, {}, {n: there.asarray(v) for n, v in given.items()})
+    values = {"reward": reward, "discount": discount, "action": action, "before": q, "mask": mask}
+    values |= {"after": after, "next_mask": following}
+    result = MunchausenTarget(share, tau, lowest).run(there.xp, {}, {n: there.asarray(v) for n, v in values.items()})
     for i in range(5):
         logs = tau * np.log(np.exp(q[i] / tau) / np.exp(q[i] / tau).sum())
         legal = after[i, :2]
         chance = np.exp(legal / tau) / np.exp(legal / tau).sum()
         ahead = (chance * (legal - tau * np.log(chance))).sum()
         wanted = reward[i] + share * np.clip(logs[action[i]], lowest, 0.0) + discount[i] * ahead
-        assert float(found["target"][i]) == pytest.approx(wanted, rel=1e-4, abs=1e-5)
+        assert float(result["target"][i]) == pytest.approx(wanted, rel=1e-4, abs=1e-5)
 
 
 def test_it_learns_serially_is_exported_and_acts_in_the_service(installed: registry.Algorithm) -> None:

@@ -79,8 +79,8 @@ class Service(NamedTuple):
         assert uploaded.status_code == 201, uploaded.text
         job = client.post(f"/workloads/{name}/models", json={}).json()["id"]
         perform(self.database, self.settings, job, fit)
-        found = client.get(f"/jobs/{job}").json()
-        assert found["state"] == "succeeded", found
+        result = client.get(f"/jobs/{job}").json()
+        assert result["state"] == "succeeded", result
 
         def served() -> bool:
             started = client.post("/runs", json={"workload": name}).json()
@@ -97,10 +97,10 @@ def service(_sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) ->
     settings, database = Settings(data_dir=folder, database_url=url), Database(url)
     with pytest.MonkeyPatch.context() as patch, TestClient(create_app(settings, database)) as client:
         patch.setattr(queue, "enqueue", lambda _task, _identifier: None)
-        made = Service(client, database, settings)
+        service = Service(client, database, settings)
         for name, law in (("training", phased), ("solver", alike)):
-            made.learned(spec(name), samples(law))
-        yield made
+            service.learned(spec(name), samples(law))
+        yield service
     database.dispose()
 
 
@@ -174,8 +174,8 @@ def test_executions_shorter_than_a_run_are_fitted_where_features_vary(service: S
     service.learned(body, "\n".join(rows) + "\n")
     for iteration in (20, 24):  # beyond what was measured
         at = {"allocation": "cpu:90", "iteration": str(iteration), "feature": "waits:0"}
-        found = service.client.get("/workloads/short/models/1/predict", params=at)
-        assert found.status_code == 200, found.text
-        assert found.json()["predicted"]["iteration_seconds"]["mean"] < 0.8, (
+        result = service.client.get("/workloads/short/models/1/predict", params=at)
+        assert result.status_code == 200, result.text
+        assert result.json()["predicted"]["iteration_seconds"]["mean"] < 0.8, (
             "all are not as the last one seen, which waits"
         )

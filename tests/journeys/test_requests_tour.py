@@ -36,12 +36,12 @@ def test_a_log_of_ones_own_is_learned_from_and_judged(
     output = steward("train", "pages", "--algorithm", "ppo", "--seeds", "1", "--budget", "4000", "--plot", str(agent))
     assert "agent 1: ppo" in output
     assert "The variant that is started most often" in agent.read_text()
-    found = json.loads(
+    body = json.loads(
         steward("evaluate", "pages", "--agent", "newest", "--episodes", "8", "--out", str(pages), "--json")
     )
-    levels = {level["level"]: level for level in found["report"]["levels"]}
+    levels = {level["level"]: level for level in body["report"]["levels"]}
     assert all(level["available"] for level in levels.values())
-    assert "the last 25% of the log 'requests', with the measured batches of all" in found["report"]["held_out"]["note"]
+    assert "the last 25% of the log 'requests', with the measured batches of all" in body["report"]["held_out"]["note"]
     best = levels["L3"]["best_heuristic"]
     calm, rough = (levels[name]["policies"][best]["outcomes"] for name in ("L3", "L4"))
     assert rough["response_quality"]["mean"] < calm["response_quality"]["mean"]

@@ -71,16 +71,16 @@ def warmed(caller: Connection, name: str) -> None:
     nodes = [{"name": "n", "processors": 1, "minimum": 2, "maximum": 2}]
     run = registered(caller, {"name": name, "kind": "workflow", "nodes": nodes, "strategy": "agent"})
     queued = [{"id": "a", "processors": 1, "estimate": 10}, {"id": "b", "processors": 1, "parents": ["a"]}]
-    seen = list[dict[str, Any]]()
+    visited = list[dict[str, Any]]()
 
     def planned() -> bool:
-        number = len(seen)
+        number = len(visited)
         report = {"now": number, "delta": bool(number), **({} if number else {"queued": queued})}
-        seen.append(reporting(caller, run)(number, report))
-        return seen[-1]["reason"]["plan"] is not None
+        visited.append(reporting(caller, run)(number, report))
+        return visited[-1]["reason"]["plan"] is not None
 
     wait_until(planned, 120, "a plan")
-    first = seen[0]
+    first = visited[0]
     assert (first["source"], first["policy"], first["placements"][0]["task"]) == ("heuristic", "heft+easy", "a")
     assert "HEFT without a plan: the plan search is starting" in first["reason"]["text"]
 

@@ -70,12 +70,12 @@ def check(module: str, most: int | None, seed: int, known: str) -> tuple[int, in
     if (code := run_tests(module, None, 3600.0)) != PASSED:
         raise SystemExit(f"{module}: its tests do not pass without any fault (exit code {code}): {TARGETS[module]}")
     limit = 20.0 + 4.0 * (time.monotonic() - started)
-    found = mutants(Path(_origin(module)).read_text())
-    tried = found if most is None or most >= len(found) else random.Random(seed).sample(found, most)
+    result = mutants(Path(_origin(module)).read_text())
+    tried = result if most is None or most >= len(result) else random.Random(seed).sample(result, most)
     survivors = [one for one in tried if run_tests(module, one, limit) == PASSED]
-    print(f"{module}: {len(tried) - len(survivors)} of {len(tried)} noticed ({len(found)} there are)", flush=True)
+    print(f"{module}: {len(tried) - len(survivors)} of {len(tried)} noticed ({len(result)} there are)", flush=True)
     for one in sorted(survivors, key=lambda one: one.line):
-        print(f"  line {one.line}, {one.told}{' (listed)' if one.told in known else ''}", flush=True)
+        print(f"  line {one.line}, {one.text}{' (listed)' if one.text in known else ''}", flush=True)
     return len(tried) - len(survivors), len(tried)
 
 
@@ -91,13 +91,13 @@ def main(arguments: Sequence[str]) -> None:
     parser.add_argument("modules", nargs="*", help="parts of modules' names; all of them if there are none")
     parser.add_argument("--most", type=int, help="mutants of each module, drawn by chance")
     parser.add_argument("--seed", type=int, default=0, help="of that draw")
-    given = parser.parse_args(arguments)
-    wanted = [module for module in TARGETS if not given.modules or any(part in module for part in given.modules)]
+    options = parser.parse_args(arguments)
+    wanted = [module for module in TARGETS if not options.modules or any(part in module for part in options.modules)]
     for library in LIBRARIES:
         if importlib.util.find_spec(library.split(".")[0]):
             importlib.import_module(library)
     known = KNOWN.read_text() if KNOWN.exists() else ""
-    results = [check(module, given.most, given.seed, known) for module in wanted]
+    results = [check(module, options.most, options.seed, known) for module in wanted]
     noticed, tried = (sum(column) for column in zip(*results, strict=True)) if results else (0, 0)
     print(f"in all: {noticed} of {tried} noticed ({noticed / max(tried, 1):.0%})")
 

@@ -43,16 +43,16 @@ class Mutant:
     line: int
     place: Place
     replacement: ast.AST
-    told: str
+    text: str
 
 
 def mutants(source: str) -> list[Mutant]:
     """All faults that can be put into ``source``, in its order."""
     tree = ast.parse(source)
-    found = [
+    mutants = [
         _mutant(node, place, other, where) for node, place, where in _walk(tree, (), "") for other in _faults(node)
     ]
-    return sorted(found, key=lambda mutant: (mutant.line, mutant.told))
+    return sorted(mutants, key=lambda mutant: (mutant.line, mutant.text))
 
 
 def mutated(source: str, mutant: Mutant) -> ast.Module:

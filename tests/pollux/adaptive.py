@@ -139,12 +139,12 @@ class AdaptiveSimulator(ClusterSimulator):
         """Choose batches for jobs on the nodes that they have, and find their rates."""
         adaptive = [job for job in at.tolist() if self._adapts(job)]
         if adaptive:
-            held = self.jobs.allocation[adaptive]
-            found = best(self.known(adaptive), (held > 0).sum(axis=1)[:, None], held.sum(axis=1)[:, None])
+            current = self.jobs.allocation[adaptive]
+            result = best(self.known(adaptive), (current > 0).sum(axis=1)[:, None], current.sum(axis=1)[:, None])
             for row, job in enumerate(adaptive):
-                application, gpus = self.applications[self.which[job]], int(held[row].sum())
-                parts = int(found.accumulated[row, 0]) + 1
-                atomic = min(int(found.atomic[row, 0]), application.largest // (gpus * parts))
+                application, gpus = self.applications[self.which[job]], int(current[row].sum())
+                parts = int(result.accumulated[row, 0]) + 1
+                atomic = min(int(result.atomic[row, 0]), application.largest // (gpus * parts))
                 self._batches[self.which[job]] = Batch(atomic, parts - 1)
         for job in at.tolist():
             if not self._adapts(job):
@@ -182,7 +182,7 @@ class AdaptiveSimulator(ClusterSimulator):
         """What the rule sees, by what each job has measured of itself; at most twice the GPUs it has been on."""
         maximum = np.array([self._most(number) for number in self.which], np.int64)
         self.jobs = self.jobs._replace(maximum=maximum)
-        return self.seen(ProfiledOutlook(self))
+        return self.situation_of(ProfiledOutlook(self))
 
     def _most(self, number: int) -> int:
         application = self.applications[number]
@@ -193,7 +193,7 @@ class AdaptiveSimulator(ClusterSimulator):
 
     def value(self, gpus: Integers) -> Floats:
         """Goodput on so many GPUs, packed, over that on one, [J, R] for [R]; GPUs where nothing is measured."""
-        found = np.tile(gpus.astype(np.float64), (len(self.which), 1))
+        value = np.tile(gpus.astype(np.float64), (len(self.which), 1))
         changed: list[int] = []
         keys: dict[int, bytes] = {}
         for at, number in enumerate(self.which):
@@ -201,7 +201,7 @@ class AdaptiveSimulator(ClusterSimulator):
                 continue
             keys[at] = self._key(number, gpus)
             if self._valued.get(number, (b"",))[0] == keys[at]:
-                found[at] = self._valued[number][1]
+                value[at] = self._valued[number][1]
             else:
                 changed.append(at)
         if changed:
@@ -211,9 +211,9 @@ class AdaptiveSimulator(ClusterSimulator):
             if alone:
                 goodput[alone] = self._alone([changed[row] for row in alone])[:, None] * (gpus == 1)
             for at, row in zip(changed, goodput, strict=True):
-                found[at] = row
+                value[at] = row
                 self._valued[self.which[at]] = keys[at], row
-        return found
+        return value
 
     def _best(self, at: Sequence[int], gpus: Integers, node: int) -> Best:
         return best(self.known(at), sizes_of(gpus, node), gpus)
@@ -230,14 +230,14 @@ class AdaptiveSimulator(ClusterSimulator):
 
         Next to none of a job of which nothing was measured: it is urgent to measure it.
         """
-        known, found = self.experience or Experience(), np.full(len(self.which), TINY)
+        known, result = self.experience or Experience(), np.full(len(self.which), TINY)
         for at, number in enumerate(self.which):
             if self._informed(number):
                 application = self.applications[number]
                 data = float(self.progress.data[at])
                 left = known.remaining(application.name, float(self.progress.done[at]) / data) * data
-                found[at] = max(left * application.initial, TINY)
-        return found
+                result[at] = max(left * application.initial, TINY)
+        return result
 
     def _key(self, number: int, gpus: Integers) -> bytes:
         parameters = self.profiles[number].parameters

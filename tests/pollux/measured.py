@@ -174,10 +174,10 @@ class Application:
         rows = self._by_placement.get(int("".join(map(str, placement))))
         if rows is not None and rows[0, 0] <= local <= rows[-1, 0]:
             return Step(*(float(np.interp(local, rows[:, 0], rows[:, column])) for column in (1, 2)))
-        found = self._interpolator([min(len(placement), MOST_NODES), sum(placement), local])[0]
-        if rows is not None or np.isnan(found).any():
+        interpolator = self._interpolator([min(len(placement), MOST_NODES), sum(placement), local])[0]
+        if rows is not None or np.isnan(interpolator).any():
             raise ValueError(f"{self.name} was not measured near a local batch of {local} on {placement}")
-        return Step(*map(float, found))
+        return Step(*map(float, interpolator))
 
     def _measured(self) -> dict[int, Floats]:
         """Local batch, step and synchronisation seconds by the digits of a placement, [n, 3]."""

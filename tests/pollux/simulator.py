@@ -196,11 +196,11 @@ class MeasuredOutlook(Outlook):
     @override
     def update_seconds(self) -> Floats:
         gpus, node = int(self._capacity.sum()), max(1, int(self._capacity.max()))
-        found = np.full((len(self._jobs), gpus + 1), np.inf)
-        for row, (application, batch), most in zip(found, self._jobs, self._maximum.tolist(), strict=True):
+        update_seconds = np.full((len(self._jobs), gpus + 1), np.inf)
+        for row, (application, batch), most in zip(update_seconds, self._jobs, self._maximum.tolist(), strict=True):
             known = application.packed_seconds(batch, min(most, gpus), node)
             row[1 : len(known) + 1] = known
-        return found
+        return update_seconds
 
     def updates(self) -> Floats:
         """Iterations as they were measured at the batch size; in the last epoch at least one."""
@@ -231,12 +231,14 @@ class MeasuredOutlook(Outlook):
 
 def metric_gains(applications: Sequence[Application], progress: Progress, iterations: Floats) -> Floats:
     """Part of its whole course by which the metric of each job improves in further scale-invariant ones, [J, R]."""
-    found = np.zeros_like(iterations)
-    each = zip(found, applications, progress.done / progress.data, iterations / progress.data[:, None], strict=True)
+    metric_gains = np.zeros_like(iterations)
+    each = zip(
+        metric_gains, applications, progress.done / progress.data, iterations / progress.data[:, None], strict=True
+    )
     for row, application, done, further in each:
         ends, course = application.course
         row[:] = np.interp(done + further, ends, course) - np.interp(done, ends, course)
-    return found
+    return metric_gains
 
 
 # A cluster, interval by interval, as in Pollux's published simulator (Qiao et al., OSDI 2021).
@@ -346,11 +348,11 @@ class ClusterSimulator(Pace):
 
     @override
     def speeds(self, at: Integers) -> Floats:
-        found = np.where(self.jobs.allocation[at] > 0, self.speed, np.inf).min(axis=1)
+        least = np.where(self.jobs.allocation[at] > 0, self.speed, np.inf).min(axis=1)
         if not self.log_slowdown.any():
-            return found
+            return least
         beside = Neighbours(self.progress.application, self.log_slowdown)
-        return np.asarray(found / slowdowns(beside, self.jobs.allocation)[at], np.float64)
+        return np.asarray(least / slowdowns(beside, self.jobs.allocation)[at], np.float64)
 
     def trained(self, at: Integers) -> None:
         """Do nothing: batches stay as they were submitted."""
@@ -374,9 +376,9 @@ class ClusterSimulator(Pace):
 
     def _decide(self) -> None:
         situation = self.situation()
-        held = place(situation, self._rule(situation))
-        moved = np.flatnonzero((held != self.jobs.allocation).any(axis=1) & held.any(axis=1))
-        self.jobs = table.move(self.jobs, held, self.settings.restart_seconds)
+        placement = place(situation, self._rule(situation))
+        moved = np.flatnonzero((placement != self.jobs.allocation).any(axis=1) & placement.any(axis=1))
+        self.jobs = table.move(self.jobs, placement, self.settings.restart_seconds)
         self.started(moved)
 
     def started(self, at: Integers) -> None:
@@ -393,9 +395,9 @@ class ClusterSimulator(Pace):
             self.capacity,
             self.progress,
         )
-        return self.seen(outlook)
+        return self.situation_of(outlook)
 
-    def seen(self, outlook: Outlook) -> Situation:
+    def situation_of(self, outlook: Outlook) -> Situation:
         """The moment, with what is expected of the jobs."""
         beside = None if self.believed is None else Neighbours(self.progress.application, self.believed)
         return Situation(self.now, self.capacity, self.jobs, outlook, self.settings.restart_seconds, neighbours=beside)
@@ -409,9 +411,9 @@ class ClusterSimulator(Pace):
         return application.batch_of(self.log[self.which[at]].batch, sum(placement))
 
 
-def packed_first(held: Integers) -> tuple[int, ...]:
+def packed_first(current: Integers) -> tuple[int, ...]:
     """GPUs on the nodes of one job, most first, from GPUs on all nodes, [N]."""
-    return tuple(sorted((count for count in held.tolist() if count), reverse=True))
+    return tuple(sorted((count for count in current.tolist() if count), reverse=True))
 
 
 def limits(application: Application, job: Submission) -> tuple[int, int]:
@@ -435,11 +437,11 @@ def draw(logs: Sequence[Sequence[Submission]], load: float, generator: np.random
     """
     hours = 1 + int(max(job.time for log in logs for job in log) // HOUR)
     whole, rest = divmod(load, 1.0)
-    found = list[Submission]()
+    submissions = list[Submission]()
     for hour in range(hours):
         for chance in (*[1.0] * int(whole), *([rest] if rest else [])):
             log = logs[int(generator.integers(len(logs)))]
             jobs = [job for job in log if job.time // HOUR == hour]
-            found += [job for job in jobs if generator.random() < chance]
-    found.sort(key=lambda job: job.time)
-    return [job._replace(name=f"{job.application}-{number}") for number, job in enumerate(found)]
+            submissions += [job for job in jobs if generator.random() < chance]
+    submissions.sort(key=lambda job: job.time)
+    return [job._replace(name=f"{job.application}-{number}") for number, job in enumerate(submissions)]

@@ -62,13 +62,13 @@ def tabled(applications: Mapping[str, Application], settings: Settings, growth: 
 
 def _fastest(one: Application, gpus: int, node: int) -> Floats:
     """Iterations a second on so many GPUs, packed, at the best batch of each epoch, [epochs]; 0 where none is legal."""
-    found = np.zeros(one.epochs)
+    fastest = np.zeros(one.epochs)
     if gpus:
         placement = [node] * (gpus // node) + ([gpus % node] if gpus % node else [])
         for batch in _batches(one, gpus):
             total = gpus * batch.atomic * (batch.accumulated + 1)
-            found = np.maximum(found, one.gain(one.initial, total) / one.update_seconds(placement, batch))
-    return found
+            fastest = np.maximum(fastest, one.gain(one.initial, total) / one.update_seconds(placement, batch))
+    return fastest
 
 
 def _batches(one: Application, gpus: int) -> set[Batch]:
@@ -78,8 +78,8 @@ def _batches(one: Application, gpus: int) -> set[Batch]:
     if first > one.largest:
         return set()
     totals = first * (one.largest / first) ** np.linspace(0, 1, TRIED)
-    found = {one.batch_of(int(total), gpus) for total in totals}
-    return {batch for batch in found if one.smallest_local <= batch.atomic <= one.largest_local}
+    batches = {one.batch_of(int(total), gpus) for total in totals}
+    return {batch for batch in batches if one.smallest_local <= batch.atomic <= one.largest_local}
 
 
 def clusters(
@@ -108,11 +108,11 @@ def clusters(
         application[row, : len(log)] = [names.index(job.application) for job in log]
         requested[row, : len(log)] = [job.gpus for job in log]
         queue[row, : len(log)] = [job.queue for job in log]
-    for row, made in enumerate(changes):
-        change[row, : len(made)] = np.array(made, np.float64).reshape(-1, 3)
+    for row, result in enumerate(changes):
+        change[row, : len(result)] = np.array(result, np.float64).reshape(-1, 3)
     capacity = np.full(settings.nodes, settings.gpus)
-    found = empty(time, capacity)._replace(application=application, queue=queue, asked=requested, change=change)
-    return found if speed is None else found._replace(speed=np.tile(speed, (batch, 1)))
+    outcome = empty(time, capacity)._replace(application=application, queue=queue, asked=requested, change=change)
+    return outcome if speed is None else outcome._replace(speed=np.tile(speed, (batch, 1)))
 
 
 class TabledOutlook(Outlook):
@@ -198,13 +198,13 @@ class LoggedSource(Source):
         del model
         hours = max(1, int((max(log[-1].time for log in self._logs) - self._seconds) // HOUR))
         busy = load * np.exp(random.uniform(0.0, np.log(BUSIEST), len(load)))
-        found = [self._piece(factor, int(random.integers(hours)) * HOUR, random) for factor in busy.tolist()]
-        made, rules = clusters(found, self.applications, self._settings), self.rules
+        pieces = [self._piece(factor, int(random.integers(hours)) * HOUR, random) for factor in busy.tolist()]
+        result, rules = clusters(pieces, self.applications, self._settings), self.rules
         ends = rules.ends[np.arange(len(rules.epochs)), rules.epochs - 1]
-        steps = np.where(np.isfinite(made.time), ends[made.application], 0.0)
-        real, none = np.zeros(made.time.shape), np.full(made.time.shape, -1)
-        own = made.application
-        return made, HiddenJobs(real, steps, real + SECONDS, own, np.zeros(len(found)), real + np.nan, none)
+        steps = np.where(np.isfinite(result.time), ends[result.application], 0.0)
+        real, none = np.zeros(result.time.shape), np.full(result.time.shape, -1)
+        own = result.application
+        return result, HiddenJobs(real, steps, real + SECONDS, own, np.zeros(len(pieces)), real + np.nan, none)
 
     def _piece(self, load: float, first: float, random: np.random.Generator) -> list[Submission]:
         jobs = draw_jobs(self._logs, load, random)

@@ -220,9 +220,9 @@ def test_a_later_release_upgrades_it_while_this_one_serves(left: Left, tmp_path:
             assert statuses == [201] * len(statuses)
             assert len(client.get(f"/runs/{run}/iterations").json()["items"]) == 2 + len(statuses)
         assert "note" in columns(database)
-        for table, found in contents(database).items():
+        for table, match in contents(database).items():
             if table not in {"runs", "iterations", "run_states"}:
-                assert found == rows[table], table
+                assert match == rows[table], table
         assert {row["note"] for row in contents(database)["runs"]} == {"none"}
 
 

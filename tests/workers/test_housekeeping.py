@@ -27,17 +27,17 @@ from workers.housekeeping import Housekeeper
 @pytest.fixture
 def announced(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Ids announced to the broker."""
-    found: list[str] = []
+    parts: list[str] = []
     monkeypatch.setattr(queue, "_active", [])
-    monkeypatch.setattr(queue, "enqueue", lambda _task, identifier: found.append(identifier))
-    return found
+    monkeypatch.setattr(queue, "enqueue", lambda _task, identifier: parts.append(identifier))
+    return parts
 
 
 def remember(database: Database, key: str, seconds_ago: float) -> None:
     """Keep an idempotency key."""
-    made = utc_now() - timedelta(seconds=seconds_ago)
+    result = utc_now() - timedelta(seconds=seconds_ago)
     with database.session() as session:
-        session.add(IdempotencyKey(key=key, claim="c", digest="d", created_at=made))
+        session.add(IdempotencyKey(key=key, claim="c", digest="d", created_at=result))
 
 
 def keys(database: Database) -> list[str]:

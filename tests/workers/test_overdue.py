@@ -44,24 +44,24 @@ def _no_broker(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def deaf() -> Iterator[tuple[str, str]]:
     """Names of two such children."""
-    found = list[subprocess.Popen[bytes]]()
+    processes = list[subprocess.Popen[bytes]]()
     try:
         for _ in range(2):
             process = subprocess.Popen([sys.executable, "-c", DEAF], stdout=subprocess.PIPE)
-            found.append(process)
+            processes.append(process)
             assert process.stdout is not None
             process.stdout.readline()
         names = {child.pid: name for name, child in children().items()}
-        yield names[found[0].pid], names[found[1].pid]
+        yield names[processes[0].pid], names[processes[1].pid]
     finally:
-        for process in found:
+        for process in processes:
             process.kill()
             process.wait()
             assert process.stdout is not None
             process.stdout.close()
 
 
-def held(database: Database, settings: Settings, owner: str, workload: str) -> str:
+def claim(database: Database, settings: Settings, owner: str, workload: str) -> str:
     """A job that a process holds, and has kept a checkpoint of."""
     job = make(database, workload)
     lease = leases.claim(database, job, owner, settings)
@@ -72,16 +72,16 @@ def held(database: Database, settings: Settings, owner: str, workload: str) -> s
 
 def row(database: Database, job: str) -> Job:
     with database.reading() as session:
-        found = session.get_one(Job, job)
-        assert found.checkpoint is None or found.checkpoint == b"half of it"
-        return found
+        one = session.get_one(Job, job)
+        assert one.checkpoint is None or one.checkpoint == b"half of it"
+        return one
 
 
 def test_who_does_not_heed_a_cancel_is_ended_and_nobody_else(
     any_database: Database, settings: Settings, deaf: tuple[str, str]
 ) -> None:
-    first, second = (held(any_database, settings, owner, owner[-9:]) for owner in deaf)
-    elsewhere = held(any_database, settings, "another host/1/1.00", "elsewhere")
+    first, second = (claim(any_database, settings, owner, owner[-9:]) for owner in deaf)
+    elsewhere = claim(any_database, settings, "another host/1/1.00", "elsewhere")
     timer = Timer()
     overdue = Overdue(lambda: False, timer)
     for job in (first, elsewhere):
@@ -100,7 +100,7 @@ def test_who_does_not_heed_a_cancel_is_ended_and_nobody_else(
 def test_a_worker_that_stops_ends_whoever_goes_on_and_no_attempt_is_counted(
     any_database: Database, settings: Settings, deaf: tuple[str, str]
 ) -> None:
-    first, second = (held(any_database, settings, owner, owner[-9:]) for owner in deaf)
+    first, second = (claim(any_database, settings, owner, owner[-9:]) for owner in deaf)
     service.cancel(any_database, TENANT, second)
     timer = Timer()
     overdue = Overdue(lambda: True, timer)
@@ -109,9 +109,9 @@ def test_a_worker_that_stops_ends_whoever_goes_on_and_no_attempt_is_counted(
     timer.now += GRACE_SECONDS
     overdue.step(any_database)
     assert [is_gone(name) for name in deaf] == [True, True]
-    found = [row(any_database, job) for job in (first, second)]
-    assert [(job.state, job.attempts, job.owner) for job in found] == [("queued", 0, None), ("cancelled", 0, None)]
-    assert found[0].checkpoint == b"half of it"
+    rows = [row(any_database, job) for job in (first, second)]
+    assert [(job.state, job.attempts, job.owner) for job in rows] == [("queued", 0, None), ("cancelled", 0, None)]
+    assert rows[0].checkpoint == b"half of it"
 
 
 def test_a_worker_that_stops_without_its_database_ends_them_all_the_same(

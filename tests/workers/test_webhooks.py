@@ -50,8 +50,8 @@ class Post(NamedTuple):
 
     @property
     def message(self) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads(self.body)
-        return found
+        body: dict[str, Any] = json.loads(self.body)
+        return body
 
 
 class Receiver(ThreadingHTTPServer):
@@ -113,18 +113,18 @@ def given_urls(*urls: str, **more: Any) -> Settings:
     return Settings(webhook_urls=urls, webhook_secret=SECRET, **more)
 
 
-def add(database: Database, *made: Any) -> None:
+def add(database: Database, *result: Any) -> None:
     with database.session() as session:
-        for one in made:
+        for one in result:
             session.add(one)
             session.flush()
 
 
 def workload(database: Database, name: str = "resnet18", tenant: str = "default") -> str:
     """Id of a new workload."""
-    made = Workload(name=name, tenant=tenant, kind="iterative", spec={**SPEC, "name": name})
-    add(database, made)
-    return made.id
+    workload = Workload(name=name, tenant=tenant, kind="iterative", spec={**SPEC, "name": name})
+    add(database, workload)
+    return workload.id
 
 
 def run(owner: str, outcome: str, tenant: str = "default", hours: float = 1.0, **more: Any) -> Run:
@@ -154,11 +154,11 @@ def after(seconds: float) -> Callable[[Session], datetime]:
     return lambda _session: utc_now() + timedelta(seconds=seconds)
 
 
-def rounds(database: Database, given: Settings, *ahead: float) -> None:
+def rounds(database: Database, settings: Settings, *ahead: float) -> None:
     """One round at each of some times, in seconds from now; by default one now."""
 
     async def one(seconds: float) -> None:
-        await asyncio.gather(*await Webhooks(database, given, after(seconds)).round())
+        await asyncio.gather(*await Webhooks(database, settings, after(seconds)).round())
 
     for seconds in ahead or (0.0,):
         asyncio.run(one(seconds))
@@ -191,11 +191,11 @@ def test_each_run_and_job_that_needs_attention_is_told_once_to_each_receiver(
 ) -> None:
     crowd(any_database)
     with receiving() as other:
-        given = given_urls(receiver.url, other.url)
-        rounds(any_database, given, 0, 30, 4000)
+        urls = given_urls(receiver.url, other.url)
+        rounds(any_database, urls, 0, 30, 4000)
         assert receiver.events == other.events == CROWD
         add(any_database, run(workload(any_database, "late"), "failed"))
-        rounds(any_database, given, 4100)
+        rounds(any_database, urls, 4100)
         assert receiver.events == other.events == sorted([*CROWD, ("run.failed", "default/late")])
     with receiving() as third:  # a receiver that is added later is told of the last day
         rounds(any_database, given_urls(receiver.url, third.url), 4200)
@@ -240,8 +240,8 @@ def test_a_receiver_can_verify_every_attempt_and_knows_it_again(
     owner = workload(database)
     receiver.statuses = [503, 307]
     add(database, run(owner, "failed", outcome_reason="exit status 1 – “naïve”"))
-    given = given_urls(receiver.url)
-    rounds(database, given, 0, 1, 14, 16, 17, 70, 80, 5000)
+    urls = given_urls(receiver.url)
+    rounds(database, urls, 0, 1, 14, 16, 17, 70, 80, 5000)
     assert len(receiver.posts) == 3  # at 0, after 15 s more, and after 1 min more: then it has it
     stamps = list[int]()
     for one in receiver.posts:
@@ -267,13 +267,13 @@ def test_dead_and_hanging_receivers_keep_nothing_from_others_and_are_given_up_af
     owner = workload(database)
     add(database, *(run(owner, "failed") for _ in range(3)))
     with receiving(0, 0) as hanging:
-        given = given_urls(f"http://127.0.0.1:{free_port()}{PATH}", hanging.url, receiver.url)
-        rounds(database, given)
+        urls = given_urls(f"http://127.0.0.1:{free_port()}{PATH}", hanging.url, receiver.url)
+        rounds(database, urls)
         assert (len(receiver.posts), len(hanging.posts)) == (3, 1)
         assert "no answer within 0.2 s; tried again in 15 s" in caplog.text
-        rounds(database, given, 1, 20, 21, 22)
+        rounds(database, urls, 1, 20, 21, 22)
         assert len({one.headers["webhook-id"] for one in hanging.posts}) == 3  # one that fails keeps back no other
-    rounds(database, given, *(3600.0 * hour for hour in range(1, 23)), *(82_800.0 + 300 * count for count in range(20)))
+    rounds(database, urls, *(3600.0 * hour for hour in range(1, 23)), *(82_800.0 + 300 * count for count in range(20)))
     with database.reading() as session:
         rest = session.scalars(select(WebhookDelivery).where(WebhookDelivery.delivered_at.is_(None))).all()
     assert len(rest) == 3
@@ -287,12 +287,12 @@ def test_messages_that_are_refused_keep_back_none_of_another_tenant(database: Da
     add(database, *(run(mine, "failed", hours=2) for _ in range(5)), *(run(mine, "missed", hours=2) for _ in range(5)))
     with receiving(*[413] * 9, 404) as refusing, receiving(429, 408, 500) as busy:
         add(database, run(theirs, "failed", "lab"))
-        given = given_urls(refusing.url, busy.url)
-        rounds(database, given)
+        urls = given_urls(refusing.url, busy.url)
+        rounds(database, urls)
         assert len(refusing.posts) == 11
         assert ("run.failed", "lab/resnet18") in refusing.events
         assert len(busy.posts) == 1
-        rounds(database, given, 0, 0)
+        rounds(database, urls, 0, 0)
         assert (len(refusing.posts), len(busy.posts)) == (11, 3)  # each of these ended a round
 
 
@@ -328,11 +328,11 @@ def test_a_lone_surrogate_in_a_reason_is_sent(database: Database, receiver: Rece
 
 
 def test_what_is_older_than_a_day_is_not_sent_after_a_pause(any_database: Database, receiver: Receiver) -> None:
-    owner, given = workload(any_database), given_urls(receiver.url)
+    owner, urls = workload(any_database), given_urls(receiver.url)
     receiver.statuses = [500]
     add(any_database, run(owner, "failed"), run(owner, "failed"))
-    rounds(any_database, given)  # the first fails, so that the second waits
-    rounds(any_database, given, 86_401)
+    rounds(any_database, urls)  # the first fails, so that the second waits
+    rounds(any_database, urls, 86_401)
     assert len(receiver.posts) == 1
     with any_database.reading() as session:
         rows = session.execute(select(WebhookDelivery.due_at, WebhookDelivery.problem)).all()
@@ -379,10 +379,10 @@ def test_what_a_killed_process_was_sending_is_sent_again(postgres_database: Data
         with subprocess.Popen([sys.executable, "-m", "workers.webhooks"], env=environment) as process:
             wait_until(lambda: len(receiver.posts) == 2, 60, "the second message")
             process.kill()
-        given = given_urls(receiver.url)
-        rounds(postgres_database, given, 5)
+        urls = given_urls(receiver.url)
+        rounds(postgres_database, urls, 5)
         assert len(receiver.posts) == 2  # another process may still be at it
-        rounds(postgres_database, given, 90, 200)
+        rounds(postgres_database, urls, 90, 200)
         first, second, again = (one.headers["webhook-id"] for one in receiver.posts)
         assert first != second == again
         assert receiver.posts[1].body == receiver.posts[2].body
@@ -413,8 +413,8 @@ def test_a_worker_keeps_a_process_that_tells(
 
 def telling() -> list[psutil.Process]:
     """Processes of webhooks that this process has started, and that have not ended."""
-    found = [one for one in psutil.Process().children() if one.status() != psutil.STATUS_ZOMBIE]
-    return [one for one in found if "workers.webhooks" in one.cmdline()]
+    results = [one for one in psutil.Process().children() if one.status() != psutil.STATUS_ZOMBIE]
+    return [one for one in results if "workers.webhooks" in one.cmdline()]
 
 
 def test_many_events_are_told_in_portions(database: Database, receiver: Receiver) -> None:
@@ -429,11 +429,11 @@ def test_many_events_are_told_in_portions(database: Database, receiver: Receiver
 def test_a_run_at_risk_is_told_once_however_often_it_is_and_ends_with_another_message(
     database: Database, receiver: Receiver
 ) -> None:
-    owner, given = workload(database), given_urls(receiver.url)
+    owner, urls = workload(database), given_urls(receiver.url)
     one, other = run(owner, "at_risk"), run(owner, "at_risk")
     add(database, one, other)
     receiver.statuses = [500]
-    rounds(database, given)
+    rounds(database, urls)
 
     def becomes(outcome: str, **more: Any) -> None:
         with database.session() as session:
@@ -441,13 +441,13 @@ def test_a_run_at_risk_is_told_once_however_often_it_is_and_ends_with_another_me
                 setattr(session.get(Run, one.id), name, value)
 
     becomes("on_track")
-    rounds(database, given, 30, 31)  # it was recorded: it is told, though it is over
+    rounds(database, urls, 30, 31)  # it was recorded: it is told, though it is over
     assert sorted(post.message["data"]["run"] for post in receiver.posts[1:]) == sorted([one.id, other.id])
     becomes("at_risk")
-    rounds(database, given, 3 * 86_400)  # rows of live runs stay
+    rounds(database, urls, 3 * 86_400)  # rows of live runs stay
     assert len(receiver.posts) == 3
     becomes("missed", state="finished", finished_at=utc_now())
-    rounds(database, given, 40)
+    rounds(database, urls, 40)
     assert receiver.posts[3].message["type"] == "run.missed"
 
 
@@ -464,7 +464,7 @@ def test_old_rows_are_deleted_but_those_of_live_runs(any_database: Database, rec
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("values", "text"),
     [
         ({"webhook_urls": ("https://a.example/secret",)}, "needs STEWARD_WEBHOOK_SECRET, base64 of 24 to 64 bytes"),
         ({"webhook_urls": ("https://a.example",), "webhook_secret": "secret"}, "openssl rand -base64 32"),
@@ -481,24 +481,26 @@ def test_old_rows_are_deleted_but_those_of_live_runs(any_database: Database, rec
         ({"public_url": "https://steward.example/#a"}, "neither query nor fragment"),
     ],
 )
-def test_settings_that_do_not_go_together_are_refused_without_quoting_secrets(given: dict[str, Any], said: str) -> None:
+def test_settings_that_do_not_go_together_are_refused_without_quoting_secrets(
+    values: dict[str, Any], text: str
+) -> None:
     with pytest.raises(StartupError) as refused:
-        load_settings(**given)
-    assert said in str(refused.value)
+        load_settings(**values)
+    assert text in str(refused.value)
     for secret in ("/secret", SECRET, "'secret'", base64.b64encode(bytes(23)).decode()):
         assert secret not in str(refused.value)
     with pytest.raises(ValidationError) as plain:
-        Settings(**given)
+        Settings(**values)
     assert "/secret" not in str(plain.value)
 
 
 def test_urls_keep_their_case_and_are_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("STEWARD_WEBHOOK_URLS", "https://a.example/B00/Xyz, https://b.example/Q")
     monkeypatch.setenv("STEWARD_WEBHOOK_SECRET", SECRET)
-    found = Settings()
-    assert found.webhook_urls == ("https://a.example/B00/Xyz", "https://b.example/Q")
-    assert "Xyz" not in repr(found)
-    assert SECRET not in repr(found)
+    settings = Settings()
+    assert settings.webhook_urls == ("https://a.example/B00/Xyz", "https://b.example/Q")
+    assert "Xyz" not in repr(settings)
+    assert SECRET not in repr(settings)
 
 
 def test_the_command_tries_each_receiver(receiver: Receiver, tmp_path: Any) -> None:
@@ -534,19 +536,19 @@ def test_the_command_lists_the_newest_messages(
         assert done.exit_code == 0, done.output
         return done.output
 
-    found = {one["event"]: one for one in map(json.loads, listed("--json").splitlines())}
+    result = {one["event"]: one for one in map(json.loads, listed("--json").splitlines())}
     site = f"http://127.0.0.1:{receiver.server_port}"
-    assert {one["receiver"] for one in found.values()} == {receiver_of(receiver.url)}
+    assert {one["receiver"] for one in result.values()} == {receiver_of(receiver.url)}
     monkeypatch.setenv("STEWARD_WEBHOOK_URLS", receiver.url)
     monkeypatch.setenv("STEWARD_WEBHOOK_SECRET", SECRET)
-    found = {one["event"]: one for one in map(json.loads, listed("--json").splitlines())}
-    assert {one["receiver"] for one in found.values()} == {site}
+    result = {one["event"]: one for one in map(json.loads, listed("--json").splitlines())}
+    assert {one["receiver"] for one in result.values()} == {site}
     assert PATH not in listed("--json")
-    assert (found["run.failed"]["state"], found["job.failed"]["state"]) == ("due", "delivered")
-    assert datetime.fromisoformat(found["run.failed"]["due_at"]).tzinfo is not None
-    assert found["run.failed"]["problem"] == "status 500"
-    assert found["run.failed"]["delivered_at"] is None
-    job_failed = found["job.failed"]
+    assert (result["run.failed"]["state"], result["job.failed"]["state"]) == ("due", "delivered")
+    assert datetime.fromisoformat(result["run.failed"]["due_at"]).tzinfo is not None
+    assert result["run.failed"]["problem"] == "status 500"
+    assert result["run.failed"]["delivered_at"] is None
+    job_failed = result["job.failed"]
     assert (job_failed["tenant"], job_failed["subject"], job_failed["attempts"]) == ("lab", broken.id, 1)
     assert job_failed["delivered_at"] is not None
     assert {"run.failed", "job.failed", "due", "delivered"} <= set(listed().split())

@@ -346,5 +346,5 @@ def _shrunk(level: Floats, residual: Floats, place: Integers, bins: int) -> Floa
 
 def _interpolate_gaps(values: Floats) -> Floats:
     """Return ``values`` [I] with NaN entries (bins without rows) interpolated linearly from the nearest others."""
-    seen = np.flatnonzero(~np.isnan(values))
-    return np.interp(np.arange(len(values)), seen, values[seen])
+    indices = np.flatnonzero(~np.isnan(values))
+    return np.interp(np.arange(len(values)), indices, values[indices])

@@ -379,8 +379,8 @@ class GaussianProcess(Estimator):
 
 def _search(objective: Callable[..., Any], start: Floats, bounds: Floats) -> tuple[Floats, float]:
     """Minimise ``objective`` by L-BFGS-B in at most 40 steps (`SEARCH_STEPS`); return arguments and value."""
-    found = minimize(objective, start, method="L-BFGS-B", jac=True, bounds=bounds, options={"maxiter": SEARCH_STEPS})
-    return found.x, float(found.fun)
+    solution = minimize(objective, start, method="L-BFGS-B", jac=True, bounds=bounds, options={"maxiter": SEARCH_STEPS})
+    return solution.x, float(solution.fun)
 
 
 def _kernel(shape: Shape, width: int) -> Kernel:

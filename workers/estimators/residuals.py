@@ -121,8 +121,8 @@ def decompose(held_out: Floats, groups: Integers, iterations: Integers, folds: I
     effects = grouped_median(held_out, groups, int(groups.max()) + 1)
     within = held_out - effects[groups]
     drift_variance = _drift_variance(within, groups, iterations, np.random.default_rng(seed))
-    found = calibrate(leave_one_out(within, groups), groups, folds)
-    return Spreads(float(np.sqrt(drift_variance)), effects, within, found)
+    calibration = calibrate(leave_one_out(within, groups), groups, folds)
+    return Spreads(float(np.sqrt(drift_variance)), effects, within, calibration)
 
 
 def leave_one_out(within: Floats, groups: Integers) -> Floats:

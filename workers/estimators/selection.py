@@ -77,10 +77,10 @@ class Candidate:
 
     def report(self, chosen: str) -> dict[str, Any]:
         """Return the JSON entry of the model's report: family, whether it is ``chosen``, and errors or a reason."""
-        found: dict[str, Any] = {"family": self.family, "chosen": self.family == chosen}
+        result: dict[str, Any] = {"family": self.family, "chosen": self.family == chosen}
         if self.held_out is None:
-            return found | {"mape": None, "reason": self.reason}
-        return found | {"mape": self.mape, "log_error": self.log_error}
+            return result | {"mape": None, "reason": self.reason}
+        return result | {"mape": self.mape, "log_error": self.log_error}
 
 
 @dataclass(frozen=True)
@@ -234,8 +234,8 @@ class _SearchCache:
     def get(self, name: str, form: Form) -> Estimator:
         if (name, form) not in self._found:
             rows = self.stages[form].rows
-            made = self.task.families[name].make(self.task.inputs)
-            self._found[name, form] = made.fit(rows.X, np.exp(rows.logs), rows.groups)
+            result = self.task.families[name].make(self.task.inputs)
+            self._found[name, form] = result.fit(rows.X, np.exp(rows.logs), rows.groups)
         return self._found[name, form]
 
 
@@ -278,14 +278,14 @@ def _select(task: _Task, rows: Rows, folds: Integers, by_execution: Integers, re
     choice = _choose(task, split, searched)
     able = choice.errors
     family, stages = choice.family(able), split.stages[choice.form][-1]
-    made = [task.families[name].make(task.inputs) for name in choice.members(family, able)]
-    estimator = Blend(task.inputs, made) if family == BLEND else made[0]
+    result = [task.families[name].make(task.inputs) for name in choice.members(family, able)]
+    estimator = Blend(task.inputs, result) if family == BLEND else result[0]
     estimator.fit(stages.rows.X, np.exp(stages.rows.logs), stages.rows.groups)
-    found = without = choice.candidates[family]
+    outcome = without = choice.candidates[family]
     if family == MEAN:  # its candidate ignores iterations, the fitted model does not
-        found = without = _validate(split, choice.searched, family, choice.form, task.reading)
+        outcome = without = _validate(split, choice.searched, family, choice.form, task.reading)
     if nested:
-        found = without = _score_candidate(family, _predict_nested(task, split, nested, parts, able), rows.logs)
+        outcome = without = _score_candidate(family, _predict_nested(task, split, nested, parts, able), rows.logs)
         if not np.array_equal(folds, by_execution):
             again = task.split(rows, by_execution)
             without = _score_candidate(family, _predict_nested(task, again, nested, parts, able), rows.logs)
@@ -295,8 +295,8 @@ def _select(task: _Task, rows: Rows, folds: Integers, by_execution: Integers, re
         stages,
         estimator,
         tuple(choice.candidates.values()),
-        found,
-        calibrate(found.residuals(rows.logs), rows.groups, folds),
+        outcome,
+        calibrate(outcome.residuals(rows.logs), rows.groups, folds),
         by_execution,
         without.residuals(rows.logs),
     )
@@ -334,8 +334,8 @@ def _choose(task: _Task, split: _Split, searched: Sequence[_SearchCache] = ()) -
 def _form(task: _Task, split: _Split, searched: Sequence[_SearchCache]) -> Form:
     """Return the form of the iteration effects that cross-validation of one simple family chooses."""
     probe = "log_linear" if "log_linear" in task.families else next(iter(task.families))
-    found = {form: _validate(split, searched, probe, form, directly) for form in split.stages}
-    errors = {form: _by_execution(candidate, split.rows) for form, candidate in found.items()}
+    scores = {form: _validate(split, searched, probe, form, directly) for form in split.stages}
+    errors = {form: _by_execution(candidate, split.rows) for form, candidate in scores.items()}
     return _simplest(errors, {form: place for place, form in enumerate(errors)})
 
 
@@ -377,11 +377,11 @@ def _predict_nested(
         members = choice.members(choice.family(able), able)
         for fold in np.unique(split.folds[parts == part]).tolist():
             judged, known = (split.folds == fold) & (parts == part), choice.searched[0]
-            found = [_try_predict(split, known, name, choice.form, fold, judged, task.reading) for name in members]
-            made = [one for one in found if one is not None]
-            if not made:
-                made = [_predict_fold(split, known, MEAN, choice.form, fold, judged, directly)]
-            held_out[judged] = np.mean(made, axis=0)
+            rows = [_try_predict(split, known, name, choice.form, fold, judged, task.reading) for name in members]
+            result = [one for one in rows if one is not None]
+            if not result:
+                result = [_predict_fold(split, known, MEAN, choice.form, fold, judged, directly)]
+            held_out[judged] = np.mean(result, axis=0)
     return held_out
 
 

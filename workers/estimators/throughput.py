@@ -87,11 +87,11 @@ def fit_parameters(
         values = losses(np.vstack([v, v + np.diag(steps)]))
         return float(values[0]), (values[1:] - values[0]) / steps
 
-    found = []
+    results = []
     for guess in _guesses(batch, seconds) if start is None else [_rescale_time(start, 1 / unit)]:
         first = np.append(np.log(np.maximum(guess[:6], SMALL)), guess[6])
-        found.append(minimize(loss, first, method="L-BFGS-B", jac=True, bounds=bounds, options={"maxiter": 150}))
-    best = min(found, key=lambda result: float(result.fun)).x
+        results.append(minimize(loss, first, method="L-BFGS-B", jac=True, bounds=bounds, options={"maxiter": 150}))
+    best = min(results, key=lambda result: float(result.fun)).x
     return _rescale_time(Parameters._make([*np.exp(best[:6]).tolist(), float(best[6])]), unit)
 
 

@@ -47,10 +47,10 @@ class Bare(Player):
 
     @override
     def begin(self, world: World, seed: int) -> None:
-        for wish, given in (("watch", world), ("begin", seed)):
+        for wish, argument in (("watch", world), ("begin", seed)):
             method = getattr(self.policy, wish, None)
             if method is not None:
-                method(given)
+                method(argument)
 
     @override
     def move(self, situation: Situation) -> Move:

@@ -272,7 +272,7 @@ def later(
         clusters: index of each episode's group of dependent episodes; None: all are independent.
         sure: confidence with which the difference must be above the margin, 0 to 1.
     """
-    found, margin = list[str](), max(margin, TOLERATED)
+    parts, margin = list[str](), max(margin, TOLERATED)
     for place, outcome in enumerate(outcomes):
         if not outcome.binding:
             continue
@@ -280,11 +280,11 @@ def later(
         difference = estimate(mine - other, clusters).interval(sure)
         if difference.low > margin + ROUNDING:
             low, high = percent(difference.low), percent(difference.high)
-            found.append(
+            parts.append(
                 f"{outcome.name} {percent(mine.mean())} against {percent(other.mean())} (difference {low} to {high} "
                 f"with {confidence(sure)} confidence, tolerance {percent(margin)})"
             )
-    return ", ".join(found)
+    return ", ".join(parts)
 
 
 def refute(optimum: Floats, others: Mapping[str, Floats], clusters: Clusters | None = None) -> str | None:
@@ -404,37 +404,37 @@ def check(
     name, teacher = labels
     if encoder is None:
         return {"checked": False, "reason": WHOLE, "labels": name, "encoder": None}
-    seen = Demonstrations(problem, encoder, teacher, LARGEST)
+    demonstrations = Demonstrations(problem, encoder, teacher, LARGEST)
     best, steps = -math.inf, 1
     for policy in (teacher, *problem.heuristics.values()):
         world = problem.world(episodes, seed)
-        seen.most = LARGEST // max(int(world.action_space.n), 100)
-        returns = play(world, Level.TRAIN, seed, problem.player(policy), seen.watch).returns
+        demonstrations.most = LARGEST // max(int(world.action_space.n), 100)
+        returns = play(world, Level.TRAIN, seed, problem.player(policy), demonstrations.watch).returns
         best, steps = max(best, float(returns.mean())), max(world.steps, 1)
-    if not seen.count:
+    if not demonstrations.count:
         return {"checked": False, "reason": "nothing is ever decided", "labels": name, "encoder": encoder.name}
     return {"checked": True, "reason": None, "labels": name, "encoder": encoder.name} | _count_aliasing(
-        problem, seen, resolution, abs(best), steps
+        problem, demonstrations, resolution, abs(best), steps
     )
 
 
 def _count_aliasing(
-    problem: Problem, seen: Demonstrations, resolution: float, scale: float, steps: int
+    problem: Problem, cases: Demonstrations, resolution: float, scale: float, steps: int
 ) -> dict[str, Any]:
     """Return counts of aliased observations, and the return that the best single action for equal ones loses."""
-    losses = np.concatenate(seen.losses)
-    group, count = _groups(np.concatenate(seen.rows), np.concatenate(seen.masks), resolution)
+    losses = np.concatenate(cases.losses)
+    group, count = _groups(np.concatenate(cases.rows), np.concatenate(cases.masks), resolution)
     order = np.argsort(group, kind="stable")
     starts = np.searchsorted(group[order], np.arange(count))
     sizes = np.diff(np.append(starts, len(order)))
     lost = np.add.reduceat(losses[order], starts, axis=0).min(axis=1)  # [G] loss of the best single action
     worst = np.maximum.reduceat(losses[order], starts, axis=0).min(axis=1)
     conflicting = worst > TIE * scale / steps
-    value_lost = float(lost.sum()) / seen.count * steps
+    value_lost = float(lost.sum()) / cases.count * steps
     share = value_lost / max(scale, 1e-12)
     dearest = [g for g in np.argsort(-lost)[:EXAMPLES] if conflicting[g]]
     return {
-        "states": seen.count,
+        "states": cases.count,
         "observations": int(count),
         "conflicting_observations": int(conflicting.sum()),
         "conflicting_states": int(sizes[conflicting].sum()),
@@ -442,7 +442,7 @@ def _count_aliasing(
         "share_lost": share,
         "aliased": share > ALIASED,
         "examples": [
-            _example(problem, seen, losses, order[starts[g] : starts[g] + sizes[g]], float(lost[g])) for g in dearest
+            _example(problem, cases, losses, order[starts[g] : starts[g] + sizes[g]], float(lost[g])) for g in dearest
         ],
     }
 
@@ -459,10 +459,10 @@ def _groups(rows: NDArray[np.generic], masks: NDArray[np.bool_], resolution: flo
 
 
 def _example(
-    problem: Problem, seen: Demonstrations, losses: AliasingFloats, members: NDArray[np.intp], lost: float
+    problem: Problem, demonstrations: Demonstrations, losses: AliasingFloats, members: NDArray[np.intp], lost: float
 ) -> dict[str, Any]:
     best = Counter(problem.action_name(int(losses[member].argmin())) for member in members)
-    situation, row = seen.situations[members[0]]
+    situation, row = demonstrations.situations[members[0]]
     return {
         "observation": dict(problem.named_observation(situation, row)),
         "states": len(members),

@@ -138,20 +138,20 @@ def share_interval(values: Floats, clusters: Clusters | None = None, confidence:
     effective number of independent draws (Korn and Graubard 1998, "Confidence intervals for proportions with small
     expected number of positive counts estimated from survey data"). It is valid also if all values are 0, or all 1.
     """
-    found, tail = estimate(values, clusters), (1 - confidence) / 2
-    share = min(max(found.mean, 0.0), 1.0)
-    if not found.freedom:
+    result, tail = estimate(values, clusters), (1 - confidence) / 2
+    share = min(max(result.mean, 0.0), 1.0)
+    if not result.freedom:
         return Interval(share, 0.0, 1.0)
     same = share in (0.0, 1.0)
     alone = float(values.std()) / max(len(values) - 1, 1) ** 0.5
-    error = max(found.error, alone)  # clusters that agree by chance are worth no more than independent draws
+    error = max(result.error, alone)  # clusters that agree by chance are worth no more than independent draws
     if not same and error < 1e-9:
         return Interval(share, share, share)  # no variation
     draws: float = len(values) if same else share * (1 - share) / error**2
     if same and clusters is not None:
-        draws = found.freedom + 1  # the dependence within clusters cannot be estimated
+        draws = result.freedom + 1  # the dependence within clusters cannot be estimated
     elif len(values) > 1:
-        draws *= float(stdtrit(len(values) - 1, tail) / stdtrit(found.freedom, tail)) ** 2
+        draws *= float(stdtrit(len(values) - 1, tail) / stdtrit(result.freedom, tail)) ** 2
     won = share * draws
     low, high = betaincinv(won + 0.5, draws - won + 0.5, [tail, 1 - tail])
     low, high = float(low) if share > 0 else 0.0, float(high) if share < 1 else 1.0

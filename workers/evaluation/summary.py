@@ -191,12 +191,12 @@ class LevelScores:
 
         Intervals of outcomes that are not negative in any episode (times, amounts, costs) start at 0 or above.
         """
-        found = {}
+        intervals = {}
         for one, values in zip(outcomes, np.moveaxis(self.outcomes[name].astype(np.float64), 2, 0), strict=True):
             between = (self.share if one.unit == SHARE else self.interval)(name, values)
             low = between.low if (values < 0).any() else max(between.low, 0.0)
-            found[one.name] = between._replace(low=low).as_dict()
-        return found
+            intervals[one.name] = between._replace(low=low).as_dict()
+        return intervals
 
     def figures(self, name: str, terms: Sequence[str], outcomes: Sequence[Outcome]) -> dict[str, Any]:
         """Return a policy's JSON entry under ``policies`` of a level: returns, outcomes and terms.
@@ -263,8 +263,8 @@ class Summary:
             level: _unbeaten(problem.optimum(level, settings.seed), scored)
             for level, scored in self.level_scores.items()
         }
-        for level, found in self.optima.items():
-            if not found.exact:
+        for level, optimum in self.optima.items():
+            if not optimum.exact:
                 self.level_scores[level].rename(OPTIMUM, PLAN)
         if any(PLAN in scored.scores for scored in self.level_scores.values()):
             after = 1 + [one.name for one in everybody].index(OPTIMUM)
@@ -420,24 +420,24 @@ class Summary:
         return (best - scored.mean(name)) / max(abs(best), 1e-12)
 
 
-def _unbeaten(found: LevelOptimum, scored: LevelScores) -> LevelOptimum:
+def _unbeaten(optimum: LevelOptimum, scored: LevelScores) -> LevelOptimum:
     """Return the optimum, marked as not exact if another policy beats it on the level's episodes (`judge.refute`)."""
-    if not found.exact or OPTIMUM not in scored.scores:
-        return found
+    if not optimum.exact or OPTIMUM not in scored.scores:
+        return optimum
     others = {name: values.ravel() for name, values in scored.scores.items() if name != OPTIMUM}
     best = scored.scores[OPTIMUM]
     doubt = refute(best.ravel(), others, scored.clusters(OPTIMUM, best))
-    return found if doubt is None else found._replace(exact=False, reason=doubt)
+    return optimum if doubt is None else optimum._replace(exact=False, reason=doubt)
 
 
-def _name(found: LevelOptimum) -> str:
-    return OPTIMUM if found.exact else PLAN
+def _name(optimum: LevelOptimum) -> str:
+    return OPTIMUM if optimum.exact else PLAN
 
 
-def _optimum_json(found: LevelOptimum) -> dict[str, Any]:
-    there = found.policy is not None
-    report = {"exact": found.exact, "expected": found.expected, "error": found.error, "reason": found.reason}
-    return {"available": there, "policy": _name(found) if there else None, **report}
+def _optimum_json(optimum: LevelOptimum) -> dict[str, Any]:
+    there = optimum.policy is not None
+    report = {"exact": optimum.exact, "expected": optimum.expected, "error": optimum.error, "reason": optimum.reason}
+    return {"available": there, "policy": _name(optimum) if there else None, **report}
 
 
 def _class(verdicts: Mapping[Level, Verdict]) -> Level | None:

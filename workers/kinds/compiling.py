@@ -77,18 +77,18 @@ def _without_owner(context: Any, builder: Any, array: Any, value: Any) -> Any:
     return view._getvalue()  # noqa: SLF001 - how structures are read in Numba's own intrinsics
 
 
-def _borrowed(_: Any, given: Any) -> Any:
+def _borrowed(_: Any, value: Any) -> Any:
     """Give Numba the signature and code generator of ``borrowed``: it copies arrays' structures with a null owner."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        if isinstance(given, types.Array):
-            return _without_owner(context, builder, given, arguments[0])
-        values = [builder.extract_value(arguments[0], place) for place in range(len(given.types))]
-        pairs = zip(given.types, values, strict=True)
-        found = [_without_owner(context, builder, kind, v) if isinstance(kind, types.Array) else v for kind, v in pairs]
-        return context.make_tuple(builder, signature.return_type, found)
+        if isinstance(value, types.Array):
+            return _without_owner(context, builder, value, arguments[0])
+        values = [builder.extract_value(arguments[0], place) for place in range(len(value.types))]
+        pairs = zip(value.types, values, strict=True)
+        whole = [_without_owner(context, builder, kind, v) if isinstance(kind, types.Array) else v for kind, v in pairs]
+        return context.make_tuple(builder, signature.return_type, whole)
 
-    return given(given), generate
+    return value(value), generate
 
 
 borrowed: Any = intrinsic(_borrowed)

@@ -203,13 +203,13 @@ def learned_kind(name: str) -> LearnedKind:
         PluginError: no installed package has a kind of that name, or the object can't be imported, lacks a part of the
             contract, or has another name.
     """
-    found = plugins.load(plugins.LEARNED_KINDS, name)
-    missing = [part for part in _PARTS if not hasattr(found, part)]
+    result = plugins.load(plugins.LEARNED_KINDS, name)
+    missing = [part for part in _PARTS if not hasattr(result, part)]
     if missing:
         raise plugins.PluginError(f"the learning half of kind {name!r} lacks {', '.join(missing)}")
-    if found.name != name:
-        raise plugins.PluginError(f"the learning half of kind {name!r} calls itself {found.name!r}")
-    kind: LearnedKind = found
+    if result.name != name:
+        raise plugins.PluginError(f"the learning half of kind {name!r} calls itself {result.name!r}")
+    kind: LearnedKind = result
     return kind
 
 

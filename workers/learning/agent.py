@@ -103,12 +103,12 @@ class Agent:
 
     def learn(self, progress: float, rng: np.random.Generator) -> LearnStats | None:
         """Run the updates due at ``progress`` (0 to 1); return their joint statistics, or None without updates."""
-        found = []
+        results = []
         for batch in self.buffer.batches(progress):
             self.learned, stats = self.learner.update(self.learned, batch, rng)
             self.buffer.correct(batch, stats)
-            found.append(stats)
-        return self._sum_stats(found, progress)
+            results.append(stats)
+        return self._sum_stats(results, progress)
 
     def differentiate(self, progress: float) -> tuple[list[NDArray[np.float32]], LearnStats | None]:
         """Run the updates that are due as gradient steps; return their gradients [P], and joint statistics or None.
@@ -116,7 +116,7 @@ class Agent:
         Raises:
             TypeError: the learner has no gradients.
         """
-        gradients, found, learner = [], [], self.learner
+        gradients, results, learner = [], [], self.learner
         if not isinstance(learner, Differentiable):
             raise TypeError(f"{type(learner).__name__} has no gradients")
         for batch in self.buffer.batches(progress):
@@ -124,8 +124,8 @@ class Agent:
             self.learned = learner.apply(self.learned, gradient, progress)
             self.buffer.correct(batch, stats)
             gradients.append(learner.backend.to_numpy(gradient))
-            found.append(stats)
-        return gradients, self._sum_stats(found, progress)
+            results.append(stats)
+        return gradients, self._sum_stats(results, progress)
 
     def apply(self, gradient: NDArray[np.float32], progress: float) -> None:
         """Take one optimiser step along a gradient [P] of another process, at the learning rate of ``progress``.
@@ -138,8 +138,8 @@ class Agent:
             raise TypeError(f"{type(learner).__name__} has no gradients")
         self.learned = learner.apply(self.learned, learner.backend.asarray(gradient), progress)
 
-    def _sum_stats(self, found: list[LearnStats], progress: float) -> LearnStats | None:
-        stats = combine_stats(found)
+    def _sum_stats(self, learn_stats: list[LearnStats], progress: float) -> LearnStats | None:
+        stats = combine_stats(learn_stats)
         if stats is None or stats.exploration is not None:
             return stats
         explored = float(self.schedule.epsilon(progress, LADDER).mean())
@@ -169,16 +169,16 @@ class Agent:
     def state(self, *, memory: bool) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
         """Return arrays and plain values for `restore`, by name; with ``memory`` including the buffer's transitions."""
         host = self.learner.backend.to_numpy
-        kept, values = self.buffer.state(memory=memory)
+        selection, values = self.buffer.state(memory=memory)
         arrays = {name: host(value).copy() for name, value in self.learned.arrays.items()}
         carried = {} if self._carry is None else {CARRY: self._carry.copy()}
-        return {**arrays, **kept, **carried}, {**values, **self.learned.values}
+        return {**arrays, **selection, **carried}, {**values, **self.learned.values}
 
     def restore(self, arrays: Host, values: Mapping[str, Any]) -> None:
         """Restore arrays and plain values that `state` returned; KeyError if a value is missing."""
         give = self.learner.backend.asarray
-        found = {name: give(arrays[name].copy()) for name in self.learned.arrays if name in arrays}
-        self.learned = self.learned.but(found, **{name: values[name] for name in self.learned.values})
+        result = {name: give(arrays[name].copy()) for name in self.learned.arrays if name in arrays}
+        self.learned = self.learned.but(result, **{name: values[name] for name in self.learned.values})
         self.buffer.restore(arrays, values)
         self._carry = np.array(arrays[CARRY]) if CARRY in arrays else None
 
@@ -193,11 +193,11 @@ class Agent:
         shapes = [self.learned.arrays[name].shape for name in wanted]
         ends = np.cumsum([int(np.prod(shape)) for shape in shapes])
         parts = np.split(np.array(parameters, np.float32), ends[:-1])
-        given = {
+        values = {
             name: self.learner.backend.asarray(value.reshape(tuple(shape)))
             for name, value, shape in zip(wanted, parts, shapes, strict=True)
         }
-        self.learned = self.learned.but(given)
+        self.learned = self.learned.but(values)
 
     def export(self) -> Exported:
         """Return the policy's type ("network", "scorer", "table"), config and arrays; ValueError if it has none yet."""
@@ -255,8 +255,8 @@ def choose_device(
         return config
 
     def trial(place: DeviceConfig) -> Callable[[], None]:
-        rng, seen = np.random.default_rng(0), registry.AgentSpaces(observation, actions, advice)
-        agent = _built(config, seen, _learning_backend(config, place), rng)
+        rng, spaces = np.random.default_rng(0), registry.AgentSpaces(observation, actions, advice)
+        agent = _built(config, spaces, _learning_backend(config, place), rng)
         return _until_learned(agent, sample(observation, slab, rng), int(actions.n), rng)
 
     return msgspec.structs.replace(config, place=resolve(place, trial))
@@ -266,20 +266,20 @@ def _learning_backend(config: Config, place: DeviceConfig) -> Backend:
     return backend_of(place, own_gradients=getattr(config, "own_gradients", False))
 
 
-def _built(config: Config, seen: registry.AgentSpaces, backend: Backend, rng: np.random.Generator) -> Agent:
-    return Agent(registry.algorithm_of(config).learner(config, seen, backend), rng)
+def _built(config: Config, spaces: registry.AgentSpaces, backend: Backend, rng: np.random.Generator) -> Agent:
+    return Agent(registry.algorithm_of(config).learner(config, spaces, backend), rng)
 
 
-def _until_learned(agent: Agent, seen: Observations, actions: int, rng: np.random.Generator) -> Callable[[], None]:
+def _until_learned(agent: Agent, view: Observations, actions: int, rng: np.random.Generator) -> Callable[[], None]:
     """Return the function to time: it adds random slabs until the agent has run its updates once."""
-    slab, mask = len(seen), np.ones((len(seen), actions), np.bool_)
+    slab, mask = len(view), np.ones((len(view), actions), np.bool_)
     reward, done = rng.standard_normal(slab, np.float32), rng.random(slab) < 1 / 32
 
     def work() -> None:
         stats = None
         while stats is None:
-            acted = agent.act(seen, mask, 0.5, rng)
-            agent.remember(Experience(seen, mask, acted.action, reward, done, seen, mask, acted.log_prob))
+            acted = agent.act(view, mask, 0.5, rng)
+            agent.remember(Experience(view, mask, acted.action, reward, done, view, mask, acted.log_prob))
             stats = agent.learn(0.5, rng)
 
     return work

@@ -159,8 +159,8 @@ def candidates(place: DeviceConfig) -> list[DeviceConfig]:
 
     An unavailable device is returned too; `backend_of` refuses it.
     """
-    seen = import_module(TORCH).devices()
-    wanted = seen if place.device == "auto" else (place.device,)
+    devices = import_module(TORCH).devices()
+    wanted = devices if place.device == "auto" else (place.device,)
     return [structs.replace(place, device=device) for device in wanted]
 
 
@@ -175,10 +175,10 @@ def resolve(
     Raises:
         BackendError: a device to be timed is unavailable.
     """
-    found = candidates(place)
-    if len(found) == 1:
-        return found[0]
-    return min(found, key=lambda one: _seconds(trial(one), clock))
+    result = candidates(place)
+    if len(result) == 1:
+        return result[0]
+    return min(result, key=lambda one: _seconds(trial(one), clock))
 
 
 def backend_of(place: DeviceConfig, *, own_gradients: bool = False) -> Backend:

@@ -143,8 +143,8 @@ class _ComposeState:
 
         for call in inner:
             _check_call(call, f"{path}.{call.name}", scope)
-            found = {port: outside(wire) for port, wire in call.inputs.items()}
-            wired = {port: wire for port, wire in found.items() if wire is not None}
+            inputs = {port: outside(wire) for port, wire in call.inputs.items()}
+            wired = {port: wire for port, wire in inputs.items() if wire is not None}
             self.add(replace(call, variables=node.variables), f"{path}.{call.name}", wired, within)
         for port, wire in node.component.results().items():
             if wire.split(".")[0] not in scope:
@@ -155,9 +155,9 @@ class _ComposeState:
 
     def source(self, wire: str) -> str:
         """Return the inner node's wire that computes ``wire`` if that is a composite's output, else ``wire``."""
-        seen = set()
-        while wire in self.aliases and wire not in seen:
-            seen.add(wire)
+        visited = set()
+        while wire in self.aliases and wire not in visited:
+            visited.add(wire)
             wire = self.aliases[wire]
         return wire
 
@@ -231,14 +231,14 @@ def prefixes(completed: Completion) -> dict[str, str]:
     for owner, needed in completed.variables.items():
         if needed:
             roots.setdefault(owner.split(".")[0], []).append(owner)
-    found = dict.fromkeys(completed.variables, "")
+    prefixes = dict.fromkeys(completed.variables, "")
     for root, owners in roots.items():
         before = f"{root}." if len(roots) > 1 else ""
         names = [name for owner in owners for name in completed.variables[owner]]
         for owner in owners:
             inner = "" if len(set(names)) == len(names) else owner[len(root) + 1 :]
-            found[owner] = f"{before}{inner}/" if inner else before
-    return found
+            prefixes[owner] = f"{before}{inner}/" if inner else before
+    return prefixes
 
 
 @dataclass
@@ -272,7 +272,7 @@ class _Flow:
             raise DeadLockError(_circle(nodes, {name: left for name, left in waiting.items() if left}))
 
     def _waits_for(self, node: Node, nodes: Mapping[str, Node]) -> set[str]:
-        found = set()
+        waits = set()
         for port, wire in node.inputs.items():
             if wire in self.spaces:
                 continue
@@ -283,8 +283,8 @@ class _Flow:
                 )
             if _source(wire) not in nodes:
                 raise _not_given(node.name, port, wire)
-            found.add(_source(wire))
-        return found
+            waits.add(_source(wire))
+        return waits
 
     def _complete(self, node: Node) -> None:
         inputs = {}
@@ -405,8 +405,8 @@ class Bound:
             on_host = any(isinstance(node.component, Memory) for node in plan)
             self._programs[key] = (program if on_host else self.backend.compile(program), sets)
         program, sets = self._programs[key]
-        given = variables or {}
-        return program({name: given.get(name) or self.stores[name].views for name in sets}, feeds)
+        values = variables or {}
+        return program({name: values.get(name) or self.stores[name].views for name in sets}, feeds)
 
     def gradient(
         self, loss: str, fetches: tuple[str, ...], feeds: Feeds, variables: Sets | None = None
@@ -435,8 +435,8 @@ class Bound:
         program, xp = self._program(self._plan(wires, feeds), wires, feeds), self.backend.xp
 
         def function(views: Views, others: Sets, feeds: Feeds) -> tuple[Array, dict[str, Array]]:
-            found = program({**others, "online": views}, feeds)
-            return xp.mean(found[loss]), {wire: found[wire] for wire in fetches}
+            result = program({**others, "online": views}, feeds)
+            return xp.mean(result[loss]), {wire: result[wire] for wire in fetches}
 
         return function
 
@@ -472,15 +472,15 @@ class Bound:
                 own = {name: sets[node.variables][full] for name, full in self._names[node.name]}
                 inputs = {port: values[wire] for port, wire in node.inputs.items()}
                 if differentiated:
-                    found, pull = node.component.differentiate(own, inputs)
-                    taken.append((targets, {f"{node.name}.{port}": port for port in found}, pull))
+                    result, pull = node.component.differentiate(own, inputs)
+                    taken.append((targets, {f"{node.name}.{port}": port for port in result}, pull))
                 else:
-                    found = node.component.run(self.backend.xp, own, inputs)
-                values.update({f"{node.name}.{port}": value for port, value in found.items()})
+                    result = node.component.run(self.backend.xp, own, inputs)
+                values.update({f"{node.name}.{port}": value for port, value in result.items()})
             slopes = {root: np.full_like(values[root], 1.0 / values[root].size)}
             for targets, ports, pull in reversed(taken):
-                given = {port: slopes[wire] for wire, port in ports.items() if wire in slopes}
-                for name, slope in (pull(given) if given else {}).items():
+                options = {port: slopes[wire] for wire, port in ports.items() if wire in slopes}
+                for name, slope in (pull(options) if options else {}).items():
                     target = targets[name]
                     slopes[target] = slopes[target] + slope if target in slopes else slope
             gradients = {
@@ -502,10 +502,10 @@ class Bound:
         def program(sets: Sets, feeds: Feeds) -> dict[str, Array]:
             values = dict(feeds)
             values.update({source: values[wire] for wire, source in known_as})
-            for run, kept, names, inputs, prefix in steps:
-                own = {name: sets[kept][full] for name, full in names}
-                found = run(xp, own, {port: values[wire] for port, wire in inputs})
-                for port, value in found.items():
+            for run, outputs, names, inputs, prefix in steps:
+                own = {name: sets[outputs][full] for name, full in names}
+                result = run(xp, own, {port: values[wire] for port, wire in inputs})
+                for port, value in result.items():
                     values[prefix + port] = value
             return {wire: values[wire] if wire in values else values[aliases[wire]] for wire in fetches}
 

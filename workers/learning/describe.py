@@ -95,7 +95,7 @@ def _calls(completed: Completion, node: Node, path: str, wires: Mapping[str, str
         if within
         else component.output_spaces({port: completed.spaces[wire] for port, wire in wires.items()})
     )
-    found = Call(
+    result = Call(
         path,
         component.name,
         node.variables,
@@ -112,7 +112,7 @@ def _calls(completed: Completion, node: Node, path: str, wires: Mapping[str, str
         }
         inside = Node(call.name, call.component, call.inputs, node.variables)
         inner.extend(_calls(completed, inside, f"{path}.{call.name}", whole))
-    return [found, *inner]
+    return [result, *inner]
 
 
 def _parameters(completed: Completion, path: str) -> int:
@@ -211,8 +211,8 @@ def _id(path: str) -> str:
 
 def _label(call: Call, newline: str) -> str:
     size = f"{newline}{call.parameters:,} parameters" if call.parameters else ""
-    kept = f"{newline}variables {call.variables}" if call.variables != "online" else ""
-    return f"{call.path}{newline}{call.component}{size}{kept}"
+    note = f"{newline}variables {call.variables}" if call.variables != "online" else ""
+    return f"{call.path}{newline}{call.component}{size}{note}"
 
 
 def _nested_lines(description: Description, opened: str, leaf: str, closed: str, newline: str) -> list[str]:
@@ -235,12 +235,12 @@ def _nested_lines(description: Description, opened: str, leaf: str, closed: str,
 
 def _edges(description: Description) -> list[tuple[str, str, str, str]]:
     """Return the edges (source, call, input port, space) to non-composite calls, from others or root inputs."""
-    found = []
+    edges = []
     for path, call in {call.path: call for call in description.calls if not call.composite}.items():
         for port, source in call.inputs.items():
             wire = description.aliases.get(source.wire, source.wire)
-            found.append((wire.rpartition(".")[0] or wire, path, port, source.space))
-    return found
+            edges.append((wire.rpartition(".")[0] or wire, path, port, source.space))
+    return edges
 
 
 def _roots(description: Description) -> dict[str, str]:
@@ -325,22 +325,22 @@ def _show_spaces(wanted: argparse.Namespace) -> tuple[spaces.Box, spaces.Discret
     return reals(*_shape(wanted.observation)), spaces.Discrete(wanted.actions), None
 
 
-def _shape(said: str) -> list[int]:
-    parts = said.split("x")
+def _shape(text: str) -> list[int]:
+    parts = text.split("x")
     if len(parts) > 2 or not all(part.isdecimal() and int(part) > 0 for part in parts):
-        raise WrongInput(f"--observation is {said!r}, must be a length (16), or candidates x features (12x5)")
+        raise WrongInput(f"--observation is {text!r}, must be a length (16), or candidates x features (12x5)")
     return [int(part) for part in parts]
 
 
 def _spec(path: Path) -> Any:
     try:
-        found: Any = json.loads(path.read_bytes())
+        body: Any = json.loads(path.read_bytes())
     except OSError as error:
         raise WrongInput(f"can't read {path}: {error.strerror}") from error
     except ValueError as error:
         raise WrongInput(f"{path} is not valid JSON: {error}") from error
     try:
-        return parse_spec(found.get("spec", found) if isinstance(found, dict) else found)
+        return parse_spec(body.get("spec", body) if isinstance(body, dict) else body)
     except ValidationError as error:
         fields = "; ".join(f"{'/'.join(map(str, e['loc'])) or 'the whole'}: {e['msg']}" for e in error.errors())
         raise WrongInput(f"{path} is not a spec of a workload: {fields}") from error

@@ -169,10 +169,10 @@ class SimulatorSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             PluginError: no such kind is installed.
             ValueError: the kind has no simulator, spec or model is invalid, or the simulator is for several agents.
         """
-        made = self.make_any()
-        if isinstance(made, JointSimulator):
-            raise ValueError(f"{', '.join(made.roles)} learn together: the executor 'serial' has them do so, no other")
-        return made
+        world = self.make_any()
+        if isinstance(world, JointSimulator):
+            raise ValueError(f"{', '.join(world.roles)} learn together: the executor 'serial' has them do so, no other")
+        return world
 
     def make_any(self) -> Simulator | JointSimulator:
         """Make the simulator for one or several agents.
@@ -184,8 +184,8 @@ class SimulatorSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         kind = plugins.load(plugins.LEARNED_KINDS, self.kind)
         workload = Workload(read_spec(json.loads(self.spec)), self.model)
         conditions = Conditions(self.batch, self.seed, "learning", options=self.options)
-        made: Simulator | JointSimulator = kind.simulator(workload, conditions)
-        return made
+        simulator: Simulator | JointSimulator = kind.simulator(workload, conditions)
+        return simulator
 
     def with_seed(self, seed: int) -> SimulatorSpec:
         """Return a copy with another seed."""
@@ -215,14 +215,14 @@ def with_standardisation(config: AnyConfig, simulator: Simulator, seed: int) -> 
         return config
     if isinstance(config, ActorCritic) and config.recurrent:
         return config
-    rng, (observation, mask), found = np.random.default_rng(seed), simulator.reset(), []
+    rng, (observation, mask), results = np.random.default_rng(seed), simulator.reset(), []
     for _ in range(SLABS):
-        found.append(observation)
+        results.append(observation)
         observation, mask, *_ = simulator.step((rng.random(mask.shape) * mask).argmax(axis=1))
-    seen = np.concatenate(found).astype(np.float64)
-    apart = seen.std(axis=0)
+    history = np.concatenate(results).astype(np.float64)
+    apart = history.std(axis=0)
     spread = np.where(apart > 0.0, np.maximum(apart, LEAST), 1.0)
-    centre, scale = (tuple(float(f"{number:.{DIGITS}g}") for number in part) for part in (seen.mean(axis=0), spread))
+    centre, scale = (tuple(float(f"{number:.{DIGITS}g}") for number in part) for part in (history.mean(axis=0), spread))
     network = msgspec.structs.replace(config.network, centre=centre, scale=scale)
     changed: AnyConfig = msgspec.structs.replace(config, network=network)
     return changed

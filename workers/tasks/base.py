@@ -188,8 +188,8 @@ class RunningJob:
             WorkerStopping: the worker is stopping; the job was returned with a checkpoint.
         """
 
-        def write(kept: bytes | None) -> bool:
-            return leases.progress(self.database, self.lease, fraction, eta_seconds, live, kept)
+        def write(data: bytes | None) -> bool:
+            return leases.progress(self.database, self.lease, fraction, eta_seconds, live, data)
 
         if once:
             self._written_at = -math.inf
@@ -214,9 +214,9 @@ class RunningJob:
         now = time.monotonic()
         if now - self._written_at < self.settings.progress_seconds:
             return
-        kept = checkpoint() if now - self._kept_at >= self.settings.checkpoint_seconds else None
+        data = checkpoint() if now - self._kept_at >= self.settings.checkpoint_seconds else None
         try:
-            if write(kept):
+            if write(data):
                 self._cancelled.set()
         except SQLAlchemyError as error:
             if not is_lost(error):
@@ -225,7 +225,7 @@ class RunningJob:
             return
         logger.debug("job %s: progress written", self.lease.job_id)
         self._written_at = now
-        self._kept_at = now if kept is not None else self._kept_at
+        self._kept_at = now if data is not None else self._kept_at
         self.check()
 
     def publish(self, write: Callable[[Session], dict[str, Any]]) -> None:
@@ -304,10 +304,10 @@ def perform(
         done.outcome = _outcome(RunningJob(database, settings, lease, is_stopping), work)
 
 
-def _outcome(held: RunningJob, work: Callable[[RunningJob], None]) -> str:
-    job_id = held.lease.job_id
+def _outcome(running: RunningJob, work: Callable[[RunningJob], None]) -> str:
+    job_id = running.lease.job_id
     try:
-        with held as job:
+        with running as job:
             return _conclude(job, work)
     except WorkerStopping:
         return "released"

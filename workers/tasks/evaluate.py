@@ -70,10 +70,10 @@ def load(job: RunningJob) -> EvaluateInput:
     with job.database.reading() as session:
         row = session.get_one(tables.Workload, job.lease.workload_id)
         kind, model = learned_kind(row.kind), inputs.model(session, row, request.model)
-        found = {int(version): _agent(session, row, int(version)) for version in request.agents}
+        agents = {int(version): _agent(session, row, int(version)) for version in request.agents}
         held_out = None
-        if request.level in HOLDING_OUT and not all(one.candidate.outdated for one in found.values()):
-            models, trained = [one.model_version for one in found.values()], [one.at for one in found.values()]
+        if request.level in HOLDING_OUT and not all(one.candidate.outdated for one in agents.values()):
+            models, trained = [one.model_version for one in agents.values()], [one.at for one in agents.values()]
             held_out = inputs.held_out(session, row, request.held_out, models, trained)
         samples = held_out is not None or inputs.from_samples(row)
         requested_at = session.get_one(tables.Job, job.lease.job_id).created_at
@@ -83,8 +83,8 @@ def load(job: RunningJob) -> EvaluateInput:
             workload=inputs.workload(session, row, model, with_samples=samples, until=requested_at),
             spec_version=row.spec_version,
             model_version=model.version,
-            candidates=[one.candidate for one in found.values()],
-            versions={one.candidate.name: version for version, one in found.items()},
+            candidates=[one.candidate for one in agents.values()],
+            versions={one.candidate.name: version for version, one in agents.items()},
             held_out=held_out,
             runs=inputs.runs(session, row) if kind.reads_runs else (),
         )
@@ -112,9 +112,9 @@ def evaluate(job: RunningJob) -> None:
         LookupError: the domain model or an agent has been deleted.
         LeaseLost, Cancelled, WorkerStopping: the lease was lost, a caller cancelled the job, or the worker stops.
     """
-    given = load(job)
-    problem, held_out = _evaluation(job, given)
-    wanted = given.request
+    inputs = load(job)
+    problem, held_out = _evaluation(job, inputs)
+    wanted = inputs.request
     settings = Settings(
         seeds=wanted.seeds,
         episodes=wanted.episodes,
@@ -122,51 +122,51 @@ def evaluate(job: RunningJob) -> None:
         level=wanted.level,
         equivalence_margin=wanted.equivalence_margin,
     )
-    run = EvaluationRun(problem, given.candidates, settings, _resume_checkpoint(job, given))
+    run = EvaluationRun(problem, inputs.candidates, settings, _resume_checkpoint(job, inputs))
     while not run.done:
         run.advance()
         job.progress(
             min(run.progress, DRAWING),
             run.eta_seconds,
             run.live,
-            lambda: msgspec.msgpack.encode(EvaluationCheckpoint(given.spec_version, run.checkpoint(), JUDGE)),
+            lambda: msgspec.msgpack.encode(EvaluationCheckpoint(inputs.spec_version, run.checkpoint(), JUDGE)),
         )
     scored = {  # by agent version: off-policy estimates on finished runs, or the reason for having none
-        str(given.versions[one.name]): given.kind.off_policy(
-            given.workload, cast("bytes", one.contenders[0]), given.runs
+        str(inputs.versions[one.name]): inputs.kind.off_policy(
+            inputs.workload, cast("bytes", one.contenders[0]), inputs.runs
         )
-        for one in given.candidates
+        for one in inputs.candidates
         if not one.outdated
     }
-    more = {"model": given.model_version, "held_out": held_out, "off_policy": scored}
+    more = {"model": inputs.model_version, "held_out": held_out, "off_policy": scored}
     report = finite({**run.result().as_dict(), **more})
-    evaluated = _run_evaluation(job, given, report)
+    evaluated = _run_evaluation(job, inputs, report)
     job.publish(lambda session: {"evaluation": evaluations.publish(session, job.lease.workload_id, evaluated)})
 
 
-def _evaluation(job: RunningJob, given: EvaluateInput) -> Evaluation:
-    if given.held_out is not None and KINDS[given.kind.name].simulated:
+def _evaluation(job: RunningJob, inputs: EvaluateInput) -> Evaluation:
+    if inputs.held_out is not None and KINDS[inputs.kind.name].simulated:
         live = {"phase": "fitting the held-out executions", "level": "L3"}
         job.progress(job.lease.progress, None, live, lambda: job.lease.checkpoint or b"")
-    return given.kind.evaluation(given.workload, given.held_out, given.request.seed)
+    return inputs.kind.evaluation(inputs.workload, inputs.held_out, inputs.request.seed)
 
 
-def _resume_checkpoint(job: RunningJob, given: EvaluateInput) -> bytes | None:
+def _resume_checkpoint(job: RunningJob, inputs: EvaluateInput) -> bytes | None:
     """Return the checkpoint of the run to resume; None without one, or if spec or judge have changed since."""
     if not job.lease.checkpoint:
         return None
-    kept = msgspec.msgpack.decode(job.lease.checkpoint, type=EvaluationCheckpoint)
-    return kept.run if (kept.spec_version, kept.judge) == (given.spec_version, JUDGE) else None
+    selection = msgspec.msgpack.decode(job.lease.checkpoint, type=EvaluationCheckpoint)
+    return selection.run if (selection.spec_version, selection.judge) == (inputs.spec_version, JUDGE) else None
 
 
-def _run_evaluation(job: RunningJob, given: EvaluateInput, report: dict[str, Any]) -> EvaluationResult:
+def _run_evaluation(job: RunningJob, inputs: EvaluateInput, report: dict[str, Any]) -> EvaluationResult:
     from workers.evaluation.report.page import page
 
     return EvaluationResult(
-        spec_version=given.spec_version,
-        model_version=given.model_version,
+        spec_version=inputs.spec_version,
+        model_version=inputs.model_version,
         request=job.lease.request,
-        verdicts=verdicts(report, given.versions),
+        verdicts=verdicts(report, inputs.versions),
         report=report,
         page=page(report).encode(),
     )

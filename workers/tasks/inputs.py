@@ -48,9 +48,9 @@ def workload(
     described = members.describe_members(session, row.tenant, spec)
     if not with_samples:
         return Workload(spec, model.data, members=described)
-    found = _samples(session, row, until)
+    samples = _samples(session, row, until)
     drifts = _drifts(session, row, until)
-    return Workload(spec, model.data, found, exogenous(session, row, until), drifts, described)
+    return Workload(spec, model.data, samples, exogenous(session, row, until), drifts, described)
 
 
 def _drifts(session: Session, row: tables.Workload, until: datetime | None) -> Drifts:
@@ -66,7 +66,7 @@ def _drifts(session: Session, row: tables.Workload, until: datetime | None) -> D
 def exogenous(session: Session, row: tables.Workload, until: datetime | None = None) -> dict[str, ExogenousSeries]:
     """Return the workload's exogenous series by name, without values issued after ``until`` (None: all values)."""
     by_series = groupby(rows_in_force(session, row.id, until), key=attrgetter("series"))
-    return {name: _series(list(found)) for name, found in by_series}
+    return {name: _series(list(rows)) for name, rows in by_series}
 
 
 def _series(rows: Sequence[tables.ExogenousRow]) -> ExogenousSeries:
@@ -75,10 +75,10 @@ def _series(rows: Sequence[tables.ExogenousRow]) -> ExogenousSeries:
 
 
 def _samples(session: Session, row: tables.Workload, until: datetime | None) -> Samples:
-    found = samples.executions(session, row)
+    executions = samples.executions(session, row)
     if until is None:
-        return found
-    data = dict(found)
+        return executions
+    data = dict(executions)
     return [
         (one.name, data[one.name]) for one in evaluations.stored_executions(session, row.id) if one.created_at <= until
     ]

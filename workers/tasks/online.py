@@ -79,75 +79,75 @@ class Verdict(NamedTuple):
     learned: WindowResult | None
 
 
-def window(job: RunningJob, kind: Online, given: TrainInput) -> None:
+def window(job: RunningJob, kind: Online, inputs: TrainInput) -> None:
     """Learn from the past window, judge, publish a better agent, and schedule the next window.
 
     Raises:
         Untrainable: the agent to start from does not fit.
         LeaseLost, Cancelled, WorkerStopping: the lease was lost, a caller cancelled the job, or the worker stops.
     """
-    settings = given.train_request.online or OnlineSettings()
-    kept = (
+    settings = inputs.train_request.online or OnlineSettings()
+    state = (
         msgspec.msgpack.decode(job.lease.checkpoint, type=ContinualState) if job.lease.checkpoint else ContinualState()
     )
-    until, runs = _past(job, settings, kept)
-    verdict = _judge_window(job, kind, given, runs, kept)
+    until, runs = _past(job, settings, state)
+    verdict = _judge_window(job, kind, inputs, runs, state)
 
     def write(session: Session) -> None:
-        outcome, version = _publish_verdict(session, job.lease.workload_id, given, verdict, kept)
-        learner = kept.learner if verdict.learned is None else verdict.learned.learner
-        versions = kept.versions if version is None else (*kept.versions, version)
-        rival = given.rivals[DEFAULT_ROLE]
-        looks = kept.look(rival) - (not verdict.report)
-        after = ContinualState(kept.windows + 1, until.timestamp(), learner, versions, rival, looks)
+        outcome, version = _publish_verdict(session, job.lease.workload_id, inputs, verdict, state)
+        learner = state.learner if verdict.learned is None else verdict.learned.learner
+        versions = state.versions if version is None else (*state.versions, version)
+        rival = inputs.rivals[DEFAULT_ROLE]
+        looks = state.look(rival) - (not verdict.report)
+        after = ContinualState(state.windows + 1, until.timestamp(), learner, versions, rival, looks)
         _rest(session, job, settings, after, outcome)
 
     job.commit(write)
 
 
-def _past(job: RunningJob, settings: OnlineSettings, kept: ContinualState) -> tuple[datetime, list[LoggedRun]]:
+def _past(job: RunningJob, settings: OnlineSettings, state: ContinualState) -> tuple[datetime, list[LoggedRun]]:
     """Return the end of the past window, and the runs with their reports in it; missed windows are skipped."""
     length = timedelta(seconds=settings.window_seconds)
     with job.database.reading() as session:
         until = database_time(session)
-        if kept.until is not None:
-            due = datetime.fromtimestamp(kept.until, UTC) + length
+        if state.until is not None:
+            due = datetime.fromtimestamp(state.until, UTC) + length
             until = due if until - due < length else until
         row = session.get_one(Workload, job.lease.workload_id)
         return until, inputs.window(session, row, until - length, until)
 
 
 def _judge_window(
-    job: RunningJob, kind: Online, given: TrainInput, runs: list[LoggedRun], kept: ContinualState
+    job: RunningJob, kind: Online, inputs: TrainInput, runs: list[LoggedRun], past: ContinualState
 ) -> Verdict:
-    settings = given.train_request.online or OnlineSettings()
-    look = kept.look(given.rivals[DEFAULT_ROLE])
-    request = replace(given.request, budget=settings.steps, look=look)
+    settings = inputs.train_request.online or OnlineSettings()
+    look = past.look(inputs.rivals[DEFAULT_ROLE])
+    request = replace(inputs.request, budget=settings.steps, look=look)
     try:
-        problem = kind.online(given.workload, request, kind.window(given.workload, runs))
+        problem = kind.online(inputs.workload, request, kind.window(inputs.workload, runs))
     except TooLittleData as error:
         return Verdict(NOTHING, f"nothing was learned from the window: {error}", {}, None)
-    found = learn_window(problem, request, kept.windows, kept.learner, lambda trial: _tell(job, kept, settings, trial))
-    _tell(job, kept, settings, None)
-    artifact, margin = problem.calibrate(found.artifact), request.equivalence_margin
-    report = problem.judge(artifact, NO_PLAN, given.champion_artifact, margin)
-    found = replace(found, artifact=artifact)
+    result = learn_window(problem, request, past.windows, past.learner, lambda trial: _tell(job, past, settings, trial))
+    _tell(job, past, settings, None)
+    artifact, margin = problem.calibrate(result.artifact), request.equivalence_margin
+    report = problem.judge(artifact, NO_PLAN, inputs.champion_artifact, margin)
+    result = replace(result, artifact=artifact)
     if report["promoted"]:
-        return Verdict(PUBLISHED, report["reason"], report, found)
+        return Verdict(PUBLISHED, report["reason"], report, result)
     if report["champion_worse"]:
-        ahead, rival = report["champion_advantage"], given.rivals[DEFAULT_ROLE]
+        ahead, rival = report["champion_advantage"], inputs.rivals[DEFAULT_ROLE]
         why = f"agent {rival} is worse on the window than the heuristic, which replaces it: "
         mean, low, high = (decimals(ahead[part], 5, signed=True) for part in ("mean", "low", "high"))
         interval = f"{mean}, {confidence(report['confidence'])} interval {low} to {high}"
-        return Verdict(HEURISTIC, f"{why}return {interval}; {report['reason']}", report, found)
-    return Verdict(STAYS, report["reason"], report, found)
+        return Verdict(HEURISTIC, f"{why}return {interval}; {report['reason']}", report, result)
+    return Verdict(STAYS, report["reason"], report, result)
 
 
-def _tell(job: RunningJob, kept: ContinualState, settings: OnlineSettings, trial: Trial | None) -> None:
+def _tell(job: RunningJob, state: ContinualState, settings: OnlineSettings, trial: Trial | None) -> None:
     """Report progress within a window, with the last window's checkpoint: an interrupted window starts anew."""
     phase = {"phase": "judging", "algorithm": ONLINE} if trial is None else {"phase": "learning", **trial.live}
-    data = {**phase, "windows": kept.windows, "versions": list(kept.versions)}
-    job.progress(_progress(settings, kept.windows), None, data, lambda: job.lease.checkpoint or b"")
+    data = {**phase, "windows": state.windows, "versions": list(state.versions)}
+    job.progress(_progress(settings, state.windows), None, data, lambda: job.lease.checkpoint or b"")
 
 
 def _progress(settings: OnlineSettings, windows: int) -> float:
@@ -155,61 +155,61 @@ def _progress(settings: OnlineSettings, windows: int) -> float:
 
 
 def _publish_verdict(
-    session: Session, workload_id: str, given: TrainInput, verdict: Verdict, kept: ContinualState
+    session: Session, workload_id: str, inputs: TrainInput, verdict: Verdict, state: ContinualState
 ) -> tuple[dict[str, Any], int | None]:
     """Publish an agent or retire the champion, unless it has changed; return outcome as JSON, and version or None."""
     workload, version = session.get_one(Workload, workload_id, with_for_update=True), None
-    outcome, reason, rival = verdict.outcome, verdict.reason, given.rivals[DEFAULT_ROLE]
+    outcome, reason, rival = verdict.outcome, verdict.reason, inputs.rivals[DEFAULT_ROLE]
     if outcome in {PUBLISHED, HEURISTIC} and workload.champion(DEFAULT_ROLE) != rival:
         present = workload.champion(DEFAULT_ROLE)
         answers = "a heuristic" if present is None else f"agent {present}"
         outcome, reason = STAYS, f"the champion was changed meanwhile, and {answers} was not the rival: {reason}"
     if outcome == PUBLISHED:
-        version = _publish(session, workload_id, given, verdict, kept)
+        version = _publish(session, workload_id, inputs, verdict, state)
     elif outcome == HEURISTIC and rival is not None:
         agents.retire(session, workload_id, rival, reason)
     fields = {"verdict": outcome, "reason": reason, "agent": version, "champion": workload.champion(DEFAULT_ROLE)}
     return fields | {name: verdict.report.get(name) for name in ("gain", "advantage")}, version
 
 
-def _publish(session: Session, workload_id: str, given: TrainInput, verdict: Verdict, kept: ContinualState) -> int:
+def _publish(session: Session, workload_id: str, inputs: TrainInput, verdict: Verdict, state: ContinualState) -> int:
     if verdict.learned is None:
         raise ValueError("nothing was learned that could be published")
-    found, seed = verdict.learned, given.request.seed
-    named = {"algorithm": found.algorithm, "requested": ONLINE, "seed": seed}
-    window = {"number": kept.windows + 1, "rival": given.rivals[DEFAULT_ROLE]}
-    made = agents.TrainingResult(
-        spec_version=given.spec_version,
-        model_version=given.model_version,
-        algorithm=found.algorithm,
+    result, seed = verdict.learned, inputs.request.seed
+    named = {"algorithm": result.algorithm, "requested": ONLINE, "seed": seed}
+    window = {"number": state.windows + 1, "rival": inputs.rivals[DEFAULT_ROLE]}
+    product = agents.TrainingResult(
+        spec_version=inputs.spec_version,
+        model_version=inputs.model_version,
+        algorithm=result.algorithm,
         seed=seed,
         report={
             **named,
             **verdict.report,
-            **found.report,
+            **result.report,
             "window": window,
-            TRAINED_FOR: trained_for(given.workload.spec),
+            TRAINED_FOR: trained_for(inputs.workload.spec),
         },
-        artifact=found.artifact,
+        artifact=result.artifact,
         promote=True,
         reason=verdict.reason,
     )
-    return agents.publish(session, workload_id, made)
+    return agents.publish(session, workload_id, product)
 
 
 def _rest(
-    session: Session, job: RunningJob, settings: OnlineSettings, kept: ContinualState, outcome: dict[str, Any]
+    session: Session, job: RunningJob, settings: OnlineSettings, state: ContinualState, outcome: dict[str, Any]
 ) -> None:
     """Schedule the next window, or finish the job after the last one; raises LeaseLost if the lease was lost."""
-    fields = {"windows": kept.windows, "versions": list(kept.versions)}
-    if settings.windows is not None and kept.windows >= settings.windows:
-        newest = kept.versions[-1] if kept.versions else None
+    fields = {"windows": state.windows, "versions": list(state.versions)}
+    if settings.windows is not None and state.windows >= settings.windows:
+        newest = state.versions[-1] if state.versions else None
         leases.finish(session, job.lease, {"agent": newest, **fields, "last": outcome})
         return
-    until = datetime.fromtimestamp(kept.until or 0.0, UTC) + timedelta(seconds=settings.window_seconds)
+    until = datetime.fromtimestamp(state.until or 0.0, UTC) + timedelta(seconds=settings.window_seconds)
     data = {"phase": "waiting", **fields, "last": outcome}
-    checkpoint = msgspec.msgpack.encode(kept)
-    leases.rest(session, job.lease, until, _progress(settings, kept.windows), data, checkpoint)
+    checkpoint = msgspec.msgpack.encode(state)
+    leases.rest(session, job.lease, until, _progress(settings, state.windows), data, checkpoint)
 
 
 # The task `train`: a training in resumable chunks, the lead of a sweep, or a window of continual training.
@@ -224,20 +224,20 @@ def train(job: RunningJob) -> None:
     """
     with job.database.reading() as session:
         workload = session.get_one(Workload, job.lease.workload_id)
-        kind, given = learned_kind(workload.kind), load(session, workload, job.lease.request)
-    if given.request.algorithm == ONLINE and isinstance(kind, Online):
-        window(job, kind, given)
+        kind, inputs = learned_kind(workload.kind), load(session, workload, job.lease.request)
+    if inputs.request.algorithm == ONLINE and isinstance(kind, Online):
+        window(job, kind, inputs)
         return
-    if given.request.algorithm not in kind.algorithms:
-        raise Untrainable(f"unknown algorithm {given.request.algorithm!r}; known are {', '.join(kind.algorithms)}")
-    if isinstance(kind, Competing) and given.request.competes:
-        competing = kind.training(given.workload, given.request).competing
-        if len(entries(given.request, competing)) > 1:
-            lead(job, kind, given)
+    if inputs.request.algorithm not in kind.algorithms:
+        raise Untrainable(f"unknown algorithm {inputs.request.algorithm!r}; known are {', '.join(kind.algorithms)}")
+    if isinstance(kind, Competing) and inputs.request.competes:
+        competing = kind.training(inputs.workload, inputs.request).competing
+        if len(entries(inputs.request, competing)) > 1:
+            lead(job, kind, inputs)
             return
-    training = Training(kind.trainer(given.workload, given.request, given.champion_artifact), job.lease.checkpoint)
+    training = Training(kind.trainer(inputs.workload, inputs.request, inputs.champion_artifact), job.lease.checkpoint)
     trained = _run(job, training)
-    job.publish(lambda session: publish(session, job.lease.workload_id, given, trained))
+    job.publish(lambda session: publish(session, job.lease.workload_id, inputs, trained))
 
 
 def _run(job: RunningJob, training: Training) -> TrainedAgent:

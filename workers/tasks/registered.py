@@ -38,8 +38,8 @@ WORK = {
 @cache
 def _import_function(module: str, function: str) -> Callable[[RunningJob], None]:
     with importing():
-        found: Callable[[RunningJob], None] = getattr(import_module(f"workers.tasks.{module}"), function)
-    return found
+        value: Callable[[RunningJob], None] = getattr(import_module(f"workers.tasks.{module}"), function)
+    return value
 
 
 def do(job: RunningJob) -> None:

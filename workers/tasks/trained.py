@@ -96,7 +96,7 @@ def _request(session: Session, workload_id: str, train_request: TrainRequest) ->
     )
 
 
-def publish(session: Session, workload_id: str, given: TrainInput, trained: TrainedAgent) -> dict[str, Any]:
+def publish(session: Session, workload_id: str, inputs: TrainInput, trained: TrainedAgent) -> dict[str, Any]:
     """Store the agent, and promote it if the verdict permits; return the job's result, ``{"agent": version}``.
 
     Raises:
@@ -104,20 +104,20 @@ def publish(session: Session, workload_id: str, given: TrainInput, trained: Trai
     """
     workload = session.get_one(tables.Workload, workload_id, with_for_update=True)
     promote, reason = verdict(
-        PromotionTerms(given.train_request, given.rivals), trained.report, agents.rivals(workload)
+        PromotionTerms(inputs.train_request, inputs.rivals), trained.report, agents.rivals(workload)
     )
     version = agents.publish(
         session,
         workload_id,
         agents.TrainingResult(
-            spec_version=given.spec_version,
-            model_version=given.model_version,
+            spec_version=inputs.spec_version,
+            model_version=inputs.model_version,
             algorithm=str(trained.report["algorithm"]),
             seed=int(trained.report["seed"]),
             report={
                 **trained.report,
                 "good_enough": trained.report["promoted"],
-                TRAINED_FOR: trained_for(given.workload.spec),
+                TRAINED_FOR: trained_for(inputs.workload.spec),
             },
             artifact=trained.artifact,
             promote=promote,
@@ -140,8 +140,8 @@ def fit(job: RunningJob) -> None:
     with job.database.reading() as session:
         workload = session.get_one(tables.Workload, job.lease.workload_id)
         kind, spec_version = workload.kind, workload.spec_version
-        given = inputs.workload(session, workload, with_samples=True)
-    fitted = learned_kind(kind).fit(given, int(job.lease.request.get("seed", 0)))
+        workload_inputs = inputs.workload(session, workload, with_samples=True)
+    fitted = learned_kind(kind).fit(workload_inputs, int(job.lease.request.get("seed", 0)))
     job.publish(
         lambda session: {
             "model": domain_models.publish(session, job.lease.workload_id, spec_version, fitted.report, fitted.model)
@@ -176,7 +176,7 @@ class SweepStart(NamedTuple):
         return cls(read_spec(json.loads(header["spec"])), header["spec_version"], planned)
 
 
-def lead(job: RunningJob, kind: Competing, given: TrainInput) -> None:
+def lead(job: RunningJob, kind: Competing, inputs: TrainInput) -> None:
     """Run the next step of a sweep: open its trials, continue the survivors of a rung, or judge and publish the best.
 
     Raises:
@@ -186,46 +186,46 @@ def lead(job: RunningJob, kind: Competing, given: TrainInput) -> None:
     with job.database.reading() as session:
         known = sweeps.trial_statuses(session, job.lease.job_id)
     if not known or job.lease.checkpoint is None:
-        _open(job, kind, given)
+        _open(job, kind, inputs)
         return
     opened = SweepStart.unpack(job.lease.checkpoint)
-    given = _as_opened(given, opened)
+    inputs = _as_opened(inputs, opened)
     bracket = Bracket(len(known))
     decision = bracket.decide([_record(trial) for trial in known])
     if decision.survivors:
         _resume(job, known, decision, bracket)
     else:
-        _end(job, kind.training(given.workload, given.request), given, opened.planned, known, decision)
+        _end(job, kind.training(inputs.workload, inputs.request), inputs, opened.planned, known, decision)
 
 
-def _as_opened(given: TrainInput, opened: SweepStart) -> TrainInput:
+def _as_opened(inputs: TrainInput, opened: SweepStart) -> TrainInput:
     """Return the inputs with the spec that was in force at the sweep's start."""
-    workload = replace(given.workload, spec=opened.spec)
-    return given._replace(workload=workload, spec_version=opened.spec_version)
+    workload = replace(inputs.workload, spec=opened.spec)
+    return inputs._replace(workload=workload, spec_version=opened.spec_version)
 
 
-def _open(job: RunningJob, kind: Competing, given: TrainInput) -> None:
+def _open(job: RunningJob, kind: Competing, inputs: TrainInput) -> None:
     """Plan, measure the baselines, and open all trials, unless there is nothing to win.
 
     Raises:
         Cancelled: the job is cancelled.
         Untrainable: there is nothing to win, and nothing to publish.
     """
-    request = given.request
+    request = inputs.request
     job.progress(0.0, None, {"phase": "planning", "algorithm": request.algorithm}, bytes)
-    problem = kind.training(given.workload, request)
+    problem = kind.training(inputs.workload, request)
     planned = problem.plan(request.tuning_budget, request.equivalence_margin)
     if planned.nothing_to_win and not request.force:
-        _end(job, problem, given, planned, (), Decision((), {}))
+        _end(job, problem, inputs, planned, (), Decision((), {}))
         return
-    known = yardsticks(kind.training(given.workload, request), request, planned)
+    known = yardsticks(kind.training(inputs.workload, request), request, planned)
     if known:
         fields: dict[str, Any] = {"phase": "measuring", "algorithm": request.algorithm, "yardsticks": known}
         job.progress(0.0, None, fields, bytes, once=True)
-    found = entries(request, problem.competing)
-    openings = [sweeps.Opening(entry.algorithm, entry.seed) for entry in found]
-    opened = SweepStart(given.workload.spec, given.spec_version, planned)
-    until = Bracket(len(found)).shares[0]
+    result = entries(request, problem.competing)
+    openings = [sweeps.Opening(entry.algorithm, entry.seed) for entry in result]
+    opened = SweepStart(inputs.workload.spec, inputs.spec_version, planned)
+    until = Bracket(len(result)).shares[0]
     if not sweeps.open_trials(job.database, job.lease, openings, until, opened.pack()):
         raise Cancelled(job.lease.job_id)
 
@@ -241,24 +241,24 @@ def _resume(job: RunningJob, known: Sequence[sweeps.TrialStatus], decision: Deci
 def _end(
     job: RunningJob,
     problem: TrainingProblem,
-    given: TrainInput,
+    inputs: TrainInput,
     planned: PlannedPolicy,
     known: Sequence[sweeps.TrialStatus],
     decision: Decision,
 ) -> None:
     """Judge the best trial or the plan, and publish it; raises Untrainable if there is nothing to publish."""
-    live = {"phase": "judging", "algorithm": given.request.algorithm}
+    live = {"phase": "judging", "algorithm": inputs.request.algorithm}
     job.progress(LEARNING, JUDGING_SECONDS, live, lambda: job.lease.checkpoint or b"")
     contenders = [
         Contender(_record(trial, decision.stopped.get(i)), trial.share, trial.artifact, trial.report)
         for i, trial in enumerate(known)
     ]
-    trained = conclude(problem, given.request, contenders, planned, given.champion_artifact)
+    trained = conclude(problem, inputs.request, contenders, planned, inputs.champion_artifact)
     resting = {known[i].job_id: reason for i, reason in decision.stopped.items()}
 
     def write(session: Session) -> dict[str, Any]:
         sweeps.hold(session, job.lease)
-        result = publish(session, job.lease.workload_id, given, trained)
+        result = publish(session, job.lease.workload_id, inputs, trained)
         sweeps.end(session, resting)
         return result
 
@@ -278,20 +278,20 @@ def trial(job: RunningJob) -> None:
         LookupError: the sweep has ended.
         LeaseLost, Cancelled, WorkerStopping: the lease was lost, a caller cancelled the job, or the worker stops.
     """
-    found = _load_trial(job)
-    entry, status = Entry(found.status.algorithm, found.status.seed), found.status
-    learner = Trial(found.problem, found.train_input.request, entry, Bracket(found.many))
+    trial_input = _load_trial(job)
+    entry, status = Entry(trial_input.status.algorithm, trial_input.status.seed), trial_input.status
+    learner = Trial(trial_input.problem, trial_input.train_input.request, entry, Bracket(trial_input.many))
     try:
         if job.lease.checkpoint:
             learner.restore(job.lease.checkpoint)
-        learner.prepare(found.planned)
+        learner.prepare(trial_input.planned)
         while learner.share < status.until:
             learner.advance()
-            _report(job, learner, status, found.many)
-        outcome, kept = _outcome(learner, status), learner.checkpoint()
+            _report(job, learner, status, trial_input.many)
+        outcome, checkpoint = _outcome(learner, status), learner.checkpoint()
     finally:
         learner.close()
-    if not sweeps.rest(job.database, job.lease, outcome, kept):
+    if not sweeps.rest(job.database, job.lease, outcome, checkpoint):
         raise Cancelled(job.lease.job_id)
 
 
@@ -312,12 +312,12 @@ def _load_trial(job: RunningJob) -> _TrialInput:
         if status is None or parent.checkpoint is None:
             raise LookupError("the training that this is a trial of has ended")
         row = session.get_one(tables.Workload, parent.workload_id)
-        given, opened, name = load(session, row, parent.request), SweepStart.unpack(parent.checkpoint), row.kind
-    given, kind = _as_opened(given, opened), learned_kind(name)
+        inputs, opened, name = load(session, row, parent.request), SweepStart.unpack(parent.checkpoint), row.kind
+    inputs, kind = _as_opened(inputs, opened), learned_kind(name)
     if not isinstance(kind, Competing):
         raise LookupError(f"trainings of kind {name} are no sweeps")
-    problem = kind.training(given.workload, given.request)
-    return _TrialInput(given, problem, opened.planned, status, len(entries(given.request, problem.competing)))
+    problem = kind.training(inputs.workload, inputs.request)
+    return _TrialInput(inputs, problem, opened.planned, status, len(entries(inputs.request, problem.competing)))
 
 
 def _report(job: RunningJob, learner: Trial, status: sweeps.TrialStatus, many: int) -> None:
@@ -326,8 +326,8 @@ def _report(job: RunningJob, learner: Trial, status: sweeps.TrialStatus, many: i
         learner.share, learner.bracket.work, learner.budget_seconds, {**who, **learner.live}, LEARNING
     )
 
-    def write(kept: bytes | None) -> bool:
-        return sweeps.report_progress(job.database, job.lease, progress, kept)
+    def write(data: bytes | None) -> bool:
+        return sweeps.report_progress(job.database, job.lease, progress, data)
 
     job.report(write, learner.checkpoint)
 

@@ -43,18 +43,18 @@ def run(options: Options, output: Console | None = None, notes: Console | None =
     output, notes = output or Console(), notes or Console(stderr=True)
     try:
         with Service(options.url) as service:
-            found = _request_evaluation(service, options, notes)
+            evaluation = _request_evaluation(service, options, notes)
             options.out.parent.mkdir(parents=True, exist_ok=True)
-            options.out.write_bytes(service.download(f"/evaluations/{found['id']}/report"))
+            options.out.write_bytes(service.download(f"/evaluations/{evaluation['id']}/report"))
     except KeyboardInterrupt:
         notes.print("interrupted: the evaluation is cancelled")
         return INTERRUPTED
     except (RefusedError, UnreachableError) as error:
         notes.print(Text(f"steward: {error}", "red"), soft_wrap=True)
         return exit_status(error)
-    show(found, output, as_json=options.as_json)
+    show(evaluation, output, as_json=options.as_json)
     notes.print(Text(f"report: {options.out}"))
-    return DONE if reaches_class(found, options.require) else UNMET
+    return DONE if reaches_class(evaluation, options.require) else UNMET
 
 
 def again(url: str, evaluation: str, form: Format | None = None, *, as_json: bool) -> None:
@@ -64,11 +64,11 @@ def again(url: str, evaluation: str, form: Format | None = None, *, as_json: boo
     """
     with Service(url) as service:
         path = "/evaluations"
-        found = service.call("GET", f"{path}/{meant(service, path, 'id', evaluation)}")
+        result = service.call("GET", f"{path}/{meant(service, path, 'id', evaluation)}")
     if form in (None, "table", "wide"):
-        show(found, Console(), as_json=as_json)
+        show(result, Console(), as_json=as_json)
     else:
-        print_parts(console(), document(found, form, found["id"]))
+        print_parts(console(), document(result, form, result["id"]))
 
 
 def _request_evaluation(service: Service, options: Options, notes: Console) -> Json:
@@ -93,20 +93,20 @@ def words(event: Json) -> str:
     return ", ".join(part for part in (train.remaining(event), where) if part)
 
 
-def show(found: Json, output: Console, *, as_json: bool = False) -> None:
+def show(result: Json, output: Console, *, as_json: bool = False) -> None:
     """Print an evaluation: as JSON, or as tables."""
     if as_json:
-        print_parts(output, [json.dumps(found)])
+        print_parts(output, [json.dumps(result)])
         return
-    report = found["report"]
+    report = result["report"]
     if report.get("outcomes"):
         output.print(by_level(report, [level for level in report["levels"] if level["level"] in LEVELS]))
     output.print(returns(report, output.width))
-    made = datetime.fromisoformat(found["created_at"]) if "created_at" in found else None
-    for verdict in found["verdicts"]:
+    time = datetime.fromisoformat(result["created_at"]) if "created_at" in result else None
+    for verdict in result["verdicts"]:
         past = "" if verdict.get("current", True) else ", by an earlier version of the judge: evaluate it again"
         text = f"agent {verdict['agent']}: {verdict['level'] or 'no class'}{past}"
-        output.print(Text.assemble((text, "bold"), f" ({moment(made)})" if made else ""))
+        output.print(Text.assemble((text, "bold"), f" ({moment(time)})" if time else ""))
         output.print(Text(visible(verdict["reason"])))
 
 
@@ -140,9 +140,9 @@ def _cell(level: Json, name: str, passed: bool | None) -> Text:
     return Text(f"{scores['return']['mean']:7.4f}{mark}", colour)
 
 
-def reaches_class(found: Json, required: str | None) -> bool:
+def reaches_class(result: Json, required: str | None) -> bool:
     """Whether every agent's class in an evaluation (JSON) is at least ``required``; True for None."""
     if required is None:
         return True
-    levels = [verdict["level"] for verdict in found["verdicts"]]
+    levels = [verdict["level"] for verdict in result["verdicts"]]
     return all(level is not None and LEVELS.index(level) >= LEVELS.index(required) for level in levels)

@@ -102,20 +102,20 @@ class Tool(NamedTuple):
             "open_world_hint": False,
         }
 
-    def given(self, place: str, arguments: Json) -> Json:
-        """Those arguments that belong to a place."""
+    def arguments_at(self, place: str, arguments: Json) -> Json:
+        """Arguments of a call that the operation takes at ``place``: path, query or body."""
         return {name: value for name, value in arguments.items() if self.places.get(name) == place}
 
 
 def tools(*, allow_changes: bool) -> dict[str, Tool]:
     """Tools by name, in the order of ``CHOICE``; those that change something only where that is allowed."""
-    found = {
+    tools = {
         entry["operationId"]: _tool(method.upper(), path, entry)
         for path, methods in document()["paths"].items()
         for method, entry in methods.items()
         if entry["operationId"] in CHOICE
     }
-    return {name: found[name] for name in CHOICE if found[name].reads or allow_changes}
+    return {name: tools[name] for name in CHOICE if tools[name].reads or allow_changes}
 
 
 def _tool(method: str, path: str, entry: Json) -> Tool:
@@ -147,11 +147,11 @@ def _tool(method: str, path: str, entry: Json) -> Tool:
 
 def _argument(schema: Json, definitions: Json) -> Json:
     """Schema of an argument, without null: no value is given by leaving the argument out."""
-    made: Json = _local(schema, definitions)
-    options = [one for one in made.get("anyOf", ()) if one.get("type") != "null"]
+    local: Json = _local(schema, definitions)
+    options = [one for one in local.get("anyOf", ()) if one.get("type") != "null"]
     if len(options) == 1:
-        made = {**options[0], **{name: value for name, value in made.items() if name != "anyOf"}}
-    return {name: value for name, value in made.items() if name != "default" or value is not None}
+        local = {**options[0], **{name: value for name, value in local.items() if name != "anyOf"}}
+    return {name: value for name, value in local.items() if name != "default" or value is not None}
 
 
 def _local(schema: Any, definitions: Json) -> Any:
@@ -174,7 +174,7 @@ def _local(schema: Any, definitions: Json) -> Any:
 
 
 def invalid(schema: Json, arguments: Json) -> str | None:
-    """What is wrong with a tool's arguments: the argument, its value and what is accepted; None if nothing is."""
+    """Error in a tool's arguments: the argument, its value and what is accepted; None if they are valid."""
     from jsonschema import Draft202012Validator
     from jsonschema.exceptions import best_match
 
@@ -207,7 +207,7 @@ def encoded(value: Any) -> str:
 
 
 class NoPartError(LookupError):
-    """A pointer leads nowhere."""
+    """A JSON pointer names no part of an answer."""
 
 
 def shortened(
@@ -232,7 +232,7 @@ def shortened(
         left_out.append(f"{at}/{start + len(cut)}:")
         return cut
     mapped, remaining = isinstance(value, dict), most
-    kept: dict[Any, Any] = {}
+    shorter: dict[Any, Any] = {}
     named = value.items() if isinstance(value, dict) else enumerate(value, start)
     rest, end = len(encoded(value)), len(left_out) + pointers
     for index, (name, member) in enumerate(named):
@@ -245,9 +245,9 @@ def shortened(
             left_out.append(f"{at}/{start + index}:")
             break
         below = f"{at}/{str(name).replace('~', '~0').replace('/', '~1')}"
-        kept[name] = shortened(member, most_here, left_out, below, pointers=below_here)
-        remaining -= len(encoded(kept[name])) + len(encoded(name)) + 4
-    return kept if mapped else [*kept.values()]
+        shorter[name] = shortened(member, most_here, left_out, below, pointers=below_here)
+        remaining -= len(encoded(shorter[name])) + len(encoded(name)) + 4
+    return shorter if mapped else [*shorter.values()]
 
 
 def part_of(value: Any, pointer: str) -> Any:
@@ -292,12 +292,12 @@ SERVER_ERROR, TOO_MANY, CONFLICT = 500, 429, 409
 
 
 class Preview(NamedTuple):
-    """A change that waits for its confirmation; ``seen`` is what the user has seen of its workload, by path."""
+    """A change that waits for its confirmation; ``states`` is what the user has seen of its workload, by path."""
 
     tool: str
     arguments: Json
     path: str
-    seen: Json
+    states: Json
     expires: float
 
 
@@ -319,13 +319,13 @@ class Tools:
         self._previews: dict[str, Preview] = {}
         self._lock = threading.Lock()  # calls come from several threads
 
-    def call(self, name: str, given: Mapping[str, Any] | None) -> Answer:
+    def call(self, name: str, values: Mapping[str, Any] | None) -> Answer:
         """The answer of a tool; whatever fails is an answer, too."""
         tool = self.offered.get(name)
         if tool is None:
             hint = "; `steward mcp --allow-changes` offers it" if name in CHOICE else ""
             return _failure(f"{name}: no such tool{hint}; there are: {', '.join(self.offered)}")
-        arguments = {name: value for name, value in (given or {}).items() if value is not None}
+        arguments = {name: value for name, value in (values or {}).items() if value is not None}
         wrong = invalid(tool.schema, arguments)
         if wrong:
             return _failure(f"{name}: {wrong}")
@@ -336,21 +336,21 @@ class Tools:
 
     def _read(self, tool: Tool, arguments: Json) -> Answer:
         pointer = arguments.pop("pointer", "")
-        query = ({"limit": PAGE} if "limit" in tool.places else {}) | tool.given("query", arguments)
+        query = ({"limit": PAGE} if "limit" in tool.places else {}) | tool.arguments_at("query", arguments)
         path = path_of(self._service, tool.path, arguments)
-        found = self._service.call("GET", path, params=query_of(query))
+        result = self._service.call("GET", path, params=query_of(query))
         notes = []
-        if isinstance(found, dict) and found.get("next") and "items" in found:
-            found["next"] = httpx.URL(found["next"]).params.get("cursor")
-            notes.append(f"There are more items: repeat with cursor={encoded(found['next'])}")
+        if isinstance(result, dict) and result.get("next") and "items" in result:
+            result["next"] = httpx.URL(result["next"]).params.get("cursor")
+            notes.append(f"There are more items: repeat with cursor={encoded(result['next'])}")
         at, _, start = re.sub(r"/(\d+):$", r"\n\1", pointer).partition("\n")
         left_out: list[str] = []
-        answer = shortened(part_of(found, pointer), MOST, left_out, at, int(start or 0))
+        answer = shortened(part_of(result, pointer), MOST, left_out, at, int(start or 0))
         return _answer(f"GET {path}", answer, left_out, notes)
 
     def _change(self, tool: Tool, arguments: Json) -> Answer:
         token = arguments.pop("confirm", None)
-        body = {"json": tool.given("body", arguments)} if "requestBody" in tool.entry else {}
+        body = {"json": tool.arguments_at("body", arguments)} if "requestBody" in tool.entry else {}
         if token is None:
             path = path_of(self._service, tool.path, {**arguments})
             return self._preview(tool, arguments, path, body)
@@ -364,38 +364,38 @@ class Tools:
             return _failure(f"confirm: the token is for other arguments. {UNCHANGED}")
         if not tool.repeatable:
             try:
-                now = {path: _decisive(self._service.call("GET", path)) for path in preview.seen}
+                now = {path: _decisive(self._service.call("GET", path)) for path in preview.states}
             except Exception as error:  # noqa: BLE001 # as in `call`
                 return _failed(error, f". {UNCHANGED}")
-            if now != preview.seen:
+            if now != preview.states:
                 return _failure(f"The workload has changed since the preview: {encoded(now)}. {UNCHANGED}")
         headers = {IDEMPOTENCY: f"steward-mcp-{token}"} if tool.repeatable else {}
         try:
-            found = self._service.call(tool.method, preview.path, headers=headers, **body)
+            result = self._service.call(tool.method, preview.path, headers=headers, **body)
         except Exception as error:  # noqa: BLE001 # as in `call`
             return _failed(error, _uncertainty(error, repeatable=tool.repeatable))
         left_out: list[str] = []
-        return _answer(f"Done: {tool.method} {preview.path}", shortened(found, MOST, left_out), left_out)
+        return _answer(f"Done: {tool.method} {preview.path}", shortened(result, MOST, left_out), left_out)
 
     def _preview(self, tool: Tool, arguments: Json, path: str, body: Json) -> Answer:
         """Preview of a change, with the present state of what its path names, and a token to confirm it."""
         state: Json = {}
-        seen: Json = {}
+        visited: Json = {}
         missing: Json = {}
         parts = path.split("/")
         for end, part in enumerate(tool.path.split("/"), 1):
             if part.startswith("{"):
                 prefix = "/".join(parts[:end])
-                found, left_out = self._service.call("GET", prefix), list[str]()
-                state[prefix] = shortened(found, STATE, left_out)
-                seen |= {prefix: _decisive(found)} if part == "{workload}" else {}
+                result, left_out = self._service.call("GET", prefix), list[str]()
+                state[prefix] = shortened(result, STATE, left_out)
+                visited |= {prefix: _decisive(result)} if part == "{workload}" else {}
                 missing |= {prefix: left_out} if left_out else {}
         token, now = secrets.token_urlsafe(16), self._clock()
         with self._lock:
             waiting = {name: one for name, one in self._previews.items() if one.expires >= now}
             recent = [*waiting.items()][1 - PREVIEWS :]
-            made = Preview(tool.name, arguments, path, seen, now + PREVIEW_SECONDS)
-            self._previews = {**dict(recent), token: made}
+            preview = Preview(tool.name, arguments, path, visited, now + PREVIEW_SECONDS)
+            self._previews = {**dict(recent), token: preview}
         shown: Json = {"request": {"method": tool.method, "path": path, "body": body.get("json")}}
         shown |= {"effect": tool.entry["description"], "current_state": state}
         shown |= {"left_out": missing} if missing else {}
@@ -406,7 +406,7 @@ class Tools:
 
 
 def _decisive(workload: Json) -> Json:
-    """What a confirmed change of a workload rests on."""
+    """Fields of a workload; if one changes, a confirmation is void."""
     return {name: workload[name] for name in ("spec_version", "champions")}
 
 

@@ -41,5 +41,5 @@ def _table(names: Sequence[str]) -> Table:
 
 
 def _cell(level: Json, outcome: Json, name: str | None) -> Text:
-    found = level["policies"].get(name)
-    return Text(NOTHING if found is None else amount(found["outcomes"][outcome["name"]]["mean"], outcome["unit"]))
+    result = level["policies"].get(name)
+    return Text(NOTHING if result is None else amount(result["outcomes"][outcome["name"]]["mean"], outcome["unit"]))

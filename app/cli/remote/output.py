@@ -26,10 +26,10 @@ PIPED_COLUMNS = 10_000
 
 def console() -> Console:
     """A console for standard output; as wide as any row where that is no terminal and COLUMNS is not set."""
-    made = Console()
-    if not made.is_terminal and "COLUMNS" not in os.environ:  # in a pipe nothing is cut: `grep` would not find it
-        made.width = PIPED_COLUMNS
-    return made
+    console = Console()
+    if not console.is_terminal and "COLUMNS" not in os.environ:  # in a pipe nothing is cut: `grep` would not find it
+        console.width = PIPED_COLUMNS
+    return console
 
 
 def list_parts(
@@ -153,9 +153,9 @@ def table(
             widths[widest] = max(NARROWEST, widths[widest] - over, min(rest, widths[widest] - 1))
         else:
             shown.remove(soft[-1])
-    made = Text("\n").join(_line([(line[index], widths[index]) for index in shown]) for line in lines)
-    made.no_wrap = True
-    return made
+    text = Text("\n").join(_line([(line[index], widths[index]) for index in shown]) for line in lines)
+    text.no_wrap = True
+    return text
 
 
 def _line(cells: Sequence[tuple[str, int]]) -> Text:
@@ -169,19 +169,19 @@ def _line(cells: Sequence[tuple[str, int]]) -> Text:
 
 def _split_outcomes(columns: Sequence[Column], items: Sequence[Json]) -> tuple[list[Column], list[Json]]:
     """Replace a column of a verdict's outcomes by one per outcome, with the agent's mean in its unit."""
-    made, rows = list[Column](), [dict(item) for item in items]
+    result, rows = list[Column](), [dict(item) for item in items]
     for column in columns:
         *_, last = place = column.member.split(".")
         if last != "outcomes":
-            made.append(column)
+            result.append(column)
             continue
         for row, item in zip(rows, items, strict=True):
             for one in _member(item, place) or ():
                 name = f"{column.member}.{one['name']}"
-                if all(other.member != name for other in made):
-                    made.append(Column(plain(one["name"]), name, text=True))
+                if all(other.member != name for other in result):
+                    result.append(Column(plain(one["name"]), name, text=True))
                 row[name] = amount(one["policies"]["agent"]["mean"], one["unit"])
-    return made, rows
+    return result, rows
 
 
 def cell(column: Column, item: Json, now: datetime) -> str:
@@ -231,7 +231,7 @@ def _member(item: Any, place: Sequence[str]) -> Any:
     """The nested member at a path of names, None if it is missing; for a list, a list of its items' members."""
     for index, name in enumerate(place):
         if isinstance(item, list):
-            return [found for one in item if (found := _member(one, place[index:])) is not None]
+            return [member for one in item if (member := _member(one, place[index:])) is not None]
         item = item.get(name) if isinstance(item, dict) else None
     return item
 

@@ -216,10 +216,10 @@ def _render_answer(answer: Json, values: Json) -> Iterator[Any]:
         yield from document(answer, values["output"] or "table", str(next(keys, "")))
 
 
-def _done(values: Json, made: Json, words: str, output: Console, notes: Console) -> None:
+def _done(values: Json, result: Json, words: str, output: Console, notes: Console) -> None:
     """Print what the operation has done, if its response is empty."""
     if values["as_json"]:
-        print_parts(output, [json.dumps(made)])
+        print_parts(output, [json.dumps(result)])
     else:
         notes.print(Text(words), soft_wrap=True)
 
@@ -238,12 +238,12 @@ def _print_watching(values: Json, output: Console, parts: Callable[[], Iterator[
                 time.sleep(WATCH_SECONDS)
     before: list[str] = []
     while True:
-        found = [*_render_parts(output, parts())]
-        for line in found if found != before else ():
+        results = [*_render_parts(output, parts())]
+        for line in results if results != before else ():
             print_parts(output, [line])
         if values.get("ended"):
             return
-        before = found
+        before = results
         time.sleep(WATCH_SECONDS)
 
 

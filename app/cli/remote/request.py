@@ -50,11 +50,11 @@ def meant(service: Service, collection: str, name: str, value: str) -> str:
         if "/agents" not in collection:
             return value
         workload = collection.rpartition("/")[0]
-        found = service.call("GET", workload)["champion"]
-        if found is None:
+        champion = service.call("GET", workload)["champion"]
+        if champion is None:
             detail = f"the built-in policy decides for {workload.removeprefix('/workloads/')}"
             raise RefusedError({"title": "No champion", "detail": detail, "status": 404})
-        return str(found)
+        return str(champion)
     chosen = f"&workload={quote(workload, safe='')}" if workload else ""
     items = service.call("GET", f"{collection}?limit=1{chosen}")["items"]
     if not items:
@@ -101,14 +101,14 @@ def query_of(content: Json) -> Json:
 def _document(file: Path) -> Json:
     try:
         text = sys.stdin.read() if str(file) == "-" else file.read_text()
-        found = json.loads(text)
+        document = json.loads(text)
     except OSError as error:
         raise typer.BadParameter(f"{file}: {error.strerror}") from error
     except ValueError as error:
         raise typer.BadParameter(f"{file}: is not valid JSON: {error}") from error
-    if not isinstance(found, dict):
-        raise typer.BadParameter(f"{file}: must hold a JSON object, not {type(found).__name__}")
-    return found
+    if not isinstance(document, dict):
+        raise typer.BadParameter(f"{file}: must hold a JSON object, not {type(document).__name__}")
+    return document
 
 
 def _put(content: Json, field: str) -> None:

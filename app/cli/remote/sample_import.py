@@ -78,12 +78,12 @@ def read(path: Path, kind: Kind, layout: Any, words: Words) -> SampleFile:
     with path.open("rb") as file:
         packed = file.read(2) == GZIP_MAGIC
     try:
-        (found,) = reader.read(_blocks(path, packed=packed))
+        (result,) = reader.read(_blocks(path, packed=packed))
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise InvalidInput([FieldIssue("", f"is broken gzip: {error}", None)]) from error
-    if isinstance(found, Refused):
-        raise InvalidInput([found.issue])
-    return SampleFile(path, bare.stem, media_type, packed, tuple(words(found, layout)))
+    if isinstance(result, Refused):
+        raise InvalidInput([result.issue])
+    return SampleFile(path, bare.stem, media_type, packed, tuple(words(result, layout)))
 
 
 def _blocks(path: Path, *, packed: bool) -> Iterator[bytes]:
@@ -192,7 +192,7 @@ def _files(
     what: Import, paths: Sequence[Path], layout: Any, output: Console, notes: Console
 ) -> list[SampleFile] | None:
     """All files, described in ``output``; None, with errors in ``notes``, if any is invalid."""
-    found = []
+    results = []
     for path in paths:
         try:
             file = read(path, KINDS[what.kind], layout, what.words)
@@ -202,11 +202,11 @@ def _files(
         except OSError as error:
             _complain(notes, path, [FieldIssue("", str(error.strerror), None)])
             continue
-        found.append(file)
+        results.append(file)
         output.print(Text(str(path), "bold"), soft_wrap=True)
         for sentence in file.words:
             output.print(Text(f"  {sentence}"), soft_wrap=True)
-    return found if len(found) == len(paths) and not _alike(found, notes) else None
+    return results if len(results) == len(paths) and not _alike(results, notes) else None
 
 
 def _alike(files: Sequence[SampleFile], notes: Console) -> bool:
@@ -257,14 +257,14 @@ def _last_fit(service: Service, workload: str) -> Json | None:
         page = service.call("GET", link)
         for job in page["items"]:
             if job["type"] == "fit" and job["state"] not in VAIN:
-                found: Json = job
-                return found
+                last_fit: Json = job
+                return last_fit
         link = page["next"]
     return None
 
 
-def _moment(made: Json) -> datetime:
-    return datetime.fromisoformat(made["created_at"])
+def _moment(result: Json) -> datetime:
+    return datetime.fromisoformat(result["created_at"])
 
 
 def _register_workload(service: Service, spec: Any, path: str) -> str:
@@ -287,5 +287,5 @@ def _upload(service: Service, path: str, file: SampleFile, output: Console) -> d
     reply = service.call("POST", f"{path}/samples", params=named, content=file.pieces(), headers=headers)
     done = "uploaded" if reply["accepted"] else "there already"
     output.print(Text(f"{done}: execution {file.name}"), soft_wrap=True)
-    (kept,) = service.call("GET", f"{path}/samples", params=named)["items"]
-    return _moment(kept)
+    (samples,) = service.call("GET", f"{path}/samples", params=named)["items"]
+    return _moment(samples)

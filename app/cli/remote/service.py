@@ -170,10 +170,10 @@ def _problem(response: httpx.Response) -> Json:
     """The problem document of an error response; made from its text if a proxy sent something else."""
     status = response.status_code
     try:
-        found = response.json()
+        body = response.json()
     except ValueError:
-        found = None
-    problem: Json = found if isinstance(found, dict) else {}
+        body = None
+    problem: Json = body if isinstance(body, dict) else {}
     if "title" not in problem:
         problem |= {"title": f"status {status}", "detail": response.text[:QUOTED]}
     return {**problem, "status": status}

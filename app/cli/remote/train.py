@@ -231,10 +231,10 @@ def _share(won: ServiceJson) -> str:
 
 def _unguarded_return(report: ServiceJson) -> str:
     """In words: return of the best trained network without the guard that replaces it; empty if there is none."""
-    found = report.get("learned")
-    if found is None:
+    result = report.get("learned")
+    if result is None:
         return ""
-    return f"{found['algorithm']} by itself, seed {found['seed']}: return {_interval(found['return'])}{_gap(found)}"
+    return f"{result['algorithm']} by itself, seed {result['seed']}: return {_interval(result['return'])}{_gap(result)}"
 
 
 def _promotion(agent: ServiceJson) -> str:
@@ -249,8 +249,8 @@ def _moment(text: str | None) -> str:
     return moment(None if text is None else datetime.fromisoformat(text))
 
 
-def _interval(found: ServiceJson) -> str:
-    mean, low, high = (decimals(found[part], 5) for part in ("mean", "low", "high"))
+def _interval(result: ServiceJson) -> str:
+    mean, low, high = (decimals(result[part], 5) for part in ("mean", "low", "high"))
     return f"{mean} (95 % interval {low} to {high})"
 
 

@@ -208,21 +208,21 @@ def backup(data: Path | None, file: Path, *, force: bool, as_json: bool) -> None
         embedded = url.get_backend_name() == "sqlite"
         with growing("backup", [partial(file)], Path(url.database or "").stat().st_size if embedded else None):
             if embedded:
-                found = backup_sqlite.backup(Path(url.database or ""), file, force=force)
+                result = backup_sqlite.backup(Path(url.database or ""), file, force=force)
             else:
-                found = backup_postgresql.backup(url, file, force=force)
+                result = backup_postgresql.backup(url, file, force=force)
     except BackupError as error:
         raise StartupError(f"no backup was made: {error}") from error
     size = file.stat().st_size
     if as_json:
-        document = {"file": str(file), "bytes": size, "revision": found.revision, "rows": dict(found.rows)}
+        document = {"file": str(file), "bytes": size, "revision": result.revision, "rows": dict(result.rows)}
         typer.echo(json.dumps(document))
         return
-    typer.echo(f"{file}: {size:,} bytes, revision {found.revision}{_row_counts(found)}")
+    typer.echo(f"{file}: {size:,} bytes, revision {result.revision}{_row_counts(result)}")
 
 
-def _row_counts(found: Contents) -> str:
-    return "".join(f"\n  {table:18}{rows:>12,} rows" for table, rows in found.rows.items() if rows)
+def _row_counts(contents: Contents) -> str:
+    return "".join(f"\n  {table:18}{rows:>12,} rows" for table, rows in contents.rows.items() if rows)
 
 
 def restore(data: Path | None, file: Path, *, force: bool, as_json: bool) -> None:
@@ -256,12 +256,12 @@ def _restore(settings: Settings, file: Path, force: bool) -> None:
     if embedded is not _is_of_sqlite(file):
         ours, its = ("SQLite", "PostgreSQL") if embedded else ("PostgreSQL", "SQLite")
         raise BackupError(f"{file} is a backup of {its}, and STEWARD_DATABASE_URL names {ours}")
-    found = backup_sqlite.check(file) if embedded else backup_postgresql.check(file)
+    result = backup_sqlite.check(file) if embedded else backup_postgresql.check(file)
     from migrations.runner import is_known
 
-    if not is_known(found.revision):
+    if not is_known(result.revision):
         raise BackupError(
-            f"{file} was made by another version of Steward (revision {found.revision}), which this one does not "
+            f"{file} was made by another version of Steward (revision {result.revision}), which this one does not "
             "know: restore it with that version"
         )
     filled = backup_sqlite.is_filled(Path(url.database or "")) if embedded else backup_postgresql.is_filled(url)
@@ -309,15 +309,15 @@ def say(data: Path | None, *, as_json: bool) -> int:
 
     database = Database(settings.database_url, settings)
     try:
-        found = plan(database, settings)
+        result = plan(database, settings)
     finally:
         database.dispose()
     if as_json:
-        for one in found:
+        for one in result:
             typer.echo(json.dumps(one._asdict()))
-    elif found:
+    elif result:
         output = console()
-        output.print(*list_parts(COLUMNS, [one._asdict() for one in found], "table", output.width))
+        output.print(*list_parts(COLUMNS, [one._asdict() for one in result], "table", output.width))
     else:
         typer.echo("nothing would be deleted")
     return 0

@@ -24,7 +24,7 @@ from app import installed, startup
 from app.cli.general import own_version
 from app.cli.server import data, probe
 from app.cli.server.serve import bind, check_address, is_loopback
-from app.database import leases as seen
+from app.database import leases
 from app.database.base import utc_now
 from app.database.engine import LEAST_FREE_BYTES, Database
 from app.database.leases import database_time
@@ -86,10 +86,10 @@ def _password(url: str) -> str:
         return ""
 
 
-def redact(found: Iterable[Finding], settings: Settings) -> Iterator[Finding]:
+def redact(findings: Iterable[Finding], settings: Settings) -> Iterator[Finding]:
     """The findings without secrets."""
     hide = hiding(settings)
-    for one in found:
+    for one in findings:
         yield one._replace(detail=hide(one.detail), remedy=hide(one.remedy))
 
 
@@ -180,11 +180,11 @@ def apart(theirs: datetime, before: datetime, after: datetime, *, embedded: bool
 def disk(settings: Settings) -> Iterator[Finding]:
     """Free space of the file systems of the data folder and of the archive."""
     folders = {"disk": settings.data_dir, "archive": settings.archive_folder}
-    seen = set[int]()
+    visited = set[int]()
     for name, folder in folders.items():
         place = next(one for one in (folder, *folder.parents) if one.exists())
-        if place.stat().st_dev not in seen:
-            seen.add(place.stat().st_dev)
+        if place.stat().st_dev not in visited:
+            visited.add(place.stat().st_dev)
             total, _, free = shutil.disk_usage(place)
             status: Status = "ok"
             if free < LITTLE_FREE_BYTES or free < LITTLE_FREE_SHARE * total:
@@ -217,8 +217,8 @@ def broker(settings: Settings) -> Finding:
 
 
 def workers(session: Session, settings: Settings) -> Finding:
-    """Which workers were seen recently."""
-    now, known = database_time(session), seen.registered_workers(session)
+    """Finding on the workers: names and number of those with a recent heartbeat, or that there is none."""
+    now, known = database_time(session), leases.registered_workers(session)
     alive = [one for one in known if now - one.seen_at < timedelta(seconds=settings.worker_seen_seconds)]
     silent = [one for one in known if one not in alive]
     summary = f"{len(alive)} alive{_name_some([one.name for one in alive])}"
@@ -306,7 +306,7 @@ def api(settings: Settings) -> Finding:
     return Finding("api", "warn", f"answers at {address}, and is not ready: {'; '.join(wrong)}", "see the lines above")
 
 
-def _free(settings: Settings, found: Finding) -> Finding:
+def _free(settings: Settings, finding: Finding) -> Finding:
     """The finding of the API's check, or a failure if a program that doesn't speak HTTP uses the port."""
     try:
         for one in bind(settings):
@@ -316,7 +316,7 @@ def _free(settings: Settings, found: Finding) -> Finding:
         return Finding("api", "fail", detail, remedy)
     except OSError as error:
         return Finding("api", "fail", f"STEWARD_HOST={settings.host!r}: {error}", "name an address of this machine")
-    return found
+    return finding
 
 
 def issuer(settings: Settings) -> Finding:
@@ -333,7 +333,7 @@ def issuer(settings: Settings) -> Finding:
 
 
 def extras(settings: Settings) -> Finding:
-    """Which extras are missing here, and what each is for; a warning if `serve` should start workers, and can't."""
+    """Finding on the missing extras, each with its purpose; a warning if `serve` should start workers, and can't."""
     absent = [name for name in installed.EXTRAS if installed.missing(name)]
     named = f"not installed here: {', '.join(f'{name} ({installed.EXTRAS[name]})' for name in absent)}"
     if "worker" in absent and settings.workers:
@@ -354,14 +354,14 @@ EXPIRES_SOON = timedelta(days=14)
 
 def findings(settings: Settings, environment: Mapping[str, str] = os.environ) -> Iterator[Finding]:
     """Problems of the settings; one finding that all is well if there are none."""
-    found = [
+    results = [
         *unknown_variables(environment),
         *_network(settings),
         *_traces(settings),
         *_storage(settings),
         *_times(settings),
     ]
-    yield from found or [Finding(CHECK, "ok", "nothing contradicts")]
+    yield from results or [Finding(CHECK, "ok", "nothing contradicts")]
 
 
 def unknown_variables(environment: Mapping[str, str]) -> Iterator[Finding]:
@@ -502,26 +502,26 @@ COLUMNS = 80
 ORDER: tuple[Status, ...] = ("ok", "warn", "fail")
 
 
-def worst(found: Iterable[Finding]) -> Status:
+def worst(findings: Iterable[Finding]) -> Status:
     """The worst status; `ok` without findings."""
-    return max((one.status for one in found), key=ORDER.index, default="ok")
+    return max((one.status for one in findings), key=ORDER.index, default="ok")
 
 
-def lines(found: Sequence[Finding]) -> Iterator[str]:
+def lines(findings: Sequence[Finding]) -> Iterator[str]:
     """Lines of text, each finding followed by its remedy."""
-    wide = max(len(one.check) for one in found)
-    for one in found:
+    wide = max(len(one.check) for one in findings)
+    for one in findings:
         begin = f"{one.status:4}  {one.check:{wide}}  "
         yield from _wrap_lines(begin, one.detail, " " * len(begin))
         if one.remedy:
             yield from _wrap_lines(f"{' ' * len(begin)}-> ", one.remedy, " " * (len(begin) + 3))
 
 
-def _wrap_lines(begin: str, told: str, indent: str) -> list[str]:
-    plain = " ".join(told.split())
+def _wrap_lines(begin: str, text: str, indent: str) -> list[str]:
+    plain = " ".join(text.split())
     return textwrap.wrap(plain, COLUMNS, initial_indent=begin, subsequent_indent=indent, break_on_hyphens=False)
 
 
-def document(found: Sequence[Finding]) -> str:
+def document(findings: Sequence[Finding]) -> str:
     """Findings as the text of a JSON document."""
-    return json.dumps({"status": worst(found), "checks": [one._asdict() for one in found]})
+    return json.dumps({"status": worst(findings), "checks": [one._asdict() for one in findings]})

@@ -85,11 +85,11 @@ def bind(settings: Settings) -> list[socket.socket]:
         StartupError: the port is in use or forbidden, or the host has no such address.
         OSError: the host's name can't be resolved.
     """
-    found: dict[str, socket.AddressFamily] = {}
+    address_families: dict[str, socket.AddressFamily] = {}
     for version, _, _, _, address in socket.getaddrinfo(settings.host, settings.port, type=socket.SOCK_STREAM):
-        found.setdefault(str(address[0]), version)
+        address_families.setdefault(str(address[0]), version)
     bound: list[socket.socket] = []
-    for host, family in found.items():
+    for host, family in address_families.items():
         listener = _bound(family, host, settings.port)
         if listener is not None:
             bound.append(listener)

@@ -40,8 +40,8 @@ def check(layout: Layout, state: ClusterState, report: ClusterReport) -> None:
     since = _since(state, report) if any(one.seconds is not None for one in report.progressed) else {}
     issues = list[FieldIssue]()
     for at, one in enumerate(report.progressed):
-        found = [*_place(layout, one), *_time(one, since.get(one.job), report.at)]
-        issues += [issue._replace(pointer=f"/progressed/{at}/{issue.pointer}") for issue in found]
+        results = [*_place(layout, one), *_time(one, since.get(one.job), report.at)]
+        issues += [issue._replace(pointer=f"/progressed/{at}/{issue.pointer}") for issue in results]
     if issues:
         raise InvalidInput(issues)
 
@@ -49,8 +49,8 @@ def check(layout: Layout, state: ClusterState, report: ClusterReport) -> None:
 def _since(state: ClusterState, report: ClusterReport) -> dict[str, float]:
     """Map the name of each present or newly submitted job to its submission time, seconds since the run's start. New
     jobs whose report states no time are left out."""
-    said = {job.job: job.at for job in report.submitted if job.at is not None}
-    return said | dict(zip(state.names, state.jobs.submitted.tolist(), strict=True))
+    times = {job.job: job.at for job in report.submitted if job.at is not None}
+    return times | dict(zip(state.names, state.jobs.submitted.tolist(), strict=True))
 
 
 def _place(layout: Layout, one: Progressed) -> Iterator[FieldIssue]:
@@ -121,26 +121,26 @@ def advance(layout: Layout, state: ClusterState, report: ClusterReport) -> Clust
     failed = {job.job for job in report.ended if job.state == "failed"}
     each = enumerate(zip(state.names, stay, strict=True))
     finished = [at for at, (name, stays) in each if not stays and name not in failed]
-    told = records.add_training_time(state.records, state.jobs, report.at - state.now)
-    shown = counting.add_finished_jobs(state._replace(records=told), finished)
-    jobs, told = table.keep(jobs, stay), records.keep(told, stay)
+    older = records.add_training_time(state.records, state.jobs, report.at - state.now)
+    shown = counting.add_finished_jobs(state._replace(records=older), finished)
+    jobs, older = table.keep(jobs, stay), records.keep(older, stay)
     learned = experience.keep(state.learning, stay)
     names = [name for name, stays in zip(state.names, stay, strict=True) if stays]
     if new:
         submitted = [report.submitted[at] for at in new]
         came = np.array([_submission_time(job, report) for job in submitted])
-        queue, asked, minimum, maximum = np.array([requests[at] for at in new], np.int64).T
-        jobs = table.arrive(jobs, came, queue, asked, (minimum, maximum))
-        told = records.append_jobs(told, records.of(submitted))
+        queue, columns, minimum, maximum = np.array([requests[at] for at in new], np.int64).T
+        jobs = table.arrive(jobs, came, queue, columns, (minimum, maximum))
+        older = records.append_jobs(older, records.of(submitted))
         learned = experience.join(learned, len(new))
         names += [job.job for job in submitted]
     positions = _positions(names, report)
     if positions:
         at = [*positions.values()]
-        told = records.update_progress(told, at, [report.progressed[place] for place in positions], jobs)
-        learned = experience.extend_curves(learned, at, told) if layout.spec.convergence else learned
+        older = records.update_progress(older, at, [report.progressed[place] for place in positions], jobs)
+        learned = experience.extend_curves(learned, at, older) if layout.spec.convergence else learned
     off = counting.prediction_errors(state, finished, report.at)
-    after = ClusterState(report.at, tuple(names), jobs, capacity, told, learned, shown, off, state.off_starts)
+    after = ClusterState(report.at, tuple(names), jobs, capacity, older, learned, shown, off, state.off_starts)
     steps = {at: report.progressed[place] for place, at in positions.items()}
     return counting.count_steps(after, state, steps) if steps else after
 
@@ -185,7 +185,7 @@ def _submission_time(job: Submitted, report: ClusterReport) -> float:
 def _requests(layout: Layout, report: ClusterReport) -> list[Request]:
     """Return the GPU requests of the submitted jobs, in the report's order, with defaults of the spec. Raises
     InvalidInput if a job names an unknown queue, or more GPUs than there are, or limits that contradict each other."""
-    found, issues, total = [], list[FieldIssue](), int(layout.capacity.sum())
+    requests, issues, total = [], list[FieldIssue](), int(layout.capacity.sum())
     for at, job in enumerate(report.submitted):
         minimum = min(layout.spec.minimum, job.gpus) if job.minimum is None else job.minimum
         maximum = max(layout.spec.maximum or total, job.gpus) if job.maximum is None else job.maximum
@@ -196,10 +196,10 @@ def _requests(layout: Layout, report: ClusterReport) -> list[Request]:
             issues.append(FieldIssue(f"/submitted/{at}/queue", known, queue))
             continue
         issues += [issue._replace(pointer=f"/submitted/{at}/{issue.pointer}") for issue in _limits(job, total)]
-        found.append(Request(place, job.gpus, minimum, maximum))
+        requests.append(Request(place, job.gpus, minimum, maximum))
     if issues:
         raise InvalidInput(issues)
-    return found
+    return requests
 
 
 def _limits(job: Submitted, total: int) -> Iterator[FieldIssue]:
@@ -267,16 +267,16 @@ def _positions(names: Sequence[str], report: ClusterReport) -> dict[int, int]:
     out. Raises Contradiction if a job with progress is neither present nor ended by this report."""
     index = {name: position for position, name in enumerate(names)}
     index |= dict.fromkeys((job.job for job in report.ended), ENDED)
-    found = [index.get(one.job, UNKNOWN) for one in report.progressed]
-    if UNKNOWN in found:
+    results = [index.get(one.job, UNKNOWN) for one in report.progressed]
+    if UNKNOWN in results:
         accepted = "must be a job of the run"
-        missing = [at for at, position in enumerate(found) if position == UNKNOWN]
+        missing = [at for at, position in enumerate(results) if position == UNKNOWN]
         raise Contradiction(
             [FieldIssue(f"/progressed/{at}/job", accepted, report.progressed[at].job) for at in missing]
         )
-    return {at: position for at, position in enumerate(found) if position != ENDED}
+    return {at: position for at, position in enumerate(results) if position != ENDED}
 
 
 def _twice(names: Sequence[str]) -> list[int]:
-    seen = set[str]()
-    return [at for at, name in enumerate(names) if name in seen or seen.add(name)]  # type: ignore[func-returns-value]
+    visited = set[str]()
+    return [at for at, name in enumerate(names) if name in visited or visited.add(name)]  # type: ignore[func-returns-value]

@@ -43,15 +43,15 @@ def trades(before: Counts, after: Counts) -> list[dict[int, int]]:
     """
     more = after - before
     net = more.sum(axis=1)
-    given: list[dict[int, int]] = [defaultdict(int) for _ in range(len(more))]
+    exchanges: list[dict[int, int]] = [defaultdict(int) for _ in range(len(more))]
     for node in np.flatnonzero((more > 0).any(axis=0) & (more < 0).any(axis=0)).tolist():
         column = more[:, node]
         for giver, taker, gpus in _match_gpus(column):
             if net[taker] > 0:
-                given[taker][giver] += gpus
+                exchanges[taker][giver] += gpus
             if net[giver] < 0:
-                given[giver][taker] += gpus
-    return [dict(one) for one in given]
+                exchanges[giver][taker] += gpus
+    return [dict(one) for one in exchanges]
 
 
 def _match_gpus(column: Counts) -> list[tuple[int, int, int]]:
@@ -59,15 +59,15 @@ def _match_gpus(column: Counts) -> list[tuple[int, int, int]]:
     GPUs). ``column`` is the change of each of C jobs' number of GPUs on the node, [C]."""
     givers, takers = np.flatnonzero(column < 0), np.flatnonzero(column > 0)
     left, wanted = (-column[givers]).tolist(), column[takers].tolist()
-    found, one, other = [], 0, 0
+    pairs, one, other = [], 0, 0
     while one < len(left) and other < len(wanted):
         gpus = min(left[one], wanted[other])
-        found.append((int(givers[one]), int(takers[other]), gpus))
+        pairs.append((int(givers[one]), int(takers[other]), gpus))
         left[one] -= gpus
         wanted[other] -= gpus
         one += left[one] == 0
         other += wanted[other] == 0
-    return found
+    return pairs
 
 
 # Allocation after a report: a code, a text and expected times for each job whose nodes change.
@@ -152,17 +152,17 @@ def decide(layout: Layout, state: ClusterState, advice: Advice) -> tuple[Cluster
         advice.outlook.neighbours,
         advice.factor,
     )
-    held = place(situation, advice.rule(situation))
-    changed = np.flatnonzero((held != state.jobs.allocation).any(axis=1))
-    left = _completion_seconds(situation, advice.outlook, held, changed)
+    placement = place(situation, advice.rule(situation))
+    changed = np.flatnonzero((placement != state.jobs.allocation).any(axis=1))
+    left = _completion_seconds(situation, advice.outlook, placement, changed)
     left[~advice.outlook.times_known[changed]] = np.inf
-    changes = _changes(layout, state, held, changed, left)
+    changes = _changes(layout, state, placement, changed, left)
     beside = advice.outlook.neighbours
-    notes = [advice.notes, {} if beside is None else _beside(state.names, beside, held, changed)]
+    notes = [advice.notes, {} if beside is None else _beside(state.names, beside, placement, changed)]
     wanted = None if advice.deadlines is None else advice.deadlines.at - state.now
-    has = held[changed].sum(axis=1)
-    said, bounds = np.isfinite(left[:, 1]) & (has > 0), counting.interval(state.off)
-    each = zip(changed.tolist(), changes, said.tolist(), left[:, 1].tolist(), strict=True)
+    has = placement[changed].sum(axis=1)
+    uncertain, bounds = np.isfinite(left[:, 1]) & (has > 0), counting.interval(state.off)
+    each = zip(changed.tolist(), changes, uncertain.tolist(), left[:, 1].tolist(), strict=True)
     changes = [
         _add_notes(one, at, notes, wanted)._replace(
             ceiling=advice.ceilings.get(at),
@@ -171,12 +171,12 @@ def decide(layout: Layout, state: ClusterState, advice: Advice) -> tuple[Cluster
         )
         for (at, one, ends, seconds), batch in zip(each, advice.outlook.batches(changed, has), strict=True)
     ]
-    jobs = table.move(state.jobs, held, situation.restart_seconds)
-    begun = np.asarray(held.any(axis=1) & ~state.jobs.allocation.any(axis=1))
+    jobs = table.move(state.jobs, placement, situation.restart_seconds)
+    begun = np.asarray(placement.any(axis=1) & ~state.jobs.allocation.any(axis=1))
     after = waiting.record_starts(
         state._replace(jobs=jobs, records=records.reset_training_time(state.records, begun, jobs)), begun
     )
-    return counting.record_predictions(after, changed[said], left[said, 1]), changes
+    return counting.record_predictions(after, changed[uncertain], left[uncertain, 1]), changes
 
 
 def keep_allocations(layout: Layout, state: ClusterState) -> tuple[ClusterState, list[Change]]:
@@ -187,67 +187,69 @@ def keep_allocations(layout: Layout, state: ClusterState) -> tuple[ClusterState,
     """
     short = state.jobs.allocation.sum(axis=0) > state.capacity
     lost = np.asarray((state.jobs.allocation[:, short] > 0).any(axis=1))
-    held = np.where(lost[:, None], 0, state.jobs.allocation)
+    allocation = np.where(lost[:, None], 0, state.jobs.allocation)
     at = np.flatnonzero(lost)
-    changes = _changes(layout, state, held, at, np.full((len(at), 2), np.inf)) if len(at) else []
-    return state._replace(jobs=table.move(state.jobs, held, layout.spec.restart_seconds)), changes
+    changes = _changes(layout, state, allocation, at, np.full((len(at), 2), np.inf)) if len(at) else []
+    return state._replace(jobs=table.move(state.jobs, allocation, layout.spec.restart_seconds)), changes
 
 
 def _add_notes(change: Change, at: int, notes: Sequence[Mapping[int, str]], wanted: Floats | None) -> Change:
     """Return ``change`` of the job at position ``at`` with its ``notes``, and the seconds to its deadline. ``wanted``
     has the seconds to the deadline of each of J jobs, [J]; None: no job has one."""
-    said, due = [each[at] for each in notes if at in each], None if wanted is None else _finite(float(wanted[at]))
-    said += [] if due is None else [f"deadline in {duration(due)}" if due > 0 else "deadline passed"]
-    return change._replace(text="; ".join([change.text, *said]), until_deadline=due)
+    texts, due = [each[at] for each in notes if at in each], None if wanted is None else _finite(float(wanted[at]))
+    texts += [] if due is None else [f"deadline in {duration(due)}" if due > 0 else "deadline passed"]
+    return change._replace(text="; ".join([change.text, *texts]), until_deadline=due)
 
 
-def _completion_seconds(situation: Situation, outlook: BelievedOutlook, held: Integers, changed: Integers) -> Floats:
+def _completion_seconds(situation: Situation, outlook: BelievedOutlook, new: Integers, changed: Integers) -> Floats:
     """Return seconds to completion of C ``changed`` jobs on their old and new GPUs, [C, 2]; infinite without GPUs.
-    ``held`` is the new allocation of J jobs on N nodes, [J, N]; ``changed`` has positions of jobs, [C]."""
-    gpus = np.zeros((len(held), 2), np.int64)
-    gpus[changed] = np.stack([situation.jobs.gpus, held.sum(axis=1)], axis=1)[changed]
+    ``new`` is the new allocation of J jobs on N nodes, [J, N]; ``changed`` has positions of jobs, [C]."""
+    gpus = np.zeros((len(new), 2), np.int64)
+    gpus[changed] = np.stack([situation.jobs.gpus, new.sum(axis=1)], axis=1)[changed]
     seconds = outlook.expected_seconds(gpus)
     if situation.neighbours is not None:
-        each = (situation.jobs.allocation, held)
+        each = (situation.jobs.allocation, new)
         seconds = seconds * np.stack([slowdowns(situation.neighbours, one) for one in each], axis=1)
     seconds[:, 1] += situation.restart_seconds
     return np.where(gpus > 0, seconds, np.inf)[changed]
 
 
-def _beside(names: Sequence[str], neighbours: Neighbours, held: Integers, changed: Integers) -> dict[int, str]:
+def _beside(names: Sequence[str], neighbours: Neighbours, allocation: Integers, changed: Integers) -> dict[int, str]:
     """Return, by position, a note on each changed job whose steps take ``SLOWER`` times as long or more beside other
-    jobs. ``held`` is the new allocation of J jobs on N nodes, [J, N]; ``changed`` has positions of jobs, [C]."""
-    slower = slowdowns(neighbours, held)
-    found = {}
+    jobs. ``allocation`` is the new allocation of J jobs on N nodes, [J, N]; ``changed`` has positions of jobs, [C]."""
+    slower = slowdowns(neighbours, allocation)
+    beside = {}
     for at in changed[slower[changed] >= SLOWER].tolist():
-        shared = np.asarray((held[:, held[at] > 0] > 0).any(axis=1))
+        shared = np.asarray((allocation[:, allocation[at] > 0] > 0).any(axis=1))
         shared[at] = False
         others = [names[other] for other in np.flatnonzero(shared).tolist()]
         more = f" and {len(others) - SHOWN:,} others" if len(others) > SHOWN else ""
         shared_with = f"shares nodes with {', '.join(others[:SHOWN])}{more}"
-        found[at] = f"{shared_with}: steps take {number(float(slower[at]))} times as long"
-    return found
+        beside[at] = f"{shared_with}: steps take {number(float(slower[at]))} times as long"
+    return beside
 
 
-def _changes(layout: Layout, state: ClusterState, held: Integers, changed: Integers, left: Floats) -> list[Change]:
-    given = held[changed].astype(np.int16)
+def _changes(
+    layout: Layout, state: ClusterState, allocation: Integers, changed: Integers, left: Floats
+) -> list[Change]:
+    counts = allocation[changed].astype(np.int16)
     had_before = state.jobs.allocation[changed].astype(np.int16)
     gone = np.any(had_before > state.capacity, axis=1).tolist()
-    moves = trades(had_before, given)
-    before, after = state.jobs.gpus[changed].tolist(), given.sum(axis=1).tolist()
+    moves = trades(had_before, counts)
+    before, after = state.jobs.gpus[changed].tolist(), counts.sum(axis=1).tolist()
     waited = (state.now - state.jobs.submitted - state.jobs.running)[changed].tolist()
-    rows, columns = np.nonzero(given)
+    rows, columns = np.nonzero(counts)
     nodes: list[dict[str, int]] = [{} for _ in before]
-    for row, column, gpus in zip(rows.tolist(), columns.tolist(), given[rows, columns].tolist(), strict=True):
+    for row, column, gpus in zip(rows.tolist(), columns.tolist(), counts[rows, columns].tolist(), strict=True):
         nodes[row][layout.nodes[column]] = gpus
     names = [state.names[at] for at in changed.tolist()]
     times = [(_finite(old), _finite(new)) for old, new in left.tolist()]
-    found = []
+    changes = []
     for at, (name, had, has) in enumerate(zip(names, before, after, strict=True)):
         traded = {names[other]: gpus for other, gpus in moves[at].items()}
-        said = words(Subject(had, has, traded, waited[at], *times[at], gone[at]))
-        found.append(Change(name, had, nodes[at], code_of(had, has), said, traded, *times[at]))
-    return found
+        reason = words(Subject(had, has, traded, waited[at], *times[at], gone[at]))
+        changes.append(Change(name, had, nodes[at], code_of(had, has), reason, traded, *times[at]))
+    return changes
 
 
 def _finite(seconds: float) -> float | None:
@@ -287,14 +289,14 @@ def code_of(had: int, has: int) -> str:
 def words(one: Subject) -> str:
     """Return the reason for one job's change: GPUs, seconds to completion, trades, and whether a node was lost."""
     had, has = one.had, one.has
-    said = {
+    reasons = {
         "started": f"start on {_gpus(has)}{_after(one.waited)}",
         "preempted": f"release {_gpus(had)}",
         "grown": f"{_gpus(has)} (was {had:,})",
         "shrunk": f"{_gpus(has)} (was {had:,})",
         "moved": f"{_gpus(has)} on other nodes",
     }[code_of(had, has)]
-    return said + _completion_text(one) + _trades_text(one) + ("; a node was lost" if one.lost else "")
+    return reasons + _completion_text(one) + _trades_text(one) + ("; a node was lost" if one.lost else "")
 
 
 def _after(waited: float) -> str:
@@ -336,13 +338,13 @@ def deadlines(members: Mapping[str, Member], state: ClusterState, worth: float) 
         worth: value of a met deadline of a member of weight 1, relative to the speed of all jobs.
     """
     records, names = state.records, state.records.application.tolist()
-    found = Deadlines(np.full(len(names), NEVER), np.zeros(len(names)), np.zeros(len(names)))
+    deadlines = Deadlines(np.full(len(names), NEVER), np.zeros(len(names)), np.zeros(len(names)))
     for at, one in ((at, members[name]) for at, name in enumerate(names) if name in members):
         whole = records.iterations[at] if np.isfinite(records.iterations[at]) else one.iterations
         left = max(whole - records.iteration[at], 1.0)
-        found.at[at] = min(state.jobs.submitted[at] + one.run_seconds, state.now + left * one.iteration_seconds)
-        found.spread[at], found.worth[at] = one.spread, worth * one.weight
-    return found if (found.at < NEVER).any() else None
+        deadlines.at[at] = min(state.jobs.submitted[at] + one.run_seconds, state.now + left * one.iteration_seconds)
+        deadlines.spread[at], deadlines.worth[at] = one.spread, worth * one.weight
+    return deadlines if (deadlines.at < NEVER).any() else None
 
 
 # Compiled snapshot: layout, model, members, and the agent or heuristic that answers.
@@ -407,9 +409,9 @@ class Compiled:
         """Return the number of GPUs that new jobs are expected to request within an hour after ``now`` (seconds since
         1970 UTC). Forecasts count if each queue has one whose last observation is within an hour of ``now``; else the
         mean rate of that hour of the day."""
-        told = [self.snapshot.coming.get(queue) for queue in self.layout.queues]
-        counts = [one.mean for one in told if one is not None and abs(now - one.known_until) <= HOUR_SECONDS]
-        if len(counts) < len(told):
+        declared = [self.snapshot.coming.get(queue) for queue in self.layout.queues]
+        counts = [one.mean for one in declared if one is not None and abs(now - one.known_until) <= HOUR_SECONDS]
+        if len(counts) < len(declared):
             return beliefs.coming(now % DAY_SECONDS)
         return float(beliefs.mean_asked @ np.array(counts))
 
@@ -419,9 +421,11 @@ class Compiled:
         convergence = self.layout.spec.convergence
         if convergence is None or self.snapshot.model is None:
             return state
-        model, told = self._beliefs.model, state.records
-        classes = [model.curve_class(*key) for key in zip(told.application.tolist(), told.rises.tolist(), strict=True)]
-        expecting = Expecting(model.curves, np.array(classes, np.int64), told.iterations, self.layout.sizes)
+        model, records = self._beliefs.model, state.records
+        classes = [
+            model.curve_class(*key) for key in zip(records.application.tolist(), records.rises.tolist(), strict=True)
+        ]
+        expecting = Expecting(model.curves, np.array(classes, np.int64), records.iterations, self.layout.sizes)
         tolerance = Tolerance(convergence.tolerance, convergence.doubt, convergence.window_seconds)
         return state._replace(learning=update_ceilings(state.learning, expecting, state.jobs, state.now, tolerance))
 
@@ -440,5 +444,5 @@ class Compiled:
         advice = Advice(rule, outlook, deadlines=wanted, factor=factor)
         if self.layout.spec.convergence is None:
             return advice
-        told, most = notes(before.learning, state.learning), changed_ceilings(before.learning, state.learning)
-        return advice._replace(rule=with_ceilings(rule, state.learning.converging), notes=told, ceilings=most)
+        texts, most = notes(before.learning, state.learning), changed_ceilings(before.learning, state.learning)
+        return advice._replace(rule=with_ceilings(rule, state.learning.converging), notes=texts, ceilings=most)

@@ -89,12 +89,12 @@ class ClusterServing(Serving):
         judged = [(one.report, compiled.update_ceilings(one.report)) for one in pending]
         return [CheckedReport(reported, state, compiled.outlook(state)) for reported, state in judged]
 
-    def agent(self, compiled: Compiled, made: Artifact) -> Published:
+    def agent(self, compiled: Compiled, artifact: Artifact) -> Published:
         """Return the published policy of an artifact. Raises IncompatibleArtifact if neither the workload nor a member
         has a domain model."""
         if not compiled.modelled:
             raise IncompatibleArtifact("agents need a domain model, and there is none")
-        policy: Published = made.policy
+        policy: Published = artifact.policy
         return policy
 
     def choose(
@@ -119,10 +119,10 @@ class ClusterServing(Serving):
     ) -> list[KindDecision]:
         """Return the decisions of a batch, in its order: changes of jobs, expected starts of waiting jobs, and risk of
         lateness. Reasons mention the failure of the agent, if ``decided_by`` has one; times are seconds."""
-        found, failure = [], decided_by.preface(compiled.heuristic)
+        results, failure = [], decided_by.preface(compiled.heuristic)
         for (_, _, outlook), placed in zip(batch, choices.each, strict=True):
             state, starts = waiting.predict_starts(placed.state, outlook, compiled.layout.spec.interval_seconds)
-            found.append(
+            results.append(
                 KindDecision(
                     _kind_fields(compiled, placed._replace(state=state), starts),
                     _reason(placed, failure),
@@ -132,7 +132,7 @@ class ClusterServing(Serving):
                     quiet=not state.names,
                 )
             )
-        return found
+        return results
 
     def hold(self, compiled: Compiled, one: Pending, failure: str) -> KindDecision:
         """Return the decision after a failure: jobs keep their GPUs, but jobs on nodes with too few GPUs left are

@@ -99,10 +99,10 @@ def add_step(shown: ApplicationMeasurements, step: MeasuredStep) -> ApplicationM
     if known.local != step.local and _predicts_step(shown, step):
         return shown
     if known.local == step.local:
-        seen = min(known.measurements + 1, REMEMBERED)
+        least = min(known.measurements + 1, REMEMBERED)
         each = ((known.seconds, step.seconds), (known.computing, step.computing))
-        seconds, computing = (old * (new / old) ** (1 / seen) for old, new in each)
-        step = known._replace(seconds=seconds, computing=min(computing, seconds), measurements=seen)
+        seconds, computing = (old * (new / old) ** (1 / least) for old, new in each)
+        step = known._replace(seconds=seconds, computing=min(computing, seconds), measurements=least)
     return shown._replace(places=(*shown.places[:at], step, *shown.places[at + 1 :]))
 
 
@@ -261,8 +261,8 @@ def none(jobs: int = 0) -> Learning:
 def keep(learning: Learning, which: Sequence[bool] | NDArray[np.bool_]) -> Learning:
     """Return the learning of the jobs selected by the mask ``which`` [J], in their order."""
     chosen = np.asarray(which, np.bool_)
-    kept = lookahead.keep(learning.converging, chosen)
-    return Learning(learning.iteration[chosen], learning.value[chosen], kept)
+    choice = lookahead.keep(learning.converging, chosen)
+    return Learning(learning.iteration[chosen], learning.value[chosen], choice)
 
 
 def join(learning: Learning, jobs: int) -> Learning:
@@ -321,8 +321,8 @@ def update_ceilings(learning: Learning, expecting: Expecting, jobs: Jobs, now: f
     at = np.flatnonzero(np.isfinite(expecting.until) & np.isfinite(learning.value[:, 0]) & (jobs.gpus > 0))
     if not at.size:
         return learning
-    seen = CurvePoints(learning.iteration[at], learning.value[at])
-    left = ahead(expecting.curves, expecting.classes[at], seen, expecting.until[at])
+    curve_points = CurvePoints(learning.iteration[at], learning.value[at])
+    left = ahead(expecting.curves, expecting.classes[at], curve_points, expecting.until[at])
     own = Converging._make(column[at] for column in learning.converging)
     after = update_convergence(own, Progress(*left, jobs.gpus[at], jobs.minimum[at], expecting.sizes), now, tolerance)
     columns = [column.copy() for column in learning.converging]
@@ -366,10 +366,10 @@ def unpack_learning(stored: list[Any] | None, jobs: int) -> Learning:
     if stored is None:
         return none(jobs)
     points, ceiling, since, expected, restored = stored
-    made = none(len(points))
+    result = none(len(points))
     for job, (iteration, value) in enumerate(points):
-        made.iteration[job, : len(iteration)], made.value[job, : len(value)] = iteration, value
-    return made._replace(
+        result.iteration[job, : len(iteration)], result.value[job, : len(value)] = iteration, value
+    return result._replace(
         converging=Converging(
             np.array([UNLIMITED if value is None else value for value in ceiling], np.int64),
             np.array([-NEVER if value is None else value for value in since], np.float64),

@@ -54,20 +54,22 @@ def none(nodes: int) -> Jobs:
     return Jobs(real, whole, whole, whole, whole, np.zeros((0, nodes), np.int64), real, real, whole, real)
 
 
-def arrive(jobs: Jobs, submitted: Floats, queue: Integers, asked: Integers, limits: tuple[Integers, Integers]) -> Jobs:
+def arrive(
+    jobs: Jobs, submitted: Floats, queue: Integers, requests: Integers, limits: tuple[Integers, Integers]
+) -> Jobs:
     """Return the table with K jobs appended that hold no GPUs.
 
     Args:
         jobs: the table before.
         submitted: times of submission, seconds since the cluster's start, [K].
         queue: positions of the queues, [K].
-        asked: GPUs requested, [K].
+        requests: GPUs requested, [K].
         limits: fewest and most GPUs that each can use, [K] each.
     """
     count, nodes = len(submitted), jobs.allocation.shape[1]
     zeros, whole = np.zeros(count), np.zeros(count, np.int64)
-    held, demoted = np.zeros((count, nodes), np.int64), np.full(count, NEVER)
-    new = Jobs(submitted, queue, asked, *limits, held, zeros, demoted, whole, zeros)
+    allocation, demoted = np.zeros((count, nodes), np.int64), np.full(count, NEVER)
+    new = Jobs(submitted, queue, requests, *limits, allocation, zeros, demoted, whole, zeros)
     return Jobs._make(np.concatenate(pair) for pair in zip(jobs, new, strict=True))
 
 
@@ -92,12 +94,12 @@ def pass_time(jobs: Jobs, now: float, seconds: float, demotion: float) -> Jobs:
     return jobs._replace(running=running, demoted=np.where(served, now, jobs.demoted), restarting=restarting)
 
 
-def move(jobs: Jobs, held: Integers, restart_seconds: float) -> Jobs:
-    """Return the table of J jobs with allocation ``held``, GPUs on each of N nodes [J, N]. Jobs whose nodes change, and
+def move(jobs: Jobs, allocation: Integers, restart_seconds: float) -> Jobs:
+    """Return the table of J jobs with ``allocation``, GPUs on each of N nodes [J, N]. Jobs whose nodes change, and
     that have GPUs now, restart for ``restart_seconds``."""
-    moved = (held != jobs.allocation).any(axis=1) & held.any(axis=1)
+    moved = (allocation != jobs.allocation).any(axis=1) & allocation.any(axis=1)
     return jobs._replace(
-        allocation=held,
+        allocation=allocation,
         restarts=jobs.restarts + moved,
         restarting=np.where(moved, restart_seconds, jobs.restarting),
     )

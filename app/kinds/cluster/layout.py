@@ -168,15 +168,15 @@ def pack(state: ClusterState) -> list[Any]:
     aren't finite become null."""
     columns = {name: _plain(column) for name, column in state.jobs._asdict().items() if name != "allocation"}
     job, node = np.nonzero(state.jobs.allocation)
-    held = [job.tolist(), node.tolist(), state.jobs.allocation[job, node].tolist()]
-    told = [_plain(column) for column in state.records]
+    cells = [job.tolist(), node.tolist(), state.jobs.allocation[job, node].tolist()]
+    stored = [_plain(column) for column in state.records]
     return [
         state.now,
         list(state.names),
         [*columns.values()],
-        held,
+        cells,
         state.capacity.tolist(),
-        told,
+        stored,
         learning.pack_learning(state.learning),
         experience.pack(state.experience),
         list(state.off),
@@ -193,18 +193,18 @@ def _plain(column: np.ndarray[Any, Any]) -> list[Any]:
 
 def unpack(stored: list[Any]) -> ClusterState:
     """Return the state from lists that ``pack`` returned, after JSON."""
-    now, names, columns, held, capacity, told, learned, shown, off, off_starts = stored
+    now, names, columns, cells, capacity, declared, learned, shown, off, off_starts = stored
     jobs = table.none(len(capacity))
     there = np.zeros((len(names), len(capacity)), np.int64)
-    there[held[0], held[1]] = held[2]
-    given = dict(zip([name for name in Jobs._fields if name != "allocation"], columns, strict=True))
-    made = {name: _column(values, getattr(jobs, name).dtype, table.NEVER) for name, values in given.items()}
+    there[cells[0], cells[1]] = cells[2]
+    fields = dict(zip([name for name in Jobs._fields if name != "allocation"], columns, strict=True))
+    result = {name: _column(values, getattr(jobs, name).dtype, table.NEVER) for name, values in fields.items()}
     empty = records.of([])
-    known = [_column(values, column.dtype, records.UNKNOWN) for values, column in zip(told, empty, strict=True)]
+    known = [_column(values, column.dtype, records.UNKNOWN) for values, column in zip(declared, empty, strict=True)]
     return ClusterState(
         float(now),
         tuple(names),
-        Jobs(allocation=there, **made),
+        Jobs(allocation=there, **result),
         np.array(capacity, np.int64),
         Records._make(known),
         learning.unpack_learning(learned, len(names)),

@@ -91,34 +91,34 @@ class RemainingGain(NamedTuple):
     half: Floats
 
 
-def ahead(curves: LearningCurves, which: Integers, seen: CurvePoints, until: Floats) -> RemainingGain:
+def ahead(curves: LearningCurves, which: Integers, curve_points: CurvePoints, until: Floats) -> RemainingGain:
     """Predict the remaining gain of J jobs until their last iterations, by the family of each job's class.
 
     Args:
         curves: classes of learning curves.
         which: position of each job's class, [J]; −1: no class, so the family is parametric.
-        seen: points of the jobs so far.
+        curve_points: points of the jobs so far.
         until: last iteration of each job, [J].
     """
     alike = (which >= 0) & (np.append(curves.family, PARAMETRIC)[which] == ALIKE)
-    done = np.max(np.where(np.isfinite(seen.value), seen.iteration, 0.0), axis=1, initial=0.0) / until
+    done = np.max(np.where(np.isfinite(curve_points.value), curve_points.iteration, 0.0), axis=1, initial=0.0) / until
     age = np.searchsorted(AGES, done + SMALLEST, side="right") - 1
     left = RemainingGain(*np.full((len(RemainingGain._fields), len(which)), np.nan))
     for own in np.unique(np.where(alike, which, -1)).tolist():
         at = np.flatnonzero(alike & (which == own) if own >= 0 else ~alike)
-        part = CurvePoints(seen.iteration[at], seen.value[at])
-        found = like_others(curves, own, part, until[at]) if own >= 0 else parametric(part, until[at])
+        part = CurvePoints(curve_points.iteration[at], curve_points.value[at])
+        result = like_others(curves, own, part, until[at]) if own >= 0 else parametric(part, until[at])
         # Calibration factors of C classes and, in the last row, NaN for no class, [C + 1, 2, 10]. Factors of another
         # shape, from an older model, are NaN.
         count, shape = len(curves.family), (len(FAMILIES), len(AGES))
-        told = curves.factor if curves.factor.shape[1:] == shape else np.full((count, *shape), np.nan)
+        factor = curves.factor if curves.factor.shape[1:] == shape else np.full((count, *shape), np.nan)
         half = (
-            found.half
-            * np.concatenate([told, np.full((1, *shape), np.nan)])[
+            result.half
+            * np.concatenate([factor, np.full((1, *shape), np.nan)])[
                 which[at], ALIKE if own >= 0 else PARAMETRIC, age[at]
             ]
         )
-        for column, values in zip(left, (found.level, found.gain, half), strict=True):
+        for column, values in zip(left, (result.level, result.gain, half), strict=True):
             column[at] = values
     return left
 
@@ -131,18 +131,18 @@ def thinned_indices(count: int) -> Integers:
     return np.array(points, np.int64)
 
 
-def like_others(curves: LearningCurves, own: int, seen: CurvePoints, until: Floats) -> RemainingGain:
-    """Predict the remaining gain of J jobs by the curves of class ``own``, conditioned on the points ``seen``.
+def like_others(curves: LearningCurves, own: int, curve_points: CurvePoints, until: Floats) -> RemainingGain:
+    """Predict the remaining gain of J jobs by the curves of class ``own``, conditioned on the points ``curve_points``.
     ``until`` has the last iteration of each job, [J]; iterations beyond the class's grid add no gain."""
     grid, parts = curves.grid[own], np.column_stack([curves.mean[own], curves.noise[own], curves.basis[own]])
-    there = np.isfinite(seen.value)
-    mean, noise, basis = _at(grid, parts, np.where(there, seen.iteration, grid[0]))
+    there = np.isfinite(curve_points.value)
+    mean, noise, basis = _at(grid, parts, np.where(there, curve_points.iteration, grid[0]))
     weight = np.where(there, 1 / noise, 0.0)
     precision = np.eye(basis.shape[-1]) + np.einsum("jp,jpr,jps->jrs", weight, basis, basis)
-    pull = np.einsum("jp,jpr->jr", weight * (np.where(there, seen.value, 0.0) - mean), basis)
+    pull = np.einsum("jp,jpr->jr", weight * (np.where(there, curve_points.value, 0.0) - mean), basis)
     spread = np.linalg.inv(precision)
     factors = np.einsum("jrs,js->jr", spread, pull)
-    last = np.max(np.where(there, seen.iteration, grid[0]), axis=1, initial=grid[0])
+    last = np.max(np.where(there, curve_points.iteration, grid[0]), axis=1, initial=grid[0])
     now, _, now_basis = (part[:, 0] for part in _at(grid, parts, last[:, None]))
     end, blur, end_basis = (part[:, 0] for part in _at(grid, parts, np.maximum(until, last)[:, None]))
     more = end_basis - now_basis
@@ -158,18 +158,18 @@ def _at(grid: Floats, parts: Floats, where: Floats) -> tuple[Floats, Floats, Flo
     return columns[0], columns[1], np.stack(columns[2:], axis=-1)
 
 
-def parametric(seen: CurvePoints, until: Floats) -> RemainingGain:
+def parametric(curve_points: CurvePoints, until: Floats) -> RemainingGain:
     """Predict the remaining gain of J jobs until iteration ``until`` [J] from each job's own curve; NaN below 4 points.
     ``half`` uses ``ASTRAY``, from other applications; ``ahead`` multiplies it by the class's calibration factor."""
-    there = np.isfinite(seen.value)
+    there = np.isfinite(curve_points.value)
     number = there.sum(axis=1)
-    extent = np.maximum(np.max(np.where(there, seen.iteration, 0.0), axis=1, initial=0.0), SMALLEST)
-    place = np.maximum(np.where(there, seen.iteration, 1.0) / extent[:, None], 1e-3)  # [J, P], 1 at the last
+    extent = np.maximum(np.max(np.where(there, curve_points.iteration, 0.0), axis=1, initial=0.0), SMALLEST)
+    place = np.maximum(np.where(there, curve_points.iteration, 1.0) / extent[:, None], 1e-3)  # [J, P], 1 at the last
     weight = np.where(
         there, 2.0 ** (-RECENT * (number[:, None] - np.cumsum(there, axis=1)) / number[:, None].clip(1)), 0
     )
     shapes, last, end = _shapes(place), _shapes(np.ones((len(number), 1)))[:, :, 0], _shapes((until / extent)[:, None])
-    offset, slope, error = _lines(shapes, np.where(there, seen.value, 0.0)[:, None, :], weight[:, None, :])
+    offset, slope, error = _lines(shapes, np.where(there, curve_points.value, 0.0)[:, None, :], weight[:, None, :])
     effective = weight.sum(axis=1)
     likely = -number[:, None] / 2 * np.log(error + SMALLEST * (error.max(axis=1, keepdims=True) + SMALLEST))
     share = np.exp(likely - likely.max(axis=1, keepdims=True))
@@ -177,21 +177,21 @@ def parametric(seen: CurvePoints, until: Floats) -> RemainingGain:
     more = slope * (end[:, :, 0] - last)
     gain = (share * more).sum(axis=1)
     noise = (share * error).sum(axis=1) * (1 + 1 / np.maximum(effective, 1.0))  # of the end, and of the level
-    lowest = np.min(seen.value, axis=1, where=there, initial=np.inf)
-    gained = np.maximum(np.max(seen.value, axis=1, where=there, initial=-np.inf) - lowest, 0.0)
+    lowest = np.min(curve_points.value, axis=1, where=there, initial=np.inf)
+    gained = np.maximum(np.max(curve_points.value, axis=1, where=there, initial=-np.inf) - lowest, 0.0)
     astray = ASTRAY * gained * np.log(np.maximum(until / extent, 1.0))
     apart = (share * (more - gain[:, None]) ** 2).sum(axis=1) + noise + astray**2
     level = (share * (offset + slope * last)).sum(axis=1)
-    told = number >= FEWEST
-    return RemainingGain(*(np.where(told, part, np.nan) for part in (level, gain, NORMAL_90 * np.sqrt(apart))))
+    enough = number >= FEWEST
+    return RemainingGain(*(np.where(enough, part, np.nan) for part in (level, gain, NORMAL_90 * np.sqrt(apart))))
 
 
 def _shapes(place: Floats) -> Floats:
     """Return the values of S decreasing shapes, [J, S, P], at ``place`` [J, P], fractions of the range of iterations
     seen."""
     where = np.maximum(place, 1e-3)
-    found = [1 / (where + offset) for offset in OFFSETS] + [where**-power for power in POWERS]
-    return np.stack([*found, *(np.exp(-where / scale) for scale in SCALES)], axis=1)
+    results = [1 / (where + offset) for offset in OFFSETS] + [where**-power for power in POWERS]
+    return np.stack([*results, *(np.exp(-where / scale) for scale in SCALES)], axis=1)
 
 
 def _lines(shapes: Floats, values: Floats, weight: Floats) -> tuple[Floats, Floats, Floats]:
@@ -252,12 +252,12 @@ class Lengths:
         """Return the expected remaining seconds, [J], of J jobs that have run for ``ran`` seconds [J]. It is the mean
         over past jobs of the application that ran longer. If none did, it is ``ran`` again; without any past jobs, at
         least ``USUAL_SECONDS``."""
-        found = np.empty(len(ran))
+        result = np.empty(len(ran))
         for one in np.unique(application).tolist():
             at, seconds = np.flatnonzero(application == one), self._seconds[one]
             rest = np.maximum(ran[at], 0.0 if len(seconds) else USUAL_SECONDS)
-            found[at] = mean_left(seconds, ran[at], rest)
-        return found
+            result[at] = mean_left(seconds, ran[at], rest)
+        return result
 
 
 def mean_left(known: Floats, done: Floats, otherwise: Floats) -> Floats:

@@ -111,7 +111,7 @@ def _allocated_gpus(ahead: SimulationInputs, shares: _Shares, left: Floats, ther
     lost = ahead.restart / np.clip(seconds, max(ahead.restart, LEAST), ahead.constants.horizon_seconds)
     runs, stays = (has > 0)[..., None], ahead.sizes == has[..., None]
     moved = np.where(runs, np.maximum(1.0 - lost, 0.0)[..., None], 1.0)
-    kept = np.where(stays & runs, (1.0 + lost)[..., None], moved)
+    share = np.where(stays & runs, (1.0 + lost)[..., None], moved)
     ranked = np.where(there, seconds * (1 + STEADY) ** -np.log2(1.0 + has), -1.0)
     # Weight, [C, J], of each job by its rank in the order of completion, as ``places`` does for one candidate.
     # ``ranked`` has the time left of each job in C candidates, longer for those that have many GPUs, [C, J].
@@ -122,7 +122,7 @@ def _allocated_gpus(ahead: SimulationInputs, shares: _Shares, left: Floats, ther
     value = (
         (np.asarray((place**power - (place - 1) ** power) ** (1 / power), np.float64) * ahead.worth * there)[..., None]
         * shares.speeds[count]
-        * kept
+        * share
     )
     return _marginal(ahead, value, _start_sizes(ahead, value, there))
 
@@ -254,13 +254,13 @@ def _two_changed(middle: Integers, sizes: Integers, total: int) -> Integers:
     fits. ``middle`` is the allocation that they start from, [J], ``sizes`` numbers of GPUs, [J, K], ``total`` all
     GPUs."""
     (count, number), jobs = sizes.shape, np.arange(len(sizes))
-    found = np.tile(middle, (count, number, count, 1))
-    found[jobs, :, :, jobs] = sizes[:, :, None]
-    room = total - found.sum(axis=3) + found[:, :, jobs, jobs]
+    result = np.tile(middle, (count, number, count, 1))
+    result[jobs, :, :, jobs] = sizes[:, :, None]
+    room = total - result.sum(axis=3) + result[:, :, jobs, jobs]
     at = np.maximum((sizes <= room[..., None]).sum(axis=3) - 1, 0)
     one, _, other = np.ogrid[:count, :number, :count]
-    found[:, :, jobs, jobs] = np.where(one == other, found[:, :, jobs, jobs], sizes[jobs, at])
-    return np.asarray(found.reshape(-1, count), np.int64)
+    result[:, :, jobs, jobs] = np.where(one == other, result[:, :, jobs, jobs], sizes[jobs, at])
+    return np.asarray(result.reshape(-1, count), np.int64)
 
 
 # Jobs with little left to gain give GPUs back: halved once per window down to a floor, restored if they revive.

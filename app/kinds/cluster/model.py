@@ -239,13 +239,13 @@ def predict(layout: Layout, model: ClusterModel, query: Query) -> dict[str, Any]
     """
     application = _application(model, _single_value(query, "application"), "application")
     wanted = {"gpus", "batch"} & query.keys()
-    told = {"loss", "metric"} & query.keys()
-    if not wanted and not told:
+    names = {"loss", "metric"} & query.keys()
+    if not wanted and not names:
         raise invalid("/query/gpus", "must be given, with batch; or loss or metric, with until", None)
     return {
         "application": model.applications[application],
         "step": _step(layout, model, application, query) if wanted else None,
-        "left": _predict_remaining(model, application, query) if told else None,
+        "left": _predict_remaining(model, application, query) if names else None,
     }
 
 
@@ -311,10 +311,10 @@ def _predict_remaining(model: ClusterModel, application: int, query: Query) -> L
     which = np.array([model.curve_class(model.applications[application], rises)])
     sign = 1.0 if rises else -1.0
     points = points[thinned_indices(len(points))]  # thinned like the curves that calibrated the intervals
-    seen, end = CurvePoints(points[None, :, 0], sign * points[None, :, 1]), np.array([until])
-    found = ahead(model.curves, which, seen, end)
-    measured = bool(np.isfinite(found.half[0]))
-    level, gain, half = (float(part[0]) for part in (found if measured else parametric(seen, end)))
+    curve_points, end = CurvePoints(points[None, :, 0], sign * points[None, :, 1]), np.array([until])
+    result = ahead(model.curves, which, curve_points, end)
+    measured = bool(np.isfinite(result.half[0]))
+    level, gain, half = (float(part[0]) for part in (result if measured else parametric(curve_points, end)))
     if not np.isfinite(gain):
         raise invalid(f"/query/{name}", "must have at least four points: no similar curves are known", len(points))
     return LeftPrediction(level=sign * level, gain=_interval(gain, gain - half, gain + half), measured=measured)

@@ -72,9 +72,9 @@ class Beliefs:
         """Natural logarithms of slowdowns between B applications, [B + 1, B + 1]; the last row and column: any
         other."""
         known = self.model.interference
-        found = np.full((len(known.log_slowdown) + 1,) * 2, known.usual[0])
-        found[:-1, :-1] = known.log_slowdown
-        return found
+        pairs = np.full((len(known.log_slowdown) + 1,) * 2, known.usual[0])
+        pairs[:-1, :-1] = known.log_slowdown
+        return pairs
 
     def step_seconds(self, application: Integers, batch: Floats, gpus: Integers) -> Floats:
         """Return seconds per step of J jobs on K numbers of GPUs each, packed on as few nodes as possible, [J, K].
@@ -148,9 +148,9 @@ class Beliefs:
             step = self.step_seconds(
                 np.array([application]), np.array([np.nan]), jobs[None, own, GPUS].astype(np.int64)
             )
-            rate, told = self._batch[application] / step[0], jobs[own][:, [DURATION, SAMPLES]]
-            other = np.column_stack([told[:, 1] / rate, told[:, 0] * rate])
-            jobs[own[:, None], [DURATION, SAMPLES]] = np.where(np.isnan(told), other, told)
+            rate, lengths = self._batch[application] / step[0], jobs[own][:, [DURATION, SAMPLES]]
+            other = np.column_stack([lengths[:, 1] / rate, lengths[:, 0] * rate])
+            jobs[own[:, None], [DURATION, SAMPLES]] = np.where(np.isnan(lengths), other, lengths)
         return jobs
 
     def needed(self, application: str) -> list[tuple[float, float]]:
@@ -160,11 +160,11 @@ class Beliefs:
 
     @cached_property
     def _needed(self) -> dict[str, list[tuple[float, float]]]:
-        found = dict[str, list[tuple[float, float]]]()
+        values = dict[str, list[tuple[float, float]]]()
         for name, position in self.model.positions.items():
             own = self.log[self.log[:, APPLICATION] == position][:, [SAMPLES, DATA]]
-            found[name] = [(one, np.nan_to_num(size)) for one, size in own.tolist() if np.isfinite(one)]
-        return found
+            values[name] = [(one, np.nan_to_num(size)) for one, size in own.tolist() if np.isfinite(one)]
+        return values
 
     def iterations(self, application: Integers) -> Floats:
         """Return the number of iterations of each of J jobs that is a run of a member, [J]; NaN for other jobs."""
@@ -299,9 +299,9 @@ class BelievedOutlook:
             self._seconds(every) * self._remaining_work[:, None]
         )  # fraction of the remaining work per second
         counts = np.isfinite(records.iterations)
-        asked = self._seconds(jobs.requested[:, None])[:, 0] * self._remaining_work
+        work = self._seconds(jobs.requested[:, None])[:, 0] * self._remaining_work
         done = np.where(counts, records.iteration, jobs.running / seconds)
-        left = np.where(counts, np.maximum(records.iterations - records.iteration, 0.0), asked / seconds)
+        left = np.where(counts, np.maximum(records.iterations - records.iteration, 0.0), work / seconds)
         after = done[:, None] + left[:, None] * np.minimum(speed * seconds, 1.0)
         return np.asarray(1.0 / (done[:, None] + 1.0) - 1.0 / (after + 1.0), np.float64)
 
@@ -359,11 +359,11 @@ class BelievedOutlook:
     def batches(self, at: Integers, gpus: Integers) -> list[int | None]:
         """Return the best batch, in samples over all GPUs, of each of K jobs at positions ``at`` on ``gpus`` GPUs, [K]
         each. None if the job's batch is fixed, if its noise scale is unknown, or if no batch is allowed."""
-        told = list[int | None]()
+        batches = list[int | None]()
         for job, count in zip(at.tolist(), gpus.tolist(), strict=True):
             course = self._courses[job] if np.isfinite(self._noise_scale(job)) else None
-            told.append(None if course is None or not self._chooses[job] else course.batch_at(count) or None)
-        return told
+            batches.append(None if course is None or not self._chooses[job] else course.batch_at(count) or None)
+        return batches
 
     @property
     def _chooses(self) -> NDArray[np.bool_]:
@@ -372,8 +372,8 @@ class BelievedOutlook:
     @cached_property
     def _experience(self) -> list[ApplicationMeasurements | None]:
         """Measurements in the run of each job's application; None without measured steps."""
-        found = [self._shown.get(one) for one in self._records.application.tolist()]
-        return [one if one is not None and one.places else None for one in found]
+        results = [self._shown.get(one) for one in self._records.application.tolist()]
+        return [one if one is not None and one.places else None for one in results]
 
     @cached_property
     def _courses(self) -> list[Course | None]:
@@ -381,12 +381,12 @@ class BelievedOutlook:
         of_model = (self._application != UNKNOWN) & (self._application < self._beliefs.model.measured) & self._chooses
         shown = np.array([one is not None for one in self._experience], np.bool_)
         of_run = (self._application == UNKNOWN) & shown & (self._records.batch > 0)
-        found: list[Course | None] = [None] * len(shown)
+        courses: list[Course | None] = [None] * len(shown)
         for at in np.flatnonzero(of_model | of_run).tolist() if self._gpus else ():
             course = self._course(at)
             legal = np.clip([self._jobs.minimum[at], self._jobs.maximum[at]], 1, self._gpus)
-            found[at] = course if course.at(np.arange(legal[0], legal[1] + 1)).any() else None
-        return found
+            courses[at] = course if course.at(np.arange(legal[0], legal[1] + 1)).any() else None
+        return courses
 
     def _course(self, at: int) -> Course:
         """Return the goodput by number of GPUs of the job at position ``at``, relative to the application's reference
@@ -396,26 +396,26 @@ class BelievedOutlook:
         own = None if shown is None else self._measured_goodput(at, shown, noise)
         if application == UNKNOWN and own is not None:
             return own
-        found = self._beliefs.goodput(application, self._limits(at), experience.round_noise_scale(noise), self._gpus)
+        course = self._beliefs.goodput(application, self._limits(at), experience.round_noise_scale(noise), self._gpus)
         if own is None or shown is None:
-            return found
+            return course
         most = min(shown.most, self._gpus)
-        here, there = float(own.at(np.array(most))), float(found.at(np.array(most)))
-        few, scale = found.gpus <= most, here / there if here > 0 and there > 0 else 1.0
-        goodput = np.where(few, own.goodput, scale * found.goodput)
-        return Course(found.gpus, goodput, np.where(few, own.batch, found.batch))
+        here, there = float(own.at(np.array(most))), float(course.at(np.array(most)))
+        few, scale = course.gpus <= most, here / there if here > 0 and there > 0 else 1.0
+        goodput = np.where(few, own.goodput, scale * course.goodput)
+        return Course(course.gpus, goodput, np.where(few, own.batch, course.batch))
 
     def _measured_goodput(self, at: int, shown: ApplicationMeasurements, noise: float) -> Course:
         cluster = max(1, int(self._beliefs.model.throughput.node[0])), self._gpus
         limits, batch = self._limits(at), int(self._records.batch[at])
         if self._chooses[at]:
-            found, worth = experience.goodput(shown, limits, noise, cluster), 1.0
+            goodput, worth = experience.goodput(shown, limits, noise, cluster), 1.0
             if np.isfinite(noise):
                 worth = (shown.initial + noise) / (limits.initial + noise)
         else:
-            found = experience.goodput(shown, limits._replace(initial=batch, largest=batch), np.inf, cluster)
+            goodput = experience.goodput(shown, limits._replace(initial=batch, largest=batch), np.inf, cluster)
             worth = experience.rate(shown.initial, batch, batch, noise)
-        return found._replace(goodput=found.goodput * worth)
+        return goodput._replace(goodput=goodput.goodput * worth)
 
     def _limits(self, at: int) -> Batches:
         one = self._records
@@ -464,9 +464,9 @@ class BelievedOutlook:
     @cached_property
     def _samples_left(self) -> Floats:
         """Remaining samples of each of J jobs, [J]; 0 for jobs whose work is not counted in samples."""
-        records, found = self._records, np.zeros(len(self._application))
+        records, samples_left = self._records, np.zeros(len(self._application))
         if not self._sampled.any():
-            return found
+            return samples_left
         done = np.nan_to_num(state.done(records))
         alone = np.array([0.0 if one is None else float(one.goodput[1] or one.goodput.max()) for one in self._courses])
         groups = dict[str, list[int]]()
@@ -479,15 +479,15 @@ class BelievedOutlook:
             totals = np.sort(known[:, 0] / _relative_sizes(known[:, 1], usual))
             size = _relative_sizes(records.data[each], usual)
             part = done[each] / size
-            found[each] = mean_left(totals, part, np.maximum(part, GPU_HOUR * alone[each] / size))
-            found[each] = np.maximum(found[each], part.max() - part) * size
-        return self._by_iterations(found, done)
+            samples_left[each] = mean_left(totals, part, np.maximum(part, GPU_HOUR * alone[each] / size))
+            samples_left[each] = np.maximum(samples_left[each], part.max() - part) * size
+        return self._by_iterations(samples_left, done)
 
     def _by_iterations(self, left: Floats, done: Floats) -> Floats:
         """Return remaining samples, [J]: iterations left × samples per iteration where a job reports iterations, else
         ``left``. ``left`` and ``done`` are samples, [J] each."""
         records = self._records
-        told = (records.iteration > 0) & np.isfinite(records.iterations)
+        reporting = (records.iteration > 0) & np.isfinite(records.iterations)
         rest = np.maximum(records.iterations - records.iteration, 0.0)
         paced = [
             0.0 if one is None else float(one.at(gpus))
@@ -497,7 +497,7 @@ class BelievedOutlook:
             each = np.where(records.done_then > 0, records.done_then / records.iteration, paced / records.pace)
             gone = np.where(records.done_then > 0, done - records.done_then, 0.0)
             counted = np.maximum(each * rest - gone, LEAST * each)
-        return np.where(told & (each > 0), counted, left)
+        return np.where(reporting & (each > 0), counted, left)
 
     @property
     def _slower(self) -> Floats:

@@ -39,22 +39,22 @@ class Parts(NamedTuple):
     gpus: Integers
 
 
-def slowdowns(neighbours: Neighbours, held: Integers) -> Floats:
+def slowdowns(neighbours: Neighbours, allocation: Integers) -> Floats:
     """Return the factor, [J], by which other jobs on its nodes lengthen the steps of each of J jobs; 1 if it is alone.
-    ``held`` is the allocation, GPUs on each of N nodes, [J, N]."""
-    found = np.ones(len(held))
-    on = held > 0
+    ``allocation`` has the GPUs on each of N nodes, [J, N]."""
+    slowdowns = np.ones(len(allocation))
+    on = allocation > 0
     shared = np.flatnonzero(on.sum(axis=0) > 1)
     rows = np.flatnonzero(on[:, shared].any(axis=1))
     beside = on[np.ix_(rows, shared)].astype(np.float64)
     together = beside @ beside.T > 0
     np.fill_diagonal(together, val=False)
     kind = neighbours.kind[rows]
-    found[rows] = np.exp((together * neighbours.log_slowdown[np.ix_(kind, kind)]).sum(axis=1))
-    return found
+    slowdowns[rows] = np.exp((together * neighbours.log_slowdown[np.ix_(kind, kind)]).sum(axis=1))
+    return slowdowns
 
 
-def beside_others(neighbours: Neighbours, capacity: Integers, held: Integers, before: Integers) -> Integers:
+def beside_others(neighbours: Neighbours, capacity: Integers, allocation: Integers, before: Integers) -> Integers:
     """Rearrange the jobs whose nodes change anyway to reduce interference; return GPUs of J jobs on N nodes, [J, N].
     Parts of jobs are taken worst first. Each is exchanged with an equal part of another such job, or moved to free
     GPUs, whichever reduces the sum of all log slowdowns most. Jobs that keep their nodes are not moved.
@@ -62,20 +62,20 @@ def beside_others(neighbours: Neighbours, capacity: Integers, held: Integers, be
     Args:
         neighbours: slowdowns of the jobs.
         capacity: GPUs of each node, [N].
-        held, before: new and present allocation, [J, N].
+        allocation, before: new and present allocation, [J, N].
     """
-    job, node = np.nonzero(held)
-    parts = Parts(job, node, held[job, node])
+    job, node = np.nonzero(allocation)
+    parts = Parts(job, node, allocation[job, node])
     pair = neighbours.log_slowdown + neighbours.log_slowdown.T
-    kinds, free = neighbours.kind[job], capacity - held.sum(axis=0)
-    may = (held != before).any(axis=1)[job] & (parts.gpus < capacity[node])
+    kinds, free = neighbours.kind[job], capacity - allocation.sum(axis=0)
+    may = (allocation != before).any(axis=1)[job] & (parts.gpus < capacity[node])
     own = _costs(pair, kinds, parts)
     worst = np.flatnonzero(may & (own > LEAST_GAIN))
     for one in worst[np.argsort(-own[worst], kind="stable")][:MOST_PARTS].tolist():
         _improve(one, may, pair[kinds[one]][kinds], _Board(pair, kinds, parts, free))
-    found = np.zeros_like(held)
-    np.add.at(found, (parts.job, parts.node), parts.gpus)
-    return found
+    result = np.zeros_like(allocation)
+    np.add.at(result, (parts.job, parts.node), parts.gpus)
+    return result
 
 
 class _Board(NamedTuple):
@@ -246,11 +246,11 @@ def in_order(gpus: Integers) -> TargetAllocation:
     return TargetAllocation(gpus, np.arange(len(gpus)))
 
 
-def admit_fitting(asked: Integers, order: Integers, free: int) -> Integers:
-    """Return the GPUs given to each of J jobs, [J]: those requested if they still fit into ``free``, else 0. ``asked``
-    has the GPUs requested, ``order`` the positions of jobs in the order of admission, [J] each."""
-    gpus = np.zeros(len(asked), np.int64)
-    wanted = asked.tolist()
+def admit_fitting(requests: Integers, order: Integers, free: int) -> Integers:
+    """Return the GPUs given to each of J jobs, [J]: those requested if they still fit into ``free``, else 0.
+    ``requests`` has the GPUs requested, ``order`` the positions of jobs in the order of admission, [J] each."""
+    gpus = np.zeros(len(requests), np.int64)
+    wanted = requests.tolist()
     for job in order.tolist():
         if wanted[job] <= free:
             gpus[job] = wanted[job]
@@ -296,24 +296,24 @@ class FreeGpus:
         return None
 
 
-def pack(capacity: Integers, kept: Integers, missing: Integers) -> Integers | None:
-    """Add ``missing`` [J] GPUs to the allocation ``kept`` of J jobs on N nodes, [J, N]; None if they can't be packed.
+def pack(capacity: Integers, allocation: Integers, missing: Integers) -> Integers | None:
+    """Add ``missing`` [J] GPUs to ``allocation``, of J jobs on N nodes, [J, N]; None if they can't be packed.
     Whole nodes come first, then parts by descending size, each by best fit. If a part fits nowhere, smaller parts are
     moved away from the node where that moves the fewest GPUs. ``capacity`` has the GPUs of each node, [N]."""
-    node, held = max(1, int(capacity.max(initial=0))), kept.copy()
-    parts, free = _parts(missing, node), FreeGpus(capacity - held.sum(axis=0))
+    node, packed = max(1, int(capacity.max(initial=0))), allocation.copy()
+    parts, free = _parts(missing, node), FreeGpus(capacity - packed.sum(axis=0))
     for size in range(node, 0, -1):
         waiting = parts[size]
         heapify(waiting)
         while waiting:
             job, where = heappop(waiting), free.tightest(size)
             if where is None:
-                where = _clear_node(held, free, size, parts)
+                where = _clear_node(packed, free, size, parts)
             if where is None:
                 return None
-            held[job, where] += size
+            packed[job, where] += size
             free.set(where, free.of[where] - size)
-    return held
+    return packed
 
 
 def _parts(missing: Integers, node: int) -> list[list[int]]:
@@ -328,20 +328,20 @@ def _parts(missing: Integers, node: int) -> list[list[int]]:
     return parts
 
 
-def _clear_node(held: Integers, free: FreeGpus, size: int, parts: list[list[int]]) -> int | None:
+def _clear_node(allocation: Integers, free: FreeGpus, size: int, parts: list[list[int]]) -> int | None:
     """Free ``size`` GPUs on the node where the fewest GPUs must be moved; return its position, None if there is no such
-    node. The jobs moved away are removed from ``held`` and added to ``parts``, both in place."""
+    node. The jobs moved away are removed from ``allocation`` and added to ``parts``, both in place."""
     room = np.array(free.of)
-    possible = np.flatnonzero(room + np.where(held < size, held, 0).sum(axis=0) >= size)
+    possible = np.flatnonzero(room + np.where(allocation < size, allocation, 0).sum(axis=0) >= size)
     if not possible.size:
         return None
     where = int(possible[(size - room[possible]).argmin()])
-    for other in np.flatnonzero((held[:, where] > 0) & (held[:, where] < size)).tolist():
+    for other in np.flatnonzero((allocation[:, where] > 0) & (allocation[:, where] < size)).tolist():
         if free.of[where] >= size:
             break
-        moved = int(held[other, where])
+        moved = int(allocation[other, where])
         parts[moved].append(other)
-        held[other, where] = 0
+        allocation[other, where] = 0
         free.set(where, free.of[where] + moved)
     return where
 
@@ -356,10 +356,10 @@ def place(situation: Situation, wanted: TargetAllocation) -> Integers:
     Raises:
         ValueError: the allocation exceeds the GPUs of all nodes.
     """
-    held = _place_jobs(situation, wanted)
+    allocation = _place_jobs(situation, wanted)
     if situation.neighbours is None:
-        return held
-    return beside_others(situation.neighbours, situation.capacity, held, situation.jobs.allocation)
+        return allocation
+    return beside_others(situation.neighbours, situation.capacity, allocation, situation.jobs.allocation)
 
 
 def _place_jobs(situation: Situation, wanted: TargetAllocation) -> Integers:
@@ -370,22 +370,22 @@ def _place_jobs(situation: Situation, wanted: TargetAllocation) -> Integers:
     Raises:
         ValueError: the allocation exceeds the GPUs of all nodes.
     """
-    held, total = situation.jobs.allocation, int(wanted.gpus.sum())
+    allocation, total = situation.jobs.allocation, int(wanted.gpus.sum())
     if total > situation.gpus:
         raise ValueError(f"{total} GPUs are wanted of {situation.gpus}")
-    kept = np.where((held.sum(axis=1) == wanted.gpus)[:, None], held, 0)
-    if (kept.sum(axis=0) > situation.capacity).any():
-        kept[(kept[:, kept.sum(axis=0) > situation.capacity] > 0).any(axis=1)] = 0
-    missing = wanted.gpus - kept.sum(axis=1)
+    selection = np.where((allocation.sum(axis=1) == wanted.gpus)[:, None], allocation, 0)
+    if (selection.sum(axis=0) > situation.capacity).any():
+        selection[(selection[:, selection.sum(axis=0) > situation.capacity] > 0).any(axis=1)] = 0
+    missing = wanted.gpus - selection.sum(axis=1)
     if not missing.any():
-        return kept
-    packed = pack(situation.capacity, kept, missing) if wanted.packed else None
+        return selection
+    packed = pack(situation.capacity, selection, missing) if wanted.packed else None
     if packed is not None:
         return packed
-    free: list[int] = (situation.capacity - kept.sum(axis=0)).tolist()
+    free: list[int] = (situation.capacity - selection.sum(axis=0)).tolist()
     for job in wanted.order[missing[wanted.order] > 0].tolist():
-        _most_free_first(kept[job], int(missing[job]), free)
-    return kept
+        _most_free_first(selection[job], int(missing[job]), free)
+    return selection
 
 
 def _most_free_first(row: Integers, missing: int, free: list[int]) -> None:

@@ -106,10 +106,10 @@ def none() -> Records:
 def untold(count: int) -> Records:
     """Return the records of ``count`` jobs without any reported setting or measurement."""
     unknown, zeros, whole = np.full(count, UNKNOWN), np.zeros(count), np.zeros(count, np.int64)
-    given = {"application": np.full(count, "", object), "rises": np.zeros(count, np.bool_)}
-    given |= dict.fromkeys(("iteration", "trained", "done", "done_then", "uncounted"), zeros)
-    given |= dict.fromkeys(WHOLE, whole)
-    return Records(**{name: given.get(name, unknown) for name in Records._fields})
+    fields = {"application": np.full(count, "", object), "rises": np.zeros(count, np.bool_)}
+    fields |= dict.fromkeys(("iteration", "trained", "done", "done_then", "uncounted"), zeros)
+    fields |= dict.fromkeys(WHOLE, whole)
+    return Records(**{name: fields.get(name, unknown) for name in Records._fields})
 
 
 def of(came: Sequence[Submitted]) -> Records:
@@ -138,17 +138,17 @@ def keep(records: Records, which: Sequence[bool] | NDArray[np.bool_]) -> Records
     return Records._make(column[chosen] for column in records)
 
 
-def update_progress(records: Records, at: Sequence[int], told: Sequence[Progressed], jobs: Jobs) -> Records:
+def update_progress(records: Records, at: Sequence[int], entries: Sequence[Progressed], jobs: Jobs) -> Records:
     """Return ``records`` updated with reported progress; fields that a report leaves out stay.
 
     Args:
         records: records before the report.
-        at: positions of the jobs in ``told``.
-        told: reported progress of each of these jobs.
+        at: positions of the jobs in ``entries``.
+        entries: reported progress of each of these jobs.
         jobs: job table at the time of the report.
     """
     new = records._replace(**{name: getattr(records, name).copy() for name in CHANGING})
-    for job, one in zip(at, told, strict=True):
+    for job, one in zip(at, entries, strict=True):
         new.iteration[job] = one.iteration
         if one.loss is not None or one.metric is not None:
             new.value[job], new.rises[job] = (one.metric, True) if one.loss is None else (one.loss, False)

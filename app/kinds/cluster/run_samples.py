@@ -46,15 +46,15 @@ def arrivals(reports: Sequence[Report], interval: float) -> list[Row]:
 def _arrival(name: str, job: Report, report: Report, needed: Mapping[str, float]) -> Row:
     at = job.get("at")
     time = report["at"] if at is None else at
-    told = {name: job.get(name) for name in ("queue", "gpus", "data")}
-    return {"time": time, **told, "application": _application(job), "samples": needed.get(name)}
+    fields = {name: job.get(name) for name in ("queue", "gpus", "data")}
+    return {"time": time, **fields, "application": _application(job), "samples": needed.get(name)}
 
 
 def samples(reports: Sequence[Report], interval: float) -> dict[str, float]:
     """Return, by name, the samples that each finished job needed, at the efficiency of its application's first batch.
     The rate of a progress report holds since the job's last one; of a gap longer than usual only the usual time counts.
     ``interval`` is in seconds between decisions."""
-    known, courses, found = first_seen(reports), dict[str, list[tuple[float, float]]](), dict[str, float]()
+    known, courses, values = first_seen(reports), dict[str, list[tuple[float, float]]](), dict[str, float]()
     first_noise, noise, initial = dict[str, float](), dict[str, float](), dict[str, int]()
     for report in reports:
         for one in report.get("progressed") or ():
@@ -80,8 +80,8 @@ def samples(reports: Sequence[Report], interval: float) -> dict[str, float]:
                 rates = np.array([*(rate for _, rate in course), course[-1][1]])
                 gaps = np.diff(times)
                 usual = max(interval, float(np.median(gaps[1:])))
-                found[name] = float(rates @ np.where(gaps > LONGER * usual, usual, gaps))
-    return found
+                values[name] = float(rates @ np.where(gaps > LONGER * usual, usual, gaps))
+    return values
 
 
 def _pop_finished(report: Report, there: dict[str, list[tuple[float, float]]]) -> list[str]:
@@ -109,11 +109,11 @@ def _application(job: Report) -> str | None:
 
 def first_seen(reports: Sequence[Report]) -> dict[str, tuple[Report, Report]]:
     """Return the first submission of each job, by name, as (job, report that contains it)."""
-    found: dict[str, tuple[Report, Report]] = {}
+    first_seen: dict[str, tuple[Report, Report]] = {}
     for report in reports:
         for job in report.get("submitted") or ():
-            found.setdefault(job["job"], (job, report))
-    return found
+            first_seen.setdefault(job["job"], (job, report))
+    return first_seen
 
 
 def steps(reports: Sequence[Report], members: Sequence[str] = ()) -> list[Row]:
@@ -134,9 +134,9 @@ def steps(reports: Sequence[Report], members: Sequence[str] = ()) -> list[Row]:
                 continue
             batch, seconds = gpus * -(-batch // (parts * gpus)), seconds - computing * (parts - 1) / parts
             computing = computing / parts
-        told = {"gpus": gpus, "seconds": seconds, "beside": [*beside], "application": application, "batch": batch}
+        fields = {"gpus": gpus, "seconds": seconds, "beside": [*beside], "application": application, "batch": batch}
         each = (("nodes", one.get("nodes"), gpus), ("computing", computing, seconds))
-        rows.append(told | {name: value for name, value, most in each if value and value <= most})  # others are wrong
+        rows.append(fields | {name: value for name, value, most in each if value and value <= most})  # others are wrong
     return rows
 
 
@@ -146,14 +146,14 @@ def curves(reports: Sequence[Report]) -> list[Row]:
     known, last, rows = first_seen(reports), dict[str, tuple[float, bool]](), list[Row]()
     for one in _progress_entries(reports):
         name, iteration = one["job"], one["iteration"]
-        told = {part: one.get(part) for part in ("loss", "metric", "batch", "noise_scale")}
-        rises = told["metric"] is not None
+        fields = {part: one.get(part) for part in ("loss", "metric", "batch", "noise_scale")}
+        rises = fields["metric"] is not None
         before, rose = last.get(name, (-1.0, rises))
-        if (told["loss"] is None and not rises) or rises != rose or iteration <= before or not is_name(name):
+        if (fields["loss"] is None and not rises) or rises != rose or iteration <= before or not is_name(name):
             continue
         last[name] = iteration, rises
         job = known[name][0] if name in known else {}
-        rows.append({"job": name, "iteration": iteration, **told, "application": _application(job)})
+        rows.append({"job": name, "iteration": iteration, **fields, "application": _application(job)})
     return rows
 
 

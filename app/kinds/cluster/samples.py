@@ -115,8 +115,10 @@ class LogCollector(Collector):
         """Add rows in order, of ``form`` or, if None, of forms detected by their columns. Raises InvalidInput if a row
         is invalid, or there are more than ``MOST_ROWS`` rows or ``MOST_NAMES`` names."""
         super().take(rows, form)
-        held = {"rows": (self.count, MOST_ROWS)} | {what: (len(book), MOST_NAMES) for what, book in self.books.items()}
-        for what, (count, most) in held.items():
+        amounts = {"rows": (self.count, MOST_ROWS)} | {
+            what: (len(book), MOST_NAMES) for what, book in self.books.items()
+        }
+        for what, (count, most) in amounts.items():
             if count > most:
                 message = f"an execution holds at most {most:,} {what}: upload it in parts"
                 raise rejection([FieldIssue(rows.where(rows.rows - 1), message, None)])
@@ -399,8 +401,8 @@ class ClusterSamples(RowCodec):
             yield _without_missing({**named, **measured, "batch": batch, "noise_scale": noise})
         for moment, queue, application, gpus, *known in content.arrivals.tolist():
             named = {"time": moment, "queue": queues[int(queue)], "application": applications[int(application)]}
-            told = dict(zip(ARRIVAL_COLUMNS[DATA:], known, strict=True))
-            yield _without_missing({**named, "gpus": int(gpus), **told})
+            fields = dict(zip(ARRIVAL_COLUMNS[DATA:], known, strict=True))
+            yield _without_missing({**named, "gpus": int(gpus), **fields})
 
 
 def _without_missing(row: dict[str, Any]) -> dict[str, Any]:

@@ -156,17 +156,17 @@ class ClusterSpec(Strict):
 
     @field_validator("minimum")
     @classmethod
-    def _there(cls, minimum: int, given: ValidationInfo) -> int:
-        gpus = sum(one.count * one.gpus for one in given.data.get("nodes", ()))
-        if "nodes" in given.data and minimum > gpus:
+    def _there(cls, minimum: int, message: ValidationInfo) -> int:
+        gpus = sum(one.count * one.gpus for one in message.data.get("nodes", ()))
+        if "nodes" in message.data and minimum > gpus:
             raise ValueError(f"must be 1 to {gpus}, the GPUs of all nodes")
         return minimum
 
     @field_validator("maximum")
     @classmethod
-    def _at_least_minimum(cls, maximum: int | None, given: ValidationInfo) -> int | None:
-        if maximum is not None and maximum < given.data.get("minimum", 1):
-            raise ValueError(f"must be at least {given.data['minimum']}, which is minimum")
+    def _at_least_minimum(cls, maximum: int | None, message: ValidationInfo) -> int | None:
+        if maximum is not None and maximum < message.data.get("minimum", 1):
+            raise ValueError(f"must be at least {message.data['minimum']}, which is minimum")
         return maximum
 
 
@@ -218,15 +218,15 @@ def apply_patch(spec: ClusterSpec, patch: ClusterPatch) -> ClusterSpec:
         InvalidInput: an unknown node class, weight or queue, a null weight, an ageing first queue, or duplicate
             members.
     """
-    told = {name: queue.model_dump(exclude_unset=True) for name, queue in patch.queues.items()}
+    changes = {name: queue.model_dump(exclude_unset=True) for name, queue in patch.queues.items()}
     # Names that the spec doesn't have are refused, and null weights
     issues = [
         *unknown_names("prices", patch.prices, [node.name for node in spec.nodes]),
         *unknown_names("weights", patch.weights, list(ClusterWeights.model_fields)),
-        *unknown_names("queues", told, [queue.name for queue in spec.queues]),
+        *unknown_names("queues", changes, [queue.name for queue in spec.queues]),
         *(
             FieldIssue(f"/queues/{name}/weight", "must be a number greater than 0", None)
-            for name, queue in told.items()
+            for name, queue in changes.items()
             if "weight" in queue and queue["weight"] is None
         ),
     ]
@@ -235,14 +235,14 @@ def apply_patch(spec: ClusterSpec, patch: ClusterPatch) -> ClusterSpec:
     fields = spec.model_dump()
     for node in fields["nodes"]:
         node["price_per_hour"] = patch.prices.get(node["name"], node["price_per_hour"])
-    fields["queues"] = [queue | told.get(queue["name"], {}) for queue in fields["queues"]]
+    fields["queues"] = [queue | changes.get(queue["name"], {}) for queue in fields["queues"]]
     fields["weights"] |= patch.weights
     fields["members"] = spec.members if patch.members is None else patch.members
     try:
         return ClusterSpec.model_validate(fields)
     except ValidationError as error:  # of members or the first queue: the rest was checked above
-        found = error.errors(include_url=False)[0]
-        message, first = str(found["msg"]).removeprefix("Value error, "), spec.queues[0].name
-        if found["loc"][0] == "members":
+        result = error.errors(include_url=False)[0]
+        message, first = str(result["msg"]).removeprefix("Value error, "), spec.queues[0].name
+        if result["loc"][0] == "members":
             raise InvalidInput([FieldIssue("/members", message, list(patch.members or ()))]) from error
-        raise InvalidInput([FieldIssue(f"/queues/{first}/ageing_seconds", message, told[first])]) from error
+        raise InvalidInput([FieldIssue(f"/queues/{first}/ageing_seconds", message, changes[first])]) from error

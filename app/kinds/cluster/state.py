@@ -44,34 +44,35 @@ def count_steps(after: ClusterState, before: ClusterState, steps: Mapping[int, P
         before: state before it.
         steps: reported progress, by position of the job in ``after``.
     """
-    told, jobs, shown = after.records, after.jobs, dict(after.experience)
+    records, jobs, shown = after.records, after.jobs, dict(after.experience)
     was = dict(zip(before.names, before.records.iteration.tolist(), strict=True))
     for at, one in steps.items():
-        now, own, gpus, batch = one.iteration, told.application[at], one.gpus or int(jobs.gpus[at]), int(told.batch[at])
+        now, own, batch = one.iteration, records.application[at], int(records.batch[at])
+        gpus = one.gpus or int(jobs.gpus[at])
         if one.seconds is not None and gpus and batch and own:
             # Application's measurements, new if there are none, with the job's noise scale if none was known
-            known = shown.get(own) or ApplicationMeasurements(int(told.batch_initial[at] or told.batch[at]))
-            if np.isinf(known.noise_scale) and np.isfinite(told.noise_scale[at]):
-                known = known._replace(noise_scale=float(told.noise_scale[at]))
-            noise = told.noise_scale[at] if np.isfinite(told.noise_scale[at]) else known.noise_scale
-            told.rate[at] = experience.rate(known.initial, float(batch), one.seconds, noise)
-            told.done[at] += told.rate[at] * told.uncounted[at]
-            told.uncounted[at] = 0.0
-            shown[own] = known if one.beside else experience.add_step(known, _step(one, told, jobs, at, known))
+            known = shown.get(own) or ApplicationMeasurements(int(records.batch_initial[at] or records.batch[at]))
+            if np.isinf(known.noise_scale) and np.isfinite(records.noise_scale[at]):
+                known = known._replace(noise_scale=float(records.noise_scale[at]))
+            noise = records.noise_scale[at] if np.isfinite(records.noise_scale[at]) else known.noise_scale
+            records.rate[at] = experience.rate(known.initial, float(batch), one.seconds, noise)
+            records.done[at] += records.rate[at] * records.uncounted[at]
+            records.uncounted[at] = 0.0
+            shown[own] = known if one.beside else experience.add_step(known, _step(one, records, jobs, at, known))
         last = was.get(after.names[at], 0.0)
         if now < last:  # back at a checkpoint
-            told.done[at] = told.done_then[at] * now / last
+            records.done[at] = records.done_then[at] * now / last
         if now != last:
-            told.done_then[at] = told.done[at]
-    return after._replace(experience=experience.limit_experience(shown, told.application.tolist()))
+            records.done_then[at] = records.done[at]
+    return after._replace(experience=experience.limit_experience(shown, records.application.tolist()))
 
 
-def _step(one: Progressed, told: Records, jobs: Jobs, at: int, known: ApplicationMeasurements) -> MeasuredStep:
+def _step(one: Progressed, records: Records, jobs: Jobs, at: int, known: ApplicationMeasurements) -> MeasuredStep:
     """Return the reported step of the job at position ``at``; with accumulated gradients, a step of a single pass."""
     gpus, seconds = one.gpus or int(jobs.gpus[at]), one.seconds or 0.0
-    held = jobs.allocation[at]
-    nodes = one.nodes or (int((held > 0).sum()) if held.sum() == gpus else -(-gpus // max(int(held.max()), 1)))
-    local, most = -(-int(told.batch[at]) // gpus), int(told.gpu_batch_maximum[at])
+    row = jobs.allocation[at]
+    nodes = one.nodes or (int((row > 0).sum()) if row.sum() == gpus else -(-gpus // max(int(row.max()), 1)))
+    local, most = -(-int(records.batch[at]) // gpus), int(records.gpu_batch_maximum[at])
     parts = max(-(-local // most), 1) if most else 1
     step = MeasuredStep(nodes, gpus, -(-local // parts), seconds, seconds, 1)
     if one.computing is not None:
@@ -89,15 +90,15 @@ def record_predictions(
     """Return ``state`` with predicted ``seconds`` [K] until the ends (or starts) of K jobs at positions ``at`` [K]. One
     prediction per job is kept, by reservoir sampling: the n-th replaces it with probability 1/n, by a hash of the job's
     name and n. ``of``: columns of ``Records``, ``END`` or ``START``."""
-    told = state.records
-    columns = {name: getattr(told, name).copy() for name in of}
-    moment, said, number = (columns[name] for name in of)
+    records = state.records
+    columns = {name: getattr(records, name).copy() for name in of}
+    moment, predicted, number = (columns[name] for name in of)
     for job, expected in zip(at.tolist(), seconds.tolist(), strict=True):
         number[job] += 1
         count = int(number[job])
         if crc32(f"{state.names[job]} {count}".encode()) % count == 0:
-            moment[job], said[job] = state.now, expected
-    return state._replace(records=told._replace(**columns))
+            moment[job], predicted[job] = state.now, expected
+    return state._replace(records=records._replace(**columns))
 
 
 def prediction_errors(
@@ -106,13 +107,13 @@ def prediction_errors(
     """Return the last ``MOST_OFF`` prediction errors, with those of the jobs at positions ``over``, which end or start
     now. An error is the natural logarithm of actual over predicted seconds. ``now``: seconds since the run's start;
     ``of``: ``END`` or ``START``."""
-    found = list(state.off if of == END else state.off_starts)
-    moment, said = (getattr(state.records, name) for name in of[:2])
+    moments = list(state.off if of == END else state.off_starts)
+    moment, predicted = (getattr(state.records, name) for name in of[:2])
     for at in over:
         took = max(now - float(moment[at]), 1.0)
-        if np.isfinite(took) and said[at] > 0:
-            found.append(float(np.log(took / said[at])))
-    return tuple(found[-MOST_OFF:])
+        if np.isfinite(took) and predicted[at] > 0:
+            moments.append(float(np.log(took / predicted[at])))
+    return tuple(moments[-MOST_OFF:])
 
 
 def interval(errors: Sequence[float]) -> tuple[float, float] | None:
@@ -129,11 +130,11 @@ def interval(errors: Sequence[float]) -> tuple[float, float] | None:
 def add_finished_jobs(state: ClusterState, finished: Sequence[int]) -> experience.Experience:
     """Return the experience of ``state`` with the samples needed by the jobs that finished, at positions ``finished``.
     Jobs that were never measured are ignored."""
-    shown, told, samples = dict(state.experience), state.records, done(state.records)
+    shown, records, samples = dict(state.experience), state.records, done(state.records)
     for at in finished:
-        known = shown.get(told.application[at])
+        known = shown.get(records.application[at])
         if known is not None and np.isfinite(samples[at]):
-            shown[told.application[at]] = experience.add_finished_job(
-                known, float(samples[at]), float(np.nan_to_num(told.data[at]))
+            shown[records.application[at]] = experience.add_finished_job(
+                known, float(samples[at]), float(np.nan_to_num(records.data[at]))
             )
     return shown

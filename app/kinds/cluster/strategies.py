@@ -128,10 +128,10 @@ def speedups(situation: Situation, sizes: Integers) -> Floats:
     allowed."""
     jobs, gpus = situation.jobs, situation.gpus
     fair = np.minimum(-(-gpus // len(jobs.requested)), np.maximum(jobs.maximum, 1))
-    asked = np.unique(np.concatenate([sizes, fair]))
-    value = situation.outlook.goodput(asked)
-    base = value[np.arange(len(fair)), np.searchsorted(asked, fair)]
-    own = value[:, np.searchsorted(asked, sizes)]
+    sizes_asked = np.unique(np.concatenate([sizes, fair]))
+    value = situation.outlook.goodput(sizes_asked)
+    base = value[np.arange(len(fair)), np.searchsorted(sizes_asked, fair)]
+    own = value[:, np.searchsorted(sizes_asked, sizes)]
     base = np.where(base > 0, base, own.max(axis=1, initial=0.0))
     scaled = own / np.where(base > 0, base, 1.0)[:, None] * len(situation.capacity) / max(gpus, 1)
     legal = (sizes >= jobs.minimum[:, None]) & (sizes <= jobs.maximum[:, None])
@@ -157,11 +157,11 @@ def least(cost: Floats, sizes: Integers, total: int) -> Integers:
         all_ = np.where(illegal, np.inf, known[there] + row[:, None])
         choices[job] = all_.argmin(axis=0)
         known = all_.min(axis=0)
-    found, left = np.zeros(len(cost), np.int64), total
+    least, left = np.zeros(len(cost), np.int64), total
     for job in range(len(cost) - 1, -1, -1):
-        found[job] = choices[job, left]
-        left -= int(sizes[found[job]])
-    return found
+        least[job] = choices[job, left]
+        left -= int(sizes[least[job]])
+    return least
 
 
 # Candidate sizes: numbers of GPUs that a job may have.
@@ -506,15 +506,15 @@ def equal_share(situation: Situation) -> TargetAllocation:
 
 def fifo(situation: Situation) -> TargetAllocation:
     """Give jobs the GPUs they request, in order of submission; a job that doesn't fit blocks all later ones."""
-    asked = situation.jobs.requested
-    return in_order(np.where(asked.cumsum() <= situation.gpus, asked, 0))
+    requests = situation.jobs.requested
+    return in_order(np.where(requests.cumsum() <= situation.gpus, requests, 0))
 
 
 def srtf(situation: Situation) -> TargetAllocation:
     """Give jobs the GPUs they request, by shortest remaining time; jobs that don't fit are skipped."""
     # Positions of J jobs by seconds left on the GPUs they requested, shortest first, [J]; unknown times last
-    seconds, asked = situation.outlook.update_seconds(), situation.jobs.requested
-    left = seconds[np.arange(len(asked)), np.minimum(asked, seconds.shape[1] - 1)] * situation.outlook.updates()
+    seconds, requests = situation.outlook.update_seconds(), situation.jobs.requested
+    left = seconds[np.arange(len(requests)), np.minimum(requests, seconds.shape[1] - 1)] * situation.outlook.updates()
     order = np.argsort(left, kind="stable")
     return TargetAllocation(admit_fitting(situation.jobs.requested, order, situation.gpus), order)
 

@@ -97,9 +97,9 @@ def course(times: Times, batches: Batches, noise_scale: float, total: int) -> Co
     tried = candidates(Limits(*(np.array([part]) for part in batches)), gpus[None, :, None])
     samples, rate = _rates(times, tried, gpus[None])
     best_of = choose_best(tried, rate * efficiency(float(batches.initial), samples, noise_scale))
-    found = best_of.goodput[0]
+    goodput = best_of.goodput[0]
     batch = np.minimum(gpus * best_of.atomic[0] * (best_of.accumulated[0] + 1), batches.largest)
-    return Course(*(np.concatenate([[0], part]) for part in (gpus, found, np.where(found > 0, batch, 0))))
+    return Course(*(np.concatenate([[0], part]) for part in (gpus, goodput, np.where(goodput > 0, batch, 0))))
 
 
 def goodputs(times: Times, limits: Limits, noise_scales: Floats, gpus: Integers) -> Floats:
@@ -368,7 +368,7 @@ def fit(measured: dict[ProfilePlace, ProfileTimes]) -> Floats:
     nodes, gpus, batch = places.T
     computing = _computing(batch, times[:, 1])
     across, shared = nodes > 1, (nodes == 1) & (gpus > 1)
-    found, least = np.zeros(7), np.inf
+    fit, least = np.zeros(7), np.inf
     for gamma in OVERLAPS:
         network = np.maximum(times[:, 0] ** gamma - times[:, 1] ** gamma, 0.0) ** (1 / gamma)
         lines = [_network(gpus[where] - 2, network[where], times[where, 0]) for where in (across, shared)]
@@ -376,10 +376,10 @@ def fit(measured: dict[ProfilePlace, ProfileTimes]) -> Floats:
         errors = np.log(step_seconds(tried, nodes, gpus, batch) / times[:, 0])
         error = float(np.sqrt(np.mean(errors**2))) + TOWARDS_ONE * (gamma - 1) ** 2
         if error < least:
-            found, least = tried, error
+            fit, least = tried, error
     if not across.any():
-        found[2:4] = np.maximum(found[2:4], MORE_ACROSS * found[4:6])
-    return found
+        fit[2:4] = np.maximum(fit[2:4], MORE_ACROSS * fit[4:6])
+    return fit
 
 
 def _computing(batch: Floats, seconds: Floats) -> Floats:

@@ -54,7 +54,7 @@ MOST = 6
 def speeds(layout: Layout, model: ClusterModel) -> dict[str, list[Fitted]]:
     """Return samples per second by number of GPUs, with 90 % interval, for up to ``MOST`` measured applications by
     name."""
-    table, found = model.throughput, dict[str, list[Fitted]]()
+    table, classes = model.throughput, dict[str, list[Fitted]]()
     for one in range(min(model.measured, MOST)):
         most = min(int(table.largest[one]), int(layout.capacity.sum()))
         gpus = np.array([2**power for power in range(most.bit_length()) if 2**power <= most])
@@ -63,8 +63,8 @@ def speeds(layout: Layout, model: ClusterModel) -> dict[str, list[Fitted]]:
         seconds = [np.asarray(part, np.float64) for part in interval(table, one, place)]
         mean, low, high = (gpus * local / part for part in (seconds[0], seconds[2], seconds[1]))
         curve = zip(gpus, mean, low, high, strict=True)
-        found[model.applications[one]] = [Fitted(*(float(part) for part in point)) for point in curve]
-    return found
+        classes[model.applications[one]] = [Fitted(*(float(part) for part in point)) for point in curve]
+    return classes
 
 
 # Hindsight: what other rules would have decided at the reports of a run.
@@ -101,17 +101,17 @@ def hindsight(compiled: Compiled, history: RunHistory) -> Hindsight:
     stood = [one for one in _replay(compiled, history) if one.judged.names]
     if not stood or max(len(one.judged.names) for one in stood) > MOST_ASKED:
         return Hindsight([], TOO_MANY if stood else "No jobs yet.")
-    asked = evenly(stood, POINTS)
-    decided, others = [one.allocation for one in asked], _allocations_by_rule(compiled, asked)
-    told = f"{len(asked):,} of {history.iterations:,} decisions, with jobs present."
+    points = evenly(stood, POINTS)
+    decided, others = [one.allocation for one in points], _allocations_by_rule(compiled, points)
+    text = f"{len(points):,} of {history.iterations:,} decisions, with jobs present."
     same = {name: float(np.mean(list(map(_agreement, decided, every)))) for name, every in others.items()}
     run = {
-        name: float(np.mean([held.any(axis=1).sum() for held in every]))
+        name: float(np.mean([gpus.any(axis=1).sum() for gpus in every]))
         for name, every in {DECIDED: decided, **others}.items()
     }
     figures = [
-        beside_decided("Jobs with the same number of GPUs", "share of jobs", same, told),
-        beside_decided("Running jobs by policy", "running jobs, mean", run, told),
+        beside_decided("Jobs with the same number of GPUs", "share of jobs", same, text),
+        beside_decided("Running jobs by policy", "running jobs, mean", run, text),
     ]
     return Hindsight(figures, ASKED_THEN)
 
@@ -120,15 +120,15 @@ def _agreement(decided: Integers, other: Integers) -> float:
     return float((decided.sum(axis=1) == other.sum(axis=1)).mean())
 
 
-def _allocations_by_rule(compiled: Compiled, asked: Sequence[ReplayedReport]) -> dict[str, list[Integers]]:
+def _allocations_by_rule(compiled: Compiled, reports: Sequence[ReplayedReport]) -> dict[str, list[Integers]]:
     """Return, by rule name, the allocation of each compared decision: GPUs by job and node."""
-    found: dict[str, list[Integers]] = {}
-    for one in asked:
+    values: dict[str, list[Integers]] = {}
+    for one in reports:
         outlook = compiled.outlook(one.judged)
         for name, rule in compiled.layout.rules.items():
             other, _ = decide(compiled.layout, one.judged, compiled.advice(rule, outlook, one.judged, one.reported))
-            found.setdefault(name.replace("_", " "), []).append(other.jobs.allocation)
-    return found
+            values.setdefault(name.replace("_", " "), []).append(other.jobs.allocation)
+    return values
 
 
 def _replay(compiled: Compiled, history: RunHistory) -> Iterator[ReplayedReport]:
@@ -140,14 +140,14 @@ def _replay(compiled: Compiled, history: RunHistory) -> Iterator[ReplayedReport]
         judged = compiled.update_ceilings(reported)
         # GPUs of J jobs on N nodes after the ``changes`` of a stored decision, [J, N]
         changes = step.decision["changes"]
-        held, row = judged.jobs.allocation.copy(), {name: at for at, name in enumerate(judged.names)}
+        allocation, row = judged.jobs.allocation.copy(), {name: at for at, name in enumerate(judged.names)}
         for one in changes:
-            held[row[one["job"]]] = 0
+            allocation[row[one["job"]]] = 0
             for node, gpus in one["nodes"].items():
-                held[row[one["job"]], compiled.layout.node_index[node]] = gpus
-        yield ReplayedReport(reported, judged, held)
-        jobs = table.move(judged.jobs, held, layout.spec.restart_seconds)
-        begun = np.asarray(held.any(axis=1) & ~judged.jobs.allocation.any(axis=1))
+                allocation[row[one["job"]], compiled.layout.node_index[node]] = gpus
+        yield ReplayedReport(reported, judged, allocation)
+        jobs = table.move(judged.jobs, allocation, layout.spec.restart_seconds)
+        begun = np.asarray(allocation.any(axis=1) & ~judged.jobs.allocation.any(axis=1))
         state = judged._replace(jobs=jobs, records=records.reset_training_time(judged.records, begun, jobs))
 
 
@@ -171,15 +171,15 @@ def gpus_by_job(history: RunHistory, whole: float) -> list[tuple[float, Mapping[
     GPUs of no known job are listed under ``REST``."""
     has: dict[str, float] = {}
     last = _last(history)
-    found: list[tuple[float, Mapping[str, float]]] = []
+    results: list[tuple[float, Mapping[str, float]]] = []
     for at, step in enumerate(history.steps):
         there, gone = _reported_jobs(step), {one["job"] for one in step.report.get("ended", ())}
         if step.report.get("whole"):
             gone |= has.keys() - there
         has |= {change["job"]: float(change["gpus"]) for change in step.decision["changes"]}
         has = {job: gpus for job, gpus in has.items() if job not in gone and (history.every == 1 or last[job] >= at)}
-        found.append((step.report["at"], _cut_to_total(has, whole - step.decision["free"])))
-    return found
+        results.append((step.report["at"], _cut_to_total(has, whole - step.decision["free"])))
+    return results
 
 
 def _reported_jobs(step: Step) -> set[str]:
@@ -189,43 +189,43 @@ def _reported_jobs(step: Step) -> set[str]:
 
 def _last(history: RunHistory) -> dict[str, int]:
     """Return, by job, the index of the last step that mentions it; the number of steps for jobs present now."""
-    found: dict[str, int] = {}
+    counts: dict[str, int] = {}
     for at, step in enumerate(history.steps):
-        found |= dict.fromkeys([*_reported_jobs(step), *(one["job"] for one in step.decision["changes"])], at)
+        counts |= dict.fromkeys([*_reported_jobs(step), *(one["job"] for one in step.decision["changes"])], at)
     there = () if history.state is None else history.state.names
-    return found | dict.fromkeys(there, len(history.steps))
+    return counts | dict.fromkeys(there, len(history.steps))
 
 
 def _cut_to_total(has: Mapping[str, float], used: float) -> dict[str, float]:
     """Return the GPUs of each job, cut to ``used`` GPUs in total, with the remainder under ``REST``."""
-    found, left = dict[str, float](), used
+    values, left = dict[str, float](), used
     for job, gpus in has.items():
-        found[job] = min(gpus, left)
-        left -= found[job]
-    return found | ({REST: left} if left > 0 else {})
+        values[job] = min(gpus, left)
+        left -= values[job]
+    return values | ({REST: left} if left > 0 else {})
 
 
 def learning(steps: Sequence[Step]) -> dict[str, Course]:
     """Return, by job, times in seconds and reported losses or metrics, of the first ``MOST_JOBS`` jobs that have
     any."""
-    found: dict[str, Course] = {}
+    courses: dict[str, Course] = {}
     for step in steps:
         for job in step.report.get("progressed", ()):
             value = job.get("loss") if job.get("loss") is not None else job.get("metric")
-            if value is not None and (job["job"] in found or len(found) < MOST_JOBS):
-                found.setdefault(job["job"], []).append((step.report["at"], value))
-    return found
+            if value is not None and (job["job"] in courses or len(courses) < MOST_JOBS):
+                courses.setdefault(job["job"], []).append((step.report["at"], value))
+    return courses
 
 
 def released(steps: Sequence[Step]) -> Course:
     """Return the time of each step, in seconds since the run's start, with the number of GPUs taken until then from
     jobs because their maximum of GPUs was set or changed; empty if no GPU was taken."""
-    total, found = 0.0, Course()
+    total, course = 0.0, Course()
     for step in steps:
         limited = [one for one in step.decision["changes"] if one.get("ceiling") is not None]
         total += sum(max(one["before"] - one["gpus"], 0) for one in limited)
-        found.append((step.report["at"], total))
-    return found if total else []
+        course.append((step.report["at"], total))
+    return course if total else []
 
 
 # Table of the present jobs.
@@ -250,9 +250,9 @@ def jobs_table(compiled: Compiled, state: ClusterState) -> Table:
         eta = duration(left[at]) if np.isfinite(left[at]) else NOTHING
         if why:
             eta = f"starts in {duration(expected[name])}" if name in expected else NOTHING
-        held = f"{gpus[at]:,} of {wanted}" if gpus[at] else f"requests {wanted}"
+        text = f"{gpus[at]:,} of {wanted}" if gpus[at] else f"requests {wanted}"
         queue = compiled.layout.queues[jobs.queue[at]]
-        return [name, "pending" if why else "running", queue, held, _progress(state, at), eta, why]
+        return [name, "pending" if why else "running", queue, text, _progress(state, at), eta, why]
 
     why = reasons_pending(compiled.layout, state, waits.tolist())
     return job_table(
@@ -272,22 +272,22 @@ def _progress(state: ClusterState, at: int) -> str:
 
 def reasons_pending(layout: Layout, state: ClusterState, waits: Sequence[int]) -> list[str]:
     """Return why each of the pending jobs at positions ``waits``, in the order of their turn, has no GPUs."""
-    there, whole, found = int(state.capacity.sum()), int(layout.capacity.sum()), list[str]()
+    there, whole, pending = int(state.capacity.sum()), int(layout.capacity.sum()), list[str]()
     free, first = there - int(state.jobs.gpus.sum()), ""
     for at in waits:
         least, name = int(state.jobs.minimum[at]), state.names[at]
         needs = f"needs {least:,} GPU{'' if least == 1 else 's'}"
         if least > whole:
-            found.append(f"can never start: {needs}, the cluster has {whole:,}")
+            pending.append(f"can never start: {needs}, the cluster has {whole:,}")
             continue
         if least > there:
-            found.append(f"{needs}, {there:,} of {whole:,} are present")
+            pending.append(f"{needs}, {there:,} of {whole:,} are present")
             continue
         parts = [f"{needs}, {free:,} free"] if least > free else []
         parts += [f"behind {first}"] if first else []
-        found.append("; ".join(parts) or "waits for the next decision")
+        pending.append("; ".join(parts) or "waits for the next decision")
         first = first or name
-    return found
+    return pending
 
 
 # Pages: allocations, pending jobs, learning curves, released GPUs.
@@ -309,17 +309,17 @@ class ClusterViews(Views):
     @override
     def facts(self, compiled: Compiled, history: RunHistory) -> Sequence[Fact]:
         decision: Json = history.steps[-1].decision if history.steps else history.first
-        found = [
+        facts = [
             Fact("reports", f"{history.iterations:,}"),
             Fact("time", duration(decision["at"])),
             Fact("jobs", f"{decision['running']:,} running, {decision['waiting']:,} pending"),
             _free(compiled, history, decision["free"]),
             Fact("rule", str(decision["rule"]).replace("_", " ")),
         ]
-        given = released(history.steps) if history.every == 1 else []
-        if given:
-            found.append(Fact("released GPUs", f"{given[-1][1]:,.0f}", "by converging jobs"))
-        return found
+        spans = released(history.steps) if history.every == 1 else []
+        if spans:
+            facts.append(Fact("released GPUs", f"{spans[-1][1]:,.0f}", "by converging jobs"))
+        return facts
 
     @override
     def run(self, compiled: Compiled, history: RunHistory) -> Sequence[Figure]:
@@ -327,39 +327,41 @@ class ClusterViews(Views):
             return []
         whole = float(compiled.layout.capacity.sum())
         which = part(history)
-        told = f"Stacked.{which} Dashed: all GPUs."
-        found = [shares("GPU allocation by job", "GPUs", gpus_by_job(history, whole), whole, told)]
+        text = f"Stacked.{which} Dashed: all GPUs."
+        process = [shares("GPU allocation by job", "GPUs", gpus_by_job(history, whole), whole, text)]
         waiting = [(step.report["at"], float(step.decision["waiting"])) for step in history.steps]
-        found.append(courses("Pending jobs", "jobs", {"pending": waiting}, f"After each decision.{which}", steps=True))
+        process.append(
+            courses("Pending jobs", "jobs", {"pending": waiting}, f"After each decision.{which}", steps=True)
+        )
         curves = learning(history.steps)
         if curves:
-            found.append(courses("Loss", "loss or metric", curves, f"As reported, by job.{which}"))
-        given = released(history.steps)
-        if given:
-            told = f"Cumulative, by converging jobs.{which}"
-            found.append(courses("Released GPUs", "GPUs", {"released": given}, told, steps=True))
-        return found
+            process.append(courses("Loss", "loss or metric", curves, f"As reported, by job.{which}"))
+        course = released(history.steps)
+        if course:
+            text = f"Cumulative, by converging jobs.{which}"
+            process.append(courses("Released GPUs", "GPUs", {"released": course}, text, steps=True))
+        return process
 
     @override
     def tables(self, compiled: Compiled, history: RunHistory) -> Sequence[Table]:
         """Return the table of the jobs after the last decision, unless the run has ended, and that of failed jobs."""
         state: ClusterState | None = history.state
-        found = [jobs_table(compiled, state)] if history.live and state is not None and state.names else []
+        tables = [jobs_table(compiled, state)] if history.live and state is not None and state.names else []
         ended = [(step.iteration, job) for step in history.steps for job in step.report.get("ended", ())]
         failed = [(at, job) for at, job in reversed(ended) if job.get("state") == "failed"]
         if failed:
             rows = [(job["job"], f"{at:,}", job.get("reason") or "not reported") for at, job in failed[:MOST_ROWS]]
-            told = "Newest first, of the reports that are shown."
-            found.append(Table("Failed jobs", told, ("Job", "Report", "Reason"), rows, len(failed) - len(rows)))
-        return found
+            note = "Newest first, of the reports that are shown."
+            tables.append(Table("Failed jobs", note, ("Job", "Report", "Reason"), rows, len(failed) - len(rows)))
+        return tables
 
     @override
     def workload(self, compiled: Compiled, learnt: Learnt) -> Sequence[Figure]:
         """Return charts of predicted speed by number of GPUs, and of the domain model's errors."""
         model: ClusterModel | None = compiled.snapshot.model
         curves = {} if model is None else speeds(compiled.layout, model)
-        told = "At the usual batch per GPU, on as few nodes as possible. Band: 90 % of cases."
-        figure = responses("Throughput by application", "GPUs", "samples/s", curves, told)
+        note = "At the usual batch per GPU, on as few nodes as possible. Band: 90 % of cases."
+        figure = responses("Throughput by application", "GPUs", "samples/s", curves, note)
         return [*([figure] if curves else []), *errors(learnt.report or {})]
 
     @override
@@ -370,13 +372,13 @@ class ClusterViews(Views):
         if state is None or not state.names or len(state.names) > MOST_ASKED:
             return []
         outlook = compiled.outlook(state)
-        found = []
+        alternatives = []
         for name, rule in compiled.layout.rules.items():
             other, changes = decide(compiled.layout, state, compiled.advice(rule, outlook, state, state))
             gpus = zip(other.names, other.jobs.gpus.tolist(), strict=True)
-            words = ", ".join(f"{job}: {held}" for job, held in gpus if held) or "none"
-            found.append(Alternative(name.replace("_", " "), words, not changes))
-        return found
+            words = ", ".join(f"{job}: {amount}" for job, amount in gpus if amount) or "none"
+            alternatives.append(Alternative(name.replace("_", " "), words, not changes))
+        return alternatives
 
     @override
     def hindsight(self, compiled: Compiled, history: RunHistory) -> Hindsight:
@@ -401,16 +403,16 @@ def risk(compiled: Compiled, state: ClusterState, outlook: BelievedOutlook) -> s
         state: state after a decision.
         outlook: expected speed and remaining work of its jobs.
     """
-    jobs, there, found = state.jobs, int(state.capacity.sum()), list[str]()
+    jobs, there, parts = state.jobs, int(state.capacity.sum()), list[str]()
     stuck = np.flatnonzero((jobs.minimum > there) & ~jobs.allocation.any(axis=1)).tolist()
     if stuck:
         first = f"{state.names[stuck[0]]} waits for {jobs.minimum[stuck[0]]:,} GPUs of {there:,} that are there"
-        found.append(f"{first}{_more(stuck)}")
+        parts.append(f"{first}{_more(stuck)}")
     allowed = _deadline_seconds(compiled)
     late = _late(state, outlook, allowed) if allowed and state.names else []
     if late:
-        found.append(f"{late[0]} will end after its deadline{_more(late)}")
-    return "; ".join(found)
+        parts.append(f"{late[0]} will end after its deadline{_more(late)}")
+    return "; ".join(parts)
 
 
 def _late(state: ClusterState, outlook: BelievedOutlook, allowed: Mapping[str, float]) -> list[str]:

@@ -66,11 +66,11 @@ def predict_starts(
         return state, []
     at, seconds = expected_starts(state, seconds_left(state, outlook), least)
     bounds = counting.interval(state.off_starts)
-    found = [
+    result = [
         ExpectedStart(state.names[job], each, None if bounds is None else (bounds[0] * each, bounds[1] * each))
         for job, each in zip(at.tolist(), seconds.tolist(), strict=True)
     ]
-    return counting.record_predictions(state, at, seconds, counting.START), found
+    return counting.record_predictions(state, at, seconds, counting.START), result
 
 
 def record_starts(state: ClusterState, which: NDArray[np.bool_]) -> ClusterState:

@@ -36,12 +36,12 @@ class Caps(BaseModel):
     @property
     def limits(self) -> dict[Literal["cost", "seconds"], float]:
         """The limits that are set, by name."""
-        found: dict[Literal["cost", "seconds"], float] = {}
+        limits: dict[Literal["cost", "seconds"], float] = {}
         if self.cost is not None:
-            found["cost"] = self.cost
+            limits["cost"] = self.cost
         if self.seconds is not None:
-            found["seconds"] = self.seconds
-        return found
+            limits["seconds"] = self.seconds
+        return limits
 
 
 class Cap(msgspec.Struct, frozen=True):

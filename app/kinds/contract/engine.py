@@ -324,7 +324,7 @@ Drifts = Annotated[
     list[DriftNotice] | None,
     Field(
         description="Drift detected by this report; returned once.",
-        exclude_if=lambda found: found is None,
+        exclude_if=lambda result: result is None,
     ),
 ]
 
@@ -333,7 +333,7 @@ CapUses = Annotated[
     list[CapUse],
     Field(
         description="The run's caps, and what is left of them; absent without caps.",
-        exclude_if=lambda found: not found,
+        exclude_if=lambda result: not result,
     ),
 ]
 Stop = Annotated[
@@ -341,7 +341,7 @@ Stop = Annotated[
     Field(
         description="Whether the run is to stop, because a cap is reached: end its process, and the run as "
         "`cancelled`.",
-        exclude_if=lambda found: not found,
+        exclude_if=lambda result: not result,
     ),
 ]
 

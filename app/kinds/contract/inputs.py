@@ -134,8 +134,8 @@ def _places(text: bytes) -> Iterator[tuple[list[str | int], bool]]:
     A path lists names and positions from the root; it is one list, changed between yields."""
     path: list[str | int] = []
     word = ""
-    for found in _TOKENS.finditer(text):
-        token = found[0]
+    for match in _TOKENS.finditer(text):
+        token = match[0]
         if token in (b"[", b"{"):
             path.append(0 if token == b"[" else "")
             yield path, True
@@ -147,7 +147,7 @@ def _places(text: bytes) -> Iterator[tuple[list[str | int], bool]]:
             path[-1] = word
             yield path, False
         elif len(token) > 1:
-            word = _unescape_name(found[1])
+            word = _unescape_name(match[1])
 
 
 def _unescape_name(name: bytes) -> str:
@@ -182,14 +182,14 @@ LATEST_MOMENT = 1e15
 """Latest time of a run's clock in seconds; up to it a float resolves 1/8 s."""
 
 
-def listing(told: Iterable[str], total: int | None = None) -> str:
+def listing(parts: Iterable[str], total: int | None = None) -> str:
     """Join the first ``MOST_ERRORS`` texts with "; ", and append the number of the others.
 
     Args:
-        told: texts in order; all, or the first of them.
-        total: number of all texts; None: as many as ``told`` has.
+        parts: texts in order; all, or the first of them.
+        total: number of all texts; None: as many as ``parts`` has.
     """
-    rest = iter(told)
+    rest = iter(parts)
     shown = list(islice(rest, MOST_ERRORS))
     more = sum(1 for _ in rest) if total is None else total - len(shown)
     return "; ".join(shown) + (f"; and {more:,} more" if more else "")
@@ -230,10 +230,10 @@ class IncompatibleModel(ValueError):
     """A stored domain model that this version can't read, with the reason."""
 
 
-def unknown_names(part: str, given: Mapping[str, object], known: Sequence[str]) -> list[FieldIssue]:
-    """Return an issue for each key of ``given`` that isn't in ``known``, at pointer ``/part/key``."""
+def unknown_names(part: str, names: Mapping[str, object], known: Sequence[str]) -> list[FieldIssue]:
+    """Return an issue for each key of ``names`` that isn't in ``known``, at pointer ``/part/key``."""
     accepted = f"unknown name; known: {', '.join(known) or 'none'}"
-    return [FieldIssue(f"/{part}/{name}", accepted, value) for name, value in given.items() if name not in known]
+    return [FieldIssue(f"/{part}/{name}", accepted, value) for name, value in names.items() if name not in known]
 
 
 def invalid(pointer: str, message: str, value: object) -> InvalidInput:
@@ -267,16 +267,16 @@ def pairs(query: Mapping[str, Sequence[str]], name: str) -> dict[str, float]:
     Raises:
         InvalidInput: a pair can't be parsed, or a key is given twice.
     """
-    found: dict[str, float] = {}
+    values: dict[str, float] = {}
     for text in query.get(name, ()):
         for pair in text.split(",") if "," in text else (text,):
             key, _, value = pair.rpartition(":")
-            if key in found:
+            if key in values:
                 raise invalid(f"/query/{name}/{key}", "must be given once", pair)
             if not NUMBER.fullmatch(value):
                 raise invalid(f"/query/{name}", "must be name:number", pair)
-            found[key] = float(value)
-    return found
+            values[key] = float(value)
+    return values
 
 
 def of_query(refused: InvalidInput, parameters: Mapping[str, str]) -> InvalidInput:
@@ -338,11 +338,11 @@ def first_issue(data: bytes, error: Exception) -> FieldIssue:
         return FieldIssue(place, TOO_DEEP, None)
     if len(data) <= LONGEST_WALKED:
         try:
-            found = _not_finite(json.loads(data), "")
+            finite = _not_finite(json.loads(data), "")
         except ValueError:
             return FieldIssue("", f"is not valid JSON: {error}", None)
-        if found is not None:
-            return FieldIssue(found[0], "must be a finite number", plain(found[1]))
+        if finite is not None:
+            return FieldIssue(finite[0], "must be a finite number", plain(finite[1]))
     message, _, path = str(error).partition(" - at `$")
     pointer = path.rstrip("`").replace("[...]", "").replace("[", "/").replace("]", "").replace(".", "/")
     return FieldIssue(pointer, message, None)
@@ -352,7 +352,7 @@ def _not_finite(value: Any, pointer: str) -> tuple[str, float] | None:
     if isinstance(value, float) and value - value != 0:
         return pointer, value
     items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    return next((found for key, item in items if (found := _not_finite(item, f"{pointer}/{key}"))), None)
+    return next((finite for key, item in items if (finite := _not_finite(item, f"{pointer}/{key}"))), None)
 
 
 # Readers of upload formats, and what they yield.
@@ -441,10 +441,10 @@ def filled_lines(block: bytes, before: int) -> Iterator[tuple[int, bytes]]:
     if block.isspace():
         return
     number, at = before + 1, 0
-    for found in _FILLED.finditer(block):
-        number += block.count(b"\n", at, found.start())
-        at = found.start()
-        yield number, found[0]
+    for match in _FILLED.finditer(block):
+        number += block.count(b"\n", at, match.start())
+        at = match.start()
+        yield number, match[0]
 
 
 class Reader(Protocol):

@@ -127,8 +127,8 @@ class Parameter(NamedTuple):
 
     def documented(self) -> dict[str, Any]:
         """Return the parameter as an OpenAPI parameter object."""
-        given = {"name": self.name, "in": "query", "description": self.description, "required": self.required}
-        return {**given, "schema": dict(self.schema), "example": self.example}
+        fields = {"name": self.name, "in": "query", "description": self.description, "required": self.required}
+        return {**fields, "schema": dict(self.schema), "example": self.example}
 
 
 class Prediction(NamedTuple):
@@ -260,13 +260,13 @@ def no_savings(
     """Return None: no model of this kind converts a run to other allocations."""
 
 
-def same_layout(made: Artifact, layout: Any) -> None:
+def same_layout(artifact: Artifact, layout: Any) -> None:
     """Check that a policy fits a layout's observation and number of actions.
 
     Raises:
         IncompatibleArtifact: the policy was made for another kind, observation or number of actions.
     """
-    made.check(layout.spec.kind, layout.entries, layout.actions)
+    artifact.check(layout.spec.kind, layout.entries, layout.actions)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

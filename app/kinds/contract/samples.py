@@ -62,7 +62,7 @@ class ExecutionBase(BaseModel):
 
 
 class Format(NamedTuple):
-    """How bodies of one media type are read.
+    """Functions that read bodies of one media type.
 
     Attributes:
         reader: makes a reader for a codec and the caller's name for the execution (None: none given).
@@ -88,7 +88,7 @@ class Format(NamedTuple):
 
 
 class Export(NamedTuple):
-    """How executions are written in one media type.
+    """Functions that write executions in one media type.
 
     Attributes:
         head: function of the codec that returns the text before all executions.

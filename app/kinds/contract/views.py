@@ -29,9 +29,9 @@ def too_long(reports: int) -> str:
     return f"Available for runs of up to {reports:,} reports: of longer runs not every state is known."
 
 
-def evenly(found: Sequence[T], most: int) -> Sequence[T]:
-    """Return at most ``most`` elements of ``found``, at equal distances from the first; ``most`` is at least 1."""
-    return found[:: -(-len(found) // most) or 1]
+def evenly(items: Sequence[T], most: int) -> Sequence[T]:
+    """Return at most ``most`` elements of ``items``, at equal distances from the first; ``most`` is at least 1."""
+    return items[:: -(-len(items) // most) or 1]
 
 
 class Step(NamedTuple):
@@ -220,13 +220,13 @@ def errors(report: Mapping[str, Any]) -> Iterator[Figure]:
 
     ``report`` is a model's fit report, with ``candidates`` and the chosen ``family``."""
     candidates: Sequence[Any] = report.get("candidates", ())
-    found = sorted((one for one in candidates if one.get("mape") is not None), key=lambda one: one["mape"])
-    if found:
+    results = sorted((one for one in candidates if one.get("mape") is not None), key=lambda one: one["mape"])
+    if results:
         chosen = report.get("family")
         ranked = [
             Ranked(
                 one["family"].replace("_", " "), one["mape"], chosen=bool(one.get("chosen", one["family"] == chosen))
             )
-            for one in found
+            for one in results
         ]
         yield ranking("Cross-validation error by model", "error", ranked, HELD_OUT, ".1~%")

@@ -205,23 +205,23 @@ class NextHour(NamedTuple):
 def next_hour(forecasters: Sequence[Forecaster], observed: Observed) -> dict[str, NextHour]:
     """Return the expected count in the next hour of each series with ``observed`` counts after its forecaster's
     history."""
-    found = {}
+    next_hour = {}
     for one in forecasters:
         since = following(one, observed.get(one.name, {}))
         if since:
             intervals = np.arange(1, max(round(HOUR / one.history.seconds), 1) + 1)
             expected = np.interp(intervals, one.horizons, one.ahead(since).mean)
             count = float(expected.mean() * HOUR / one.history.seconds)
-            found[one.name] = NextHour(one.history.end + one.history.seconds * len(since), count)
-    return found
+            next_hour[one.name] = NextHour(one.history.end + one.history.seconds * len(since), count)
+    return next_hour
 
 
 def following(forecaster: Forecaster, counts: Mapping[float, float]) -> list[float]:
     """Return the counts of the intervals after a forecaster's history, up to the first unknown one.
 
     ``counts``: by start of the interval, seconds since 1970."""
-    at, found = forecaster.history.end, []
+    at, results = forecaster.history.end, []
     while at in counts:
-        found.append(counts[at])
+        results.append(counts[at])
         at += forecaster.history.seconds
-    return found
+    return results

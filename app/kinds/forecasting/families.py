@@ -51,10 +51,10 @@ class Arima(Struct, frozen=True, eq=False, tag=True):
         earlier deviations and errors count as 0."""
         ma = self.ma.tolist()
         forecast_values = np.convolve(rest, np.append(0.0, self.ar))[: len(rest)]
-        found: list[float] = [0.0] * len(ma)
+        values: list[float] = [0.0] * len(ma)
         for value in (rest - forecast_values).tolist():
-            found.append(value - sum(share * past for share, past in zip(ma, reversed(found), strict=False)))
-        return np.array(found[len(ma) :])
+            values.append(value - sum(share * past for share, past in zip(ma, reversed(values), strict=False)))
+        return np.array(values[len(ma) :])
 
     def medians(self, series: Series, origins: Integers) -> Floats:
         """Return log-scale medians of the counts at H horizons after each of m ``origins``, [m, H]."""
@@ -110,10 +110,10 @@ class Weights(NamedTuple):
         inputs, [m, W, F]."""
         state = np.zeros((len(windows), self.weight_hh.shape[1]))
         for inputs in windows.swapaxes(0, 1):
-            given = np.split(inputs @ self.weight_ih.T + self.bias_ih, 3, axis=1)
-            kept = np.split(state @ self.weight_hh.T + self.bias_hh, 3, axis=1)
-            reset, update = (1 / (1 + np.exp(-(given[gate] + kept[gate]))) for gate in (0, 1))
-            state = (1 - update) * np.tanh(given[2] + reset * kept[2]) + update * state
+            parts = np.split(inputs @ self.weight_ih.T + self.bias_ih, 3, axis=1)
+            selection = np.split(state @ self.weight_hh.T + self.bias_hh, 3, axis=1)
+            reset, update = (1 / (1 + np.exp(-(parts[gate] + selection[gate]))) for gate in (0, 1))
+            state = (1 - update) * np.tanh(parts[2] + reset * selection[2]) + update * state
         return np.concatenate([state, windows[:, -1]], axis=1) @ self.weight.T + self.bias
 
 

@@ -192,11 +192,11 @@ def _unknown_name(pointer: str, value: str, names: Sequence[str]) -> FieldIssue:
 
 def _unique(ledger: Ledger, report: InferenceReport) -> None:
     """Raise Contradiction if a new request has the name of a request that waits or is being served."""
-    given = [(number, one.id) for number, one in enumerate(report.arrived) if one.id is not None]
-    if not given:
+    ids = [(number, one.id) for number, one in enumerate(report.arrived) if one.id is not None]
+    if not ids:
         return
     taken = set(ledger.names())
-    for number, name in given:
+    for number, name in ids:
         if name in taken:
             accepted = "must be a new name: a request of that name is waiting or in a batch"
             raise Contradiction([FieldIssue(f"/arrived/{number}/id", accepted, name)])

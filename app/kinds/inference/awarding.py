@@ -91,7 +91,7 @@ LEAST = 0.05  # least share of a user in all requests, and least value relative 
 
 def award(projector: Projector, state: State, chosen: Integers) -> Integers:
     """Return the workload's action in B decisions, [B], given those that its U users' agents chose, [B, U]."""
-    controlled = state.asked == CONTROL
+    controlled = state.context == CONTROL
     if not controlled.any():
         return _start_best_offer(projector, state, chosen)
     # Action on servers with most votes, [B]; ties with waiting mean ``WAIT``
@@ -127,7 +127,7 @@ def _net_values(projector: Projector, state: State, variant: Integers, size: Int
     seconds = each[np.arange(len(size))[:, None], variant, size]
     ages = ages_of(state, np.zeros_like(requests)[:, :, None], requests[:, :, None])[:, :, 0]  # [B, U, P]
     users = np.arange(len(quality.weight))[:, None]
-    kept = quality.by_delay(users, ages + seconds[:, :, None]).mean(axis=2)
+    delays = quality.by_delay(users, ages + seconds[:, :, None]).mean(axis=2)
     # Value to the objective of one immediately answered request of each user, [B, U]; above 0 if quality or fairness
     # has a weight
     wanted, share = (
@@ -138,7 +138,7 @@ def _net_values(projector: Projector, state: State, variant: Integers, size: Int
     value = np.maximum(value, LEAST * (wanted.quality + wanted.fairness))
     most = (quality.accuracy[:, None] * projector.layout.batches / each).max(axis=(1, 2))  # a second, [B]
     charge = CHARGE * projector.layout.spec.weights.quality * most[:, None]
-    left: Floats = value * quality.accuracy[variant] * kept * requests - charge * seconds
+    left: Floats = value * quality.accuracy[variant] * delays * requests - charge * seconds
     return left
 
 
@@ -165,7 +165,7 @@ class Together:
         projector, state = situation.projector, situation.state
         chosen = np.full(state.waiting.shape, WAIT, np.int64)
         for client, policy in self._members:
-            rows = np.flatnonzero((state.asked == CONTROL) | (state.waiting[:, client.user] > 0))
+            rows = np.flatnonzero((state.context == CONTROL) | (state.waiting[:, client.user] > 0))
             if len(rows):
                 own = state if len(rows) == len(chosen) else State(*(part[rows] for part in state))
                 chosen[rows, client.user] = self._choose_actions(projector, client, policy, own)

@@ -197,13 +197,13 @@ class Carried:
         self._ledger = self._compiled.ledger(unpack(state))
         self._earliest = nextafter(self._ledger.now, inf)
 
-    def replay(self, kept: Event) -> dict[str, Any] | None:
+    def replay(self, selection: Event) -> dict[str, Any] | None:
         """Apply an entry that was given to ``keep``; returns the report if the entry ended one, else None.
 
         Raises:
             KeyError: the entry names an unknown user or server.
         """
-        [(part, event)] = kept.items()
+        [(part, event)] = selection.items()
         ledger = self._ledger
         if part == SEALED:
             ledger.pass_time(event)
@@ -269,13 +269,13 @@ def _compile(
             raise invalid("/role", f"must be one of {', '.join(user.name for user in spec.users)}", role)
         spec = spec.model_copy(update={"users": tuple(own)})
     layout = Layout(spec)
-    made = {name: load(data) for name, data in artifacts.items()}
-    for one in made.values():
+    result = {name: load(data) for name, data in artifacts.items()}
+    for one in result.values():
         check(one, layout)
-    policies = {name: RolePolicy(1, one) for name, one in made.items()}
+    policies = {name: RolePolicy(1, one) for name, one in result.items()}
     model = None if seconds is None else _model(layout, seconds)
     return Compiled(
-        Snapshot(spec.name, spec.name, 1, spec, layout, model, None, None, made.get(DEFAULT_ROLE), 1, "", policies)
+        Snapshot(spec.name, spec.name, 1, spec, layout, model, None, None, result.get(DEFAULT_ROLE), 1, "", policies)
     )
 
 

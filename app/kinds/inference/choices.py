@@ -89,25 +89,25 @@ class Glance:
 
     def view(self, rows: Sequence[Row]) -> View:
         """Return the observation [B, D] and the mask of legal actions [B, N] at B decisions ``rows``."""
-        told = self._layout.told_numbers
-        known = np.array([row.numbers + told[row.asked][row.loaded] for row in rows])
+        told_numbers = self._layout.told_numbers
+        known = np.array([row.numbers + told_numbers[row.context][row.loaded] for row in rows])
         masks = [self._mask(row) for row in rows]
         observation = scale_columns(self._layout, known).astype(np.float32)
         return View(observation, masks[0] if len(masks) == 1 else np.concatenate(masks))
 
     def _mask(self, row: Row) -> NDArray[np.bool_]:
         """Return the mask of legal actions, [1, N]; for starts it is cached by the batch sizes that queues allow."""
-        if row.asked == CONTROL:
+        if row.context == CONTROL:
             return mask(self._layout, states(self._fleet, [row]))
         sizes, users = self._layout.spec.batches, len(self._layout.users)
         waiting = tuple([count and (bisect_right(sizes, count) or 1) for count in row.numbers[:users]])
-        found = self._starts.get(waiting)
-        if found is None:
-            found = mask(self._layout, states(self._fleet, [row]))
-            found.setflags(write=False)
+        result = self._starts.get(waiting)
+        if result is None:
+            result = mask(self._layout, states(self._fleet, [row]))
+            result.setflags(write=False)
             if len(self._starts) < MOST_KEPT:
-                self._starts[waiting] = found
-        return found
+                self._starts[waiting] = result
+        return result
 
 
 # Decision of a run: first the number of servers, then one idle server after another.
@@ -154,7 +154,7 @@ def decide(ledgers: Sequence[Ledger], chooser: Chooser) -> list[DecisionChanges]
     """
     if len(ledgers) == 1:
         return [_alone(ledgers[0], chooser)]
-    asking, found = [_asking(ledger) for ledger in ledgers], [DecisionChanges([], [])] * len(ledgers)
+    asking, decision = [_asking(ledger) for ledger in ledgers], [DecisionChanges([], [])] * len(ledgers)
     actions: dict[int, int | None] = dict.fromkeys(range(len(ledgers)))
     while actions:
         rows: dict[int, Row] = {}
@@ -162,11 +162,11 @@ def decide(ledgers: Sequence[Ledger], chooser: Chooser) -> list[DecisionChanges]
             try:
                 rows[run] = next(asking[run]) if action is None else asking[run].send(action)
             except StopIteration as done:
-                found[run] = done.value
+                decision[run] = done.value
         recent = concatenate([ledgers[run].recent() for run in rows]) if chooser.adapts and rows else None
         chosen = chooser.choose(list(rows.values()), recent) if rows else []
         actions = dict(zip(rows, chosen, strict=True))
-    return found
+    return decision
 
 
 def _alone(ledger: Ledger, chooser: Chooser) -> DecisionChanges:

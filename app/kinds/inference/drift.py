@@ -50,23 +50,23 @@ class Watch:
         """Return the evidence of drift from a report that is already applied to ``ledger``.
 
         Arrivals are evidence once counted over a whole window; ``ledger`` then begins a new count."""
-        found = self._seconds(ledger, report) if ledger.ended else []
+        seconds = self._seconds(ledger, report) if ledger.ended else []
         if ledger.now - ledger.counted_from >= self._window:
-            found += self._arrivals(ledger)
-        return Residuals(self.streams, found, Performance(REACHED, ledger.worth, ledger.judged))
+            seconds += self._arrivals(ledger)
+        return Residuals(self.streams, seconds, Performance(REACHED, ledger.worth, ledger.judged))
 
     def _seconds(self, ledger: Ledger, report: InferenceReport) -> list[Residual]:
         sums = dict[int, tuple[float, int, float, float]]()
-        for (place, batch), told in zip(ledger.ended, report.finished, strict=True):
-            own = told.variant is None or told.variant == self._layout.variants[batch.variant]
-            if not own or batch.until <= batch.started or told.at <= batch.started:
+        for (place, batch), batch_end in zip(ledger.ended, report.finished, strict=True):
+            own = batch_end.variant is None or batch_end.variant == self._layout.variants[batch.variant]
+            if not own or batch.until <= batch.started or batch_end.at <= batch.started:
                 continue
             of_variant = self._of_batch[ledger.fleet.of[place]][batch.variant]
             centre, above, off = of_variant[bisect_left(self._sizes, len(batch.at))]
-            if told.seconds is None:
-                one = log((told.at - batch.started) / (batch.until - batch.started)) + above
+            if batch_end.seconds is None:
+                one = log((batch_end.at - batch.started) / (batch.until - batch.started)) + above
             else:
-                one = log(told.seconds) - centre
+                one = log(batch_end.seconds) - centre
             one = min(max(one, -LARGEST_LOG), LARGEST_LOG)
             logs, number, ratio, tolerated = sums.get(batch.variant, _NOTHING)
             sums[batch.variant] = logs + one, number + 1, ratio + exp(one), tolerated + off
@@ -79,7 +79,7 @@ class Watch:
         since, counts = ledger.take_counts()
         if ledger.midnight is None:
             return []
-        seconds, found = ledger.now - since, []
+        seconds, arrivals = ledger.now - since, []
         intervals = max(seconds // self._layout.spec.control_seconds, 1.0)
         at = ledger.midnight + (since + ledger.now) / 2
         for user, count in enumerate(counts):
@@ -87,8 +87,8 @@ class Watch:
             if expected > 0:
                 load = self._loads[user]
                 variation = max(load.variation / intervals, load.brief) if load.wanders else load.variation
-                found.append(count_residual(self._load_names[user], count, expected, variation, load.tolerated))
-        return found
+                arrivals.append(count_residual(self._load_names[user], count, expected, variation, load.tolerated))
+        return arrivals
 
 
 class Load(NamedTuple):

@@ -187,7 +187,7 @@ def levels(usual: Floats, arrived: NDArray[np.integer] | Floats) -> Floats:
 
 Integers = NDArray[np.int64]
 CONTROL = -1
-"""Value of ``asked`` if the decision is on the number of servers, not on an idle server."""
+"""Value of ``context`` if the decision is on the number of servers, not on an idle server."""
 NOTHING_LOADED = -1
 
 
@@ -201,7 +201,7 @@ class State(NamedTuple):
         quality: mean response quality of the user's answered or dropped requests; 1 before the first, [B, U].
         idle, busy, starting: number of servers in each condition, [B, C].
         next_free: expected seconds until the first busy server is idle; 0 if none is busy, [B].
-        asked: class of the idle server to decide for, or ``CONTROL``, [B].
+        context: class of the idle server to decide for, or ``CONTROL``, [B].
         loaded: variant loaded on it, or ``NOTHING_LOADED``, [B].
     """
 
@@ -214,7 +214,7 @@ class State(NamedTuple):
     busy: Integers
     starting: Integers
     next_free: Floats
-    asked: Integers
+    context: Integers
     loaded: Integers
 
 
@@ -232,7 +232,7 @@ def observe(layout: Layout, state: State) -> NDArray[np.float32]:
     seen_now = np.empty((len(known), len(layout.entries)), np.float32)
     last = known.shape[1]
     seen_now[:, :last] = scale_columns(layout, known)
-    seen_now[:, last:] = layout.one_hot_context[state.asked, state.loaded]
+    seen_now[:, last:] = layout.one_hot_context[state.context, state.loaded]
     return seen_now
 
 
@@ -251,11 +251,11 @@ def mask(layout: Layout, state: State) -> NDArray[np.bool_]:
 
     A batch size is legal if as many requests wait, the smallest if any does. A class whose servers are all busy, or at
     its minimum, isn't turned off. Waiting is always legal."""
-    legal = np.zeros((len(state.asked), layout.actions), np.bool_)
+    legal = np.zeros((len(state.context), layout.actions), np.bool_)
     legal[:, WAIT] = True
     starts, turns = slice(1, 1 + layout.dispatches), slice(1 + layout.dispatches, None)
     np.greater_equal(state.waiting.take(layout.user_of, axis=1), layout.needed, out=legal[:, starts])
-    controlled = state.asked == CONTROL
+    controlled = state.context == CONTROL
     if np.count_nonzero(controlled):
         on = state.idle + state.busy + state.starting
         off = (on > layout.minimum) & (state.busy < on)
@@ -297,7 +297,7 @@ class Projector(NamedTuple):
             without ``usual``, recent rates go on, and the sum is that about them.
         recent: the runs' last transitions, for policies with ``adapts``.
         numbers: numbers of a rule that is not the default one; None: it is.
-        told: requests per second of each user, where they are known, in Q equal pieces of each of the P periods in
+        rates_ahead: requests per second of each user, where known, in Q equal pieces of each of the P periods in
             which a number of servers is judged (``scaling.periods``) and of the whole episode, [B, P + 1, U, Q].
     """
 
@@ -307,7 +307,7 @@ class Projector(NamedTuple):
     varying: NDArray[np.float64] | None = None
     recent: Transitions | None = None
     numbers: RuleNumbers | None = None
-    told: NDArray[np.float64] | None = None
+    rates_ahead: NDArray[np.float64] | None = None
 
     @classmethod
     def of(cls, layout: Layout, model: ServiceModel | None) -> Projector:
@@ -324,7 +324,7 @@ class Projector(NamedTuple):
         return self._replace(
             seconds=seconds[rows] if seconds is not None and seconds.ndim > 3 else seconds,
             usual=usual[rows] if usual is not None and usual.ndim > 1 else usual,
-            told=None if self.told is None else self.told[rows],
+            rates_ahead=None if self.rates_ahead is None else self.rates_ahead[rows],
             numbers=None if numbers is None else RuleNumbers(*(number[rows] for number in numbers)),
             recent=None if recent is None else Transitions(recent.batch[rows], recent.pace[rows], recent.arrived[rows]),
         )

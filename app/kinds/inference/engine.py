@@ -115,12 +115,12 @@ class InferenceServing(Serving):
             raise invalid("/started", CARRIED, len(report.started))
         return CheckedReport(compiled, state, report)
 
-    def agent(self, compiled: Compiled, made: Artifact) -> Chooser:
+    def agent(self, compiled: Compiled, artifact: Artifact) -> Chooser:
         """Return a chooser that uses the agent in every role it was made for.
 
         Raises IncompatibleArtifact if it doesn't fit the layout."""
-        check(made, compiled.layout)
-        return compiled.chooser_of(made)
+        check(artifact, compiled.layout)
+        return compiled.chooser_of(artifact)
 
     def choose(
         self,

@@ -80,7 +80,7 @@ def scaling_action(
     ``legal`` [B, N] masks the N actions."""
     wanted = np.clip(scaler.target_servers(projector, state), layout.minimum, layout.maximum)
     missing = wanted - (state.idle + state.busy + state.starting)
-    action = np.full(len(state.asked), WAIT, np.int64)
+    action = np.full(len(state.context), WAIT, np.int64)
     for server in reversed(range(len(layout.servers))):
         for on, needed in ((True, missing[:, server] > 0), (False, missing[:, server] < 0)):
             step = layout.scaling(server, on=on)
@@ -109,7 +109,7 @@ class FirstComeFirstServed(Dispatcher):
         size = np.arange(batches)
         allowed = (size <= (self.batch % batches)) & (np.arange(variants)[:, None] == variant)
         score = np.where(allowed, longest + 1e-9 * size, -np.inf)
-        return best(projector, np.broadcast_to(score, (len(state.asked), users, variants, batches)), legal)
+        return best(projector, np.broadcast_to(score, (len(state.context), users, variants, batches)), legal)
 
 
 class ShortestDelay(Dispatcher):
@@ -205,12 +205,12 @@ class Utilisation(Scaler):
 def statics(layout: Layout) -> Mapping[str, Composed]:
     """Return rules that serve first come, first served, on all servers, each with one variant and batches up to one
     size, by name "variant_size"."""
-    found = {}
+    statics = {}
     for variant, name in enumerate(layout.variants):
         for batch, size in enumerate(layout.batches):
             rule = FirstComeFirstServed(variant, batch, f"{name}_{size}")
-            found[rule.name] = Composed(rule, AllOn())
-    return found
+            statics[rule.name] = Composed(rule, AllOn())
+    return statics
 
 
 WITHOUT_MODEL = Composed(FirstComeFirstServed(), AllOn())
@@ -284,7 +284,7 @@ class AdaptivePlanner:
         projector, state, view, _ = situation
         if projector.seconds is None:
             raise ValueError("adaptation needs a domain model")
-        layout, batch = projector.layout, len(state.asked)
+        layout, batch = projector.layout, len(state.context)
         foreseen = self.dynamics.predict(layout, projector.seconds, projector.recent, batch)
         varying = np.full((len(layout.users), 1), self._variation)
         known = projector._replace(seconds=foreseen.seconds, usual=None, varying=varying)

@@ -94,16 +94,16 @@ class Layout:
             f"{name}.{user}" for name in ("waiting", "oldest", "newest", "rate", "quality") for user in self.users
         ]
         of_class = [f"{name}.{server}" for name in ("idle", "busy", "starting") for server in self.servers]
-        asked = ["control", *(f"asked.{server}" for server in self.servers)]
-        return [*of_user, *of_class, "next_free", *asked, *(f"loaded.{variant}" for variant in self.variants)]
+        entries = ["control", *(f"asked.{server}" for server in self.servers)]
+        return [*of_user, *of_class, "next_free", *entries, *(f"loaded.{variant}" for variant in self.variants)]
 
     @cached_property
     def factors(self) -> NDArray[np.float64]:
         """Factors that scale the numbers of a state to the observation's D entries, [D]; 1 for the one-hot ones."""
         zero_at, ones = self.quality.zero_at, np.ones(len(self.users))
         of_users = [ones, 1 / zero_at, 1 / zero_at, ones * self.spec.control_seconds, ones]
-        told = np.ones(1 + len(self.servers) + len(self.variants))
-        return np.concatenate([*of_users, *[1 / self.maximum] * 3, [1 / zero_at.mean()], told])
+        factors = np.ones(1 + len(self.servers) + len(self.variants))
+        return np.concatenate([*of_users, *[1 / self.maximum] * 3, [1 / zero_at.mean()], factors])
 
     @cached_property
     def log_limit(self) -> float:
@@ -121,11 +121,11 @@ class Layout:
     def one_hot_context(self) -> NDArray[np.float32]:
         """One-hot entries of an observation by class to decide for and loaded variant, [C + 1, V + 1, 1 + C + V]; index
         −1 is ``CONTROL`` or ``NOTHING_LOADED``."""
-        asked, loaded = (
+        classes, loaded = (
             np.roll(np.eye(1 + len(names), dtype=np.float32), -1, axis=0) for names in (self.servers, self.variants)
         )
-        shape = len(asked), len(loaded)
-        wide = np.broadcast_to(asked[:, None], (*shape, len(asked)))
+        shape = len(classes), len(loaded)
+        wide = np.broadcast_to(classes[:, None], (*shape, len(classes)))
         long = np.broadcast_to(loaded[:, 1:], (*shape, len(loaded) - 1))
         return np.concatenate([wide, long], axis=2)
 

@@ -272,8 +272,8 @@ def _arrivals(layout: Layout, model: ServiceModel, values: Sequence[str]) -> Map
     if not 0 <= at <= LATEST_MOMENT:
         accepted = f"must be given once, as seconds since 0:00 UTC, 0 to {exact(LATEST_MOMENT)}"
         raise invalid("/query/at", accepted, [*values])
-    told = [forecast(model, user, at, layout.spec.control_seconds) for user in range(len(layout.users))]
-    return {name: _interval(*one) for name, one in zip(layout.users, told, strict=True)}
+    forecasts = [forecast(model, user, at, layout.spec.control_seconds) for user in range(len(layout.users))]
+    return {name: _interval(*one) for name, one in zip(layout.users, forecasts, strict=True)}
 
 
 def _interval(mean: Any, low: Any, high: Any) -> Interval:

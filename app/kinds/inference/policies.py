@@ -33,33 +33,33 @@ def load(data: bytes) -> Artifact:
     return artifact.load(data, FAMILIES)
 
 
-def check(made: Artifact, layout: Layout) -> None:
+def check(artifact: Artifact, layout: Layout) -> None:
     """Check that a policy fits a layout, or the representation of one of its users.
 
     Raises:
         IncompatibleArtifact: the policy was made for another layout, or for an unknown role.
     """
     known = layouts(layout)
-    for role, own in made.roles.items():
+    for role, own in artifact.roles.items():
         if role not in known:
             raise IncompatibleArtifact(f"it has a policy of role {role!r}; this workload has {', '.join(known)}")
         own.check(KIND, known[role].entries, known[role].actions)
-    if not made.roles:
+    if not artifact.roles:
         fitting = next(
-            (one for one in known.values() if tuple(one.entries) == made.observation), next(iter(known.values()))
+            (one for one in known.values() if tuple(one.entries) == artifact.observation), next(iter(known.values()))
         )
-        made.check(KIND, fitting.entries, fitting.actions)
+        artifact.check(KIND, fitting.entries, fitting.actions)
 
 
-def part(made: Artifact, role: str) -> Artifact:
+def part(artifact: Artifact, role: str) -> Artifact:
     """Return the part of an agent for one role, or the agent itself if it has no roles.
 
     Raises:
         IncompatibleArtifact: it has policies by role but none of this role.
     """
-    if made.roles and role not in made.roles:
-        raise IncompatibleArtifact(f"it has no policy of role {role!r}; it has {', '.join(made.roles)}")
-    return made.roles.get(role, made)
+    if artifact.roles and role not in artifact.roles:
+        raise IncompatibleArtifact(f"it has no policy of role {role!r}; it has {', '.join(artifact.roles)}")
+    return artifact.roles.get(role, artifact)
 
 
 # Compiled snapshot: servers, expected seconds, and the deciding policy.
@@ -108,10 +108,10 @@ class Compiled:
         problems = {one.problem for one in snapshot.policies.values() if one.problem} or {snapshot.problem} - {""}
         if problems:
             return None, "; ".join(sorted(problems))
-        made = {role: found.artifact for role, found in snapshot.policies.items() if role in roles}
+        artifacts = {role: policy.artifact for role, policy in snapshot.policies.items() if role in roles}
         if snapshot.artifact is not None:
-            made.setdefault(DEFAULT_ROLE, snapshot.artifact)
-        chosen = {role: artifact for role, artifact in made.items() if artifact is not None and role in roles}
+            artifacts.setdefault(DEFAULT_ROLE, snapshot.artifact)
+        chosen = {role: artifact for role, artifact in artifacts.items() if artifact is not None and role in roles}
         return self.chooser(chosen) if chosen else None, ""
 
     def chooser(self, artifacts: dict[str, Artifact]) -> Chooser:

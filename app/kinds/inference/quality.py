@@ -62,11 +62,11 @@ class QualityTable:
         """Return the sum of the qualities of a batch's answers; ``delays``: seconds from arrival to answer of each."""
         if len(delays) >= FEW or self.exponential[user]:
             return float(self.quality(user, variant, np.array(delays)).sum())
-        (start, end), accuracy, found = self._numbers[user], self._accuracy[variant], 0.0
+        (start, end), accuracy, total = self._numbers[user], self._accuracy[variant], 0.0
         for delay in delays:
             late = (delay - start) / (end - start)
-            found += accuracy * (1 - (0.0 if late < 0.0 else min(late, 1.0)))
-        return found
+            total += accuracy * (1 - (0.0 if late < 0.0 else min(late, 1.0)))
+        return total
 
     def means(self, user: int, ages: Sequence[float], seconds: Sequence[float]) -> list[float]:
         """Return the mean quality, 0 to 1, of a batch's answers if it starts with each of V variants.
@@ -78,8 +78,8 @@ class QualityTable:
         """
         if len(ages) >= FEW or self.exponential[user]:
             delays = np.asarray(ages)[:, None] + np.asarray(seconds)
-            found: list[float] = (self.accuracy * self.by_delay(user, delays).mean(axis=0)).tolist()
-            return found
+            values: list[float] = (self.accuracy * self.by_delay(user, delays).mean(axis=0)).tolist()
+            return values
         (start, end), means = self._numbers[user], []
         for accuracy, own in zip(self._accuracy, seconds, strict=True):
             late = 0.0

@@ -36,10 +36,10 @@ class DroppedRequest(NamedTuple):
 
 class Row(NamedTuple):
     """The ``numbers`` at one decision, in the order of ``State``; position of the server class to decide for
-    (``asked``) or ``CONTROL``; and of the variant ``loaded`` there, or ``NOTHING_LOADED``."""
+    (``context``) or ``CONTROL``; and of the variant ``loaded`` there, or ``NOTHING_LOADED``."""
 
     numbers: list[float]
-    asked: int
+    context: int
     loaded: int
 
 
@@ -289,7 +289,7 @@ class Ledger:
         """Return the observation at a decision for the idle server at ``place``, or for ``CONTROL`` on the number of
         servers."""
         now, control = self.now, place == CONTROL
-        asked = CONTROL if control else self.fleet.of[place]
+        context = CONTROL if control else self.fleet.of[place]
         loaded = NOTHING_LOADED if control else self.servers[place].loaded
         oldest = [now - at[0] if at else 0.0 for at in self._at]
         newest = [now - at[-1] if at else 0.0 for at in self._at]
@@ -298,7 +298,7 @@ class Ledger:
         if self._soonest is None:
             ends = (server.batch.until for server in self.servers.values() if server.batch is not None)
             self._soonest = min(ends, default=0.0)
-        return Row([*of_users, *idle, *busy, *starting, max(self._soonest - self.now, 0.0)], asked, loaded)
+        return Row([*of_users, *idle, *busy, *starting, max(self._soonest - self.now, 0.0)], context, loaded)
 
     def recent(self) -> Transitions:
         """Return the last transitions of the run, as arrays of a batch of one run."""
@@ -337,7 +337,7 @@ class Ledger:
 def states(fleet: Fleet, rows: Sequence[Row]) -> State:
     """Combine B decisions ``rows`` to a ``State``; its arrays are views of one array, for speed."""
     known = np.array([row.numbers for row in rows])
-    whole, asked = known.astype(np.int64), np.array([row[1:] for row in rows])
+    whole, classes = known.astype(np.int64), np.array([row[1:] for row in rows])
     waiting, oldest, newest, rate, quality, idle, busy, starting = fleet.places
     return State(
         whole[:, waiting],
@@ -349,8 +349,8 @@ def states(fleet: Fleet, rows: Sequence[Row]) -> State:
         whole[:, busy],
         whole[:, starting],
         known[:, -1],
-        asked[:, 0],
-        asked[:, 1],
+        classes[:, 0],
+        classes[:, 1],
     )
 
 

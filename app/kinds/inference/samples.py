@@ -237,9 +237,9 @@ def run_batches(layout: Layout, reports: Sequence[Event]) -> dict[str, list[Any]
 
     A batch is measured if its end reports all of these, or if its start was reported and the variant was loaded before.
     """
-    found = [one for server, events in _by_server(reports).items() for one in _complete_batches(server, events)]
-    held = [one for one in found if _fits_layout(layout, one)][:MOST_BATCHES]
-    return {name: [one[name] for one in held] for name in ("server", *NAMES)}
+    results = [one for server, events in _by_server(reports).items() for one in _complete_batches(server, events)]
+    batches = [one for one in results if _fits_layout(layout, one)][:MOST_BATCHES]
+    return {name: [one[name] for one in batches] for name in ("server", *NAMES)}
 
 
 def _fits_layout(layout: Layout, one: Event) -> bool:
@@ -254,7 +254,7 @@ def _by_server(reports: Sequence[Event]) -> dict[str, list[Event]]:
         for report in reports:
             for one in report.get(part) or ():
                 events.setdefault(one["server"], []).append(one)
-    return {server: sorted(found, key=lambda one: float(one["at"])) for server, found in events.items()}
+    return {server: sorted(rows, key=lambda one: float(one["at"])) for server, rows in events.items()}
 
 
 def _complete_batches(server: str, events: Sequence[Event]) -> Iterator[Event]:
@@ -326,15 +326,15 @@ class InferenceSamples(RowCodec):
         """Convert the requests and measured batches of a run's reports to a sample; None if there are none."""
         collector = LogCollector(self.layout)
         # Columns ``time`` (seconds) and ``user`` (name), one row per arrived request, by time
-        found = [one for report in reports for one in report.get("arrived") or ()]
-        held = [one for one in found if one["user"] in self.layout.user_index and 0 <= one["at"] <= LATEST]
-        held.sort(key=lambda one: float(one["at"]))
+        results = [one for report in reports for one in report.get("arrived") or ()]
+        requests = [one for one in results if one["user"] in self.layout.user_index and 0 <= one["at"] <= LATEST]
+        requests.sort(key=lambda one: float(one["at"]))
         collector.add(
             "requests",
             Rows(
                 {
-                    "time": [one["at"] for one in held[:MOST_REQUESTS]],
-                    "user": [one["user"] for one in held[:MOST_REQUESTS]],
+                    "time": [one["at"] for one in requests[:MOST_REQUESTS]],
+                    "user": [one["user"] for one in requests[:MOST_REQUESTS]],
                 },
                 "/arrived/{}".format,
             ),

@@ -100,16 +100,16 @@ def periods(layout: Layout) -> list[tuple[float, float]]:
 
 def foreseen(projector: Projector, state: State, number: int) -> Arriving:
     """Return the requests that are expected in the period at position ``number``; at P, in the whole episode."""
-    layout, numbers, told = projector.layout, projector.numbers, projector.told
+    layout, numbers, rates = projector.layout, projector.numbers, projector.rates_ahead
     control, spans = layout.spec.control_seconds, [*periods(layout), (0.0, layout.spec.episode_seconds)]
     begin, end = spans[number]
     load, variation = (1.0, 1.0) if numbers is None else (numbers.load[:, None], numbers.variation[:, None])
-    if told is None:
+    if rates is None:
         rate, varies = _regressed(projector, state.rate, begin, end)
         came = spread(variation * varies)
     else:
-        rate = told[:, number].mean(axis=2)
-        came = told[:, number] / np.maximum(rate, LEAST_RATE)[..., None]
+        rate = rates[:, number].mean(axis=2)
+        came = rates[:, number] / np.maximum(rate, LEAST_RATE)[..., None]
     # what waits is served in the first control interval of each period but the last
     cleared = end if number + 1 == len(spans) else control if number + 2 < len(spans) else np.inf
     return _spread(layout, load * rate + state.waiting / cleared, came)
@@ -209,21 +209,21 @@ def expected_quality(
         fairness: whether to compute the unfairness.
     """
     modes = _modes(layout, seconds, servers, arriving)
-    kept = sum(worth * _quality_after(layout, arriving.rate, delay).mean(axis=-1) for worth, delay in modes)
+    total = sum(worth * _quality_after(layout, arriving.rate, delay).mean(axis=-1) for worth, delay in modes)
     on = servers.sum(axis=2)[..., None] > 0
-    best = np.where(on, np.max(kept, axis=2), 0.0)
+    best = np.where(on, np.max(total, axis=2), 0.0)
     weights = (arriving.total / arriving.total.sum(axis=1, keepdims=True))[:, None]
     scale = (arriving.rate @ layout.quality.weight) / np.maximum(arriving.rate.sum(axis=1), LEAST_RATE)
     lost = np.asarray(scale[:, None] * (1 - (best * weights).sum(axis=2)))
     if not fairness:
         return ExpectedLoss(lost, np.zeros_like(lost))
-    chosen = np.argmax(kept, axis=2)[:, :, None]  # [B, M, 1, Q]
-    held = [
+    chosen = np.argmax(total, axis=2)[:, :, None]  # [B, M, 1, Q]
+    terms = [
         (np.take_along_axis(worth, chosen, 2)[:, :, 0], np.take_along_axis(delay, chosen[..., None], 2)[:, :, 0])
         for worth, delay in modes
     ]
     of_users = [
-        sum(worth * layout.quality.by_delay(user, delay).mean(axis=-1) for worth, delay in held) * weights * on
+        sum(worth * layout.quality.by_delay(user, delay).mean(axis=-1) for worth, delay in terms) * weights * on
         for user in range(layout.shape[0])
     ]
     return ExpectedLoss(lost, np.asarray(1 - jain(np.stack([one.sum(axis=2) for one in of_users], axis=2))))
@@ -325,9 +325,9 @@ def expected_results(projector: Projector, state: State) -> ExpectedResults:
     ages = ages_of(state, np.zeros_like(size), size)  # [B, U, K, P]
     delay = ages[:, :, None] + seconds[:, None, :, :, None]  # [B, U, V, K, P]
     users = np.arange(len(layout.users))[:, None, None, None]
-    kept = layout.quality.by_delay(users, delay).mean(axis=-1)
+    delays = layout.quality.by_delay(users, delay).mean(axis=-1)
     worth = layout.quality.weight[:, None] * layout.quality.accuracy  # [U, V]
-    return ExpectedResults(seconds, size, worth[:, :, None] * kept * size[:, :, None])
+    return ExpectedResults(seconds, size, worth[:, :, None] * delays * size[:, :, None])
 
 
 def seconds_of(projector: Projector, state: State) -> Floats:
@@ -337,7 +337,7 @@ def seconds_of(projector: Projector, state: State) -> Floats:
     Raises:
         ValueError: there is no domain model.
     """
-    server = np.maximum(state.asked, 0)
+    server = np.maximum(state.context, 0)
     if projector.seconds is None:
         raise ValueError("the duration of batches is unknown without a domain model")
     other = state.loaded[:, None] != np.arange(len(projector.layout.variants))
@@ -424,7 +424,7 @@ class Lookahead(Dispatcher):
         share = (first + _POINTS * np.maximum(waiting - 1, 0)) / np.maximum(known - 1, 1)
         oldest, newest = state.oldest[begun.row], state.newest[begun.row]
         servers = _servers(state)[begun.row]
-        kept = each.quality[row, user, variant, size] + _lookahead_kept(
+        worth = each.quality[row, user, variant, size] + _lookahead_kept(
             layout,
             state,
             _Remainder(begun.row, waiting, oldest + share * (newest - oldest), begun.seconds / servers),
@@ -433,7 +433,7 @@ class Lookahead(Dispatcher):
         )
         loaded = state.loaded[row]
         changed = (loaded != NOTHING_LOADED) & (loaded != variant)
-        return np.round(weights.quality * kept - changes * weights.switching * changed, DECIMALS)
+        return np.round(weights.quality * worth - changes * weights.switching * changed, DECIMALS)
 
 
 class _Start(NamedTuple):
@@ -499,10 +499,10 @@ def _lookahead_kept(layout: Layout, state: State, left: _Remainder, ways: _Ways,
     after = np.maximum(at - pause, 0.0)
     queue = np.maximum(total + arriving * (at - after) + (arriving - rate) * after, 0.0)
     coming = np.maximum(pause - at, 0.0) + queue / rate + seconds  # delays of arrivals, [P, N, W]
-    kept = np.zeros(())
+    worth = np.zeros(())
     for user, weight in enumerate(quality.weight):
         waits = left.ages[:, :, user, None] + before
         waited = left.waiting[:, user, None] * quality.by_delay(user, waits).mean(axis=0)
         came = span * state.rate[row, user, None] * quality.by_delay(user, coming).mean(axis=0)
-        kept = kept + weight * (waited + came)
-    return np.asarray((ways.accuracy * kept).max(axis=1))
+        worth = worth + weight * (waited + came)
+    return np.asarray((ways.accuracy * worth).max(axis=1))

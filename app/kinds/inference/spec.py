@@ -145,9 +145,9 @@ class InferenceSpec(Strict):
             raise ValueError(f"queue_limit must be at most {most}: queue_limit {self.queue_limit:,}")
         longest = MOST_INTERVALS * self.control_seconds
         if self.episode_seconds > longest:
-            told = f"episode_seconds {exact(self.episode_seconds)}, control_seconds {exact(self.control_seconds)}"
+            text = f"episode_seconds {exact(self.episode_seconds)}, control_seconds {exact(self.control_seconds)}"
             raise ValueError(
-                f"episode_seconds must be at most {MOST_INTERVALS:,} × control_seconds, {exact(longest)}: {told}"
+                f"episode_seconds must be at most {MOST_INTERVALS:,} × control_seconds, {exact(longest)}: {text}"
             )
         return self
 

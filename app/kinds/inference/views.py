@@ -34,19 +34,19 @@ class Batch(NamedTuple):
 
 
 class Service:
-    """What a run's reports and decisions tell of its requests and servers, replayed; times are seconds since its start.
+    """Requests and servers of a run, replayed from its reports and decisions; times are seconds since its start.
 
     Attributes:
         answered: end, response time and user of each answered request.
         busy: start and end of each finished batch.
-        held: time of each report with the number of servers that are on by class.
+        counts_at: time of each report with the number of servers that are on by class.
         dropped: number of dropped requests.
     """
 
     def __init__(self, steps: Sequence[Step]) -> None:
         self.answered: list[tuple[float, float, str]] = []
         self.busy: list[tuple[float, float]] = []
-        self.held: list[tuple[float, Mapping[str, int]]] = []
+        self.counts_at: list[tuple[float, Mapping[str, int]]] = []
         self.dropped = self._arrivals = 0
         self._waiting: dict[str, dict[str, float]] = {}
         self._on: dict[str, tuple[str, Batch]] = {}
@@ -63,7 +63,7 @@ class Service:
                 self._waiting.get(drop["user"], {}).pop(name, None)
         for one in decision.get("start", ()):
             self._start(report["at"], one["server"], one["user"], one["requests"])
-        self.held.append((report["at"], decision["servers"]))
+        self.counts_at.append((report["at"], decision["servers"]))
 
     def _arrive(self, at: float, one: Json) -> None:
         name = one.get("id") or f"#{self._arrivals}"
@@ -86,7 +86,7 @@ class Service:
 
     def cost(self, prices: Mapping[str, float]) -> float:
         """Return the cost of the servers that were on, at ``prices`` per server-hour by class."""
-        spans = pairwise(self.held)
+        spans = pairwise(self.counts_at)
         return sum(
             (end - at) / 3600 * sum(count * prices.get(name, 0.0) for name, count in on.items())
             for (at, on), (end, _) in spans
@@ -94,10 +94,10 @@ class Service:
 
     def utilisation(self, first: float, width: float) -> Course:
         """Return (start of the bin, share of the servers' time that was busy) for bins of ``width`` seconds."""
-        last = self.held[-1][0]
+        last = self.counts_at[-1][0]
         edges = np.arange(first, last, width)
-        running = [(at, at_end) for (at, _), (at_end, _) in pairwise(self.held)]
-        on = _overlap(edges, width, running, [sum(counts.values()) for _, counts in self.held])
+        running = [(at, at_end) for (at, _), (at_end, _) in pairwise(self.counts_at)]
+        on = _overlap(edges, width, running, [sum(counts.values()) for _, counts in self.counts_at])
         still = [(batch.start, last) for _, batch in self._on.values()]
         busy = _overlap(edges, width, [*self.busy, *still], [1.0] * (len(self.busy) + len(still)))
         return [(float(at), min(float(used / had), 1.0)) for at, used, had in zip(edges, busy, on, strict=True) if had]
@@ -108,7 +108,7 @@ class Service:
         for at, lasted, _ in self.answered:
             bins.setdefault(max(int((at - first) / width), 0), []).append(lasted)
         return {
-            f"p{share}": [(first + place * width, _percentile(found, share)) for place, found in sorted(bins.items())]
+            f"p{share}": [(first + place * width, _percentile(values, share)) for place, values in sorted(bins.items())]
             for share in PERCENTILES
         }
 
@@ -139,32 +139,32 @@ class InferenceViews(Views):
     def facts(self, compiled: Compiled, history: RunHistory) -> Sequence[Fact]:
         decision: Json = history.steps[-1].decision if history.steps else history.first
         servers = ", ".join(f"{count} {name}" for name, count in decision["servers"].items())
-        found = [
+        results = [
             Fact("reports", f"{history.iterations:,}"),
             Fact("time", duration(decision["at"])),
             Fact("servers", servers),
             Fact("waiting", f"{sum(decision['waiting'].values()):,}", "requests"),
         ]
-        found += self._served(compiled, history) if history.every == 1 and history.steps else []
-        return [*found, *(Fact(f"quality of {user}", f"{value:.2f}") for user, value in decision["quality"].items())]
+        results += self._served(compiled, history) if history.every == 1 and history.steps else []
+        return [*results, *(Fact(f"quality of {user}", f"{value:.2f}") for user, value in decision["quality"].items())]
 
     def _served(self, compiled: Compiled, history: RunHistory) -> list[Fact]:
         """Return facts on response times, throughput, utilisation, drops and cost since the first report."""
         service, first = Service(history.steps), history.steps[0].report["at"]
         last = history.steps[-1].report["at"]
-        times = [found for _, found, _ in service.answered]
-        found = []
+        times = [answers for _, answers, _ in service.answered]
+        results = []
         if times:
             shown = " / ".join(seconds(_percentile(times, share)) for share in PERCENTILES)
-            found.append(Fact("response time", shown, "p50 / p95 / p99"))
+            results.append(Fact("response time", shown, "p50 / p95 / p99"))
         if last > first:
-            found.append(Fact("throughput", f"{number(len(times) / (last - first))} requests/s", "answered"))
+            results.append(Fact("throughput", f"{number(len(times) / (last - first))} requests/s", "answered"))
             used = service.utilisation(first, last - first)
-            found += [Fact("utilisation", percent(used[0][1], 0), "of the servers on")] if used else []
+            results += [Fact("utilisation", percent(used[0][1], 0), "of the servers on")] if used else []
         handled = len(times) + service.dropped
-        found.append(Fact("dropped", f"{service.dropped:,}", percent(service.dropped / handled) if handled else ""))
+        results.append(Fact("dropped", f"{service.dropped:,}", percent(service.dropped / handled) if handled else ""))
         prices = {one.name: one.price_per_hour for one in compiled.snapshot.layout.spec.servers}
-        return [*found, Fact("cost so far", money(service.cost(prices)))]
+        return [*results, Fact("cost so far", money(service.cost(prices)))]
 
     @override
     def run(self, compiled: Any, history: RunHistory) -> Sequence[Figure]:
@@ -208,7 +208,7 @@ class InferenceViews(Views):
                     steps=True,
                 ),
             ]
-        found = [
+        results = [
             *whole[:1],
             counts("Arrivals", rate, _count_bins(came, first, width, each), width, f"By user. {bar}"),
             counts(
@@ -233,7 +233,7 @@ class InferenceViews(Views):
                 "Of each user’s recent answers; 1 is best.",
             ),
         ]
-        return [figure for figure in found if figure.rows]
+        return [figure for figure in results if figure.rows]
 
     @override
     def workload(self, compiled: Compiled, learnt: Learnt) -> Sequence[Figure]:
@@ -241,12 +241,12 @@ class InferenceViews(Views):
         model: ServiceModel | None = compiled.snapshot.model
         if model is None:
             return []
-        told = "Seconds per batch by variant; band: 90 % of cases."
-        found = [
-            responses(f"Batch latency on {name}", "batch size (requests)", "batch latency (s)", curves, told)
+        note = "Seconds per batch by variant; band: 90 % of cases."
+        result = [
+            responses(f"Batch latency on {name}", "batch size (requests)", "batch latency (s)", curves, note)
             for name, curves in _seconds(compiled.layout, model)
         ]
-        return [*found, *errors(learnt.report or {})]
+        return [*result, *errors(learnt.report or {})]
 
     @override
     def details(self, decision: Json) -> Sequence[str]:
@@ -277,20 +277,20 @@ def _seconds(layout: Layout, model: ServiceModel) -> Iterator[tuple[str, dict[st
 
 def _count_bins(events: Iterable[tuple[float, str]], first: float, width: float, each: float) -> dict[str, Course]:
     """Return (start of the bin, count of events) by name, for bins of ``width`` seconds; each event counts ``each``."""
-    found = Counter((name, max(int((at - first) / width), 0)) for at, name in events)
+    counts = Counter((name, max(int((at - first) / width), 0)) for at, name in events)
     courses: dict[str, Course] = {}
-    for (name, position), count in sorted(found.items()):
+    for (name, position), count in sorted(counts.items()):
         courses.setdefault(name, []).append((round(first + position * width, 6), float(count * each)))
     return courses
 
 
 def _values_by_user(history: RunHistory, field: str) -> dict[str, Course]:
     """Return (seconds, value) by user of a decision's ``field`` with one number per user."""
-    found: dict[str, Course] = {}
+    values: dict[str, Course] = {}
     for step in history.steps:
         for user, value in sorted(step.decision.get(field, {}).items()):  # in the order, and so the colours, of counts
-            found.setdefault(user, []).append((step.report["at"], float(value)))
-    return found
+            values.setdefault(user, []).append((step.report["at"], float(value)))
+    return values
 
 
 # Risk and outcome by the mean quality of answers to each user.

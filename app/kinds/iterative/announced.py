@@ -67,12 +67,12 @@ class Announced:
         """Return Σ over the announced iterations of the expected ``metric`` (a position), in its unit, or of its
         natural logarithm, [N, B], at rows ``allocation`` [N, B] of the allocation grid."""
         if logs:
-            return self._sum_rest(metric, allocation, lambda found, _: found)
-        return self._sum_rest(metric, allocation, lambda found, noise: np.exp(found + noise / 2))
+            return self._sum_rest(metric, allocation, lambda result, _: result)
+        return self._sum_rest(metric, allocation, lambda result, noise: np.exp(result + noise / 2))
 
     def variance(self, metric: int, allocation: Indices) -> Array:
         """Return the variance of the sum of ``metric`` by noise, [N, B], for a run effect of 1 (factor)."""
-        return self._sum_rest(metric, allocation, lambda found, noise: np.exp(2 * found + noise) * np.expm1(noise))
+        return self._sum_rest(metric, allocation, lambda result, noise: np.exp(2 * result + noise) * np.expm1(noise))
 
     def _sum_rest(self, metric: int, allocation: Indices, of: Callable[[Array, Array], Array]) -> Array:
         ahead = self.point.cells.shape[2]
@@ -90,8 +90,8 @@ class Announced:
         places = np.arange(cells.shape[2])
         iterations = self.first[runs, None] + places  # [b, U]
         read = [projector.metric_logs(metric, allocation[:, :, None], cell, iterations) for cell in cells[:, runs]]
-        found = read[0] if weights is None else weighted_sum(read, weights[:, runs])  # [n, b, U]
-        values = of(found, projector.noise(iterations)[..., metric])
+        result = read[0] if weights is None else weighted_sum(read, weights[:, runs])  # [n, b, U]
+        values = of(result, projector.noise(iterations)[..., metric])
         total: Array = (values * (places < self.counts[runs, None])).sum(axis=2)
         return total
 
@@ -172,10 +172,10 @@ class Remaining:
 
     def rest(self, metric: int) -> Array:
         """Return Σ over the remaining iterations of the expected ``metric``, in its unit, [N, B]; cached, read-only."""
-        found = self._rests.get(metric)
-        if found is None:
-            found = self._rests[metric] = self.sums(metric, logs=False)
-        return found
+        rest = self._rests.get(metric)
+        if rest is None:
+            rest = self._rests[metric] = self.sums(metric, logs=False)
+        return rest
 
     def sums(self, metric: int, logs: bool) -> Array:
         """Return Σ over the remaining iterations of expected ``metric`` (its unit) or its log if ``logs``, [N, B]."""
@@ -214,26 +214,26 @@ class Remaining:
 
 
 def _next(projector: Projector, metric: int, allocation: Indices, point: Point, iteration: Indices) -> Array:
-    found = [projector.metric_logs(metric, allocation, cell, iteration) for cell in point.cells]
-    return found[0] if point.weights is None else weighted_sum(found, point.weights)
+    metric_logs = [projector.metric_logs(metric, allocation, cell, iteration) for cell in point.cells]
+    return metric_logs[0] if point.weights is None else weighted_sum(metric_logs, point.weights)
 
 
 def remaining(
-    projector: Projector, state: State, allocation: Indices, told: Announced | None, then: Indices | None = None
+    projector: Projector, state: State, allocation: Indices, announced: Announced | None, then: Indices | None = None
 ) -> tuple[Remaining, State]:
     """Return the remaining iterations of B runs at grid rows ``allocation`` [N, B], and the state.
 
-    With an ensemble of K members both have B · K runs, in the order of ``state.by_member``. ``told``: announced
+    With an ensemble of K members both have B · K runs, in the order of ``state.by_member``. ``announced``: announced
     iterations; ``then``: rows from the iteration after the next on, [N, B]; None: ``allocation``."""
     ahead = projector.ahead
     point = ahead.point(state.features)
     if projector.believed is None or ahead.believed is None:
-        return Remaining(ahead, allocation, point, state.iteration, told, then), state
+        return Remaining(ahead, allocation, point, state.iteration, announced, then), state
     count = projector.members
     apart = by_member(state, count)._replace(targets=state.targets.repeat(count, axis=0))
-    told = None if told is None else told.by_member(projector.believed)
+    announced = None if announced is None else announced.by_member(projector.believed)
     rows, then = allocation.repeat(count, axis=1), None if then is None else then.repeat(count, axis=1)
-    return Remaining(ahead.believed, rows, member_point(ahead, point), apart.iteration, told, then), apart
+    return Remaining(ahead.believed, rows, member_point(ahead, point), apart.iteration, announced, then), apart
 
 
 # Validation and storage of announced features.
@@ -245,14 +245,14 @@ MOST_UPCOMING = 1_000
 Floats = NDArray[np.float64]
 
 
-def encode_upcoming(layout: Layout, given: Sequence[Mapping[str, float]], iteration: int, pointer: str) -> Floats:
+def encode_upcoming(layout: Layout, values: Sequence[Mapping[str, float]], iteration: int, pointer: str) -> Floats:
     """Return F features of U announced iterations, from ``iteration`` on, in the layout's order, [U, F].
 
     Args:
         layout: layout of the workload.
-        given: features by name, for each of the U iterations.
+        values: features by name, for each of the U iterations.
         iteration: number of the first of them, from 0.
-        pointer: JSON pointer of ``given``, for errors.
+        pointer: JSON pointer of ``values``, for errors.
 
     Raises:
         InvalidInput: there are too many iterations, a name is unknown or missing, a value is out of bounds, or the
@@ -260,21 +260,21 @@ def encode_upcoming(layout: Layout, given: Sequence[Mapping[str, float]], iterat
     """
     left = layout.iterations - iteration
     most = min(left, MOST_UPCOMING)
-    if len(given) > most:
+    if len(values) > most:
         why = f"{left} iterations remain" if most == left else "the maximum of one report"
-        raise invalid(pointer, f"must hold at most {most} iterations: {why}", len(given))
-    if given and not layout.features:
-        raise invalid(pointer, "must be left out: the workload has no features", len(given))
+        raise invalid(pointer, f"must hold at most {most} iterations: {why}", len(values))
+    if values and not layout.features:
+        raise invalid(pointer, "must be left out: the workload has no features", len(values))
     issues: list[FieldIssue] = []
     rows = []
-    for place, features in enumerate(given):
+    for place, features in enumerate(values):
         try:
             rows.append(layout.encode_features(features))
         except InvalidInput as refused:
             issues += [one._replace(pointer=f"{pointer}/{place}{one.pointer}") for one in refused.errors]
     if issues:
         raise InvalidInput(issues)
-    return np.array(rows, np.float64).reshape(len(given), len(layout.features))
+    return np.array(rows, np.float64).reshape(len(values), len(layout.features))
 
 
 def pad_announced(announced: Sequence[Floats], features: int) -> NDArray[Any]:

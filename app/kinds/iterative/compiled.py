@@ -103,14 +103,14 @@ class Compiled:
         try:
             levels = [known[allocation[name]] for name, known in self._levels]
             measured = [metrics[name] for name in layout.metrics]
-            given = [features[name] for name in layout.features]
+            values = [features[name] for name in layout.features]
         except KeyError:
             return layout.encode_report(allocation, metrics, features)
         counts = (len(allocation), len(metrics), len(features))
         sound = counts == self._counts and min(measured) >= SMALLEST_NUMBER and max(measured) <= LARGEST_NUMBER
-        if not sound or (given and not self._within(given)):
+        if not sound or (values and not self._within(values)):
             return layout.encode_report(allocation, metrics, features)
-        return levels, measured, given
+        return levels, measured, values
 
     def _within(self, features: list[float]) -> bool:
         return all(map(le, self._lowest, features)) and all(map(le, features, self._highest))

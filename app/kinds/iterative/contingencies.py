@@ -40,13 +40,13 @@ class Segment(NamedTuple):
 
 
 def encode_segments(
-    layout: Layout, given: Sequence[Any], levels: Sequence[int], metrics: Sequence[float]
+    layout: Layout, segments: Sequence[Any], levels: Sequence[int], metrics: Sequence[float]
 ) -> tuple[Segment, ...]:
-    """Return the segments of a report: ``given`` have an ``allocation`` by resource and ``seconds``.
+    """Return the segments of a report: ``segments`` have an ``allocation`` by resource and ``seconds``.
 
     Args:
         layout: the workload's layout.
-        given: segments in order, at least one.
+        segments: segments in order, at least one.
         levels: the report's allocation, in grid steps above the minimum, [R].
         metrics: its metrics, in the layout's order, [M].
 
@@ -54,8 +54,8 @@ def encode_segments(
         InvalidInput: an allocation isn't on the grid, the last one isn't the report's, two successive ones are the
             same, or the seconds don't add up to ``iteration_seconds``.
     """
-    found, before = [], None
-    for number, part in enumerate(given):
+    result, before = [], None
+    for number, part in enumerate(segments):
         pointer = f"/segments/{number}"
         try:
             at = layout.encode_allocation(part.allocation)
@@ -64,15 +64,15 @@ def encode_segments(
             raise InvalidInput(issues) from error
         if at == before:
             raise invalid(f"{pointer}/allocation", "must differ from that of the segment before", dict(part.allocation))
-        found.append(Segment(at, part.seconds))
+        result.append(Segment(at, part.seconds))
         before = at
     if before != list(levels):
-        last = given[-1].allocation
-        raise invalid(f"/segments/{len(given) - 1}/allocation", "must be the report's `allocation`", dict(last))
-    total, measured = sum(part.seconds for part in found), metrics[layout.seconds]
+        last = segments[-1].allocation
+        raise invalid(f"/segments/{len(segments) - 1}/allocation", "must be the report's `allocation`", dict(last))
+    total, measured = sum(part.seconds for part in result), metrics[layout.seconds]
     if abs(total - measured) > TOLERANCE * measured:
         raise invalid("/segments", f"must add up to `iteration_seconds`, {exact(measured)} s", round(total, 6))
-    return tuple(found)
+    return tuple(result)
 
 
 def checked_change(layout: Layout, report: Any, metrics: Sequence[float]) -> float | None:
@@ -81,14 +81,14 @@ def checked_change(layout: Layout, report: Any, metrics: Sequence[float]) -> flo
     Raises:
         InvalidInput: they are as many as ``iteration_seconds``, or more.
     """
-    found = report.change_seconds
-    if not isinstance(found, float):
+    value = report.change_seconds
+    if not isinstance(value, float):
         return None
-    if not metrics[layout.seconds] - found >= SMALLEST_NUMBER:
+    if not metrics[layout.seconds] - value >= SMALLEST_NUMBER:
         raise invalid(
-            "/change_seconds", f"must be less than `iteration_seconds`, {exact(metrics[layout.seconds])} s", found
+            "/change_seconds", f"must be less than `iteration_seconds`, {exact(metrics[layout.seconds])} s", value
         )
-    return found
+    return value
 
 
 def advance_in_segments(
@@ -169,11 +169,11 @@ def as_one(
     point = projector.point(features.repeat(n, axis=0))
     logs = projector.log_mean(layout.index(levels), point, iteration.repeat(n)).astype(np.float64)  # [n, M]
     shares = np.maximum(took - pauses, least) * np.exp(-logs[:, layout.seconds])
-    found = metrics * np.exp(logs[-1] - shares @ logs / shares.sum())
-    found[layout.seconds] = shares.sum() * np.exp(logs[-1, layout.seconds])
+    result = metrics * np.exp(logs[-1] - shares @ logs / shares.sum())
+    result[layout.seconds] = shares.sum() * np.exp(logs[-1, layout.seconds])
     if before is not None:
-        found[layout.seconds] += (levels[-1] != before) @ projector.change_seconds
-    return np.asarray(found, np.float64)
+        result[layout.seconds] += (levels[-1] != before) @ projector.change_seconds
+    return np.asarray(result, np.float64)
 
 
 # Contingencies: later changes of an iteration that isn't over by then, chosen when it begins.
@@ -323,12 +323,12 @@ class _Iteration:
         """Yield contingencies, each given those before it, until no further one gains ``WORTH``."""
         now = _Course(0.0, self.levels, 1.0, np.arange(DURATIONS), self.ends)
         for checks in CHECKS:
-            found = self._best(now, np.quantile(now.ends, checks))
-            if found is None:
+            best = self._best(now, np.quantile(now.ends, checks))
+            if best is None:
                 return
-            chance, without = len(found.durations) / (2 * DURATIONS), float(np.median(now.ends[found.late(now)]))
-            yield Offer(found.begun, found.levels, chance, without, float(np.median(found.ends)))
-            now = found
+            chance, without = len(best.durations) / (2 * DURATIONS), float(np.median(now.ends[best.late(now)]))
+            yield Offer(best.begun, best.levels, chance, without, float(np.median(best.ends)))
+            now = best
 
     def _best(self, now: _Course, checks: Floats) -> _Course | None:
         """Return the course after the change, at one of the times ``checks`` (seconds), whose expected gain over

@@ -296,7 +296,7 @@ HEURISTICS: dict[str, Heuristic] = {
         Heuristic("static_best", _static_best),
         Heuristic("threshold", _threshold),
         Heuristic("pid", _pid),
-        Heuristic(MODEL_PREDICTIVE, lambda given: _model_predictive(_aimed(given))),
+        Heuristic(MODEL_PREDICTIVE, lambda situation: _model_predictive(_aimed(situation))),
     )
 }
 

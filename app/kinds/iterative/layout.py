@@ -177,10 +177,10 @@ class Layout:
         issues: list[FieldIssue] = []
         levels = self._levels(allocation, issues)
         measured = self._numbers("metrics", self.metrics, metrics, issues, positive=True)
-        given = self._feature_values(features, issues)
+        feature_values = self._feature_values(features, issues)
         if issues:
             raise InvalidInput(issues)
-        return levels, measured, given
+        return levels, measured, feature_values
 
     def encode_allocation(self, allocation: Mapping[str, float]) -> list[int]:
         """Return the levels of R resources of an allocation, given by name, in this layout's order.
@@ -201,18 +201,18 @@ class Layout:
             InvalidInput: a name is unknown or missing, or a value out of bounds or not finite.
         """
         issues: list[FieldIssue] = []
-        given = self._feature_values(features, issues)
+        feature_values = self._feature_values(features, issues)
         if issues:
             raise InvalidInput(issues)
-        return given
+        return feature_values
 
     def _feature_values(self, features: Mapping[str, float], issues: list[FieldIssue]) -> list[float]:
-        given = self._numbers("features", self.features, features, issues, positive=False)
-        for feature, value in zip(self.spec.features, given, strict=True):
+        numbers = self._numbers("features", self.features, features, issues, positive=False)
+        for feature, value in zip(self.spec.features, numbers, strict=True):
             if not feature.minimum <= value <= feature.maximum:
                 accepted = f"must be between {exact(feature.minimum)} and {exact(feature.maximum)}"
                 issues.append(FieldIssue(f"/features/{feature.name}", accepted, value))
-        return given
+        return numbers
 
     def _levels(self, allocation: Mapping[str, float], issues: list[FieldIssue]) -> list[int]:
         _check_names("allocation", self.resources, allocation, issues)
@@ -227,14 +227,14 @@ class Layout:
 
     @staticmethod
     def _numbers(
-        part: str, names: list[str], given: Mapping[str, float], issues: list[FieldIssue], *, positive: bool
+        part: str, names: list[str], numbers: Mapping[str, float], issues: list[FieldIssue], *, positive: bool
     ) -> list[float]:
-        _check_names(part, names, given, issues)
+        _check_names(part, names, numbers, issues)
         accepted = f"must be {exact(SMALLEST_NUMBER)}" if positive else f"must be {exact(-LARGEST_NUMBER)}"
         accepted += f" to {exact(LARGEST_NUMBER)}"
         values = []
         for name in names:
-            value = given.get(name)
+            value = numbers.get(name)
             if not _finite(value) or abs(value) > LARGEST_NUMBER or (positive and value < SMALLEST_NUMBER):
                 issues.append(FieldIssue(f"/{part}/{name}", accepted, value))
                 value = None
@@ -250,13 +250,13 @@ def _finite(value: object) -> TypeGuard[float]:
     return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
 
 
-def _check_names(part: str, names: list[str], given: Mapping[str, float], issues: list[FieldIssue]) -> None:
-    if len(given) == len(names) and all(name in given for name in names):
+def _check_names(part: str, names: list[str], values: Mapping[str, float], issues: list[FieldIssue]) -> None:
+    if len(values) == len(names) and all(name in values for name in names):
         return
-    for name in given:
+    for name in values:
         if name not in names:
             accepted = f"unknown name; known: {', '.join(names) or 'none'}"
-            issues.append(FieldIssue(f"/{part}/{name}", accepted, given[name]))
+            issues.append(FieldIssue(f"/{part}/{name}", accepted, values[name]))
 
 
 def _plain(value: float) -> float:

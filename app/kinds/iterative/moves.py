@@ -64,16 +64,16 @@ class Moves:
             table = self._tables[metric, logs] = self._remaining(metric, self._everywhere(), logs)
         projector = self._projector
         rows = [projector.row(position.here, cell, projector.rows) for cell in position.point.cells]
-        found = [table.take(row + position.iteration, axis=1) for row in rows]
-        return interpolate(found, position.point.weights, logs=logs)
+        results = [table.take(row + position.iteration, axis=1) for row in rows]
+        return interpolate(results, position.point.weights, logs=logs)
 
     def rate(self, levels: Indices, unit_values: Array) -> Array:
         """Return Σ over R resources of each action's allocation, from ``levels`` [B, R], times ``unit_values`` [R, B],
         [N, B]; illegal actions aren't clipped."""
-        held = np.empty_like(unit_values, self._projector.dtype, "C", shape=(len(unit_values) + 1, len(levels)))
-        held[1:] = unit_values
-        (unit_values * self._projector.units(levels).T).sum(axis=0, out=held[0])
-        return self._units @ held
+        units = np.empty_like(unit_values, self._projector.dtype, "C", shape=(len(unit_values) + 1, len(levels)))
+        units[1:] = unit_values
+        (unit_values * self._projector.units(levels).T).sum(axis=0, out=units[0])
+        return self._units @ units
 
     def goals(self, position: GridPosition) -> Indices:
         """Return the row of the allocation grid that each action leads to, [N, B]; illegal actions stay."""

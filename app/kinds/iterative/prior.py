@@ -207,14 +207,14 @@ def own_prior(layout: Layout, earlier: Iterable[Earlier]) -> Prior | None:
     similar.sort(key=lambda pair: -pair[1])
     for one, weight in similar[:MOST_EARLIER]:
         try:
-            found = _fitted_laws(layout, Layout(one.spec), one.model())
+            laws = _fitted_laws(layout, Layout(one.spec), one.model())
         except UNUSABLE:
             logger.warning("workload %s: no prior can be made of its domain model", one.spec.name, exc_info=True)
             continue
-        found.sort(key=operator.itemgetter(2))  # so that few of them are spread over all
-        names += [one.spec.name] * len(found)
-        weights += [weight / len(found)] * len(found)
-        members += found
+        laws.sort(key=operator.itemgetter(2))  # so that few of them are spread over all
+        names += [one.spec.name] * len(laws)
+        weights += [weight / len(laws)] * len(laws)
+        members += laws
     if not members:
         return None
     total = sum(weights)
@@ -258,8 +258,8 @@ def _fitted_laws(layout: Layout, theirs: Layout, table: ModelTable) -> list[list
     the samples' ranges; members without finite ones are left out. Raises ``IncompatibleModel`` if there are none."""
     scale, at, lattice = _scale(layout), theirs.seconds, shares(len(layout.resources))
     units, ranged = theirs.allocations, table.seen_low < table.seen_high
-    seen = (units >= table.seen_low - SMALLEST) & (units <= table.seen_high + SMALLEST)
-    informative = np.flatnonzero(((units > 0) & (seen | ~ranged)).all(axis=1))
+    observed = (units >= table.seen_low - SMALLEST) & (units <= table.seen_high + SMALLEST)
+    informative = np.flatnonzero(((units > 0) & (observed | ~ranged)).all(axis=1))
     rows = np.sort(np.random.default_rng(0).permutation(informative)[:POINTS])
     logs = table.log_mean[None, at] if table.members is None else table.log_mean[at] + table.members[:EACH, at]
     by_bin = logs[:, rows, 0].astype(np.float64)  # [K, A, I]
@@ -272,9 +272,9 @@ def _fitted_laws(layout: Layout, theirs: Layout, table: ModelTable) -> list[list
     units = units[rows][:, [theirs.resources.index(name) for name in layout.resources]]
     laws = np.stack([law(units / scale.centre, lattice) for law in LAWS.values()], axis=1)  # [A, laws, J]
     best = (curves[:, :, None, None] - laws).var(axis=1).reshape(len(curves), -1).argmin(axis=1)
-    found = list[list[Any]]()
+    result = list[list[Any]]()
     for curve, place in zip(curves, best.tolist(), strict=True):  # [A]
         name, share = list(LAWS)[place // len(lattice)], lattice[place % len(lattice)]
         over = float((curve - scale.curve(name, share, units)).mean())
-        found.append([name, share.round(4).tolist(), round(over, 4)])
-    return found
+        result.append([name, share.round(4).tolist(), round(over, 4)])
+    return result

@@ -66,5 +66,5 @@ class Projector(ProjectionTables):
         """Return the offsets of K members' expected natural logarithms of M metrics from ``log_mean``, [B, K, M].
 
         ``allocation`` [B] are rows of the grid, ``iteration`` [B] numbers from 0. Only for an ensemble (K > 1)."""
-        found = self.look_up(self._offsets, allocation, point, iteration)
-        return found.reshape(len(found), self.members, len(self.layout.metrics))
+        offsets = self.look_up(self._offsets, allocation, point, iteration)
+        return offsets.reshape(len(offsets), self.members, len(self.layout.metrics))

@@ -55,16 +55,16 @@ class GivenState(NamedTuple):
     probabilities: list[float]
 
 
-def states(compiled: Compiled, given: Sequence[GivenState]) -> State:
-    """Return the states of B runs from their last iterations ``given``.
+def states(compiled: Compiled, rows: Sequence[GivenState]) -> State:
+    """Return the states of B runs from their last iterations ``rows``.
 
     The run effect is estimated from that iteration alone. Sums over earlier iterations are ``totals`` or, where these
     are unknown, the model's expectation with this effect at the present allocation."""
     layout, projector = compiled.layout, compiled.projector
-    columns = zip(*given, strict=True)
+    columns = zip(*rows, strict=True)
     iteration, levels, metrics, features, totals, targets, probabilities = (np.array(column) for column in columns)
-    features = features.reshape(len(given), len(layout.features))
-    before = compiled.fresh(len(given))._replace(
+    features = features.reshape(len(rows), len(layout.features))
+    before = compiled.fresh(len(rows))._replace(
         iteration=iteration.astype(np.int32),
         levels=levels.astype(np.int16),
         targets=np.where(np.isnan(targets), layout.targets, targets),
@@ -177,9 +177,9 @@ def state_of_query(compiled: Compiled, query: Query) -> GivenState:
         InvalidInput: a part is missing, unknown, duplicate or invalid, or the iteration is beyond the last.
     """
     iteration = _iteration(query["iteration"], compiled.layout.iterations)
-    given = [pairs(query, part) for part in ("allocation", "metric", "feature")]
+    parts = [pairs(query, part) for part in ("allocation", "metric", "feature")]
     try:
-        levels, metrics, features = compiled.encode(*given)
+        levels, metrics, features = compiled.encode(*parts)
     except InvalidInput as refused:
         raise of_query(refused, PARTS) from refused
     totals = _by_metric(compiled, query, "total") if "total" in query else compiled.unknown
@@ -206,7 +206,7 @@ def check_targets(compiled: Compiled, targets: Mapping[str, float], pointer: str
 
 
 def check_probabilities(
-    compiled: Compiled, given: Mapping[str, float | None], pointer: str = "/probabilities"
+    compiled: Compiled, probabilities: Mapping[str, float | None], pointer: str = "/probabilities"
 ) -> list[float]:
     """Return M required probabilities in the layout's order: given by metric, else the workload's; NaN: none.
 
@@ -214,7 +214,7 @@ def check_probabilities(
         InvalidInput: the metric is unknown or its target can't have one, or the value isn't between 0 and 1.
     """
     known = {metric.name: metric.uncertain for metric in compiled.layout.spec.metrics}
-    for name, value in given.items():
+    for name, value in probabilities.items():
         if name not in known:
             raise invalid(f"{pointer}/{name}", f"unknown name; known: {', '.join(known)}", value)
         problem = known[name]
@@ -223,21 +223,21 @@ def check_probabilities(
         if value is not None and not 0 < value < 1:
             raise invalid(f"{pointer}/{name}", "must be greater than 0 and less than 1", value)
     requests = zip(compiled.layout.metrics, compiled.layout.probabilities.tolist(), strict=True)
-    values = [given.get(name, default) for name, default in requests]
+    values = [probabilities.get(name, default) for name, default in requests]
     return [math.nan if value is None else value for value in values]
 
 
 def _by_metric(compiled: Compiled, query: Query, part: str) -> list[float]:
-    given = pairs(query, part)
+    values = pairs(query, part)
     if part == "target":
-        return check_targets(compiled, given, "/query/target", compiled.unknown)
-    for name, value in given.items():
+        return check_targets(compiled, values, "/query/target", compiled.unknown)
+    for name, value in values.items():
         if name not in compiled.layout.metrics:
             known = ", ".join(compiled.layout.metrics)
             raise invalid(f"/query/total/{name}", f"unknown name; known: {known}", value)
         if not (math.isfinite(value) and value >= 0):
             raise invalid(f"/query/total/{name}", "must be a finite number, 0 or greater", value)
-    return [given.get(name, np.nan) for name in compiled.layout.metrics]
+    return [values.get(name, np.nan) for name in compiled.layout.metrics]
 
 
 def _iteration(values: list[str], iterations: int) -> int:

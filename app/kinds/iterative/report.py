@@ -90,7 +90,7 @@ class Decision(DecisionBase):
     granted: NotGranted | None = Field(
         default=None,
         description="What is there, if something was requested and isn't; absent if all of it is.",
-        exclude_if=lambda found: found is None,
+        exclude_if=lambda result: result is None,
     )
 
 

@@ -93,11 +93,11 @@ class Request(msgspec.Struct, frozen=True):
         resource that it would have changed."""
         moved = np.array(self.moved)
         beyond = (np.asarray(levels) - np.array(self.levels)) * moved >= 0
-        found: NDArray[np.bool_] = (beyond | (moved == 0)).all(axis=-1)
-        return found
+        values: NDArray[np.bool_] = (beyond | (moved == 0)).all(axis=-1)
+        return values
 
 
-def checked_request(layout: Layout, given: RequestedAllocation, levels: Sequence[int]) -> Request:
+def checked_request(layout: Layout, body: RequestedAllocation, levels: Sequence[int]) -> Request:
     """Return a report's request in the layout's order; ``levels`` [R]: the allocation that is there.
 
     Raises:
@@ -105,49 +105,49 @@ def checked_request(layout: Layout, given: RequestedAllocation, levels: Sequence
             of it is there.
     """
     try:
-        requested = layout.encode_allocation(given.allocation)
+        requested = layout.encode_allocation(body.allocation)
     except InvalidInput as error:
         issues = [one._replace(pointer=f"/requested{one.pointer}") for one in error.errors]
         raise InvalidInput(issues) from error
     moved = tuple(int(np.sign(wanted - there)) for wanted, there in zip(requested, levels, strict=True))
     if not any(moved):
-        raise invalid("/requested/allocation", "must differ from `allocation`, which is there", dict(given.allocation))
+        raise invalid("/requested/allocation", "must differ from `allocation`, which is there", dict(body.allocation))
     try:
-        since = timestamp(given.since.astimezone(UTC))
+        since = timestamp(body.since.astimezone(UTC))
     except OverflowError as error:
-        raise invalid("/requested/since", "must be in the years 1 to 9999 (UTC)", given.since.isoformat()) from error
-    reason = "".join(each if each.isprintable() else " " for each in given.reason)  # a cluster's may have several lines
-    return Request(tuple(requested), moved, given.state, since, reason)
+        raise invalid("/requested/since", "must be in the years 1 to 9999 (UTC)", body.since.isoformat()) from error
+    reason = "".join(each if each.isprintable() else " " for each in body.reason)  # a cluster's may have several lines
+    return Request(tuple(requested), moved, body.state, since, reason)
 
 
 def after_report(
-    before: Sequence[Request], given: Request | None, levels: Sequence[int], following: int, seconds: float
+    before: Sequence[Request], request: Request | None, levels: Sequence[int], following: int, seconds: float
 ) -> tuple[tuple[Request, ...], str]:
     """Return a run's requests after a report, and the state that one of them has reached by it: ``requested``,
     ``granted``, ``refused`` or ``timed_out``; empty: none has.
 
     Args:
         before: the requests before it.
-        given: what the report says was requested; None: nothing, or it is there.
+        request: what the report says was requested; None: nothing, or it is there.
         levels: the reported allocation, [R].
         following: number of the next iteration.
         seconds: duration of the reported iteration.
     """
     left = [one for one in before if not one.covers(levels)]
-    kept = [one for one in left if one.state != "requested"]
-    if given is None:
-        return tuple(kept), "granted" if len(left) < len(before) else ""
-    known = next((one for one in left if one.levels == given.levels), None)
-    others = [one for one in kept if one.levels != given.levels][1 - MOST_REQUESTS :]
-    if given.state == "requested":
+    rest = [one for one in left if one.state != "requested"]
+    if request is None:
+        return tuple(rest), "granted" if len(left) < len(before) else ""
+    known = next((one for one in left if one.levels == request.levels), None)
+    others = [one for one in rest if one.levels != request.levels][1 - MOST_REQUESTS :]
+    if request.state == "requested":
         times = known.times if known else 0
         anew = known is None or known.state != "requested"
-        return (*others, msgspec.structs.replace(given, times=times)), "requested" if anew else ""
+        return (*others, msgspec.structs.replace(request, times=times)), "requested" if anew else ""
     if known is not None and known.state != "requested" and following <= known.until:
-        return tuple(kept), ""  # the same refusal once more: it hasn't been asked for since
+        return tuple(rest), ""  # the same refusal once more: it hasn't been asked for since
     times = (known.times if known else 0) + 1
     wait = 2 ** min(times - 1, MOST_DOUBLINGS) * max(1, math.ceil(FIRST_WAIT_SECONDS / seconds))
-    return (*others, msgspec.structs.replace(given, times=times, until=following + wait)), given.state
+    return (*others, msgspec.structs.replace(request, times=times, until=following + wait)), request.state
 
 
 def awaited(requests: Sequence[Request]) -> Request | None:
@@ -157,11 +157,11 @@ def awaited(requests: Sequence[Request]) -> Request | None:
 
 def excluded(requests: Sequence[Request], iteration: int, levels: NDArray[np.integer]) -> NDArray[np.bool_]:
     """Return a mask, [N], of the allocations ``levels`` [N, R] that are known to be refused in ``iteration``."""
-    found = np.zeros(len(levels), np.bool_)
+    result = np.zeros(len(levels), np.bool_)
     for one in requests:
         if one.state != "requested" and iteration < one.until:
-            found |= one.covers(levels)
-    return found
+            result |= one.covers(levels)
+    return result
 
 
 class Words(Protocol):
@@ -179,7 +179,7 @@ class Words(Protocol):
 
 
 class Outcome(msgspec.Struct, frozen=True):
-    """What a decision says of a run's requests: its field ``granted`` (None: none) and a text; empty: none."""
+    """Result of a run's requests in a decision: its field ``granted`` (None: none) and a text; empty: none."""
 
     granted: dict[str, Any] | None
     text: str

@@ -124,8 +124,8 @@ class Checker:
         allocation, metrics, features = self._parts.values()
         same = data[1:] == data[:-1]
         same[:, metrics.start + self.layout.seconds] = True
-        found: NDArray[np.bool_] = same[:, 0] & ~same[:, allocation].all(axis=1)
-        return found & same[:, metrics].all(axis=1) & same[:, features].all(axis=1)
+        values: NDArray[np.bool_] = same[:, 0] & ~same[:, allocation].all(axis=1)
+        return values & same[:, metrics].all(axis=1) & same[:, features].all(axis=1)
 
     def _issue(self, data: Floats, row: int, column: int) -> FieldIssue:
         value = plain(data[row, column])
@@ -172,8 +172,8 @@ class Checker:
             elif pause:
                 parts.insert(0, (iteration - HALF, allocation, pause))
             for number, at, took in parts:
-                given = (at, {**metrics, SECONDS: took}, features)
-                rows.append([number, *[given[part][name] for part, name in places]])
+                fields = (at, {**metrics, SECONDS: took}, features)
+                rows.append([number, *[fields[part][name] for part, name in places]])
         return np.array(rows, dtype=np.float64).reshape(len(rows), self.columns)
 
     def reports(self, data: Floats) -> Iterator[dict[str, Any]]:
@@ -245,8 +245,8 @@ class CsvReader:
             if len(cells) == width:
                 current.take(number, pick(cells), self._limit)
             else:
-                found = f"{len(cells)} cells" if cells else "quotes that don't match"
-                message = f"must have {width} cells, has {found}"
+                text = f"{len(cells)} cells" if cells else "quotes that don't match"
+                message = f"must have {width} cells, has {text}"
                 current.refuse(number, FieldIssue("", message, error_value(row)))
         if current is not None:
             yield self._close(current)
@@ -490,9 +490,9 @@ class IterationSamples(ReportCodec):
         known = {part: set(names) for part, names in self.checker.names.items()}
         each = [(report.allocation, report.metrics, report.features) for report in reports]
         for index, (parts, report) in enumerate(zip(each, reports, strict=True)):
-            for (part, names), given in zip(self.checker.names.items(), parts, strict=True):
-                if given.keys() != known[part]:
-                    raise _at_report(index, _names_issue(part, names, given))
+            for (part, names), columns in zip(self.checker.names.items(), parts, strict=True):
+                if columns.keys() != known[part]:
+                    raise _at_report(index, _names_issue(part, names, columns))
             if report.iteration is not None and report.iteration != first + index:
                 raise _at_report(index, iteration_issue(first + index, report.iteration))
         data = self.checker.table(each, first)
@@ -553,11 +553,11 @@ def _counted(sample: Sample, table: Floats) -> Sample:
     return sample._replace(iterations=len(np.unique(np.ceil(table[:, 0]))))
 
 
-def _names_issue(part: str, names: Sequence[str], given: Mapping[str, float]) -> FieldIssue:
-    for name, value in given.items():
+def _names_issue(part: str, names: Sequence[str], values: Mapping[str, float]) -> FieldIssue:
+    for name, value in values.items():
         if name not in names:
             return FieldIssue(f"/{part}/{name}", f"unknown name; known: {', '.join(names) or 'none'}", plain(value))
-    missing = next(name for name in names if name not in given)
+    missing = next(name for name in names if name not in values)
     return FieldIssue(f"/{part}/{missing}", "is missing", None)
 
 

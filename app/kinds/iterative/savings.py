@@ -121,7 +121,7 @@ def savings(
             meets_targets=float(met) if any(one is not None for one in wanted) else None,
         )
 
-    def held(row: int) -> Comparison:
+    def hold(row: int) -> Comparison:
         named = layout.allocation_dict(projector.grid_levels[row])
         return compared(named, read, np.full(len(reports), row), np.zeros(len(reports)))
 
@@ -131,8 +131,8 @@ def savings(
         seconds=took,
         cost=spent,
         level=LEVEL,
-        largest=held(len(layout.allocations) - 1),
-        best_fixed=held(_best(projector, distinct, wanted, len(reports))),
+        largest=hold(len(layout.allocations) - 1),
+        best_fixed=hold(_best(projector, distinct, wanted, len(reports))),
         advised=None if courses is None else compared(None, *courses),
     )
 
@@ -179,23 +179,23 @@ def _read(projector: Projector, reports: Sequence[Mapping[str, Any]], first: int
     layout, n = projector.layout, len(reports)
     metrics = np.array([[report["metrics"][name] for name in layout.metrics] for report in reports], float)
     features = [[report.get("features", {}).get(name, 0.0) for name in layout.features] for report in reports]
-    given = np.array(features, float).reshape(n, len(layout.features))
+    courses = np.array(features, float).reshape(n, len(layout.features))
     levels = np.array([layout.encode_allocation(report["allocation"]) for report in reports], np.int32)
     iteration = np.minimum(first + np.arange(n), layout.iterations - 1)
-    found = np.array([report.get("change_seconds", np.nan) for report in reports], float)
+    result = np.array([report.get("change_seconds", np.nan) for report in reports], float)
     for i, report in enumerate(reports):
         if parts := report.get("segments"):
             amounts = np.array([layout.encode_allocation(part["allocation"]) for part in parts], np.int32)
             seconds = np.array([part["seconds"] for part in parts], float)
             before = levels[i - 1] if i else None
-            own = metrics[i], given[i : i + 1], iteration[i : i + 1]
-            metrics[i], found[i] = as_one(projector, amounts, seconds, before, *own, found[i]), np.nan
+            own = metrics[i], courses[i : i + 1], iteration[i : i + 1]
+            metrics[i], result[i] = as_one(projector, amounts, seconds, before, *own, result[i]), np.nan
     pauses = np.append(0.0, (levels[1:] != levels[:-1]) @ projector.change_seconds)
     took = metrics[:, layout.seconds]
     metrics[:, layout.seconds] = np.where(
-        np.isnan(found), np.maximum(took - pauses, LEAST_WORKED * took), took - np.nan_to_num(found)
+        np.isnan(result), np.maximum(took - pauses, LEAST_WORKED * took), took - np.nan_to_num(result)
     )
-    return _Reported(layout.index(levels), iteration, given, metrics)
+    return _Reported(layout.index(levels), iteration, courses, metrics)
 
 
 def _summed(projector: Projector, read: _Reported, rows: Rows) -> tuple[_Reported, Rows]:
@@ -272,8 +272,8 @@ def _replay(
                 break
             if thread_time() > until:
                 return None
-            given = ENGINE.decode(msgspec.json.encode({key: one for key, one in report.items() if key not in MEASURED}))
-            checked: CheckedReport = ENGINE.read(compiled, answered.state, first + i, given)
+            step = ENGINE.decode(msgspec.json.encode({key: one for key, one in report.items() if key not in MEASURED}))
+            checked: CheckedReport = ENGINE.read(compiled, answered.state, first + i, step)
             segments = [Segment(one.levels.tolist(), one.seconds) for one in course] if len(course) > 1 else []
             turn = msgspec.structs.replace(
                 checked, levels=before.tolist(), metrics=metrics.tolist(), segments=tuple(segments)

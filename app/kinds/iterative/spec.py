@@ -319,8 +319,8 @@ def apply_patch(spec: Spec, patch: IterativePatch) -> Spec:
     fields = spec.model_dump()
     for metric in fields["metrics"]:
         metric["target"] = patch.targets.get(metric["name"], metric["target"])
-        kept = metric["probability"] if metric["target"] is not None else None
-        metric["probability"] = patch.probabilities.get(metric["name"], kept)
+        probability = metric["probability"] if metric["target"] is not None else None
+        metric["probability"] = patch.probabilities.get(metric["name"], probability)
     for resource in fields["resources"]:
         resource["price_per_hour"] = patch.prices.get(resource["name"], resource["price_per_hour"])
     fields["weights"] |= patch.weights
@@ -331,8 +331,8 @@ def apply_patch(spec: Spec, patch: IterativePatch) -> Spec:
 
 
 def _check_probabilities(metrics: list[dict[str, Any]]) -> None:
-    given = [(metric, metric["probability"]) for metric in metrics if metric["probability"] is not None]
-    checked = [(Metric.model_validate(metric | {"probability": None}), value) for metric, value in given]
+    probabilities = [(metric, metric["probability"]) for metric in metrics if metric["probability"] is not None]
+    checked = [(Metric.model_validate(metric | {"probability": None}), value) for metric, value in probabilities]
     issues = [FieldIssue(f"/probabilities/{m.name}", m.uncertain, value) for m, value in checked if m.uncertain]
     if issues:
         raise InvalidInput(issues)

@@ -106,14 +106,14 @@ def figures(compiled: Compiled, learnt: Learnt) -> Iterator[Figure]:
 
 def _unchanged(execution: Floats) -> Floats:
     """Return the rows [n, C] of the iterations whose allocation didn't change before their end."""
-    found: Floats = execution[np.bincount(execution[:, 0].astype(np.intp))[execution[:, 0].astype(np.intp)] == 1]
-    return found
+    values: Floats = execution[np.bincount(execution[:, 0].astype(np.intp))[execution[:, 0].astype(np.intp)] == 1]
+    return values
 
 
 def _slice(layout: Layout, resource: int) -> Slice:
-    held = np.delete(layout.allocations, resource, axis=1)
+    response = np.delete(layout.allocations, resource, axis=1)
     usual = np.delete(layout.allocations[int(layout.index(layout.start_levels))], resource)
-    rows = np.flatnonzero((held == usual).all(axis=1))
+    rows = np.flatnonzero((response == usual).all(axis=1))
     return Slice(resource, rows, layout.allocations[rows, resource])
 
 
@@ -221,18 +221,18 @@ def hindsight(compiled: Compiled, history: RunHistory) -> Hindsight:
     return Hindsight(list(_figures(compiled, history, evenly(requests, POINTS))) if requests else [], ASKED_THEN)
 
 
-def _figures(compiled: Compiled, history: RunHistory, asked: Sequence[Step]) -> Iterator[Figure]:
-    state, layout = _states(compiled, history, {one.iteration for one in asked}), compiled.layout
+def _figures(compiled: Compiled, history: RunHistory, steps: Sequence[Step]) -> Iterator[Figure]:
+    state, layout = _states(compiled, history, {one.iteration for one in steps}), compiled.layout
     situation = Situation(compiled.projector, state, view(compiled.projector, state))
     others = {n: step(layout, state.levels, decide(situation, None, rule).action) for n, rule in HEURISTICS.items()}
     for position, resource in enumerate(layout.spec.resources):
-        decided = [Point(one.iteration + 1, one.decision["allocation"][resource.name]) for one in asked]
+        decided = [Point(one.iteration + 1, one.decision["allocation"][resource.name]) for one in steps]
         series = [Series("decided", decided)]
         for name, levels in others.items():
             amounts = resource.minimum + resource.step * levels[:, position]
             points = [Point(p.iteration, float(amount)) for p, amount in zip(decided, amounts, strict=True)]
             series.append(Series(name.replace("_", " "), points))
-        caption = f"{len(asked):,} of {len(history.steps):,} decisions, each for the iteration after it."
+        caption = f"{len(steps):,} of {len(history.steps):,} decisions, each for the iteration after it."
         yield allocated(f"{resource_name(resource.name)} by policy", _axis(resource), series, caption)
 
 
@@ -240,21 +240,21 @@ def _states(compiled: Compiled, history: RunHistory, chosen: set[int]) -> State:
     start, projector = history.start, compiled.projector
     goals = start.get("targets", {}), start.get("features"), start.get("probabilities", {})
     state = beginning(compiled, *goals, first=start.get("first_iteration", 0))
-    found = []
+    results = []
     for one in history.steps:
         report = one.report
         levels, metrics, features = compiled.encode(report["allocation"], report["metrics"], report.get("features", {}))
-        given = np.array([features]).reshape(1, len(compiled.layout.features))
+        rows = np.array([features]).reshape(1, len(compiled.layout.features))
         parts = [
             Segment(compiled.layout.encode_allocation(p["allocation"]), p["seconds"])
             for p in report.get("segments", [])
         ]
         paused = np.array([report.get("change_seconds", np.nan)], float)
         amounts, measured = np.array([levels], np.int16), np.array([metrics])
-        state = advance_in_segments(projector, state, amounts, measured, given, [parts], paused)
+        state = advance_in_segments(projector, state, amounts, measured, rows, [parts], paused)
         if one.iteration in chosen:
-            found.append(state)
-    return State._make(np.concatenate(column) for column in zip(*found, strict=True))
+            results.append(state)
+    return State._make(np.concatenate(column) for column in zip(*results, strict=True))
 
 
 # Policy map: changes by iteration and present allocation.
@@ -317,24 +317,24 @@ def last(history: RunHistory) -> Any:
 def facts(compiled: Compiled, history: RunHistory) -> list[Fact]:
     """Return a run's iteration, allocation, cost so far, and the probability to meet each target (or the outcome)."""
     decision, state, units = last(history), state_of(compiled, history.state), compiled.layout.units
-    found = [
+    results = [
         Fact("iteration", f"{history.iterations:,} of {compiled.layout.iterations:,}"),
         Fact("next allocation" if history.live else "last decision", in_words(decision["allocation"], units)),
     ]
     if history.live and (granted := decision.get("granted")):
         words, since = in_words(granted["requested"], units), moment(datetime.fromisoformat(granted["since"]))
         why = f", {granted['reason']}" if granted["reason"] else ""
-        found.append(Fact(f"{granted['state'].replace('_', ' ')}, not granted", words, f"since {since}{why}"))
+        results.append(Fact(f"{granted['state'].replace('_', ' ')}, not granted", words, f"since {since}{why}"))
     if state is not None:
-        found.append(Fact("cost so far" if history.live else "cost", money(float(state.cost[0]))))
+        results.append(Fact("cost so far" if history.live else "cost", money(float(state.cost[0]))))
     if history.state is not None and decision.get("contingencies"):
         first = decision["contingencies"][0]
         after = f"if the iteration takes over {seconds(first['after_seconds'])}"
-        found.append(Fact("contingency", in_words(first["allocation"], units), after))
+        results.append(Fact("contingency", in_words(first["allocation"], units), after))
     done = state is not None and int(state.iteration[0]) >= compiled.layout.iterations
     over = metrics_so_far(compiled.layout, state, history.start) if state is not None and done else {}
     aimed_at = [metric for metric in compiled.layout.spec.metrics if target(history.start, metric)]
-    return found + [_chance(decision, metric, history, over.get(metric.name)) for metric in aimed_at]
+    return results + [_chance(decision, metric, history, over.get(metric.name)) for metric in aimed_at]
 
 
 def _chance(decision: Any, metric: Metric, history: RunHistory, came_to: float | None) -> Fact:
@@ -391,9 +391,9 @@ def _metric(compiled: Compiled, history: RunHistory, metric: Metric, note: str) 
 
 def _bands(history: RunHistory, name: str) -> Iterator[Expected]:
     for decision in [history.first, *(one.decision for one in history.steps)]:
-        found = decision.get("predicted", {}).get(name)
-        if found and decision["iteration"] < history.iterations:
-            yield Expected(decision["iteration"], found["low"], found["high"])
+        result = decision.get("predicted", {}).get(name)
+        if result and decision["iteration"] < history.iterations:
+            yield Expected(decision["iteration"], result["low"], result["high"])
 
 
 AHEAD = 40
@@ -471,11 +471,11 @@ def _progress_caption(
         likely = "" if chance is None else probability(chance)
         sure = f"{likely[0].upper()}{likely[1:]} likely to meet {limit}. " if likely else ""
         share = percent(compiled.projector.table.level, 0)
-        held = in_words(last(history)["allocation"], compiled.layout.units)
+        words = in_words(last(history)["allocation"], compiled.layout.units)
         low, median, high = (
             amount_or_duration(value, metric.unit) for value in (ahead[-1].low, ahead[-1].median, ahead[-1].high)
         )
-        parts.append(f"{sure}Projection, {held} held: {median} at the end ({low} to {high} in {share} of cases).")
+        parts.append(f"{sure}Projection, {words} held: {median} at the end ({low} to {high} in {share} of cases).")
     return " ".join([*parts, f"Dashed red: {goal}. Circles: the allocation changed."])
 
 
@@ -531,12 +531,12 @@ def alternatives(compiled: Compiled, history: RunHistory) -> list[Alternative]:
         return []
     situation = Situation(compiled.projector, state, view(compiled.projector, state))
     taken = last(history)["allocation"]
-    found = []
+    rows = []
     for name, rule in HEURISTICS.items():
         levels = step(compiled.layout, state.levels, decide(situation, None, rule).action)
-        given = compiled.layout.allocation_dict(levels[0])
-        found.append(Alternative(name.replace("_", " "), in_words(given, compiled.layout.units), given == taken))
-    return found
+        own = compiled.layout.allocation_dict(levels[0])
+        rows.append(Alternative(name.replace("_", " "), in_words(own, compiled.layout.units), own == taken))
+    return rows
 
 
 # The views of the kind.

@@ -123,9 +123,9 @@ class NumberedServing(Serving):
         following = [one.iteration + 1 for one in pending]
         return Batch(Situation(layout, state, layout.observe(state)), following, [one.report.action for one in pending])
 
-    def agent(self, compiled: Compiled, made: Artifact) -> Policy:
+    def agent(self, compiled: Compiled, artifact: Artifact) -> Policy:
         """Return the policy of an artifact."""
-        policy: Policy = made.policy
+        policy: Policy = artifact.policy
         return policy
 
     def choose(
@@ -143,14 +143,14 @@ class NumberedServing(Serving):
     def write(self, compiled: Compiled, batch: Batch, choices: Choices, decided_by: DecidedBy) -> list[KindDecision]:
         """Return one decision per run of the batch: the action, its allocation, and the layout's reason for it."""
         layout, preface = compiled.layout, decided_by.preface(compiled.heuristic)
-        rows, found = np.stack(batch.situation.state, axis=1).tolist(), []
+        rows, results = np.stack(batch.situation.state, axis=1).tolist(), []
         columns = zip(rows, choices.each, batch.following, batch.before, strict=True)
         for values, action, following, before in columns:
             own = layout.explain(layout.state(*values), action)
             reason = Reason(code=decided_by.code, text=f"{preface}: {own.text}") if preface else own
             state = RunState(before, tuple(values))
-            found.append(_written(compiled, following, state, action, reason.model_dump()))
-        return found
+            results.append(_written(compiled, following, state, action, reason.model_dump()))
+        return results
 
     def hold(self, compiled: Compiled, one: Pending, failure: str) -> KindDecision:
         """Return a decision after a failure: the action that the report says is in force, or the initial one if −1."""

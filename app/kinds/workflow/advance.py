@@ -199,14 +199,14 @@ def _nodes(draft: Draft) -> None:
         return
     if not report.delta:
         draft.nodes = {}
-    seen: set[str] = set()
+    visited: set[str] = set()
     for i, node in enumerate(report.nodes):
         index = layout.node_index.get(node.name)
-        if index is None or node.name in seen:
+        if index is None or node.name in visited:
             message = layout.known_nodes if index is None else "is given twice"
             draft.wrong.append(FieldIssue(f"/nodes/{i}/name", message, node.name))
             continue
-        seen.add(node.name)
+        visited.add(node.name)
         if node.since is not None and node.since > report.now:
             draft.wrong.append(
                 FieldIssue(
@@ -323,8 +323,8 @@ def _apply_withdrawn(draft: Draft) -> None:
 
 
 def _first_names(names: Iterable[str]) -> list[str]:
-    found = list(names)
-    return found if len(found) <= SHOWN else [*found[:SHOWN], "…"]
+    items = list(names)
+    return items if len(items) <= SHOWN else [*items[:SHOWN], "…"]
 
 
 def _parents(draft: Draft) -> None:
@@ -358,12 +358,12 @@ def _parents(draft: Draft) -> None:
 
 def _pointers(draft: Draft) -> dict[int, str]:
     parts = (("queued", draft.report.queued), ("running", draft.report.running))
-    found = {}
+    pointers = {}
     for part, tasks in parts:
         for i, task in enumerate(tasks):
             if (row := draft.row[task.id]) >= draft.new:
-                found[row] = f"/{part}/{i}"
-    return found
+                pointers[row] = f"/{part}/{i}"
+    return pointers
 
 
 def _orphans(draft: Draft) -> None:
@@ -385,12 +385,12 @@ def _check_capacity(draft: Draft) -> None:
     node[list(draft.gone)] = WAITING
     rows = np.flatnonzero(node != WAITING)
     for part, scale, limit in (("processors", 1.0, nodes.processors), ("memory", GIGA, nodes.memory)):
-        held = np.bincount(node[rows], np.array(columns[part], np.float64)[rows], minlength=len(nodes.processors))
-        for full in np.flatnonzero(held > limit * (1 + 1e-9)).tolist():
+        processors = np.bincount(node[rows], np.array(columns[part], np.float64)[rows], minlength=len(nodes.processors))
+        for full in np.flatnonzero(processors > limit * (1 + 1e-9)).tolist():
             unit = "GB of memory" if part == "memory" else "processors"
             most, on = exact(limit[full] / scale), draft.layout.names[full]
             message = f"must be at most {most} {unit} on {on}: its running tasks need more"
-            draft.wrong.append(FieldIssue("/running", message, held[full] / scale))
+            draft.wrong.append(FieldIssue("/running", message, processors[full] / scale))
 
 
 def _next_state(draft: Draft) -> State:
@@ -408,13 +408,13 @@ def _next_state(draft: Draft) -> State:
     going = set(queue.groups) - {""}
     # Status of each node and the time since which it holds, in seconds, by index. Permanent nodes without a report are
     # up.
-    kept = {node: (UP, 0.0) for node in draft.layout.permanent_nodes if node not in draft.nodes}
+    nodes = {node: (UP, 0.0) for node in draft.layout.permanent_nodes if node not in draft.nodes}
     return State(
         now=draft.report.now,
         before=state.now,
         queue=queue,
         ended={name: where for name, where in draft.ended.items() if name in needed or where[1] in going},
-        nodes={**kept, **draft.nodes},
+        nodes={**nodes, **draft.nodes},
         head=head,
         history=draft.history,
         done=state.done + len(draft.report.finished),
@@ -436,9 +436,9 @@ DAY = 86_400.0
 def implausible(state: State, report: QueueReport) -> list[FieldIssue]:
     """Return warnings, with the suspicious values, on a report whose times seem to be in another unit than seconds.
     ``state`` is the state after the report."""
-    found = []
+    results = []
     if report.now > LATEST_ORIGIN:
-        found.append(
+        results.append(
             FieldIssue("/now", "is in the far future: is it in milliseconds? Seconds are expected", report.now)
         )
     estimates = np.array([task.estimate for task in report.queued if task.estimate is not None])
@@ -447,8 +447,8 @@ def implausible(state: State, report: QueueReport) -> list[FieldIssue]:
             f"half of the {len(estimates):,} estimates are above {median:,.0f} s ({median / DAY:,.1f} days): are they "
             "in milliseconds? The longest are given"
         )
-        found.append(FieldIssue("/queued", message, np.sort(estimates)[: -CHECK_SHOWN - 1 : -1].tolist()))
-    return found + _against_estimates(state, report)
+        results.append(FieldIssue("/queued", message, np.sort(estimates)[: -CHECK_SHOWN - 1 : -1].tolist()))
+    return results + _against_estimates(state, report)
 
 
 def _against_estimates(state: State, report: QueueReport) -> list[FieldIssue]:

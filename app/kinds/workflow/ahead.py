@@ -31,7 +31,7 @@ class Outlook:
             and of the P submitted before, [Q + P].
         length, share: natural logarithms of the estimate in seconds and of the predicted share of it (``KNOWN``: there
             is no estimate), [Q + P].
-        held, planned, ran: processors, planned end in seconds from now, and seconds run so far, [R].
+        processors, planned, ran: processors, planned end in seconds from now, and seconds run so far, [R].
         running_length, running_share: as ``length`` and ``share``, [R].
         past: submission in seconds, ascending, [P].
         free: free processors.
@@ -46,7 +46,7 @@ class Outlook:
     score: Floats
     length: Floats
     share: Floats
-    held: Indices
+    processors: Indices
     planned: Floats
     ran: Floats
     running_length: Floats
@@ -106,7 +106,7 @@ def outlook_of(situation: QueueSituation, order: Indices, mechanism: int) -> Out
         score=score[~runs],
         length=length[~runs],
         share=share[~runs],
-        held=need[runs],
+        processors=need[runs],
         planned=pool.ends[: pool.level[1]] - now,
         ran=now - queue.start[which],
         running_length=length[runs],
@@ -140,13 +140,13 @@ def look_ahead(situation: QueueSituation, choice: Choice, search: Callable[[Outl
     if len(order) > MOST:
         return choice._replace(text=f"order as it is: {len(order):,} tasks wait, more than the {MOST} of a scenario")
     try:
-        found = Alternatives(**search(outlook_of(situation, order, choice.mechanism)))
+        alternatives = Alternatives(**search(outlook_of(situation, order, choice.mechanism)))
     except SearchUnavailableError as problem:
         return choice._replace(text=f"not simulated ahead: {problem}")
-    text = describe(found, [queue.names[row] for row in order])
-    if not found.accepted:
+    text = describe(alternatives, [queue.names[row] for row in order])
+    if not alternatives.accepted:
         return choice._replace(text=text)
-    scores, front, barred = choice.scores.copy(), int(found.front[0]), int(found.barred[0])
+    scores, front, barred = choice.scores.copy(), int(alternatives.front[0]), int(alternatives.barred[0])
     if front >= 0:
         scores[situation.ready == order[front]] = min(0.0, float(scores.min())) - 1.0
     return choice._replace(scores=scores, fill=scores, barred=int(order[barred]) if barred >= 0 else -1, text=text)
@@ -166,20 +166,20 @@ def _unsuited(situation: QueueSituation, mechanism: int) -> str:
     return ""
 
 
-def describe(found: Alternatives, names: list[str]) -> str:
+def describe(alternatives: Alternatives, names: list[str]) -> str:
     """Return a text on the alternatives: what is done, what it saves, and what the next best would have saved.
     ``names``: those of the waiting jobs in order."""
-    if not len(found.gain):
+    if not len(alternatives.gain):
         return ""
-    over = f"{found.scenarios} scenarios of {number(found.hours)} h"
-    best = _change(found, 0, names)
-    if not found.accepted:
-        return f"order as it is: the best of {len(found.gain)} changes ({best}) is not surely better in {over}"
-    after = f"; next best: {_change(found, 1, names)}" if len(found.gain) > 1 else ""
+    over = f"{alternatives.scenarios} scenarios of {number(alternatives.hours)} h"
+    best = _change(alternatives, 0, names)
+    if not alternatives.accepted:
+        return f"order as it is: the best of {len(alternatives.gain)} changes ({best}) is not surely better in {over}"
+    after = f"; next best: {_change(alternatives, 1, names)}" if len(alternatives.gain) > 1 else ""
     return f"{best} in {over}{after}"
 
 
-def _change(found: Alternatives, k: int, names: list[str]) -> str:
-    front, barred = int(found.front[k]), int(found.barred[k])
+def _change(alternatives: Alternatives, k: int, names: list[str]) -> str:
+    front, barred = int(alternatives.front[k]), int(alternatives.barred[k])
     what = f"move {names[front]} to the front" if front >= 0 else f"hold {names[barred]} back"
-    return f"{what}, slowdown {-found.gain[k]:+.2f} ± {found.error[k]:.2f}"
+    return f"{what}, slowdown {-alternatives.gain[k]:+.2f} ± {alternatives.error[k]:.2f}"

@@ -118,28 +118,28 @@ def make_plan(situation: QueueSituation, search: Search) -> PlanChoice:
     try:
         left = left_of(situation, plan)
         # Plan of a search's result, with names of tasks, indices of nodes, and times of the reports' clock in seconds
-        found = search(left.remaining)
+        result = search(left.remaining)
         now, nodes = situation.now, left.nodes
-        columns = zip(found.node.tolist(), found.start.tolist(), found.end.tolist(), strict=True)
+        columns = zip(result.node.tolist(), result.start.tolist(), result.end.tolist(), strict=True)
         turns = [Turn(nodes[node], now + start, now + end) for node, start, end in columns]
         ended = sum(name not in situation.queue.row for name in left.names)  # they come first
-        order = [task for task in found.order.tolist() if task >= ended]
-        length = float(found.end.max())
-        made = QueuePlan(
+        order = [task for task in result.order.tolist() if task >= ended]
+        length = float(result.end.max())
+        queue_plan = QueuePlan(
             turns={left.names[task]: turns[task] for task in order},
             nodes=tuple(rented_nodes(situation)),
             created_at=now,
             length=length,
-            heft=min(found.heft, found.base),
-            took=round(found.took, 3),
-            followed=found.better,
+            heft=min(result.heft, result.base),
+            took=round(result.took, 3),
+            followed=result.better,
             because=because,
         )
     except (SearchUnavailableError, UnplannableError) as problem:
         if plan is None or unfit:
             return PlanChoice(None, f"HEFT without a plan: {problem}")
         return PlanChoice(plan, f"{describe_plan(plan)}; can't be renewed ({because}): {problem}")
-    return PlanChoice(made, describe_plan(made))
+    return PlanChoice(queue_plan, describe_plan(queue_plan))
 
 
 def describe_plan(plan: QueuePlan) -> str:
@@ -200,13 +200,13 @@ class Compiled:
         another."""
         return make_plan(situation, self._search) if self.agent and situation.queue.linked else None
 
-    def chooser(self, given: Artifact | None) -> Chooser:
+    def chooser(self, artifact: Artifact | None) -> Chooser:
         """Return the function that orders ready tasks by the policy of an artifact, or by the strategy if None."""
-        if given is None and self.strategy == LOOKAHEAD:
+        if artifact is None and self.strategy == LOOKAHEAD:
             return lambda situation: look_ahead(situation, self._own(situation), self._search.ask)
-        if given is None:
+        if artifact is None:
             return self._own
-        spec, policy = self.layout.spec, given.policy
+        spec, policy = self.layout.spec, artifact.policy
 
         def choose(situation: QueueSituation) -> Choice:
             return choose_by(policy, situation, spec)
@@ -234,12 +234,12 @@ def follow_plan(situation: QueueSituation, plan: QueuePlan) -> DispatchDecision:
     off = [j for j in range(len(nodes.startup)) if j not in situation.state.nodes]
     startup = float(nodes.startup[off].min()) if off else np.inf
     late = [row for row in order if plan.turns[names[row]].start - now >= startup]
-    found = rent(situation, starts, [*late, *(row for row, _ in starts)])
+    result = rent(situation, starts, [*late, *(row for row, _ in starts)])
     next_start = {turn.node: turn.start for turn in reversed(plan.turns.values())}
     soon = {
         j for j, start in next_start.items() if start - now <= max(float(nodes.billing[j]), float(nodes.startup[j]))
     }
-    renting = Renting(found.start, [j for j in found.release if j not in soon])
+    renting = Renting(result.start, [j for j in result.release if j not in soon])
     return DispatchDecision(Choice(PLAN, scores, NONE), order, DispatchResult(starts, [], OPEN), renting, state)
 
 
@@ -248,14 +248,14 @@ def _starts(situation: QueueSituation, plan: QueuePlan) -> list[tuple[int, int]]
     except if only its user's limits forbid it."""
     queue, free, allowed = situation.queue, Free(situation), UserLimits(situation)
     ready = set(situation.ready.tolist())
-    held, starts = set[int](), list[tuple[int, int]]()
+    current, starts = set[int](), list[tuple[int, int]]()
     for name, turn in plan.turns.items():
         row, node = queue.row[name], turn.node
-        if queue.node[row] >= 0 or node in held:
+        if queue.node[row] >= 0 or node in current:
             continue
         need, memory = int(queue.processors[row]), float(queue.memory[row])
         if row not in ready or not free.fits(node, need, memory):
-            held.add(node)
+            current.add(node)
         elif row in allowed:
             free.hold(node, need, memory)
             allowed.take(row)

@@ -82,10 +82,10 @@ class WorkflowServing(Serving):
         """Return the situation of each run after its report, with warnings, in the order of ``pending``."""
         return [Case(compiled.situation(one.report.state), one.report.warnings, []) for one in pending]
 
-    def agent(self, compiled: Compiled, made: Artifact) -> Artifact:
+    def agent(self, compiled: Compiled, artifact: Artifact) -> Artifact:
         """Return the artifact; raises IncompatibleArtifact if it doesn't schedule queues."""
-        check(made, compiled.layout)
-        return made
+        check(artifact, compiled.layout)
+        return artifact
 
     def choose(
         self,

@@ -43,8 +43,8 @@ class SearchUnavailableError(Exception):
 
 def search_module() -> str:
     """Return the module of the installed search, for ``python -m``; empty if it, or its compiler, is not there."""
-    found = (point.value for point in installed.points(GROUP) if point.name == NAME)
-    return next(found, "") if find_spec("numba") else ""
+    result = (point.value for point in installed.points(GROUP) if point.name == NAME)
+    return next(result, "") if find_spec("numba") else ""
 
 
 class PlanSearch:
@@ -179,7 +179,7 @@ def left_of(situation: QueueSituation, plan: QueuePlan | None) -> SearchInput:
     # Seconds from now until each of M nodes accepts tasks, [M]; 0: it does now
     startup, states = situation.layout.nodes.startup, situation.state.nodes
     since = [states[j][1] + float(startup[j]) if states.get(j, (UP, 0.0))[0] == STARTING else 0.0 for j in nodes]
-    made = Remaining(
+    remaining = Remaining(
         parent_start=start,
         parents=parents,
         data=data,
@@ -192,7 +192,7 @@ def left_of(situation: QueueSituation, plan: QueuePlan | None) -> SearchInput:
         available=np.maximum(np.array(since, np.float64) - situation.now, 0.0),
         pace=1.0 / situation.layout.nodes.bandwidth[nodes],
     )
-    return SearchInput(made, names, nodes)
+    return SearchInput(remaining, names, nodes)
 
 
 def _check_size(tasks: int, edges: int, nodes: int) -> None:

@@ -150,8 +150,8 @@ class PriorityPolicy:
 
     def under(self, mechanism: int) -> Seconds:
         """Return the weights for a backfilling mechanism (index into ``MECHANISMS``), [``WEIGHTS``]."""
-        found: Seconds = self.weights[NONE if mechanism == UNCOMMITTED else min(mechanism, EASY)]
-        return found
+        seconds: Seconds = self.weights[NONE if mechanism == UNCOMMITTED else min(mechanism, EASY)]
+        return seconds
 
     def orders(self, waiting: Waiting) -> Orders:
         """Return scores by predicted run time, processors and waiting time, and for backfilling by run time and
@@ -206,6 +206,6 @@ def artifact(data: bytes) -> Artifact:
     return Artifact(load(data), (), 0, None, KIND)
 
 
-def check(made: Artifact, layout: object) -> None:  # noqa: ARG001 - a scheduler reads every layout
+def check(artifact: Artifact, layout: object) -> None:  # noqa: ARG001 - a scheduler reads every layout
     """Check that a policy schedules queues. Raises IncompatibleArtifact if it was made for another kind."""
-    made.check(KIND, (), 0)
+    artifact.check(KIND, (), 0)

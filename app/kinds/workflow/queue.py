@@ -364,33 +364,33 @@ class _Reading:
     def take(self, report: Mapping[str, Any]) -> None:
         """Apply one more report of the run: descriptions, starts and ends of its tasks."""
         known, now = len(self.tasks), report["now"]
-        for told in report.get("queued", ()):
-            self._task_of(told, now).pop("begun", None)
-        for told in report.get("running", ()):
-            _record_start(self._task_of(told, now), told)
-        for told in report.get("finished", ()):
-            task = self._by_id[told["id"]]
-            _record_start(task, told)
-            task["end"], task["failed"] = told["end"], told.get("state") == "failed"
+        for reported in report.get("queued", ()):
+            self._task_of(reported, now).pop("begun", None)
+        for reported in report.get("running", ()):
+            _record_start(self._task_of(reported, now), reported)
+        for reported in report.get("finished", ()):
+            task = self._by_id[reported["id"]]
+            _record_start(task, reported)
+            task["end"], task["failed"] = reported["end"], reported.get("state") == "failed"
         for task in self.tasks[known:]:
             task["edges"] = [(self._by_id[p], size) for p, size in _parents(task) if p in self._by_id]
 
-    def _task_of(self, told: Mapping[str, Any], now: float) -> Task:
+    def _task_of(self, reported: Mapping[str, Any], now: float) -> Task:
         """Return the task that a report describes, as it was first described; ``now``: time of the report in
         seconds."""
-        task = self._by_id.get(told["id"])
+        task = self._by_id.get(reported["id"])
         if task is None or "end" in task:
-            begun = told.get("start")
-            submit = told.get("submit")
-            task = {**told, "submit": (now if begun is None else begun) if submit is None else submit}
+            begun = reported.get("start")
+            submit = reported.get("submit")
+            task = {**reported, "submit": (now if begun is None else begun) if submit is None else submit}
             self.tasks.append(task)
-            self._by_id[told["id"]] = task
+            self._by_id[reported["id"]] = task
         return task
 
 
-def _record_start(task: Task, told: Mapping[str, Any]) -> None:
+def _record_start(task: Task, reported: Mapping[str, Any]) -> None:
     if "begun" not in task:
-        task["begun"], task["where"] = told["start"], told["node"]
+        task["begun"], task["where"] = reported["start"], reported["node"]
 
 
 def _number(value: float | None) -> float:

@@ -184,14 +184,14 @@ def _plan(decided: DispatchDecision) -> dict[str, Any] | None:
 
 
 def _window(situation: QueueSituation, decided: DispatchDecision) -> dict[str, Any] | None:
-    found = decided.started.window
-    if found.task < 0:
+    window = decided.started.window
+    if window.task < 0:
         return None
     return {
-        "task": situation.queue.names[found.task],
-        "node": situation.layout.names[found.node] if found.node >= 0 else None,
-        "until": float(found.until) if math.isfinite(found.until) else None,
-        "spare_processors": max(int(found.spare), 0),
+        "task": situation.queue.names[window.task],
+        "node": situation.layout.names[window.node] if window.node >= 0 else None,
+        "until": float(window.until) if math.isfinite(window.until) else None,
+        "spare_processors": max(int(window.spare), 0),
         "overtook": [situation.queue.names[row] for row in decided.started.overtook],
     }
 

@@ -124,9 +124,9 @@ def remember(regression: Regression, user: int, length: float, size: int, ran: f
         ran: natural logarithm of the task's run time in seconds, at least of ``SHORTEST``.
     """
     history, inputs = regression.history, np.zeros(INPUTS)
-    found = describe(history, user, length, size)
+    result = describe(history, user, length, size)
     for i in range(INPUTS):
-        inputs[i] = found[i]
+        inputs[i] = result[i]
     learn(regression, inputs, ran - length)
     for k in range(LAST - 1, 0, -1):
         history[user, k] = history[user, k - 1]
@@ -137,22 +137,22 @@ def remember(regression: Regression, user: int, length: float, size: int, ran: f
 def shares(regression: Regression, user: NDArray[np.int64], length: Seconds, size: NDArray[np.int64]) -> Seconds:
     """Return the predicted natural logarithm of run time over estimate of each of N tasks, at most 0, [N]. Arguments
     are those of ``describe``, [N] each."""
-    found = np.zeros(len(length))
+    result = np.zeros(len(length))
     for weight, values in zip(regression.weight, describe(regression.history, user, length, size), strict=True):
-        found += weight * values  # a product of matrices rounds equal columns differently, and ties would not be ties
-    return np.minimum(found, 0.0)
+        result += weight * values  # a product of matrices rounds equal columns differently, and ties would not be ties
+    return np.minimum(result, 0.0)
 
 
 def table(users: Sequence[Sequence[PastTask]]) -> Seconds:
     """Return ``Regression.history`` of U users, [U + 1, ``LAST``, 4], from their last tasks, newest last. Tasks without
     an estimate are left out."""
-    found = np.zeros((len(users) + 1, LAST, 4))
-    for row, tasks in zip(found, users, strict=False):
-        told = [task for task in tasks if task.estimate > 0.0][::-1]
-        for place, (seconds, estimate, processors) in zip(row, told, strict=False):
+    table = np.zeros((len(users) + 1, LAST, 4))
+    for row, tasks in zip(table, users, strict=False):
+        estimated = [task for task in tasks if task.estimate > 0.0][::-1]
+        for place, (seconds, estimate, processors) in zip(row, estimated, strict=False):
             ran, length = np.log(max(seconds, SHORTEST)), np.log(max(estimate, SHORTEST))
             place[:] = ran - length, length, processors, ran
-    return found
+    return table
 
 
 # Domain model of kind ``workflow``: run times where users' estimates are unreliable.

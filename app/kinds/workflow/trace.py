@@ -160,8 +160,8 @@ def unpack(stored: bytes) -> Trace:
     known = json.loads(header["__metadata__"]["trace"])
     numbers = arrays.pop("names", None)
     names = known["names"] if numbers is None else map(str, numbers.tolist())
-    found = {name: arrays[name] if name in arrays else _unknown_values(name, known["tasks"], arrays) for name in ARRAYS}
-    return Trace(names=tuple(names), users=tuple(known["users"]), origin=known["origin"], **found)
+    parts = {name: arrays[name] if name in arrays else _unknown_values(name, known["tasks"], arrays) for name in ARRAYS}
+    return Trace(names=tuple(names), users=tuple(known["users"]), origin=known["origin"], **parts)
 
 
 def _says(name: str, array: NDArray[Any]) -> bool:

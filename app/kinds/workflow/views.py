@@ -71,15 +71,15 @@ def hindsight(compiled: Compiled, history: RunHistory) -> Hindsight:
     stood = [(decision, state) for decision, state in stood if (state.queue.node == WAITING).any()]
     if not stood:
         return Hindsight([], "No task has been pending yet.")
-    asked = evenly(stood, POINTS)
-    decided = [{(one["task"], one["node"]) for one in decision.get("placements", ())} for decision, _ in asked]
-    others = {name: [_starts(compiled, state, name) for _, state in asked] for name in ASKED}
-    same = {name: sum(map(eq, decided, every)) / len(asked) for name, every in others.items()}
-    starts = {name: sum(map(len, every)) / len(asked) for name, every in {DECIDED: decided, **others}.items()}
-    told = f"{len(asked):,} of {history.iterations:,} decisions, with pending tasks."
+    points = evenly(stood, POINTS)
+    decided = [{(one["task"], one["node"]) for one in decision.get("placements", ())} for decision, _ in points]
+    others = {name: [_starts(compiled, state, name) for _, state in points] for name in ASKED}
+    same = {name: sum(map(eq, decided, every)) / len(points) for name, every in others.items()}
+    starts = {name: sum(map(len, every)) / len(points) for name, every in {DECIDED: decided, **others}.items()}
+    text = f"{len(points):,} of {history.iterations:,} decisions, with pending tasks."
     figures = [
-        beside_decided("Identical decisions by policy", "share of decisions", same, told),
-        beside_decided("Started tasks by policy", "tasks per decision", starts, told),
+        beside_decided("Identical decisions by policy", "share of decisions", same, text),
+        beside_decided("Started tasks by policy", "tasks per decision", starts, text),
     ]
     return Hindsight(figures, ASKED_THEN)
 
@@ -189,8 +189,8 @@ def tasks_table(compiled: Compiled, state: State) -> Table:
         share = ran / lasts[at] if lasts[at] > 0 else np.nan
         done = f"for {duration(ran)}" + (f" ({percent(min(share, 0.99), 0)})" if np.isfinite(share) else "")
         eta = duration(max(lasts[at] - ran, 0)) if np.isfinite(share) else NOTHING
-        held = f"{queue.processors[at]:,} on {layout.names[queue.node[at]]}"
-        return [queue.names[at], "running", user, held, done if np.isfinite(ran) else NOTHING, eta, ""]
+        text = f"{queue.processors[at]:,} on {layout.names[queue.node[at]]}"
+        return [queue.names[at], "running", user, text, done if np.isfinite(ran) else NOTHING, eta, ""]
 
     runs = np.flatnonzero(queue.node != WAITING)
     runs = runs[np.argsort(queue.node[runs], kind="stable")]
@@ -254,20 +254,20 @@ def reasons_pending(layout: Layout, state: State, waits: Sequence[int]) -> list[
     free, spare = np.where(on, nodes.processors - used, 0), nodes.memory - filled
     usable = np.array([state.nodes.get(at, (UP, 0.0))[0] != FAILED for at in range(len(layout.names))])
     starting = [at for at, (status, _) in sorted(state.nodes.items()) if status == STARTING]
-    found, first = list[str](), ""
+    pending, first = list[str](), ""
     for at in waits:
         name, least = queue.names[at], int(queue.processors[at])
         needs = f"needs {least:,} processor{'' if least == 1 else 's'}"
         parents = [parent for parent, _ in queue.inputs[at] if parent in queue.row]
         if parents:
             more = f" and {len(parents) - 1:,} more" if len(parents) > 1 else ""
-            found.append(f"depends on {parents[0]}{more}")
+            pending.append(f"depends on {parents[0]}{more}")
             continue
         fits = (nodes.processors >= least) & (nodes.memory >= queue.memory[at])
         if not (fits & usable).any():
             failed = "" if not fits.any() else ": every node that it fits has failed"
             most = int(nodes.processors[usable].max(initial=0))
-            found.append(f"can't start{failed}" if failed else f"can never start: {needs}, a node has {most:,}")
+            pending.append(f"can't start{failed}" if failed else f"can never start: {needs}, a node has {most:,}")
             continue
         start, parts = _reserved_start(state, name), list[str]()
         roomy = fits & on & (free >= least)
@@ -282,9 +282,9 @@ def reasons_pending(layout: Layout, state: State, waits: Sequence[int]) -> list[
         parts += [f"reserved for {clock(start)}"] if start is not None else []
         parts += [f"{soon[0]} is starting"] if soon else []
         parts += [f"behind {first}"] if first and start is None else []
-        found.append("; ".join(parts) or "waits for the next decision")
+        pending.append("; ".join(parts) or "waits for the next decision")
         first = first or name
-    return found
+    return pending
 
 
 class WorkflowViews(Views):
@@ -296,20 +296,20 @@ class WorkflowViews(Views):
     def facts(self, compiled: Any, history: RunHistory) -> Sequence[Fact]:
         decision: Json = history.steps[-1].decision if history.steps else history.first
         reason = decision.get("reason", {})
-        found = [Fact("reports", f"{history.iterations:,}")]
+        facts = [Fact("reports", f"{history.iterations:,}")]
         if decision.get("now") is not None:
-            found.append(Fact("time", clock(decision["now"])))
+            facts.append(Fact("time", clock(decision["now"])))
         if decision.get("waiting") is not None:
-            found.append(Fact("tasks", f"{decision['running']:,} running, {decision['waiting']:,} pending"))
-        found.append(Fact("order", str(reason.get("strategy", "")), f"backfilling: {reason.get('backfilling', '')}"))
+            facts.append(Fact("tasks", f"{decision['running']:,} running, {decision['waiting']:,} pending"))
+        facts.append(Fact("order", str(reason.get("strategy", "")), f"backfilling: {reason.get('backfilling', '')}"))
         window = reason.get("window")
         if window:
             until = "start unknown" if window.get("until") is None else f"until {clock(window['until'])}"
-            found.append(Fact("reservation", f"{window['task']}, {until}", window.get("node") or ""))
+            facts.append(Fact("reservation", f"{window['task']}, {until}", window.get("node") or ""))
         plan = reason.get("plan")
         if plan:
-            found.append(Fact("plan", duration(plan["seconds"]), f"HEFT: {duration(plan['heft_seconds'])}"))
-        return found
+            facts.append(Fact("plan", duration(plan["seconds"]), f"HEFT: {duration(plan['heft_seconds'])}"))
+        return facts
 
     @override
     def run(self, compiled: Compiled, history: RunHistory) -> Sequence[Figure]:
@@ -323,11 +323,11 @@ class WorkflowViews(Views):
         some = "" if history.every == 1 else f" Tasks in every {history.every:,}th report."
         part = "" if history.every == 1 else f" Every {history.every:,}th report."
         most = sum(node.maximum * node.processors for node in compiled.layout.spec.nodes)
-        told = f"Tasks by node; pale bars: still running.{some}"
+        text = f"Tasks by node; pale bars: still running.{some}"
         there = None if history.state is None else history.state.queue.row
         bars = queue.all_bars(history.steps[-1].report["now"], there)
         return [
-            *([gantt("Gantt chart", bars, told)] if bars else []),
+            *([gantt("Gantt chart", bars, text)] if bars else []),
             courses("Busy processors", "processors", {"busy": used}, f"Of at most {most:,}.{part}", steps=True),
             courses("Pending tasks", "tasks", {"pending": waits}, f"After each decision.{part}", steps=True),
         ]
@@ -336,12 +336,12 @@ class WorkflowViews(Views):
     def tables(self, compiled: Compiled, history: RunHistory) -> Sequence[Table]:
         """Return the table of the tasks after the last decision, unless the run has ended, and that of failed tasks;
         none that is empty."""
-        found = list[Table]()
+        tables = list[Table]()
         if history.live and history.state is not None and len(history.state.queue):
             decision = history.steps[-1].decision if history.steps else history.first
-            found.append(tasks_table(compiled, after_decision(compiled.layout, history.state, decision)))
+            tables.append(tasks_table(compiled, after_decision(compiled.layout, history.state, decision)))
         failed = failed_tasks(history)
-        return found if failed is None else [*found, failed]
+        return tables if failed is None else [*tables, failed]
 
     @override
     def alternatives(self, compiled: Compiled, history: RunHistory) -> Sequence[Alternative]:
@@ -357,13 +357,13 @@ class WorkflowViews(Views):
             return []
         spec, situation = compiled.layout.spec, compiled.situation(state)
         taken = {(one["task"], one["node"]) for one in history.steps[-1].decision.get("placements", ())}
-        found = []
+        alternatives = []
         for name in ASKED:
             decided = decide(situation, by_strategy(name, spec.backfilling, spec.backfill_order))
             names = [(situation.queue.names[row], compiled.layout.names[node]) for row, node in decided.started.starts]
             words = ", ".join(f"{task} on {node}" for task, node in names) or "none"
-            found.append(Alternative(name, words, set(names) == taken))
-        return found
+            alternatives.append(Alternative(name, words, set(names) == taken))
+        return alternatives
 
     @override
     def hindsight(self, compiled: Compiled, history: RunHistory) -> Hindsight:

@@ -27,10 +27,10 @@ def document(answer: httpx.Response) -> dict[str, Any]:
     Raises:
         ValueError, RecursionError: the response contains none.
     """
-    found = _of_type(answer, JSON).json()
-    if not isinstance(found, dict):
-        raise ValueError(f"no object, but {type(found).__name__}")
-    return found
+    body = _of_type(answer, JSON).json()
+    if not isinstance(body, dict):
+        raise ValueError(f"no object, but {type(body).__name__}")
+    return body
 
 
 def table(answer: httpx.Response) -> str:
@@ -52,11 +52,11 @@ def nothing(answer: httpx.Response) -> None:
 def refusal(answer: httpx.Response) -> dict[str, Any] | None:
     """The service's problem document in a response; None if the response contains none or is another program's."""
     try:
-        found = _of_type(answer, PROBLEM).json()
+        body = _of_type(answer, PROBLEM).json()
     except UNREADABLE:
         return None
-    own = isinstance(found, dict) and str(found.get("type", "")).startswith(OWN_TYPES)
-    return found if own and found.get("status") == answer.status_code else None
+    own = isinstance(body, dict) and str(body.get("type", "")).startswith(OWN_TYPES)
+    return body if own and body.get("status") == answer.status_code else None
 
 
 def _of_type(answer: httpx.Response, wanted: str) -> httpx.Response:

@@ -110,11 +110,11 @@ class _Deadline:
 
     def uses(self, stream: Any) -> None:
         """Record the network stream that this attempt uses."""
-        found = None if stream is None else stream.get_extra_info("socket")
-        if isinstance(found, socket.socket):
+        raw = None if stream is None else stream.get_extra_info("socket")
+        if isinstance(raw, socket.socket):
             with self._of.lock:
-                self._of.sockets.add(found)
-                self._of.used[self] = found
+                self._of.sockets.add(raw)
+                self._of.used[self] = raw
 
     def reason(self, error: httpx.HTTPError) -> httpx.HTTPError:
         """The error of the attempt: ReadTimeout if its time was up, else ``error``."""
@@ -133,10 +133,10 @@ class _Deadline:
         with self._of.lock:
             own = self._of.used.get(self)
             others = [*self._of.used.values()]
-            cut = [found for found in self._of.sockets if found not in others] if own is None else [own]
-        for found in cut:
+            cut = [result for result in self._of.sockets if result not in others] if own is None else [own]
+        for one in cut:
             with suppress(OSError):  # it is closed
-                socket.socket.shutdown(found, socket.SHUT_RDWR)  # not TLS's own, which another thread may be reading
+                socket.socket.shutdown(one, socket.SHUT_RDWR)  # not TLS's own, which another thread may be reading
 
 
 def _read_content(answer: httpx.Response, deadline: _Deadline) -> httpx.Response:

@@ -54,8 +54,8 @@ class Background:
             self._run.start()
             self.id, self._next = self._run.id, self._run.iteration
             self._spool = Spool.of(Origin(self.id, self._run.workload, self._run.service, self._owned))
-            for kept in self._spool.stored_reports(self._next):
-                self._hand_over(kept)
+            for report in self._spool.stored_reports(self._next):
+                self._hand_over(report)
             self._thread = threading.Thread(target=self._work, name=f"steward-{self.id}", daemon=True)
             self._thread.start()
 
@@ -86,7 +86,7 @@ class Background:
 
     @property
     def contingencies(self) -> list[Contingency]:
-        """What to do if the next iteration takes longer than expected; empty while its decision isn't known yet."""
+        """Allocations if the next iteration takes longer than expected; empty while its decision isn't known yet."""
         return self._run.contingencies if self._run.decision.iteration == self._next else []
 
     def report(
@@ -99,15 +99,15 @@ class Background:
         """
         if self._raised is not None:
             raise self._raised
-        kept = StoredReport(iteration, allocation, metrics, features, segments)
+        report = StoredReport(iteration, allocation, metrics, features, segments)
         if self._spool is not None:
-            self._spool.keep(kept)
-        return self._hand_over(kept)
+            self._spool.keep(report)
+        return self._hand_over(report)
 
-    def _hand_over(self, kept: StoredReport) -> Future[None]:
-        item = Item(kept, Future())
+    def _hand_over(self, report: StoredReport) -> Future[None]:
+        item = Item(report, Future())
         self._inbox.put(item)
-        self._next = kept.iteration + 1
+        self._next = report.iteration + 1
         return item.done
 
     def expect(self, count: int) -> None:

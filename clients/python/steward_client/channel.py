@@ -53,7 +53,7 @@ class Channel(Protocol):
 
     @property
     def contingencies(self) -> list[Contingency]:
-        """What to do if the next iteration takes longer than expected, by ascending time."""
+        """Allocations if the next iteration takes longer than expected, by ascending time."""
 
     def report(
         self, iteration: int, allocation: Numbers, metrics: Numbers, features: Numbers, segments: Segments = ()

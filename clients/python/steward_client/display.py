@@ -33,10 +33,10 @@ def address(client: Service) -> str:
     """The address of a service as text, without user, password and trailing slash; None: of ``STEWARD_URL``, else
     local."""
     if client is None or isinstance(client, str):
-        found = httpx.URL(client or os.environ.get("STEWARD_URL") or URL)
+        url = httpx.URL(client or os.environ.get("STEWARD_URL") or URL)
     else:
-        found = client.get_httpx_client().base_url
-    return shown_url(found)
+        url = client.get_httpx_client().base_url
+    return shown_url(url)
 
 
 def shown_url(url: httpx.URL) -> str:
@@ -45,7 +45,7 @@ def shown_url(url: httpx.URL) -> str:
 
 
 class Summary(NamedTuple):
-    """What is shown of an object: its id or name (empty: none yet), further members, and the URL of its page."""
+    """Summary of an object for display: its id or name (empty: none yet), further members, and the URL of its page."""
 
     name: str
     members: Mapping[str, object]

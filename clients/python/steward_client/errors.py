@@ -34,16 +34,16 @@ class StewardError(ClientError):
     @property
     def unknown(self) -> set[tuple[str, str]]:
         """Metrics and features unknown to the service, as pairs of part (``metrics``, ``features``) and name."""
-        found = [
+        parts = [
             str(e.get("pointer", "")).split("/") for e in self.errors if str(e.get("message", "")).startswith(UNKNOWN)
         ]
-        return {(path[1], path[2]) for path in found if len(path) == PARTS and path[1] in ("metrics", "features")}
+        return {(path[1], path[2]) for path in parts if len(path) == PARTS and path[1] in ("metrics", "features")}
 
     @property
     def unknown_members(self) -> set[str]:
         """Members of the body that the service doesn't have, such as those of a later version."""
-        found = [str(e.get("pointer", "")) for e in self.errors if str(e.get("message", "")).startswith(EXTRA)]
-        return {pointer[1:] for pointer in found if pointer.count("/") == 1}
+        pointers = [str(e.get("pointer", "")) for e in self.errors if str(e.get("message", "")).startswith(EXTRA)]
+        return {pointer[1:] for pointer in pointers if pointer.count("/") == 1}
 
     @classmethod
     def of(cls, response: httpx.Response) -> "StewardError":
@@ -61,12 +61,12 @@ class Unreachable(ClientError):
     """The service didn't respond in time; the exception's cause is the last attempt's error.
 
     Attributes:
-        asked: the service's ``Retry-After`` in seconds; 0 if it sent none.
+        retry_after: the service's ``Retry-After`` in seconds; 0 if it sent none.
     """
 
-    def __init__(self, message: str, asked: float = 0.0) -> None:
+    def __init__(self, message: str, retry_after: float = 0.0) -> None:
         super().__init__(message)
-        self.asked = asked
+        self.retry_after = retry_after
 
 
 class CapReached(KeyboardInterrupt):

@@ -131,8 +131,8 @@ class Run(Live[Decision]):
             StewardError: there is no such run.
             Unreachable: the service didn't respond in time.
         """
-        made = cls(client, "", retry=retry, wait_seconds=wait_seconds, refusals=refusals, unknown=unknown)
-        return made.take_up(run)
+        result = cls(client, "", retry=retry, wait_seconds=wait_seconds, refusals=refusals, unknown=unknown)
+        return result.take_up(run)
 
     @property
     def allocation(self) -> dict[str, float]:
@@ -141,7 +141,7 @@ class Run(Live[Decision]):
 
     @property
     def contingencies(self) -> list[Contingency]:
-        """What to do if the next iteration takes longer than expected, by ascending time; empty while the decision on
+        """Allocations if the next iteration takes longer than expected, by ascending time; empty while the decision on
         the last one isn't known."""
         return contingencies_of(self.decision) if self.decision.iteration == self.iteration else []
 
@@ -333,9 +333,9 @@ def _spans(numbers: Collection[int]) -> str:
     return ", ".join(str(first) if first == last else f"{first}-{last}" for first, last in spans) or "none"
 
 
-def _parse_decision(found: Mapping[str, Any]) -> Decision:
+def _parse_decision(result: Mapping[str, Any]) -> Decision:
     """Parse a decision; raises ValueError if it has no allocation or a value that isn't finite."""
-    decision = Decision.from_dict(found)
+    decision = Decision.from_dict(result)
     amounts = decision.allocation.additional_properties
     if not amounts or not all(math.isfinite(amount) for amount in amounts.values()):
         raise ValueError(f"no allocation: {amounts!r:.200}")
@@ -344,9 +344,10 @@ def _parse_decision(found: Mapping[str, Any]) -> Decision:
 
 def contingencies_of(decision: Decision) -> list[Contingency]:
     """The contingencies of a decision, by ascending time."""
-    found = decision.contingencies or []
+    contingencies = decision.contingencies or []
     return [
-        Contingency(one.after_seconds, dict(one.allocation.additional_properties), one.reason.text) for one in found
+        Contingency(one.after_seconds, dict(one.allocation.additional_properties), one.reason.text)
+        for one in contingencies
     ]
 
 

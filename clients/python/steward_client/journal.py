@@ -90,12 +90,12 @@ class Journal:
         self._grown = end
         for number, line in enumerate(whole[:end].splitlines(), 1):
             try:
-                found = json.loads(line)
+                body = json.loads(line)
             except ValueError as error:
                 raise JournalError(f"{self.path}: line {number} is not a line of a journal: {error}") from error
-            if not isinstance(found, dict) or len(found) != 1:
+            if not isinstance(body, dict) or len(body) != 1:
                 raise JournalError(f"{self.path}: line {number} is not a line of a journal: {line[:80]!r}")
-            yield found
+            yield body
 
 
 def _encode_line(line: Line) -> bytes:

@@ -106,10 +106,10 @@ class Launched:
 
     def _decision(self) -> Mapping[str, Any]:
         try:
-            found = json.loads(self._allocation.read_bytes()) if self._allocation else {}
+            body = json.loads(self._allocation.read_bytes()) if self._allocation else {}
         except (OSError, ValueError):
             return {}
-        return found if isinstance(found, dict) else {}
+        return body if isinstance(body, dict) else {}
 
     def end(self, error: BaseException | None = None) -> None:
         """Do nothing: the launcher ends the run."""

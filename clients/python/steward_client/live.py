@@ -98,16 +98,16 @@ class Live(Shown, Generic[D]):
     def _read_run(self, run: str) -> Running[D]:
         return self._call("GET", f"/runs/{run}", partial(self._running, run))
 
-    def _take_up(self, found: Running[D]) -> None:
-        self.id, self.workload, self._decision = found.id, found.workload, found.decision
+    def _take_up(self, result: Running[D]) -> None:
+        self.id, self.workload, self._decision = result.id, result.workload, result.decision
 
     def _running(self, run: str, answer: httpx.Response) -> Running[D]:
         """Parse the service's description of ``run`` (empty: any); raises ValueError for another run or workload."""
-        found = document(answer)
-        text, workload = str(found["id"]), str(found["workload"])
+        result = document(answer)
+        text, workload = str(result["id"]), str(result["workload"])
         if not text or (run and (run != text or self.workload not in ("", workload))):
             raise ValueError(f"run {text!r} of {workload!r}, not {run!r} of {self.workload!r}")
-        return Running(text, workload, found.get("state", "running"), self._decode(found["decision"]))
+        return Running(text, workload, result.get("state", "running"), self._decode(result["decision"]))
 
     def start(self) -> Self:
         """Start the run, once; ``with`` does so. Raises StewardError if it is refused, and Unreachable."""
@@ -136,10 +136,10 @@ class Live(Shown, Generic[D]):
 
     def _next(self, iteration: int, answer: httpx.Response) -> D:
         """Parse the decision on the report of an iteration; raises ValueError if it belongs to another."""
-        found = document(answer)
-        decision = self._decode(found)
-        if found.get("run", self.id) != self.id or decision.iteration != iteration + 1:
-            raise ValueError(f"a decision of run {found.get('run')!r} for iteration {decision.iteration}")
+        result = document(answer)
+        decision = self._decode(result)
+        if result.get("run", self.id) != self.id or decision.iteration != iteration + 1:
+            raise ValueError(f"a decision of run {result.get('run')!r} for iteration {decision.iteration}")
         return decision
 
     def history(self) -> "Rows":
@@ -254,16 +254,16 @@ class Live(Shown, Generic[D]):
             body["output"] = _storable(output)[-LONGEST_OUTPUT:]
         if capped:
             body["outcome"] = "cap_reached"
-        found = self._call("PATCH", f"/runs/{self.id}", self._judged, body)
-        self.outcome, self.outcome_reason = found.get("outcome"), found.get("outcome_reason")
-        self.savings, self.targets = found.get("savings"), (found.get("start") or {}).get("targets") or {}
+        result = self._call("PATCH", f"/runs/{self.id}", self._judged, body)
+        self.outcome, self.outcome_reason = result.get("outcome"), result.get("outcome_reason")
+        self.savings, self.targets = result.get("savings"), (result.get("start") or {}).get("targets") or {}
         self._ended = True
 
     def _judged(self, answer: httpx.Response) -> dict[str, Any]:
-        found = document(answer)
-        if found["id"] != self.id:
-            raise ValueError(f"run {found['id']!r}, not {self.id!r}")
-        return found
+        result = document(answer)
+        if result["id"] != self.id:
+            raise ValueError(f"run {result['id']!r}, not {self.id!r}")
+        return result
 
     def _call(
         self,

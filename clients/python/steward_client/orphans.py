@@ -41,10 +41,10 @@ def _finish_earlier(run: Run, spool: Spool) -> None:
     brief = Retry(patience_seconds=PARTING_SECONDS)
     earlier = Run.resume(run.client, spool.origin.run, retry=brief, refusals="raise", unknown="omit")
     try:
-        kept = spool.stored_reports(earlier.iteration)
-        for one in kept:
+        reports = spool.stored_reports(earlier.iteration)
+        for one in reports:
             one.send(earlier)
         earlier.fail("its process ended without ending the run")
     finally:
         earlier.close()
-    logger.info("run %s: %d reports of a process that has ended are sent; it has failed", earlier.id, len(kept))
+    logger.info("run %s: %d reports of a process that has ended are sent; it has failed", earlier.id, len(reports))

@@ -68,7 +68,7 @@ class Outage:
         """Note that a caller was blocked for ``seconds`` without a response, and set the next attempt's time."""
         if not self._failures:
             logger.warning("%s; what is reported is kept, the last decision holds", error)
-        self._pause(max(self._retry.pause(self._failures, error.asked), seconds * (1 / SHARE - 1)))
+        self._pause(max(self._retry.pause(self._failures, error.retry_after), seconds * (1 / SHARE - 1)))
 
     def refused(self) -> None:
         """Note that the service refused an item, and set the next attempt's time."""

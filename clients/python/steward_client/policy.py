@@ -57,14 +57,14 @@ class Policy(NamedTuple):
         """
         patient = retry or Retry()
         with open_http(client) as http:
-            found = patient.call(http, "GET", f"/workloads/{workload}", _parse_workload)
-            champions = {name: one for name, one in found["champions"].items() if role in (None, name)}
+            result = patient.call(http, "GET", f"/workloads/{workload}", _parse_workload)
+            champions = {name: one for name, one in result["champions"].items() if role in (None, name)}
             artifacts = {}
             for name, version in champions.items():
                 of_role = "" if name == DEFAULT_ROLE else f"?role={name}"
                 path = f"/workloads/{workload}/agents/{version}/policy{of_role}"
                 artifacts[name] = patient.call(http, "GET", path, artifact)
-        return cls(found["spec"], artifacts, role)
+        return cls(result["spec"], artifacts, role)
 
     @classmethod
     def read(cls, spec: Path, artifact: Path, role: str | None = None) -> Self:
@@ -205,10 +205,10 @@ class CarriedRun(Live[InferenceDecision]):
         Raises:
             JournalError: the run has ended, or has other reports.
         """
-        found = self._read_run(known["id"])
-        if found.state != "running":
-            raise JournalError(f"{journal.path}: run {known['id']} is {found.state}; delete the journal")
-        self._take_up(found)
+        run = self._read_run(known["id"])
+        if run.state != "running":
+            raise JournalError(f"{journal.path}: run {known['id']} is {run.state}; delete the journal")
+        self._take_up(run)
         done = self.iteration - known["reports"]
         if not 0 <= done <= len(reports) or not self._is_stored(known["reports"] + done - 1, reports[:done]):
             raise JournalError(
@@ -357,8 +357,8 @@ class CarriedRun(Live[InferenceDecision]):
 
 
 def _parse_workload(answer: httpx.Response) -> dict[str, Any]:
-    found = document(answer)
-    return {"spec": dict(found["spec"]), "champions": dict(found["champions"])}
+    result = document(answer)
+    return {"spec": dict(result["spec"]), "champions": dict(result["champions"])}
 
 
 def carry(

@@ -17,7 +17,7 @@ logger = logging.getLogger("steward_client")
 
 
 class Contingency(NamedTuple):
-    """What to do if an iteration isn't over after so many seconds: the allocation from then on, and why."""
+    """The allocation to set if an iteration isn't over after some seconds, and the reason."""
 
     after_seconds: float
     allocation: Mapping[str, float]
@@ -49,10 +49,10 @@ class Timetable:
 
     def due(self, now: float) -> Contingency | None:
         """Take the latest contingency whose time has come by ``now`` (seconds of the clock); None: there is none."""
-        found = None
+        due = None
         while (at := self.next_at) is not None and at <= now:
-            found = self._left.pop(0)
-        return found
+            due = self._left.pop(0)
+        return due
 
     def changed(self, allocation: Mapping[str, float], now: float) -> None:
         """Record that an allocation is in effect from time ``now`` (seconds of the clock) on."""
@@ -65,13 +65,13 @@ class Timetable:
         ``seconds`` is its duration; ``ended`` the time of its end on the same clock, if it began later than this
         timetable. Changes after the end are left out, those before the beginning are in effect from it on.
         """
-        kept = self._within(seconds, ended)
-        if len(kept) < 2:
+        within = self._within(seconds, ended)
+        if len(within) < 2:
             return []
-        ends = [*(begun for _, begun in kept[1:]), seconds]
+        ends = [*(begun for _, begun in within[1:]), seconds]
         return [
             {"allocation": allocation, "seconds": end - begun}
-            for (allocation, begun), end in zip(kept, ends, strict=True)
+            for (allocation, begun), end in zip(within, ends, strict=True)
         ]
 
     def allocation_at_end(self, seconds: float, ended: float | None = None) -> dict[str, float]:
@@ -81,9 +81,11 @@ class Timetable:
     def _within(self, seconds: float, ended: float | None) -> list[tuple[dict[str, float], float]]:
         late = 0.0 if ended is None else max(ended - seconds - self._began, 0.0)
         moved = [(allocation, max(begun - late, 0.0)) for allocation, begun in self._segments]
-        kept = [segment for segment in moved if segment[1] < seconds] or moved[:1]
+        selection = [segment for segment in moved if segment[1] < seconds] or moved[:1]
         return [
-            segment for segment, after in zip(kept, [*kept[1:], None], strict=True) if after is None or after[1] > 0
+            segment
+            for segment, after in zip(selection, [*selection[1:], None], strict=True)
+            if after is None or after[1] > 0
         ]
 
 

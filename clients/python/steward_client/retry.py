@@ -76,9 +76,9 @@ class Retry:
         while True:
             answer = self._once(http, call, ends - self.clock())
             if isinstance(answer, httpx.Response):
-                found, cause = _understood(answer, read)
+                result, cause = _understood(answer, read)
                 if cause is None:
-                    return found  # type: ignore[return-value]  # read, then
+                    return result  # type: ignore[return-value]  # read, then
                 retry_after = min(_retry_after(answer), self.longest_asked_seconds)
             else:
                 retry_after, cause = 0.0, answer
@@ -93,10 +93,10 @@ class Retry:
                 warned = True
             self.sleep(pause)
 
-    def pause(self, attempt: int, asked: float = 0.0) -> float:
-        """Seconds to wait after attempt ``attempt``, counting from 0; at least ``asked`` seconds."""
+    def pause(self, attempt: int, retry_after: float = 0.0) -> float:
+        """Seconds to wait after attempt ``attempt``, counting from 0; at least ``retry_after`` seconds."""
         longest = min(self.longest_seconds, self.first_seconds * 2.0 ** min(attempt, 30))
-        return max(longest * self.jitter.uniform(0.5, 1.0), asked)
+        return max(longest * self.jitter.uniform(0.5, 1.0), retry_after)
 
     def _once(self, http: httpx.Client, call: Call, left: float) -> httpx.Response | httpx.HTTPError:
         left = max(left, self.first_seconds)

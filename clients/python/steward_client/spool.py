@@ -80,8 +80,8 @@ class Spool:
     def stored_reports(self, first: int) -> list[StoredReport]:
         """Reports stored by an earlier process from iteration ``first`` on, in order; of equal numbers the last."""
         lines = self._journal.lines if self._journal is not None else []
-        found = {one.iteration: one for one in _reports(lines)}
-        return [found[number] for number in sorted(found) if number >= first]
+        result = {one.iteration: one for one in _reports(lines)}
+        return [result[number] for number in sorted(result) if number >= first]
 
     def keep(self, report: StoredReport) -> None:
         """Store a report; it is in the file when this returns."""
@@ -130,5 +130,5 @@ def left_behind(workload: str, service: str) -> Iterator[Spool]:
 
 def _reports(lines: list[Line]) -> Iterator[StoredReport]:
     most, least = len(StoredReport._fields), len(StoredReport._fields) - len(StoredReport._field_defaults)
-    found = (StoredReport(*line[REPORT]) for line in lines if least <= len(line.get(REPORT, ())) <= most)
-    return (report._replace(segments=tuple(report.segments)) for report in found)
+    reports = (StoredReport(*line[REPORT]) for line in lines if least <= len(line.get(REPORT, ())) <= most)
+    return (report._replace(segments=tuple(report.segments)) for report in reports)

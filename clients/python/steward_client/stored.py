@@ -53,9 +53,9 @@ class Rows(list[dict[str, Any]]):
     """
 
     def __init__(self, rows: Iterable[Mapping[str, Any]] = ()) -> None:
-        found = list(rows)
-        columns = dict.fromkeys(name for row in found for name in row)
-        super().__init__({name: row.get(name) for name in columns} for row in found)
+        items = list(rows)
+        columns = dict.fromkeys(name for row in items for name in row)
+        super().__init__({name: row.get(name) for name in columns} for row in items)
 
     @property
     def columns(self) -> list[str]:
@@ -118,14 +118,14 @@ class Reader:
         if limit is not None and limit < 1:
             raise ValueError(f"limit must be at least 1, or None for all, not {limit!r}")
         rows = PAGE_ROWS if limit is None else min(limit, PAGE_ROWS)
-        given = {name: value for name, value in query.items() if value is not None}
-        page: str | None = f"{path}?{urlencode({**given, 'limit': rows})}"
+        values = {name: value for name, value in query.items() if value is not None}
+        page: str | None = f"{path}?{urlencode({**values, 'limit': rows})}"
         with open_http(self.client) as http:
             while page is not None:
-                found = self.retry.call(http, "GET", page, document)
-                yield from found["items"] if limit is None else found["items"][:limit]
-                limit = None if limit is None else limit - len(found["items"])
-                page = None if limit is not None and limit <= 0 else found["next"]
+                result = self.retry.call(http, "GET", page, document)
+                yield from result["items"] if limit is None else result["items"][:limit]
+                limit = None if limit is None else limit - len(result["items"])
+                page = None if limit is not None and limit <= 0 else result["next"]
 
 
 def history(client: Service, run: str, retry: Retry | None = None) -> Rows:
@@ -147,9 +147,9 @@ def _iteration_row(item: Mapping[str, Any]) -> dict[str, Any]:
     return row | dict(_flat("", report)) | dict(_flat("decision.", decision))
 
 
-def _flat(prefix: str, found: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+def _flat(prefix: str, result: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     """Yield the members of nested objects, with names joined by dots; empty lists and objects are left out."""
-    for name, value in found.items():
+    for name, value in result.items():
         if isinstance(value, Mapping):
             yield from _flat(f"{prefix}{SINGULAR.get(name, name)}.", value)
         elif value != []:
@@ -203,11 +203,11 @@ class Stored(Shown):
     Args:
         service: the service.
         path: its path in the API.
-        found: the document on it.
+        result: the document on it.
     """
 
-    def __init__(self, service: Steward, path: str, found: Mapping[str, Any]) -> None:
-        self._service, self._path, self._found = service, path, dict(found)
+    def __init__(self, service: Steward, path: str, result: Mapping[str, Any]) -> None:
+        self._service, self._path, self._found = service, path, dict(result)
 
     @property
     def url(self) -> str:
@@ -225,12 +225,12 @@ class Stored(Shown):
         return self
 
     def __getattr__(self, name: str) -> Any:
-        found = self.__dict__.get("_found", {})
-        if name not in found:
+        result = self.__dict__.get("_found", {})
+        if name not in result:
             raise AttributeError(
-                f"{type(self).__name__} has no {name!r}; it has {', '.join(found)}", name=name, obj=self
+                f"{type(self).__name__} has no {name!r}; it has {', '.join(result)}", name=name, obj=self
             )
-        return _parsed(name, found[name])
+        return _parsed(name, result[name])
 
     def __dir__(self) -> list[str]:
         return sorted({*(name for name in super().__dir__() if not name.startswith("_")), *self._found})
@@ -252,8 +252,10 @@ class StoredRun(Stored):
 
     @override
     def _summary(self) -> Summary:
-        found = self._found
-        return Summary(found["id"], {name: found.get(name) for name in ("workload", "outcome", "iterations")}, self.url)
+        result = self._found
+        return Summary(
+            result["id"], {name: result.get(name) for name in ("workload", "outcome", "iterations")}, self.url
+        )
 
 
 class Agent(Stored):
@@ -267,9 +269,9 @@ class Agent(Stored):
 
     @override
     def _summary(self) -> Summary:
-        found = self._found
-        members = {name: found.get(name) for name in ("workload", "algorithm", "champion")}
-        return Summary(str(found["version"]), members, self.url)
+        result = self._found
+        members = {name: result.get(name) for name in ("workload", "algorithm", "champion")}
+        return Summary(str(result["version"]), members, self.url)
 
 
 class Workload(Stored):
@@ -288,8 +290,8 @@ class Workload(Stored):
 
     def agents(self) -> list[Agent]:
         """The workload's agents, newest first; raises StewardError and Unreachable."""
-        found = self._service.reader.items(f"{self._path}/agents")
-        return [Agent(self._service, f"{self._path}/agents/{one['version']}", one) for one in found]
+        result = self._service.reader.items(f"{self._path}/agents")
+        return [Agent(self._service, f"{self._path}/agents/{one['version']}", one) for one in result]
 
     @override
     def _summary(self) -> Summary:
@@ -316,7 +318,7 @@ class Workloads(Mapping[str, Workload]):
             raise KeyError(f"no workload {name!r} at {self._service.url}; registered: {known}") from error
 
     def __iter__(self) -> Iterator[str]:
-        return (found["name"] for found in self._service.reader.items("/workloads"))
+        return (workload["name"] for workload in self._service.reader.items("/workloads"))
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
@@ -339,7 +341,7 @@ class Workloads(Mapping[str, Workload]):
     def _names(self) -> list[str]:
         """Names for a completion, as far as the service responds quickly."""
         with suppress(ClientError):
-            return [found["name"] for found in self._quick.items("/workloads", MOST_ROWS)]
+            return [workload["name"] for workload in self._quick.items("/workloads", MOST_ROWS)]
         return []
 
     @property
@@ -388,8 +390,8 @@ class Steward(Shown):
     ) -> Rows:
         """The service's runs as rows, newest first; arguments as in the function ``runs``. Raises ValueError if
         ``limit`` is below 1, StewardError and Unreachable."""
-        found = self.reader.items("/runs", limit, workload=workload, state=state, outcome=outcome)
-        return Rows(_row(one, RUN_COLUMNS, f"{self.url}/ui/runs/{one['id']}") for one in found)
+        result = self.reader.items("/runs", limit, workload=workload, state=state, outcome=outcome)
+        return Rows(_row(one, RUN_COLUMNS, f"{self.url}/ui/runs/{one['id']}") for one in result)
 
     def run(self, run: str) -> StoredRun:
         """A run by its id; raises StewardError if there is none, and Unreachable."""
@@ -399,14 +401,14 @@ class Steward(Shown):
     def jobs(self, workload: str | None = None, *, state: str | None = None, limit: int | None = MOST_ROWS) -> Rows:
         """The service's jobs as rows, newest first, at most ``limit`` (None: all). Raises ValueError if ``limit`` is
         below 1, StewardError and Unreachable."""
-        found = self.reader.items("/jobs", limit, workload=workload, state=state)
-        return Rows(_row(one, JOB_COLUMNS, f"{self.url}/ui/jobs/{one['id']}") for one in found)
+        result = self.reader.items("/jobs", limit, workload=workload, state=state)
+        return Rows(_row(one, JOB_COLUMNS, f"{self.url}/ui/jobs/{one['id']}") for one in result)
 
     def job(self, job: str) -> Job:
         """A job by its id; raises StewardError if there is none, and Unreachable."""
-        found = Job(job, self.reader.client, retry=self.reader.retry)
-        found.read()
-        return found
+        result = Job(job, self.reader.client, retry=self.reader.retry)
+        result.read()
+        return result
 
     @override
     def _summary(self) -> Summary:

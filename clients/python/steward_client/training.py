@@ -194,9 +194,9 @@ def run(
         StewardError, Unreachable: a launcher's run can't be continued.
     """
     client = choose_service(client, url)
-    found = channel_of_launcher(refusals, retry) if client is None else None
-    if found is None:
-        found = Background(
+    channel = channel_of_launcher(refusals, retry) if client is None else None
+    if channel is None:
+        channel = Background(
             Run(
                 client,
                 workload,
@@ -210,4 +210,4 @@ def run(
                 unknown="omit",
             )
         )
-    return EpochRun(found, workload, client)
+    return EpochRun(channel, workload, client)

@@ -168,7 +168,7 @@ def recorded(one: Played) -> Mapping[str, object]:
     return {
         "run": one.name,
         "completion": {job.name: seconds for job, seconds in one.completion.items()},
-        "given": [{"at": at, **slices} for at, slices in one.given],
+        "given": [{"at": at, **slices} for at, slices in one.slices_at],
     }
 
 
@@ -181,10 +181,10 @@ def charts(played: Sequence[Played]) -> Iterator[Figure]:
     """Charts of slices by job in each run, of accuracies in Steward's, and of completion times."""
     last = max(one.seconds for one in played)
     for one in played:
-        moments = [(at, {job.name: float(slices.get(job.name, 0)) for job in JOBS}) for at, slices in one.given]
+        moments = [(at, {job.name: float(slices.get(job.name, 0)) for job in JOBS}) for at, slices in one.slices_at]
         text = "Slices of each job, one on top of the other. Dashed: all there are."
-        given = shares(f"Who had what, {one.name}", "slices", [*moments, (one.seconds, {})], SLICES, text)
-        yield lasting(given, last)
+        values = shares(f"Who had what, {one.name}", "slices", [*moments, (one.seconds, {})], SLICES, text)
+        yield lasting(values, last)
     learnt = {job.name: [(at, accuracy) for at, of, accuracy in played[0].learnt if of == job] for job in JOBS}
     text = "On digits that were not trained on."
     yield courses(f"Accuracy, {played[0].name}", "accuracy", learnt, text, steps=True)

@@ -39,7 +39,7 @@ class Job(NamedTuple):
     name: str
     size: str
     queue: str
-    asked: int
+    gpus: int
     iterations: int
     at: float
 
@@ -112,8 +112,8 @@ def equal_share(jobs: Sequence[Job]) -> Mapping[str, int]:
 
 def first_come(jobs: Sequence[Job]) -> Mapping[str, int]:
     """Requested slices by job's name, first come, first served; jobs after the first that doesn't fit get none."""
-    needed = itertools.accumulate(job.asked for job in jobs)
-    return {job.name: job.asked for job, slices in zip(jobs, needed, strict=True) if slices <= SLICES}
+    needed = itertools.accumulate(job.gpus for job in jobs)
+    return {job.name: job.gpus for job, slices in zip(jobs, needed, strict=True) if slices <= SLICES}
 
 
 class Managed:
@@ -152,7 +152,7 @@ class Managed:
 
     def submitted(self, job: Job) -> Json:
         """A job as a member of a report."""
-        request = {"gpus": job.asked, "maximum": SLICES, "iterations": job.iterations}
+        request = {"gpus": job.gpus, "maximum": SLICES, "iterations": job.iterations}
         what = {"application": job.size, "batch": self.batches[job.size], "queue": job.queue}
         return {"job": job.name, "at": job.at, **request, **what}
 
@@ -258,13 +258,13 @@ class Played(NamedTuple):
     Attributes:
         name: of its player.
         completion: seconds from each job's arrival to its end.
-        given: slices by job, as (time, slices) at each change.
+        slices_at: slices by job, as (time, slices) at each change.
         learnt: accuracies, as (time, job, share of correct digits).
     """
 
     name: str
     completion: Mapping[Job, float]
-    given: Sequence[tuple[float, Mapping[str, int]]]
+    slices_at: Sequence[tuple[float, Mapping[str, int]]]
     learnt: Sequence[tuple[float, Job, float]]
 
     @property
@@ -288,7 +288,7 @@ class Run:
         self.under_way: set[int] = set()
         self.unsteady: set[int] = set()
         self.completion: dict[Job, float] = {}
-        self.given: list[tuple[float, Mapping[str, int]]] = []
+        self.slices_at: list[tuple[float, Mapping[str, int]]] = []
         self.learnt: list[tuple[float, Job, float]] = []
 
     def play(self, on_moment: Callable[[float], None]) -> Played:
@@ -305,7 +305,7 @@ class Run:
             on_moment(sum(self.done.values()) / whole)
             if len(self.completion) < len(self.jobs):
                 finished = self.trainings.wait(began + min(self.next_arrival(), self.wake(choice, now)))
-        return Played(self.player.name, self.completion, self.given, self.learnt)
+        return Played(self.player.name, self.completion, self.slices_at, self.learnt)
 
     def events(self, now: float, finished: Sequence[Iteration]) -> Events:
         """Events since the last call: arrived jobs, completed iterations, ended jobs."""
@@ -341,8 +341,8 @@ class Run:
             if self.slices[number] and number not in self.under_way:
                 self.trainings.start(number)
                 self.under_way.add(number)
-        if self.slices != before or not self.given:
-            self.given.append((now, {self.jobs[number].name: slices for number, slices in self.slices.items()}))
+        if self.slices != before or not self.slices_at:
+            self.slices_at.append((now, {self.jobs[number].name: slices for number, slices in self.slices.items()}))
 
     def next_arrival(self) -> float:
         """Arrival of the next job in seconds since the start; infinity after the last."""

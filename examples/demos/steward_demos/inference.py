@@ -103,10 +103,10 @@ def run(options: Options, console: Console | None = None) -> int:
 
 def capacity(profile: Profile) -> dict[str, float]:
     """Requests per second of a server by network, at its best batch size."""
-    found: dict[str, float] = {}
+    values: dict[str, float] = {}
     for (name, batch), seconds in profile.items():
-        found[name] = max(found.get(name, 0.0), batch / mean(seconds))
-    return found
+        values[name] = max(values.get(name, 0.0), batch / mean(seconds))
+    return values
 
 
 def logged(usual: float) -> list[Request]:
@@ -117,11 +117,11 @@ def logged(usual: float) -> list[Request]:
 def batch_sizes(profile: Profile) -> dict[str, int]:
     """Largest batch size by network whose mean seconds keep full quality for the most impatient user; at least 1."""
     patience = min(quality["full_until"] for quality in QUALITY.values())
-    found = dict.fromkeys((name for name, _ in profile), 1)
+    batch_sizes = dict.fromkeys((name for name, _ in profile), 1)
     for (name, batch), seconds in profile.items():
         if mean(seconds) <= patience:
-            found[name] = max(found[name], batch)
-    return found
+            batch_sizes[name] = max(batch_sizes[name], batch)
+    return batch_sizes
 
 
 class ServingDemo:
@@ -208,10 +208,10 @@ class ServingDemo:
         """The network with the best mean quality on the log when it is used alone, by simulation."""
         worthless, sizes = {name: quality["zero_at"] for name, quality in QUALITY.items()}, batch_sizes(profile)
         log = logged(usual)
-        found = {name: rehearsed(Static(name, worthless, sizes), log, accuracy, profile) for name in accuracy}
-        text = ", ".join(f"{name} {quality:.3f}" for name, quality in found.items())
+        result = {name: rehearsed(Static(name, worthless, sizes), log, accuracy, profile) for name in accuracy}
+        text = ", ".join(f"{name} {quality:.3f}" for name, quality in result.items())
         self.show.say(f"[dim]one network throughout, expected of the log: {text}; the best of them plays[/]")
-        return max(found, key=lambda name: found[name])
+        return max(result, key=lambda name: result[name])
 
     def one(self, pool: Pool, player: Player, accuracy: Mapping[str, float], load: Sequence[Request]) -> Played:
         """Play one run to its end."""
@@ -285,8 +285,10 @@ def charts(played: Sequence[Played], seconds: float) -> list[Figure]:
 
 
 def _by_second(one: Played, of: Callable[[Response], str], names: Sequence[str]) -> dict[str, Course]:
-    found = Counter((of(response), int(response.request.at)) for response in one.responses)
-    courses = {name: [(float(at), float(found[name, at])) for at in sorted({at for _, at in found})] for name in names}
+    counts = Counter((of(response), int(response.request.at)) for response in one.responses)
+    courses = {
+        name: [(float(at), float(counts[name, at])) for at in sorted({at for _, at in counts})] for name in names
+    }
     return {name: course for name, course in courses.items() if any(count for _, count in course)}
 
 

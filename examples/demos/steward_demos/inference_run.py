@@ -162,14 +162,14 @@ class Pool:
 
     def profile(self, batches: Sequence[int], rounds: int) -> dict[tuple[str, int], list[float]]:
         """Measured seconds by network and batch size, ``rounds`` times on every server."""
-        found: dict[tuple[str, int], list[float]] = {}
+        profile: dict[tuple[str, int], list[float]] = {}
         for turn in range(rounds):
             for name in SIZES:
                 for size in batches:
                     pages = [turn * size + page for page in range(size)]
                     seconds = [self.read(server, name, pages).seconds for server in range(len(self.children))]
-                    found.setdefault((name, size), []).extend(seconds)
-        return found
+                    profile.setdefault((name, size), []).extend(seconds)
+        return profile
 
     def start(self, server: int, variant: str, pages: Sequence[int]) -> None:
         """Start a batch on an idle server; ``wait`` returns its result."""

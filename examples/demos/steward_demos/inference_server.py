@@ -111,8 +111,8 @@ class Network:
         with torch.inference_mode():
             scores = self.module(torch.from_numpy(sides(images, self.size.views)))
         total = scores.reshape(self.size.views, len(images), 10).sum(dim=0)
-        found: Labels = total.argmax(dim=1).numpy()
-        return found
+        digits: Labels = total.argmax(dim=1).numpy()
+        return digits
 
 
 def save(network: Network, path: Path) -> None:
@@ -167,8 +167,8 @@ class Session:
         start, used = time.perf_counter(), time.process_time()
         time.sleep(FETCH_SECONDS)
         read = [self.pages[page % PAGES] for page in pages]
-        found = network.read(np.concatenate([images for images, _ in read]))
-        right = found == np.concatenate([labels for _, labels in read])
+        result = network.read(np.concatenate([images for images, _ in read]))
+        right = result == np.concatenate([labels for _, labels in read])
         return {
             "seconds": time.perf_counter() - start,
             "cpu_seconds": time.process_time() - used,

@@ -161,8 +161,8 @@ class Demo:
         chosen = careful_static(_measured(profiled), run_plan.iterations, run_plan.deadline)
         careful = self.static(own, run_plan, "careful", f"fixed by hand, {chosen} %", chosen)
         largest = self.static(own, run_plan, "largest", f"largest, {MAXIMUM} %", MAXIMUM)
-        seen = _measured([*profiled, steward, careful, largest])
-        percent = best_static(seen, run_plan.iterations, run_plan.deadline)
+        results = _measured([*profiled, steward, careful, largest])
+        percent = best_static(results, run_plan.iterations, run_plan.deadline)
         best = largest
         for tried in GRID[GRID.index(percent) :][:TRIES]:
             label = f"best static in hindsight, {tried} %"
@@ -188,14 +188,14 @@ class Demo:
         self.show.step("Summary" if simulated else "Summary: every figure was measured in this demo")
         files = pictures(runs, self.options.output)
         figures = self.options.output / "demo.json"
-        found = _record(runs, simulated=simulated)
+        record = _record(runs, simulated=simulated)
         rows = {run.name: [_row(row) for row in run.rows] for run in runs}
-        figures.write_text(json.dumps({**found, "rows": rows}, indent=1))
+        figures.write_text(json.dumps({**record, "rows": rows}, indent=1))
         self.show.say(f"picture and figures: {', '.join(str(path) for path in [*files, figures])}")
         self.show.say(f"the whole demo took {time.monotonic() - self.started:.0f} s")
         self.show.summary(runs, simulated=simulated)
         if self.options.as_json:
-            json.dump(found, sys.stdout, indent=1)
+            json.dump(record, sys.stdout, indent=1)
             print(flush=True)
 
 
@@ -333,16 +333,16 @@ def outcome(run: Run) -> Sequence[str]:
 
 def compared(steward: Run, other: Run) -> str:
     """Steward's saving against another run in words, with 95 % interval, and whether that run met the deadline."""
-    found = saved(steward.measured, other.measured)
-    if found.share >= 0:
-        text = f"{found.share:.0%} less ({found.low:.0%} to {found.high:.0%}) than {other.label}"
+    result = saved(steward.measured, other.measured)
+    if result.share >= 0:
+        text = f"{result.share:.0%} less ({result.low:.0%} to {result.high:.0%}) than {other.label}"
     else:
-        text = f"{-found.share:.0%} more ({-found.high:.0%} to {-found.low:.0%}) than {other.label}"
+        text = f"{-result.share:.0%} more ({-result.high:.0%} to {-result.low:.0%}) than {other.label}"
     if not other.met:
         return f"{text}, which missed the deadline"
     if not steward.met:
         return f"{text}, which met the deadline: it was the better choice"
-    return text if found.share > 0 else f"{text}: it was as good or better"
+    return text if result.share > 0 else f"{text}: it was as good or better"
 
 
 def changes(rows: Sequence[Row]) -> list[str]:
@@ -353,9 +353,9 @@ def changes(rows: Sequence[Row]) -> list[str]:
     for before, row in pairwise(rows):
         if row.measured.percent != before.measured.percent:
             groups.setdefault((row.measured.phase, row.measured.disturbed), []).append((before, row))
-    for (phase, disturbed), found in groups.items():
-        numbers = ", ".join(str(row.measured.iteration) for _, row in found)
-        before, row = found[0]
+    for (phase, disturbed), group in groups.items():
+        numbers = ", ".join(str(row.measured.iteration) for _, row in group)
+        before, row = group[0]
         beside = " beside the neighbour" if disturbed else ""
         start = f"{row.measured.percent:g} cpu"
         clauses = row.advice.reason.split("; ")

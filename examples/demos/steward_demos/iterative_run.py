@@ -106,14 +106,14 @@ class Profile:
         by_phase: dict[tuple[str, bool], list[Measured]] = {}
         for row in rows:
             by_phase.setdefault((row.phase, row.disturbed), []).append(row)
-        self.phases = {phase: _wait_and_work(found) for phase, found in by_phase.items()}
+        self.phases = {phase: _wait_and_work(rows) for phase, rows in by_phase.items()}
 
     def seconds(self, percent: float, iterations: int, disturbed: range = range(0)) -> float:
         """Predicted seconds of a run at an allocation in percent of a core; raises KeyError for phases without
         measurements.
         """
-        found = [self.phases[phase_of(number), number in disturbed] for number in range(iterations)]
-        return sum(wait + work / (percent / 100) for wait, work in found)
+        results = [self.phases[phase_of(number), number in disturbed] for number in range(iterations)]
+        return sum(wait + work / (percent / 100) for wait, work in results)
 
 
 def _wait_and_work(rows: Sequence[Measured]) -> tuple[float, float]:

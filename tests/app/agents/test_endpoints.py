@@ -35,8 +35,8 @@ from tests.roles import with_roles
 
 
 def champion(client: TestClient, workload: str) -> int | None:
-    found: int | None = client.get(f"/workloads/{workload}").json()["champion"]
-    return found
+    count: int | None = client.get(f"/workloads/{workload}").json()["champion"]
+    return count
 
 
 @on_both
@@ -117,9 +117,9 @@ def test_a_strange_training_is_refused_by_field(
 def test_versions_are_listed_newest_first(client: TestClient, workload: str, backend: Database) -> None:
     publish_model(backend, workload)
     assert [publish_agent(backend, workload, promote=i == 1) for i in range(3)] == [1, 2, 3]
-    found = client.get(f"/workloads/{workload}/agents?limit=2").json()
-    assert [(item["version"], item["champion"]) for item in found["items"]] == [(3, False), (2, True)]
-    assert [item["version"] for item in client.get(found["next"]).json()["items"]] == [1]
+    body = client.get(f"/workloads/{workload}/agents?limit=2").json()
+    assert [(item["version"], item["champion"]) for item in body["items"]] == [(3, False), (2, True)]
+    assert [item["version"] for item in client.get(body["next"]).json()["items"]] == [1]
     one = client.get(f"/workloads/{workload}/agents/2").json()
     assert (one["champion"], one["promoted"], one["model_version"]) == (True, True, 1)
     fields = {"algorithm": "dqn", "version": 2, "promoted": True, "reason": "good enough", "judge": JUDGE}
@@ -130,10 +130,10 @@ def test_versions_are_listed_newest_first(client: TestClient, workload: str, bac
 def test_pictures_are_left_out_of_lists(client: TestClient, workload: str, backend: Database) -> None:
     pictures = {"schedules": [{"name": "agent"}], "points": []}
     with backend.session() as session:
-        found = workloads.require(session, TENANT, workload)
-        made = policies.save(HeuristicPolicy({"heuristic": "hold"}), layout_of(found))
+        result = workloads.require(session, TENANT, workload)
+        save = policies.save(HeuristicPolicy({"heuristic": "hold"}), layout_of(result))
         report = {"algorithm": "dqn", "pictures": pictures}
-        agents.publish(session, found.id, TrainingResult(1, 1, "dqn", 0, report, made, False, "worse"))
+        agents.publish(session, result.id, TrainingResult(1, 1, "dqn", 0, report, save, False, "worse"))
     path = f"/workloads/{workload}/agents"
     fields = {"algorithm": "dqn", "version": 1, "promoted": False, "reason": "worse", "judge": JUDGE}
     assert client.get(f"{path}/1").json()["report"] == {**fields, "pictures": pictures}
@@ -185,8 +185,8 @@ def test_the_policy_is_downloaded_with_its_tag(client: TestClient, workload: str
     assert (answer.status_code, answer.headers["content-type"]) == (200, "application/octet-stream")
     assert policies.load(answer.content).policy.name == "pid"
     tag = answer.headers["etag"]
-    for given in (tag, f'W/{tag}, "other"', "*"):
-        again = client.get(f"/workloads/{workload}/agents/1/policy", headers={"If-None-Match": given})
+    for values in (tag, f'W/{tag}, "other"', "*"):
+        again = client.get(f"/workloads/{workload}/agents/1/policy", headers={"If-None-Match": values})
         assert (again.status_code, again.content, again.headers["etag"]) == (304, b"", tag)
     changed = client.get(f"/workloads/{workload}/agents/1/policy", headers={"If-None-Match": '"other"'})
     assert changed.status_code == 200
@@ -282,8 +282,8 @@ def test_each_role_has_a_champion_and_a_history_of_its_own(
     for version, previous in ((1, None), (2, 1)):
         answer = client.post(f"{path}/{version}/promote", json=standby).json()
         assert (answer["role"], answer["champion"], answer["previous"]) == ("standby", version, previous)
-    found = client.get(f"/workloads/{workload}").json()
-    assert (found["champion"], found["champions"]) == (1, {DEFAULT_ROLE: 1, "standby": 2})
+    body = client.get(f"/workloads/{workload}").json()
+    assert (body["champion"], body["champions"]) == (1, {DEFAULT_ROLE: 1, "standby": 2})
     assert [one["champion"] for one in client.get(path).json()["items"]] == [False, True, True]
     refused = client.post(f"{path}/2/rollback")
     assert (refused.status_code, "agent 1 is the current policy" in refused.json()["detail"]) == (409, True)
@@ -329,10 +329,10 @@ def test_who_must_be_beaten_by_agents_that_learn_together(
     with backend.reading() as session:
         row = workloads.require(session, TENANT, workload)
         assert agents.rivals(row) == {"decode": first, "prefill": second}
-        kept = agents.answering(session, row)
+        selection = agents.answering(session, row)
         own = {version: by_role(AGENTS.require(session, row, version).artifact) for version in (first, second)}
-    assert kept is not None
-    assert by_role(kept) == {"decode": own[first]["decode"], "prefill": own[second]["prefill"]}
+    assert selection is not None
+    assert by_role(selection) == {"decode": own[first]["decode"], "prefill": own[second]["prefill"]}
     agents.rollback(backend, TENANT, workload, first, PromotionRequest(role="decode"))
     agents.rollback(backend, TENANT, workload, second, PromotionRequest(role="prefill"))
     with backend.reading() as session:

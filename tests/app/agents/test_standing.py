@@ -220,7 +220,7 @@ def test_what_answers_is_said_beside_who_was_not_promoted_and_how_that_compares(
 
 
 @pytest.mark.parametrize(
-    ("low", "high", "told"),
+    ("low", "high", "text"),
     [
         (-0.002, 0.02, "the agent is not shown to be better: "),
         (0.01, 0.02, "the agent is better: "),
@@ -230,14 +230,14 @@ def test_what_answers_is_said_beside_who_was_not_promoted_and_how_that_compares(
     ],
 )
 def test_a_heuristic_is_as_good_only_where_no_gain_beyond_the_margin_is_possible(
-    client: TestClient, two: Database, low: float, high: float, told: str
+    client: TestClient, two: Database, low: float, high: float, text: str
 ) -> None:
     with two.session() as session:
         for agent in session.query(Agent).filter_by(version=1):
             gain = {"mean": (low + high) / 2, "low": low, "high": high}
             agent.report = {**agent.report, "gain": gain, "confidence": 0.99955}
     instead = client.get(f"/workloads/{NAMES[0]}/agents/1").json()["instead"]
-    assert f"; {told}" in instead
+    assert f"; {text}" in instead
     assert "(99.955 % interval " in instead
     assert "; hold is at least as good: " in client.get(f"/workloads/{NAMES[0]}/agents/2").json()["instead"]
 

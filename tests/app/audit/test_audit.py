@@ -53,9 +53,9 @@ def test_every_change_says_who_made_it(client: TestClient, any_database: Databas
     client.put(f"{HOME}/drift", json={"respond": "off"}, headers=admin)
     client.delete(HOME, headers=admin)
     client.delete(HOME, headers=admin)  # which finds nothing
-    found = entries(client, admin)
+    result = entries(client, admin)
     key = f"key:{admin['Authorization'].split('_')[1]}"
-    assert [(entry["action"], entry["actor"]) for entry in found] == [
+    assert [(entry["action"], entry["actor"]) for entry in result] == [
         ("workload.delete", key),
         ("drift.respond", key),
         ("agent.promote", key),
@@ -64,9 +64,9 @@ def test_every_change_says_who_made_it(client: TestClient, any_database: Databas
         ("workload.create", key),
         ("key.create", "steward"),
     ]
-    assert found[0]["target"] == f"workload {SPEC['name']}"
-    assert found[0]["address"] == "testclient"
-    assert found[2]["detail"]["version"] is None
+    assert result[0]["target"] == f"workload {SPEC['name']}"
+    assert result[0]["address"] == "testclient"
+    assert result[2]["detail"]["version"] is None
     assert [entry["action"] for entry in entries(client, admin, action="workload")] == [
         "workload.delete",
         "workload.change",
@@ -90,11 +90,11 @@ def test_started_jobs_and_ended_runs_are_recorded_once(
     jobs = [client.post(f"{HOME}/models", headers=admin).json()["id"] for _ in range(2)]
     refused = client.post(f"{HOME}/agents", json={"algorithm": "none such"}, headers=admin)
     assert refused.status_code == 422
-    found = [(one["action"], one["target"], one["detail"]) for one in entries(client, admin)]
-    assert [one for one in found if one[0] == "job.create"] == [
+    results = [(one["action"], one["target"], one["detail"]) for one in entries(client, admin)]
+    assert [one for one in results if one[0] == "job.create"] == [
         ("job.create", f"job {one}", {"type": "fit"}) for one in reversed(jobs)
     ]
-    assert [one for one in found if one[0] == "run.end"] == [
+    assert [one for one in results if one[0] == "run.end"] == [
         ("run.end", f"run {ended[1]}", {"state": "cancelled"}),
         ("run.end", f"run {ended[0]}", {"state": "finished"}),
     ]

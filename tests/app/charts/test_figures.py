@@ -82,12 +82,12 @@ def texts(spec: dict[str, Any], *, dark: bool = False) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("value", "number", "told"),
+    ("value", "number", "text"),
     [(0.0165, ".1~%", "1.65 %"), (-0.06558, ".3~g", "-0.0656"), (0.0, ".3~g", "0"), (12_345.6, ".3~g", "12,346")],
 )
-def test_bars_have_their_numbers_beside_their_names(value: float, number: str, told: str) -> None:
+def test_bars_have_their_numbers_beside_their_names(value: float, number: str, text: str) -> None:
     drawn = ranking("Ranked", "error", [Ranked("a", value, chosen=True), Ranked("b", 1.0)], "Bars.", number)
-    assert {f"a\u2002{told}"} <= set(texts(drawn.spec))
+    assert {f"a\u2002{text}"} <= set(texts(drawn.spec))
 
 
 def test_what_is_counted_is_not_ticked_by_halves() -> None:
@@ -157,21 +157,21 @@ def test_a_task_tells_when_it_began_by_its_clock() -> None:
 
 
 def test_runs_over_time_are_compared_in_seconds_on_the_axis_that_charts_share() -> None:
-    found = overlay(
+    figure = overlay(
         {
             "run 1": courses("Jobs", "jobs", {"run": [(0, 1), (7_200, 2)], "wait": [(0, 0), (7_200, 1_234_567)]}, "."),
             "run 2": courses("Jobs", "jobs", {"run": [(3_600, 5)]}, "."),
         }
     )
-    assert found is not None
-    (line,) = found.spec["layer"]
+    assert figure is not None
+    (line,) = figure.spec["layer"]
     assert line["encoding"]["x"]["field"] == "at"
     assert line["encoding"]["x"]["title"] == "minutes"  # of the labels alone: the table is in seconds
     assert line["encoding"]["tooltip"] == tips(name="of", value="jobs")
     assert line["mark"]["point"]  # of one there is a single point
-    assert found.columns == ["of", "seconds", "jobs"]
+    assert figure.columns == ["of", "seconds", "jobs"]
     rows = [["run 1: run", 0, 1], ["run 1: run", 7_200, 2], ["run 1: wait", 0, 0], ["run 1: wait", 7_200, 1_234_567]]
-    assert found.rows == [*rows, ["run 2: run", 3_600, 5]]
+    assert figure.rows == [*rows, ["run 2: run", 3_600, 5]]
     dashes = dict(zip(*line["encoding"]["strokeDash"]["scale"].values(), strict=True))
     assert dashes["run 1: run"] == dashes["run 1: wait"] != dashes["run 2: run"]
 
@@ -183,11 +183,11 @@ def test_runs_over_iterations_are_compared_without_projections_and_with_a_target
     def drawn(target: float) -> Figure:
         return projected("Elapsed", ("elapsed (s)", 1.0), points, ahead, [], target, ".")
 
-    found = overlay({"run 1": drawn(30.0), "run 2": drawn(30.0)})
-    assert found is not None
-    line, target = found.spec["layer"]
+    figure = overlay({"run 1": drawn(30.0), "run 2": drawn(30.0)})
+    assert figure is not None
+    line, target = figure.spec["layer"]
     assert [line["encoding"]["x"]["field"], line["encoding"]["y"]["field"]] == ["iteration", "value"]
-    assert found.rows == [["run 1", 0, 2.0], ["run 1", 1, 4.0], ["run 2", 0, 2.0], ["run 2", 1, 4.0]]
+    assert figure.rows == [["run 1", 0, 2.0], ["run 1", 1, 4.0], ["run 2", 0, 2.0], ["run 2", 1, 4.0]]
     assert "point" not in line["mark"]
     assert target["data"]["values"] == [{"target": 30.0}]
     other = overlay({"run 1": drawn(30.0), "run 2": drawn(40.0)})

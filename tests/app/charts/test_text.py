@@ -23,7 +23,7 @@ def dollars() -> Iterator[None]:
 
 
 @pytest.mark.parametrize(
-    ("value", "told"),
+    ("value", "reported"),
     [
         (1234567.8, "1,234,568"),
         (100, "100"),
@@ -39,8 +39,8 @@ def dollars() -> Iterator[None]:
         (1.23e60, "1.23e+60"),
     ],
 )
-def test_numbers_are_as_a_person_would_write_them(value: float, told: str) -> None:
-    assert text.number(value) == told
+def test_numbers_are_as_a_person_would_write_them(value: float, reported: str) -> None:
+    assert text.number(value) == reported
 
 
 @given(st.floats(-1e15, 1e15))
@@ -51,7 +51,7 @@ def test_no_number_has_an_exponent_or_is_a_negative_zero(value: float) -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "told"),
+    ("value", "reported"),
     [
         (1912.2, "1,912 s"),
         (1.3, "1.3 s"),
@@ -64,12 +64,12 @@ def test_no_number_has_an_exponent_or_is_a_negative_zero(value: float) -> None:
         (0.0, "0 s"),
     ],
 )
-def test_short_times_have_short_units(value: float, told: str) -> None:
-    assert text.seconds(value) == text.amount(value, "s") == told
+def test_short_times_have_short_units(value: float, reported: str) -> None:
+    assert text.seconds(value) == text.amount(value, "s") == reported
 
 
 @pytest.mark.parametrize(
-    ("currency", "told"),
+    ("currency", "parts"),
     [
         ("$", ("$4.15", "$0.0372", "$1,912", "-$3.00", "$0")),
         ("EUR", ("4.15 EUR", "0.0372 EUR", "1,912 EUR", "-3.00 EUR", "0 EUR")),
@@ -77,14 +77,14 @@ def test_short_times_have_short_units(value: float, told: str) -> None:
     ],
 )
 @pytest.mark.usefixtures("dollars")
-def test_costs_carry_the_currency(currency: str, told: tuple[str, ...]) -> None:
+def test_costs_carry_the_currency(currency: str, parts: tuple[str, ...]) -> None:
     text.use_currency(currency)
-    assert tuple(map(text.money, (4.154, 0.0372, 1912.3, -3.0, 0.0))) == told
-    assert text.amount(4.154, text.currency()) == told[0]
+    assert tuple(map(text.money, (4.154, 0.0372, 1912.3, -3.0, 0.0))) == parts
+    assert text.amount(4.154, text.currency()) == parts[0]
 
 
 @pytest.mark.parametrize(
-    ("value", "told"),
+    ("value", "reported"),
     [
         (9.3591, "9.3591"),
         (1764460349.1234567, "1764460349.1234567"),
@@ -98,13 +98,13 @@ def test_costs_carry_the_currency(currency: str, told: tuple[str, ...]) -> None:
         (-0.0, "0"),
     ],
 )
-def test_a_number_to_be_given_back_has_all_its_digits(value: float, told: str) -> None:
-    assert text.exact(value) == told
-    assert float(told) == value
+def test_a_number_to_be_given_back_has_all_its_digits(value: float, reported: str) -> None:
+    assert text.exact(value) == reported
+    assert float(reported) == value
 
 
 @pytest.mark.parametrize(
-    ("value", "told"),
+    ("value", "reported"),
     [
         (5e-7, "< $0.000001"),
         (-5e-7, "> -$0.000001"),
@@ -114,14 +114,14 @@ def test_a_number_to_be_given_back_has_all_its_digits(value: float, told: str) -
         (1_000, "$1,000"),
     ],
 )
-def test_costs_at_the_edges_are_rounded_before_their_form_is_chosen(value: float, told: str) -> None:
-    assert text.money(value) == told
+def test_costs_at_the_edges_are_rounded_before_their_form_is_chosen(value: float, reported: str) -> None:
+    assert text.money(value) == reported
 
 
-@pytest.mark.parametrize(("value", "places", "told"), [(-0.5, 0, "0"), (-0.51, 0, "-1"), (-0.04, 1, "0.0")])
-def test_what_rounds_to_nothing_has_no_sign(value: float, places: int, told: str) -> None:
-    assert text.decimals(value, places) == told
-    assert text.percent(value / 100, places) == f"{told} %"
+@pytest.mark.parametrize(("value", "places", "reported"), [(-0.5, 0, "0"), (-0.51, 0, "-1"), (-0.04, 1, "0.0")])
+def test_what_rounds_to_nothing_has_no_sign(value: float, places: int, reported: str) -> None:
+    assert text.decimals(value, places) == reported
+    assert text.percent(value / 100, places) == f"{reported} %"
 
 
 def test_shares_are_in_per_cent_and_none_is_below_nothing() -> None:
@@ -146,7 +146,7 @@ def test_allocations_are_in_the_words_of_their_resources() -> None:
 
 
 @pytest.mark.parametrize(
-    ("share", "told"),
+    ("share", "reported"),
     [
         (0.0, "under 1 %"),
         (1e-6, "under 1 %"),
@@ -157,8 +157,8 @@ def test_allocations_are_in_the_words_of_their_resources() -> None:
         (1.0, "99 %"),
     ],
 )
-def test_a_probability_is_not_overstated_and_never_certain(share: float, told: str) -> None:
-    assert text.probability(share) == told
+def test_a_probability_is_not_overstated_and_never_certain(share: float, reported: str) -> None:
+    assert text.probability(share) == reported
 
 
 def test_moments_say_that_they_are_utc() -> None:

@@ -15,8 +15,8 @@ from workers.evaluation.report import plots
 
 
 def test_the_childs_answer_and_status_are_handed_on(capfd: pytest.CaptureFixture[str]) -> None:
-    found = CliRunner().invoke(cli, ["agent", "graph", "dqn", "--observation", "4", "--actions", "3"])
-    assert found.exit_code == 0
+    result = CliRunner().invoke(cli, ["agent", "graph", "dqn", "--observation", "4", "--actions", "3"])
+    assert result.exit_code == 0
     assert "q.trunk (Trunk): 4,480 parameters" in capfd.readouterr().out
     refused = CliRunner().invoke(cli, ["agent", "graph", "sarsa", "--observation", "4", "--actions", "3"])
     assert refused.exit_code == 2
@@ -33,9 +33,9 @@ def test_a_plot_that_can_not_be_drawn_is_refused_before_anything_runs(
     monkeypatch.setattr(subprocess, "run", begun)
     monkeypatch.setattr("app.cli.remote.train.Service", begun)
     monkeypatch.setattr("app.cli.remote.agent_report.Service", begun)
-    found = CliRunner().invoke(cli, [*command, "--plot", "there/x.gif"])
-    assert found.exit_code == 2
-    assert "x.gif: a plot is one of .html, .svg, .png" in found.output
+    result = CliRunner().invoke(cli, [*command, "--plot", "there/x.gif"])
+    assert result.exit_code == 2
+    assert "x.gif: a plot is one of .html, .svg, .png" in result.output
 
 
 def test_what_may_be_asked_for_is_what_can_be_drawn() -> None:
@@ -43,14 +43,14 @@ def test_what_may_be_asked_for_is_what_can_be_drawn() -> None:
 
 
 def test_a_version_is_a_number_or_a_role() -> None:
-    found = CliRunner().invoke(cli, ["agent", "show", "w", "best"])
-    assert (found.exit_code, "champion or newest" in found.output) == (2, True)
+    result = CliRunner().invoke(cli, ["agent", "show", "w", "best"])
+    assert (result.exit_code, "champion or newest" in result.output) == (2, True)
 
 
 class Trained:
     """A service that trains at once: what it was asked for, and that no window brought an agent."""
 
-    asked: ClassVar[list[Any]] = []
+    calls: ClassVar[list[Any]] = []
 
     def __init__(self, url: str) -> None:
         self.url = url
@@ -62,7 +62,7 @@ class Trained:
         pass
 
     def call(self, method: str, path: str, json: Any) -> dict[str, str]:
-        self.asked.append((method, path, json))
+        self.calls.append((method, path, json))
         return {"id": "j1"}
 
     def follow(self, job: str) -> Iterator[dict[str, Any]]:
@@ -75,14 +75,14 @@ def test_a_training_that_goes_on_is_asked_for_window_by_window(
 ) -> None:
     monkeypatch.setattr("app.cli.remote.train.Service", Trained)
     windows = ["--window", "60", "--window-steps", "9000", "--windows", "4"]
-    found = CliRunner().invoke(cli, ["train", "w", "--algorithm", "online", *windows, *required])
-    method, path, request = Trained.asked[-1]
+    result = CliRunner().invoke(cli, ["train", "w", "--algorithm", "online", *windows, *required])
+    method, path, request = Trained.calls[-1]
     assert (method, path, request["algorithm"]) == ("POST", "/workloads/w/agents", "online")
     assert request["online"] == {"window_seconds": 60.0, "steps": 9_000, "windows": 4}
-    assert (found.exit_code, "nothing was better" in found.output) == (status, True)
+    assert (result.exit_code, "nothing was better" in result.output) == (status, True)
 
 
 def test_windows_are_not_spoken_of_where_they_were_not_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("app.cli.remote.train.Service", Trained)
     CliRunner().invoke(cli, ["train", "w"])
-    assert "online" not in Trained.asked[-1][2]
+    assert "online" not in Trained.calls[-1][2]

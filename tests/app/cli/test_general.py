@@ -31,7 +31,7 @@ def steward(*arguments: str) -> Result:
 
 
 @pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch) -> list[httpx.Request]:
+def requests(monkeypatch: pytest.MonkeyPatch) -> list[httpx.Request]:
     """What is sent to a service that has two runs of each workload."""
     sent: list[httpx.Request] = []
 
@@ -41,10 +41,10 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[httpx.Request]:
         items = [{"id": f"{number}-of-{workload}"} for number in (2, 1)] if workload != "empty" else []
         return httpx.Response(200, json={"items": items, "next": None, "id": "x", "info": {"version": "7.8.9"}})
 
-    made = httpx.Client
+    Client = httpx.Client
 
     def client(base_url: str, headers: dict[str, str], **_: Any) -> httpx.Client:
-        return made(transport=httpx.MockTransport(answer), base_url=base_url, headers=headers)
+        return Client(transport=httpx.MockTransport(answer), base_url=base_url, headers=headers)
 
     monkeypatch.setattr("app.cli.remote.service.httpx.Client", client)
     monkeypatch.delenv("STEWARD_URL", raising=False)
@@ -53,20 +53,20 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[httpx.Request]:
 
 
 def test_url_and_token_may_stand_before_the_command(
-    asked: list[httpx.Request], monkeypatch: pytest.MonkeyPatch
+    requests: list[httpx.Request], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("STEWARD_API_KEY", "of-environment")
     assert steward("--url", "http://one:1", "--token", "k1", "run", "list").exit_code == 0
     assert steward("--url", "http://one:1", "run", "list", "--url", "http://two:2").exit_code == 0
     assert steward("run", "list").exit_code == 0
-    sent = [(request.url.host, request.headers["authorization"]) for request in asked]
+    sent = [(request.url.host, request.headers["authorization"]) for request in requests]
     assert sent == [("one", "Bearer k1"), ("two", "Bearer of-environment"), ("127.0.0.1", "Bearer of-environment")]
     assert (os.environ.get("STEWARD_URL"), os.environ["STEWARD_API_KEY"]) == (None, "of-environment")
     wrong = steward("--url", "one:1", "run", "list")
     assert (wrong.exit_code, "'one:1' is not the address of a service" in wrong.stderr) == (2, True)
 
 
-@pytest.mark.usefixtures("asked")
+@pytest.mark.usefixtures("requests")
 def test_versions_of_client_and_service() -> None:
     project = tomllib.loads((Path(__file__).parents[3] / "pyproject.toml").read_text())["project"]
     assert steward("--version").stdout == f"steward {project['version']}\n"
@@ -79,9 +79,9 @@ def test_versions_of_client_and_service() -> None:
 @pytest.mark.parametrize("answer", [{"info": {}}, {"info": None}, {}, [1]])
 def test_a_service_of_another_kind_has_no_version(monkeypatch: pytest.MonkeyPatch, answer: Any) -> None:
     monkeypatch.setattr("app.cli.remote.service.Service.call", lambda *_: answer)
-    found = steward("version", "--url", "http://me:secret@one:1")
-    assert (found.exit_code, found.stdout) == (3, "")
-    assert found.stderr == "steward: http://one:1 is not a Steward service\n"
+    process = steward("version", "--url", "http://me:secret@one:1")
+    assert (process.exit_code, process.stdout) == (3, "")
+    assert process.stderr == "steward: http://one:1 is not a Steward service\n"
 
 
 @pytest.mark.parametrize(
@@ -96,26 +96,26 @@ def test_a_service_of_another_kind_has_no_version(monkeypatch: pytest.MonkeyPatc
         ("abcdef", "/runs/abcdef"),
     ],
 )
-def test_the_newest_run_may_be_a_workloads(asked: list[httpx.Request], word: str, path: str) -> None:
+def test_the_newest_run_may_be_a_workloads(requests: list[httpx.Request], word: str, path: str) -> None:
     assert steward("run", "show", word).exit_code == 0
-    assert asked[-1].url.raw_path.decode() == path
+    assert requests[-1].url.raw_path.decode() == path
 
 
-@pytest.mark.usefixtures("asked")
+@pytest.mark.usefixtures("requests")
 def test_a_workload_without_runs_has_no_newest() -> None:
-    found = steward("run", "show", "empty@newest")
-    assert (found.exit_code, found.stdout) == (5, "")
-    assert "there is none yet; `steward run create empty` makes one" in found.stderr
+    process = steward("run", "show", "empty@newest")
+    assert (process.exit_code, process.stdout) == (5, "")
+    assert "there is none yet; `steward run create empty` makes one" in process.stderr
 
 
-def test_a_format_is_one_of_those_and_there_is_one_only(asked: list[httpx.Request]) -> None:
+def test_a_format_is_one_of_those_and_there_is_one_only(requests: list[httpx.Request]) -> None:
     assert "'xml' is not one of" in steward("run", "list", "-o", "xml").stderr
     both = steward("run", "list", "--json", "-o", "csv")
     assert (both.exit_code, "--json and --output csv exclude one another" in both.stderr) == (2, True)
     for command in ("agent show w", "evaluate show", "forecast w"):
         both = steward(*command.split(), "--json", "-o", "yaml")
         assert (both.exit_code, "--json and --output yaml exclude one another" in both.stderr) == (2, True)
-    assert asked == []
+    assert requests == []
     assert steward("run", "list", "-o", "name").stdout == "2-of-any\n1-of-any\n"
     assert steward("run", "show", "x", "-o", "name").stdout == "x\n"
 
@@ -160,10 +160,10 @@ def test_help_of_runs_has_the_launchers_options() -> None:
     ],
 )
 def test_a_wrong_guess_names_the_command(typed: str, meant: str) -> None:
-    found = steward(*typed.split())
-    assert (found.exit_code, found.stdout) == (2, "")
-    assert re.search(rf"Did you mean {meant}\?( see `steward| `steward run -- ls …` launches it;)", found.stderr)
-    assert found.stderr.count("\n") == 1
+    process = steward(*typed.split())
+    assert (process.exit_code, process.stdout) == (2, "")
+    assert re.search(rf"Did you mean {meant}\?( see `steward| `steward run -- ls …` launches it;)", process.stderr)
+    assert process.stderr.count("\n") == 1
     for one in meant.replace("` or `", "`").split("`"):
         assert " " not in one.strip() or one in operations()
 
@@ -180,8 +180,8 @@ def test_a_word_is_a_guess_only_at_a_verb_that_the_group_has(monkeypatch: pytest
 
 @pytest.mark.parametrize("typed", ["nothing at all", "get", "get nothing"])
 def test_what_is_no_guess_is_told_where_to_look(typed: str) -> None:
-    found = steward(*typed.split())
-    assert (found.exit_code, found.stderr.endswith("see `steward --help`\n")) == (2, True)
+    process = steward(*typed.split())
+    assert (process.exit_code, process.stderr.endswith("see `steward --help`\n")) == (2, True)
 
 
 @pytest.mark.parametrize("retired", ["respond", "retain", "decide", "change", "drift", "retention"])
@@ -272,7 +272,7 @@ def test_fields_are_explained_by_the_schema() -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "told"),
+    ("path", "text"),
     [
         ("nothing", "must be one of workload, samples"),
         ("run.nothing", "run has the fields agent, "),
@@ -281,10 +281,10 @@ def test_fields_are_explained_by_the_schema() -> None:
         ("run.", "and no ''"),
     ],
 )
-def test_an_unknown_field_names_those_that_there_are(path: str, told: str) -> None:
-    found = steward("explain", path)
-    assert (found.exit_code, found.stdout) == (2, "")
-    assert told in found.stderr
+def test_an_unknown_field_names_those_that_there_are(path: str, text: str) -> None:
+    process = steward("explain", path)
+    assert (process.exit_code, process.stdout) == (2, "")
+    assert text in process.stderr
 
 
 @pytest.mark.parametrize("noun", [noun.command for noun in NOUNS.values() if noun.command])

@@ -31,13 +31,13 @@ def steward(folder: Path, *arguments: str) -> Result:
 
 
 def test_the_first_key_opens_the_service_to_its_holder(folder: Path, settings: Settings, database: Database) -> None:
-    made = steward(
+    process = steward(
         folder, "key", "create", "--tenant", "blue", "--scopes", "train,read", "--name", "CI", "--expires", "2d"
     )
-    assert made.exit_code == 0, made.output
+    assert process.exit_code == 0, process.output
     client = TestClient(create_app(settings, database))
     assert client.get("/workloads").status_code == 401
-    headers = {"Authorization": f"Bearer {made.stdout.strip()}"}
+    headers = {"Authorization": f"Bearer {process.stdout.strip()}"}
     assert client.get("/workloads", headers=headers).status_code == 200
     assert client.get("/keys", headers=headers).status_code == 403
     (listed,) = [json.loads(line) for line in steward(folder, "key", "list", "--json").stdout.splitlines()]
@@ -45,7 +45,7 @@ def test_the_first_key_opens_the_service_to_its_holder(folder: Path, settings: S
     left = datetime.fromisoformat(listed["expires_at"]) - datetime.now(UTC)
     assert timedelta(days=1.9) < left < timedelta(days=2)
     output = steward(folder, "key", "list").stdout
-    assert made.stdout.strip() not in output
+    assert process.stdout.strip() not in output
     assert all(len(line) <= 80 for line in output.splitlines())
     assert output.splitlines()[1].startswith(f"{listed['id']}  blue")
     assert steward(folder, "key", "delete", listed["id"]).exit_code == 0
@@ -53,7 +53,7 @@ def test_the_first_key_opens_the_service_to_its_holder(folder: Path, settings: S
     assert json.loads(steward(folder, "key", "show", listed["id"], "--json").stdout)["revoked_at"]
     shown = steward(folder, "key", "show", listed["id"])
     assert "name: CI" in shown.stdout
-    assert made.stdout.strip() not in shown.stdout
+    assert process.stdout.strip() not in shown.stdout
     for verb in ("show", "delete"):
         absent = steward(folder, "key", verb, "nothing")
         assert absent.exit_code == 5
@@ -80,8 +80,8 @@ def test_what_makes_no_key_is_refused(folder: Path, options: list[str]) -> None:
 
 
 def test_the_audit_is_printed(folder: Path) -> None:
-    made = [steward(folder, "key", "create", "--tenant", tenant, "--name", "=1+1") for tenant in ("blue", "green")]
-    assert all(one.exit_code == 0 for one in made)
+    processes = [steward(folder, "key", "create", "--tenant", tenant, "--name", "=1+1") for tenant in ("blue", "green")]
+    assert all(one.exit_code == 0 for one in processes)
     entries = [json.loads(line) for line in steward(folder, "audit", "--json").stdout.splitlines()]
     assert [(entry["tenant"], entry["actor"], entry["action"]) for entry in entries] == [
         ("green", "steward", "key.create"),

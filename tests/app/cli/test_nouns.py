@@ -53,9 +53,9 @@ def steward(*arguments: str, **more: Any) -> Result:
 
 
 def done(*arguments: str, **more: Any) -> str:
-    found = steward(*arguments, **more)
-    assert found.exit_code == 0, found.output
-    return found.stdout
+    process = steward(*arguments, **more)
+    assert process.exit_code == 0, process.output
+    return process.stdout
 
 
 def documents(*arguments: str) -> list[Any]:
@@ -72,9 +72,9 @@ def module_patch() -> Iterator[pytest.MonkeyPatch]:
 def database(_sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:
     path = tmp_path_factory.mktemp("nouns") / "steward.db"
     shutil.copy(_sqlite_template, path)
-    made = Database(f"sqlite:///{path}")
-    yield made
-    made.dispose()
+    database = Database(f"sqlite:///{path}")
+    yield database
+    database.dispose()
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -221,13 +221,13 @@ def test_a_running_run_gets_another_deadline_and_a_failed_one_shows_its_output()
         (("--target", "loss=3"), "/targets/loss: no metric with a target; known: iteration_seconds"),
         (("--target", "iteration_seconds"), "iteration_seconds"),
     ):
-        found = steward("run", "update", mine["id"], *options)
-        assert (found.exit_code in (1, 2), result in found.stderr) == (True, True), found.stderr
+        process = steward("run", "update", mine["id"], *options)
+        assert (process.exit_code in (1, 2), result in process.stderr) == (True, True), process.stderr
     stepwise = {**SPEC, "name": "stepwise", "metrics": [{"name": "iteration_seconds", "target": 20.0}]}
     done("workload", "create", "-", input=json.dumps(stepwise))
     (third,) = documents("run", "create", "stepwise")
-    found = steward("run", "update", third["id"], "--deadline", "45m")
-    assert (found.exit_code, "'stepwise' has no iteration_seconds of scope run" in found.stderr) == (2, True)
+    process = steward("run", "update", third["id"], "--deadline", "45m")
+    assert (process.exit_code, "'stepwise' has no iteration_seconds of scope run" in process.stderr) == (2, True)
     done("run", "update", third["id"], "--target", "iteration_seconds=30")
     done("run", "finish", third["id"])
     done("workload", "delete", "stepwise")
@@ -256,17 +256,17 @@ def test_what_has_ended_is_watched_no_longer(monkeypatch: pytest.MonkeyPatch) ->
     assert "state: finished" in done("run", "show", run["id"], "--watch")
 
 
-@pytest.mark.parametrize(("status", "ends", "told"), [(401, 6, "set STEWARD_API_KEY"), (403, 6, "key create --scopes")])
+@pytest.mark.parametrize(("status", "ends", "text"), [(401, 6, "set STEWARD_API_KEY"), (403, 6, "key create --scopes")])
 def test_who_may_not_is_told_what_helps(
-    status: int, ends: int, told: str, client: TestClient, monkeypatch: pytest.MonkeyPatch
+    status: int, ends: int, text: str, client: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     problem = {"title": "No", "status": status, "detail": "not so; as the API has it"}
     monkeypatch.setattr(client, "request", lambda *_, **__: httpx.Response(status, json=problem))
-    found = steward("workload", "list")
-    assert (found.exit_code, found.stdout) == (ends, "")
-    assert found.stderr.startswith("steward: No: not so; ")
-    assert ("as the API has it" in found.stderr) == (status == 403)  # a remedy is told once
-    assert told in found.stderr
+    process = steward("workload", "list")
+    assert (process.exit_code, process.stdout) == (ends, "")
+    assert process.stderr.startswith("steward: No: not so; ")
+    assert ("as the API has it" in process.stderr) == (status == 403)  # a remedy is told once
+    assert text in process.stderr
 
 
 def test_a_conflict_is_told_by_its_detail_other_problems_by_their_fields() -> None:
@@ -305,7 +305,7 @@ def test_samples_come_out_as_they_went_in(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("command", "status", "told"),
+    ("command", "status", "text"),
     [
         ("workload show nobody", 5, "no workload 'nobody'; `steward workload list` lists them"),
         ("agent show nobody champion", 5, "`steward workload list` lists"),
@@ -348,12 +348,12 @@ def test_samples_come_out_as_they_went_in(tmp_path: Path) -> None:
         ("samples show resnet18 nobody", 5, "workload 'resnet18' has no execution 'nobody'; `steward samples list"),
     ],
 )
-def test_a_failure_is_a_line_with_its_remedy(command: str, status: int, told: str) -> None:
-    found = steward(*command.split())
-    assert (found.exit_code, found.stdout) == (status, "")
-    assert told in found.stderr
-    assert found.stderr.count("\n") == 1
-    assert status == 2 or len(found.stderr.splitlines()) == 1
+def test_a_failure_is_a_line_with_its_remedy(command: str, status: int, text: str) -> None:
+    process = steward(*command.split())
+    assert (process.exit_code, process.stdout) == (status, "")
+    assert text in process.stderr
+    assert process.stderr.count("\n") == 1
+    assert status == 2 or len(process.stderr.splitlines()) == 1
 
 
 def test_a_job_is_followed_shown_and_cancelled(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -365,9 +365,9 @@ def test_a_job_is_followed_shown_and_cancelled(monkeypatch: pytest.MonkeyPatch) 
         yield {**ended, "id": identifier}
 
     monkeypatch.setattr(Service, "follow", followed)
-    made = steward("model", "create", "resnet18")
-    assert "fit  50%  running, about 3 s left, fitting" in made.stderr
-    assert "version: 1" in made.stdout
+    process = steward("model", "create", "resnet18")
+    assert "fit  50%  running, about 3 s left, fitting" in process.stderr
+    assert "version: 1" in process.stdout
     watched = steward("job", "watch", job["id"], "--json")
     assert json.loads(watched.stdout)["state"] == "succeeded"
 
@@ -393,9 +393,9 @@ def test_what_is_watched_is_told_again_when_it_has_changed(monkeypatch: pytest.M
             raise KeyboardInterrupt
 
     monkeypatch.setattr("app.cli.remote.perform.time.sleep", sleep)
-    found = steward("workload", "show", "resnet18", "--watch", "--json")
-    assert found.exit_code == 130
-    assert [json.loads(line)["spec_version"] for line in found.stdout.splitlines()] == [1, 2]
+    process = steward("workload", "show", "resnet18", "--watch", "--json")
+    assert process.exit_code == 130
+    assert [json.loads(line)["spec_version"] for line in process.stdout.splitlines()] == [1, 2]
 
 
 def test_every_place_of_a_path_is_a_key_or_a_number() -> None:
@@ -483,8 +483,8 @@ def test_versions_are_completed_of_the_workload_before_and_silence_is_no_failure
 def test_what_is_no_verb_of_runs_is_launched(monkeypatch: pytest.MonkeyPatch) -> None:
     launched: list[list[str]] = []
 
-    def launch(said: Sequence[str], _program: str) -> int:
-        launched.append([*said])
+    def launch(parts: Sequence[str], _program: str) -> int:
+        launched.append([*parts])
         return 7
 
     monkeypatch.setattr(launcher, "main", launch)
@@ -515,5 +515,5 @@ def test_a_full_disk_is_told_in_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("app.cli.remote.perform.print_parts", full)
-    found = steward("workload", "list")
-    assert (found.exit_code, found.stderr) == (1, "steward: what was to be printed: No space left on device\n")
+    process = steward("workload", "list")
+    assert (process.exit_code, process.stderr) == (1, "steward: what was to be printed: No space left on device\n")

@@ -98,8 +98,8 @@ def test_a_command_line_calls_its_operation(operation: Operation, requests: list
     arguments = ARGUMENTS.get(operation.line, " ".join(NAMES[name] for name in operation.parameters))
     if operation.arguments and operation.line not in ARGUMENTS:
         arguments += " ".join(NAMES[name] for name in operation.arguments)
-    found = CliRunner().invoke(cli, [*operation.line.split(), *shlex.split(arguments)], catch_exceptions=False)
-    assert found.exit_code == 0, found.output
+    result = CliRunner().invoke(cli, [*operation.line.split(), *shlex.split(arguments)], catch_exceptions=False)
+    assert result.exit_code == 0, result.output
     pattern = re.sub(r"{\w+}", "[^/]+", operation.path)
     called = [one for one in requests if one.method == operation.method and re.fullmatch(pattern, one.url.path)]
     assert len(called) == 1, [str(one.url) for one in requests]
@@ -115,10 +115,10 @@ def test_columns_are_members_of_the_response(operation: Operation) -> None:
     page = entry["responses"]["200"]["content"]["application/json"]["schema"]
     items = [item for one in resolved(page) for item in resolved(one["properties"]["items"]["items"])]
     for column in operation.columns:
-        found = items
+        result = items
         for name in column.member.split("."):
-            found = [deeper for item in found for deeper in within(item, name)]
-        assert found, column
+            result = [deeper for item in result for deeper in within(item, name)]
+        assert result, column
         assert all(column.until in item["properties"] for item in items if column.until)
 
 
@@ -136,7 +136,7 @@ def resolved(schema: Any) -> list[Any]:
     parts = [*schema.get("anyOf", ()), *schema.get("oneOf", ())]
     if schema.get("type") == "array":
         parts = [schema["items"]]
-    return [found for part in parts for found in resolved(part)] if parts else [schema][: len(schema)]
+    return [match for part in parts for match in resolved(part)] if parts else [schema][: len(schema)]
 
 
 def test_a_command_line_offers_what_its_operation_takes() -> None:
@@ -150,7 +150,7 @@ def test_a_command_line_offers_what_its_operation_takes() -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "values", "told"),
+    ("line", "values", "text"),
     [
         ("model delete", {"workload": "w", "version": "2"}, "model 2 of w is deleted"),
         ("samples delete", {"workload": "w"}, "samples of w are deleted"),
@@ -159,5 +159,5 @@ def test_a_command_line_offers_what_its_operation_takes() -> None:
         ("workload delete", {"workload": "w"}, "workload w is deleted"),
     ],
 )
-def test_a_deletion_is_told_by_what_its_path_names(line: str, values: dict[str, str], told: str) -> None:
-    assert operations()[line].deletion_message(values) == told
+def test_a_deletion_is_told_by_what_its_path_names(line: str, values: dict[str, str], text: str) -> None:
+    assert operations()[line].deletion_message(values) == text

@@ -70,26 +70,26 @@ def test_short_ids_are_as_long_as_it_takes_to_be_unique() -> None:
 
 @pytest.mark.parametrize("width", [20, 30, 40, 60])
 def test_a_table_fits_and_keeps_ids_and_outcomes(width: int) -> None:
-    found = lines(run(ONE, workload=60 * "w", outcome="at_risk"), run(TWO, outcome="cancelled"), width=width)
-    assert max(map(len, found)) <= width
-    assert [line.split()[0] for line in found] == ["id", "abcdef01", "22222222"]
-    assert "at_risk" in found[1]
-    assert "cancelled" in found[2]
+    result = lines(run(ONE, workload=60 * "w", outcome="at_risk"), run(TWO, outcome="cancelled"), width=width)
+    assert max(map(len, result)) <= width
+    assert [line.split()[0] for line in result] == ["id", "abcdef01", "22222222"]
+    assert "at_risk" in result[1]
+    assert "cancelled" in result[2]
 
 
 def test_the_longest_cells_are_cut_first() -> None:
     columns = [Column("name", "name"), Column("why", "why"), Column("what", "what")]
-    made = table(columns, [{"name": "a", "why": 40 * "x", "what": 10 * "y"}], 30, NOW, headers=False)
-    (line,) = made.plain.split("\n")
+    result = table(columns, [{"name": "a", "why": 40 * "x", "what": 10 * "y"}], 30, NOW, headers=False)
+    (line,) = result.plain.split("\n")
     assert line == f"a  {14 * 'x'}…  {10 * 'y'}"
 
 
 def test_states_have_colours_on_a_terminal_only() -> None:
-    made = table(COLUMNS, [run(ONE, outcome="failed"), run(TWO, outcome="at_risk")], 200, NOW)
+    result = table(COLUMNS, [run(ONE, outcome="failed"), run(TWO, outcome="at_risk")], 200, NOW)
     for terminal in (True, False):
         file = io.StringIO()
         colours: Any = "standard" if terminal else "auto"
-        Console(force_terminal=terminal, width=200, file=file, color_system=colours).print(made)
+        Console(force_terminal=terminal, width=200, file=file, color_system=colours).print(result)
         printed = file.getvalue()
         assert ("\x1b[31mfailed" in printed, "\x1b[33mat_risk" in printed, "\x1b" in printed) == (
             terminal,
@@ -133,8 +133,8 @@ def test_outcomes_of_a_verdict_are_columns_of_their_own() -> None:
     late = {"name": "late", "unit": "share", "policies": {"largest": {"mean": 0.5}, "agent": {"mean": 0.031}}}
     cost = {"name": "cost", "unit": "money", "policies": {"agent": {"mean": 4.15}}}
     items = [{"version": 2, "report": {"outcomes": [late, cost]}}, {"version": 1, "report": {}}]
-    found = [{**item, "created_at": "2026-03-01T11:00:00Z"} for item in items]
-    result = table(columns, found, 80, NOW).plain.split("\n")
+    results = [{**item, "created_at": "2026-03-01T11:00:00Z"} for item in items]
+    result = table(columns, results, 80, NOW).plain.split("\n")
     assert result == ["version  late   cost   age", "2        3.1 %  $4.15  1 h", "1                      1 h"]
 
 
@@ -142,16 +142,16 @@ def test_outcomes_are_named_as_users_like() -> None:
     names = ("idle_seconds", "web-chances", "done_at", "kept_until", "progress", "id", "unit")
     outcomes = [{"name": name, "unit": "share", "policies": {"agent": {"mean": 0.5}}} for name in names]
     items = [{"id": "one", "report": {"outcomes": outcomes}}, {"id": "two", "report": {"outcomes": outcomes[:1]}}]
-    made = table([Column("id", "id"), Column.parse("report.outcomes")], items, 200, NOW).plain.split("\n")
-    assert [line.split() for line in made] == [["id", *names], ["one", *("50.0", "%") * 7], ["two", "50.0", "%"]]
+    parts = table([Column("id", "id"), Column.parse("report.outcomes")], items, 200, NOW).plain.split("\n")
+    assert [line.split() for line in parts] == [["id", *names], ["one", *("50.0", "%") * 7], ["two", "50.0", "%"]]
 
 
 def test_what_is_known_of_runs_that_go_on_alone_is_empty_once_they_have_ended() -> None:
     columns = [Column("id", "id"), Column.parse("p: decision.chances"), Column.parse("granted: decision.granted.state")]
     decision = {"chances": {"iteration_seconds": 0.9}, "granted": {"state": "requested"}}
     items = [{"id": "one", "decision": decision}, {"id": "two", "decision": decision, "finished_at": "2026-03-01"}]
-    made = table(columns, items, 80, NOW).plain.split("\n")
-    assert [line.split() for line in made] == [["id", "p", "granted"], ["one", "90", "%", "requested"], ["two"]]
+    parts = table(columns, items, 80, NOW).plain.split("\n")
+    assert [line.split() for line in parts] == [["id", "p", "granted"], ["one", "90", "%", "requested"], ["two"]]
 
 
 def test_texts_are_written_as_they_are_and_no_terminal_obeys_them() -> None:

@@ -64,18 +64,18 @@ def test_an_agent_is_told_beside_what_answers(client: TestClient, workload: str,
     publish_model(backend, workload)
     trained(backend, workload)
     evaluation = publish_evaluation(backend, workload, agent=1)
-    found = shown(client, f"/ui/workloads/{workload}/agents/1")
-    assert {"Agent 1", "dqn", "seed 3", "+0.25", "0.2 to 0.3", "1.2 %", "L2", "Promote"} <= set(found.texts)
-    assert {"Mean per episode", "static best", "0.3 %", "25.0 %"} <= set(found.texts)
-    assert {"Recommended change by state", "Current policy"} <= set(found.texts)
-    assert "Better than the built-in policy (static best). Not promoted." in found.texts
+    picture = shown(client, f"/ui/workloads/{workload}/agents/1")
+    assert {"Agent 1", "dqn", "seed 3", "+0.25", "0.2 to 0.3", "1.2 %", "L2", "Promote"} <= set(picture.texts)
+    assert {"Mean per episode", "static best", "0.3 %", "25.0 %"} <= set(picture.texts)
+    assert {"Recommended change by state", "Current policy"} <= set(picture.texts)
+    assert "Better than the built-in policy (static best). Not promoted." in picture.texts
     trained(backend, workload, incumbent="the champion at that time")
     again = shown(client, f"/ui/workloads/{workload}/agents/2").texts
     assert "Better than the champion at that time. Not promoted." in again
     client.post(f"/workloads/{workload}/agents/2/promote", json={"reason": "it is good enough"})
     assert "Better than the champion at that time." in shown(client, f"/ui/workloads/{workload}/agents/2").texts
-    assert {f"/evaluations/{evaluation}/report", f"/workloads/{workload}/agents/1"} <= set(found.links)
-    compared, does, now = found.charts
+    assert {f"/evaluations/{evaluation}/report", f"/workloads/{workload}/agents/1"} <= set(picture.links)
+    compared, does, now = picture.charts
     assert compared["layer"][0]["data"]["values"][0]["name"] == "agent 1"
     assert does["layer"] != now["layer"]
 
@@ -106,9 +106,9 @@ def test_the_headroom_is_one_bar_with_the_agent_in_it(client: TestClient, worklo
 def test_a_champion_is_told_of_by_itself(client: TestClient, workload: str, backend: Database) -> None:
     publish_model(backend, workload)
     publish_agent(backend, workload, promote=True)
-    found = shown(client, f"/ui/workloads/{workload}/agents/1")
-    assert {"champion", "Policy", "Roll back", "not evaluated yet"} <= set(found.texts)
-    assert "Recommended change by state" not in found.texts
+    picture = shown(client, f"/ui/workloads/{workload}/agents/1")
+    assert {"champion", "Policy", "Roll back", "not evaluated yet"} <= set(picture.texts)
+    assert "Recommended change by state" not in picture.texts
     assert f"/ui/workloads/{workload}/agents/1" in shown(client, f"/ui/workloads/{workload}").links
     assert client.get(f"/ui/workloads/{workload}/agents/2").status_code == 404
 
@@ -136,11 +136,11 @@ def test_an_agent_is_what_its_promotions_made_of_it_whatever_its_verdict_was(
         return [text for text in shown(client, f"/ui{path}").texts if text]
 
     def read(path: str) -> tuple[str, bool, bool]:
-        found = client.get(path).json()
+        body = client.get(path).json()
         listed = {item["version"]: item for item in client.get(path.rpartition("/")[0]).json()["items"]}
         members = ("status", "champion_since", "champion_until")
-        assert [found[name] for name in members] == [listed[found["version"]][name] for name in members]
-        return found["status"], found["champion_since"] is not None, found["champion_until"] is not None
+        assert [body[name] for name in members] == [listed[body["version"]][name] for name in members]
+        return body["status"], body["champion_since"] is not None, body["champion_until"] is not None
 
     never, now, former = ("never_promoted", False, False), ("champion", True, False), ("former_champion", True, True)
     assert read(f"{one}/1") == never
@@ -180,9 +180,9 @@ def test_a_former_champion_of_several_roles_was_one_until_the_last_of_them_ended
         for name, steps in history.items():
             workload = workloads.require(session, "default", name)
             for role, version, hours in steps:
-                made = {"workload_id": workload.id, "tenant": "default", "role": role, "agent_version": version}
+                result = {"workload_id": workload.id, "tenant": "default", "role": role, "agent_version": version}
                 at = began + timedelta(hours=hours)
-                session.add(Promotion(id=new_id(), created_at=at, previous=None, reason="", **made))
+                session.add(Promotion(id=new_id(), created_at=at, previous=None, reason="", **result))
     for name in names:
-        found = client.get(f"/workloads/{name}/agents/1").json()
-        assert datetime.fromisoformat(found["champion_until"]) == began + timedelta(hours=3)
+        body = client.get(f"/workloads/{name}/agents/1").json()
+        assert datetime.fromisoformat(body["champion_until"]) == began + timedelta(hours=3)

@@ -99,17 +99,17 @@ def reported(client: TestClient, workload: str, count: int = 3) -> str:
 
 
 def test_an_empty_service_tells_how_to_begin(client: TestClient) -> None:
-    found = shown(client)
-    assert {"steward demo", "steward init", "steward run --learn -- python train.py"} <= set(found.texts)
+    picture = shown(client)
+    assert {"steward demo", "steward init", "steward run --learn -- python train.py"} <= set(picture.texts)
     for path, words in (("runs", "No run has started yet."), ("jobs", "No job yet"), ("evaluations", "None yet.")):
         assert any(text.startswith(words) for text in shown(client, f"/ui/{path}").texts)
 
 
 def test_the_first_page_tells_each_workloads_state(client: TestClient, workload: str) -> None:
     run = reported(client, workload)
-    found = shown(client)
-    assert {workload, "1–16 GPUs; deadline 30 min", "built-in", "at risk"} <= {*found.texts}
-    assert {f"/ui/workloads/{workload}", f"/ui/runs/{run}", "/docs"} <= set(found.links)
+    picture = shown(client)
+    assert {workload, "1–16 GPUs; deadline 30 min", "built-in", "at risk"} <= {*picture.texts}
+    assert {f"/ui/workloads/{workload}", f"/ui/runs/{run}", "/docs"} <= set(picture.links)
     assert client.patch(f"/runs/{run}", json={"state": "finished"}).status_code == 200
     assert not {"Needs attention", f"{workload} has samples and no model"} & set(shown(client).texts)
 
@@ -126,13 +126,13 @@ def test_a_running_run_s_targets_can_be_changed_on_its_page_alone(client: TestCl
 
 def test_a_run_shows_what_was_measured_expected_and_decided(client: TestClient, workload: str) -> None:
     run = reported(client, workload)
-    found = shown(client, f"/ui/runs/{run}")
+    picture = shown(client, f"/ui/runs/{run}")
     reason = client.get(f"/runs/{run}").json()["decision"]["reason"]["text"]
-    assert reason in found.texts
-    assert {"3 of 90", "hold", "threshold"} <= set(found.texts)
-    assert "built-in policy" in found.texts  # the source of its decisions, which has a title that explains it
+    assert reason in picture.texts
+    assert {"3 of 90", "hold", "threshold"} <= set(picture.texts)
+    assert "built-in policy" in picture.texts  # the source of its decisions, which has a title that explains it
     assert 'title="No agent is promoted: the built-in policy decided."' in client.get(f"/ui/runs/{run}").text
-    _, measured, allocated = found.charts
+    _, measured, allocated = picture.charts
     (line,) = [layer for layer in measured["layer"] if layer["mark"]["style"] == "measured"]
     assert [row["value"] for row in line["data"]["values"]] == [31.5, 31.5, 31.5]
     (band,) = [layer for layer in measured["layer"] if layer["mark"]["style"] == "expected"]
@@ -140,9 +140,9 @@ def test_a_run_shows_what_was_measured_expected_and_decided(client: TestClient, 
     assert {row["value"] for row in allocated["layer"][0]["data"]["values"]} == {4}
 
 
-@pytest.mark.parametrize(("currency", "told"), [("EUR", r"[\d.]+ EUR"), ("£", r"£[\d.]+")])
+@pytest.mark.parametrize(("currency", "report"), [("EUR", r"[\d.]+ EUR"), ("£", r"£[\d.]+")])
 def test_costs_are_in_the_currency_that_is_set_and_times_say_utc(
-    settings: Settings, backend: Database, spec: dict[str, Any], currency: str, told: str
+    settings: Settings, backend: Database, spec: dict[str, Any], currency: str, report: str
 ) -> None:
     try:
         client = TestClient(create_app(settings.model_copy(update={"currency": currency}), backend))
@@ -152,10 +152,10 @@ def test_costs_are_in_the_currency_that_is_set_and_times_say_utc(
         texts = [text for text in shown(client, f"/ui/runs/{reported(client, 'resnet50')}").texts if text]
     finally:
         use_currency("$")
-    assert re.fullmatch(told, texts[texts.index("cost so far") + 1])
+    assert re.fullmatch(report, texts[texts.index("cost so far") + 1])
     reasons = [text for text in texts if "remaining cost" in text]
     assert reasons
-    assert all(re.search(f"remaining cost {told}(?![\\d.])", text) for text in reasons)
+    assert all(re.search(f"remaining cost {report}(?![\\d.])", text) for text in reasons)
     moments = re.findall(r"\d\d:\d\d:\d\d(.{0,4})", " ".join(texts))
     assert moments
     assert set(moments) == {" UTC"}
@@ -222,15 +222,15 @@ def test_long_runs_of_queues_are_seen_from_their_beginning(client: TestClient, m
             body["finished"] = [{"id": f"t{number - 4}", "node": "pool-0", "start": number - 4.0, "end": 3.5}]
         answer = client.put(f"/runs/{run}/iterations/{number}", json=body)
         assert answer.status_code == 201, answer.text
-    found = shown(client, f"/ui/runs/{run}")
-    bars, _, waiting = found.charts
+    picture = shown(client, f"/ui/runs/{run}")
+    bars, _, waiting = picture.charts
     drawn = {row["name"]: (row["start"], row["end"], row["open"]) for row in bars["layer"][0]["data"]["values"]}
     assert drawn["t0"] == (0.0, 3.5, False)
     assert "t1" not in drawn
     rows = waiting["layer"][0]["data"]["values"]
     assert [rows[0]["at"], rows[1]["at"], rows[-1]["at"]] == [0.0, 2.0, 11.0]
     assert rows[-1]["value"] == client.get(f"/runs/{run}").json()["decision"]["waiting"]
-    assert any("Every 2th report." in text for text in found.texts)
+    assert any("Every 2th report." in text for text in picture.texts)
 
 
 def test_what_other_policies_would_have_done_is_told_of_the_whole_run(client: TestClient, workload: str) -> None:
@@ -275,8 +275,8 @@ def test_a_part_that_is_fetched_again_has_the_decisions_that_were_opened_up_to_a
     assert '<input type="hidden" name="every" value="true"><input type="hidden" name="since" value="0">' in rows
     for since, first in ((3, 3), (59, 35)):  # as many as if none was opened, at least
         part = client.get(f"/ui/runs/{run}?part=true&every=true&since={since}").text
-        found = re.findall(r'<td class="number">(\d+)</td>', part)
-        assert [int(number) for number in found] == [*range(59, first - 1, -1)]
+        matches = re.findall(r'<td class="number">(\d+)</td>', part)
+        assert [int(number) for number in matches] == [*range(59, first - 1, -1)]
         assert f'name="since" value="{first}"' in part
     assert client.get(f"/ui/runs/{other}?part=true&every=true&since=0").text.count('<td class="number">') == 500
     assert 'name="since"' not in client.get(f"/ui/runs/{run}?part=true").text
@@ -301,10 +301,10 @@ def test_a_workload_shows_curve_agents_and_map(client: TestClient, workload: str
     publish_agent(backend, workload, promote=True)
     client.patch(f"/runs/{reported(client, workload)}", json={"state": "finished"})
     evaluation = publish_evaluation(backend, workload, agent=1)
-    found = shown(client, f"/ui/workloads/{workload}")
-    assert {"Policy map, GPUs", "iteration seconds by GPUs", "champion", "L2", "Roll back"} <= set(found.texts)
-    assert f"/evaluations/{evaluation}/report" in found.links
-    response, policy = found.charts
+    picture = shown(client, f"/ui/workloads/{workload}")
+    assert {"Policy map, GPUs", "iteration seconds by GPUs", "champion", "L2", "Roll back"} <= set(picture.texts)
+    assert f"/evaluations/{evaluation}/report" in picture.links
+    response, policy = picture.charts
     assert [layer["mark"]["style"] for layer in response["layer"]] == ["expected", "sample", "fitted"]
     medians = [row["median"] for row in response["layer"][2]["data"]["values"]]
     assert medians[:3] == pytest.approx([2, 4, 8], rel=1e-5)
@@ -367,8 +367,8 @@ def test_who_may_not_see_a_page_can_sign_in_there_and_a_failure_is_said_once() -
     failed = error_page(request, StewardError("internal error; see the log"))
     assert forbidden is not None
     assert failed is not None
-    found = Texts(bytes(forbidden.body).decode())
-    assert ("This key lacks the scope." in found.texts, "/ui/sign-in" in found.links) == (True, True)
+    parts = Texts(bytes(forbidden.body).decode())
+    assert ("This key lacks the scope." in parts.texts, "/ui/sign-in" in parts.links) == (True, True)
     texts = Texts(bytes(failed.body).decode()).texts
     assert (texts.count("Internal error"), "See the log." in texts) == (1, True)
 
@@ -378,8 +378,8 @@ def test_what_was_given_is_escaped() -> None:
     figure = {"title": evil, "caption": evil, "spec": {"data": evil}, "columns": [evil], "rows": [[evil]]}
     job = {"id": evil, "type": evil, "state": "failed", "workload": evil, "progress": 0.0, "eta_seconds": None}
     job |= {"error": {"detail": evil}, "attempts": 1, "priority": 3, "result": None, "finished_at": None}
-    found = {"job": job, "open": False, "figures": [figure], "events": [], "request": {}}
-    text = bytes(page("job_live.html", found=found).body).decode()
+    result = {"job": job, "open": False, "figures": [figure], "events": [], "request": {}}
+    text = bytes(page("job_live.html", result=result).body).decode()
     assert "<script>alert" not in text
     assert "&lt;/script&gt;" in text
     assert "<dt>Priority</dt><dd>3</dd>" in text
@@ -447,8 +447,8 @@ def test_what_happened_to_runs_needs_attention_until_a_later_run_makes_up_for_it
     client.patch(f"/runs/{cancelled}", json={"state": "cancelled", "reason": "Ctrl-C"})
     run = client.post("/runs", json={"workload": "other", "targets": {"iteration_seconds": 9}}).json()["id"]
     client.put(f"/runs/{run}/iterations/0", json=REPORT)
-    found = shown(client)
-    words = [text for text in found.texts if text]
+    picture = shown(client)
+    words = [text for text in picture.texts if text]
     assert words[words.index("Needs attention") + 1 :][:10] == [
         f"10 runs of {workload} failed",
         f"the newest: exit status 1 of {lost[-1]}",
@@ -461,7 +461,7 @@ def test_what_happened_to_runs_needs_attention_until_a_later_run_makes_up_for_it
         "Change targets",
         "Workloads",  # nothing else needs attention
     ]
-    assert {f"/ui/runs?workload={workload}&outcome=failed", f"/ui/runs/{run}"} <= set(found.links)
+    assert {f"/ui/runs?workload={workload}&outcome=failed", f"/ui/runs/{run}"} <= set(picture.links)
     listed = shown(client, f"/ui/runs?workload={workload}&outcome=failed")
     assert listed.texts.count("failed") == 11  # and the filters
     client.patch(f"/runs/{run}", json={"state": "finished"})
@@ -573,13 +573,13 @@ def test_a_run_without_a_target_is_on_track_and_its_resources_have_their_units(
     run = client.post("/runs", json={"workload": "free"}).json()["id"]
     fields = {"allocation": {"cpu": 200}, "metrics": {"iteration_seconds": 3}}
     client.put(f"/runs/{run}/iterations/0", json=fields).raise_for_status()
-    held = client.get(f"/runs/{run}").json()
-    assert held["outcome"] == "on_track"
+    body = client.get(f"/runs/{run}").json()
+    assert body["outcome"] == "on_track"
     for path in (f"/ui/runs/{run}", "/ui/runs?workload=free", "/"):
         assert 'class="state on_track"' in client.get(path).text
     assert "on track" in shown(client, "/ui/runs").texts, "the word of the filter"
     assert "running" not in shown(client, "/ui/runs").texts
-    assert f"<strong>cpu {held['decision']['allocation']['cpu']:g} %</strong>" in client.get(f"/ui/runs/{run}").text
+    assert f"<strong>cpu {body['decision']['allocation']['cpu']:g} %</strong>" in client.get(f"/ui/runs/{run}").text
     assert 'id="do-recap"' in client.get(f"/ui/runs/{run}").text
 
 
@@ -590,11 +590,11 @@ def saved(largest: float, fixed: float) -> dict[str, Any]:
         return {"value": value, "low": value - 1, "high": value + 1}
 
     def against(value: float) -> dict[str, Any]:
-        held = {"allocation": {"gpus": 8}, "seconds": about(60), "cost": about(1 + value), "meets_targets": 0.9}
-        return {**held, "saved": about(value)}
+        current = {"allocation": {"gpus": 8}, "seconds": about(60), "cost": about(1 + value), "meets_targets": 0.9}
+        return {**current, "saved": about(value)}
 
-    found = {"iterations": 3, "seconds": 90, "cost": 1, "level": 0.9}
-    return {**found, "largest": against(largest), "best_fixed": against(fixed)}
+    result = {"iterations": 3, "seconds": 90, "cost": 1, "level": 0.9}
+    return {**result, "largest": against(largest), "best_fixed": against(fixed)}
 
 
 def fact(client: TestClient, name: str) -> list[str]:
@@ -652,8 +652,8 @@ def test_the_first_page_asks_as_few_questions_of_the_database_for_many_workloads
 ) -> None:
     requests = list[tuple[str, str]]()
 
-    def ask(*given: Any) -> None:
-        requests.append((current_thread().name, given[2]))
+    def ask(*values: Any) -> None:
+        requests.append((current_thread().name, values[2]))
 
     event.listen(backend.engine, "before_cursor_execute", ask)
 

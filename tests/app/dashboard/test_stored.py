@@ -44,8 +44,8 @@ def drawn(client: TestClient, name: str) -> Texts:
 
 def policy_map(page: Texts) -> Mapping[str, Any]:
     """The last chart of a workload's page: which allocation its present policy takes where."""
-    found: Mapping[str, Any] = page.charts[-1]
-    return found
+    chart: Mapping[str, Any] = page.charts[-1]
+    return chart
 
 
 def test_a_fitted_model_is_drawn_at_once(other: TestClient, behind: TestClient, backend: Database) -> None:

@@ -34,8 +34,8 @@ BESIDE = "other-tenant"
 
 def ordered(client: TestClient, path: str) -> list[str]:
     """Ids of the listed runs in order."""
-    found = [link.rpartition("/")[2] for link in shown(client, path).links if link.startswith("/ui/runs/")]
-    return [one for one in found if len(one) == 32]
+    results = [link.rpartition("/")[2] for link in shown(client, path).links if link.startswith("/ui/runs/")]
+    return [one for one in results if len(one) == 32]
 
 
 def rows(client: TestClient, path: str) -> list[dict[str, str]]:
@@ -115,8 +115,8 @@ def test_a_search_finds_workloads_beyond_those_that_are_read_one_by_one(
         assert ordered(client, "/ui/runs?search=many") == runs[::-1]
         assert ordered(client, "/ui/runs?search=many&sort=duration") == runs[::-1]
         for noun in ("jobs", "evaluations"):
-            found = client.get(f"/{noun}?search=many&sort=started").json()["items"]
-            assert [one["workload"] for one in found] == names[:3], noun
+            items = client.get(f"/{noun}?search=many&sort=started").json()["items"]
+            assert [one["workload"] for one in items] == names[:3], noun
 
 
 def test_every_list_is_exported_in_its_order(client: TestClient, backend: Database, workload: str, other: str) -> None:
@@ -228,10 +228,10 @@ def test_iterations_jobs_and_evaluations_are_exported(client: TestClient, backen
     publish_agent(backend, workload)
     publish_evaluation(backend, workload, agent=1)
     run = reported(client, workload, 3)
-    found = rows(client, f"/ui/runs/{run}/iterations.csv")
-    assert [one["iteration"] for one in found] == ["0", "1", "2"]
-    assert found[0]["report.metrics.iteration_seconds"] == "31.5"
-    assert (found[0]["report.allocation.gpus"], "decision.allocation.gpus" in found[0]) == ("4.0", True)
+    result = rows(client, f"/ui/runs/{run}/iterations.csv")
+    assert [one["iteration"] for one in result] == ["0", "1", "2"]
+    assert result[0]["report.metrics.iteration_seconds"] == "31.5"
+    assert (result[0]["report.allocation.gpus"], "decision.allocation.gpus" in result[0]) == ("4.0", True)
     assert client.get("/ui/runs/none/iterations.csv").status_code == 404
     assert [one["agent"] for one in rows(client, "/ui/evaluations.csv")] == ["1"]
     client.post("/ui/examples/cluster")
@@ -283,9 +283,9 @@ def test_a_failed_job_is_retried_with_its_request(client: TestClient, backend: D
     with backend.session() as session:
         session.execute(update(Job).values(state="failed", request={"seed": 7}, priority=3))
     key = {"Idempotency-Key": "twice"}
-    made = [client.post(f"/jobs/{job['id']}/retry", headers=key) for _ in range(2)]
-    assert [one.status_code for one in made] == [202, 202]
-    assert made[0].json()["id"] == made[1].json()["id"] != job["id"]
+    responses = [client.post(f"/jobs/{job['id']}/retry", headers=key) for _ in range(2)]
+    assert [one.status_code for one in responses] == [202, 202]
+    assert responses[0].json()["id"] == responses[1].json()["id"] != job["id"]
     again, before = client.get("/jobs").json()["items"]
     assert (again["state"], again["priority"], before["state"]) == ("queued", 3, "failed")
     with backend.reading() as session:
@@ -307,11 +307,11 @@ def test_a_retried_job_is_checked_as_when_it_was_made(
     for name in (workload, other):
         publish_model(backend, name)
         publish_agent(backend, name)
-    made = [
+    result = [
         client.post(f"/workloads/{workload}/agents", json={"start_from": 1, "budget": 5000}),
         client.post("/evaluations", json={"workload": workload, "agents": [1]}),
     ]
-    ids = [one.json()["id"] for one in made]
+    ids = [one.json()["id"] for one in result]
     for job in ids:
         assert client.post(f"/jobs/{job}/cancel").status_code == 200
     again = [client.post(f"/jobs/{job}/retry") for job in ids]
@@ -332,12 +332,12 @@ def test_the_spec_is_a_page_with_its_versions_for_those_who_may_see_them(client:
     assert "Unchanged since its registration on" in client.get(path).text
     for target in (1500, 1200):
         client.patch(f"/workloads/{workload}", json={"targets": {"iteration_seconds": target}})
-    found = shown(client, path)
-    assert {"Resources", "Metrics", "Weights", "gpus", "1,200", "Versions"} <= set(found.texts)
-    assert {"Change time (s)", "Largest change (steps)", "missed targets (sla)"} <= set(found.texts)
-    changed = [text for text in found.texts if "→" in text]
+    picture = shown(client, path)
+    assert {"Resources", "Metrics", "Weights", "gpus", "1,200", "Versions"} <= set(picture.texts)
+    assert {"Change time (s)", "Largest change (steps)", "missed targets (sla)"} <= set(picture.texts)
+    changed = [text for text in picture.texts if "→" in text]
     assert changed == ["targets: iteration_seconds → 1,200", "targets: iteration_seconds → 1,500"]
-    assert {"3", "2"} <= set(found.texts)
+    assert {"3", "2"} <= set(picture.texts)
     assert '"price_per_hour"' in client.get(path).text.replace("&#34;", '"')
     assert path in shown(client, f"/ui/workloads/{workload}").links
     for kind, name in (("cluster", "cluster"), ("inference", "inference"), ("workflow", "queue")):

@@ -34,9 +34,9 @@ def test_what_is_none_of_stewards_is_refused(sqlite_url: str, tmp_path: Path, st
 
 def test_a_backup_in_which_one_bit_is_another_is_refused(sqlite_url: str, tmp_path: Path) -> None:
     file, random = tmp_path / "kept.backup", Random(7)
-    made = backup_sqlite.backup(tmp_path / "steward.db", file)
+    result = backup_sqlite.backup(tmp_path / "steward.db", file)
     assert [path for path in tmp_path.iterdir() if "kept" in path.name] == [file]
-    assert backup_sqlite.check(file) == made
+    assert backup_sqlite.check(file) == result
     whole = file.read_bytes()
     for _ in range(40):
         at = random.randrange(len(whole) - len(backup_sqlite.SEAL) - backup_sqlite.DIGEST_CHARACTERS)
@@ -46,7 +46,7 @@ def test_a_backup_in_which_one_bit_is_another_is_refused(sqlite_url: str, tmp_pa
     other = tmp_path / "copied.db"
     file.write_bytes(whole)
     backup_sqlite.restore(file, other)
-    assert backup_sqlite.check(other) == made
+    assert backup_sqlite.check(other) == result
     assert not other.read_bytes().endswith(whole[-backup_sqlite.DIGEST_CHARACTERS :])
 
 

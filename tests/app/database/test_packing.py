@@ -30,8 +30,8 @@ def test_large_ones_too_and_by_several_threads_at_once() -> None:
     large = json.dumps({"running": [{"id": f"t{i}", "start": i * 0.37} for i in range(20_000)]}).encode()
     with ThreadPoolExecutor(4) as threads:
         packs = list(threads.map(lambda i: pack_iteration("r", large, b'{"run":"r","n":%d}' % i), range(16)))
-        found = list(threads.map(lambda pack: unpack_iteration("r", pack), packs))
-    assert found == [(large, b'{"run":"r","n":%d}' % i) for i in range(16)]
+        items = list(threads.map(lambda pack: unpack_iteration("r", pack), packs))
+    assert items == [(large, b'{"run":"r","n":%d}' % i) for i in range(16)]
 
 
 @pytest.mark.parametrize("pack", [b"", b"\x00", b"\x02abc", b"\x01", b"\x01 no frame of any kind"])

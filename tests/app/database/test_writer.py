@@ -91,9 +91,9 @@ def test_a_database_that_takes_no_writes_counts_as_away(postgres_database: Datab
     with pytest.raises(DBAPIError) as refused:
         write()
     assert is_lost(refused.value)
-    found = translate(refused.value)
-    assert found is not None
-    assert found.status == 503
+    steward_error = translate(refused.value)
+    assert steward_error is not None
+    assert steward_error.status == 503
 
 
 def test_readiness_tells_that_a_database_takes_no_writes(postgres_database: Database, tmp_path: Path) -> None:

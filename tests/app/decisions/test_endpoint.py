@@ -32,11 +32,11 @@ def test_a_runs_decisions_are_read_as_they_were_given(client: TestClient, worklo
     run = started["id"]
     first = client.get(f"/decision?run={run}")
     assert Decision.model_validate(first.json()) == Decision.model_validate(started["decision"])
-    given = [client.put(f"/runs/{run}/iterations/{n}", json=REPORT).json() for n in range(3)]
+    bodies = [client.put(f"/runs/{run}/iterations/{n}", json=REPORT).json() for n in range(3)]
     for n in range(3):
-        assert client.get(f"/decision?run={run}&iteration={n}").json() == given[n]
+        assert client.get(f"/decision?run={run}&iteration={n}").json() == bodies[n]
     last = client.get(f"/decision?run={run}")
-    assert (last.json(), last.headers["cache-control"]) == (given[2], "no-store")
+    assert (last.json(), last.headers["cache-control"]) == (bodies[2], "no-store")
     assert list(last.json()) == [name for name in Decision.model_fields if name not in ADDED]
     missing = client.get(f"/decision?run={run}&iteration=3")
     assert (missing.status_code, "the next one to report is 3" in missing.json()["detail"]) == (404, True)
@@ -151,12 +151,12 @@ def test_a_model_of_another_version_is_said_and_the_heuristic_answers(
     assert started.status_code == 201
     assert "model 1 can't be used" in started.json()["decision"]["reason"]["text"]
     decided = client.put(f"/runs/{started.json()['id']}/iterations/0", json=REPORT)
-    given = client.get(f"/decision?workload={workload}&{STATE}")
-    for answer in (decided, given):
+    response = client.get(f"/decision?workload={workload}&{STATE}")
+    for answer in (decided, response):
         assert answer.status_code in (200, 201)
-        found = answer.json()
-        assert (found["source"], found["agent"]) == ("fallback", 1 if promoted else None)
-        assert "model 1 can't be used" in found["reason"]["text"]
-        assert "decides" in found["reason"]["text"]
+        body = answer.json()
+        assert (body["source"], body["agent"]) == ("fallback", 1 if promoted else None)
+        assert "model 1 can't be used" in body["reason"]["text"]
+        assert "decides" in body["reason"]["text"]
     predicted = client.get(f"/workloads/{workload}/models/1/predict?allocation=gpus:4&feature=batch:128")
     assert (predicted.status_code, "fit it again" in predicted.json()["detail"]) == (409, True)

@@ -53,9 +53,9 @@ def test_a_strange_request_is_refused_by_field(client: TestClient, workload: str
 def test_versions_are_listed_newest_first(client: TestClient, workload: str, backend: Database) -> None:
     revision = client.get(f"/workloads/{workload}").json()["revision"]
     assert [publish_model(backend, workload, {"family": "ernest"}) for _ in range(3)] == [1, 2, 3]
-    found = client.get(f"/workloads/{workload}/models?limit=2").json()
-    assert [item["version"] for item in found["items"]] == [3, 2]
-    assert [item["version"] for item in client.get(found["next"]).json()["items"]] == [1]
+    body = client.get(f"/workloads/{workload}/models?limit=2").json()
+    assert [item["version"] for item in body["items"]] == [3, 2]
+    assert [item["version"] for item in client.get(body["next"]).json()["items"]] == [1]
     one = client.get(f"/workloads/{workload}/models/2").json()
     assert (one["workload"], one["report"]) == (workload, {"family": "ernest", "version": 2})
     assert client.get(f"/workloads/{workload}").json()["revision"] == revision + 3
@@ -74,11 +74,11 @@ def test_a_version_that_is_not_there_is_404(client: TestClient, workload: str, b
 def test_a_prediction_has_an_interval(client: TestClient, workload: str, backend: Database) -> None:
     publish_model(backend, workload)
     path = f"/workloads/{workload}/models/1/predict"
-    found = client.get(f"{path}?allocation=gpus:3&feature=batch:128&iteration=5").json()
-    interval = found["predicted"]["iteration_seconds"]
+    body = client.get(f"{path}?allocation=gpus:3&feature=batch:128&iteration=5").json()
+    interval = body["predicted"]["iteration_seconds"]
     expected = {"mean": 8.0, "low": 4.0, "high": 16.0, "level": 0.9}
     assert interval == pytest.approx(expected, rel=1e-5)
-    assert (found["allocation"], found["iteration"], found["seen"]) == ({"gpus": 3}, 5, True)
+    assert (body["allocation"], body["iteration"], body["seen"]) == ({"gpus": 3}, 5, True)
     beyond = client.get(f"{path}?allocation=gpus:9&feature=batch:128").json()
     assert (beyond["seen"], beyond["iteration"]) == (False, 0)
 

@@ -39,16 +39,16 @@ EACH = SPEC.model_copy(
 """The same for two users, each with an agent of its own; the second one asks for nothing."""
 
 
-def registered(database: Database, given: InferenceSpec = SPEC) -> str:
+def registered(database: Database, spec: InferenceSpec = SPEC) -> str:
     """The workload, and a model that says that batches take 20 ms."""
-    workloads.register(database, TENANT, given)
-    publish_model(database, 1.0, given)
+    workloads.register(database, TENANT, spec)
+    publish_model(database, 1.0, spec)
     return NAME
 
 
-def publish_model(database: Database, slower: float, given: InferenceSpec = SPEC) -> int:
+def publish_model(database: Database, slower: float, spec: InferenceSpec = SPEC) -> int:
     """A model by which batches take so much longer; its version."""
-    known = model(Layout(given))
+    known = model(Layout(spec))
     seconds = known.log_seconds + np.log(slower)
     belief = ServiceModel(seconds, np.full(1, 0.1), known.rate, known.variation, known.measured)
     with database.session() as session:
@@ -56,11 +56,11 @@ def publish_model(database: Database, slower: float, given: InferenceSpec = SPEC
         return domain_models.publish(session, row.id, 1, {}, belief.to_bytes())
 
 
-def artifact(*, waits: bool, given: InferenceSpec = SPEC) -> bytes:
+def artifact(*, waits: bool, spec: InferenceSpec = SPEC) -> bytes:
     """A policy that starts whatever it can, or nothing; one for each user where each has its own."""
-    if given.policies == "one":
+    if spec.policies == "one":
         return _saved(LAYOUT.entries, LAYOUT.actions, waits)
-    each = clients(Layout(given))
+    each = clients(Layout(spec))
     return save_roles({name: _saved(own.entries, own.actions, waits) for name, own in each.items()})
 
 
@@ -78,14 +78,12 @@ def publish_agent(
     *,
     waits: bool = False,
     good: bool = True,
-    given: InferenceSpec = SPEC,
+    spec: InferenceSpec = SPEC,
     **more: Any,
 ) -> int:
     """An agent as a worker publishes it that was asked not to promote it; its version."""
     report = {"algorithm": "dqn", "good_enough": good, "reason": "as planted", **more}
-    trained = TrainingResult(
-        1, model_version, "dqn", 0, report, artifact(waits=waits, given=given), False, "as planted"
-    )
+    trained = TrainingResult(1, model_version, "dqn", 0, report, artifact(waits=waits, spec=spec), False, "as planted")
     with database.session() as session:
         return agents.publish(session, workloads.require(session, TENANT, NAME).id, trained)
 

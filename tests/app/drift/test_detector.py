@@ -47,12 +47,14 @@ def played(
     residuals: Iterator[Residual], reports: float, most: int, before: Drift = NOTHING, first: int = 0
 ) -> tuple[Drift, int]:
     """What is kept when something was first noticed, and after how many reports; else after ``most``."""
-    kept = before
+    selection = before
     for number in range(most):
-        kept = observe_residuals(kept, Residuals(1, [next(residuals)]), Report(first + number, 1, NOW), reports)
-        if kept.notices:
-            return kept, number + 1
-    return kept, most
+        selection = observe_residuals(
+            selection, Residuals(1, [next(residuals)]), Report(first + number, 1, NOW), reports
+        )
+        if selection.notices:
+            return selection, number + 1
+    return selection, most
 
 
 def stream(name: str, seed: int, factor: float) -> Iterator[Residual]:
@@ -65,8 +67,8 @@ class TestEvidence:
     @pytest.mark.parametrize("name", MAKERS)
     @pytest.mark.parametrize("factor", [1.0, TOLERATED, 1 / TOLERATED])
     def test_e_values_are_at_most_1_in_expectation_while_the_model_holds(self, name: str, factor: float) -> None:
-        found = stream(name, 7, factor)
-        values = np.exp([next(found).evidence for _ in range(5_000)])[:, [0, 2]]  # the others are seldom, and huge
+        result = stream(name, 7, factor)
+        values = np.exp([next(result).evidence for _ in range(5_000)])[:, [0, 2]]  # the others are seldom, and huge
         errors = values.std(axis=0) / np.sqrt(len(values))
         assert (values.mean(axis=0) <= 1 + 4 * errors).all()
 
@@ -74,8 +76,8 @@ class TestEvidence:
     def test_the_factor_that_is_there_speaks_loudest(self, name: str) -> None:
         for position, factor in enumerate(FACTORS):
             beyond = factor * (TOLERATED if factor > 1 else 1 / TOLERATED)
-            found = stream(name, 3, beyond)
-            total = np.sum([next(found).evidence for _ in range(400)], axis=0)
+            result = stream(name, 3, beyond)
+            total = np.sum([next(result).evidence for _ in range(400)], axis=0)
             assert int(np.argmax(total)) == position
             assert total[position] > 0
 
@@ -103,8 +105,8 @@ class TestObserved:
     def test_a_shift_is_noticed_soon_with_its_size_and_its_beginning(self, name: str, most: int, factor: float) -> None:
         before, _ = played(stream(name, 100, 1.0), REPORTS, 50)
         for seed in range(10):
-            kept, reports = played(stream(name, seed, factor), REPORTS, 200, before, 50)
-            [notice] = kept.notices
+            selection, reports = played(stream(name, seed, factor), REPORTS, 200, before, 50)
+            [notice] = selection.notices
             assert reports <= most
             assert notice.direction == ("up" if factor > 1 else "down")
             assert log(notice.factor) == pytest.approx(log(factor), abs=0.2)
@@ -115,49 +117,52 @@ class TestObserved:
     def test_no_single_report_notices_anything(self) -> None:
         huge = Residual("seconds", (1e6, 1e6, -1e6, -1e6), 9.0, 1.0)
         needed = 0
-        kept = NOTHING
-        while not kept.notices:
-            kept = observe_residuals(kept, Residuals(1, [huge]), Report(needed, 1, NOW))
+        selection = NOTHING
+        while not selection.notices:
+            selection = observe_residuals(selection, Residuals(1, [huge]), Report(needed, 1, NOW))
             needed += 1
         assert needed >= log(REPORTS) / log(LARGEST)
 
     def test_more_streams_need_more_evidence(self) -> None:
-        found = [next(stream("seconds", 1, 1.6)) for _ in range(1)] * 40
-        ends = [played_with(streams, found) for streams in (1, 10_000)]
+        results = [next(stream("seconds", 1, 1.6)) for _ in range(1)] * 40
+        ends = [played_with(streams, results) for streams in (1, 10_000)]
         assert ends[0] < ends[1]
 
     def test_a_drift_is_told_once_and_again_under_another_model(self) -> None:
-        source, kept = stream("seconds", 5, 2.0), NOTHING
+        source, selection = stream("seconds", 5, 2.0), NOTHING
         for number in range(100):
-            kept = observe_residuals(kept, Residuals(1, [next(source)]), Report(number, 1, NOW))
-        assert len(kept.notices) == 1
+            selection = observe_residuals(selection, Residuals(1, [next(source)]), Report(number, 1, NOW))
+        assert len(selection.notices) == 1
         for number in range(100, 200):
-            kept = observe_residuals(kept, Residuals(1, [next(source)]), Report(number, 2, NOW))
-        assert [notice.model for notice in kept.notices] == [1, 2]
+            selection = observe_residuals(selection, Residuals(1, [next(source)]), Report(number, 2, NOW))
+        assert [notice.model for notice in selection.notices] == [1, 2]
 
     def test_what_is_kept_of_notices_is_bounded(self) -> None:
-        source, kept = stream("seconds", 5, 2.0), NOTHING
+        source, selection = stream("seconds", 5, 2.0), NOTHING
         for model in range(MOST_NOTICES + 5):
             for number in range(15):
-                before, kept = kept, observe_residuals(kept, Residuals(1, [next(source)]), Report(number, model, NOW))
-                assert len(new_notices(before, kept)) <= 1
-        assert len(kept.notices) == MOST_NOTICES
+                before, selection = (
+                    selection,
+                    observe_residuals(selection, Residuals(1, [next(source)]), Report(number, model, NOW)),
+                )
+                assert len(new_notices(before, selection)) <= 1
+        assert len(selection.notices) == MOST_NOTICES
 
     def test_a_report_that_says_nothing_changes_nothing(self) -> None:
-        kept, _ = played(stream("seconds", 1, 1.0), REPORTS, 10)
-        assert observe_residuals(kept, Residuals(1, []), Report(11, 1, NOW)) is kept
+        selection, _ = played(stream("seconds", 1, 1.0), REPORTS, 10)
+        assert observe_residuals(selection, Residuals(1, []), Report(11, 1, NOW)) is selection
 
     def test_it_is_stored_and_restored(self) -> None:
-        kept, _ = played(stream("seconds", 5, 2.0), REPORTS, 100)
-        assert restore_drift(msgspec.json.decode(encode_drift(kept))) == kept
+        selection, _ = played(stream("seconds", 5, 2.0), REPORTS, 100)
+        assert restore_drift(msgspec.json.decode(encode_drift(selection))) == selection
         assert restore_drift(msgspec.json.decode(encode_drift(NOTHING))) is NOTHING
 
 
-def played_with(streams: int, found: list[Residual]) -> int:
+def played_with(streams: int, residuals: list[Residual]) -> int:
     """After how many reports something was noticed."""
-    kept = NOTHING
-    for number, residual in enumerate(found):
-        kept = observe_residuals(kept, Residuals(streams, [residual]), Report(number, 1, NOW))
-        if kept.notices:
+    selection = NOTHING
+    for number, residual in enumerate(residuals):
+        selection = observe_residuals(selection, Residuals(streams, [residual]), Report(number, 1, NOW))
+        if selection.notices:
             return number
-    return len(found)
+    return len(residuals)

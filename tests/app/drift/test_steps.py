@@ -29,9 +29,9 @@ PROMISED = [
 ]
 
 
-def noticed(client: TestClient, database: Database, given: InferenceSpec = SPEC, **changed: Any) -> Served:
+def noticed(client: TestClient, database: Database, spec: InferenceSpec = SPEC, **changed: Any) -> Served:
     """A run of a workload that answers drifts, which has noticed one."""
-    registered(database, given)
+    registered(database, spec)
     assert client.put(f"/workloads/{NAME}/drift", json=RESPONSE | changed).status_code == 200
     served = Served(database, start(database, NAME))
     served.go(USUAL)
@@ -41,18 +41,18 @@ def noticed(client: TestClient, database: Database, given: InferenceSpec = SPEC,
 
 def state(client: TestClient) -> dict[str, Any]:
     """The last adaptation."""
-    found: dict[str, Any] = client.get(f"/workloads/{NAME}/drift").json()["adaptations"][0]
-    return found
+    adaptation: dict[str, Any] = client.get(f"/workloads/{NAME}/drift").json()["adaptations"][0]
+    return adaptation
 
 
 def tried(
-    client: TestClient, database: Database, *, waits: bool = False, given: InferenceSpec = SPEC, **more: Any
+    client: TestClient, database: Database, *, waits: bool = False, spec: InferenceSpec = SPEC, **more: Any
 ) -> None:
     """From the notice to an agent that is a shadow."""
     assert service.step(database) == 1
-    finish(database, state(client)["job"], model=publish_model(database, 1.8, given))
+    finish(database, state(client)["job"], model=publish_model(database, 1.8, spec))
     assert service.step(database) == 1
-    finish(database, state(client)["job"], agent=publish_agent(database, 2, waits=waits, given=given, **more))
+    finish(database, state(client)["job"], agent=publish_agent(database, 2, waits=waits, spec=spec, **more))
     assert service.step(database) == 1
     assert state(client)["state"] == "shadow"
 
@@ -77,8 +77,8 @@ def promoted_and_watched(client: TestClient, database: Database, served: Served,
 
 
 def champion(client: TestClient) -> int | None:
-    found: int | None = client.get(f"/workloads/{NAME}").json()["champion"]
-    return found
+    count: int | None = client.get(f"/workloads/{NAME}").json()["champion"]
+    return count
 
 
 @on_both
@@ -262,8 +262,8 @@ def requests_of(database: Database, run: str) -> dict[str, int]:
     """By sample of a run, oldest first, the requests that it holds."""
     with database.reading() as session:
         workload = workloads.require(session, TENANT, NAME)
-        found = samples.executions(session, workload)
-    return {name: len(content.requests.time) for name, content in found if name.startswith(run)}
+        executions = samples.executions(session, workload)
+    return {name: len(content.requests.time) for name, content in executions if name.startswith(run)}
 
 
 def test_a_run_is_cut_where_it_drifts_and_its_last_part_grows_until_it_ends(
@@ -297,9 +297,9 @@ def test_a_run_is_cut_where_it_drifts_and_its_last_part_grows_until_it_ends(
     served.go(11, 0.9)
     assert client.patch(f"/runs/{served.run}", json={"state": "finished"}).status_code == 200
     assert client.patch(f"/runs/{served.run}", json={"state": "finished"}).status_code == 200
-    found = requests_of(database, served.run)
-    assert list(found) == names
-    assert sum(found.values()) == -(-served.number // 2)
+    requests = requests_of(database, served.run)
+    assert list(requests) == names
+    assert sum(requests.values()) == -(-served.number // 2)
     again.go(10, 0.9)
     assert client.patch(f"/runs/{again.run}", json={"state": "finished"}).status_code == 200
     assert requests_of(database, again.run) == {f"{again.run}@0": USUAL // 2, f"{again.run}@{USUAL}": 5}
@@ -347,14 +347,14 @@ def test_what_was_reached_before_the_drift_takes_no_agent_back(client: TestClien
     done = promoted_and_watched(client, database, served, 40.0)
     figures = done["steps"][-1]["figures"]
     with database.reading() as session:
-        kept = [restore_drift(session.get_one(Run, run.run).drift).blocks for run in (idle, served)]
-    assert means(kept[0], None)[-1] > figures["before"] + 0.1
+        blocks = [restore_drift(session.get_one(Run, run.run).drift).blocks for run in (idle, served)]
+    assert means(blocks[0], None)[-1] > figures["before"] + 0.1
     assert (done["state"], champion(client)) == ("kept", 1)
 
 
 def champions(client: TestClient) -> dict[str, int]:
-    found: dict[str, int] = client.get(f"/workloads/{NAME}").json()["champions"]
-    return found
+    counts: dict[str, int] = client.get(f"/workloads/{NAME}").json()["champions"]
+    return counts
 
 
 @pytest.mark.parametrize(("waits", "end"), [(False, "kept"), (True, "rolled_back")])
@@ -362,13 +362,13 @@ def test_users_agents_are_tried_promoted_and_taken_back_together(
     client: TestClient, database: Database, waits: bool, end: str
 ) -> None:
     registered(database, EACH)
-    before = publish_agent(database, 1, given=EACH)
+    before = publish_agent(database, 1, spec=EACH)
     assert client.post(f"/workloads/{NAME}/agents/{before}/promote", json={"role": "web"}).status_code == 200
     assert client.put(f"/workloads/{NAME}/drift", json=RESPONSE).status_code == 200
     served = Served(database, start(database, NAME))
     served.go(USUAL)
     assert any("drift" in decision for decision in served.go(DRIFTED, 1.8))
-    tried(client, database, waits=waits, given=EACH)
+    tried(client, database, waits=waits, spec=EACH)
     assert {decision["shadow"]["agent"] for decision in served.go(25, 1.8)} == {2}
     service.step(database)
     assert champions(client) == {"web": 2, "mobile": 2}
@@ -381,8 +381,8 @@ def test_users_agents_are_tried_promoted_and_taken_back_together(
 
 def test_a_user_whose_agent_is_changed_by_hand_meanwhile_keeps_it(client: TestClient, database: Database) -> None:
     served = noticed(client, database, EACH)
-    tried(client, database, given=EACH)
-    other = publish_agent(database, 2, given=EACH)
+    tried(client, database, spec=EACH)
+    other = publish_agent(database, 2, spec=EACH)
     assert client.post(f"/workloads/{NAME}/agents/{other}/promote", json={"role": "mobile"}).status_code == 200
     served.go(25, 1.8)
     service.step(database)

@@ -135,12 +135,12 @@ def test_the_same_key_is_one_evaluation(client: TestClient, trained: str, backen
 def test_evaluations_are_listed_newest_first(
     client: TestClient, trained: str, backend: Database, spec: dict[str, Any]
 ) -> None:
-    made = [publish_evaluation(backend, trained, agent) for agent in (1, 2, 3)]
+    evaluations = [publish_evaluation(backend, trained, agent) for agent in (1, 2, 3)]
     client.post("/workloads", json={**spec, "name": "other"})
-    found = client.get(f"/evaluations?workload={trained}&limit=2").json()
-    assert [item["id"] for item in found["items"]] == made[:0:-1]
-    assert "report" not in found["items"][0]
-    assert [item["id"] for item in client.get(found["next"]).json()["items"]] == made[:1]
+    body = client.get(f"/evaluations?workload={trained}&limit=2").json()
+    assert [item["id"] for item in body["items"]] == evaluations[:0:-1]
+    assert "report" not in body["items"][0]
+    assert [item["id"] for item in client.get(body["next"]).json()["items"]] == evaluations[:1]
     assert client.get("/evaluations?workload=other").json() == {"items": [], "next": None}
     assert len(client.get("/evaluations").json()["items"]) == 3
     assert client.get("/evaluations?workload=nobodys").status_code == 404
@@ -148,13 +148,13 @@ def test_evaluations_are_listed_newest_first(
 
 @on_both
 def test_an_evaluation_is_read_by_programs_and_by_people(client: TestClient, trained: str, backend: Database) -> None:
-    made = publish_evaluation(backend, trained, 3)
-    found = client.get(f"/evaluations/{made}").json()
-    assert (found["id"], found["workload"], found["model_version"]) == (made, trained, 1)
+    evaluation = publish_evaluation(backend, trained, 3)
+    body = client.get(f"/evaluations/{evaluation}").json()
+    assert (body["id"], body["workload"], body["model_version"]) == (evaluation, trained, 1)
     present = {"judge": JUDGE, "outdated": False, "current": True}
-    assert found["verdicts"] == [{"agent": 3, "level": "L2", "reason": "L3 can't be judged", **present}]
-    assert found["report"] == REPORT
-    page = client.get(f"/evaluations/{made}/report")
+    assert body["verdicts"] == [{"agent": 3, "level": "L2", "reason": "L3 can't be judged", **present}]
+    assert body["report"] == REPORT
+    page = client.get(f"/evaluations/{evaluation}/report")
     assert (page.status_code, page.content) == (200, PAGE)
     assert page.headers["content-type"] == "text/html; charset=utf-8"
     assert page.headers["content-security-policy"].startswith("default-src 'none'")

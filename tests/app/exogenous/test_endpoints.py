@@ -38,11 +38,11 @@ def path(workload: str) -> str:
 def means(client: TestClient, path: str, **query: Any) -> list[float]:
     """What is read of a series, over all pages."""
     answer = client.get(path, params=query).json()
-    found = [row["mean"] for row in answer["items"]]
+    means = [row["mean"] for row in answer["items"]]
     while answer["next"]:
         answer = client.get(answer["next"]).json()
-        found += [row["mean"] for row in answer["items"]]
-    return found
+        means += [row["mean"] for row in answer["items"]]
+    return means
 
 
 @on_both

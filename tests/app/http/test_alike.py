@@ -53,9 +53,9 @@ Send = Callable[..., Any]
 @pytest.fixture
 def send(client: TestClient, written: Written) -> Send:
     def send(content: bytes, **headers: str) -> Any:
-        given = {"content-type": JSON} | {name.replace("_", "-"): value for name, value in headers.items()}
-        given = {name: value for name, value in given.items() if value}
-        return client.request(written.method, written.path, content=content, headers=given)
+        values = {"content-type": JSON} | {name.replace("_", "-"): value for name, value in headers.items()}
+        values = {name: value for name, value in values.items() if value}
+        return client.request(written.method, written.path, content=content, headers=values)
 
     return send
 
@@ -113,8 +113,8 @@ def test_unknown_query_parameters_of_what_takes_a_body(client: TestClient, writt
 
 
 def test_head_is_answered_as_get_without_the_body(client: TestClient, read: str) -> None:
-    given, head = client.get(read), client.head(read)
-    assert (head.status_code, head.content, dict(head.headers)) == (200, b"", dict(given.headers))
+    response, head = client.get(read), client.head(read)
+    assert (head.status_code, head.content, dict(head.headers)) == (200, b"", dict(response.headers))
     missing, head = client.get("/decision?run=none"), client.head("/decision?run=none")
     assert (head.status_code, head.content, dict(head.headers)) == (404, b"", dict(missing.headers))
 

@@ -33,9 +33,9 @@ def test_one_bad_item_fails_alone() -> None:
         batch = MicroBatch(evaluate)
         return await asyncio.gather(*(batch.submit("a", i) for i in (1, 0, 2, 3)), return_exceptions=True)
 
-    found = asyncio.run(run())
-    assert [found[0], *found[2:]] == [b"6", b"3", b"2"]
-    assert isinstance(found[1], ZeroDivisionError)
+    result = asyncio.run(run())
+    assert [result[0], *result[2:]] == [b"6", b"3", b"2"]
+    assert isinstance(result[1], ZeroDivisionError)
 
 
 class Arrivals:

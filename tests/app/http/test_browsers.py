@@ -20,8 +20,8 @@ COMMON = {"x-content-type-options": "nosniff", "referrer-policy": "same-origin"}
 
 def directives(answer: Any) -> dict[str, list[str]]:
     """The one policy of an answer, by directive."""
-    (given,) = answer.headers.get_list("content-security-policy")
-    return {words[0]: words[1:] for words in map(str.split, given.split(";"))}
+    (values,) = answer.headers.get_list("content-security-policy")
+    return {words[0]: words[1:] for words in map(str.split, values.split(";"))}
 
 
 def test_every_ordinary_answer_and_every_refusal_is_guarded(client: TestClient, workload: str) -> None:
@@ -60,9 +60,9 @@ def test_pages_may_run_and_load_what_they_hold_themselves_and_nothing_else(
         answer = client.get(path)
         allowed = directives(answer)
         for tag, most in (("script", scripts), ("style", path != "/")):
-            found = re.findall(rf"<{tag}>(.*?)</{tag}>", answer.text, re.DOTALL)
-            assert len(found) <= most, path
-            for text in found:
+            matches = re.findall(rf"<{tag}>(.*?)</{tag}>", answer.text, re.DOTALL)
+            assert len(matches) <= most, path
+            for text in matches:
                 digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
                 assert f"'sha256-{digest}'" in allowed[f"{tag}-src"], path
         assert "'unsafe-inline'" not in allowed.get("script-src", []), path

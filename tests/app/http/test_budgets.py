@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from benchmarks.budget_cases import CASES, Case
-from benchmarks.budgets import Service, held, missing, over, service
+from benchmarks.budgets import Service, hold, missing, over, service
 
 STREAMED = {
     "download_policy",
@@ -29,8 +29,8 @@ def serving() -> Iterator[Service]:
     with pytest.MonkeyPatch.context() as patch:
         for name in [name for name in os.environ if name.startswith("STEWARD_")]:
             patch.delenv(name)
-        with service() as made:
-            yield made
+        with service() as result:
+            yield result
 
 
 def test_every_operation_has_a_case() -> None:
@@ -49,5 +49,5 @@ def parameter(case: Case) -> Any:
 
 @pytest.mark.parametrize("case", [parameter(case) for case in CASES])
 def test_memory_and_answer_are_within_the_budget(serving: Service, case: Case) -> None:
-    taken, body = held(serving, case)
+    taken, body = hold(serving, case)
     assert over(case, taken, body) == []

@@ -110,7 +110,7 @@ def _waiting(app: FastAPI, database: Database, slow: Slow) -> None:
         return "too late"
 
     @app.get("/held")
-    def held() -> str:
+    def respond() -> str:
         assert slow.finished.wait(10)
         return "too late"
 
@@ -283,9 +283,9 @@ def test_a_defect_is_a_problem_that_tells_nothing_of_its_inside(
 
 @PREFIXES
 def test_head_is_get_without_its_body(client: TestClient, prefix: str) -> None:
-    given, head = client.get(f"{prefix}/conflict"), client.head(f"{prefix}/conflict")
-    assert (head.status_code, head.content) == (given.status_code, b"")
-    assert head.headers == given.headers
+    response, head = client.get(f"{prefix}/conflict"), client.head(f"{prefix}/conflict")
+    assert (head.status_code, head.content) == (response.status_code, b"")
+    assert head.headers == response.headers
 
 
 def test_head_of_an_endless_stream_ends(client: TestClient) -> None:
@@ -320,10 +320,10 @@ def test_methods_that_callers_make_up_are_counted_as_one(client: TestClient, ser
 
 
 async def test_other_protocols_pass_untouched(served: FastAPI) -> None:
-    seen: list[str] = []
+    visited: list[str] = []
 
     async def inner(scope: Scope, _receive: Receive, _send: Send) -> None:
-        seen.append(scope["type"])
+        visited.append(scope["type"])
 
     async def nothing() -> Message:
         return {"type": "none"}
@@ -333,4 +333,4 @@ async def test_other_protocols_pass_untouched(served: FastAPI) -> None:
 
     layer = Gateway(served, inner, HOT, Open(), RequestMeter(CollectorRegistry()), SETTINGS)
     await layer({"type": "websocket"}, nothing, drop)
-    assert seen == ["websocket"]
+    assert visited == ["websocket"]

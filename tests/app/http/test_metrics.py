@@ -24,9 +24,9 @@ from tests.app.domain_models.published import publish_agent, publish_model
 def sources(client: TestClient) -> Counter[tuple[str, bool]]:
     """Decisions so far, by source and whether an agent is promoted."""
     series = r'^steward_decisions_total\{promoted="(true|false)",source="(\w+)"\} (\S+)'
-    found = re.findall(series, client.get("/metrics").text, re.MULTILINE)
-    assert {source for _, source, _ in found} == {"agent", "heuristic", "guard", "fallback"}
-    return Counter({(source, promoted == "true"): int(float(number)) for promoted, source, number in found})
+    matches = re.findall(series, client.get("/metrics").text, re.MULTILINE)
+    assert {source for _, source, _ in matches} == {"agent", "heuristic", "guard", "fallback"}
+    return Counter({(source, promoted == "true"): int(float(number)) for promoted, source, number in matches})
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -34,16 +34,16 @@ def test_each_decision_on_a_report_is_counted_once_by_its_own_source(client: Tes
     example, before = KINDS[kind].example, sources(client)
     workload = client.post("/workloads", json=dict(example.spec)).json()["name"]
     runs = [client.post("/runs", json={"workload": workload, **example.start}).json()["id"] for _ in range(2)]
-    made = Counter[tuple[str, bool]]()
+    counts = Counter[tuple[str, bool]]()
     for number, report in enumerate(example.reports):
         for run in runs:
             answer = client.put(f"/runs/{run}/iterations/{number}", json=dict(report))
             assert answer.status_code == 201, answer.text
-            made[answer.json()["source"], answer.json()["agent"] is not None] += 1
+            counts[answer.json()["source"], answer.json()["agent"] is not None] += 1
             again = client.put(f"/runs/{run}/iterations/{number}", json=dict(report))
             assert again.status_code == 200  # repeated, and not counted again
-    assert made.total() == 2 * len(example.reports)
-    assert sources(client) - before == made
+    assert counts.total() == 2 * len(example.reports)
+    assert sources(client) - before == counts
 
 
 def gauge(database: Database, tenant: str, name: str) -> Metric:
@@ -117,8 +117,8 @@ def test_what_the_guard_does_to_the_built_in_heuristic_is_not_counted_as_an_agen
         for _ in range(3 if name == "served" else 2):
             meter.count("PUT", "/", 201, 0.001, guarded)
     (counted,) = (family for family in meter.collect() if family.name == "steward_decisions")
-    found = {(one.labels["source"], one.labels["promoted"]): one.value for one in counted.samples}
-    assert {labels: number for labels, number in found.items() if number} == {
+    result = {(one.labels["source"], one.labels["promoted"]): one.value for one in counted.samples}
+    assert {labels: number for labels, number in result.items() if number} == {
         ("guard", "false"): 2,
         ("guard", "true"): 3,
     }

@@ -16,9 +16,9 @@ class Fleet(BaseModel):
     servers: Annotated[tuple[Server, ...], Field(min_length=1)]
 
 
-def shown_fields(given: object) -> list[tuple[str, str]]:
+def shown_fields(values: object) -> list[tuple[str, str]]:
     try:
-        Fleet.model_validate(given)
+        Fleet.model_validate(values)
     except ValidationError as error:
         return [(one.pointer, one.message) for one in invalid(error.errors()).errors]
     return []

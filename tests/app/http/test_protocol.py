@@ -30,12 +30,12 @@ ASKED = b"%b %b HTTP/1.1\r\nhost: localhost\r\n%b\r\n"
 def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, StewardServer]]:
     """One that waits 2 s for a head, and one that waits 60 s."""
     with ExitStack() as stack:
-        found = {}
+        result = {}
         for seconds in ("2", "60"):
             folder, knobs = tmp_path_factory.mktemp(f"waits-{seconds}"), {"header_timeout_seconds": seconds}
-            found[seconds] = start_steward(folder, "--workers", "0", wait="alive", **knobs)
-            stack.callback(found[seconds].stop)
-        yield found
+            result[seconds] = start_steward(folder, "--workers", "0", wait="alive", **knobs)
+            stack.callback(result[seconds].stop)
+        yield result
 
 
 @pytest.fixture
@@ -196,9 +196,9 @@ def test_an_answer_in_one_piece_is_as_in_two(connections: list[socket.socket], d
     assert b"x-content-type-options: nosniff" in alone.head
     assert json.loads(alone.body)["workload"] == EXAMPLE["name"]
     pipelined.sendall(get * 2)  # the second is read before the first is answered, which then takes uvicorn's way
-    for found in (answer(pipelined), answer(pipelined)):
-        assert undated(found.head) == undated(alone.head)
-        assert len(found.body) == len(alone.body)
+    for match in (answer(pipelined), answer(pipelined)):
+        assert undated(match.head) == undated(alone.head)
+        assert len(match.body) == len(alone.body)
     headed.sendall(ASKED % (b"HEAD", decided, b"") + get)
     assert undated(answer(headed, bodiless=True).head) == undated(alone.head)
     assert undated(answer(headed).head) == undated(alone.head)

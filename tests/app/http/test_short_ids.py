@@ -35,8 +35,8 @@ def plant(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> Callable[..., 
         monkeypatch.setattr("app.runs.service.new_id", lambda: identifier)
         answer = client.post("/runs", json={"workload": "resnet18"}, headers=headers)
         assert answer.status_code == 201, answer.text
-        found: dict[str, Any] = answer.json()
-        return found
+        body: dict[str, Any] = answer.json()
+        return body
 
     return planted
 
@@ -111,18 +111,18 @@ def test_jobs_and_evaluations_are_found_too(
     publish_model(database, workload)
     publish_agent(database, workload, promote=True)
     with database.session() as session:
-        made = [
+        ids = [
             jobs.create(session, job_type="fit", workload_id=workload_id, request={}, tenant="default").id
             for workload_id in session.scalars(text("SELECT id FROM workloads"))
             for _ in range(2)
         ]
     evaluation, other = (publish_evaluation(database, workload) for _ in range(2))
-    for job in made:
+    for job in ids:
         assert client.get(f"/jobs/{job[:8]}").json()["id"] == job
         assert job in client.get(f"/ui/jobs/{job[:8]}").text
-    assert client.post(f"/jobs/{made[0][:8]}/cancel").json()["state"] == "cancelled"
-    assert client.get(f"/jobs/{made[1]}").json()["state"] == "queued"
-    assert made[0][:8] not in client.get(f"/jobs/{made[0][:8]}/events").text.splitlines()
+    assert client.post(f"/jobs/{ids[0][:8]}/cancel").json()["state"] == "cancelled"
+    assert client.get(f"/jobs/{ids[1]}").json()["state"] == "queued"
+    assert ids[0][:8] not in client.get(f"/jobs/{ids[0][:8]}/events").text.splitlines()
     assert client.get(f"/evaluations/{evaluation[:8]}").json()["id"] == evaluation
     assert client.delete(f"/evaluations/{evaluation[:8]}").status_code == 204
     assert [one["id"] for one in client.get("/evaluations").json()["items"]] == [other]
@@ -131,14 +131,14 @@ def test_jobs_and_evaluations_are_found_too(
 @pytest.fixture
 def statements(backend: Database) -> Iterator[list[tuple[str, Any]]]:
     """Statements that the database runs, but for those of keys, which are read anew every few seconds."""
-    seen: list[tuple[str, Any]] = []
+    visited: list[tuple[str, Any]] = []
 
     def note(_: Connection, __: object, statement: str, parameters: Any, *___: object) -> None:
         if statement.startswith("SELECT") and "FROM keys" not in statement:
-            seen.append((statement, parameters))
+            visited.append((statement, parameters))
 
     event.listen(backend.engine, "before_cursor_execute", note)
-    yield seen
+    yield visited
     event.remove(backend.engine, "before_cursor_execute", note)
 
 
@@ -172,8 +172,10 @@ def test_a_runs_token_reaches_it_by_its_full_id_only(settings: Settings, databas
     client = TestClient(create_app(settings, database))
     admin = make_key(database, "default", ["admin"])
     client.post("/workloads", json=SPEC, headers=admin)
-    made = [client.post("/runs", json={"workload": "resnet18", "token": True}, headers=admin).json() for _ in range(2)]
-    token = {"Authorization": f"Bearer {made[0]['token']}"}
-    assert client.get(f"/runs/{made[0]['id']}", headers=token).is_success
-    for run in made:
+    bodies = [
+        client.post("/runs", json={"workload": "resnet18", "token": True}, headers=admin).json() for _ in range(2)
+    ]
+    token = {"Authorization": f"Bearer {bodies[0]['token']}"}
+    assert client.get(f"/runs/{bodies[0]['id']}", headers=token).is_success
+    for run in bodies:
         assert client.get(f"/runs/{run['id'][:8]}", headers=token).status_code == 403

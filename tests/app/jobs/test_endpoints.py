@@ -24,12 +24,12 @@ def _no_broker(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def frames(text: str) -> list[tuple[int, str, dict[str, object]]]:
-    found = []
+    frames = []
     for frame in filter(None, text.split("\n\n")):
         lines = dict(line.split(": ", 1) for line in frame.splitlines() if not line.startswith(":"))
         if lines:
-            found.append((int(lines["id"]), lines["event"], json.loads(lines["data"])))
-    return found
+            frames.append((int(lines["id"]), lines["event"], json.loads(lines["data"])))
+    return frames
 
 
 def test_an_unknown_job_is_a_problem(client: TestClient) -> None:
@@ -61,15 +61,15 @@ def test_a_jobs_priority_is_shown(client: TestClient) -> None:
 
 
 def test_pages_of_jobs_follow_the_next_link(client: TestClient, database: Database) -> None:
-    made = {make(database, f"w{i}") for i in range(5)}
-    seen: list[str] = []
+    result = {make(database, f"w{i}") for i in range(5)}
+    visited: list[str] = []
     link = "/jobs?limit=2"
     while link:
         page = client.get(link).json()
-        seen += [item["id"] for item in page["items"]]
+        visited += [item["id"] for item in page["items"]]
         link = page["next"]
-    assert len(seen) == 5
-    assert set(seen) == made
+    assert len(visited) == 5
+    assert set(visited) == result
 
 
 def test_cancelling_twice_changes_nothing_and_a_finished_job_refuses(client: TestClient, database: Database) -> None:

@@ -20,20 +20,20 @@ Announced = list[tuple[str, str]]
 @pytest.fixture
 def announced(monkeypatch: pytest.MonkeyPatch) -> Announced:
     """Tasks and jobs announced to the broker, one by one."""
-    found: Announced = []
-    monkeypatch.setattr(queue, "enqueue", lambda task, identifier: found.append((task, identifier)))
+    results: Announced = []
+    monkeypatch.setattr(queue, "enqueue", lambda task, identifier: results.append((task, identifier)))
     monkeypatch.setattr(queue, "enqueue_group", lambda _task, _identifiers: None)
-    return found
+    return results
 
 
 @pytest.fixture
 def training(any_database: Database, announced: Announced) -> str:
     """A training that waits for two trials."""
     job_id = make(any_database)
-    held = leases.claim(any_database, job_id, "w", SETTINGS, after(0))
-    assert held is not None
+    lease = leases.claim(any_database, job_id, "w", SETTINGS, after(0))
+    assert lease is not None
     openings = [sweeps.Opening("dqn", seed) for seed in (0, 1)]
-    assert sweeps.open_trials(any_database, held, openings, 0.1, b"opened", after(1))
+    assert sweeps.open_trials(any_database, lease, openings, 0.1, b"opened", after(1))
     announced.clear()
     return job_id
 
@@ -70,15 +70,15 @@ def cancelled(database: Database, trial: str) -> None:
 
 
 def cancelled_at_work(database: Database, trial: str) -> None:
-    held = taken(database, trial)
+    lease = taken(database, trial)
     service.cancel(database, "default", trial)
-    leases.cancel(database, held, after(3))
+    leases.cancel(database, lease, after(3))
 
 
 def cancelled_and_given_back(database: Database, trial: str) -> None:
-    held = taken(database, trial)
+    lease = taken(database, trial)
     service.cancel(database, "default", trial)
-    leases.release(database, held, b"half", after(3))
+    leases.release(database, lease, b"half", after(3))
 
 
 def cancelled_and_lost(database: Database, trial: str) -> None:
@@ -103,7 +103,7 @@ def test_the_last_trial_to_end_wakes_its_training(
     any_database: Database, training: str, announced: Announced, end: Callable[[Database, str], None]
 ) -> None:
     with any_database.reading() as session:
-        first, last = [found.job_id for found in sweeps.trial_statuses(session, training)]
+        first, last = [trial_statuse.job_id for trial_statuse in sweeps.trial_statuses(session, training)]
     outcome = sweeps.Outcome(0.1, -0.5, {}, b"policy")
     assert sweeps.rest(any_database, taken(any_database, first), outcome, b"kept", after(3))
     assert state(any_database, training) == "waiting"

@@ -9,7 +9,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from app import queue
-from app.database import leases as seen
+from app.database import leases as worker_leases
 from app.database.base import utc_now
 from app.database.engine import Database
 from app.database.leases import Clock, database_time
@@ -30,9 +30,9 @@ pytestmark = pytest.mark.usefixtures("announced")
 @pytest.fixture
 def announced(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Ids announced to the broker."""
-    found: list[str] = []
-    monkeypatch.setattr(queue, "enqueue", lambda _task, identifier: found.append(identifier))
-    return found
+    parts: list[str] = []
+    monkeypatch.setattr(queue, "enqueue", lambda _task, identifier: parts.append(identifier))
+    return parts
 
 
 @pytest.fixture
@@ -98,8 +98,8 @@ def test_a_new_job_is_announced_after_its_commit(any_database: Database, announc
     with pytest.raises(RuntimeError):
         make(any_database, fails=True)
     assert announced == []
-    made = make(any_database)
-    assert announced == [made]
+    result = make(any_database)
+    assert announced == [result]
 
 
 def test_only_one_of_many_workers_gets_a_job(any_database: Database, job_id: str) -> None:
@@ -300,10 +300,10 @@ def test_a_cancel_between_a_sweepers_look_and_its_write_is_not_lost(
     any_database: Database, job_id: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     claim(any_database, job_id)
-    found = repository.running
+    result = repository.running
 
     def cancelled_meanwhile(session: Session) -> list[Job]:
-        jobs = found(session)
+        jobs = result(session)
         service.cancel(any_database, "default", job_id)
         return jobs
 
@@ -332,10 +332,10 @@ def test_a_renewal_between_a_sweepers_look_and_its_write_keeps_the_job(
     any_database: Database, job_id: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lease = claim(any_database, job_id)
-    found = repository.running
+    result = repository.running
 
     def renewed_meanwhile(session: Session) -> list[Job]:
-        jobs = found(session)
+        jobs = result(session)
         leases.heartbeat(any_database, lease, after(30))
         return jobs
 
@@ -357,7 +357,7 @@ def test_a_host_whose_clock_is_ahead_takes_no_healthy_job(
     postgres_database: Database, announced: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with postgres_database.session() as session:
-        seen.beat(session, "right")
+        worker_leases.beat(session, "right")
     job_id = make(postgres_database, clock=database_time)
     lease = leases.claim(postgres_database, job_id, "right", SETTINGS)
     waiting = make(postgres_database, "other", clock=database_time)
@@ -371,11 +371,11 @@ def test_a_host_whose_clock_is_ahead_takes_no_healthy_job(
     assert expires is not None
     assert expires - datetime.now(UTC) < timedelta(seconds=SECONDS + 1)
     with postgres_database.session() as session:
-        assert seen.seen_lately(session, 10.0) == "right"
-        seen.beat(session, "wrong")
+        assert worker_leases.seen_lately(session, 10.0) == "right"
+        worker_leases.beat(session, "wrong")
     monkeypatch.undo()
     with postgres_database.reading() as session:
-        ages = [utc_now() - found for found in session.scalars(select(Worker.seen_at))]
+        ages = [utc_now() - match for match in session.scalars(select(Worker.seen_at))]
     assert all(age > timedelta(0) for age in ages)
     assert announced == []
     assert row(postgres_database, waiting).state == "queued"
@@ -384,8 +384,8 @@ def test_a_host_whose_clock_is_ahead_takes_no_healthy_job(
 def test_only_what_was_not_repeated_for_long_is_forgotten(any_database: Database) -> None:
     with any_database.session() as session:
         for key, hours in (("old", 0.0), ("young", 2.0)):
-            made = START + timedelta(hours=hours)
-            session.add(IdempotencyKey(key=key, claim="c", digest="d", created_at=made))
+            result = START + timedelta(hours=hours)
+            session.add(IdempotencyKey(key=key, claim="c", digest="d", created_at=result))
     leases.purge(any_database, Settings(idempotency_seconds=3600.0), after(2 * 3600))
     with any_database.reading() as session:
         assert session.scalars(select(IdempotencyKey.key)).all() == ["young"]
@@ -399,10 +399,10 @@ def test_deleting_the_workload_takes_the_job_from_its_worker(any_database: Datab
         leases.heartbeat(any_database, lease, after(1))
 
 
-def rest(database: Database, held: Lease, until: float, now: float) -> None:
+def rest(database: Database, lease: Lease, until: float, now: float) -> None:
     with database.session() as session:
         moment = START + timedelta(seconds=until)
-        leases.rest(session, held, moment, 0.25, {"window": 1}, b"kept", after(now))
+        leases.rest(session, lease, moment, 0.25, {"window": 1}, b"kept", after(now))
 
 
 def test_a_job_that_rests_is_taken_up_at_its_time_and_not_before(any_database: Database, announced: list[str]) -> None:

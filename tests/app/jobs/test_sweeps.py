@@ -45,8 +45,8 @@ class Sweep:
         outcome = sweeps.Outcome(share, score, {"updates": 1}, b"policy")
         return sweeps.rest(self.database, self.claim(job_id), outcome, b"learner")
 
-    def go_on(self, survivors: Sequence[str], stopped: dict[str, str], held: Lease | None = None) -> bool:
-        return sweeps.resume_trials(self.database, held or self.claim(self.id), survivors, stopped, 0.5)
+    def go_on(self, survivors: Sequence[str], stopped: dict[str, str], lease: Lease | None = None) -> bool:
+        return sweeps.resume_trials(self.database, lease or self.claim(self.id), survivors, stopped, 0.5)
 
     def trial_statuses(self) -> list[sweeps.TrialStatus]:
         with self.database.reading() as session:
@@ -73,9 +73,13 @@ def test_trials_are_opened_as_a_group_and_their_training_waits(training: Sweep) 
     assert (row.state, row.owner, row.attempts) == ("waiting", None, 0)
     read = service.get(training.database, row.tenant, training.id)
     assert (read.state, read.attempts) == ("running", 1)  # its trials are its first attempt
-    found = training.trial_statuses()
-    assert [(one.number, one.algorithm, one.seed) for one in found] == [(0, "dqn", 7), (1, "ppo", 8), (2, "ppo", 9)]
-    first = found[0]
+    trial_statuses = training.trial_statuses()
+    assert [(one.number, one.algorithm, one.seed) for one in trial_statuses] == [
+        (0, "dqn", 7),
+        (1, "ppo", 8),
+        (2, "ppo", 9),
+    ]
+    first = trial_statuses[0]
     assert (first.rungs, first.until, first.share, first.score, first.ended) == (0, 0.25, 0.0, None, None)
     assert (first.failed, first.report, first.artifact) == (None, {}, None)
     job = training.row(trials[1])
@@ -90,9 +94,9 @@ def test_trials_are_opened_as_a_group_and_their_training_waits(training: Sweep) 
 
 
 def test_a_training_that_is_to_be_cancelled_opens_none_and_stays_with_its_worker(training: Sweep) -> None:
-    held = training.claim(training.id)
+    lease = training.claim(training.id)
     service.cancel(training.database, "default", training.id)
-    assert not sweeps.open_trials(training.database, held, OPENINGS, 0.25, b"plan")
+    assert not sweeps.open_trials(training.database, lease, OPENINGS, 0.25, b"plan")
     assert training.trial_statuses() == []
     assert training.row(training.id).state == "running"
 
@@ -100,9 +104,9 @@ def test_a_training_that_is_to_be_cancelled_opens_none_and_stays_with_its_worker
 def test_what_a_trial_tells_is_its_trainings_progress(training: Sweep) -> None:
     """Of two budgets' work, three eighths are done; two trials are at work on the rest, and judging takes a tenth."""
     trials = training.open()
-    held = [training.claim(trial) for trial in trials[:2]]
+    leases = [training.claim(trial) for trial in trials[:2]]
     entries = [sweeps.TrialProgress(share, 2.0, 100.0, LIVE, 0.9) for share in (0.5, 0.25)]
-    for lease, one in zip(held, entries, strict=True):
+    for lease, one in zip(leases, entries, strict=True):
         assert sweeps.report_progress(training.database, lease, one, b"kept") is False
     row = training.row(training.id)
     assert [row.progress, row.eta_seconds] == pytest.approx([0.9 * 0.375, 1.25 * 100 / 2 + 2])
@@ -118,20 +122,20 @@ def test_what_a_trial_tells_is_its_trainings_progress(training: Sweep) -> None:
 
 
 def test_more_work_than_was_planned_is_no_more_than_all_and_an_unknown_speed_has_no_end(training: Sweep) -> None:
-    held = training.claim(training.open()[0])
-    sweeps.report_progress(training.database, held, sweeps.TrialProgress(0.5, 0.4, 100.0, LIVE, 0.9), None)
+    lease = training.claim(training.open()[0])
+    sweeps.report_progress(training.database, lease, sweeps.TrialProgress(0.5, 0.4, 100.0, LIVE, 0.9), None)
     row = training.row(training.id)
     assert [row.progress, row.eta_seconds] == pytest.approx([0.9, 2.0])
-    sweeps.report_progress(training.database, held, sweeps.TrialProgress(0.5, 0.4, None, LIVE, 0.9), None)
+    sweeps.report_progress(training.database, lease, sweeps.TrialProgress(0.5, 0.4, None, LIVE, 0.9), None)
     assert training.row(training.id).eta_seconds is None
 
 
 def test_a_trial_that_is_to_be_cancelled_is_told_so(training: Sweep) -> None:
-    held = training.claim(training.open()[0])
+    lease = training.claim(training.open()[0])
     service.cancel(training.database, "default", training.id)
     result = sweeps.TrialProgress(0.5, 2.0, 100.0, LIVE, 0.9)
     before = len(training.events(training.id))
-    assert sweeps.report_progress(training.database, held, result, None) is True
+    assert sweeps.report_progress(training.database, lease, result, None) is True
     assert len(training.events(training.id)) == before  # its training has ended, and tells nothing any more
 
 
@@ -142,8 +146,8 @@ def test_the_last_trial_to_rest_wakes_its_training(training: Sweep) -> None:
         assert training.rest(trial, -0.1 * number)
     assert training.single == [(queue.TRAIN, training.id)]
     assert training.row(training.id).state == "queued"
-    found = training.trial_statuses()
-    assert [(one.rungs, one.share, one.score, one.artifact) for one in found] == [
+    trial_statuses = training.trial_statuses()
+    assert [(one.rungs, one.share, one.score, one.artifact) for one in trial_statuses] == [
         (1, 0.25, -0.1 * number, b"policy") for number in range(3)
     ]
     row = training.row(trials[0])
@@ -185,29 +189,29 @@ def test_a_training_that_is_to_be_cancelled_sends_nobody_on(training: Sweep) -> 
     trials = training.open()
     for trial in trials:
         training.rest(trial, -0.1)
-    held = training.claim(training.id)
+    lease = training.claim(training.id)
     service.cancel(training.database, "default", training.id)
-    assert not training.go_on(trials, {}, held)
+    assert not training.go_on(trials, {}, lease)
     assert len(training.groups) == 1
 
 
 def test_a_trial_that_is_to_be_cancelled_does_not_rest(training: Sweep) -> None:
     trials = training.open()
-    held = training.claim(trials[0])
+    lease = training.claim(trials[0])
     service.cancel(training.database, "default", trials[0])
     outcome = sweeps.Outcome(0.25, -0.1, {}, b"policy")
-    assert sweeps.rest(training.database, held, outcome, b"learner") is False
+    assert sweeps.rest(training.database, lease, outcome, b"learner") is False
     assert training.row(trials[0]).state == "running"
     assert training.trial_statuses()[0].rungs == 0
 
 
 def test_a_trial_rests_no_more_once_its_training_is_over(training: Sweep) -> None:
     trials = training.open()
-    held = training.claim(trials[0])
+    lease = training.claim(trials[0])
     with training.database.session() as session:
         session.get_one(Job, training.id).state = "failed"
     outcome = sweeps.Outcome(0.25, -0.1, {}, b"policy")
-    assert sweeps.rest(training.database, held, outcome, b"learner") is True
+    assert sweeps.rest(training.database, lease, outcome, b"learner") is True
     assert training.row(trials[0]).state == "cancelled"
     assert training.trial_statuses()[0].score is None
     assert training.trial_statuses()[0].failed == "cancelled"

@@ -21,8 +21,8 @@ MakeKey = Callable[..., Headers]
 
 def make_key(database: Database, tenant: str, scopes: Iterable[str]) -> Headers:
     """What a caller sends who has such a key."""
-    made = service.create(database, tenant, KeyRequest.model_validate({"scopes": list(scopes)}), "test")
-    return {"Authorization": f"Bearer {made.key}"}
+    result = service.create(database, tenant, KeyRequest.model_validate({"scopes": list(scopes)}), "test")
+    return {"Authorization": f"Bearer {result.key}"}
 
 
 @pytest.fixture

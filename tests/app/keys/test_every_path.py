@@ -92,30 +92,30 @@ class Service(NamedTuple):
 def names_of(client: TestClient, owner: Headers, database: Database) -> dict[str, str]:
     """One noun of each kind, by the name of its parameter."""
 
-    def made(method: str, path: str, body: Any) -> dict[str, Any]:
+    def prepare(method: str, path: str, body: Any) -> dict[str, Any]:
         answer = client.request(method, path, json=body, headers={**owner, "Idempotency-Key": path})
         assert answer.is_success, answer.text
-        found: dict[str, Any] = answer.json()
-        return found
+        result: dict[str, Any] = answer.json()
+        return result
 
-    home = f"/workloads/{made('POST', '/workloads', SPEC)['name']}"
-    made("POST", f"{home}/samples", {"samples": [SAMPLE]})
-    made("PUT", f"{home}/exogenous/{NAME}-series", BODIES["PUT /workloads/{workload}/exogenous/{series}"])
+    home = f"/workloads/{prepare('POST', '/workloads', SPEC)['name']}"
+    prepare("POST", f"{home}/samples", {"samples": [SAMPLE]})
+    prepare("PUT", f"{home}/exogenous/{NAME}-series", BODIES["PUT /workloads/{workload}/exogenous/{series}"])
     publish_model(database, SPEC["name"])
     publish_agent(database, SPEC["name"], promote=True)
-    run, token = (made("POST", "/runs", {"workload": SPEC["name"], "token": True})[name] for name in ("id", "token"))
-    made("PUT", f"/runs/{run}/iterations/0", REPORT)
+    run, token = (prepare("POST", "/runs", {"workload": SPEC["name"], "token": True})[name] for name in ("id", "token"))
+    prepare("PUT", f"/runs/{run}/iterations/0", REPORT)
     return {
         "workload": SPEC["name"],
         "series": f"{NAME}-series",
         "version": "1",
         "run": run,
         "iteration": "1",
-        "jobs": (job := made("POST", f"{home}/models", {})["id"]),
+        "jobs": (job := prepare("POST", f"{home}/models", {})["id"]),
         "job": job,
         "kind": "iterative",
         "evaluations": publish_evaluation(database, SPEC["name"]),
-        "keys": made("POST", "/keys", {"name": NAME})["id"],
+        "keys": prepare("POST", "/keys", {"name": NAME})["id"],
         "token": token,
     }
 
@@ -242,9 +242,9 @@ def test_another_tenants_nouns_are_not_there(service: Service) -> None:
 def test_lists_pages_and_metrics_are_free_of_other_tenants_names(service: Service) -> None:
     secrets = {
         NAME,
-        *(found for name, found in service.names.items() if len(found) > 8 and name not in ("workload", "kind")),
+        *(match for name, match in service.names.items() if len(match) > 8 and name not in ("workload", "kind")),
     }
-    seen = 0
+    observation = 0
     for operation in protected(service):
         if "{" in operation or not operation.startswith("GET") or operation == "GET /decision":
             continue
@@ -253,8 +253,10 @@ def test_lists_pages_and_metrics_are_free_of_other_tenants_names(service: Servic
             assert answer.is_success, operation
             assert [secret for secret in secrets if secret in answer.text] == [], operation
             own = ask(service, operation, {**service.own["admin"], "accept": accept})
-            seen += NAME in own.text
-    assert seen >= 8  # workloads, jobs, evaluations, keys, audit, metrics and the dashboard name them to their owner
+            observation += NAME in own.text
+    assert (
+        observation >= 8
+    )  # workloads, jobs, evaluations, keys, audit, metrics and the dashboard name them to their owner
 
 
 def test_the_same_names_and_idempotency_keys_are_free_to_another_tenant(service: Service) -> None:

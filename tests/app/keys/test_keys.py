@@ -24,32 +24,32 @@ from tests.batched import SPEC
 
 def test_a_service_without_keys_asks_for_none_until_there_is_one(client: TestClient, database: Database) -> None:
     assert client.get("/workloads").status_code == 200
-    made = client.post("/keys", json={"name": "first", "scopes": ["admin"]})
-    assert made.status_code == 201
-    assert made.headers["cache-control"] == "no-store"
+    response = client.post("/keys", json={"name": "first", "scopes": ["admin"]})
+    assert response.status_code == 201
+    assert response.headers["cache-control"] == "no-store"
     assert client.get("/workloads").status_code == 401
-    authorised = {"Authorization": f"Bearer {made.json()['key']}"}
+    authorised = {"Authorization": f"Bearer {response.json()['key']}"}
     assert client.get("/workloads", headers=authorised).status_code == 200
-    assert client.delete(f"/keys/{made.json()['id']}", headers=authorised).status_code == 204
+    assert client.delete(f"/keys/{response.json()['id']}", headers=authorised).status_code == 204
     assert client.get("/workloads", headers=authorised).status_code == 401  # it never opens again
 
 
 def test_a_key_is_shown_once_and_kept_hashed(client: TestClient, key: MakeKey, database: Database) -> None:
     request = {"json": {"scopes": ["read"]}, "headers": {**key(), "Idempotency-Key": "x"}}
-    made, again = client.post("/keys", **request), client.post("/keys", **request)  # type: ignore[arg-type]
+    response, again = client.post("/keys", **request), client.post("/keys", **request)  # type: ignore[arg-type]
     assert again.headers["Idempotent-Replayed"] == "true"
-    assert (again.json()["id"], again.json()["key"]) == (made.json()["id"], None)
-    given = secrets.parse(made.json()["key"])
-    assert given is not None
-    assert len(base64.urlsafe_b64decode(f"{given.secret}=")) == 32
+    assert (again.json()["id"], again.json()["key"]) == (response.json()["id"], None)
+    values = secrets.parse(response.json()["key"])
+    assert values is not None
+    assert len(base64.urlsafe_b64decode(f"{values.secret}=")) == 32
     with database.reading() as session:
-        kept = session.scalars(select(Key).where(Key.id == made.json()["id"])).one()
+        mask = session.scalars(select(Key).where(Key.id == response.json()["id"])).one()
         repeated = session.scalars(select(IdempotencyKey)).one()
-    assert kept.digest == secrets.digest(given.secret)
-    assert given.secret not in f"{vars(kept)} {vars(repeated)}"
+    assert mask.digest == secrets.digest(values.secret)
+    assert values.secret not in f"{vars(mask)} {vars(repeated)}"
     listed = client.get("/keys", headers=key()).text
-    assert given.id in listed
-    assert given.secret not in listed
+    assert values.id in listed
+    assert values.secret not in listed
 
 
 def test_a_key_ends_when_it_expires(client: TestClient, key: MakeKey, database: Database) -> None:
@@ -61,8 +61,8 @@ def test_a_key_ends_when_it_expires(client: TestClient, key: MakeKey, database: 
     fresh = TestClient(create_app(Settings(database_url=str(database.url)), database))
     answer = fresh.get("/keys", headers=headers)
     assert (answer.status_code, "expired" in answer.json()["detail"]) == (401, True)
-    given = client.post("/keys", json={"expires_at": past.isoformat()}, headers=headers)
-    assert given.status_code == 422
+    response = client.post("/keys", json={"expires_at": past.isoformat()}, headers=headers)
+    assert response.status_code == 422
 
 
 def test_a_revoked_key_ends_on_every_process_within_a_second(
@@ -70,15 +70,15 @@ def test_a_revoked_key_ends_on_every_process_within_a_second(
 ) -> None:
     one, other = (TestClient(create_app(settings, any_database)) for _ in range(2))
     admin = {"Authorization": f"Bearer {one.post('/keys', json={'scopes': ['admin']}).json()['key']}"}
-    made = one.post("/keys", json={"scopes": ["report", "read"]}, headers=admin).json()
-    headers = {"Authorization": f"Bearer {made['key']}"}
+    body = one.post("/keys", json={"scopes": ["report", "read"]}, headers=admin).json()
+    headers = {"Authorization": f"Bearer {body['key']}"}
     with one, other:
         assert other.get("/runs/x", headers=headers).status_code == 404  # it knows it at once
-        assert one.delete(f"/keys/{made['id']}", headers=admin).status_code == 204
+        assert one.delete(f"/keys/{body['id']}", headers=admin).status_code == 204
         assert one.get("/runs/x", headers=headers).status_code == 401
         time.sleep(1.0)
         assert other.get("/runs/x", headers=headers).status_code == 401
-        assert one.delete(f"/keys/{made['id']}", headers=admin).status_code == 204
+        assert one.delete(f"/keys/{body['id']}", headers=admin).status_code == 204
         assert one.delete("/keys/0123456789abcdef", headers=admin).status_code == 404
 
 
@@ -87,13 +87,13 @@ def test_an_event_stream_ends_with_its_key(settings: Settings, database: Databas
     sample = [{"allocation": {"gpus": 4}, "metrics": {"iteration_seconds": 3}, "features": {"batch": 128}}]
     settings = settings.model_copy(update={"stream_seconds": 120.0})
     with TestClient(create_app(settings, database)) as client:
-        made = client.post("/keys", json={"scopes": ["admin"]}).json()
-        headers = {"Authorization": f"Bearer {made['key']}"}
+        body = client.post("/keys", json={"scopes": ["admin"]}).json()
+        headers = {"Authorization": f"Bearer {body['key']}"}
         client.post("/workloads", json=SPEC, headers=headers)
         home = f"/workloads/{SPEC['name']}"
         client.post(f"{home}/samples", json={"samples": [{"execution": "e", "reports": sample}]}, headers=headers)
         job = client.post(f"{home}/models", json={}, headers=headers).json()["id"]
-        revoking = threading.Timer(0.5, keys.revoke, (database, None, made["id"]))
+        revoking = threading.Timer(0.5, keys.revoke, (database, None, body["id"]))
         revoking.start()
         begun = time.monotonic()
         assert "queued" in client.get(f"/jobs/{job}/events", headers=headers).text
@@ -237,8 +237,8 @@ def test_a_form_with_other_fields_is_no_error_of_the_service(client: TestClient,
 
 @pytest.mark.parametrize("moment", ["9999-12-31T23:59:59-23:59", "0001-01-01T00:00:00%2B23:59"])
 def test_times_that_utc_has_not_are_refused(client: TestClient, moment: str) -> None:
-    given = moment.replace("%2B", "+")
-    assert client.post("/keys", json={"expires_at": given}).json()["errors"][0]["pointer"] == "/expires_at"
+    values = moment.replace("%2B", "+")
+    assert client.post("/keys", json={"expires_at": values}).json()["errors"][0]["pointer"] == "/expires_at"
     for path in ("samples?before=", "exogenous/s?before=", "exogenous/s?since=", "exogenous/s?until="):
         method = "DELETE" if "before" in path else "GET"
         answer = client.request(method, f"/workloads/w/{path}{moment}")

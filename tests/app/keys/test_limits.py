@@ -121,9 +121,9 @@ async def counts(request: pytest.FixtureRequest) -> AsyncIterator[Counts]:
     if request.param == "in memory":
         yield CountsInMemory()
         return
-    found = RedisCounts(request.getfixturevalue("redis_url"))
-    yield found
-    await found.close()
+    redis_counts = RedisCounts(request.getfixturevalue("redis_url"))
+    yield redis_counts
+    await redis_counts.close()
 
 
 @pytest.mark.parametrize("load", [(1000, 1000), (1000, 30), (30, 30)])
@@ -207,8 +207,8 @@ def green(any_database: Database) -> Headers:
 def test_too_many_requests_are_429_on_hot_and_ordinary_routes(limited: Limited, blue: Headers, green: Headers) -> None:
     client = limited(key_requests_per_second=2.0)
     for path in ("/workloads", "/decision?run=x"):
-        found = [client.get(path, headers=blue) for _ in range(60)]
-        refused = [answer for answer in found if answer.status_code == 429]
+        responses = [client.get(path, headers=blue) for _ in range(60)]
+        refused = [answer for answer in responses if answer.status_code == 429]
         assert refused
         assert {int(answer.headers["retry-after"]) for answer in refused} == {1}
         assert refused[0].json()["type"] == "/problems/too-many-requests"

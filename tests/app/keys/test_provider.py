@@ -29,7 +29,7 @@ class Issuer:
     """Publishes the public halves of its keys, and signs with the private ones."""
 
     def __init__(self) -> None:
-        self.asked = 0
+        self.requests = 0
         self.answering = threading.Event()
         self.answering.set()
         self.calls_itself = self.keys_at = ""
@@ -39,7 +39,7 @@ class Issuer:
 
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
-                issuer.asked += 1
+                issuer.requests += 1
                 issuer.answering.wait()
                 body = json.dumps(issuer.document(self.path)).encode()
                 self.send_response(200)
@@ -82,9 +82,9 @@ class Issuer:
 
 @pytest.fixture
 def issuer() -> Iterator[Issuer]:
-    made = Issuer()
-    yield made
-    made.stop()
+    issuer = Issuer()
+    yield issuer
+    issuer.stop()
 
 
 @pytest.fixture
@@ -104,9 +104,9 @@ def test_a_token_names_tenant_and_scopes(client: TestClient, issuer: Issuer) -> 
     assert status(client, token, "DELETE", "/workloads/x") == 403
     assert status(client, issuer.token(scope=["admin"]), "DELETE", "/workloads/x") == 404
     assert status(client, issuer.token(scope=None)) == 403
-    made = client.post("/keys", json={}, headers={"Authorization": f"Bearer {issuer.token(scope='admin')}"}).json()
-    assert (made["tenant"], made["created_by"]) == ("blue", "subject:ada")
-    assert issuer.asked == 2  # its configuration and its keys, once
+    body = client.post("/keys", json={}, headers={"Authorization": f"Bearer {issuer.token(scope='admin')}"}).json()
+    assert (body["tenant"], body["created_by"]) == ("blue", "subject:ada")
+    assert issuer.requests == 2  # its configuration and its keys, once
 
 
 @pytest.mark.parametrize(
@@ -143,7 +143,7 @@ def test_algorithms_that_need_no_private_key_are_refused(client: TestClient, iss
     assert status(client, jwt.encode(issuer.claims(), other.private["one"], "RS256", headers={"kid": "one"})) == 401
     own = {"kid": "one", "jwk": other.jwk("one"), "jku": f"{other.url}/keys"}
     assert status(client, jwt.encode(issuer.claims(), other.private["one"], "RS256", headers=own)) == 401
-    assert other.asked == 0
+    assert other.requests == 0
     other.stop()
 
 
@@ -227,7 +227,7 @@ async def test_an_issuer_that_hangs_holds_everybody_up_once(
     monkeypatch.setattr(provider, "AGAIN_SECONDS", 1.0)
     await asyncio.sleep(1.0)
     issuer.answering.clear()
-    requested = issuer.asked
+    requested = issuer.requests
     callers = await asyncio.gather(*(known.caller(issuer.token(sub=f"caller-{i}")) for i in range(4)))
     assert [caller.tenant for caller in callers] == ["blue"] * 4
-    assert issuer.asked == requested + 1
+    assert issuer.requests == requested + 1

@@ -45,28 +45,28 @@ class Callers:
 def callers(settings: Settings, database: Database, *scopes: str, admitted: bool = True, **changes: Any) -> Callers:
     key = make_key(database, "default", scopes or ("report",))["Authorization"].encode()
     app: Any = create_app(settings.model_copy(update=changes), database)
-    made = Callers(app.gateway.guard, key)
+    callers = Callers(app.gateway.guard, key)
     if admitted:
-        assert not made.recognised()
-        made.admit()
-        assert made.recognised()
-    return made
+        assert not callers.recognised()
+        callers.admit()
+        assert callers.recognised()
+    return callers
 
 
 def test_it_is_known_on_that_route_and_method_alone(settings: Settings, database: Database) -> None:
-    made = callers(settings, database)
-    assert not made.recognised(method="GET")
-    assert not made.recognised(route=RUN_ROUTE)
-    made.key += b"x"
-    assert not made.recognised()
+    result = callers(settings, database)
+    assert not result.recognised(method="GET")
+    assert not result.recognised(route=RUN_ROUTE)
+    result.key += b"x"
+    assert not result.recognised()
 
 
 def test_a_key_without_the_scope_is_never_known(settings: Settings, database: Database) -> None:
-    made = callers(settings, database, "read", admitted=False)
+    result = callers(settings, database, "read", admitted=False)
     for _ in range(2):
         with pytest.raises(Forbidden):
-            made.admit()
-        assert not made.recognised()
+            result.admit()
+        assert not result.recognised()
 
 
 def test_its_end_is_noticed(settings: Settings, database: Database) -> None:
@@ -76,90 +76,90 @@ def test_its_end_is_noticed(settings: Settings, database: Database) -> None:
     revoked.guard._keys.refresh()
     assert not revoked.recognised()
     past = datetime.now(UTC) - timedelta(seconds=1)
-    for made, entry in expired.guard._keys.admitted.items():
-        expired.guard._keys.admitted[made] = entry._replace(expires_at=past)
+    for result, entry in expired.guard._keys.admitted.items():
+        expired.guard._keys.admitted[result] = entry._replace(expires_at=past)
     assert not expired.recognised()
 
 
 def test_what_is_known_grows_old(settings: Settings, database: Database) -> None:
-    made = callers(settings, database)
-    made.guard._keys._checked -= 1.0  # as after a second without a look
-    assert not made.recognised()
+    result = callers(settings, database)
+    result.guard._keys._checked -= 1.0  # as after a second without a look
+    assert not result.recognised()
 
 
 def test_who_was_revoked_while_it_was_let_in_is_not_kept(settings: Settings, database: Database) -> None:
-    made = callers(settings, database, admitted=False)
-    made.guard._keys.refresh()
-    kept, found = made.guard._keys.get, made.guard._keys.get(made.key.decode().split("_")[1])
+    result = callers(settings, database, admitted=False)
+    result.guard._keys.refresh()
+    get, outcome = result.guard._keys.get, result.guard._keys.get(result.key.decode().split("_")[1])
 
     def revoke_behind(_: str) -> Any:
         with database.session() as session:
             session.execute(update(Key).values(revoked_at=datetime.now(UTC)))
-        made.guard._keys.refresh()
-        return found
+        result.guard._keys.refresh()
+        return outcome
 
-    made.guard._keys.get = revoke_behind  # type: ignore[method-assign, assignment]
-    made.admit()
-    made.guard._keys.get = kept  # type: ignore[method-assign]
-    assert not made.recognised()
+    result.guard._keys.get = revoke_behind  # type: ignore[method-assign, assignment]
+    result.admit()
+    result.guard._keys.get = get  # type: ignore[method-assign]
+    assert not result.recognised()
 
 
-@pytest.mark.parametrize("told", [(b"origin", b"http://evil.example"), (b"sec-fetch-site", b"cross-site")])
-def test_another_sites_page_is_refused(settings: Settings, database: Database, told: tuple[bytes, bytes]) -> None:
-    made = callers(settings, database)
-    assert not made.recognised(told)
+@pytest.mark.parametrize("chunks", [(b"origin", b"http://evil.example"), (b"sec-fetch-site", b"cross-site")])
+def test_another_sites_page_is_refused(settings: Settings, database: Database, chunks: tuple[bytes, bytes]) -> None:
+    result = callers(settings, database)
+    assert not result.recognised(chunks)
     with pytest.raises(Forbidden):
-        made.admit(told)
+        result.admit(chunks)
 
 
 def test_another_host_is_refused(settings: Settings, database: Database) -> None:
-    made = callers(settings, database, allowed_hosts=("testserver",))
-    other = made.scope()
+    result = callers(settings, database, allowed_hosts=("testserver",))
+    other = result.scope()
     other["headers"][0] = (b"host", b"evil.example")
-    assert made.guard.cached_caller(other, ROUTE) is None
+    assert result.guard.cached_caller(other, ROUTE) is None
     with pytest.raises(Misdirected):
-        asyncio.run(made.guard.admit(other, ROUTE))
+        asyncio.run(result.guard.admit(other, ROUTE))
 
 
 def test_a_header_given_twice_is_refused(settings: Settings, database: Database) -> None:
-    made = callers(settings, database)
-    for other in (made.key, b"Bearer x"):
-        assert not made.recognised((b"authorization", other))
+    result = callers(settings, database)
+    for other in (result.key, b"Bearer x"):
+        assert not result.recognised((b"authorization", other))
         with pytest.raises(BadRequest):
-            made.admit((b"authorization", other))
+            result.admit((b"authorization", other))
 
 
 def test_one_caller_keeps_no_other_out(settings: Settings, database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("app.keys.guard.LARGEST_CACHE", 3)
-    made = callers(settings, database)
-    key = made.key
+    result = callers(settings, database)
+    key = result.key
     for spaces in range(2, 9):  # the same key, written otherwise
-        made.key = key.replace(b" ", b" " * spaces)
-        made.admit()
-        assert made.recognised()
-        assert len(made.guard._keys.admitted) <= 3
+        result.key = key.replace(b" ", b" " * spaces)
+        result.admit()
+        assert result.recognised()
+        assert len(result.guard._keys.admitted) <= 3
 
 
 def test_a_key_in_much_else_is_not_kept(settings: Settings, database: Database) -> None:
-    made = callers(settings, database)
-    made.key = made.key.replace(b" ", b" " * 1_000)
-    made.admit()
-    assert not made.recognised()
+    result = callers(settings, database)
+    result.key = result.key.replace(b" ", b" " * 1_000)
+    result.admit()
+    assert not result.recognised()
 
 
 def test_its_requests_are_counted(settings: Settings, database: Database) -> None:
-    made = callers(settings, database, key_requests_per_second=5.0)
+    result = callers(settings, database, key_requests_per_second=5.0)
     with pytest.raises(TooManyRequests):
-        sum(made.recognised() for _ in range(20))
+        sum(result.recognised() for _ in range(20))
 
 
 def test_a_cookie_is_looked_at_each_time(settings: Settings, database: Database) -> None:
-    made = callers(settings, database, admitted=False)
-    cookie = (b"cookie", b"steward-key=" + made.key.removeprefix(b"Bearer "))
-    scope = made.scope(cookie, (b"origin", b"http://testserver"), (b"sec-fetch-site", b"same-origin"))
+    result = callers(settings, database, admitted=False)
+    cookie = (b"cookie", b"steward-key=" + result.key.removeprefix(b"Bearer "))
+    scope = result.scope(cookie, (b"origin", b"http://testserver"), (b"sec-fetch-site", b"same-origin"))
     scope["headers"] = [pair for pair in scope["headers"] if pair[0] != b"authorization"]
-    asyncio.run(made.guard.admit(scope, ROUTE))
-    assert made.guard.cached_caller(scope, ROUTE) is None
+    asyncio.run(result.guard.admit(scope, ROUTE))
+    assert result.guard.cached_caller(scope, ROUTE) is None
 
 
 ANYBODY: Scope = {
@@ -201,15 +201,15 @@ def test_anybody_is_nobody_once_there_is_a_key(settings: Settings, database: Dat
 def test_who_is_let_in_while_the_first_key_is_made_is_not_kept(settings: Settings, database: Database) -> None:
     """Whatever order a look at the keys and a request are in, nothing that was true before it outlives it."""
     guard = open_guard(settings, database)
-    ring, seen = guard._keys, []
+    ring, visited = guard._keys, []
 
     class Ring(KeyRing):
         def __setattr__(self, name: str, value: object) -> None:
             if name == "admitted":
-                seen.append(self.any)
+                visited.append(self.any)
             super().__setattr__(name, value)
 
     ring.__class__ = Ring
     make_key(database, "default", ("report",))
     ring.refresh()
-    assert seen == [True]
+    assert visited == [True]

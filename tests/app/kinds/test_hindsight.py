@@ -13,14 +13,14 @@ from app.kinds.registry import KINDS
 from tests.contracts import test_kind as kit
 
 
-def over(given: Kind, spec: dict[str, Any], reports: Sequence[Mapping[str, Any]]) -> Hindsight:
+def over(values: Kind, spec: dict[str, Any], reports: Sequence[Mapping[str, Any]]) -> Hindsight:
     """A run of those reports, looked back at."""
-    example = given.example._replace(spec={**given.example.spec, **spec}, reports=reports)
-    kind = dataclasses.replace(given, example=example)
+    example = values.example._replace(spec={**values.example.spec, **spec}, reports=reports)
+    kind = dataclasses.replace(values, example=example)
     on = kit.compiled(kind)
     assert kind.views is not None
-    found: Hindsight = kind.views.hindsight(on, kit.TestViews().shown(kind, on, len(reports)))
-    return found
+    hindsight: Hindsight = kind.views.hindsight(on, kit.TestViews().shown(kind, on, len(reports)))
+    return hindsight
 
 
 def test_a_queue_tells_who_would_have_started_the_same() -> None:

@@ -86,8 +86,8 @@ def test_every_wrong_field_is_named_with_what_is_accepted() -> None:
     ],
 )
 def test_what_is_wrong_with_a_whole_is_said_of_the_whole(body: bytes, pointer: str, message: str) -> None:
-    found = refused(body)
-    assert {place: text for place, (text, _) in found.items()} == {pointer: message}
+    problem = refused(body)
+    assert {place: text for place, (text, _) in problem.items()} == {pointer: message}
 
 
 def test_of_a_long_body_the_first_wrong_field_is_named() -> None:

@@ -57,21 +57,21 @@ def decided(answers: Artifact | None, shadow: Shadow | None = None, problem: str
 
 
 def test_the_first_baseline_answers_where_no_agent_does_and_says_why() -> None:
-    found = decided(None)
-    assert (found["source"], found["policy"], found["power"]) == ("heuristic", "hysteresis", 2)
-    assert found["reason"]["code"] == "no_model"
-    found = decided(None, problem="agent 3 can't be used")
-    assert (found["source"], found["reason"]["code"]) == ("fallback", "fallback")
-    assert found["reason"]["text"].startswith("agent 3 can't be used; hysteresis decides: ")
+    decision = decided(None)
+    assert (decision["source"], decision["policy"], decision["power"]) == ("heuristic", "hysteresis", 2)
+    assert decision["reason"]["code"] == "no_model"
+    decision = decided(None, problem="agent 3 can't be used")
+    assert (decision["source"], decision["reason"]["code"]) == ("fallback", "fallback")
+    assert decision["reason"]["text"].startswith("agent 3 can't be used; hysteresis decides: ")
 
 
 def test_an_agent_answers_and_where_it_breaks_the_baseline_does() -> None:
-    found = decided(artifact(1))
-    assert (found["source"], found["policy"], found["power"]) == ("agent", "warm", 1)
-    assert found["reason"]["code"] == "too_cold"
-    found = decided(artifact(-1))
-    assert (found["source"], found["policy"], found["power"]) == ("fallback", "hysteresis", 2)
-    assert "RuntimeError: out of order" in found["reason"]["text"]
+    decision = decided(artifact(1))
+    assert (decision["source"], decision["policy"], decision["power"]) == ("agent", "warm", 1)
+    assert decision["reason"]["code"] == "too_cold"
+    decision = decided(artifact(-1))
+    assert (decision["source"], decision["policy"], decision["power"]) == ("fallback", "hysteresis", 2)
+    assert "RuntimeError: out of order" in decision["reason"]["text"]
 
 
 class Counting:
@@ -89,16 +89,16 @@ def test_what_agents_remember_is_kept_with_the_run() -> None:
     counting = Artifact(Counting(), tuple(LAYOUT.entries), LAYOUT.actions, {}, "thermostat")
     snapshot = Snapshot("w", "bedroom", 1, SPEC, LAYOUT, None, None, 1, counting, 1)
     engine, on = KIND.engine, KIND.engine.compile(snapshot)
-    kept, late = (engine.begin(on, "r", KIND.start(workload="bedroom"), NOW).state for _ in range(2))
+    selection, late = (engine.begin(on, "r", KIND.start(workload="bedroom"), NOW).state for _ in range(2))
     for number in range(3):
-        report = engine.read(on, kept, number, engine.decode(msgspec.json.encode(EXAMPLE.reports[0])))
-        runs = [Pending("r", number, kept, report, {}, Shadow(2, counting if number < 2 else None))]
+        report = engine.read(on, selection, number, engine.decode(msgspec.json.encode(EXAMPLE.reports[0])))
+        runs = [Pending("r", number, selection, report, {}, Shadow(2, counting if number < 2 else None))]
         runs += [Pending("s", 0, late, report, {}, None)] if number == 2 else []
-        kept, *others = (answered.state for answered in all_answered(engine.answer(on, runs, NOW)))
-        kept = engine.restore(msgspec.json.decode(engine.serialise(kept)))
-    assert {version: memory.tolist() for version, memory in kept.memories.items()} == {1: [3.0], 2: [2.0]}
+        selection, *others = (answered.state for answered in all_answered(engine.answer(on, runs, NOW)))
+        selection = engine.restore(msgspec.json.decode(engine.serialise(selection)))
+    assert {version: memory.tolist() for version, memory in selection.memories.items()} == {1: [3.0], 2: [2.0]}
     assert {version: memory.tolist() for version, memory in others[0].memories.items()} == {1: [1.0]}
-    assert engine.weight(kept) == engine.weight(RunMemory(kept.state)) + 8
+    assert engine.weight(selection) == engine.weight(RunMemory(selection.state)) + 8
 
 
 @pytest.mark.parametrize(
@@ -113,10 +113,10 @@ def test_what_agents_remember_is_kept_with_the_run() -> None:
 def test_a_shadow_is_written_down_and_changes_nothing(
     shadow: Shadow, action: int | None, agrees: bool, problem: str | None
 ) -> None:
-    found = decided(artifact(1), shadow)
+    decision = decided(artifact(1), shadow)
     fields = {"agent": 2, "action": action, "agrees": agrees, "gain": None, "problem": problem}
-    assert found["shadow"] == fields
-    assert found | {"shadow": None} == decided(artifact(1))
+    assert decision["shadow"] == fields
+    assert decision | {"shadow": None} == decided(artifact(1))
 
 
 def test_no_more_iterations_are_taken_than_the_spec_has() -> None:
@@ -140,18 +140,18 @@ def test_no_more_iterations_are_taken_than_the_spec_has() -> None:
 )
 def test_a_sample_that_does_not_fit_names_its_field(changed: bytes, pointer: str) -> None:
     line = b'{"execution": "a", "reports": [{"outside": 1, "room": 2.5, %s}]}' % changed
-    (found,) = KIND.samples.formats["application/x-ndjson"].reader(KIND.samples(LAYOUT), None).read(iter([line]))
-    assert isinstance(found, Refused)
-    assert found.issue.pointer == pointer
+    (result,) = KIND.samples.formats["application/x-ndjson"].reader(KIND.samples(LAYOUT), None).read(iter([line]))
+    assert isinstance(result, Refused)
+    assert result.issue.pointer == pointer
 
 
 @pytest.mark.parametrize("count", [0, 25])
 def test_a_sample_has_at_least_one_report_and_no_more_than_a_run(count: int) -> None:
     body = {"execution": "a", "reports": [dict(EXAMPLE.reports[0])] * count}
     codec: Any = KIND.samples(LAYOUT)
-    found = codec.sample(msgspec.json.encode(body), 1)
-    assert isinstance(found, Refused)
-    assert found.issue.message == "must be 1 to 24, the workload's iterations"
+    result = codec.sample(msgspec.json.encode(body), 1)
+    assert isinstance(result, Refused)
+    assert result.issue.message == "must be 1 to 24, the workload's iterations"
 
 
 def test_a_domain_model_is_read_back_and_what_is_none_is_refused() -> None:

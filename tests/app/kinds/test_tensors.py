@@ -18,8 +18,8 @@ def test_equal_contents_give_equal_bytes() -> None:
 def test_what_is_written_is_read() -> None:
     data = write_tensors(ARRAYS, {"header": "é"})
     assert read_header(data) == {"header": "é"}
-    found = safetensors_numpy.load(data)
-    assert {name: array.tolist() for name, array in found.items()} == {n: a.tolist() for n, a in ARRAYS.items()}
+    result = safetensors_numpy.load(data)
+    assert {name: array.tolist() for name, array in result.items()} == {n: a.tolist() for n, a in ARRAYS.items()}
 
 
 @pytest.mark.parametrize("data", [b"\xff" * 8, safetensors_numpy.save(ARRAYS)])

@@ -39,10 +39,10 @@ def by_torch(start: dict[str, Any], rates: dict[str, Any], examples: Examples, r
 @pytest.mark.parametrize("steps", [1, 3])
 def test_a_step_is_that_of_torch(steps: int) -> None:
     start, rates, examples = drawn(0)
-    found = adapted(start, rates, examples, steps)
+    parameters = adapted(start, rates, examples, steps)
     for row in range(ROWS):
         for name, wanted in by_torch(start, rates, examples, row, steps).items():
-            np.testing.assert_allclose(np.broadcast_to(found[name], (ROWS, *wanted.shape))[row], wanted, rtol=1e-9)
+            np.testing.assert_allclose(np.broadcast_to(parameters[name], (ROWS, *wanted.shape))[row], wanted, rtol=1e-9)
 
 
 def test_numpy_and_torch_adapt_alike() -> None:

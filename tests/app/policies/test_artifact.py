@@ -75,15 +75,15 @@ def test_every_kind_of_policy_is_tried() -> None:
 @pytest.mark.parametrize("kind", EVERY)
 def test_a_policy_answers_the_same_after_its_file(kind: str) -> None:
     policy = EVERY[kind]
-    made = load(save(policy, LAYOUT))
-    check(made, LAYOUT)
+    result = load(save(policy, LAYOUT))
+    check(result, LAYOUT)
     simulator = IterativeSimulator(LAYOUT, planted_table(SPEC), 128, seed=5, ranges=TRAINING)
     simulator.reset()
     situation = Situation(simulator.projector, simulator.state, simulator.view)
-    before, after = policy.act(situation), made.policy.act(situation)
+    before, after = policy.act(situation), result.policy.act(situation)
     np.testing.assert_array_equal(before.action, after.action)
     assert simulator.view.mask[np.arange(128), before.action].all()
-    assert made.policy.name == policy.name
+    assert result.policy.name == policy.name
     if before.values is not None and after.values is not None:
         np.testing.assert_array_equal(before.values, after.values)
         assert before.values.shape == simulator.view.mask.shape
@@ -113,10 +113,10 @@ def test_a_recurrent_policy_without_its_core_is_refused() -> None:
 
 
 def test_an_artifact_of_another_spec_is_refused() -> None:
-    made = load(save(network(), LAYOUT))
+    result = load(save(network(), LAYOUT))
     other = Layout(planted_spec(features=[{"name": "batch", "minimum": 1, "maximum": 2}]))
     with pytest.raises(IncompatibleArtifact, match="another spec"):
-        check(made, other)
+        check(result, other)
 
 
 @pytest.mark.parametrize("data", [b"", b"not a file at all", safetensors_numpy.save({"q": np.zeros(2)})])

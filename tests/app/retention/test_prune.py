@@ -68,10 +68,10 @@ def pruning(database: Database, settings: Settings, archive: Archive, owner: str
 
 def archived(folder: Path, noun: str) -> list[dict[str, Any]]:
     """All rows of a noun, as any reader of Parquet finds them."""
-    found: list[dict[str, Any]] = []
+    results: list[dict[str, Any]] = []
     for file in sorted((folder / "archive" / noun).rglob("*.parquet")):
-        found += parquet.read_table(file).to_pylist()
-    return found
+        results += parquet.read_table(file).to_pylist()
+    return results
 
 
 @on_both
@@ -94,10 +94,10 @@ def test_old_iterations_of_ended_runs_go_and_are_in_the_archive(
     assert pruning(backend, thirty, archive).run() == {("resnet18", "iterations"): 12}
     assert [iterations(backend, run) for run in ("long", "one", "short")] == [[10], [0], [2]]
     assert [len(iterations(backend, run)) for run in ("young", "live")] == [3, 3]
-    found = archived(tmp_path, "iterations")
+    result = archived(tmp_path, "iterations")
     expected = [*(("long", i) for i in range(10)), ("short", 0), ("short", 1)]
-    assert sorted((row["run_id"], row["iteration"]) for row in found) == expected
-    assert {row["report"] for row in found if row["iteration"] == 1} == {'{"metrics":{"iteration_seconds":1}}'}
+    assert sorted((row["run_id"], row["iteration"]) for row in result) == expected
+    assert {row["report"] for row in result if row["iteration"] == 1} == {'{"metrics":{"iteration_seconds":1}}'}
     assert plan(backend, thirty, clock) == []
     assert pruning(backend, thirty, archive).run() == {}
     answer = client.get("/decision?run=long&iteration=3")
@@ -121,9 +121,9 @@ def test_a_crash_between_archive_and_deletion_loses_nothing_and_is_done_again(
     add_run(backend, workload_id, "run", 11)
     with pytest.raises(Crash):
         pruning(backend, thirty, CrashingArchive(archive, 1)).run()
-    kept = iterations(backend, "run")
-    assert kept == list(range(4, 11))  # the first batch went, the second is archived and still here
-    assert {row["iteration"] for row in archived(tmp_path, "iterations")} | set(kept) == set(range(11))
+    selection = iterations(backend, "run")
+    assert selection == list(range(4, 11))  # the first batch went, the second is archived and still here
+    assert {row["iteration"] for row in archived(tmp_path, "iterations")} | set(selection) == set(range(11))
     assert pruning(backend, thirty, archive).run() == {("resnet18", "iterations"): 6}
     assert sorted(row["iteration"] for row in archived(tmp_path, "iterations")) == list(range(10))  # none twice
     assert list((tmp_path / "archive").rglob(".*")) == []
@@ -276,8 +276,8 @@ def audited(database: Database, action: str, target: str, *, at: datetime = OLD,
 def targets(database: Database) -> list[str]:
     """Targets of all audit entries about runs, jobs and keys."""
     with database.reading() as session:
-        found = session.scalars(select(AuditEntry.target).order_by(AuditEntry.target))
-        return [one for one in found if not one.startswith("workload")]
+        rows = session.scalars(select(AuditEntry.target).order_by(AuditEntry.target))
+        return [one for one in rows if not one.startswith("workload")]
 
 
 @on_both

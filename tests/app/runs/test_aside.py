@@ -48,13 +48,13 @@ class Gate:
         self.answer, self.open, self.lock = answer, threading.Event(), threading.Lock()
         self.now = self.most = self.count = 0
 
-    def __call__(self, *given: Any) -> Any:
+    def __call__(self, *values: Any) -> Any:
         with self.lock:
             self.now, self.count = self.now + 1, self.count + 1
             self.most = max(self.most, self.now)
         self.open.wait(60)
         try:
-            return self.answer(*given)
+            return self.answer(*values)
         finally:
             with self.lock:
                 self.now -= 1
@@ -67,10 +67,10 @@ class Gate:
 
 @pytest.fixture
 def gate(monkeypatch: pytest.MonkeyPatch) -> Iterator[Gate]:
-    found = Gate(KINDS["cluster"].engine.answer)
-    monkeypatch.setattr(KINDS["cluster"].engine, "answer", found)
-    yield found
-    found.open.set()
+    gate = Gate(KINDS["cluster"].engine.answer)
+    monkeypatch.setattr(KINDS["cluster"].engine, "answer", gate)
+    yield gate
+    gate.open.set()
 
 
 def test_others_are_answered_while_a_large_report_is_decided(database: Database, gate: Gate) -> None:

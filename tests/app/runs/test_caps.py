@@ -38,10 +38,10 @@ def put(client: TestClient, run: str, number: int, seconds: float = 10.0, gpus: 
     body = {"allocation": {"gpus": gpus}, "metrics": {"iteration_seconds": seconds}}
     answer = client.put(f"/runs/{run}/iterations/{number}", json=body)
     assert answer.status_code == 201, answer.text
-    found: dict[str, Any] = answer.json()
-    assert client.put(f"/runs/{run}/iterations/{number}", json=body).json() == found
-    assert client.get("/decision", params={"run": run}).json() == found
-    return found
+    response: dict[str, Any] = answer.json()
+    assert client.put(f"/runs/{run}/iterations/{number}", json=body).json() == response
+    assert client.get("/decision", params={"run": run}).json() == response
+    return response
 
 
 @on_both
@@ -52,29 +52,29 @@ def test_a_run_is_announced_to_stop_and_stops_before_it_passes_its_cap(
     capped, free = started(client, two[0], caps={of: limit}), started(client, two[0])
     for number in range(2):
         assert "caps" not in put(client, free, number)
-        found = put(client, capped, number)
-        assert "stop" not in found
-        (entry,) = found["caps"]
+        response = put(client, capped, number)
+        assert "stop" not in response
+        (entry,) = response["caps"]
         assert (entry["scope"], entry["of"], entry["limit"]) == ("run", of, limit)
         assert (entry["spent"], entry["left"]) == (10.0 * (number + 1), limit - 10.0 * (number + 1))
         assert entry["projected"] == pytest.approx(100.0, rel=0.1)
         assert entry["state"] == "near"  # nine more don't fit
-        assert "projected to use" in found["reason"]["text"]
+        assert "projected to use" in response["reason"]["text"]
         assert outcome(client, capped)[0] == "at_risk"
         assert f"the run's {'cost' if of == 'cost' else 'duration'} cap of" in str(outcome(client, capped)[1])
     home = client.get("/").text
     assert "raise the cap" in home  # a later deadline would not help
     assert "Change targets" not in home
-    found = put(client, capped, 2)
-    assert (found["stop"], found["reason"]["code"], found["source"], found["noop"]) == (
+    response = put(client, capped, 2)
+    assert (response["stop"], response["reason"]["code"], response["source"], response["noop"]) == (
         True,
         "cap_reached",
         "guard",
         True,
     )
-    assert found["allocation"] == {"gpus": 1.0}
-    assert found["reason"]["text"].startswith("stop: ")
-    assert found["caps"][0]["state"] == "reached"
+    assert response["allocation"] == {"gpus": 1.0}
+    assert response["reason"]["text"].startswith("stop: ")
+    assert response["caps"][0]["state"] == "reached"
     assert "stop" not in put(client, free, 2)
     done = ended(client, capped, "cancelled", reason="the launcher's words")
     assert (done["state"], done["outcome"]) == ("cancelled", "cap_reached")
@@ -97,13 +97,13 @@ def test_within_a_cap_nothing_is_announced_until_four_fifths_are_used_and_the_la
     run = started(client, two[0], caps={"cost": 110.0, "seconds": 1e6})
     texts = []
     for number in range(10):
-        found = put(client, run, number)
-        assert "stop" not in found
-        texts.append(found["reason"]["text"])
-        assert [one["of"] for one in found["caps"]] == ["cost", "seconds"]
+        response = put(client, run, number)
+        assert "stop" not in response
+        texts.append(response["reason"]["text"])
+        assert [one["of"] for one in response["caps"]] == ["cost", "seconds"]
         assert outcome(client, run)[0] == "on_track"  # it is projected to end within
     assert ["cap" in text for text in texts] == [False] * 8 + [True, False]
-    assert found["caps"][0]["spent"] == found["caps"][0]["projected"] == 100.0
+    assert response["caps"][0]["spent"] == response["caps"][0]["projected"] == 100.0
     assert ended(client, run)["outcome"] == "completed"
 
 
@@ -121,17 +121,17 @@ def test_runs_of_a_workload_share_its_cap_of_a_month(
         assert (sums.month, sums.cost, sums.seconds) == (f"{month:%Y-%m}", 10.0, 10.0)
         sums.month = f"{month - timedelta(seconds=1):%Y-%m}"
     first, second, other = started(client, two[0]), started(client, two[0]), started(client, two[1])
-    found = put(client, first, 0)
-    assert (found["caps"][0]["scope"], found["caps"][0]["spent"]) == ("workload", 10.0)
+    response = put(client, first, 0)
+    assert (response["caps"][0]["scope"], response["caps"][0]["spent"]) == ("workload", 10.0)
     put(client, other, 0)
-    found = put(client, second, 0)
-    assert "stop" not in found
-    assert found["caps"][0]["spent"] == pytest.approx(10 + 10 + 10, rel=0.01)  # with the iteration that is under way
+    response = put(client, second, 0)
+    assert "stop" not in response
+    assert response["caps"][0]["spent"] == pytest.approx(10 + 10 + 10, rel=0.01)  # with the iteration that is under way
     assert outcome(client, second)[0] == "at_risk"
     assert "stop" not in put(client, first, 1)  # it may use up the rest
-    found = put(client, second, 1)
-    assert found["stop"]
-    assert "the workload's monthly cost cap of" in found["reason"]["text"]
+    response = put(client, second, 1)
+    assert response["stop"]
+    assert "the workload's monthly cost cap of" in response["reason"]["text"]
     assert ended(client, second, "cancelled")["outcome"] == "cap_reached"
     put(client, first, 2)
     refused = client.post("/runs", json={"workload": two[0]})
@@ -149,13 +149,13 @@ def test_a_tenants_cap_is_for_all_its_workloads_and_for_no_other_tenant(
     runs = [started(client, name) for name in two]
     for run in runs:
         assert "caps" not in put(client, run, 0)
-    found = client.put("/caps", json={"seconds": 45}).json()
-    assert (found["caps"]["seconds"], found["month"]) == (45.0, f"{utc_now():%Y-%m}")
-    assert found["seconds"] == pytest.approx(40.0, rel=0.01)
-    found = put(client, runs[0], 1)
-    assert [(one["scope"], one["of"]) for one in found["caps"]] == [("tenant", "seconds")]
-    assert found["stop"]
-    assert "the tenant's monthly duration cap of 45 s" in found["reason"]["text"]
+    body = client.put("/caps", json={"seconds": 45}).json()
+    assert (body["caps"]["seconds"], body["month"]) == (45.0, f"{utc_now():%Y-%m}")
+    assert body["seconds"] == pytest.approx(40.0, rel=0.01)
+    body = put(client, runs[0], 1)
+    assert [(one["scope"], one["of"]) for one in body["caps"]] == [("tenant", "seconds")]
+    assert body["stop"]
+    assert "the tenant's monthly duration cap of 45 s" in body["reason"]["text"]
     ended(client, runs[0], "cancelled")
     assert client.get("/caps").json()["seconds"] == pytest.approx(
         20 + 20, rel=0.01
@@ -168,8 +168,8 @@ def test_a_tenants_cap_is_for_all_its_workloads_and_for_no_other_tenant(
 
 @on_both
 def test_what_was_used_stays_used_when_runs_and_workloads_are_deleted(client: TestClient, two: tuple[str, str]) -> None:
-    kept, gone, other = started(client, two[0]), started(client, two[0]), started(client, two[1])
-    for number, run in enumerate((kept, gone, other)):
+    selection, gone, other = started(client, two[0]), started(client, two[0]), started(client, two[1])
+    for number, run in enumerate((selection, gone, other)):
         put(client, run, 0, 10.0 + number)
         ended(client, run, "cancelled")
         ended(client, run, "cancelled")  # a repetition counts once
@@ -183,15 +183,15 @@ def test_what_was_used_stays_used_when_runs_and_workloads_are_deleted(client: Te
 
 @on_both
 def test_a_failure_where_stopping_was_only_recommended_is_a_failure(client: TestClient, two: tuple[str, str]) -> None:
-    found = {}
+    result = {}
     for mode in ("control", "advise"):
         run = started(client, two[0], caps={"cost": 15.0}, mode=mode)
         assert put(client, run, 0)["stop"]
-        found[mode] = ended(client, run, "failed", reason="MemoryError")
-    assert found["control"]["outcome"] == "cap_reached"
-    assert found["control"]["outcome_reason"].startswith("stop: $10.00 of the run's cost cap of $15.00 is used")
-    assert found["control"]["outcome_reason"].endswith("; MemoryError")
-    assert (found["advise"]["outcome"], found["advise"]["outcome_reason"]) == ("failed", "MemoryError")
+        result[mode] = ended(client, run, "failed", reason="MemoryError")
+    assert result["control"]["outcome"] == "cap_reached"
+    assert result["control"]["outcome_reason"].startswith("stop: $10.00 of the run's cost cap of $15.00 is used")
+    assert result["control"]["outcome_reason"].endswith("; MemoryError")
+    assert (result["advise"]["outcome"], result["advise"]["outcome_reason"]) == ("failed", "MemoryError")
 
 
 @on_both
@@ -228,13 +228,13 @@ def test_caps_of_a_running_run_can_change_also_in_another_process(client: TestCl
 @pytest.mark.parametrize("value", [0, -1, "NaN", "Infinity", "10 EUR", {"amount": 10, "currency": "EUR"}, 1e101])
 @pytest.mark.parametrize("field", ["cost", "seconds"])
 def test_a_cap_is_a_number_above_0(client: TestClient, two: tuple[str, str], field: str, value: Any) -> None:
-    given = {field: value}
+    values = {field: value}
     calls = [
-        client.post("/runs", json={"workload": two[0], "caps": given}),
-        client.post("/workloads", json={"name": "third", **SPEC, "caps": given}),
-        client.patch(f"/workloads/{two[0]}", json={"caps": given}),
-        client.patch(f"/runs/{started(client, two[0])}", json={"caps": given}),
-        client.put("/caps", json=given),
+        client.post("/runs", json={"workload": two[0], "caps": values}),
+        client.post("/workloads", json={"name": "third", **SPEC, "caps": values}),
+        client.patch(f"/workloads/{two[0]}", json={"caps": values}),
+        client.patch(f"/runs/{started(client, two[0])}", json={"caps": values}),
+        client.put("/caps", json=values),
     ]
     for answer in calls:
         assert answer.status_code == 422, answer.text
@@ -276,6 +276,6 @@ def test_decisions_prefer_an_allocation_that_completes_within_the_cap(client: Te
     assert second["caps"][0]["projected"] <= 2000
     small = client.post("/runs", json={"workload": "other", "caps": {"cost": 1e-6}})
     assert (small.status_code, "cost cap" in small.json()["detail"]) == (409, True)
-    found = put(client, capped, 0, 30.0, 8)
-    assert (found["source"], found["reason"]["code"]) == ("guard", "cap"), found
-    assert found["allocation"]["gpus"] < 8
+    response = put(client, capped, 0, 30.0, 8)
+    assert (response["source"], response["reason"]["code"]) == ("guard", "cap"), response
+    assert response["allocation"]["gpus"] < 8

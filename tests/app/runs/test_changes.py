@@ -189,15 +189,15 @@ def test_a_report_that_another_process_decided_by_old_targets_is_decided_anew(da
         return workloads.fetch(workload, TENANT)
 
     async def go() -> list[Any]:
-        found = []
+        go = []
         for number, taker in enumerate((takers[0], takers[1], takers[0], takers[1], takers[0])):
             if number == 3:
                 patch = RunPatch(targets={"iteration_seconds": 777.0})
                 change(database, TENANT, run, patch, compiled_of, Staleness(10, 60))
             status, decision = await taker.report(TENANT, run, number, report(30.0 + number))
             assert status == 201
-            found.append(json.loads(decision)["reason"]["text"])
-        return found
+            go.append(json.loads(decision)["reason"]["text"])
+        return go
 
     texts = asyncio.run(go())
     assert ["12 min 57 s" in text for text in texts] == [False, False, False, True, True], texts
@@ -219,22 +219,22 @@ def test_every_process_that_has_a_run_takes_up_its_changed_caps(database: Databa
     }
 
     async def go(which: str) -> list[tuple[list[float], bool]]:
-        found = []
+        go = []
         for number in range(6):
             if which == run and number in changes:
                 change(database, TENANT, run, changes[number], compiled_of, Staleness(10, 60))
             status, decision = await takers[number % 2].report(TENANT, which, number, report(30.0 + number))
             assert status == 201
             decided = json.loads(decision)
-            found.append(([one["limit"] for one in decided.get("caps", [])], decided.get("stop", False)))
-        return found
+            go.append(([one["limit"] for one in decided.get("caps", [])], decided.get("stop", False)))
+        return go
 
     async def both() -> list[Any]:
         return list(await asyncio.gather(go(run), go(other)))
 
-    changed, kept = asyncio.run(both())
+    changed, selection = asyncio.run(both())
     assert changed == [([], False), ([], False), ([1.0], True), ([1e9], False), ([], False), ([], False)]
-    assert kept == [([], False)] * 6
+    assert selection == [([], False)] * 6
 
 
 def test_of_two_changes_at_the_same_time_one_is_refused(database: Database) -> None:

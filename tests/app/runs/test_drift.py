@@ -43,13 +43,13 @@ def registered(database: Database) -> str:
 
 def bodies(slower: float) -> list[bytes]:
     """A request in each report, served alone by the only server at work before the next one; later they take longer."""
-    found: list[dict[str, Any]] = []
+    results: list[dict[str, Any]] = []
     for number in range(LAST):
         at = 0.25 * number
         took = {"variant": "small", "batch": 1, "seconds": 0.02 * (slower if number > FIRST else 1.0)}
-        found.append({"at": at, "arrived": [{"user": "web", "at": at}]})
-        found.append({"at": at + 0.2, "finished": [{"server": "cpu-0", "at": at + 0.2, **took}]})
-    return [json.dumps(one).encode() for one in found]
+        results.append({"at": at, "arrived": [{"user": "web", "at": at}]})
+        results.append({"at": at + 0.2, "finished": [{"server": "cpu-0", "at": at + 0.2, **took}]})
+    return [json.dumps(one).encode() for one in results]
 
 
 def decided(database: Database, run: str, first: int, reports: list[bytes]) -> list[dict[str, Any]]:

@@ -42,9 +42,9 @@ def test_a_run_from_start_to_sample(client: TestClient, workload: str, run: str)
         assert answer.status_code == 201
         decisions.append(answer.json())
         assert (decisions[-1]["reported"], decisions[-1]["iteration"]) == (number, number + 1)
-    found = client.get(f"/runs/{run}").json()
-    assert (found["state"], found["iterations"], found["finished_at"]) == ("running", 3, None)
-    assert Decision.model_validate(found["decision"]) == Decision.model_validate(decisions[-1])
+    body = client.get(f"/runs/{run}").json()
+    assert (body["state"], body["iterations"], body["finished_at"]) == ("running", 3, None)
+    assert Decision.model_validate(body["decision"]) == Decision.model_validate(decisions[-1])
     ended = client.patch(f"/runs/{run}", json={"state": "finished"}).json()
     assert (ended["state"], ended["iterations"], ended["finished_at"] is None) == ("finished", 3, False)
     samples = client.get(f"/workloads/{workload}/samples").json()["items"]
@@ -89,14 +89,14 @@ def test_the_last_decision_states_time_against_target_and_cost(
 def test_iterations_page_through_in_order(client: TestClient, run: str) -> None:
     for number in range(7):
         client.put(f"/runs/{run}/iterations/{number}", json=REPORT)
-    seen, link = [], f"/runs/{run}/iterations?limit=3"
+    visited, link = [], f"/runs/{run}/iterations?limit=3"
     while link:
         page = client.get(link).json()
-        seen += [item["iteration"] for item in page["items"]]
+        visited += [item["iteration"] for item in page["items"]]
         assert page["items"][0]["report"] == {"kind": "iterative", **REPORT}
         assert page["items"][0]["decision"]["run"] == run
         link = page["next"]
-    assert seen == list(range(7))
+    assert visited == list(range(7))
 
 
 @on_both
@@ -322,15 +322,15 @@ def test_a_run_of_a_workload_that_another_process_deleted_is_not_found(
 @on_both
 def test_runs_are_listed_newest_first_with_their_last_decisions(client: TestClient, workload: str) -> None:
     report = {"allocation": {"gpus": 4}, "metrics": {"iteration_seconds": 31.5}, "features": {"batch": 128}}
-    made = [client.post("/runs", json={"workload": workload}).json()["id"] for _ in range(4)]
-    decision = client.put(f"/runs/{made[3]}/iterations/0", json=report).json()
-    client.patch(f"/runs/{made[1]}", json={"state": "failed"})
+    result = [client.post("/runs", json={"workload": workload}).json()["id"] for _ in range(4)]
+    decision = client.put(f"/runs/{result[3]}/iterations/0", json=report).json()
+    client.patch(f"/runs/{result[1]}", json={"state": "failed"})
     first = client.get("/runs?limit=3").json()
-    assert [one["id"] for one in first["items"]] == made[:0:-1]
+    assert [one["id"] for one in first["items"]] == result[:0:-1]
     assert first["items"][0]["decision"]["reason"] == decision["reason"]
-    assert [one["id"] for one in client.get(first["next"]).json()["items"]] == made[:1]
-    assert [one["id"] for one in client.get(f"/runs?workload={workload}&state=failed").json()["items"]] == [made[1]]
-    assert [one["id"] for one in client.get("/runs?state=running").json()["items"]] == [made[3], made[2], made[0]]
+    assert [one["id"] for one in client.get(first["next"]).json()["items"]] == result[:1]
+    assert [one["id"] for one in client.get(f"/runs?workload={workload}&state=failed").json()["items"]] == [result[1]]
+    assert [one["id"] for one in client.get("/runs?state=running").json()["items"]] == [result[3], result[2], result[0]]
     assert client.get("/runs?workload=unknown").status_code == 404
     assert client.get("/runs?state=asleep").status_code == 422
 
@@ -349,12 +349,12 @@ def test_a_page_of_large_reports_is_short(
     ]
     monkeypatch.setattr("app.http.pagination.HEAVIEST_PAGE", 2.5 * max(sizes))
     monkeypatch.setattr("app.http.pagination.AT_ONCE", 3)
-    seen, link = [], f"/runs/{run}/iterations?limit=500"
+    visited, link = [], f"/runs/{run}/iterations?limit=500"
     while link:
         page = client.get(link).json()
         assert 1 <= len(page["items"]) <= 3
-        seen += [item["iteration"] for item in page["items"]]
+        visited += [item["iteration"] for item in page["items"]]
         link = page["next"]
-    assert seen == list(range(10))
+    assert visited == list(range(10))
     monkeypatch.setattr("app.http.pagination.HEAVIEST_PAGE", 1)
     assert len(client.get(f"/runs/{run}/iterations").json()["items"]) == 1

@@ -21,8 +21,8 @@ def queue(tasks: int, parents: int = 0) -> RunMemory:
     return RunMemory(State(0.0, 0.0, Queue(columns), {}, {}, (), {}, 0, *blank(0)[:2]))
 
 
-def live(run: str, kind: str = "iterative", kept: Any = None) -> Live:
-    state = RunMemory(RunState(np.zeros(50), np.zeros((0, 0)))) if kept is None else kept
+def live(run: str, kind: str = "iterative", selection: Any = None) -> Live:
+    state = RunMemory(RunState(np.zeros(50), np.zeros((0, 0)))) if selection is None else selection
     return Live(run, "default", "w", "i", "running", 0, state, {}, kind, "", b"", None)
 
 

@@ -76,12 +76,12 @@ def artifacts(client: TestClient, backend: Database) -> dict[int, bytes]:
 
 def simulated(artifact: bytes, seed: int) -> Iterator[tuple[dict[str, Any], dict[str, float]]]:
     """A whole run in the simulator: each report, and the allocation that the guarded policy answers it with."""
-    made, simulator = load(artifact), IterativeSimulator(LAYOUT, TABLE, 1, seed, shaped=False)
+    result, simulator = load(artifact), IterativeSimulator(LAYOUT, TABLE, 1, seed, shaped=False)
     simulator.reset()
     memory = None
     for _ in range(SPEC.iterations - 1):
         state = simulator.state
-        decided = policies.decide(simulator.situation._replace(memory=memory), made)
+        decided = policies.decide(simulator.situation._replace(memory=memory), result)
         memory = decided.memory
         report = {
             "allocation": LAYOUT.allocation_dict(state.levels[0]),
@@ -95,14 +95,14 @@ def simulated(artifact: bytes, seed: int) -> Iterator[tuple[dict[str, Any], dict
 
 def replayed(artifact: bytes, reports: list[dict[str, Any]]) -> tuple[Array, list[int]]:
     """What a policy remembers after these reports, [H], in the precision of the service, and what it chose."""
-    made, projector = load(artifact), Projector(LAYOUT, TABLE)
+    result, projector = load(artifact), Projector(LAYOUT, TABLE)
     state = begin(projector, LAYOUT.start_levels[None])
     memory: Array | None = None
     chosen: list[int] = []
     for report in reports:
         levels, metrics, _ = LAYOUT.encode_report(report["allocation"], report["metrics"], {})
         state = advance(projector, state, np.array([levels], np.int16), np.array([metrics]), np.zeros((1, 0)))
-        decided = policies.decide(Situation(projector, state, view(projector, state), memory), made)
+        decided = policies.decide(Situation(projector, state, view(projector, state), memory), result)
         memory = decided.memory
         chosen.append(int(decided.chosen[0]))
     assert memory is not None
@@ -140,23 +140,23 @@ def test_a_whole_run_is_decided_over_http_as_it_is_simulated(
         assert (decision["allocation"], decision["policy"]) == (allocation, "recurrent_ppo")
         assert put_report(client, run, number, report, 200) == decision
         assert client.get("/decision", params={"run": run}).json() == decision
-    kept = remembered(backend, run)
-    assert kept.keys() == {1, 2}
+    selection = remembered(backend, run)
+    assert selection.keys() == {1, 2}
     for version, artifact in artifacts.items():
         memory, chosen = replayed(artifact, reports)
-        np.testing.assert_array_equal(kept[version], memory)
+        np.testing.assert_array_equal(selection[version], memory)
         assert len(set(chosen)) > 1
 
 
 def test_what_is_remembered_decides(artifacts: dict[int, bytes]) -> None:
     """The same run answered without it would have gone otherwise; else the test above would show nothing."""
     reports = [report for report, _ in simulated(artifacts[1], seed=4)]
-    made, projector = load(artifacts[1]), Projector(LAYOUT, TABLE)
+    result, projector = load(artifacts[1]), Projector(LAYOUT, TABLE)
     state, forgetful = begin(projector, LAYOUT.start_levels[None]), []
     for report in reports:
         levels, metrics, _ = LAYOUT.encode_report(report["allocation"], report["metrics"], {})
         state = advance(projector, state, np.array([levels], np.int16), np.array([metrics]), np.zeros((1, 0)))
-        forgetful.append(int(policies.decide(Situation(projector, state, view(projector, state)), made).chosen[0]))
+        forgetful.append(int(policies.decide(Situation(projector, state, view(projector, state)), result).chosen[0]))
     assert forgetful != replayed(artifacts[1], reports)[1]
 
 
@@ -169,8 +169,8 @@ def test_a_promoted_shadow_goes_on_remembering(
     assert client.post(f"/workloads/{SPEC.name}/agents/2/promote").status_code in {200, 201}
     for number, report in enumerate(reports[3:], 3):
         put_report(client, run, number, report)
-    kept = remembered(backend, run)
-    np.testing.assert_array_equal(kept[2], replayed(artifacts[2], reports)[0])
+    selection = remembered(backend, run)
+    np.testing.assert_array_equal(selection[2], replayed(artifacts[2], reports)[0])
 
 
 def test_whoever_fails_remembers_what_it_did_before(
@@ -196,14 +196,14 @@ def test_a_state_is_restored_to_the_bit_and_weighed(announced: int) -> None:
     random = np.random.default_rng(0)
     memories = {v: random.normal(size=UNITS).astype(np.float32) for v in (3, 11)}
     state = RunState(random.random(9), random.normal(size=(announced, 2)), frozenset({7}))
-    found = ENGINE.restore(msgspec.json.decode(ENGINE.serialise(RunMemory(state, memories))))
-    np.testing.assert_array_equal(found.state.row, state.row)
-    assert found.state.notices == {7}
-    np.testing.assert_array_equal(found.state.upcoming.reshape(-1), state.upcoming.reshape(-1))
-    assert found.memories.keys() == memories.keys()
+    restore = ENGINE.restore(msgspec.json.decode(ENGINE.serialise(RunMemory(state, memories))))
+    np.testing.assert_array_equal(restore.state.row, state.row)
+    assert restore.state.notices == {7}
+    np.testing.assert_array_equal(restore.state.upcoming.reshape(-1), state.upcoming.reshape(-1))
+    assert restore.memories.keys() == memories.keys()
     for version, memory in memories.items():
-        np.testing.assert_array_equal(found.memories[version], memory)
-        assert found.memories[version].dtype == np.float32
+        np.testing.assert_array_equal(restore.memories[version], memory)
+        assert restore.memories[version].dtype == np.float32
     plain = RunMemory(state)
     assert ENGINE.weight(RunMemory(state, memories)) - ENGINE.weight(plain) == 2 * UNITS * 4
     assert ENGINE.restore(msgspec.json.decode(ENGINE.serialise(plain))).memories is NOTHING

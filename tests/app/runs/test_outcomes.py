@@ -40,13 +40,13 @@ def reported(client: TestClient, run: str, first: int, count: int, seconds: floa
 def ended(client: TestClient, run: str, state: str = "finished", **body: Any) -> dict[str, Any]:
     answer = client.patch(f"/runs/{run}", json={"state": state, **body})
     assert answer.status_code == 200, answer.text
-    found: dict[str, Any] = answer.json()
-    return found
+    result: dict[str, Any] = answer.json()
+    return result
 
 
 def outcome(client: TestClient, run: str) -> tuple[str, str | None]:
-    found = client.get(f"/runs/{run}").json()
-    return found["outcome"], found["outcome_reason"]
+    body = client.get(f"/runs/{run}").json()
+    return body["outcome"], body["outcome_reason"]
 
 
 def listed(client: TestClient, **query: str) -> set[str]:
@@ -73,9 +73,9 @@ def test_a_finished_run_has_met_or_missed_its_deadline_and_says_by_how_much(clie
         reported(client, run, 0, 3)
     assert ended(client, met)["outcome"] == "met"
     assert outcome(client, met) == ("met", "finished in 1 min, 1 s before the deadline of 1 min 01 s")
-    found = ended(client, missed, reason="it was slow")
-    assert (found["state"], found["outcome"]) == ("finished", "missed")
-    assert found["outcome_reason"] == "finished in 1 min, 1 s after the deadline of 59 s; it was slow"
+    result = ended(client, missed, reason="it was slow")
+    assert (result["state"], result["outcome"]) == ("finished", "missed")
+    assert result["outcome_reason"] == "finished in 1 min, 1 s after the deadline of 59 s; it was slow"
     assert (listed(client, outcome="met"), listed(client, outcome="missed")) == ({met}, {missed})
 
 
@@ -184,8 +184,8 @@ def test_a_silent_run_is_stale_until_it_reports_again(client: TestClient, worklo
     later(client, 2_400)  # fresh has not reported: an iteration of it is expected to take the floor
     assert listed(client, outcome="stale") == {silent, ending}
     assert listed(client, outcome="stale", workload=other) == set()
-    found, reason = outcome(client, silent)
-    assert (found, (reason or "")[:20]) == ("stale", "no report for 40 min")
+    result, reason = outcome(client, silent)
+    assert (result, (reason or "")[:20]) == ("stale", "no report for 40 min")
     assert client.get(f"/runs/{silent}").json()["state"] == "running"
     assert not {silent, ending} & (listed(client, outcome="on_track") | listed(client, outcome="at_risk"))
     ended(client, ending, "failed")
@@ -212,10 +212,10 @@ def test_metrics_count_the_runs_of_all_tenants_by_outcome(client: TestClient, wo
         lines = [line for line in client.get("/metrics").text.splitlines() if line.startswith("steward_runs{")]
         return {line.split('"')[1]: float(line.split()[-1]) for line in lines}
 
-    found = counted()
-    assert len(found) == 9
-    assert (found["failed"], found["cancelled"], found["stale"]) == (1, 1, 0)
-    assert found["on_track"] + found["at_risk"] == 2
+    result = counted()
+    assert len(result) == 9
+    assert (result["failed"], result["cancelled"], result["stale"]) == (1, 1, 0)
+    assert result["on_track"] + result["at_risk"] == 2
     later(client, 10_000)
     assert (counted()["stale"], counted()["on_track"] + counted()["at_risk"]) == (2, 0)
 
@@ -231,8 +231,8 @@ def test_another_tenants_runs_are_neither_listed_nor_ended(
     assert client.patch(f"/runs/{runs[0]}", json={"state": "failed"}, headers=tenants[1]).status_code == 404
     for run, headers in zip(runs, tenants, strict=True):
         assert client.patch(f"/runs/{run}", json={"state": "cancelled"}, headers=headers).status_code == 200
-        (found,) = client.get("/runs", params={"outcome": "cancelled"}, headers=headers).json()["items"]
-        assert found["id"] == run
+        (result,) = client.get("/runs", params={"outcome": "cancelled"}, headers=headers).json()["items"]
+        assert result["id"] == run
 
 
 def of_kind(client: TestClient, kind: str) -> str:
@@ -357,9 +357,9 @@ def test_a_run_ends_when_its_workload_can_not_be_compiled(
 
     monkeypatch.setattr(KINDS["iterative"].engine, "compile", broken)
     fresh = TestClient(create_app(Settings(), backend))  # a process that has compiled nothing yet
-    found = ended(fresh, run)
-    assert (found["state"], found["outcome"]) == ("finished", "completed")
-    assert found["outcome_reason"] == "the workload can't be read: ZeroDivisionError: by nothing"
+    result = ended(fresh, run)
+    assert (result["state"], result["outcome"]) == ("finished", "completed")
+    assert result["outcome_reason"] == "the workload can't be read: ZeroDivisionError: by nothing"
     assert ended(fresh, queue)["outcome_reason"] == "no task had a deadline"
 
 
@@ -378,14 +378,14 @@ def test_a_task_that_a_whole_report_leaves_out_is_not_late(client: TestClient) -
 def test_a_task_may_be_late_by_its_estimate_on_the_fastest_node(client: TestClient) -> None:
     slow = {**POOL, "name": "slow"}
     fast = {**POOL, "name": "fast", "nodes": [{**POOL["nodes"][0], "speed": 4.0}]}
-    found = []
+    results = []
     for spec in (slow, fast):
         client.post("/workloads", json=spec)
         run = started(client, spec["name"])
         put(client, run, 0, now=0.0, queued=[task("first", 8), task("a", 8, deadline=90.0)])
-        found.append(outcome(client, run))
+        results.append(outcome(client, run))
     late = "a may miss its deadline, 1 min 30 s of the run (now 0 s of the run), by its estimate"
-    assert found == [("at_risk", late), ("on_track", None)]
+    assert results == [("at_risk", late), ("on_track", None)]
 
 
 @pytest.fixture
@@ -396,8 +396,8 @@ def lab(client: TestClient, spec: dict[str, Any], workload: str, backend: Databa
     for name in (workload, "tight"):
         publish_model(backend, name)
     nodes = [{"name": "n", "count": 2, "gpus": 4}]
-    given = {"name": "lab", "kind": "cluster", "nodes": nodes, "members": [workload, "tight"]}
-    assert client.post("/workloads", json=given).status_code == 201
+    values = {"name": "lab", "kind": "cluster", "nodes": nodes, "members": [workload, "tight"]}
+    assert client.post("/workloads", json=values).status_code == 201
     return "lab"
 
 

@@ -37,8 +37,8 @@ def put(client: TestClient, run: str, n: int, **report: Any) -> dict[str, Any]:
     """The decision for report n."""
     answer = client.put(f"/runs/{run}/iterations/{n}", json=report)
     assert answer.status_code == 201, answer.text
-    found: dict[str, Any] = answer.json()
-    return found
+    body: dict[str, Any] = answer.json()
+    return body
 
 
 def starts(decision: dict[str, Any]) -> list[str]:

@@ -24,8 +24,8 @@ def publish(database: Database, policy: Scheduler) -> int:
     """A version of an agent of ``pool``, not promoted."""
     with database.session() as session:
         workload = workloads.require(session, "default", "pool")
-        made = TrainingResult(1, 0, policy.name, 0, {}, save(policy), promote=False, reason="planted")
-        return agents.publish(session, workload.id, made)
+        result = TrainingResult(1, 0, policy.name, 0, {}, save(policy), promote=False, reason="planted")
+        return agents.publish(session, workload.id, result)
 
 
 @pytest.fixture
@@ -107,9 +107,9 @@ def test_a_policy_that_fails_is_answered_for_by_the_specs_strategy(
 
 def test_an_agent_of_another_kind_is_refused(client: TestClient, backend: Database, workload: str) -> None:
     with backend.session() as session:
-        found = workloads.require(session, "default", workload)
-        made = TrainingResult(1, 0, "sjf", 0, {}, save(SJF), promote=False, reason="planted")
-        version = agents.publish(session, found.id, made)
+        result = workloads.require(session, "default", workload)
+        product = TrainingResult(1, 0, "sjf", 0, {}, save(SJF), promote=False, reason="planted")
+        version = agents.publish(session, result.id, product)
     answer = client.post("/runs", json={"workload": workload, "shadow": version})
     assert (answer.status_code, answer.json()["errors"][0]["pointer"]) == (422, "/shadow")
     assert "made for kind workflow" in answer.json()["detail"]

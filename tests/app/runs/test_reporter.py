@@ -31,7 +31,7 @@ Step = tuple[int, int, int]
 STEPS = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 1), st.integers(0, 1)), max_size=14)
 
 
-def kept(database: Database, run: str) -> list[int]:
+def stored_numbers(database: Database, run: str) -> list[int]:
     """Numbers of the iterations on disk."""
     with database.reading() as session:
         query = select(Iteration.iteration).where(Iteration.run_id == run).order_by(Iteration.iteration)
@@ -68,7 +68,7 @@ def test_any_order_of_reports_through_two_processes_obeys_the_rules(database: Da
                 assert status == 409
 
     asyncio.run(go())
-    assert kept(database, run) == list(range(len(known)))
+    assert stored_numbers(database, run) == list(range(len(known)))
 
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -86,7 +86,7 @@ def test_reports_at_the_same_time_are_decided_once(database: Database, steps: li
 
     answers = asyncio.run(go())
     written = [step[0] for step, (status, _) in zip(steps, answers, strict=True) if status == 201]
-    assert sorted(written) == kept(database, run) == list(range(len(written)))
+    assert sorted(written) == stored_numbers(database, run) == list(range(len(written)))
     for number in written:
         decisions = {a[1] for step, a in zip(steps, answers, strict=True) if step[0] == number and a[0] in (200, 201)}
         assert len(decisions) == 1
@@ -104,7 +104,7 @@ def test_many_runs_at_once_on_either_database(any_database: Database, monkeypatc
             assert {status for status, _ in await asyncio.gather(*reports)} == {201}
 
     asyncio.run(go())
-    assert all(kept(any_database, run) == [0, 1, 2] for run in runs)
+    assert all(stored_numbers(any_database, run) == [0, 1, 2] for run in runs)
     again = asyncio.run(reporter(any_database).report(TENANT, runs[3], 1, report(23.0)))
     assert again[0] == 200
 
@@ -122,7 +122,7 @@ def test_a_process_that_was_outrun_reads_again(any_database: Database) -> None:
         return statuses
 
     assert asyncio.run(go()) == [201] * 6
-    assert kept(any_database, run) == list(range(6))
+    assert stored_numbers(any_database, run) == list(range(6))
 
 
 def test_batch_neighbours_of_an_outrun_run_are_written(database: Database) -> None:
@@ -137,7 +137,7 @@ def test_batch_neighbours_of_an_outrun_run_are_written(database: Database) -> No
         return [status for status, _ in answers]
 
     assert asyncio.run(go()) == [201, 201, 200, 201]
-    assert all(kept(database, run) == [0, 1] for run in runs)
+    assert all(stored_numbers(database, run) == [0, 1] for run in runs)
 
 
 def test_the_state_that_is_kept_is_the_state_that_is_read(database: Database) -> None:
@@ -180,7 +180,7 @@ def test_a_report_that_does_not_fit_is_refused_and_its_neighbours_are_not(databa
     answers = asyncio.run(go())
     assert isinstance(answers[1], InvalidInput)
     assert answers[1].errors[0].pointer == "/allocation/gpus"
-    assert [kept(database, run) for run in runs] == [[0], [], [0]]
+    assert [stored_numbers(database, run) for run in runs] == [[0], [], [0]]
 
 
 def test_a_run_that_can_not_be_advanced_fails_alone(
@@ -204,7 +204,7 @@ def test_a_run_that_can_not_be_advanced_fails_alone(
 
     answers = asyncio.run(go())
     assert isinstance(answers[1], FloatingPointError)
-    assert [kept(database, run) for run in runs] == [[0], [], [0]]
+    assert [stored_numbers(database, run) for run in runs] == [[0], [], [0]]
     assert f"run {runs[1]}: iteration 0 can't be decided" in caplog.text
 
 
@@ -220,10 +220,10 @@ def test_a_run_that_can_not_be_watched_or_packed_fails_alone(
     runs = [start(database) for _ in range(3)]
     taker, whole, at_fault_is = reporter(database), getattr(module, at_fault), [False, True, False]
 
-    def choosy(*given: Any) -> Any:
+    def choosy(*values: Any) -> Any:
         if at_fault_is.pop():
             raise FloatingPointError("thirteen")
-        return whole(*given)
+        return whole(*values)
 
     monkeypatch.setattr(module, at_fault, choosy)
 
@@ -234,7 +234,7 @@ def test_a_run_that_can_not_be_watched_or_packed_fails_alone(
     answers = asyncio.run(go())
     failed = [isinstance(answer, FloatingPointError) for answer in answers]
     assert sorted(failed) == [False, False, True]
-    assert [kept(database, run) for run in runs] == [[] if one else [0] for one in failed]
+    assert [stored_numbers(database, run) for run in runs] == [[] if one else [0] for one in failed]
     verb = "decided" if module is deciding and at_fault == "_watch" else "written"
     assert f"run {runs[failed.index(True)]}: iteration 0 can't be {verb}" in caplog.text
 
@@ -269,7 +269,7 @@ def test_a_row_that_the_database_refuses_is_refused_alone(
 
     answers = asyncio.run(go())
     assert answers[1] is refusal
-    assert [kept(database, run) for run in runs] == [[0], [], [0]]
+    assert [stored_numbers(database, run) for run in runs] == [[0], [], [0]]
 
 
 def test_nothing_is_half_written_when_the_database_goes_away(
@@ -290,7 +290,7 @@ def test_nothing_is_half_written_when_the_database_goes_away(
     with monkeypatch.context() as patch:
         patch.setattr(repository, "append", cut)
         assert all(isinstance(answer, OperationalError) for answer in asyncio.run(go()))
-    assert [kept(database, run) for run in runs] == [[], [], []]
+    assert [stored_numbers(database, run) for run in runs] == [[], [], []]
     answers = asyncio.run(go())
     assert [answer[0] for answer in answers if isinstance(answer, tuple)] == [201] * 3
 
@@ -309,7 +309,7 @@ def test_a_run_that_is_outrun_again_and_again_is_to_be_tried_later(
     with pytest.raises(Unavailable, match="concurrent reports of run") as caught:
         asyncio.run(reporter(database).report(TENANT, run, 0, report()))
     assert caught.value.retry_after == 1
-    assert kept(database, run) == []
+    assert stored_numbers(database, run) == []
 
 
 def test_a_connection_is_kept_from_batch_to_batch_and_goes_back_when_no_more_come(
@@ -352,7 +352,7 @@ def test_a_caller_who_gives_up_holds_nobody_up(database: Database) -> None:
     first, given_up, last, again = asyncio.run(go())
     assert isinstance(given_up, asyncio.CancelledError)
     assert [isinstance(one, tuple) for one in (first, last, again)] == [True] * 3
-    assert [kept(database, run) for run in runs] == [[0]] * 3
+    assert [stored_numbers(database, run) for run in runs] == [[0]] * 3
 
 
 def test_reports_of_two_workloads_are_decided_each_with_its_own(database: Database) -> None:
@@ -376,7 +376,7 @@ def test_a_run_of_another_tenant_is_not_found(database: Database) -> None:
     for iteration in (0, 1):
         with pytest.raises(NotFound):
             asyncio.run(taker.report("stranger", run, iteration, report()))
-    assert kept(database, run) == [0]
+    assert stored_numbers(database, run) == [0]
 
 
 def test_a_gap_names_the_next_number(database: Database) -> None:
@@ -396,7 +396,7 @@ def test_a_finished_run_takes_no_more_reports_but_repeats_its_answers(database: 
     with pytest.raises(Conflict, match="has finished"):
         asyncio.run(taker.report(TENANT, run, 1, report()))
     assert asyncio.run(taker.report(TENANT, run, 0, report())) == (200, first[1])
-    assert kept(database, run) == [0]
+    assert stored_numbers(database, run) == [0]
 
 
 def test_numbers_beyond_the_workloads_are_refused(database: Database) -> None:

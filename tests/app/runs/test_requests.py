@@ -34,8 +34,8 @@ def put_report(client: TestClient, run: str, number: int, status: int = 201) -> 
     """The decision for the example's report."""
     answer = client.put(f"/runs/{run}/iterations/{number}", json=EXAMPLE.reports[number])
     assert answer.status_code == status, answer.text
-    found: dict[str, Any] = answer.json()
-    return found
+    body: dict[str, Any] = answer.json()
+    return body
 
 
 @on_both
@@ -66,8 +66,8 @@ def test_logs_and_batches_are_uploaded_told_and_handed_out_again(client: TestCli
     assert (answer.status_code, answer.json()["accepted"]) == (201, 1), answer.text
     answer = client.post(f"{path}?execution=monday", content=lines, headers={"Content-Type": "application/x-ndjson"})
     assert answer.json()["duplicate"] == 1
-    (kept,) = client.get(path).json()["items"]
-    assert (kept["requests"]["count"], kept["batches"]["count"]) == (120, 32)
+    (selection,) = client.get(path).json()["items"]
+    assert (selection["requests"]["count"], selection["batches"]["count"]) == (120, 32)
     out = client.get(f"{path}?execution=monday", headers={"Accept": "application/x-ndjson"})
     assert len(out.text.splitlines()) == len(lines.splitlines())
     broken = b"time,user\n1.0,shop\n0.5,shop\n"
@@ -84,8 +84,8 @@ def test_a_shadow_is_asked_beside_and_told(client: TestClient, vision: str, back
     assert (beside["start"], beside["source"], alone["shadow"]) == (alone["start"], "heuristic", None)
     assert (beside["shadow"]["agent"], beside["shadow"]["problem"]) == (1, None)
     assert client.get(f"/runs/{shadowed}/iterations").json()["items"][0]["decision"]["shadow"] == beside["shadow"]
-    found = client.get(f"/workloads/{vision}/agents/1/shadow").json()
-    assert (found["runs"], found["decisions"], found["failures"]) == (1, 1, 0)
+    body = client.get(f"/workloads/{vision}/agents/1/shadow").json()
+    assert (body["runs"], body["decisions"], body["failures"]) == (1, 1, 0)
 
 
 @on_both

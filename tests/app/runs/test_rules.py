@@ -65,19 +65,19 @@ def test_a_rule_decides_beside_the_champion(
     assert (refused.status_code, "hold, threshold, pid" in refused.text) == (422, True)
     publish_model(backend, workload)
     publish_agent(backend, workload, heuristic="model_predictive", promote=True)
-    held, plain = begun(client, workload, policy="hold"), begun(client, workload)
+    current, plain = begun(client, workload, policy="hold"), begun(client, workload)
     stepped = begun(client, workload, policy="threshold", probabilities={"iteration_seconds": 0.9})
-    first = {run: put_report(client, run, 0) for run in (held, plain, stepped)}
+    first = {run: put_report(client, run, 0) for run in (current, plain, stepped)}
     assert {run: one["policy"] for run, one in first.items()} == {
-        held: "hold",
+        current: "hold",
         plain: "model_predictive",
         stepped: "threshold",  # though it requires a probability, for which model-predictive control answers else
     }
-    assert {run: one["agent"] for run, one in first.items()} == {held: None, plain: 1, stepped: None}
-    assert (first[held]["allocation"], first[plain]["allocation"]) == ({"gpus": 8}, {"gpus": 6})
+    assert {run: one["agent"] for run, one in first.items()} == {current: None, plain: 1, stepped: None}
+    assert (first[current]["allocation"], first[plain]["allocation"]) == ({"gpus": 8}, {"gpus": 6})
     publish_agent(backend, workload, heuristic="pid", promote=True)
     again = TestClient(create_app(settings, backend))  # the run outlives the process, and the champion
-    assert put_report(again, held, 1)["policy"] == "hold"
+    assert put_report(again, current, 1)["policy"] == "hold"
     assert put_report(again, plain, 1)["policy"] == "pid"
 
 

@@ -51,9 +51,9 @@ def finished(client: TestClient, workload: str, gpus: int, seconds: float, **sta
 @on_both
 def test_a_finished_run_says_what_it_saved(client: TestClient, two: tuple[str, str]) -> None:
     modelled, unknown = two
-    found = finished(client, modelled, 2, 20.0)
-    saved = found["savings"]
-    assert saved == client.get(f"/runs/{found['id']}").json()["savings"]
+    result = finished(client, modelled, 2, 20.0)
+    saved = result["savings"]
+    assert saved == client.get(f"/runs/{result['id']}").json()["savings"]
     cost = 80 * 2 * PRICE / 3600
     assert (saved["iterations"], saved["seconds"], saved["cost"]) == (4, 80.0, pytest.approx(cost))
     assert saved["largest"]["allocation"] == {"gpus": 8.0}
@@ -65,7 +65,7 @@ def test_a_finished_run_says_what_it_saved(client: TestClient, two: tuple[str, s
     assert saved["best_fixed"]["meets_targets"] == 1.0
     assert saved["advised"] is None
     assert finished(client, unknown, 2, 20.0)["savings"] is None
-    again = client.patch(f"/runs/{found['id']}", json={"state": "finished"}).json()
+    again = client.patch(f"/runs/{result['id']}", json={"state": "finished"}).json()
     assert again["savings"] == saved
 
 
@@ -99,11 +99,11 @@ def test_months_are_summed_by_mode(client: TestClient, backend: Database, two: t
     with backend.session() as session:
         session.get_one(Run, missed["id"]).finished_at = before
         session.get_one(Run, ancient["id"]).finished_at = before - timedelta(days=365)  # over 24 months
-    found = client.get(f"/workloads/{modelled}/savings").json()
-    assert found["workload"] == modelled
-    keys = [(one["month"], one["mode"], one["runs"], one["met"]) for one in found["months"]]
+    body = client.get(f"/workloads/{modelled}/savings").json()
+    assert body["workload"] == modelled
+    keys = [(one["month"], one["mode"], one["runs"], one["met"]) for one in body["months"]]
     assert keys == [(now, "advise", 1, 1), (now, "control", 2, 2), (before.strftime("%Y-%m"), "control", 1, 0)]
-    result, control, _ = found["months"]
+    result, control, _ = body["months"]
     for course in ("largest", "best_fixed"):
         expected = sum(one["savings"][course]["saved"]["value"] for one in ended_now)
         assert control[course]["value"] == pytest.approx(expected)
@@ -192,8 +192,8 @@ def test_runs_without_effect_say_nothing_of_agents_or_targets(
 def test_the_replay_follows_the_rule_that_the_run_names(client: TestClient, two: tuple[str, str]) -> None:
     """Late at 1 gpu: the threshold rule adds gpus, which this model says doubles the seconds."""
     rules: dict[str, dict[str, Any]] = {"default": {}, "threshold": {"policy": "threshold"}}
-    found = {name: finished(client, two[0], 1, 90.0, mode="advise", **start) for name, start in rules.items()}
-    cost = {name: one["savings"]["advised"]["cost"]["value"] for name, one in found.items()}
+    result = {name: finished(client, two[0], 1, 90.0, mode="advise", **start) for name, start in rules.items()}
+    cost = {name: one["savings"]["advised"]["cost"]["value"] for name, one in result.items()}
     assert cost["threshold"] > 1.5 * cost["default"]
     assert finished(client, two[0], 1, 90.0, policy="threshold")["savings"]["advised"] is None
 
@@ -206,13 +206,13 @@ def test_what_fails_after_a_run_has_ended_leaves_it_ended(
         raise RuntimeError("a kind from outside")
 
     monkeypatch.setattr("app.runs.savings.reports_of_run", broken)
-    found = finished(client, two[0], 2, 20.0)
-    assert (found["state"], found["outcome"], found["savings"]) == ("finished", "met", None)
+    result = finished(client, two[0], 2, 20.0)
+    assert (result["state"], result["outcome"], result["savings"]) == ("finished", "met", None)
     assert "can't be computed" in caplog.text
     monkeypatch.undo()
-    again = client.patch(f"/runs/{found['id']}", json={"state": "finished"}).json()
+    again = client.patch(f"/runs/{result['id']}", json={"state": "finished"}).json()
     assert again["savings"]["cost"] > 0
-    assert client.get(f"/runs/{found['id']}").json()["savings"] == again["savings"]
+    assert client.get(f"/runs/{result['id']}").json()["savings"] == again["savings"]
 
 
 def test_kinds_that_can_not_say_what_was_saved_refuse_to_advise(client: TestClient) -> None:

@@ -50,8 +50,8 @@ def test_a_shadow_is_written_down_and_changes_nothing(client: TestClient, agents
     assert answer["shadow"]["allocation"] == {"gpus": 6}  # the model gives back what it may
     assert not answer["shadow"]["agrees"]
     assert answer["shadow"]["gain"] > 0
-    kept = client.get(f"/runs/{shadowed}/iterations").json()["items"][0]["decision"]
-    assert kept["shadow"] == answer["shadow"]
+    decision = client.get(f"/runs/{shadowed}/iterations").json()["items"][0]["decision"]
+    assert decision["shadow"] == answer["shadow"]
     assert client.get(f"/runs/{shadowed}").json()["shadow"] == 2
 
 
@@ -95,10 +95,10 @@ def test_regret_is_summed_over_runs(client: TestClient, agents: str) -> None:
         run = begin(client, agents, shadow=2)
         gains = [tell(client, run, number)["shadow"]["gain"] for number in range(3)]
     begin(client, agents)
-    found = client.get(f"/workloads/{agents}/agents/2/shadow").json()
-    assert (found["runs"], found["decisions"], found["failures"]) == (2, 6, 0)
-    assert found["agreement"] == pytest.approx(0.0)
-    assert found["gain"]["mean"] == pytest.approx(sum(gains))
+    body = client.get(f"/workloads/{agents}/agents/2/shadow").json()
+    assert (body["runs"], body["decisions"], body["failures"]) == (2, 6, 0)
+    assert body["agreement"] == pytest.approx(0.0)
+    assert body["gain"]["mean"] == pytest.approx(sum(gains))
     assert client.get(f"/workloads/{agents}/agents/9/shadow").status_code == 404
 
 

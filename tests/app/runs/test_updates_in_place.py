@@ -41,8 +41,8 @@ def _runs(database: Database, number: int) -> list[Run]:
         workload = Workload(name="w", kind="iterative", spec={})
         session.add(workload)
         session.flush()
-        given = {"spec_version": 1, "start": {}, "state_vector": [0.0], "decision": LARGE}
-        runs = [Run(workload_id=workload.id, **given) for _ in range(number)]
+        values = {"spec_version": 1, "start": {}, "state_vector": [0.0], "decision": LARGE}
+        runs = [Run(workload_id=workload.id, **values) for _ in range(number)]
         session.add_all(runs)
     return runs
 
@@ -55,10 +55,10 @@ def test_reports_update_runs_in_place(postgres_database: Database) -> None:
         entries = [Entry(run.id, iteration, run.tenant, "", state, b"packed") for run in runs]
         with postgres_database.session() as session:
             assert repository.append(_driver(session.connection()), entries, utc_now()) == {run.id for run in runs}
-            found = session.execute(
+            row = session.execute(
                 text("SELECT n_tup_upd, n_tup_hot_upd FROM pg_stat_xact_user_tables WHERE relname = 'runs'")
             ).one()
-            updated, in_place = updated + found.n_tup_upd, in_place + found.n_tup_hot_upd
+            updated, in_place = updated + row.n_tup_upd, in_place + row.n_tup_hot_upd
     assert updated >= RUNS * REPORTS
     assert in_place > 0.9 * updated
 

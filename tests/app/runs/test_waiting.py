@@ -47,9 +47,9 @@ def test_a_flood_is_refused_in_part_and_what_is_taken_is_written_once(
     runs = [start(database) for _ in range(LARGEST_BATCH + 16)]
     taker, disk, commit = reporter(database), threading.Event(), deciding._commit
 
-    def slowly(*given: object) -> set[str]:
+    def slowly(*values: object) -> set[str]:
         disk.wait(60)
-        return commit(*given)  # type: ignore[arg-type]
+        return commit(*values)  # type: ignore[arg-type]
 
     monkeypatch.setattr(deciding, "_commit", slowly)
 
@@ -57,10 +57,10 @@ def test_a_flood_is_refused_in_part_and_what_is_taken_is_written_once(
         calls = [asyncio.ensure_future(taker.report(TENANT, run, 0, report())) for run in runs]
         await asyncio.sleep(0)
         disk.set()
-        found = await asyncio.gather(*calls, return_exceptions=True)
-        refused = [run for run, one in zip(runs, found, strict=True) if isinstance(one, Unavailable)]
+        result = await asyncio.gather(*calls, return_exceptions=True)
+        refused = [run for run, one in zip(runs, result, strict=True) if isinstance(one, Unavailable)]
         assert len(refused) == 10
-        assert [one[0] for one in found if isinstance(one, tuple)] == [201] * (LARGEST_BATCH + 6)
+        assert [one[0] for one in result if isinstance(one, tuple)] == [201] * (LARGEST_BATCH + 6)
         again = await asyncio.gather(*(taker.report(TENANT, run, 0, report()) for run in refused))
         assert {status for status, _ in again} == {201}
 

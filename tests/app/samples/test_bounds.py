@@ -62,8 +62,8 @@ def dense(tasks: int) -> None:
 
 def csv(rows: int) -> None:
     header = b"execution,iteration,allocation.gpus,metric.iteration_seconds,feature.batch\n"
-    [found] = CsvReader(Checker(Layout(Spec.model_validate(EXAMPLE)))).read(iter([header + b'"\n' * rows]))
-    assert found.line == 2
+    [result] = CsvReader(Checker(Layout(Spec.model_validate(EXAMPLE)))).read(iter([header + b'"\n' * rows]))
+    assert result.line == 2
 
 
 WORK: dict[str, tuple[int, Callable[[int], object]]] = {
@@ -115,7 +115,7 @@ def test_a_number_may_be_cut_anywhere(number: str) -> None:
     for at in range(1, len(number)):
         document = f'{{"a": {number}}}'.encode()
         cut = 6 + at
-        assert [found.value for found in walk([document[:cut], document[cut:]], [""])] == [float(number)]
+        assert [node.value for node in walk([document[:cut], document[cut:]], [""])] == [float(number)]
 
 
 @pytest.fixture
@@ -148,7 +148,7 @@ def test_whole_executions_are_kept_of_what_was_read_before_a_client_went(
     async def upload() -> None:
         loop, read = asyncio.get_running_loop(), asyncio.Event()
 
-        def told(self: Body) -> Iterator[bytes]:
+        def read_chunks(self: Body) -> Iterator[bytes]:
             for chunk in chunks(self):
                 yield chunk
                 loop.call_soon_threadsafe(read.set)
@@ -159,13 +159,13 @@ def test_whole_executions_are_kept_of_what_was_read_before_a_client_went(
                 await read.wait()
             return message or {"type": "http.disconnect"}
 
-        monkeypatch.setattr(Body, "chunks", told)
+        monkeypatch.setattr(Body, "chunks", read_chunks)
         await _post(client.app, path, receive, (b"content-type", b"text/csv"))
 
     asyncio.run(upload())
-    kept = client.get(path).json()["items"]
-    assert {item["iterations"] for item in kept} == {90}
-    assert len(kept) in {29, 30}  # the last may go on
+    items = client.get(path).json()["items"]
+    assert {item["iterations"] for item in items} == {90}
+    assert len(items) in {29, 30}  # the last may go on
 
 
 def test_a_client_that_goes_ends_the_reading(client: TestClient, cluster: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -211,24 +211,26 @@ def test_blank_lines_cost_no_work_each(client: TestClient, backend: Database) ->
         nonlocal calls
         calls += 1
 
-    given = service.Upload("application/x-ndjson", iter([packed]), gzip=True, limit_bytes=10**9, json_limit_bytes=10**9)
+    upload = service.Upload(
+        "application/x-ndjson", iter([packed]), gzip=True, limit_bytes=10**9, json_limit_bytes=10**9
+    )
     sys.setprofile(count)
     try:
-        found = service.upload(backend, "default", EXAMPLE["name"], given)
+        result = service.upload(backend, "default", EXAMPLE["name"], upload)
     finally:
         sys.setprofile(None)
-    assert found.accepted == 2
+    assert result.accepted == 2
     assert calls < lines / 100
 
 
 def test_a_time_that_has_run_out_ends_the_reading(backend: Database, cluster: str) -> None:
     assert cluster
     read = iter([b";\n"] * 1000)
-    given = service.Upload("application/x-swf", read, gzip=False, limit_bytes=10**6, json_limit_bytes=10**6)
+    upload = service.Upload("application/x-swf", read, gzip=False, limit_bytes=10**6, json_limit_bytes=10**6)
     token = commit_deadline.set(time.monotonic() - 1)
     try:
         with pytest.raises(DeadlinePassed):
-            service.upload(backend, "default", "cluster", given)
+            service.upload(backend, "default", "cluster", upload)
     finally:
         commit_deadline.reset(token)
     assert len(list(read)) >= 998
@@ -239,11 +241,11 @@ class Large:
 
 
 def test_an_error_lets_go_of_what_was_read() -> None:
-    held: list[weakref.ref[Large]] = []
+    refs: list[weakref.ref[Large]] = []
 
     def work() -> None:
         large = Large()
-        held.append(weakref.ref(large))
+        refs.append(weakref.ref(large))
         try:
             int(str(large))
         except ValueError as error:
@@ -251,7 +253,7 @@ def test_an_error_lets_go_of_what_was_read() -> None:
 
     with pytest.raises(KeyError) as caught:
         returning(work)
-    assert held[0]() is None
+    assert refs[0]() is None
     assert caught.value.__cause__ is not None
 
 

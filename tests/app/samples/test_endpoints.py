@@ -29,8 +29,8 @@ def ndjson(client: TestClient, workload: str, *samples: Any) -> Any:
 
 
 def counts(answer: Any) -> tuple[int, int, int, int]:
-    found = answer.json()
-    return found["accepted"], found["duplicate"], found["rejected"], found["iterations"]
+    body = answer.json()
+    return body["accepted"], body["duplicate"], body["rejected"], body["iterations"]
 
 
 def names(client: TestClient, workload: str) -> list[str]:
@@ -128,8 +128,8 @@ def test_a_bad_row_refuses_its_execution_with_line_and_field(
 def test_when_nothing_can_be_accepted_the_problem_names_lines_and_fields(client: TestClient, workload: str) -> None:
     answer = upload_csv(client, workload, HEADER + "a,0,4,nan,128\nb,0,99,1,128\n")
     assert (answer.status_code, answer.headers["content-type"]) == (422, "application/problem+json")
-    found = {error["pointer"]: error["value"] for error in answer.json()["errors"]}
-    assert found == {"/lines/2/metrics/iteration_seconds": "nan", "/lines/3/allocation/gpus": 99}
+    result = {error["pointer"]: error["value"] for error in answer.json()["errors"]}
+    assert result == {"/lines/2/metrics/iteration_seconds": "nan", "/lines/3/allocation/gpus": 99}
     assert "/lines/2/metrics/iteration_seconds" in answer.json()["detail"]
     document = json.dumps({"samples": [sample("a"), sample("a", report(), report(allocation={"gpus": 99}))]})
     refused = upload(client, workload, document.replace('"a"', '""'), "application/json").json()
@@ -341,10 +341,10 @@ def test_gzip_that_ends_early_keeps_only_whole_executions(client: TestClient, wo
     packed = gzip.compress(csv_of({f"run-{i}": 90 for i in range(300)}).encode(), compresslevel=0)
     answer = upload_csv(client, workload, packed[: len(packed) // 2], **{"Content-Encoding": "gzip"})
     assert (answer.status_code, answer.headers["content-type"]) == (400, "application/problem+json")
-    kept = client.get(f"/workloads/{workload}/samples?limit=500").json()["items"]
-    assert 100 < len(kept) < 200
-    assert {item["iterations"] for item in kept} == {90}
-    assert f"the {len(kept)} executions accepted before it are kept" in answer.json()["detail"]
+    items = client.get(f"/workloads/{workload}/samples?limit=500").json()["items"]
+    assert 100 < len(items) < 200
+    assert {item["iterations"] for item in items} == {90}
+    assert f"the {len(items)} executions accepted before it are kept" in answer.json()["detail"]
 
 
 def test_what_is_no_gzip_is_refused(client: TestClient, workload: str) -> None:
@@ -401,13 +401,13 @@ def test_an_idempotency_key_is_bound_to_its_body(client: TestClient, workload: s
 def test_samples_page_through_in_order(client: TestClient, workload: str) -> None:
     expected = [f"run-{i:03}" for i in range(23)]
     upload_csv(client, workload, csv_of(dict.fromkeys(expected, 2)))
-    seen, link = [], f"/workloads/{workload}/samples?limit=10&reports=true"
+    visited, link = [], f"/workloads/{workload}/samples?limit=10&reports=true"
     while link:
         page = client.get(link).json()
         assert all(len(item["reports"]) == 2 for item in page["items"])
-        seen += [item["execution"] for item in page["items"]]
+        visited += [item["execution"] for item in page["items"]]
         link = page["next"]
-    assert seen == expected
+    assert visited == expected
 
 
 @on_both

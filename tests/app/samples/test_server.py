@@ -45,14 +45,14 @@ def begin(server: StewardServer, workload: str, length: int) -> socket.socket:
 
 
 def stored(server: StewardServer, workload: str) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = []
+    results: list[dict[str, Any]] = []
     link: str | None = f"/workloads/{workload}/samples?limit=500"
     while link:
         with urlopen(server.url + link, timeout=10) as answer:
             page = json.load(answer)
-        found += page["items"]
+        results += page["items"]
         link = page["next"]
-    return found
+    return results
 
 
 def test_an_upload_that_is_cut_off_keeps_whole_executions_only(server: StewardServer) -> None:
@@ -60,9 +60,9 @@ def test_an_upload_that_is_cut_off_keeps_whole_executions_only(server: StewardSe
     with begin(server, CUT_OFF, len(body)) as connection:
         connection.sendall(body[: len(body) * 3 // 4])
         wait_until(lambda: len(stored(server, CUT_OFF)) >= 500, what="the first batch to be stored")
-    kept = stored(server, CUT_OFF)  # or more of them: what the server had not read is lost with the connection
-    assert {item["iterations"] for item in kept} == {90}
-    assert 500 <= len(kept) < 755
+    selection = stored(server, CUT_OFF)  # or more of them: what the server had not read is lost with the connection
+    assert {item["iterations"] for item in selection} == {90}
+    assert 500 <= len(selection) < 755
     assert server.alive()
 
 

@@ -34,13 +34,13 @@ TENANT = "default"
 
 @pytest.fixture
 def target(backend: Database, spec: dict[str, Any]) -> Target:
-    found = workloads.register(backend, TENANT, Spec.model_validate(spec))
-    return Target(TENANT, found.id)
+    register = workloads.register(backend, TENANT, Spec.model_validate(spec))
+    return Target(TENANT, register.id)
 
 
 def upload(database: Database, text: str) -> UploadRead:
-    given = Upload("text/csv", [text.encode()], gzip=False, limit_bytes=10**9, json_limit_bytes=10**7)
-    return service.upload(database, TENANT, "resnet18", given)
+    upload = Upload("text/csv", [text.encode()], gzip=False, limit_bytes=10**9, json_limit_bytes=10**7)
+    return service.upload(database, TENANT, "resnet18", upload)
 
 
 def stored(database: Database, target: Target) -> dict[str, np.ndarray]:
@@ -73,9 +73,9 @@ def test_a_run_becomes_a_sample_once(backend: Database, target: Target) -> None:
     for _ in range(2):
         with backend.session() as session:
             assert len(service.add_run(session, session.get_one(Run, identifier))) == 2
-    found = stored(backend, target)
-    assert found[identifier].tolist() == [[0, 4, 10.0, 128], [1, 5, 11.5, 128]]
-    assert list(found) == [identifier]
+    result = stored(backend, target)
+    assert result[identifier].tolist() == [[0, 4, 10.0, 128], [1, 5, 11.5, 128]]
+    assert list(result) == [identifier]
 
 
 @on_both
@@ -101,9 +101,9 @@ def test_a_run_without_reports_leaves_no_sample(backend: Database, target: Targe
 
 def test_workers_read_what_was_uploaded(backend: Database, target: Target) -> None:
     upload(backend, csv_of({"b": 2, "a": 1}))
-    found = stored(backend, target)
-    assert list(found) == ["b", "a"]
-    assert found["b"].tolist() == [[0, 4, 31.5, 128], [1, 4, 32.5, 128]]
+    result = stored(backend, target)
+    assert list(result) == ["b", "a"]
+    assert result["b"].tolist() == [[0, 4, 31.5, 128], [1, 4, 32.5, 128]]
 
 
 @pytest.mark.parametrize(
@@ -148,9 +148,9 @@ def test_an_upload_whose_time_is_over_stops_at_once_and_says_what_is_kept(
         yield "".join(lines[90:94]).encode()
         pytest.fail("it was read on")
 
-    given = Upload("text/csv", chunks(), gzip=False, limit_bytes=10**9, json_limit_bytes=10**7)
+    upload = Upload("text/csv", chunks(), gzip=False, limit_bytes=10**9, json_limit_bytes=10**7)
     with pytest.raises(Timeout, match="took too long; the 40 executions accepted before it are kept"):
-        copy_context().run(service.upload, backend, TENANT, target.workload_id, given)
+        copy_context().run(service.upload, backend, TENANT, target.workload_id, upload)
     assert len(stored(backend, target)) == 40
 
 
@@ -163,7 +163,7 @@ def test_the_same_executions_from_many_callers_are_stored_once(backend: Database
         thread.start()
     for thread in threads:
         thread.join()
-    assert sorted((found.accepted, found.duplicate) for found in counts) == [(0, 50)] * 3 + [(50, 0)]
+    assert sorted((count.accepted, count.duplicate) for count in counts) == [(0, 50)] * 3 + [(50, 0)]
     assert len(stored(backend, target)) == 50
 
 
@@ -186,8 +186,8 @@ def test_what_was_committed_before_a_failure_stays_and_can_be_sent_again(
     with pytest.raises(Unavailable, match="20 executions accepted before it are kept"):
         upload(backend, text)
     assert len(stored(backend, target)) == 20
-    found = upload(backend, text)
-    assert (found.accepted, found.duplicate) == (20, 20)
+    result = upload(backend, text)
+    assert (result.accepted, result.duplicate) == (20, 20)
 
 
 def test_far_too_many_refusals_end_an_upload(
@@ -202,9 +202,9 @@ def test_far_too_many_refusals_end_an_upload(
 
 def test_rejections_beyond_the_first_thousand_are_counted(backend: Database, target: Target) -> None:
     text = csv_of({"good": 1}) + "".join(f"bad-{i},0,99,31,128\n" for i in range(1500))
-    found = upload(backend, text)
-    assert (found.accepted, found.rejected, len(found.rejections)) == (1, 1500, 1000)
-    assert found.rejections[-1].line == 1002
+    result = upload(backend, text)
+    assert (result.accepted, result.rejected, len(result.rejections)) == (1, 1500, 1000)
+    assert result.rejections[-1].line == 1002
 
 
 def test_a_batch_holds_bounded_bytes(backend: Database, target: Target, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -234,8 +234,8 @@ def test_what_lists_tell_is_computed_once(backend: Database, target: Target, mon
     monkeypatch.setattr(IterationSamples, "summary", counted)
 
     def seconds() -> list[float]:
-        found, result = service.list_executions(backend, TENANT, target.workload_id, PageRequest(10))
-        return [result(row).model_dump()["seconds"] for row in found.rows]
+        outcome, result = service.list_executions(backend, TENANT, target.workload_id, PageRequest(10))
+        return [result(row).model_dump()["seconds"] for row in outcome.rows]
 
     expected = seconds()
     assert (expected, calls) == ([97.5, 64.0], [])
@@ -263,5 +263,5 @@ def test_what_was_summarised_before_the_time_ran_out_is_kept(
     with pytest.raises(DeadlinePassed):
         service.list_executions(backend, TENANT, target.workload_id, PageRequest(10))
     with backend.reading() as session:
-        kept = session.scalars(select(Execution.summary).order_by(Execution.created_at, Execution.id)).all()
-    assert [result is not None for result in kept] == [True, False, False]
+        rows = session.scalars(select(Execution.summary).order_by(Execution.created_at, Execution.id)).all()
+    assert [result is not None for result in rows] == [True, False, False]

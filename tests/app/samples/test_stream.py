@@ -40,9 +40,9 @@ def test_a_line_that_is_too_long_is_refused_however_it_comes(size: int, end: byt
     assert list(_until_refused(lines(pieces, 20))) == [b"a", b"b" * 20]
 
 
-def _until_refused(given: Iterator[bytes]) -> Iterator[bytes]:
+def _until_refused(chunks: Iterator[bytes]) -> Iterator[bytes]:
     with suppress(Invalid):
-        yield from given
+        yield from chunks
 
 
 def test_a_last_line_needs_no_end() -> None:

@@ -59,8 +59,8 @@ def upload(client: TestClient, body: str | bytes, media: str, execution: str | N
 
 
 def items(client: TestClient, **query: str) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = client.get("/workloads/cluster/samples", params=query).json()["items"]
-    return found
+    items: list[dict[str, Any]] = client.get("/workloads/cluster/samples", params=query).json()["items"]
+    return items
 
 
 def exported(client: TestClient, media: str, **query: str) -> Any:
@@ -150,10 +150,10 @@ def test_the_same_trace_again_is_a_duplicate_and_another_under_its_name_is_refus
     assert other.json()["errors"][0]["message"] == "is stored with other content"
 
 
-@pytest.mark.parametrize("told", [True, False])
+@pytest.mark.parametrize("reported", [True, False])
 @pytest.mark.usefixtures("cluster")
-def test_gzip_is_unpacked_whether_it_is_told_or_not(client: TestClient, told: bool) -> None:
-    headers = {"Content-Encoding": "gzip"} if told else {}
+def test_gzip_is_unpacked_whether_it_is_told_or_not(client: TestClient, reported: bool) -> None:
+    headers = {"Content-Encoding": "gzip"} if reported else {}
     for body, media in ((LOG, SWF), (json.dumps(FLOW), WFFORMAT)):
         assert upload(client, gzip.compress(body.encode()), media, **headers).status_code == 201
     assert [item["iterations"] for item in items(client)] == [2, 2]

@@ -120,17 +120,17 @@ def test_no_secret_reaches_a_line(
     settings: Settings, database: Database, written: Lines, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
-    made = keys.create(database, "default", KeyRequest(scopes=["admin"], name="n"), "test")
+    result = keys.create(database, "default", KeyRequest(scopes=["admin"], name="n"), "test")
     app = create_app(settings.model_copy(update={"log_requests": True}), database)
     with TestClient(app) as client:
-        headers = {"Authorization": f"Bearer {made.key}"}
+        headers = {"Authorization": f"Bearer {result.key}"}
         assert client.get("/workloads", headers=headers).status_code == 200
-        assert client.get("/workloads", headers={"Authorization": f"Bearer {made.key}x"}).status_code == 401
+        assert client.get("/workloads", headers={"Authorization": f"Bearer {result.key}x"}).status_code == 401
         token = client.post("/keys", json={"scopes": ["read"]}, headers=headers).json()["key"]
     output = written.getvalue().decode() + caplog.text
     assert "GET /workloads 200" in output
-    assert f"key:{made.id}" in output
-    for secret in (str(made.key), token):
+    assert f"key:{result.id}" in output
+    for secret in (str(result.key), token):
         assert secret[-16:] not in output  # nor is a part of it
 
 

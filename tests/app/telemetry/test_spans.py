@@ -28,10 +28,10 @@ from opentelemetry.trace import SpanKind, StatusCode
 @pytest.fixture
 def exporter(monkeypatch: pytest.MonkeyPatch) -> Iterator[InMemorySpanExporter]:
     """Keeps what is exported by this process."""
-    kept = InMemorySpanExporter()
-    monkeypatch.setattr(spans, "BatchSpanProcessor", lambda _: SimpleSpanProcessor(kept))
+    exporter = InMemorySpanExporter()
+    monkeypatch.setattr(spans, "BatchSpanProcessor", lambda _: SimpleSpanProcessor(exporter))
     spans.of_this_process.cache_clear()
-    yield kept
+    yield exporter
     spans.of_this_process.cache_clear()
 
 

@@ -22,10 +22,10 @@ TRACE, SPAN = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
 
 @pytest.mark.parametrize("sampled", [True, False])
 def test_a_callers_trace_goes_on(sampled: bool) -> None:
-    found = began(f"00-{TRACE}-{SPAN}-0{int(sampled)}")
-    assert (found.trace_id, found.parent_id, found.sampled) == (TRACE, SPAN, sampled)
-    assert found.span_id != SPAN
-    assert began(found.traceparent).parent_id == found.span_id
+    result = began(f"00-{TRACE}-{SPAN}-0{int(sampled)}")
+    assert (result.trace_id, result.parent_id, result.sampled) == (TRACE, SPAN, sampled)
+    assert result.span_id != SPAN
+    assert began(result.traceparent).parent_id == result.span_id
 
 
 def test_a_later_versions_trace_is_read_as_far_as_it_is_known() -> None:
@@ -49,9 +49,9 @@ def test_a_later_versions_trace_is_read_as_far_as_it_is_known() -> None:
     ],
 )
 def test_what_is_malformed_begins_a_new_trace(header: str | None) -> None:
-    found = began(header)
-    assert found.trace_id != TRACE
-    assert (len(found.trace_id), len(found.span_id), found.parent_id) == (32, 16, "")
+    result = began(header)
+    assert result.trace_id != TRACE
+    assert (len(result.trace_id), len(result.span_id), result.parent_id) == (32, 16, "")
 
 
 def test_ids_hold_within_and_not_beyond() -> None:
@@ -73,9 +73,9 @@ def test_a_jobs_worker_goes_on_with_the_trace_of_who_asked_for_it(
     assert answer.status_code == 202, answer.text
     job_id = answer.json()["id"]
     with database.reading() as session:
-        kept = session.scalar(select(Job.traceparent).where(Job.id == job_id))
-    assert kept is not None
-    assert kept.split("-")[1] == TRACE
+        traceparent = session.scalar(select(Job.traceparent).where(Job.id == job_id))
+    assert traceparent is not None
+    assert traceparent.split("-")[1] == TRACE
     formatter, lines = JsonFormatter(), list[dict[str, object]]()
 
     class Reading(logging.Handler):

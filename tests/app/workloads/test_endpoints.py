@@ -24,12 +24,12 @@ def pointers(answer: Any) -> list[str]:
 def test_a_spec_is_registered_with_its_defaults(client: TestClient, spec: dict[str, Any]) -> None:
     del spec["metrics"], spec["weights"]
     answer = client.post("/workloads", json=spec)
-    found = answer.json()
+    body = answer.json()
     assert (answer.status_code, answer.headers["location"]) == (201, "/workloads/resnet18")
-    assert [metric["name"] for metric in found["spec"]["metrics"]] == ["iteration_seconds"]
-    assert (found["spec_version"], found["champion"], found["spec"]["weights"]["sla"]) == (1, None, 1.0)
-    assert client.get("/workloads/resnet18").json() == found
-    assert client.get(f"/workloads/{found['id']}").json() == found
+    assert [metric["name"] for metric in body["spec"]["metrics"]] == ["iteration_seconds"]
+    assert (body["spec_version"], body["champion"], body["spec"]["weights"]["sla"]) == (1, None, 1.0)
+    assert client.get("/workloads/resnet18").json() == body
+    assert client.get(f"/workloads/{body['id']}").json() == body
 
 
 @on_both
@@ -55,12 +55,12 @@ def test_lists_page_through_by_cursor(client: TestClient, spec: dict[str, Any]) 
     names = sorted(f"workload-{i}" for i in range(12))
     for name in reversed(names):
         assert client.post("/workloads", json={**spec, "name": name}).status_code == 201
-    seen, link, pages = [], "/workloads?limit=5", 0
+    visited, link, pages = [], "/workloads?limit=5", 0
     while link:
         page = client.get(link).json()
-        seen += [item["name"] for item in page["items"]]
+        visited += [item["name"] for item in page["items"]]
         link, pages = page["next"], pages + 1
-    assert (seen, pages) == (names, 3)
+    assert (visited, pages) == (names, 3)
     assert len(client.get("/workloads").json()["items"]) == 12
 
 

@@ -22,13 +22,13 @@ def test_members_must_be_there_and_take_whole_gpus(client: TestClient, workload:
     wanted = [workload, "nobody", WORKFLOW["name"]]
     refused = client.post("/workloads", json={**LAB, "members": wanted})
     assert refused.status_code == 422
-    found = refused.json()["errors"]
-    assert [(error["pointer"], error["value"]) for error in found] == [
+    errors = refused.json()["errors"]
+    assert [(error["pointer"], error["value"]) for error in errors] == [
         ("/members/1", "nobody"),
         ("/members/2", WORKFLOW["name"]),
     ]
-    assert "is registered" in found[0]["message"]
-    assert "of kind workflow" in found[1]["message"]
+    assert "is registered" in errors[0]["message"]
+    assert "of kind workflow" in errors[1]["message"]
     assert client.get("/workloads/lab").status_code == 404
     identifier = client.get(f"/workloads/{workload}").json()["id"]
     assert client.post("/workloads", json={**LAB, "members": [identifier]}).status_code == 422

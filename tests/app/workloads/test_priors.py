@@ -68,7 +68,7 @@ def registered(database: Database, name: str, tenant: str = OURS, **changed: Any
 def stored(database: Database, name: str, tenant: str = OURS) -> Any:
     """The stored prior of a workload."""
     with database.reading() as session:
-        return priors.made(service.require(session, tenant, name))
+        return priors.prior_of(service.require(session, tenant, name))
 
 
 def renew(database: Database, name: str, tenant: str = OURS) -> bool:
@@ -80,8 +80,8 @@ def start(client: TestClient, name: str = "new") -> dict[str, Any]:
     """Start a run, and return it."""
     answer = client.post("/runs", json={"workload": name})
     assert answer.status_code == 201, answer.text
-    found: dict[str, Any] = answer.json()
-    return found
+    body: dict[str, Any] = answer.json()
+    return body
 
 
 def report(client: TestClient, run: dict[str, Any], n: int, seconds: float = 30.0) -> dict[str, Any]:
@@ -90,8 +90,8 @@ def report(client: TestClient, run: dict[str, Any], n: int, seconds: float = 30.
     answer = client.put(f"/runs/{run['id']}/iterations/{n}", json=body)
     assert answer.status_code == 201, answer.text
     run["decision"] = answer.json()
-    found: dict[str, Any] = run["decision"]
-    return found
+    decision: dict[str, Any] = run["decision"]
+    return decision
 
 
 @on_both
@@ -363,9 +363,9 @@ def test_a_run_starts_with_the_prior_that_another_process_has_made(
     fitted(backend, "two", member=1)
     really = priors.renew
 
-    def as_another(*given: Any) -> bool:
-        really(*given)  # another process, between our look at the workload and our own attempt
-        return really(*given)
+    def as_another(*values: Any) -> bool:
+        really(*values)  # another process, between our look at the workload and our own attempt
+        return really(*values)
 
     monkeypatch.setattr(priors, "renew", as_another)
     assert start(client)["decision"]["reason"]["text"].endswith("predicted from 2 similar workloads")

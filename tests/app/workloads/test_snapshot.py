@@ -50,16 +50,16 @@ def cache(database: Database, clock: Clock) -> WorkloadCache:
 @pytest.fixture
 def elsewhere(database: Database) -> Iterator[Database]:
     """The same database as another process has it."""
-    found = Database(database.url.render_as_string(hide_password=False))
-    yield found
-    found.dispose()
+    result = Database(database.url.render_as_string(hide_password=False))
+    yield result
+    result.dispose()
 
 
 @pytest.fixture
 def registered(database: Database, spec: dict[str, Any]) -> Spec:
-    found = Spec.model_validate(spec)
-    service.register(database, TENANT, found)
-    return found
+    result = Spec.model_validate(spec)
+    service.register(database, TENANT, result)
+    return result
 
 
 def publish_model(database: Database, spec: Spec) -> int:
@@ -73,8 +73,8 @@ def publish_model(database: Database, spec: Spec) -> int:
 
 def publish_agent(database: Database, spec: Spec, model: int, *, promote: bool = True, artifact: bytes = b"") -> int:
     """An agent that is a heuristic, as the newest version."""
-    made = artifact or save(HeuristicPolicy({"heuristic": "threshold"}), Layout(spec))
-    trained = TrainingResult(1, model, "dqn", 0, {}, made, promote, "good enough")
+    result = artifact or save(HeuristicPolicy({"heuristic": "threshold"}), Layout(spec))
+    trained = TrainingResult(1, model, "dqn", 0, {}, result, promote, "good enough")
     with database.session() as session:
         workload = service.require(session, TENANT, spec.name)
         return agents.publish(session, workload.id, trained)
@@ -219,11 +219,11 @@ def test_what_changes_while_it_is_loaded_is_looked_up_again(
 ) -> None:
     loaded = module.load
 
-    def changing(*given: Any) -> Snapshot:
-        found = loaded(*given)
+    def changing(*values: Any) -> Snapshot:
+        outcome = loaded(*values)
         monkeypatch.setattr(module, "load", loaded)
         service.change(database, TENANT, registered.name, {"targets": {"iteration_seconds": 9.0}})  # waits for no load
-        return found
+        return outcome
 
     monkeypatch.setattr(module, "load", changing)
     assert cache.get(registered.name).spec_version == 1
@@ -232,9 +232,9 @@ def test_what_changes_while_it_is_loaded_is_looked_up_again(
     service.change(database, TENANT, registered.name, {"targets": {"iteration_seconds": 8.0}})
     clock.now = 0.1
     cache.poll()
-    found = cache.peek(registered.name)
-    assert found is not None
-    assert found.spec_version == 3
+    result = cache.peek(registered.name)
+    assert result is not None
+    assert result.spec_version == 3
 
 
 def test_a_change_that_is_rolled_back_leaves_the_cache(
@@ -279,9 +279,9 @@ def test_only_so_many_workloads_are_kept(database: Database, spec: dict[str, Any
     cache = WorkloadCache(database, 0.5, clock, size_bytes=int(2.5 * LEAST_BYTES))
     for name in ("a", identifiers["a"], "b", "a", "c"):
         assert cache.get(name).name in "abc"
-    kept = {name: (cache.peek(name), cache.peek(identifier)) for name, identifier in identifiers.items()}
-    assert kept["b"] == (None, None)  # asked for longest ago
-    assert kept["a"][0] is kept["a"][1] is not None
-    assert kept["c"][0] is not None
+    selection = {name: (cache.peek(name), cache.peek(identifier)) for name, identifier in identifiers.items()}
+    assert selection["b"] == (None, None)  # asked for longest ago
+    assert selection["a"][0] is selection["a"][1] is not None
+    assert selection["c"][0] is not None
     assert cache.get("b").name == "b"
     assert cache.peek("a") is None

@@ -12,8 +12,8 @@ LARGE: dict[str, Any] = CLUSTER_EXAMPLE["nodes"][0]
 
 
 def test_a_cluster_is_registered_read_and_deleted(client: TestClient) -> None:
-    made = client.post("/workloads", json=CLUSTER_EXAMPLE)
-    assert (made.status_code, made.json()["kind"]) == (201, "workflow")
+    response = client.post("/workloads", json=CLUSTER_EXAMPLE)
+    assert (response.status_code, response.json()["kind"]) == (201, "workflow")
     assert client.post("/workloads", json=CLUSTER_EXAMPLE).status_code == 200
     assert client.get("/workloads/queue").json()["spec"]["nodes"][0]["speed"] == 1.0
     other = client.post("/workloads", json={**CLUSTER_EXAMPLE, "backfilling": "none"})

@@ -30,25 +30,25 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.browser.pictures", description=__doc__)
     parser.add_argument("--stale", action="store_true", help="only when they are older than what they show")
     parser.add_argument("--look", type=Path, metavar="FOLDER", help="every page, as PNG, for one's own eyes")
-    given = parser.parse_args()
-    if given.stale and sources.digest() == sources.drawn_from(FOLDER):
+    options = parser.parse_args()
+    if options.stale and sources.digest() == sources.drawn_from(FOLDER):
         return 0
     if program() is None:
-        sys.stderr.write(f"{NONE}: the pictures stay as they were drawn last\n" if given.stale else f"{NONE}\n")
-        return 0 if given.stale else 2
-    folder: Path = given.look or FOLDER
+        sys.stderr.write(f"{NONE}: the pictures stay as they were drawn last\n" if options.stale else f"{NONE}\n")
+        return 0 if options.stale else 2
+    folder: Path = options.look or FOLDER
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as data, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=program(), args=ARGUMENTS)
         server = start_steward(Path(data))
         try:
-            made = _drawn(browser, server.url, folder, every=given.look is not None)
+            result = _drawn(browser, server.url, folder, every=options.look is not None)
         finally:
             browser.close()
             server.stop()
-    if given.look is None:
+    if options.look is None:
         sources.keep(folder)
-    sys.stdout.write("".join(f"{path}\n" for path in made))
+    sys.stdout.write("".join(f"{path}\n" for path in result))
     return 0
 
 
@@ -57,8 +57,8 @@ def _drawn(browser: Browser, url: str, folder: Path, *, every: bool) -> list[Pat
         if not every:
             return shown(browser, url, scene(api), folder)
         empty = {f"empty-{name}": path for name, path in EMPTY.items()}
-        made = look(browser, url, empty, folder)
-        return made + look(browser, url, paths(scene(api)), folder)
+        result = look(browser, url, empty, folder)
+        return result + look(browser, url, paths(scene(api)), folder)
 
 
 if __name__ == "__main__":

@@ -21,24 +21,24 @@ SHOWN = {"home": 900, "workload-iterative": 1150, "training": 900} | {
 """How much of each page the documentation shows, in pixels from its top."""
 
 
-def paths(made: Scene) -> dict[str, str]:
+def paths(scene: Scene) -> dict[str, str]:
     """Pages by name."""
-    runs = {f"run-{name}": f"/ui/runs/{run}" for name, run in made.runs.items()}
-    workloads = {f"workload-{of}": f"/ui/workloads/{name}" for name, of in made.workloads.items()}
+    runs = {f"run-{name}": f"/ui/runs/{run}" for name, run in scene.runs.items()}
+    workloads = {f"workload-{of}": f"/ui/workloads/{name}" for name, of in scene.workloads.items()}
     lists = {name: f"/ui/{name}" for name in ("runs", "jobs", "evaluations", "sign-in")}
-    return {"home": "/", "training": f"/ui/jobs/{made.training}", **lists, **runs, **workloads}
+    return {"home": "/", "training": f"/ui/jobs/{scene.training}", **lists, **runs, **workloads}
 
 
-def shown(browser: Browser, url: str, made: Scene, folder: Path) -> list[Path]:
+def shown(browser: Browser, url: str, scene: Scene, folder: Path) -> list[Path]:
     """The upper part of pages that the documentation shows, as WebP."""
     context = browser.new_context(base_url=url, viewport={"width": SHOWN_WIDTH, "height": 900})
-    page, found = context.new_page(), list[Path]()
+    page, picture = context.new_page(), list[Path]()
     for name, height in SHOWN.items():
-        drawn(page, paths(made)[name])
-        found.append(folder / f"{name}.webp")
-        found[-1].write_bytes(_webp(page, height))
+        drawn(page, paths(scene)[name])
+        picture.append(folder / f"{name}.webp")
+        picture[-1].write_bytes(_webp(page, height))
     context.close()
-    return found
+    return picture
 
 
 def _webp(page: Page, height: int) -> bytes:
@@ -59,7 +59,7 @@ def revealed(page: Page) -> None:
 
 def look(browser: Browser, url: str, pages: dict[str, str], folder: Path) -> list[Path]:
     """Every page in both themes and widths, as PNG, each as high as it is."""
-    found = []
+    results = []
     for theme in THEMES:
         for size, width in WIDTHS.items():
             context = browser.new_context(base_url=url, viewport={"width": width, "height": 900}, color_scheme=theme)
@@ -67,10 +67,10 @@ def look(browser: Browser, url: str, pages: dict[str, str], folder: Path) -> lis
             for name, path in pages.items():
                 drawn(page, path)
                 revealed(page)
-                found.append(folder / f"{name}-{theme}-{size}.png")
-                page.screenshot(path=found[-1], full_page=True)
+                results.append(folder / f"{name}-{theme}-{size}.png")
+                page.screenshot(path=results[-1], full_page=True)
             context.close()
-    return found
+    return results
 
 
 def drawn(page: Page, path: str) -> None:

@@ -60,8 +60,8 @@ def _settled(api: httpx.Client, seconds: float = 1_200.0) -> None:
 
 
 def _start(api: httpx.Client, workload: str, **more: Any) -> tuple[str, Json]:
-    made = api.post("/runs", json={"workload": workload, **more}).raise_for_status().json()
-    return made["id"], made["decision"]
+    body = api.post("/runs", json={"workload": workload, **more}).raise_for_status().json()
+    return body["id"], body["decision"]
 
 
 def _report(api: httpx.Client, run: str, number: int, body: Json) -> Json:
@@ -98,9 +98,9 @@ def _queue(api: httpx.Client) -> str:
     for number in range(130):
         if not events:
             break
-        now, what, given = heapq.heappop(events)
-        running = [one for one in started if one["id"] != given.get("id")]
-        body: Json = {"now": now, "delta": True, "running": running, what.split()[0]: [given]}
+        now, what, values = heapq.heappop(events)
+        running = [one for one in started if one["id"] != values.get("id")]
+        body: Json = {"now": now, "delta": True, "running": running, what.split()[0]: [values]}
         decision = _report(api, run, number, body)
         started = [{"id": one["task"], "node": one["node"], "start": now} for one in decision["placements"]]
         for one in decision["placements"]:
@@ -138,9 +138,9 @@ def _graph(api: httpx.Client) -> str:
         if not events or number == ROUNDS:
             return run
         number += 1
-        at, what, given = heapq.heappop(events)
-        others = [one for one in running if one["id"] != given.get("id")]
-        decision = _report(api, run, number, {"now": at, "delta": True, "running": others, what: [given]})
+        at, what, values = heapq.heappop(events)
+        others = [one for one in running if one["id"] != values.get("id")]
+        decision = _report(api, run, number, {"now": at, "delta": True, "running": others, what: [values]})
 
 
 def _serving(api: httpx.Client) -> str:
@@ -155,8 +155,8 @@ def _serving(api: httpx.Client) -> str:
     for number in range(290):
         if not events:
             break
-        now, what, given = heapq.heappop(events)
-        decision = _report(api, run, number, {"at": now, what.split()[0]: [given]})
+        now, what, values = heapq.heappop(events)
+        decision = _report(api, run, number, {"at": now, what.split()[0]: [values]})
         for one in decision["start"]:
             ends = now + rng.lognormvariate(0, 0.1) * (0.019 if one["variant"] == "resnet18" else 0.05) * (
                 0.4 + 0.6 * len(one["requests"])
@@ -189,15 +189,17 @@ def _sharing(api: httpx.Client) -> str:
     rng, (run, _) = random.Random(9), _start(api, "lab")
     came = {f"job-{n}": (60 * 4 * n, rng.randint(25, 60)) for n in range(9)}
     done: dict[str, float] = {}
-    held: dict[str, int] = {}
+    current: dict[str, int] = {}
     for number in range(60):
         at = 60.0 * (number + 1)
         new = [name for name, (when, _) in came.items() if at - 60 <= when < at]
-        for name in list(held):
-            done[name] += held[name] * 0.5
-        ended = [name for name in held if done[name] >= came[name][1]]
+        for name in list(current):
+            done[name] += current[name] * 0.5
+        ended = [name for name in current if done[name] >= came[name][1]]
         progress = [
-            {"job": n, "iteration": done[n], "loss": 0.4 + 2 * math.exp(-0.2 * done[n])} for n in held if n not in ended
+            {"job": n, "iteration": done[n], "loss": 0.4 + 2 * math.exp(-0.2 * done[n])}
+            for n in current
+            if n not in ended
         ]
         submitted = [
             {"job": n, "application": rng.choice(("bert", "resnet50")), "gpus": rng.choice((2, 4)), "maximum": 8}
@@ -206,7 +208,7 @@ def _sharing(api: httpx.Client) -> str:
         ]
         body = {"at": at, "submitted": submitted, "progressed": progress, "ended": [{"job": n} for n in ended]}
         decision = _report(api, run, number, body)
-        held = {name: gpus for name, gpus in held.items() if name not in ended} | dict.fromkeys(new, 0)
+        current = {name: gpus for name, gpus in current.items() if name not in ended} | dict.fromkeys(new, 0)
         done |= dict.fromkeys(new, 0.0)
-        held |= {change["job"]: change["gpus"] for change in decision["changes"]}
+        current |= {change["job"]: change["gpus"] for change in decision["changes"]}
     return run

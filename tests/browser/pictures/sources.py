@@ -12,11 +12,13 @@ NAME = "drawn-from.txt"
 
 def digest() -> str:
     """Of every file that decides what pages look like."""
-    found = hashlib.sha256()
+    sha256 = hashlib.sha256()
     for path in sorted({path for part in PARTS for top in ROOT.glob(part) for path in (top, *top.rglob("*"))}):
         if path.is_file() and path.suffix != ".pyc":
-            found.update(f"{path.relative_to(ROOT).as_posix()} {len(path.read_bytes())}\n".encode() + path.read_bytes())
-    return found.hexdigest()
+            sha256.update(
+                f"{path.relative_to(ROOT).as_posix()} {len(path.read_bytes())}\n".encode() + path.read_bytes()
+            )
+    return sha256.hexdigest()
 
 
 def drawn_from(folder: Path) -> str:

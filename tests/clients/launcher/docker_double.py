@@ -92,8 +92,8 @@ class DockerDouble:
         self.programs[name].send(signal.SIGKILL)
 
     async def _body(self, request: Request) -> dict[str, Any]:
-        found: dict[str, Any] = await request.json()
-        return found
+        body: dict[str, Any] = await request.json()
+        return body
 
     async def _create(self, request: Request) -> Response:
         body = await self._body(request)
@@ -113,12 +113,12 @@ class DockerDouble:
     def _list(self, request: Request) -> Response:
         assert request.query_params["all"] == "true"
         wanted = json.loads(request.query_params.get("filters", "{}")).get("label", [])
-        found = [
+        results = [
             {"Id": one, "Labels": body["Config"]["Labels"]}
             for one, body in self.containers.items()
             if all(body["Config"]["Labels"].get(pair.split("=")[0]) == pair.split("=")[1] for pair in wanted)
         ]
-        return JSONResponse(found)
+        return JSONResponse(results)
 
     def _start(self, request: Request) -> Response:
         name = request.path_params["id"]
@@ -155,10 +155,10 @@ class DockerDouble:
         name = request.path_params["id"]
         if name not in self.containers:
             return _refused(404, f"No such container: {name}")
-        found, program = self.containers[name], self.programs.get(name)
+        result, program = self.containers[name], self.programs.get(name)
         status = program.status if program else None
         now = "created" if program is None else "running" if status is None else "exited"
-        return JSONResponse({**found, "State": {**found["State"], "Status": now, "ExitCode": status or 0}})
+        return JSONResponse({**result, "State": {**result["State"], "Status": now, "ExitCode": status or 0}})
 
     def _stats(self, request: Request) -> Response:
         program = self.programs[request.path_params["id"]]
@@ -175,12 +175,12 @@ class DockerDouble:
             await asyncio.sleep(PAUSE_SECONDS)
         if name not in self.containers:
             return
-        program, seen, ended = self.programs[name], dict[Stream, int](), False
+        program, visited, ended = self.programs[name], dict[Stream, int](), False
         while not ended:
             ended = program.status is not None
             for stream, written in program.written():
-                piece = written[seen.get(stream, 0) :]
-                seen[stream] = len(written)
+                piece = written[visited.get(stream, 0) :]
+                visited[stream] = len(written)
                 if piece:
                     yield struct.pack(">BxxxI", 1 if stream == "stdout" else 2, len(piece)) + piece
             await asyncio.sleep(0 if ended else PAUSE_SECONDS)

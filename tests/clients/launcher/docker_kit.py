@@ -74,9 +74,9 @@ class DockerKit(LeavingKit):
 
     @pytest.fixture
     def make(self, engine: Engine) -> Make:
-        return lambda: self.made(engine)
+        return lambda: self.build(engine)
 
-    def made(self, engine: Engine, **options: str) -> Actuator:
+    def build(self, engine: Engine, **options: str) -> Actuator:
         """The actuator for this engine, with more options."""
         return registry.create(
             "docker", self.wanted, {"image": engine.image, "host": f"unix://{engine.socket}", **options}
@@ -101,13 +101,13 @@ class DockerKit(LeavingKit):
             assert container["Config"]["WorkingDir"] == str(tmp_path)
             limits = container["HostConfig"]
             assert [one["Target"] for one in limits["Mounts"]] == [str(tmp_path / "files"), str(tmp_path)]
-            found = limits["NanoCpus"], limits["Memory"], limits["MemorySwap"]
-            assert found == (HALF_CORE, 64 * MEBIBYTE, 64 * MEBIBYTE)  # no swap
+            result = limits["NanoCpus"], limits["Memory"], limits["MemorySwap"]
+            assert result == (HALF_CORE, 64 * MEBIBYTE, 64 * MEBIBYTE)  # no swap
             actuator.apply(self.last)
             (container,) = containers(engine)
             limits = container["HostConfig"]
-            found = limits["NanoCpus"], limits["Memory"], limits["MemorySwap"]
-            assert found == (4 * HALF_CORE, 256 * MEBIBYTE, 256 * MEBIBYTE)
+            result = limits["NanoCpus"], limits["Memory"], limits["MemorySwap"]
+            assert result == (4 * HALF_CORE, 256 * MEBIBYTE, 256 * MEBIBYTE)
         assert containers(engine) == []
 
     def test_a_script_of_the_working_folder_is_found(
@@ -120,23 +120,23 @@ class DockerKit(LeavingKit):
         command = [self.python, "train.py"]
         status, result = self.ran(make(), command)
         assert (status, result["stdout"]) == (0, f"{tmp_path.name} {tmp_path}\n".encode()), result
-        status, result = self.ran(self.made(engine, folder="elsewhere"), command)
+        status, result = self.ran(self.build(engine, folder="elsewhere"), command)
         assert (status, result["stdout"]) == (0, f"elsewhere {tmp_path / 'elsewhere'}\n".encode()), result
-        status, result = self.ran(self.made(engine, folder=""), command)
+        status, result = self.ran(self.build(engine, folder=""), command)
         assert status == 2, result  # the image's working folder has no such script
         monkeypatch.chdir("/")  # can't be mounted
         assert self.ran(make(), self.ending(3))[0] == 3
         with pytest.raises(ActuatorError, match="folder=none: a folder of this machine is accepted"):
-            self.made(engine, folder="none")
+            self.build(engine, folder="none")
 
     def test_another_user_may_append_to_the_launchers_files(self, engine: Engine, tmp_path: Path) -> None:
         folder = tmp_path / "steward-run-1"
         folder.mkdir(mode=0o700)
         (folder / "iterations").touch(mode=0o600)
         (folder / "within").mkdir(mode=0o700)
-        self.ran(self.made(engine, user=str(os.getuid())), self.ending(0), folder=folder)
+        self.ran(self.build(engine, user=str(os.getuid())), self.ending(0), folder=folder)
         assert folder.stat().st_mode & 0o777 == 0o700  # the launcher's own user needs no more
-        self.ran(self.made(engine, user=f"{os.getuid() + 1000}:1000"), self.ending(0), folder=folder)
+        self.ran(self.build(engine, user=f"{os.getuid() + 1000}:1000"), self.ending(0), folder=folder)
         assert [one.stat().st_mode & 0o777 for one in (folder, folder / "iterations", folder / "within")] == [
             0o711,
             0o666,
@@ -208,12 +208,12 @@ class DockerKit(LeavingKit):
 
     def test_what_is_missing_is_named_with_its_remedy(self, engine: Engine) -> None:
         missing = pytest.raises(ActuatorError, match=r"No such image: none.*; docker pull none")
-        with closing(self.made(engine, image="none")) as actuator, missing:
+        with closing(self.build(engine, image="none")) as actuator, missing:
             actuator.start(Launch(["true"], self.first))
         with pytest.raises(Unavailable, match="--option image="):
             registry.create("docker", self.wanted)
         with pytest.raises(Unavailable, match="is Docker's daemon running"):
-            self.made(engine, host="unix:///none")
+            self.build(engine, host="unix:///none")
 
     @pytest.mark.filterwarnings("ignore:Exception ignored in. <socket:pytest.PytestUnraisableExceptionWarning")
     def test_an_engine_that_is_away_and_back_ends_nothing_and_loses_no_line(self, make: Make, engine: Engine) -> None:

@@ -56,15 +56,15 @@ class Pods(KubernetesDouble):
 
     def _count(self, path: str) -> None:
         """The controller of a Deployment: how many of its replicas are ready."""
-        found = self.objects.get(path)
-        if found is None or found["kind"] != "Deployment":
+        result = self.objects.get(path)
+        if result is None or result["kind"] != "Deployment":
             return
-        replicas = found["spec"]["replicas"]
-        found["status"] = {"replicas": replicas, "readyReplicas": min(replicas, self.ready)}
+        replicas = result["spec"]["replicas"]
+        result["status"] = {"replicas": replicas, "readyReplicas": min(replicas, self.ready)}
         if self.failure and replicas > self.ready:
             failure = {"type": "ReplicaFailure", "status": "True", "reason": "FailedCreate", "message": self.failure}
-            found["status"]["conditions"] = [failure]
-        check(found)
+            result["status"]["conditions"] = [failure]
+        check(result)
 
     def _run(self, pod: Json) -> Json:
         (container,) = pod["spec"]["containers"]

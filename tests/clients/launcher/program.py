@@ -54,13 +54,13 @@ class Program:
 
     def follow(self) -> Iterator[tuple[Stream, bytes]]:
         """What it writes, until it has ended."""
-        seen: dict[Stream, int] = dict.fromkeys(self._files, 0)
+        visited: dict[Stream, int] = dict.fromkeys(self._files, 0)
         ended = False
         while not ended:
             ended = self.status is not None
             for stream, file in self._files.items():
-                piece = file.read_bytes()[seen[stream] :]
-                seen[stream] += len(piece)
+                piece = file.read_bytes()[visited[stream] :]
+                visited[stream] += len(piece)
                 if piece:
                     yield stream, piece
             time.sleep(0 if ended else POLL_SECONDS)

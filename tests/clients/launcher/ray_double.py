@@ -42,9 +42,9 @@ class RayDouble:
     def __call__(self, request: httpx.Request) -> httpx.Response:
         if self.away:
             raise httpx.ConnectError("connection refused", request=request)
-        if self.token and (given := request.headers.get("Authorization")) != f"Bearer {self.token}":
-            wrong = "Forbidden: Invalid" if given else "Unauthorized: Missing"
-            return httpx.Response(403 if given else 401, text=f"{wrong} authentication token")
+        if self.token and (Authorization := request.headers.get("Authorization")) != f"Bearer {self.token}":
+            wrong = "Forbidden: Invalid" if Authorization else "Unauthorized: Missing"
+            return httpx.Response(403 if Authorization else 401, text=f"{wrong} authentication token")
         if request.url.path == "/api/version":
             return httpx.Response(200, json={"ray_version": "2.50.0"})
         if request.url.path == "/api/cluster_status":

@@ -106,10 +106,10 @@ def worked(forwarded: Handler, database: Database, settings: Settings) -> Handle
         if request.method == "POST" and noun == "agents":
             least = json.loads(request.content) | {"algorithm": "tabular_q", "seeds": 1}
             request = httpx.Request("POST", request.url, json=least)
-        found = forwarded(request)
+        handler = forwarded(request)
         task = tasks.get(noun)
-        if request.method == "POST" and task is not None and found.status_code == httpx.codes.ACCEPTED:
-            perform(database, settings, found.json()["id"], task)  # type: ignore[arg-type]
-        return found
+        if request.method == "POST" and task is not None and handler.status_code == httpx.codes.ACCEPTED:
+            perform(database, settings, handler.json()["id"], task)  # type: ignore[arg-type]
+        return handler
 
     return answer

@@ -27,10 +27,10 @@ READERS: list[Callable[[str], list[float]]] = [
 @example(text="loss=1e999")
 def test_any_text_is_finite_numbers_or_refused(read: Callable[[str], list[float]], text: str) -> None:
     try:
-        found = read(text)
+        result = read(text)
     except Misuse:
         return
-    assert all(math.isfinite(value) for value in found)
+    assert all(math.isfinite(value) for value in result)
 
 
 @given(st.floats(0, 1e300))

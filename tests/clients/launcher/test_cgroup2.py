@@ -27,10 +27,10 @@ REAL = Path("/sys/fs/cgroup/unified")
 @pytest.fixture
 def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """The root of a tree; this process is in ``/user/shell``, which hands nothing down."""
-    root, made, removed = tmp_path / "cgroup", Path.mkdir, Path.rmdir
+    root, result, removed = tmp_path / "cgroup", Path.mkdir, Path.rmdir
 
     def mkdir(self: Path, mode: int = 0o777, parents: bool = False, exist_ok: bool = False) -> None:
-        made(self, mode, parents, exist_ok)
+        result(self, mode, parents, exist_ok)
         if self.is_relative_to(root):
             handed = (self.parent / "cgroup.subtree_control").read_text() if self != root else "cpu memory"
             fill(self, handed)
@@ -72,9 +72,9 @@ def left(tree: Path) -> list[Path]:
 
 
 def test_both_limits_are_of_one_group_below_the_nearest_that_hands_them_down(tree: Path) -> None:
-    found = groups(["cpu", "memory"])
-    assert found["cpu"] is found["memory"]
-    group = found["cpu"]
+    result = groups(["cpu", "memory"])
+    assert result["cpu"] is result["memory"]
+    group = result["cpu"]
     assert (group.version, group.parent) == (2, tree / "user")
     quota, memory = Quota(group), MemoryLimit(group)
     assert (quota.how, memory.how) == ("cgroup v2 quota", "cgroup v2 limit")
@@ -92,18 +92,18 @@ def test_both_limits_are_of_one_group_below_the_nearest_that_hands_them_down(tre
 
 def test_a_group_that_has_both_is_sought_further_up(tree: Path) -> None:
     hand_down(tree / "user", "cpu")
-    found = groups(["cpu", "memory"])
-    assert {one.parent for one in found.values()} == {tree}
-    found["cpu"].close()
+    result = groups(["cpu", "memory"])
+    assert {one.parent for one in result.values()} == {tree}
+    result["cpu"].close()
     assert left(tree) == []
 
 
 def test_a_process_is_never_put_into_two_groups_of_version_2(tree: Path) -> None:
     hand_down(tree / "user", "cpu")
     hand_down(tree, "memory")
-    found = groups(["cpu", "memory"])
-    assert list(found) == ["cpu"]  # a second group would take the command out of the first
-    found["cpu"].close()
+    result = groups(["cpu", "memory"])
+    assert list(result) == ["cpu"]  # a second group would take the command out of the first
+    result["cpu"].close()
     assert left(tree) == []
 
 

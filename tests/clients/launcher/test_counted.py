@@ -288,11 +288,11 @@ def test_what_is_not_recognised_is_said_while_the_command_runs_with_a_pattern_th
         rest = launcher.stderr.read()
     assert launcher.returncode == 0
     assert "no iteration was recognised" not in rest
-    found = re.search(r"--pattern '(.+?)' would take lines such as '2026-11-27 pass \d+,", printed)
-    assert found, printed
+    match = re.search(r"--pattern '(.+?)' would take lines such as '2026-11-27 pass \d+,", printed)
+    assert match, printed
     Path("printed").unlink()
     script(folder, PASSES.replace("while not pathlib.Path('printed').exists()", "while n < 4"))
-    assert run(url, "--pattern", found[1], "--", *command) == 0
+    assert run(url, "--pattern", match[1], "--", *command) == 0
     assert "finished after 4 iterations" in capfd.readouterr().err
 
 
@@ -341,7 +341,7 @@ def test_what_the_actuator_knows_of_the_end_comes_before_what_was_printed(
         (Knowing, "exit status 1: the node was drained"),
         (LocalProcesses, "exit status 1: ValueError: no such file"),
     ):
-        monkeypatch.setattr(registry, "create", lambda _name, ranges, _options, made=actuator: made(ranges))
+        monkeypatch.setattr(registry, "create", lambda _name, ranges, _options, result=actuator: result(ranges))
         assert run(serve().url, *command) == 1
         assert max(runs(client), key=lambda one: one["created_at"])["outcome_reason"] == reason
 
@@ -369,8 +369,8 @@ def test_a_second_start_is_announced_before_it_and_can_be_prevented(
     assert runs(client) == []
 
 
-def run_learning(url: str, *said: str) -> int:
-    return main(["--url", url, *LEARN, *said])
+def run_learning(url: str, *text: str) -> int:
+    return main(["--url", url, *LEARN, *text])
 
 
 def test_a_command_in_which_nothing_is_recognised_keeps_its_status(
@@ -409,13 +409,13 @@ def test_messages_on_a_terminal_stand_on_lines_of_their_own(serve: Serve, folder
     assert launcher.returncode == 0
     text = written.decode()
     assert "steward: finished after 5 iterations" in text
-    before = [text[: found.start()][-1] for found in re.finditer("steward: ", text) if found.start()]
+    before = [text[: match.start()][-1] for match in re.finditer("steward: ", text) if match.start()]
     assert set(before) <= {"\n", "J"}, text  # after a line's end, or where a bar was erased
 
 
 def _all(descriptor: int) -> bytes:
     """What is written to a terminal until its last writer has gone."""
-    found = b""
+    rows = b""
     while True:
         try:
             piece = os.read(descriptor, 65_536)
@@ -423,8 +423,8 @@ def _all(descriptor: int) -> bytes:
             piece = b""
         if not piece:
             os.close(descriptor)
-            return found
-        found += piece
+            return rows
+        rows += piece
 
 
 def test_a_summary_says_cost_beside_the_largest_allocation_as_far_as_that_was_measured(
@@ -437,7 +437,7 @@ def test_a_summary_says_cost_beside_the_largest_allocation_as_far_as_that_was_me
     for name in ("busy", "most"):
         assert run(url, "--workload", name, "--", *command) == 0
         printed = capfd.readouterr().err
-        (one,) = (found for found in runs(client) if found["workload"] == name)
+        (one,) = (match for match in runs(client) if match["workload"] == name)
         at_most = sum(item["report"]["allocation"]["cpu"] == 100 for item in iterations(client, one["id"]))
         result = re.search(r"cost vs. the largest allocation \(cpu 100 %\): (.*)", printed)
         assert result, printed
@@ -512,14 +512,14 @@ def test_advice_changes_nothing_and_says_what_it_would_have_saved(
         if known:
             publish_model(database, "busy")
         assert run(url, "--advise", "--", *command) == 0
-        printed, found = capfd.readouterr().err, runs(client)[0]
+        printed, result = capfd.readouterr().err, runs(client)[0]
         assert "advising: nothing is changed" in printed
-        assert found["start"]["mode"] == "advise"
-        reported = [item["report"]["allocation"]["cpu"] for item in iterations(client, found["id"])]
+        assert result["start"]["mode"] == "advise"
+        reported = [item["report"]["allocation"]["cpu"] for item in iterations(client, result["id"])]
         assert set(reported) == {100.0}
         assert "recommended cpu" in printed
         if known:
-            would = found["savings"]["advised"]["saved"]["value"]
+            would = result["savings"]["advised"]["saved"]["value"]
             word = "cost the same" if abs(would) < 1e-12 else "saved" if would < 0 else "cost"
             assert f"recommendations, applied, would have {word}" in printed, printed
             assert "against cpu 100 % (largest): cost the same" in printed, printed

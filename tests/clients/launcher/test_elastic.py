@@ -33,17 +33,17 @@ class TestElastic(QuickKit):
         return lambda: registry.create("elastic", self.wanted, {"torchrun": str(double)})
 
     def test_agents_come_and_go(self, make: Make, tmp_path: Path) -> None:
-        seen = tmp_path / "agents"
-        seen.mkdir()
-        program = f"trap 'rm -f {seen}/$$; exit 143' TERM; touch {seen}/$$; while :; do sleep 0.05; done"
+        observation = tmp_path / "agents"
+        observation.mkdir()
+        program = f"trap 'rm -f {observation}/$$; exit 143' TERM; touch {observation}/$$; while :; do sleep 0.05; done"
         with self.started(make, ["/bin/sh", "-c", program]) as actuator:
             for number in (1, 3, 2):
                 actuator.apply({"workers": number})
-                wait_until(partial(self.are, number, seen), what=f"{number} agents")
-        assert list(seen.iterdir()) == []
+                wait_until(partial(self.are, number, observation), what=f"{number} agents")
+        assert list(observation.iterdir()) == []
 
-    def are(self, number: int, seen: Path) -> bool:
-        return len(list(seen.iterdir())) == number
+    def are(self, number: int, path: Path) -> bool:
+        return len(list(path.iterdir())) == number
 
     def test_without_torchrun_it_says_so(self) -> None:
         with pytest.raises(Unavailable, match="none is not on PATH: pip install torch"):

@@ -58,11 +58,11 @@ def command(port: int) -> list[str]:
 @pytest.fixture
 def port(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> int:
     """Of a service that launchers can start."""
-    found = free_port()
-    monkeypatch.setattr(serving, "_command", lambda _, data, **__: [*command(found), str(data)])
+    count = free_port()
+    monkeypatch.setattr(serving, "_command", lambda _, data, **__: [*command(count), str(data)])
     monkeypatch.setattr(standby, "FOLDER", tmp_path)
     monkeypatch.setattr(standby, "LOOK_SECONDS", 0.05)
-    return found
+    return count
 
 
 def running(port: int) -> list[psutil.Process]:
@@ -94,8 +94,8 @@ def test_of_launchers_that_are_called_at_once_one_starts_it(tmp_path: Path, port
     def launch(number: int) -> None:
         folder = tmp_path / str(number)
         folder.mkdir()
-        with service_at(wished(port, tmp_path / "data"), folder, lambda _: None) as found:
-            owned.append(found.own)
+        with service_at(wished(port, tmp_path / "data"), folder, lambda _: None) as service:
+            owned.append(service.own)
             met.wait(60)
 
     with ThreadPoolExecutor(2) as threads:
@@ -108,11 +108,11 @@ def test_the_other_one_goes_on_with_it_when_the_one_that_ran_it_ends(tmp_path: P
     first = ExitStack()
     with first:
         first.enter_context(service_at(wished(port, tmp_path / "data"), tmp_path, messages.append))
-        with service_at(wished(port, tmp_path / "elsewhere"), tmp_path, messages.append) as found:
+        with service_at(wished(port, tmp_path / "elsewhere"), tmp_path, messages.append) as service:
             (before,) = running(port)
-            assert not found.own
+            assert not service.own
             first.close()
-            wait_until(lambda: found.own and found.is_up(), 60)
+            wait_until(lambda: service.own and service.is_up(), 60)
             (after,) = running(port)
             assert (before.is_running(), after.cmdline()[-1]) == (False, str(tmp_path / "data"))
     assert running(port) == []
@@ -124,11 +124,11 @@ def test_one_goes_on_with_it_when_the_launcher_that_ran_it_was_killed(tmp_path: 
     with subprocess.Popen(launch, stdout=subprocess.PIPE, text=True) as first:
         try:
             wait_until(lambda: "ready\n" in iter(first.stdout.readline, ""), 60)  # type: ignore[union-attr]
-            with service_at(wished(port, tmp_path / "elsewhere"), tmp_path, lambda _: None) as found:
-                assert not found.own
+            with service_at(wished(port, tmp_path / "elsewhere"), tmp_path, lambda _: None) as service:
+                assert not service.own
                 first.kill()
                 first.wait()
-                wait_until(lambda: found.own and found.is_up(), 60)
+                wait_until(lambda: service.own and service.is_up(), 60)
                 assert [one.cmdline()[-1] for one in running(port)] == [str(tmp_path / "data")]
         finally:
             first.kill()
@@ -140,26 +140,26 @@ def test_whoever_cannot_run_it_leaves_it_to_others(tmp_path: Path, port: int, mo
     first = ExitStack()
     with first:
         first.enter_context(service_at(wished(port, tmp_path / "data"), tmp_path, messages.append))
-        with service_at(wished(port, tmp_path), tmp_path, messages.append) as found:
+        with service_at(wished(port, tmp_path), tmp_path, messages.append) as service:
             monkeypatch.setattr(serving, "_command", Mock(side_effect=Misuse("no program")))
             first.close()
             wait_until(lambda: "no program" in messages, 60)
             with closing(Turn("127.0.0.1", port)) as turn:
                 wait_until(turn.take, 60)
-            assert (found.own, running(port)) == (False, [])
+            assert (service.own, running(port)) == (False, [])
 
 
 def test_a_service_that_no_launcher_runs_is_never_replaced(tmp_path: Path, port: int) -> None:
     with subprocess.Popen(command(port)) as plain, closing(Service(f"http://127.0.0.1:{port}")) as requested:
         try:
             wait_until(requested.is_up, 60)
-            with service_at(wished(port, tmp_path), tmp_path, lambda _: None) as found:
+            with service_at(wished(port, tmp_path), tmp_path, lambda _: None) as service:
                 plain.kill()
                 plain.wait()
                 with closing(Turn("127.0.0.1", port)) as turn:
                     assert turn.take()
                 threading.Event().wait(0.5)  # ten looks of whoever would stand by
-                assert (found.own, running(port)) == (False, [])
+                assert (service.own, running(port)) == (False, [])
         finally:
             plain.kill()
 
@@ -200,22 +200,22 @@ def test_who_learns_asks_for_a_worker_unless_settings_say_how_many(
     assert learn_arguments(True) == plain
 
 
-@pytest.mark.parametrize("made", ["link", "folder", "hard link"])
-def test_what_is_no_file_of_the_users_alone_is_no_lock(tmp_path: Path, port: int, made: str) -> None:
+@pytest.mark.parametrize("text", ["link", "folder", "hard link"])
+def test_what_is_no_file_of_the_users_alone_is_no_lock(tmp_path: Path, port: int, text: str) -> None:
     with closing(Turn("127.0.0.1", port)):
         (lock,) = tmp_path.glob("steward-*.lock")
     lock.touch(0o600)
     other = tmp_path / "other"
-    if made == "hard link":
+    if text == "hard link":
         other.hardlink_to(lock)
     else:
         lock.unlink()
         other.write_text("/elsewhere")
-        lock.symlink_to(other) if made == "link" else lock.mkdir()
+        lock.symlink_to(other) if text == "link" else lock.mkdir()
     with pytest.raises(OSError, match=str(port)):
         Turn("127.0.0.1", port)
-    with service_at(wished(port, tmp_path), tmp_path, lambda _: None) as found:  # and goes on without
-        assert found.own
+    with service_at(wished(port, tmp_path), tmp_path, lambda _: None) as service:  # and goes on without
+        assert service.own
 
 
 def test_a_turn_is_one_launchers(port: int, tmp_path: Path) -> None:
@@ -232,7 +232,7 @@ def test_the_last_one_leaves_no_file(port: int, tmp_path: Path) -> None:
     def left() -> list[str]:
         return sorted(path.name.rpartition("-")[2] for path in tmp_path.glob("*.lock"))
 
-    kept = ["1.lock", "3.lock", "4.lock", "4.lock", "x4.lock"]
+    selection = ["1.lock", "3.lock", "4.lock", "4.lock", "x4.lock"]
     other, link = free_port(), tmp_path / f"steward-{os.getuid()}-{12 * 'b'}-127.0.0.1-1.lock"
     with closing(Turn("127.0.0.1", other)) as elsewhere:
         assert elsewhere.take()
@@ -244,8 +244,8 @@ def test_the_last_one_leaves_no_file(port: int, tmp_path: Path) -> None:
             (tmp_path / "steward-0123-old-127.0.0.1-3.lock").write_text("of another user")
             link.symlink_to(tmp_path / "nowhere")
             assert len(left()) == 8
-        assert left() == sorted([*kept, f"{other}.lock"])  # another launcher holds the last
-    assert left() == kept
+        assert left() == sorted([*selection, f"{other}.lock"])  # another launcher holds the last
+    assert left() == selection
     assert not (tmp_path / "nowhere").exists()
 
 
@@ -269,16 +269,16 @@ def test_who_waits_goes_on_with_a_new_file(port: int, tmp_path: Path) -> None:
 
 
 def test_many_that_come_and_go_never_hold_it_together(port: int, tmp_path: Path) -> None:
-    held, together = threading.Semaphore(1), list[int]()
+    semaphore, together = threading.Semaphore(1), list[int]()
 
     def comes_and_goes() -> None:
         for _ in range(50):
             with closing(Turn("127.0.0.1", port)) as turn:
                 if turn.take():
-                    if not held.acquire(blocking=False):
+                    if not semaphore.acquire(blocking=False):
                         together.append(1)
                         continue
-                    held.release()
+                    semaphore.release()
 
     threads = [threading.Thread(target=comes_and_goes) for _ in range(6)]
     for thread in threads:

@@ -16,9 +16,9 @@ from steward_client.launcher.limits.guarded import copy_output
 
 def measured(marks: list[Mark], ended: float) -> list[tuple[int, float | None]]:
     clock = Clock()
-    found: list[Iteration] = [one for mark in marks for one in clock.hear(mark)]
-    found += clock.finish(100.0 + ended)
-    return [(one.index, one.seconds and round(one.seconds, 6)) for one in found]
+    iterations: list[Iteration] = [one for mark in marks for one in clock.hear(mark)]
+    iterations += clock.finish(100.0 + ended)
+    return [(one.index, one.seconds and round(one.seconds, 6)) for one in iterations]
 
 
 def test_marks_at_ends_do_not_tell_when_the_first_began_and_the_same_number_counts_once() -> None:
@@ -34,10 +34,10 @@ def test_marks_at_starts_leave_out_what_came_before_and_end_with_the_command() -
 def restarted(before: list[Mark], after: list[Mark]) -> list[tuple[int, float | None, float]]:
     """Iterations of a command that is started again in between: number, seconds, and the pause before it."""
     clock = Clock(resumes=True)
-    found = [one for mark in before for one in clock.hear(mark)]
+    results = [one for mark in before for one in clock.hear(mark)]
     clock.restart()
-    found += [one for mark in after for one in clock.hear(mark)]
-    return [(one.index, one.seconds and round(one.seconds, 6), round(one.pause, 6)) for one in found]
+    results += [one for mark in after for one in clock.hear(mark)]
+    return [(one.index, one.seconds and round(one.seconds, 6), round(one.pause, 6)) for one in results]
 
 
 def test_what_a_command_does_again_is_not_counted_and_its_pause_is_no_iterations() -> None:
@@ -115,7 +115,7 @@ def test_a_line_and_its_end_and_what_has_waited_are_read_as_one_piece() -> None:
 def test_one_form_is_kept_to() -> None:
     matcher = Matcher()
     marks = [matcher.match(line) for line in ("loading", "Epoch 1/3", "step 100 loss=1", "Epoch 2/3")]
-    assert [[mark.number for mark in found] for found in marks] == [[], [1], [], [2]]
+    assert [[mark.number for mark in match] for match in marks] == [[], [1], [], [2]]
     assert matcher.form == "lines like 'Epoch 3/90', at an iteration's start"
 
 

@@ -70,8 +70,8 @@ class TestPod(LeavingKit, DeferringKit):
             assert isinstance(actuator, Deferring)
             requests = Requests(actuator)
             cluster.syncs = 1_000
-            found = requests.set({"cpu": 500})
-            assert (found.state, found.reason) == ("requested", "PodResizePending")
+            result = requests.set({"cpu": 500})
+            assert (result.state, result.reason) == ("requested", "PodResizePending")
             cluster.syncs = 0
             with pytest.raises(CannotSet, match="cpu=500 can't be set: the node has no room for it now") as refused:
                 actuator.poll()
@@ -81,8 +81,8 @@ class TestPod(LeavingKit, DeferringKit):
             calls = [one["spec"]["containers"][0]["resources"]["requests"]["cpu"] for one in cluster.objects.values()]
             assert calls == ["500m", "500m"]
             cluster.used = Decimal(3)
-            found = requests.set({"cpu": 200})
-            assert found.reason.startswith("Deferred: Node didn't have enough resource: cpu")
+            result = requests.set({"cpu": 200})
+            assert result.reason.startswith("Deferred: Node didn't have enough resource: cpu")
             assert requests.set({"cpu": 500}).reason == "Infeasible"
             assert other.wait(0) is None
 
@@ -91,9 +91,9 @@ class TestPod(LeavingKit, DeferringKit):
     ) -> None:
         patch = KubernetesApi.patch
 
-        def patch_and_go(api: KubernetesApi, *given: Any) -> Any:
-            found, cluster.plan = patch(api, *given), [503] * 9
-            return found
+        def patch_and_go(api: KubernetesApi, *values: Any) -> Any:
+            response, cluster.plan = patch(api, *values), [503] * 9
+            return response
 
         with self.started(make, self.running()) as actuator, self.started(make, self.running()) as other:
             actuator.wait(0)
@@ -102,9 +102,9 @@ class TestPod(LeavingKit, DeferringKit):
             monkeypatch.setattr(KubernetesApi, "patch", patch_and_go)
             assert requests.set({"cpu": 200}).state == "requested"
             cluster.plan, now[0] = [], 2.0
-            found = requests.poll()
-            assert found is not None
-            assert found.state == "granted"
+            code = requests.poll()
+            assert code is not None
+            assert code.state == "granted"
             assert self.same(actuator.current(), {**self.first, "cpu": 200})
             assert self.same(other.current(), self.first)
 
@@ -130,9 +130,9 @@ class TestPod(LeavingKit, DeferringKit):
             assert requests.set({"cpu": 50}).state == "refused"
             assert requests.awaits, "the pod asks for it on"
             cluster.plan, cluster.used, now[0] = [], Decimal(0), 2.0
-            found = requests.poll()
-            assert found is not None
-            assert (found.state, found.allocation) == ("granted", {"cpu": 200})
+            code = requests.poll()
+            assert code is not None
+            assert (code.state, code.allocation) == ("granted", {"cpu": 200})
             assert self.same(actuator.current(), {**self.first, "cpu": 200})
             assert requests.set({"cpu": 50}).state == "granted"
             assert not requests.awaits
@@ -142,9 +142,9 @@ class TestPod(LeavingKit, DeferringKit):
     ) -> None:
         patch = KubernetesApi.patch
 
-        def refused(api: KubernetesApi, *given: Any) -> Any:
+        def refused(api: KubernetesApi, *values: Any) -> Any:
             cluster.plan = [POLICY]
-            return patch(api, *given)
+            return patch(api, *values)
 
         with self.started(make, self.running()) as actuator, self.started(make, self.running()) as other:
             actuator.wait(0)
@@ -159,9 +159,9 @@ class TestPod(LeavingKit, DeferringKit):
                 assert requests.set({"cpu": 50}).state == "refused"
                 assert requests.awaits, "the pod asks for it on"
             cluster.used, now[0] = Decimal(0), 200.0
-            found = requests.poll()
-            assert found is not None
-            assert (found.state, found.allocation) == ("granted", {"cpu": 200})
+            code = requests.poll()
+            assert code is not None
+            assert (code.state, code.allocation) == ("granted", {"cpu": 200})
             assert self.same(actuator.current(), {**self.first, "cpu": 200})
             assert self.same(other.current(), self.first)
 
@@ -297,10 +297,10 @@ class TestScale(QuickKit, DeferringKit):
     ) -> None:
         get = KubernetesApi.get
 
-        def forbidden(api: KubernetesApi, path: str, *given: Any) -> Any:
+        def forbidden(api: KubernetesApi, path: str, *values: Any) -> Any:
             if path.endswith("/trainer"):
                 cluster.plan = [403]
-            return get(api, path, *given)
+            return get(api, path, *values)
 
         monkeypatch.setattr(KubernetesApi, "get", forbidden)
         with self.started(make, self.running()) as actuator:
@@ -309,8 +309,8 @@ class TestScale(QuickKit, DeferringKit):
             for workers in (4, 3):
                 assert self.same(actuator.apply({"workers": workers}), {"workers": workers})
                 assert actuator.poll() == ""
-            (said,) = actuator.news()  # type: ignore[attr-defined]
-            assert said.startswith("whether replicas wait isn't seen: ")
+            (message,) = actuator.news()  # type: ignore[attr-defined]
+            assert message.startswith("whether replicas wait isn't seen: ")
 
     def test_a_member_that_may_not_change_cant_be_set(self, cluster: Pods) -> None:
         if definition_of("TrainJob", TRAINER.removeprefix("/apis/")) is None:
@@ -331,7 +331,7 @@ class TestScale(QuickKit, DeferringKit):
         actuator.close()
 
     @pytest.mark.parametrize(
-        ("options", "told"),
+        ("options", "text"),
         [
             ({}, "something to scale is needed"),
             ({"target": "deployment/none"}, '"none" not found'),
@@ -339,8 +339,8 @@ class TestScale(QuickKit, DeferringKit):
             ({"target": "/apis/x"}, "a path needs fields"),
         ],
     )
-    def test_what_it_lacks_is_named(self, cluster: Pods, options: dict[str, str], told: str) -> None:
-        with pytest.raises(ActuatorError, match=told):
+    def test_what_it_lacks_is_named(self, cluster: Pods, options: dict[str, str], text: str) -> None:
+        with pytest.raises(ActuatorError, match=text):
             registry.create("kubernetes-scale", self.wanted, options)
 
 

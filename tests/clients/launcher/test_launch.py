@@ -69,22 +69,22 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return place
 
 
-def run(url: str, *said: str) -> int:
-    return main(["--workload", "busy", "--url", url, *said])
+def run(url: str, *text: str) -> int:
+    return main(["--workload", "busy", "--url", url, *text])
 
 
 def runs(client: TestClient) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = client.get("/runs").json()["items"]
-    return found
+    items: list[dict[str, Any]] = client.get("/runs").json()["items"]
+    return items
 
 
 def iterations(client: TestClient, run: str) -> list[dict[str, Any]]:
-    found, path = list[dict[str, Any]](), f"/runs/{run}/iterations?limit=200"
+    iterations, path = list[dict[str, Any]](), f"/runs/{run}/iterations?limit=200"
     while path:  # on a slow machine a command that waits has more than a page of them
         page = client.get(path).json()
-        found += page["items"]
+        iterations += page["items"]
         path = page.get("next")
-    return found
+    return iterations
 
 
 def test_a_script_is_governed(
@@ -171,19 +171,19 @@ def test_contingencies_are_applied_within_an_iteration_and_reported(
 def test_nothing_is_applied_within_an_iteration_where_a_change_restarts_the_command(
     serve: Serve, forwarded: Handler, client: TestClient, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found = LocalProcesses.resources
+    resources = LocalProcesses.resources
     monkeypatch.setattr(
         LocalProcesses,
         "resources",
-        lambda self: {name: replace(one, restarts=True) for name, one in found(self).items()},
+        lambda self: {name: replace(one, restarts=True) for name, one in resources(self).items()},
     )
     applied, apply = list[Allocation](), LocalProcesses.apply
 
-    def told(self: LocalProcesses, allocation: Allocation) -> Allocation:
+    def report(self: LocalProcesses, allocation: Allocation) -> Allocation:
         applied.append(allocation)
         return apply(self, allocation)
 
-    monkeypatch.setattr(LocalProcesses, "apply", told)
+    monkeypatch.setattr(LocalProcesses, "apply", report)
     handler = with_contingencies(forwarded, contingency(0.2, cpu=40))
     assert run(serve(handler).url, "--policy", "hold", "--", sys.executable, script(folder, SLOW)) == 0
     (one,) = runs(client)
@@ -244,14 +244,14 @@ def test_what_waits_is_reported_and_once_granted_is_part_of_the_iteration_in_whi
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    made: Any = type("Here", (Full,), {})
-    monkeypatch.setattr(registry, "factory", lambda _: made)
-    seen = list[int]()
+    result: Any = type("Here", (Full,), {})
+    monkeypatch.setattr(registry, "factory", lambda _: result)
+    visited = list[int]()
 
     def handler(request: httpx.Request) -> httpx.Response:
         if request.method == "PUT":
-            seen.append(1)
-            made.room = len(seen) >= 2
+            visited.append(1)
+            result.room = len(visited) >= 2
         return forwarded(request)
 
     command = [sys.executable, script(folder, SLOW.replace("range(4)", "range(5)"))]
@@ -280,12 +280,12 @@ def test_what_is_refused_is_reported_once_and_not_asked_for_until_its_back_off_e
     unanswered: int,
 ) -> None:
     """Also while the service, whose last decision holds, doesn't know of the refusal."""
-    requests, seen = list[float](), list[str]()
+    requests, visited = list[float](), list[str]()
 
     def handler(request: httpx.Request) -> httpx.Response:
         if request.method == "PUT":
-            seen.append(request.url.path)
-            if len(seen) <= unanswered:
+            visited.append(request.url.path)
+            if len(visited) <= unanswered:
                 return httpx.Response(503)
         return forwarded(request)
 
@@ -369,7 +369,7 @@ def test_a_script_elsewhere_reports_by_itself_or_is_reported(
 
 
 @pytest.mark.parametrize(
-    ("command", "status", "told"),
+    ("command", "status", "text"),
     [
         (["sh", "-c", "exit 7"], 7, "failed after 0 iterations"),
         (["sh", "-c", "kill -9 $$"], 137, "killed by SIGKILL"),
@@ -377,10 +377,10 @@ def test_a_script_elsewhere_reports_by_itself_or_is_reported(
     ],
 )
 def test_the_status_is_the_commands_own_and_its_run_has_failed(
-    serve: Serve, client: TestClient, command: list[str], status: int, told: str, capfd: pytest.CaptureFixture[str]
+    serve: Serve, client: TestClient, command: list[str], status: int, text: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
     assert run(serve().url, "--", *command) == status
-    assert told in capfd.readouterr().err
+    assert text in capfd.readouterr().err
     assert [one["state"] for one in runs(client)] == ([] if status == 127 else ["failed"])  # 127: it wasn't started
 
 
@@ -425,7 +425,7 @@ def test_the_last_lines_of_a_failed_command_s_output_reach_the_service_unless_it
 
 
 @pytest.mark.parametrize(
-    ("pieces", "kept"),
+    ("pieces", "parts"),
     [
         ([b"\x1b[31mred\x1b[0m\n", b"bell\x07 tab\t.\n"], ["red", "bell tab\t."]),
         ([b"\r1/9", b"\r2/9", b"\r9/9\n", b"end\n"], ["9/9", "end"]),
@@ -439,14 +439,14 @@ def test_the_last_lines_of_a_failed_command_s_output_reach_the_service_unless_it
     ],
 )
 def test_what_is_kept_of_output_is_bounded_and_without_escape_codes(
-    pieces: list[bytes], kept: list[str], tmp_path: Path
+    pieces: list[bytes], parts: list[str], tmp_path: Path
 ) -> None:
     watched = Watched(replace(arguments.read("steward-run", ["--", "true"])), LocalProcesses({}), tmp_path, print)
     take = watched._sink()
     assert take is not None
     for piece in pieces:
         take("stdout", piece)
-    assert (watched.output.splitlines(), len(watched.output) <= LARGEST_SENT) == (kept, True)
+    assert (watched.output.splitlines(), len(watched.output) <= LARGEST_SENT) == (parts, True)
 
 
 @contextmanager
@@ -505,10 +505,10 @@ def test_ctrl_c_while_the_command_is_being_started_leaves_none_behind(
     serve: Serve, client: TestClient, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def interrupted(*arguments: Any) -> Guarded:
-        made = Guarded(*arguments)
+        result = Guarded(*arguments)
         os.kill(os.getpid(), signal.SIGINT)
         time.sleep(0)  # where it would be heard
-        return made
+        return result
 
     monkeypatch.setattr(local, "Guarded", interrupted)
     url = serve().url
@@ -545,7 +545,7 @@ def test_a_command_goes_on_without_the_service_and_its_iterations_are_kept(
 ) -> None:
     monkeypatch.setattr(governed, "PATIENCE_SECONDS", 3.0)
     service = serve()
-    service.plan = lambda _: BEFORE if any("/iterations/1" in seen for seen in service.seen) else None
+    service.plan = lambda _: BEFORE if any("/iterations/1" in observation for observation in service.requests) else None
     assert run(service.url, "--", sys.executable, script(folder, PRINTS), "4", "0.01") == 0
     output = capfd.readouterr()
     assert output.out.count("epoch") == 4
@@ -565,8 +565,8 @@ def test_a_command_goes_on_while_a_proxy_answers_and_nothing_is_lost(
     service = serve()
 
     def plan(number: int) -> httpx.Response | None:
-        reports = sum(one.startswith("PUT ") for one in service.seen)
-        return ANSWERS[kind] if service.seen[number].startswith("PUT ") and 1 < reports < 5 else None
+        reports = sum(one.startswith("PUT ") for one in service.requests)
+        return ANSWERS[kind] if service.requests[number].startswith("PUT ") and 1 < reports < 5 else None
 
     service.plan = plan
     assert run(service.url, "--", sys.executable, script(folder, PRINTS), "5", "0.1") == 0
@@ -600,8 +600,10 @@ def test_ctrl_c_after_the_end_of_the_command_keeps_its_iterations_and_its_status
     service = serve()
 
     def plan(number: int) -> str | None:
-        ends = list(dict.fromkeys(one for one in service.seen if one.startswith("PATCH /runs/")))
-        if service.seen[number] not in ends[1::2]:  # the first of each launch is replaced once the start-up is known
+        ends = list(dict.fromkeys(one for one in service.requests if one.startswith("PATCH /runs/")))
+        if (
+            service.requests[number] not in ends[1::2]
+        ):  # the first of each launch is replaced once the start-up is known
             return None
         Path("ended").touch()
         return BEFORE
@@ -623,7 +625,7 @@ def test_ctrl_c_after_the_end_of_the_command_keeps_its_iterations_and_its_status
 
 
 @pytest.mark.parametrize(
-    ("said", "told"),
+    ("parts", "text"),
     [
         (
             ["--workload", "other"],
@@ -637,10 +639,10 @@ def test_ctrl_c_after_the_end_of_the_command_keeps_its_iterations_and_its_status
     ],
 )
 def test_what_does_not_go_together_is_told_before_anything_starts(
-    serve: Serve, client: TestClient, said: list[str], told: str, capfd: pytest.CaptureFixture[str]
+    serve: Serve, client: TestClient, parts: list[str], text: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["--url", serve().url, *said, "--", "touch", "started"]) in (2, 127)
-    assert told in capfd.readouterr().err
+    assert main(["--url", serve().url, *parts, "--", "touch", "started"]) in (2, 127)
+    assert text in capfd.readouterr().err
     assert not Path("started").exists()
     assert runs(client) == []
 
@@ -744,7 +746,7 @@ def test_a_service_that_is_lost_while_it_is_measured_ends_no_command(
     monkeypatch.setattr("steward_client.launcher.service.PATIENCE_SECONDS", 0.5)
     monkeypatch.setattr(governed, "PATIENCE_SECONDS", 0.5)
     there = serve()
-    there.plan = lambda _: BEFORE if any("/samples" in seen for seen in there.seen) else None
+    there.plan = lambda _: BEFORE if any("/samples" in observation for observation in there.requests) else None
     command = [sys.executable, script(folder, PRINTS.replace("{n}:", "{n}/{count}:")), "60", "0.1"]
     texts = ["--learn", "--url", there.url, "--resource", "cpu=25..100/25%", "--profile-iterations", "9"]
     assert main([*texts, "--", *command]) == 0
@@ -832,7 +834,7 @@ def test_a_service_that_is_lost_before_the_workload_is_registered_ends_no_comman
 ) -> None:
     monkeypatch.setattr("steward_client.launcher.service.PATIENCE_SECONDS", 0.2)
     there = serve()
-    there.plan = lambda _: BEFORE if any("POST /workloads" in seen for seen in there.seen) else None
+    there.plan = lambda _: BEFORE if any("POST /workloads" in observation for observation in there.requests) else None
     command = [sys.executable, script(folder, PRINTS.replace("{n}:", "{n}/{count}:")), "8", "0.02"]
     assert main([*DEADLINE, "--url", there.url, "--", *command]) == 0
     output = capfd.readouterr()
@@ -922,8 +924,8 @@ def test_a_command_is_stopped_at_its_cost_and_the_summary_says_so(
     assert re.search(r"the run's cost cap of \$0\.25.*: the command gets SIGTERM", output), output
     assert re.search(r"stopped after \d iterations? in .*cost cap", output), output
     assert "outcome: cap_reached (" in output
-    found = {one["start"]["caps"]["cost"]: (one["state"], one["outcome"] == "cap_reached") for one in runs(client)}
-    assert found == {1e6: ("finished", False), 0.25: ("cancelled", True)}
+    result = {one["start"]["caps"]["cost"]: (one["state"], one["outcome"] == "cap_reached") for one in runs(client)}
+    assert result == {1e6: ("finished", False), 0.25: ("cancelled", True)}
 
 
 def test_a_command_is_stopped_after_its_duration_within_an_iteration_but_not_if_it_is_advised(

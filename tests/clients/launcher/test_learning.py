@@ -25,7 +25,12 @@ class Watching:
     """A command of eight iterations, the first of which nobody saw begin, and all that is done with it."""
 
     def __init__(self, status: int = 0) -> None:
-        self.said, self.set, self.kept, self.told = list[str](), list[float](), list[int](), list[tuple[int, float]]()
+        self.lines, self.set, self.indices, self.allocations = (
+            list[str](),
+            list[float](),
+            list[int](),
+            list[tuple[int, float]](),
+        )
         self.clock, self.status, self._at_end = SimpleNamespace(count=0, total=8), None, status
         self.actuator = SimpleNamespace(close=lambda: None)
         self._stream, self.failure = self._each(), "exit status 3"
@@ -42,7 +47,7 @@ class Watching:
 
     def tell(self, iteration: int, allocation: dict[str, float], _: str) -> None:
         """What its file says."""
-        self.told.append((iteration, allocation["cpu"]))
+        self.allocations.append((iteration, allocation["cpu"]))
 
     def iterations(self) -> Iterator[Iteration]:
         """The same for whoever asks."""
@@ -58,8 +63,8 @@ class Watching:
         """Measured until so many iterations are."""
 
         def keep(segment: Any) -> bool:
-            self.kept += [row.index for row in segment.rows]
-            return len(self.kept) < wanted
+            self.indices += [row.index for row in segment.rows]
+            return len(self.indices) < wanted
 
         return Profile(self, iter([{"cpu": 100.0}, {"cpu": 50.0}, {"cpu": 25.0}]), keep)  # type: ignore[arg-type]
 
@@ -68,35 +73,35 @@ def learning(watching: Watching, fit: Callable[[], int], monkeypatch: pytest.Mon
     """Of a workload of eight iterations; fitting and training are done as soon as they are begun."""
 
     def at_once(work: Callable[[], Any]) -> Future[Any]:
-        found: Future[Any] = Future()
+        future: Future[Any] = Future()
         try:
-            found.set_result(work())
+            future.set_result(work())
         except JobFailed as error:
-            found.set_exception(error)
-        return found
+            future.set_exception(error)
+        return future
 
     monkeypatch.setattr(module, "beside", at_once)
-    made: Any = Learning(Wishes(("ls",), "ls"), None, Path(), watching.said.append)  # type: ignore[arg-type]
-    made.spec, made._resources = {"iterations": 8}, (Resource("cpu", 25, 100, 25, "%"),)
-    made._fit_model, made._train = fit, lambda model: watching.said.append(f"trained {model}")
-    return made
+    learning: Any = Learning(Wishes(("ls",), "ls"), None, Path(), watching.lines.append)  # type: ignore[arg-type]
+    learning.spec, learning._resources = {"iterations": 8}, (Resource("cpu", 25, 100, 25, "%"),)
+    learning._fit_model, learning._train = fit, lambda model: watching.lines.append(f"trained {model}")
+    return learning
 
 
 def fails() -> int:
     raise FAILED
 
 
-@pytest.mark.parametrize(("fit", "told"), [(lambda: 1, "trained 1"), (fails, f"not learned: {FAILED}; the command")])
+@pytest.mark.parametrize(("fit", "text"), [(lambda: 1, "trained 1"), (fails, f"not learned: {FAILED}; the command")])
 def test_it_goes_on_whether_a_model_comes_of_it_or_not(
-    fit: Callable[[], int], told: str, monkeypatch: pytest.MonkeyPatch
+    fit: Callable[[], int], text: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     watching = Watching()
     profile = watching.profile(3)
     assert profile.measure()
     assert learning(watching, fit, monkeypatch)._learned_beside(profile) is profile
-    assert watching.said[-1].startswith(told)
-    assert (watching.set, watching.kept, next(watching.iterations()).index) == ([100.0], [1, 2, 3], 5)
-    assert watching.told == [(1, 100.0), (2, 100.0), (3, 100.0)]
+    assert watching.lines[-1].startswith(text)
+    assert (watching.set, watching.indices, next(watching.iterations()).index) == ([100.0], [1, 2, 3], 5)
+    assert watching.allocations == [(1, 100.0), (2, 100.0), (3, 100.0)]
     assert [row.index for row in profile.rows] == [1, 2, 3, 4]  # the fit may have slowed the last: it is no sample
 
 
@@ -107,31 +112,31 @@ def test_one_of_which_nothing_is_left_is_started_again_or_has_failed(
     watching = Watching(status)
     profile = watching.profile(6)
     assert profile.measure()
-    made = learning(watching, lambda: 1, monkeypatch)
+    result = learning(watching, lambda: 1, monkeypatch)
     if status:
         with pytest.raises(CommandEnded):
-            made._learned_beside(profile)
+            result._learned_beside(profile)
     else:
-        assert made._learned_beside(profile) is None
-        assert "the command is started again, once, under decisions" in watching.said[-1]
-    assert watching.kept == list(range(1, 7))
+        assert result._learned_beside(profile) is None
+        assert "the command is started again, once, under decisions" in watching.lines[-1]
+    assert watching.indices == list(range(1, 7))
 
 
 @pytest.mark.parametrize(
-    ("error", "told"), [(FAILED, f"no agent: {FAILED}"), (Interrupted(2), "training interrupted; the next --learn")]
+    ("error", "text"), [(FAILED, f"no agent: {FAILED}"), (Interrupted(2), "training interrupted; the next --learn")]
 )
 def test_what_becomes_of_the_training_does_not_touch_the_commands_status(
-    error: BaseException, told: str, monkeypatch: pytest.MonkeyPatch
+    error: BaseException, text: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     watching = Watching()
-    made = learning(watching, lambda: 1, monkeypatch)
-    made._training = Future[None]()
-    made.rest(own=False, status=0)
-    made.rest(own=True, status=130)  # whoever has ended the command waits for nothing
-    made._training.set_exception(error)
-    made.rest(own=True, status=0)
-    assert watching.said[:2] == ["the training continues in the service, for the next run", module.BEGUN]
-    assert watching.said[-1].startswith(told)
+    result = learning(watching, lambda: 1, monkeypatch)
+    result._training = Future[None]()
+    result.rest(own=False, status=0)
+    result.rest(own=True, status=130)  # whoever has ended the command waits for nothing
+    result._training.set_exception(error)
+    result.rest(own=True, status=0)
+    assert watching.lines[:2] == ["the training continues in the service, for the next run", module.BEGUN]
+    assert watching.lines[-1].startswith(text)
 
 
 JOBS = [
@@ -149,10 +154,10 @@ def test_a_training_that_was_left_is_gone_on_with(
         state = path.partition("state=")[2]
         return {"items": [job for job in there if job["state"] == state]}
 
-    made, begun = learning(Watching(), lambda: 1, monkeypatch), list[str]()
-    made._service = made._jobs._service = SimpleNamespace(call=call)
-    made._jobs.wait_for_training = lambda job: begun.append(job["id"])
-    assert (made._has_agent(), begun) == (bool(followed), followed)
+    result, begun = learning(Watching(), lambda: 1, monkeypatch), list[str]()
+    result._service = result._jobs._service = SimpleNamespace(call=call)
+    result._jobs.wait_for_training = lambda job: begun.append(job["id"])
+    assert (result._has_agent(), begun) == (bool(followed), followed)
 
 
 def test_a_target_of_which_there_was_none_is_given_to_what_is_registered(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -167,10 +172,10 @@ def test_a_target_of_which_there_was_none_is_given_to_what_is_registered(monkeyp
         return {"spec": {**spec, "metrics": [{**metrics[0], "target": 60.0}, metrics[1]]}}
 
     watching = Watching()
-    made = learning(watching, lambda: 1, monkeypatch)
-    made._wishes, made._service = wishes, SimpleNamespace(call=call)
-    made._give_targets(metrics)
-    made._give_targets(made.spec["metrics"])
+    result = learning(watching, lambda: 1, monkeypatch)
+    result._wishes, result._service = wishes, SimpleNamespace(call=call)
+    result._give_targets(metrics)
+    result._give_targets(result.spec["metrics"])
     assert called == [("PATCH", "/workloads/ls", {"targets": {SECONDS: 60.0}})]
-    assert targets(wishes, made.spec) == {SECONDS: 60.0, "loss": 2.0}
-    assert any("from now on iteration_seconds 60" in line for line in watching.said)
+    assert targets(wishes, result.spec) == {SECONDS: 60.0, "loss": 2.0}
+    assert any("from now on iteration_seconds 60" in line for line in watching.lines)

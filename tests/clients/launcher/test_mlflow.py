@@ -75,9 +75,9 @@ def test_two_runs_log_decisions_reports_and_outcomes_to_the_run_that_the_trainin
     url, command = serve().url, [sys.executable, script(folder, LOGS)]
     assert run(url, "--mlflow", uri, "--deadline", "60s", "--", *command) == 0
     assert main(["--workload", "other", "--url", url, "--mlflow", uri, "--deadline", "60s", "--", *command]) == 0
-    found, ours = stored(uri), {one["workload"]: one for one in runs(client)}
-    assert set(found) == set(ours) == {"busy", "other"}
-    for name, one in found.items():
+    result, ours = stored(uri), {one["workload"]: one for one in runs(client)}
+    assert set(result) == set(ours) == {"busy", "other"}
+    for name, one in result.items():
         assert one.info.status == "FINISHED"
         assert one.data.tags["steward.run"] == ours[name]["id"]
         assert one.data.tags["steward.outcome"] == ours[name]["outcome"] == "met"
@@ -148,9 +148,9 @@ def test_savings_that_were_not_measured_are_left_out(uri: str) -> None:
         sink = MlflowSink(uri, name=name)
         sink.ended(ended, "finished")
         sink.close()
-        found = mlflow.MlflowClient(uri).get_run(sink.run_id)
+        run_read = mlflow.MlflowClient(uri).get_run(sink.run_id)
         saved = {"steward/saved/largest": 2.0} if largest is known else {}
-        assert (found.info.status, found.data.metrics) == ("FINISHED", {"steward/cost": 3.0, **saved})
+        assert (run_read.info.status, run_read.data.metrics) == ("FINISHED", {"steward/cost": 3.0, **saved})
 
 
 def test_a_command_that_cannot_be_started_has_a_failed_run(serve: Serve, folder: Path, uri: str) -> None:

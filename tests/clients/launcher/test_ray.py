@@ -90,9 +90,9 @@ class TestRay(LeavingKit, DeferringKit):
             assert requests.awaits
             head.away, now[0] = False, 50.0
             self.free(actuator)
-            found = requests.poll()
-            assert found is not None
-            assert found.state == "granted"
+            code = requests.poll()
+            assert code is not None
+            assert code.state == "granted"
             assert self.same(actuator.current(), self.last)
 
     def test_a_token_goes_with_each_call(self, make: Make, head: RayDouble, monkeypatch: pytest.MonkeyPatch) -> None:

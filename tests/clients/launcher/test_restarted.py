@@ -66,14 +66,14 @@ def larger(answer: Handler, since: int) -> Handler:
     """Answers as ``answer``, but for decisions on iterations from ``since`` on, which are for 300 %, before for 100."""
 
     def changed(request: httpx.Request) -> httpx.Response:
-        found = answer(request)
-        if "/runs" not in request.url.path or not found.content or found.is_error:
-            return found
-        body: dict[str, Any] = found.json()
+        result = answer(request)
+        if "/runs" not in request.url.path or not result.content or result.is_error:
+            return result
+        body: dict[str, Any] = result.json()
         decision = body.get("decision", body) if isinstance(body, dict) else {}
         if "allocation" in decision:
             decision["allocation"] = {"cpu": 300.0 if decision["iteration"] >= since else 100.0}
-        return httpx.Response(found.status_code, json=body, headers={"content-type": found.headers["content-type"]})
+        return httpx.Response(result.status_code, json=body, headers={"content-type": result.headers["content-type"]})
 
     return changed
 
@@ -173,9 +173,9 @@ def test_learning_by_restarts_needs_the_users_word(
     command = [sys.executable, script(folder, RESUMES), str(folder / "checkpoint")]
     learn = ["--learn", "--name", "fresh", "--resource", "cpu=100..400/100%", "--iterations", "12"]
     assert main([*learn, "--url", serve().url, *SLURM, "--", *command]) == 2
-    said = capfd.readouterr().err
-    assert "--learn changes cpu some 8 times, and each change starts the command again (slurm): --checkpoint" in said
-    assert "; --profile-jobs measures it by short jobs side by side instead; else upload samples" in said
+    error = capfd.readouterr().err
+    assert "--learn changes cpu some 8 times, and each change starts the command again (slurm): --checkpoint" in error
+    assert "; --profile-jobs measures it by short jobs side by side instead; else upload samples" in error
     here = ["--learn", "--profile-jobs", "--name", "fresh", "--resource", "cpu=50..100/50%"]
     assert main([*here, "--url", serve().url, "--", *command]) == 2
     assert "--profile-jobs with actuator local: commands side by side would slow one another down" in (
@@ -222,18 +222,18 @@ def test_short_jobs_side_by_side_measure_what_has_no_checkpoint(
 ) -> None:
     command = [sys.executable, script(folder, SIZED)]
     learn = ["--learn", "--profile-jobs", "--profile-iterations", "9", "--name", "fresh", "--deadline", "60"]
-    asked = [*learn, "--resource", "cpu=100..400/100%", "--url", training_url, *SLURM, "--", *command]
-    assert main(asked) == 0, capfd.readouterr().err
-    said = capfd.readouterr().err
-    assert "profile: 3 short jobs side by side, each ended after 3 measured iterations" in said
-    assert all(f"; cpu {cpu} %: " in said for cpu in (100, 400))
+    request = [*learn, "--resource", "cpu=100..400/100%", "--url", training_url, *SLURM, "--", *command]
+    assert main(request) == 0, capfd.readouterr().err
+    error = capfd.readouterr().err
+    assert "profile: 3 short jobs side by side, each ended after 3 measured iterations" in error
+    assert all(f"; cpu {cpu} %: " in error for cpu in (100, 400))
     (one, other) = ((slurm / name / "sizes").read_text() for name in ("43", "44"))
     assert one != other, "each has a size of its own"
     assert not (slurm / "45").exists(), "the run comes after them"
     samples = client.get("/workloads/fresh/samples").json()["items"]
     assert [(one["execution"].partition("-")[0], one["iterations"]) for one in samples].count(("profile", 3)) == 3
     (run,) = runs(client)
-    assert (run["state"], run["decision"]["reason"]["code"] != "no_model") == ("finished", True), said
+    assert (run["state"], run["decision"]["reason"]["code"] != "no_model") == ("finished", True), error
     assert client.get("/workloads/fresh/agents").json()["items"] == [], "the size is set once: none would decide"
 
 
@@ -249,9 +249,9 @@ def test_short_jobs_of_which_none_is_measured_end_with_the_commands_status(
     command = [sys.executable, script(folder, SIZED)]
     learn = ["--learn", "--profile-jobs", "--profile-iterations", "6", "--name", "fresh", "--deadline", "60"]
     assert main([*learn, "--resource", "cpu=100..900/400%", "--url", serve().url, *SLURM, "--", *command]) == 3
-    said = capfd.readouterr().err
-    assert said.count("a short job was not measured: ") == 2
-    assert "Requested node configuration is not available" in said
+    error = capfd.readouterr().err
+    assert error.count("a short job was not measured: ") == 2
+    assert "Requested node configuration is not available" in error
     assert client.get("/workloads/fresh").status_code == 404
 
 
@@ -285,15 +285,15 @@ def test_a_queue_that_admits_one_job_at_a_time_is_asked_again_and_an_outage_ends
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("steward_client.launcher.service.PATIENCE_SECONDS", 1.0)
-    asked = list[float]()
+    requests = list[float]()
     (slurm / "single").touch()
     command = [sys.executable, script(folder, SIZED)]
     learn = ["--learn", "--profile-jobs", "--profile-iterations", "6", "--name", "fresh", "--deadline", "60"]
 
     def no_fit(request: httpx.Request) -> httpx.Response:
         if (request.method, request.url.path) == ("POST", "/workloads/fresh/samples"):
-            asked.append(time.monotonic())
-            if asked[-1] < asked[0] + 1.5:
+            requests.append(time.monotonic())
+            if requests[-1] < requests[0] + 1.5:
                 return httpx.Response(503)
         if not request.url.path.endswith("/models"):
             return forwarded(request)
@@ -321,9 +321,9 @@ def test_an_interrupted_launch_ends_its_short_jobs_and_keeps_what_was_measured(
         actuator = registry.create("slurm", {"cpu": Range(100, 400, 100)}, dict(wishes.options))
         commands.append((Watched(wishes, actuator, own, print), {"cpu": cpu}))
     measured = measure_apart(commands)
-    watched, found = next(measured)
-    assert isinstance(found, Segment)
-    assert (watched, found.allocation) == (commands[1][0], {"cpu": 100.0}), "it doesn't wait for the one before"
+    watched, result = next(measured)
+    assert isinstance(result, Segment)
+    assert (watched, result.allocation) == (commands[1][0], {"cpu": 100.0}), "it doesn't wait for the one before"
     measured.close()
     assert [(slurm / name / "state").read_text() for name in (".", "43")] == ["CANCELLED\n"] * 2
 

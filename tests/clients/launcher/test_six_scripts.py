@@ -90,7 +90,7 @@ class Launch:
         return (self.folder / "out").read_text()
 
     @property
-    def said(self) -> str:
+    def output(self) -> str:
         """What the launcher has said so far, and the command's errors."""
         return (self.folder / "said").read_text()
 
@@ -106,8 +106,8 @@ class Launch:
 
     def left(self) -> list[psutil.Process]:
         """Processes that were started from its folder."""
-        found = psutil.process_iter(["cmdline"])
-        return [one for one in found if str(self.folder) in " ".join(one.info["cmdline"] or [])]
+        process_iter = psutil.process_iter(["cmdline"])
+        return [one for one in process_iter if str(self.folder) in " ".join(one.info["cmdline"] or [])]
 
 
 Start = Callable[..., Launch]
@@ -146,29 +146,29 @@ def test_two_scripts_at_once_share_a_service_whose_pages_can_be_read_later(start
     url, data = f"http://127.0.0.1:{free_port()}", tmp_path / "their data"
     options = ["--deadline", "2m", "--resource", "cpu=50..100/25%", "--data", str(data)]
     both = [start("digits", SKLEARN, url, *options), start("files", SHELL, url, *options)]
-    assert [one.status() for one in both] == [0, 0], [one.said for one in both]
+    assert [one.status() for one in both] == [0, 0], [one.output for one in both]
     digits, files = both
     assert digits.out.count("accuracy") == 12
     assert files.out == "".join(f"processed file {n} of 9\n" for n in range(1, 10))
     runs = list[str]()
     for launched, count in ((digits, 12), (files, 9)):
-        found = re.findall(rf"run: {url}/ui/runs/(\w+)", launched.said)
-        assert len(found) == 2, launched.said  # when decisions begin, and in the summary
-        runs.append(found[-1])
+        matches = re.findall(rf"run: {url}/ui/runs/(\w+)", launched.output)
+        assert len(matches) == 2, launched.output  # when decisions begin, and in the summary
+        runs.append(matches[-1])
         for part in (
             f"dashboard: {url}",
             "controlling from iteration",
             f"finished after {count} iterations in ",
             "of the",
         ):
-            assert part in launched.said, launched.said
-        assert "outcome: met" in launched.said
+            assert part in launched.output, launched.output
+        assert "outcome: met" in launched.output
         compared = r"(cost vs\. the largest allocation \(cpu 100 %\): |against cpu 100 % \(largest\): )\w+"
-        assert re.search(compared, launched.said), launched.said
-    assert sum("starting a service at" in one.said for one in both) == 1
+        assert re.search(compared, launched.output), launched.output
+    assert sum("starting a service at" in one.output for one in both) == 1
     assert free(url)
 
-    (later,) = {line for one in both for line in re.findall(r"\(later: steward (serve .+)\)", one.said)}
+    (later,) = {line for one in both for line in re.findall(r"\(later: steward (serve .+)\)", one.output)}
     command = [sys.executable, "-m", "app.cli", *shlex.split(later)]
     with subprocess.Popen(
         command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=clean_environment({}), cwd=tmp_path
@@ -217,15 +217,17 @@ def test_every_end_of_a_script_is_the_launchers_and_stands_at_its_run(
         "ended": (143, "cancelled", "SIGTERM"),
     }
     for name, (status, outcome, reason) in expected.items():
-        assert ends[name].status() == status, ends[name].said
+        assert ends[name].status() == status, ends[name].output
         (row,) = steward.runs(name, url=url)
         assert (row["outcome"], reason in (row["outcome_reason"] or "")) == (outcome, True), row
-        assert ends[name].said.rstrip().count(f"run: {row['url']}") >= 1, ends[name].said
+        assert ends[name].output.rstrip().count(f"run: {row['url']}") >= 1, ends[name].output
         assert len(steward.Steward(url=url).run(row["id"]).history()) == row["iterations"] - 1  # the first isn't timed
-    assert "finished after 13 iterations (workload 'over' has 12) in " in ends["over"].said
-    assert "passed on to the command; it is killed after 10 s, press Ctrl-C again to kill it now" in ends["twice"].said
-    assert "steward: the command is killed" in ends["twice"].said
-    assert "a second signal to kill it now" in ends["ended"].said
+    assert "finished after 13 iterations (workload 'over' has 12) in " in ends["over"].output
+    assert (
+        "passed on to the command; it is killed after 10 s, press Ctrl-C again to kill it now" in ends["twice"].output
+    )
+    assert "steward: the command is killed" in ends["twice"].output
+    assert "a second signal to kill it now" in ends["ended"].output
 
 
 @pytest.mark.slow
@@ -234,10 +236,10 @@ def test_a_progress_bar_of_a_pytorch_loop_is_counted(
 ) -> None:
     url = steward_factory().url
     launched = start("net", PYTORCH, url, "--deadline", "10m", "--resource", "cpu=50..100/50%")
-    assert launched.status(300) == 0, launched.said
+    assert launched.status(300) == 0, launched.output
     assert launched.out == "saved\n"
-    assert "iterations: by the progress bar 'training' of 15, each of its steps" in launched.said
-    assert "finished after 15 iterations in " in launched.said
+    assert "iterations: by the progress bar 'training' of 15, each of its steps" in launched.output
+    assert "finished after 15 iterations in " in launched.output
     (row,) = steward.runs("net", url=url)
     assert (row["state"], row["iterations"]) == ("finished", 15)
 
@@ -250,23 +252,23 @@ def test_silent_and_unusual_scripts_are_told_what_is_missing_while_they_run(
     silent, unusual = (start(name, text, url, "--deadline", "9m") for name, text in (("s", SILENT), ("u", UNUSUAL)))
     hint = "no iteration was recognised after 30"
     for launched in (silent, unusual):
-        wait_until(lambda one=launched: hint in one.said, 120, hint)  # type: ignore[misc]
+        wait_until(lambda one=launched: hint in one.output, 120, hint)  # type: ignore[misc]
         assert launched.process.poll() is None
-    assert "it has written no line yet; print lines like 'Epoch 3/90'" in silent.said
+    assert "it has written no line yet; print lines like 'Epoch 3/90'" in silent.output
     pattern = re.search(
-        r"--pattern '(.+?)' would take lines such as 'finished pass number 1, score 1.000'", unusual.said
+        r"--pattern '(.+?)' would take lines such as 'finished pass number 1, score 1.000'", unusual.output
     )
-    assert pattern, unusual.said
+    assert pattern, unusual.output
     for launched in (silent, unusual):
         assert launched.status() == 0
         assert re.search(
-            r"the command finished after .+ s, without decisions: print a line per iteration.+\n$", launched.said
-        ), launched.said
-        assert launched.said.count("no iteration was recognised") == 1
+            r"the command finished after .+ s, without decisions: print a line per iteration.+\n$", launched.output
+        ), launched.output
+        assert launched.output.count("no iteration was recognised") == 1
     began = time.monotonic()
     text = UNUSUAL.replace("time.sleep(2)", "time.sleep(0.1)")
     again = start("again", text, url, "--deadline", "9m", "--iterations", "20", "--pattern", pattern[1])
     assert again.status() == 0
-    assert "finished after 20 iterations in " in again.said
+    assert "finished after 20 iterations in " in again.output
     assert time.monotonic() - began < 60
     assert [row["workload"] for row in steward.runs(url=url)] == ["again"]

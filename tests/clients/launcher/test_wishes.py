@@ -10,16 +10,16 @@ from steward_client.launcher.wishes import Misuse, Resource
 
 def test_a_command_line_is_read() -> None:
     text = "--learn --deadline 1h30m --resource cpu=50..400/50% --target loss=.3 -- python -u train.py --epochs 3"
-    found = arguments.read("steward-run", text.split())
-    assert found.command == ("python", "-u", "train.py", "--epochs", "3")
-    assert (found.workload, found.learn, found.deadline, found.targets) == ("train", True, 5400.0, (("loss", 0.3),))
-    assert found.resources == (Resource("cpu", 50, 400, 50, "%"),)
-    assert found.resources[0].levels[:2] == [50, 100]
-    assert found.resources[0].nearest(171) == 150
+    result = arguments.read("steward-run", text.split())
+    assert result.command == ("python", "-u", "train.py", "--epochs", "3")
+    assert (result.workload, result.learn, result.deadline, result.targets) == ("train", True, 5400.0, (("loss", 0.3),))
+    assert result.resources == (Resource("cpu", 50, 400, 50, "%"),)
+    assert result.resources[0].levels[:2] == [50, 100]
+    assert result.resources[0].nearest(171) == 150
 
 
 @pytest.mark.parametrize(
-    ("said", "told"),
+    ("text", "reported"),
     [
         ("--learn", "no command; steward-run [options] -- python train.py"),
         ("--clean", "no command; steward-run [options] -- python train.py"),
@@ -44,13 +44,13 @@ def test_a_command_line_is_read() -> None:
     ],
 )
 def test_what_cannot_be_meant_is_one_line_with_the_remedy(
-    said: str, told: str, capsys: pytest.CaptureFixture[str]
+    text: str, reported: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(said.split()) == 2
+    assert main(text.split()) == 2
     line = capsys.readouterr().err
     assert line.startswith("steward-run: ")
     assert line.count("\n") == 1
-    assert told in line
+    assert reported in line
 
 
 def test_a_service_elsewhere_that_does_not_answer_is_no_usage_error(capsys: pytest.CaptureFixture[str]) -> None:

@@ -22,13 +22,13 @@ class Service:
 
     client: TestClient
     away: bool = False
-    asked: list[str] = field(default_factory=list)
+    paths: list[str] = field(default_factory=list)
 
     def __call__(self, request: httpx.Request) -> httpx.Response:
         if self.away:
             raise httpx.ConnectError("connection refused", request=request)
         path = request.url.raw_path.decode()
-        self.asked.append(path)
+        self.paths.append(path)
         answer = self.client.request(request.method, path, content=request.read())
         return httpx.Response(answer.status_code, headers=dict(answer.headers), content=answer.content)
 

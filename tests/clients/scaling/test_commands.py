@@ -23,7 +23,7 @@ def test_the_scaler_listens_until_it_is_ended() -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "text"),
     [
         (("scaler", "--tls-cert", __file__), "steward scaler: TLS needs --tls-cert and --tls-key together"),
         (("adapter", "--tls-key", __file__), "steward adapter: TLS needs --tls-cert and --tls-key together"),
@@ -32,10 +32,10 @@ def test_the_scaler_listens_until_it_is_ended() -> None:
     ],
 )
 def test_what_they_lack_is_told_in_a_line(
-    arguments: tuple[str, ...], told: str, monkeypatch: pytest.MonkeyPatch
+    arguments: tuple[str, ...], text: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
     done = CliRunner().invoke(cli, arguments, catch_exceptions=False)
     assert (done.exit_code, done.stdout) == (1, "")
-    assert done.stderr.startswith(told)
+    assert done.stderr.startswith(text)
     assert done.stderr.count("\n") == 1

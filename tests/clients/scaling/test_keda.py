@@ -93,7 +93,7 @@ async def test_many_askers_cost_one_call_and_a_service_that_is_away_costs_none(
 ) -> None:
     _, had = service.start()
     assert await asyncio.gather(*(keda.replicas() for _ in range(8))) == [had] * 8
-    assert len([path for path in service.asked if path.startswith("/runs?")]) == 1
+    assert len([path for path in service.paths if path.startswith("/runs?")]) == 1
     service.away = True
     clock(299)
     assert await keda.replicas() == had

@@ -35,8 +35,8 @@ def test_kubectl_finds_the_metric_and_its_value(tmp_path: Path) -> None:
 
         assert kubectl("api-resources", "--no-headers").split()[:2] == [METRIC, "external.metrics.k8s.io/v1beta1"]
         path = f"{API}/namespaces/default/{METRIC}?labelSelector=workload%3Dresnet18"
-        (found,) = json.loads(kubectl("get", "--raw", path))["items"]
-        assert found["value"] == "2500m"
+        (result,) = json.loads(kubectl("get", "--raw", path))["items"]
+        assert result["value"] == "2500m"
     finally:
         server.should_exit = True
         thread.join()

@@ -38,9 +38,9 @@ class Autoscaler:
         (resource,) = (one for one in self._get(f"/apis/{version}")["resources"] if one["name"] == metric)
         assert resource["namespaced"]
         assert "get" in resource["verbs"]
-        found = self._get(f"/apis/{version}/namespaces/default/{metric}", labelSelector=selecting)
-        assert (found["kind"], found["apiVersion"]) == (resource["kind"], version)
-        return float(sum(parse_quantity(one["value"]) for one in found["items"]))
+        response = self._get(f"/apis/{version}/namespaces/default/{metric}", labelSelector=selecting)
+        assert (response["kind"], response["apiVersion"]) == (resource["kind"], version)
+        return float(sum(parse_quantity(one["value"]) for one in response["items"]))
 
 
 @pytest.fixture

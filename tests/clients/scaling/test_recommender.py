@@ -45,10 +45,10 @@ def recommender(kubernetes: KubernetesDouble, service: Service, clock: Clock) ->
 
 def last_event(kubernetes: KubernetesDouble, path: str) -> tuple[str, str]:
     """Whether a recommendation is provided, or why not."""
-    (found,) = (
+    (result,) = (
         one for one in kubernetes.objects[path]["status"]["conditions"] if one["type"] == "RecommendationProvided"
     )
-    return found["status"], found.get("message", "")
+    return result["status"], result.get("message", "")
 
 
 def test_recommendations_follow_decisions_and_are_written_once(

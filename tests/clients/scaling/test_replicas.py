@@ -60,11 +60,11 @@ def make(service: Service, serve: ServeDouble, monkeypatch: pytest.MonkeyPatch) 
         patch.setattr(httpx, "Client", lambda **named: client(**named, transport=through))
         api = RayApi("http://ray")
 
-    def made(*targets: str, workload: str = WORKLOAD) -> ReplicaSetter:
+    def setter(*targets: str, workload: str = WORKLOAD) -> ReplicaSetter:
         decided = CachedFunction(service.reader().of, 0.0, 300.0)
         return ReplicaSetter(api, decided, Subject(workload), [Target.parse(one) for one in targets])
 
-    return made
+    return setter
 
 
 def test_replicas_follow_what_all_runs_have_together(service: Service, serve: ServeDouble, make: Make) -> None:

@@ -13,13 +13,13 @@ from app.kinds.iterative.spec import Spec
 
 def rows(percent: float, *, beside: bool = False, noise: float = 0.0, seed: int = 0) -> list[Measured]:
     """A run of 24 iterations as the story has it, at one allocation."""
-    random, found = np.random.default_rng(seed), []
+    random, rows = np.random.default_rng(seed), []
     for number in range(24):
         disturbed = beside and number in plan.disturbed_iterations(24)
         wait, work = (0.9, 0.0) if plan.phase_of(number) == "save" else (0.03, 0.13)
         seconds = (wait + work * (2 if disturbed else 1) * 100 / percent) * np.exp(random.normal(0, noise))
-        found.append(Measured(number, percent, float(seconds), work, 1.0, 0.9, disturbed))
-    return found
+        rows.append(Measured(number, percent, float(seconds), work, 1.0, 0.9, disturbed))
+    return rows
 
 
 def total(measured: Sequence[Measured]) -> float:
@@ -67,13 +67,13 @@ def test_the_best_static_is_the_smallest_that_meets_the_deadline_beside_the_neig
 def test_intervals_of_what_was_saved_hold() -> None:
     """Of 400 pairs of runs with known costs, about 95 % of the intervals hold the true share."""
     true = 1 - sum(row.reserved for row in rows(40, beside=True)) / sum(row.reserved for row in rows(90, beside=True))
-    held = 0
+    current = 0
     for seed in range(400):
-        found = plan.saved(
+        result = plan.saved(
             rows(40, beside=True, noise=0.1, seed=2 * seed), rows(90, beside=True, noise=0.1, seed=2 * seed + 1)
         )
-        held += found.low <= true <= found.high
-    assert held >= 0.95 * 400 - 4 * (400 * 0.95 * 0.05) ** 0.5
+        current += result.low <= true <= result.high
+    assert current >= 0.95 * 400 - 4 * (400 * 0.95 * 0.05) ** 0.5
 
 
 def driven(name: str, percent: float, seconds: float) -> Run:
@@ -84,7 +84,7 @@ def driven(name: str, percent: float, seconds: float) -> Run:
 
 
 @pytest.mark.parametrize(
-    ("steward", "other", "said"),
+    ("steward", "other", "text"),
     [
         (4.8, (100, 6.0), "20% less (20% to 20%) than other, which missed the deadline"),
         (4.8, (200, 3.0), "20% less (20% to 20%) than other"),
@@ -94,5 +94,5 @@ def driven(name: str, percent: float, seconds: float) -> Run:
         (5.5, (100, 6.0), "8% less (8% to 8%) than other, which missed the deadline"),
     ],
 )
-def test_a_run_in_which_a_static_was_as_good_says_so(steward: float, other: tuple[float, float], said: str) -> None:
-    assert compared(driven("Steward", 100, steward), driven("other", *other)) == said
+def test_a_run_in_which_a_static_was_as_good_says_so(steward: float, other: tuple[float, float], text: str) -> None:
+    assert compared(driven("Steward", 100, steward), driven("other", *other)) == text

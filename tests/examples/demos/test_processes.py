@@ -94,18 +94,18 @@ def test_a_service_that_ends_early_is_told_with_its_log(monkeypatch: pytest.Monk
 class Events(BaseHTTPRequestHandler):
     """A job whose event stream breaks off after two events, and goes on after the last one that was received."""
 
-    asked: ClassVar[list[str | None]] = []
+    queries: ClassVar[list[str | None]] = []
     state = "succeeded"
 
     def do_GET(self) -> None:
         if self.path.endswith("/events"):
             after = self.headers["last-event-id"]
-            self.asked.append(after)
+            self.queries.append(after)
             numbers = [1, 2] if after is None else [3]
             frames = [f'id: {n}\nevent: running\ndata: {{"state": "running", "progress": 0.{n}}}\n\n' for n in numbers]
             self._send("text/event-stream", ": still there\n\n" + "".join(frames))
         else:
-            state = "running" if len(self.asked) < 2 else self.state
+            state = "running" if len(self.queries) < 2 else self.state
             error = '{"title": "too little data", "detail": "needs 3 executions"}'
             self._send("application/json", f'{{"state": "{state}", "progress": 1.0, "error": {error}}}')
 
@@ -122,7 +122,7 @@ class Events(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def job_url() -> Iterator[str]:
-    Events.asked, Events.state = [], "succeeded"
+    Events.queries, Events.state = [], "succeeded"
     with HTTPServer(("127.0.0.1", 0), Events) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield f"http://127.0.0.1:{server.server_port}"
@@ -133,7 +133,7 @@ def test_a_broken_event_stream_is_resumed(job_url: str) -> None:
     with Steward(job_url) as steward:
         events = list(steward.follow("1"))
     assert [event["progress"] for event in events] == [0.1, 0.2, 0.3, 1.0]
-    assert Events.asked == [None, "2"]
+    assert Events.queries == [None, "2"]
 
 
 def test_a_failed_job_says_why(job_url: str) -> None:

@@ -34,15 +34,15 @@ def demo(folder: Path, *options: str, columns: int = 80) -> "subprocess.Complete
 @pytest.fixture(scope="module")
 def played(tmp_path_factory: pytest.TempPathFactory) -> tuple["subprocess.CompletedProcess[str]", Path]:
     folder = tmp_path_factory.mktemp("demo")
-    found = demo(folder, "--json")
-    assert found.returncode == 0, found.stderr
-    return found, folder / "out"
+    result = demo(folder, "--json")
+    assert result.returncode == 0, result.stderr
+    return result, folder / "out"
 
 
 @pytest.fixture(scope="module")
 def answer(played: tuple["subprocess.CompletedProcess[str]", Path]) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(played[0].stdout)
-    return found
+    body: dict[str, Any] = json.loads(played[0].stdout)
+    return body
 
 
 def test_json_is_one_object_with_the_four_allocations(answer: dict[str, Any]) -> None:

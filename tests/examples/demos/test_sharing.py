@@ -74,10 +74,10 @@ class Scripted:
 
     def __init__(self, *choices: dict[str, int]) -> None:
         self.choices = itertools.chain(choices, itertools.repeat(choices[-1]))
-        self.told: list[Events] = []
+        self.events: list[Events] = []
 
     def react(self, events: Events) -> Choice:
-        self.told.append(events)
+        self.events.append(events)
         return Choice(next(self.choices))
 
 
@@ -87,7 +87,7 @@ def test_every_job_comes_to_its_end(rule: Callable[[Sequence[Job]], Mapping[str,
     assert set(played.completion) == set(SHORT)
     assert trainings.begun == [job.size for job in SHORT]
     assert len(played.learnt) == sum(job.iterations for job in SHORT)
-    assert played.given[-1][1] == dict.fromkeys((job.name for job in SHORT), 0)
+    assert played.slices_at[-1][1] == dict.fromkeys((job.name for job in SHORT), 0)
 
 
 def test_equal_shares_leave_what_is_over_to_the_first() -> None:
@@ -98,7 +98,7 @@ def test_equal_shares_leave_what_is_over_to_the_first() -> None:
 
 
 def test_first_come_first_served_lets_nobody_pass() -> None:
-    player, wide = Ruled("FIFO", first_come), SECOND._replace(asked=5)
+    player, wide = Ruled("FIFO", first_come), SECOND._replace(gpus=5)
     assert player.react(Events(0.0, [FIRST, wide, THIRD], (), ())).slices == {FIRST.name: 4}
     assert player.react(Events(1.0, (), (), [FIRST])).slices == {wide.name: 5}
     assert player.react(Events(1.0, (), (), [wide])).slices == {THIRD.name: 4}
@@ -108,14 +108,14 @@ def test_seconds_are_told_only_of_iterations_in_which_nothing_changed() -> None:
     script = Scripted({FIRST.name: 4}, {FIRST.name: 4}, {FIRST.name: 8}, {FIRST.name: 8})
     job = FIRST._replace(iterations=4)
     play(script, [job])
-    entries = [one for events in script.told for one in events.progressed]
+    entries = [one for events in script.events for one in events.progressed]
     assert [(one.iteration, one.slices, one.seconds) for one in entries] == [
         (1, 4, None),  # began when it was given something
         (2, 4, 1.0),
         (3, 8, None),
         (4, 8, 1.0),
     ]
-    assert [list(events.ended) for events in script.told][-1] == [job]
+    assert [list(events.ended) for events in script.events][-1] == [job]
 
 
 def test_a_job_without_slices_stops_and_goes_on_later() -> None:
@@ -123,7 +123,7 @@ def test_a_job_without_slices_stops_and_goes_on_later() -> None:
     jobs = [FIRST._replace(iterations=3, at=0.0), SECOND._replace(iterations=4, at=0.0)]
     played, _ = play(script, jobs)
     assert set(played.completion) == set(jobs)
-    assert {FIRST.name: 0, SECOND.name: 8} in [slices for _, slices in played.given]
+    assert {FIRST.name: 0, SECOND.name: 8} in [slices for _, slices in played.slices_at]
 
 
 class Service:
@@ -165,10 +165,10 @@ def test_steward_is_told_what_happened_and_does_what_it_decides() -> None:
 
 
 def test_figures_and_picture_say_who_was_sooner(tmp_path: Path) -> None:
-    given = [(0.0, {JOBS[0].name: 8}), (3.0, dict.fromkeys((job.name for job in JOBS), 2))]
+    values = [(0.0, {JOBS[0].name: 8}), (3.0, dict.fromkeys((job.name for job in JOBS), 2))]
     learnt = [(1.0, JOBS[0], 0.5)]
-    quick = Played("Steward", dict.fromkeys(JOBS, 4.0), given, learnt)
-    slow = Played("FIFO", dict.fromkeys(JOBS, 8.0) | {JOBS[2]: 4.0, JOBS[3]: 4.0}, given, learnt)
+    quick = Played("Steward", dict.fromkeys(JOBS, 4.0), values, learnt)
+    slow = Played("FIFO", dict.fromkeys(JOBS, 8.0) | {JOBS[2]: 4.0, JOBS[3]: 4.0}, values, learnt)
     assert figures([quick, slow])[-3:-1] == [["mean", "4.0", "6.0"], ["mean of the urgent", "4.0", "4.0"]]
     first, second = verdict([quick, slow])
     assert first == "jobs ended 33% sooner under Steward than by FIFO"

@@ -96,9 +96,9 @@ def test_pollux_parameters_are_recovered_as_durations() -> None:
     replicas = rng.choice([1.0, 2.0, 3.0, 4.0, 8.0, 12.0, 16.0], 200)
     nodes, batch = np.ceil(replicas / 4), rng.choice([16.0, 32.0, 64.0, 128.0], 200)
     truth = step_seconds(POLLUX, nodes, replicas, batch)
-    found = fit_parameters(nodes, replicas, batch, truth * np.exp(0.01 * rng.normal(size=200)))
-    assert float(np.abs(step_seconds(found, nodes, replicas, batch) / truth - 1).mean()) < 0.02
-    assert 1 <= found.gamma <= 10
+    parameters = fit_parameters(nodes, replicas, batch, truth * np.exp(0.01 * rng.normal(size=200)))
+    assert float(np.abs(step_seconds(parameters, nodes, replicas, batch) / truth - 1).mean()) < 0.02
+    assert 1 <= parameters.gamma <= 10
 
 
 def test_throughput_learns_whether_the_batch_is_global() -> None:

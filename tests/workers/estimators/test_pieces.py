@@ -31,10 +31,10 @@ from workers.kinds.iterative.grid import Executions
 @given(st.lists(st.tuples(st.integers(0, 4), st.floats(-10, 10)), min_size=1, max_size=60))
 def test_grouped_median_is_the_median(pairs: list[tuple[int, float]]) -> None:
     index, values = np.array([i for i, _ in pairs]), np.array([v for _, v in pairs])
-    found = grouped_median(values, index, 5)
+    result = grouped_median(values, index, 5)
     for i in range(5):
         expected = np.median(values[index == i]) if (index == i).any() else np.nan
-        np.testing.assert_allclose(found[i], expected)
+        np.testing.assert_allclose(result[i], expected)
 
 
 def test_an_execution_counts_once_however_long_it_ran() -> None:
@@ -49,8 +49,8 @@ def test_replicate_variance_is_between_executions() -> None:
     rng = np.random.default_rng(0)
     X = np.repeat(np.arange(50.0), 8)[:, None]
     logs = 0.3 * rng.normal(size=400)
-    found = replicate_variance(X, logs, np.arange(400))
-    np.testing.assert_allclose(np.sqrt(found), 0.3, rtol=0.15)
+    variance = replicate_variance(X, logs, np.arange(400))
+    np.testing.assert_allclose(np.sqrt(variance), 0.3, rtol=0.15)
     assert replicate_variance(X[::8], logs[::8], np.arange(50)) == 0.0
 
 
@@ -132,27 +132,27 @@ def test_coverage_counts_executions_and_bounds_come_from_all_folds() -> None:
     """Two folds; the first has an outlier of many rows, which the second's bounds leave out."""
     residual = np.concatenate([np.full(5, 9.0), np.linspace(-1, 1, 59)])
     groups = np.concatenate([np.zeros(5, np.intp), np.arange(1, 60)])
-    found = calibrate(residual, groups, (np.arange(64) >= 30).astype(np.intp))
-    assert (found.low, found.high) == bounds(residual, groups)
-    assert found.level == 0.9
+    calibration = calibrate(residual, groups, (np.arange(64) >= 30).astype(np.intp))
+    assert (calibration.low, calibration.high) == bounds(residual, groups)
+    assert calibration.level == 0.9
     inside = []
     for fold in (slice(0, 30), slice(30, 64)):
         others = np.delete(np.arange(64), fold)
         low, high = bounds(residual[others], groups[others])
         inside += ((residual[fold] >= low) & (residual[fold] <= high)).tolist()
-    assert found.coverage == pytest.approx(sum(inside[5:]) / 60)
+    assert calibration.coverage == pytest.approx(sum(inside[5:]) / 60)
     assert not any(inside[:5])
 
 
 def test_a_single_fold_is_judged_by_its_own_bounds() -> None:
-    found = calibrate(np.array([0.1, -0.1, 0.1]), np.arange(3), np.zeros(3, np.intp))
-    assert found.coverage == 1.0
+    calibration = calibrate(np.array([0.1, -0.1, 0.1]), np.arange(3), np.zeros(3, np.intp))
+    assert calibration.coverage == 1.0
 
 
 def test_coverage_is_judged_without_the_fold() -> None:
     residual = np.concatenate([np.zeros(90), np.full(10, 9.0)])
-    found = calibrate(residual, np.arange(100), (residual > 0).astype(np.intp))
-    assert found.coverage == pytest.approx(0.9)
+    calibration = calibrate(residual, np.arange(100), (residual > 0).astype(np.intp))
+    assert calibration.coverage == pytest.approx(0.9)
 
 
 def test_weighted_quantile_counts_weights() -> None:
@@ -171,16 +171,16 @@ def _walk(drift: float, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarr
 
 def test_spreads_are_recovered() -> None:
     residual, groups, iterations = _walk(0.0)
-    found = residuals.decompose(residual, groups, iterations, groups, 0)
-    np.testing.assert_allclose([found.effects.std(), found.within.std()], [0.3, 0.05], rtol=0.2)
-    assert found.drift_sd == 0.0
-    assert abs(found.bounds.coverage - 0.9) < 0.03
+    result = residuals.decompose(residual, groups, iterations, groups, 0)
+    np.testing.assert_allclose([result.effects.std(), result.within.std()], [0.3, 0.05], rtol=0.2)
+    assert result.drift_sd == 0.0
+    assert abs(result.bounds.coverage - 0.9) < 0.03
 
 
 def test_drift_is_seen_where_there_is_one() -> None:
     residual, groups, iterations = _walk(0.03)
-    found = residuals.decompose(residual, groups, iterations, groups, 0)
-    np.testing.assert_allclose(found.drift_sd, 0.03, rtol=0.25)
+    result = residuals.decompose(residual, groups, iterations, groups, 0)
+    np.testing.assert_allclose(result.drift_sd, 0.03, rtol=0.25)
 
 
 @pytest.mark.parametrize(("executions", "shown"), [(2, False), (3, False), (4, True)])
@@ -197,11 +197,11 @@ def test_injected_failures_are_named_and_do_not_widen_the_noise() -> None:
     spreads = residuals.decompose(residual, groups, iterations, groups, 0)
     assert spreads.bounds.high - spreads.bounds.low < 4 * 0.05
     names = [f"run-{i}" for i in range(60)]
-    found = unexplained_entries(Measurements("iteration_seconds", " s", names, groups, iterations, residual), spreads)
-    fields = {(e["kind"], e["execution"], e.get("iteration")): e["factor"] for e in found if e["kind"] != "stage"}
+    entries = unexplained_entries(Measurements("iteration_seconds", " s", names, groups, iterations, residual), spreads)
+    fields = {(e["kind"], e["execution"], e.get("iteration")): e["factor"] for e in entries if e["kind"] != "stage"}
     assert fields["iteration", "run-7", 3] == pytest.approx(10, rel=0.2)
     assert fields["execution", "run-9", None] > 4
-    assert "run-7" in next(e["text"] for e in found if e.get("iteration") == 3)
+    assert "run-7" in next(e["text"] for e in entries if e.get("iteration") == 3)
 
 
 def test_a_stage_that_nothing_explains_is_named_as_a_whole() -> None:
@@ -209,10 +209,10 @@ def test_a_stage_that_nothing_explains_is_named_as_a_whole() -> None:
     rng = np.random.default_rng(5)
     residual = residual + np.where(iterations == 1, 1.5 * rng.normal(size=len(residual)), 0.0)
     spreads = residuals.decompose(residual, groups, iterations, groups, 0)
-    found = unexplained_entries(
+    entries = unexplained_entries(
         Measurements("iteration_seconds", " s", ["x"] * 60, groups, iterations, residual), spreads
     )
-    stages = [e for e in found if e["kind"] == "stage"]
+    stages = [e for e in entries if e["kind"] == "stage"]
     assert [e["iteration"] for e in stages] == [1]
     assert "neither allocation nor features explain it" in stages[0]["text"]
 
@@ -223,15 +223,15 @@ def test_change_cost_is_measured_per_resource() -> None:
     expected = np.full(400, 40.0)
     seconds = expected * np.exp(0.03 * rng.normal(size=400)) + changed @ [12.0, 30.0]
     seconds[5] += 500
-    found = change_cost(seconds, expected, changed, np.array([1.0, 1.0]))
-    assert found.measured.tolist() == [True, True]
-    np.testing.assert_allclose(found.seconds, [12.0, 30.0], rtol=0.15)
+    result = change_cost(seconds, expected, changed, np.array([1.0, 1.0]))
+    assert result.measured.tolist() == [True, True]
+    np.testing.assert_allclose(result.seconds, [12.0, 30.0], rtol=0.15)
 
 
 def test_change_cost_is_the_specs_where_nothing_changed() -> None:
-    found = change_cost(np.full(50, 3.0), np.full(50, 3.0), np.zeros((50, 1)), np.array([7.0]))
-    assert found.seconds.tolist() == [7.0]
-    assert not found.measured.any()
+    result = change_cost(np.full(50, 3.0), np.full(50, 3.0), np.zeros((50, 1)), np.array([7.0]))
+    assert result.seconds.tolist() == [7.0]
+    assert not result.measured.any()
 
 
 def _layout() -> Layout:

@@ -26,14 +26,14 @@ def planted(executions: int = 24, noise: float = 0.02, seed: int = 0) -> tuple[F
 @pytest.mark.parametrize(("executions", "folds"), [(2, 2), (20, 20), (21, 10), (100, 10), (101, 5)])
 def test_folds_are_even_and_split_no_execution(executions: int, folds: int) -> None:
     groups = np.repeat(np.arange(executions), 3)
-    found = execution_folds(groups, 1)
-    assert (found.reshape(-1, 3) == found[::3, None]).all()
-    sizes = np.bincount(found[::3])
+    values = execution_folds(groups, 1)
+    assert (values.reshape(-1, 3) == values[::3, None]).all()
+    sizes = np.bincount(values[::3])
     assert len(sizes) == folds
     assert sizes.max() - sizes.min() <= 1
-    np.testing.assert_array_equal(found, execution_folds(groups, 1))
+    np.testing.assert_array_equal(values, execution_folds(groups, 1))
     if folds < executions:
-        assert (found != execution_folds(groups, 2)).any()
+        assert (values != execution_folds(groups, 2)).any()
 
 
 @pytest.mark.parametrize(
@@ -86,13 +86,13 @@ def test_the_family_of_the_data_is_chosen_and_its_errors_are_held_out(chosen: Se
 
 def test_a_prediction_has_bounds_on_both_sides_that_hold_nine_in_ten(chosen: Selection) -> None:
     X, y, _ = planted(400, seed=9)
-    found = chosen.predict(X)
-    np.testing.assert_allclose(found.mean, 2 + 60 / X[:, 0], rtol=0.05)
-    assert (found.low < found.mean).all()
-    assert (found.mean < found.high).all()
-    np.testing.assert_allclose(np.log(found.low / found.mean), chosen.offsets.low)
-    np.testing.assert_allclose(np.log(found.high / found.mean), chosen.offsets.high)
-    assert ((y >= found.low) & (y <= found.high)).mean() == pytest.approx(0.9, abs=0.07)
+    predictions = chosen.predict(X)
+    np.testing.assert_allclose(predictions.mean, 2 + 60 / X[:, 0], rtol=0.05)
+    assert (predictions.low < predictions.mean).all()
+    assert (predictions.mean < predictions.high).all()
+    np.testing.assert_allclose(np.log(predictions.low / predictions.mean), chosen.offsets.low)
+    np.testing.assert_allclose(np.log(predictions.high / predictions.mean), chosen.offsets.high)
+    assert ((y >= predictions.low) & (y <= predictions.high)).mean() == pytest.approx(0.9, abs=0.07)
 
 
 class Memoriser(Mean):
@@ -120,11 +120,11 @@ def test_a_search_does_not_see_the_rows_that_its_errors_are_of(repeats: int) -> 
     gpus = np.repeat(np.arange(1.0, 25.0), repeats)
     y = np.exp(np.repeat(np.random.default_rng(0).normal(size=24), repeats))
     families = {"mean": SIMPLE["mean"], "memoriser": Family(Memoriser, lambda _: 1, 0)}
-    found = select(GPUS, gpus[:, None], y, np.arange(len(y)), families=families)
-    errors = {candidate.family: candidate.log_error for candidate in found.candidates}
+    query = select(GPUS, gpus[:, None], y, np.arange(len(y)), families=families)
+    errors = {candidate.family: candidate.log_error for candidate in query.candidates}
     assert errors["memoriser"] == pytest.approx(errors["mean"], rel=0.05)
-    assert found.nested.log_error == pytest.approx(errors["mean"], rel=0.05)
-    assert np.abs(found.residuals).mean() > 0.5 * errors["mean"]
+    assert query.nested.log_error == pytest.approx(errors["mean"], rel=0.05)
+    assert np.abs(query.residuals).mean() > 0.5 * errors["mean"]
 
 
 @cache
@@ -152,13 +152,13 @@ def test_the_error_that_is_reported_is_not_that_of_the_luckiest_family() -> None
     names = [str(seed) for seed in range(60)]
     families = {"mean": SIMPLE["mean"]}
     families |= {name: Family(partial(Lucky, name=name), lambda _: 1, 0) for name in names}
-    reported, seen = [], []
+    reported, visited = [], []
     for seed in range(4):
         y = np.exp(np.random.default_rng(seed).normal(size=12))
-        found = select(GPUS, np.arange(12.0)[:, None], y, np.arange(12), seed=seed, families=families)
-        reported.append(found.nested.log_error)
-        seen.append(found.chosen.log_error)
-    assert np.mean(seen) < 0.7
+        query = select(GPUS, np.arange(12.0)[:, None], y, np.arange(12), seed=seed, families=families)
+        reported.append(query.nested.log_error)
+        visited.append(query.chosen.log_error)
+    assert np.mean(visited) < 0.7
     assert np.mean(reported) > np.sqrt(2 / np.pi)
 
 
@@ -177,9 +177,9 @@ class Broken(LogLinear):
 
 
 def test_a_family_that_cannot_be_fitted_is_told_and_never_chosen() -> None:
-    found = select(GPUS, *planted(), families={"mean": SIMPLE["mean"], "broken": Family(Broken, lambda _: 1, 0)})
-    assert found.family == "mean"
-    fit_report = next(c for c in found.candidates if c.family == "broken").report("mean")
+    query = select(GPUS, *planted(), families={"mean": SIMPLE["mean"], "broken": Family(Broken, lambda _: 1, 0)})
+    assert query.family == "mean"
+    fit_report = next(c for c in query.candidates if c.family == "broken").report("mean")
     assert fit_report == {"family": "broken", "chosen": False, "mape": None, "reason": "could not be fitted: singular"}
 
 
@@ -190,31 +190,31 @@ def test_what_cannot_be_fitted_without_a_part_of_the_rows_costs_the_report_and_n
     calls: list[str] = []
     real = selection._predict_fold
 
-    def failing(*given: Any) -> Floats:
-        if given[2] == "log_linear" and calls:
+    def failing(*values: Any) -> Floats:
+        if values[2] == "log_linear" and calls:
             raise np.linalg.LinAlgError("singular")
-        return real(*given)
+        return real(*values)
 
     nested = selection._predict_nested
 
-    def begun(*given: Any) -> Any:
+    def begun(*values: Any) -> Any:
         calls.append("begun")
-        return nested(*given)
+        return nested(*values)
 
     monkeypatch.setattr(selection, "_predict_fold", failing)
     monkeypatch.setattr(selection, "_predict_nested", begun)
-    found = select(GPUS, *planted(), families={name: SIMPLE[name] for name in ("mean", "log_linear")})
-    assert found.family == "log_linear"
-    assert np.isfinite(found.nested.log_error)
-    assert found.nested.log_error > found.chosen.log_error
+    query = select(GPUS, *planted(), families={name: SIMPLE[name] for name in ("mean", "log_linear")})
+    assert query.family == "log_linear"
+    assert np.isfinite(query.nested.log_error)
+    assert query.nested.log_error > query.chosen.log_error
 
 
 def test_a_family_is_tried_from_as_many_inputs_on_as_it_needs() -> None:
     X, y, groups = planted(60)
     inputs = len(np.unique(X))
     needs = {"enough": Family(Mean, lambda _: inputs, 1), "more": Family(Mean, lambda _: inputs + 1, 1)}
-    found = select(GPUS, X, y, groups, families={"mean": SIMPLE["mean"], **needs})
-    assert len(found.candidates) == 2
+    query = select(GPUS, X, y, groups, families={"mean": SIMPLE["mean"], **needs})
+    assert len(query.candidates) == 2
 
 
 @pytest.mark.parametrize("inputs", [13, 14])
@@ -222,11 +222,11 @@ def test_a_blend_is_the_mean_of_the_three_best_and_needs_fourteen_inputs_for_a_l
     gpus = np.tile(np.arange(1.0, inputs + 1), 2)[:, None]
     y = 2 + 60 / gpus[:, 0]
     families = {**SIMPLE, "log_quadratic": FAMILIES["log_quadratic"]}
-    found = {c.family: c for c in select(GPUS, gpus, y, np.arange(len(y)), families=families).candidates}
-    assert ("blend" in found) == (inputs == 14)
-    if "blend" in found:
-        best = [found[name].held_out for name in ("ernest", "log_linear", "log_quadratic")]
-        np.testing.assert_allclose(found["blend"].held_out, np.mean(best, axis=0))  # type: ignore[arg-type]
+    result = {c.family: c for c in select(GPUS, gpus, y, np.arange(len(y)), families=families).candidates}
+    assert ("blend" in result) == (inputs == 14)
+    if "blend" in result:
+        best = [result[name].held_out for name in ("ernest", "log_linear", "log_quadratic")]
+        np.testing.assert_allclose(result["blend"].held_out, np.mean(best, axis=0))  # type: ignore[arg-type]
 
 
 def test_a_blend_consists_of_the_three_best() -> None:
@@ -246,11 +246,11 @@ def test_the_form_of_the_iterations_is_that_of_the_data(form: str) -> None:
     level = np.array([3.0, 0.0, 0.5, 0.0, 0.5, 1.0]) * (form != "none")
     elasticity = np.array([0.0, 1.0, 1.0, 1.0, 1.0, 0.2]) if form == "elastic" else np.ones(6)
     y = np.exp(3 + level[bins] - elasticity[bins] * np.log(gpus) + 0.02 * rng.normal(size=len(bins)))
-    found = select(GPUS, gpus[:, None], y, groups, bins, bin_count=6, families=SIMPLE)
-    assert found.form == form
-    np.testing.assert_allclose(np.exp(found.log_mean(gpus[:, None], bins)), y, rtol=0.2)
+    query = select(GPUS, gpus[:, None], y, groups, bins, bin_count=6, families=SIMPLE)
+    assert query.form == form
+    np.testing.assert_allclose(np.exp(query.log_mean(gpus[:, None], bins)), y, rtol=0.2)
     blind = select(GPUS, gpus[:, None], y, groups, families=SIMPLE)
-    assert found.naive_mape == blind.naive_mape  # the naive mean knows no iterations
+    assert query.naive_mape == blind.naive_mape  # the naive mean knows no iterations
 
 
 @pytest.mark.parametrize("executions", [2, 3, 6])  # two and three: without nested cross-validation, and with it
@@ -258,12 +258,12 @@ def test_where_allocations_are_too_few_for_a_family_iterations_still_have_their_
     rng = np.random.default_rng(1)
     groups, bins = (a.ravel() for a in np.meshgrid(np.arange(executions), np.arange(8), indexing="ij"))
     y = np.exp(np.tile([0.0, 3.0], 4)[bins] + 0.02 * rng.normal(size=len(bins)))
-    found = select(GPUS, np.full((len(y), 1), 4.0), y, groups, bins, bin_count=8, families=SIMPLE)
-    assert (found.family, found.form) == ("mean", "levels")
-    for errors in (found.nested.residuals(np.log(y)), found.residuals):
+    query = select(GPUS, np.full((len(y), 1), 4.0), y, groups, bins, bin_count=8, families=SIMPLE)
+    assert (query.family, query.form) == ("mean", "levels")
+    for errors in (query.nested.residuals(np.log(y)), query.residuals):
         assert np.abs(errors).max() < 0.2
-    assert found.offsets.high < 0.3
-    assert found.naive_mape > 1
+    assert query.offsets.high < 0.3
+    assert query.naive_mape > 1
 
 
 BEST = np.ones(100)
@@ -297,8 +297,8 @@ def test_a_family_without_form_has_to_be_better_where_executions_are_few(complex
     groups = np.array([0, 0, 1, 2, 3, 4])
     rows = Rows(np.ones((6, 1)), np.zeros(6), groups, np.zeros(6, np.intp))
     candidate = Candidate("any", np.array([1.0, -3.0, 1.0, 1.0, -1.0, 1.0]), 0, 0)
-    found = selection._penalised_errors(candidate, rows, {"any": Family(Mean, lambda _: 1, complexity)})
-    np.testing.assert_allclose(found, factor * np.array([2.0, 1.0, 1.0, 1.0, 1.0]))
+    errors = selection._penalised_errors(candidate, rows, {"any": Family(Mean, lambda _: 1, complexity)})
+    np.testing.assert_allclose(errors, factor * np.array([2.0, 1.0, 1.0, 1.0, 1.0]))
     np.testing.assert_allclose(
         selection._penalised_errors(candidate, rows, {}), 1.5 * np.array([2.0, 1.0, 1.0, 1.0, 1.0])
     )

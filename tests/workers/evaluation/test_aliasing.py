@@ -20,27 +20,27 @@ def problem() -> IterativeProblem:
 
 def without(problem: IterativeProblem, *prefixes: str) -> Encoder:
     """An encoder that drops entries."""
-    kept = [i for i, name in enumerate(problem.entries) if not name.startswith(prefixes)]
-    return Encoder(f"without {', '.join(prefixes)}", lambda s: s.view.observation[:, kept])
+    selection = [i for i, name in enumerate(problem.entries) if not name.startswith(prefixes)]
+    return Encoder(f"without {', '.join(prefixes)}", lambda s: s.view.observation[:, selection])
 
 
 def test_the_full_observation_is_not_aliased(problem: IterativeProblem) -> None:
-    found = check(problem, without(problem, "nothing"), seed=1)
-    assert not found["aliased"]
-    assert found["labels"] == "optimum"
-    assert found["states"] == 6 * 32 * 11
-    assert found["share_lost"] < 1e-3
+    result = check(problem, without(problem, "nothing"), seed=1)
+    assert not result["aliased"]
+    assert result["labels"] == "optimum"
+    assert result["states"] == 6 * 32 * 11
+    assert result["share_lost"] < 1e-3
     exact = check(problem, without(problem, "nothing"), seed=1, resolution=0)
     assert (exact["conflicting_observations"], exact["value_lost"]) == (0, 0.0)
 
 
 def test_an_encoder_that_forgets_the_run_is_caught(problem: IterativeProblem) -> None:
-    found = check(problem, without(problem, "left.", "effect.", "measured.", "advice."), seed=1)
-    assert found["aliased"]
-    assert found["observations"] < found["states"] / 10
-    assert found["conflicting_states"] > found["states"] / 2
-    assert found["share_lost"] > 0.05
-    example = found["examples"][0]
+    result = check(problem, without(problem, "left.", "effect.", "measured.", "advice."), seed=1)
+    assert result["aliased"]
+    assert result["observations"] < result["states"] / 10
+    assert result["conflicting_states"] > result["states"] / 2
+    assert result["share_lost"] > 0.05
+    example = result["examples"][0]
     assert len(example["actions"]) > 1, "one observation, several best actions"
     assert sum(example["actions"].values()) == example["states"]
     assert example["value_lost"] > 0
@@ -67,16 +67,16 @@ def test_what_one_answer_must_lose_is_counted_by_hand() -> None:
         def named_observation(self, situation: Situation, row: int) -> dict[str, float]:
             return {"row": row}
 
-    seen = Demonstrations(Two(), Encoder("blind", lambda s: s.view), HeuristicPolicy({}), 10)  # type: ignore[arg-type]
-    seen.rows, seen.masks = [np.zeros((2, 1), np.float32)], [np.ones((2, 2), np.bool_)]
-    seen.losses, seen.count = [np.array([[0.0, 0.2], [0.4, 0.0]])], 2
-    seen.situations = [(None, 0), (None, 1)]  # type: ignore[list-item]
-    found = _count_aliasing(Two(), seen, 0.05, 1.0, 5)  # type: ignore[arg-type]
-    assert found["value_lost"] == pytest.approx(0.1 * 5)
-    assert (found["conflicting_observations"], found["conflicting_states"]) == (1, 2)
-    assert found["examples"][0]["actions"] == {"0": 1, "1": 1}
-    seen.masks = [np.array([[True, True], [True, False]])]
-    assert _count_aliasing(Two(), seen, 0.05, 1.0, 5)["observations"] == 2, "what is legal is seen too"  # type: ignore[arg-type]
+    demonstrations = Demonstrations(Two(), Encoder("blind", lambda s: s.view), HeuristicPolicy({}), 10)  # type: ignore[arg-type]
+    demonstrations.rows, demonstrations.masks = [np.zeros((2, 1), np.float32)], [np.ones((2, 2), np.bool_)]
+    demonstrations.losses, demonstrations.count = [np.array([[0.0, 0.2], [0.4, 0.0]])], 2
+    demonstrations.situations = [(None, 0), (None, 1)]  # type: ignore[list-item]
+    count_aliasing = _count_aliasing(Two(), demonstrations, 0.05, 1.0, 5)  # type: ignore[arg-type]
+    assert count_aliasing["value_lost"] == pytest.approx(0.1 * 5)
+    assert (count_aliasing["conflicting_observations"], count_aliasing["conflicting_states"]) == (1, 2)
+    assert count_aliasing["examples"][0]["actions"] == {"0": 1, "1": 1}
+    demonstrations.masks = [np.array([[True, True], [True, False]])]
+    assert _count_aliasing(Two(), demonstrations, 0.05, 1.0, 5)["observations"] == 2, "what is legal is seen too"  # type: ignore[arg-type]
 
 
 def test_a_published_policy_is_checked_as_it_sees(problem: IterativeProblem) -> None:
@@ -85,8 +85,8 @@ def test_a_published_policy_is_checked_as_it_sees(problem: IterativeProblem) -> 
     table = save(TablePolicy(config, {"q": np.zeros((3, len(layout.deltas)), np.float32)}), layout)
     encoder = problem.encoder(table)
     assert encoder is not None
-    found = check(problem, encoder, seed=1)
-    assert (found["encoder"], found["aliased"]) == ("table", True)
+    result = check(problem, encoder, seed=1)
+    assert (result["encoder"], result["aliased"]) == ("table", True)
     rule = check(problem, problem.encoder(save(HeuristicPolicy({"heuristic": "hold"}), layout)), seed=1)
     assert not rule["checked"]
     assert "whole state" in rule["reason"]

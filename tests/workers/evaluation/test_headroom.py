@@ -27,12 +27,12 @@ def search(best: Floats, affordable: int = MOST, **more: int) -> Search:
 
 @pytest.mark.parametrize("best", [BEST, -BEST])
 def test_the_search_finds_the_best_numbers_and_knows_when(best: Floats) -> None:
-    found = cross_entropy(search(best), np.random.default_rng(1))
-    assert np.abs(found.point - best).max() < 0.1
-    assert found.converged
-    assert FIRST < found.generations <= MOST
+    result = cross_entropy(search(best), np.random.default_rng(1))
+    assert np.abs(result.point - best).max() < 0.1
+    assert result.converged
+    assert FIRST < result.generations <= MOST
     again = cross_entropy(search(best), np.random.default_rng(1))
-    assert (again.point == found.point).all()
+    assert (again.point == result.point).all()
 
 
 def test_a_search_that_is_cut_short_says_so_and_is_never_worse_than_what_is_served() -> None:
@@ -40,8 +40,8 @@ def test_a_search_that_is_cut_short_says_so_and_is_never_worse_than_what_is_serv
         short = cross_entropy(search(BEST, generations, first=2, population=8), np.random.default_rng(seed))
         assert (short.generations, short.converged) == (generations, False)
     at_best = search(np.zeros(2))
-    found = cross_entropy(at_best, np.random.default_rng(3))
-    assert at_best.validated(found.point) >= at_best.validated(np.zeros(2))
+    result = cross_entropy(at_best, np.random.default_rng(3))
+    assert at_best.validated(result.point) >= at_best.validated(np.zeros(2))
 
 
 NOISE = np.random.default_rng(0).normal(0, 0.1, 64)

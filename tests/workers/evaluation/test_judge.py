@@ -30,7 +30,7 @@ def test_an_interval_is_the_mean_and_its_standard_errors() -> None:
 
 
 @pytest.mark.parametrize(
-    ("agent", "champion", "promoted", "said"),
+    ("agent", "champion", "promoted", "text"),
     [
         (1.0, None, True, "promoted: better than good, the policy in use at that time: return -9.1"),
         (0.0, None, False, "not at least as good as the best heuristic, good, with 95 % confidence"),
@@ -50,13 +50,13 @@ def test_an_interval_is_the_mean_and_its_standard_errors() -> None:
     ],
 )
 def test_who_is_as_good_as_the_rules_and_better_than_the_champion_may_answer(
-    agent: float, champion: float | None, promoted: bool, said: str
+    agent: float, champion: float | None, promoted: bool, text: str
 ) -> None:
     ours = earns(agent) if agent else np.where(np.arange(len(EPISODES)) % 2, RULES["good"] - 2, RULES["good"] + 2)
     theirs = None if champion is None else ours if champion == agent else earns(champion)
     verdict = Judgement(ours, RULES, champion=theirs)
     assert verdict.promoted == promoted
-    assert said in verdict.reason
+    assert text in verdict.reason
     assert verdict.report()["promoted"] == promoted
 
 
@@ -72,8 +72,8 @@ def test_episodes_that_vary_together_count_once() -> None:
     assert not shared.promoted
     together, alone = shared.report(), apart.report()
 
-    def width(found: dict[str, float]) -> float:
-        return found["high"] - found["low"]
+    def width(values: dict[str, float]) -> float:
+        return values["high"] - values["low"]
 
     for name in ("advantage", "gain", "champion_advantage"):
         assert width(together[name]) > 4 * width(alone[name]), name
@@ -91,16 +91,18 @@ def test_a_verdict_says_which_gain_it_could_have_seen() -> None:
         first = Judgement(
             RULES["good"] + np.random.default_rng(0).normal(0, 0.5, 400), RULES, equivalence_margin=margin
         )
-        seen = first.report()["detectable"]
-        assert seen == pytest.approx(first.equivalence.margin + 2.81 * 0.5 / 20, rel=0.1)
-        assert f"a gain of {seen:.5f} would be detected in 80 % of evaluations" in first.reason
-        found = [
+        detectable = first.report()["detectable"]
+        assert detectable == pytest.approx(first.equivalence.margin + 2.81 * 0.5 / 20, rel=0.1)
+        assert f"a gain of {detectable:.5f} would be detected in 80 % of evaluations" in first.reason
+        judgements = [
             Judgement(
-                RULES["good"] + np.random.default_rng(seed).normal(seen, 0.5, 400), RULES, equivalence_margin=margin
+                RULES["good"] + np.random.default_rng(seed).normal(detectable, 0.5, 400),
+                RULES,
+                equivalence_margin=margin,
             )
             for seed in range(1, 201)
         ]
-        assert np.mean([one.better for one in found]) == pytest.approx(0.8, abs=0.12)
+        assert np.mean([one.better for one in judgements]) == pytest.approx(0.8, abs=0.12)
 
 
 def test_what_was_judged_before_is_judged_with_more_confidence() -> None:
@@ -144,7 +146,7 @@ def test_what_users_count_is_told_before_returns() -> None:
     assert [row["name"] for row in better.report()["outcomes"]] == ["missed deadlines", "GPU-hours"]
     assert better.report()["outcomes"][0]["unit"] == "share"
     policies = better.report()["outcomes"][0]["policies"]
-    assert {name: found["mean"] for name, found in policies.items()} == pytest.approx(
+    assert {name: match["mean"] for name, match in policies.items()} == pytest.approx(
         {"agent": 0.042, "good": 0.06, "poor": 0.5}
     )
     worse = Judgement(earns(-1.0), RULES, "poor", outcome_values=counted)

@@ -79,7 +79,7 @@ class Ticking:
         return self.now
 
 
-def made(heuristics: Mapping[str, Policy] = HEURISTICS, held_out: tuple[Any, ...] = (HELD_OUT,)) -> IterativeProblem:
+def build(heuristics: Mapping[str, Policy] = HEURISTICS, held_out: tuple[Any, ...] = (HELD_OUT,)) -> IterativeProblem:
     problem = IterativeProblem(SPEC, TABLE, held_out)
     problem.heuristics = heuristics
     return problem
@@ -96,7 +96,7 @@ def artifact(heuristic: str, spec: Any = SPEC) -> bytes:
 
 @pytest.fixture(scope="module")
 def problem() -> IterativeProblem:
-    return made()
+    return build()
 
 
 @pytest.fixture(scope="module")
@@ -257,25 +257,25 @@ def test_heat_maps_count_every_decision(planted: Evaluation) -> None:
 def test_a_heuristic_made_worse_is_beaten_and_one_made_better_is_not() -> None:
     """The rule itself is the candidate; what it is compared with was made worse or better on purpose."""
     rule, quick = HEURISTICS["model_predictive"], replace(SETTINGS, episodes=64, trials=0)
-    worse = evaluate(made({"rival": Worse(rule)}), [Candidate("rule", [rule])], quick)
+    worse = evaluate(build({"rival": Worse(rule)}), [Candidate("rule", [rule])], quick)
     assert worse.class_of("rule") == "L4"
     better_than = {level["level"]: level["advantage"]["low"] for level in candidate(worse, "rule")["levels"]}
     assert min(better_than[level] for level in ("L1", "L2", "L3", "L4")) > 0
-    beaten = evaluate(made({"rival": Informed()}), [Candidate("rule", [rule])], replace(quick, level="L1"))
+    beaten = evaluate(build({"rival": Informed()}), [Candidate("rule", [rule])], replace(quick, level="L1"))
     assert beaten.class_of("rule") in {"none", "L0"}
     assert not candidate(beaten, "rule")["levels"][1]["passed"]
     assert candidate(beaten, "rule")["levels"][1]["advantage"]["high"] < 0
 
 
 def test_without_held_out_executions_the_class_ends_at_l2() -> None:
-    problem = made(only("model_predictive"), held_out=())
-    found = evaluate(problem, [Candidate("told", [Informed()])], replace(SETTINGS, episodes=64, trials=0))
-    assert found.class_of("told") == "L2"
-    level = found.as_dict()["levels"][4]
+    problem = build(only("model_predictive"), held_out=())
+    result = evaluate(problem, [Candidate("told", [Informed()])], replace(SETTINGS, episodes=64, trials=0))
+    assert result.class_of("told") == "L2"
+    level = result.as_dict()["levels"][4]
     assert (level["available"], level["policies"]) == (False, {})
     assert "held-out" in level["reason"]
-    assert "held-out" in candidate(found, "told")["verdict"]
-    assert found.as_dict()["levels"][5]["available"], "what comes after is still measured"
+    assert "held-out" in candidate(result, "told")["verdict"]
+    assert result.as_dict()["levels"][5]["available"], "what comes after is still measured"
 
 
 RESOURCE = {"minimum": 1, "maximum": 6, "max_steps": 2, "change_seconds": 1.0}
@@ -309,12 +309,12 @@ def test_in_chunks_and_resumed_it_is_the_same(small: IterativeProblem) -> None:
     settings = replace(SETTINGS, episodes=16, trials=2)
     candidates = [Candidate("agents", [artifact("hold", SHORT), artifact("model_predictive", SHORT)])]
     whole = evaluate(small, candidates, settings).as_dict()
-    kept, seen, shares = None, set(), []
+    selection, visited, shares = None, set(), []
     while True:
-        run = EvaluationRun(small, candidates, settings, kept, clock=Ticking())
+        run = EvaluationRun(small, candidates, settings, selection, clock=Ticking())
         run.advance()
-        kept = run.checkpoint()
-        seen.add((run.live["phase"], run.live["level"]))
+        selection = run.checkpoint()
+        visited.add((run.live["phase"], run.live["level"]))
         shares.append(run.progress)
         if run.done:
             break
@@ -324,8 +324,8 @@ def test_in_chunks_and_resumed_it_is_the_same(small: IterativeProblem) -> None:
         details["tuner"].pop("seconds")
     assert resumed == whole
     assert shares == sorted(shares)
-    assert {"playing", "summing up", "done"} <= {phase for phase, _ in seen}
-    assert {level for _, level in seen} == {None, "train", "L0", "L1", "L2", "L3", "L4"}
+    assert {"playing", "summing up", "done"} <= {phase for phase, _ in visited}
+    assert {level for _, level in visited} == {None, "train", "L0", "L1", "L2", "L3", "L4"}
 
 
 def test_artifacts_take_turns_over_the_seeds(small: IterativeProblem) -> None:
@@ -366,12 +366,12 @@ def test_an_agent_that_the_guard_replaces_is_of_no_class() -> None:
     """The heuristics would be judged under its name, and are as good as themselves."""
     dearer = SPEC.model_copy(update={"resources": (SPEC.resources[0].model_copy(update={"price_per_hour": 1.3}),)})
     policy = HeuristicPolicy({"heuristic": "model_predictive"})
-    made = [Candidate("present", [save(policy, Layout(SPEC))]), Candidate("past", [save(policy, Layout(dearer))])]
+    result = [Candidate("present", [save(policy, Layout(SPEC))]), Candidate("past", [save(policy, Layout(dearer))])]
     settings = replace(SETTINGS, episodes=16, trials=0, level="L1")
     problem = IterativeProblem(SPEC, TABLE)
     problem.heuristics = only("model_predictive", "hold")
-    found = evaluate(problem, made, settings).as_dict()["candidates"]
-    present, past = found
+    candidates = evaluate(problem, result, settings).as_dict()["candidates"]
+    present, past = candidates
     assert (present["class"], present["outdated"]) == ("L1", None)
     text = "outdated: retrain (the guard answered in its place in 100.0 % of decisions)"
     assert (past["class"], past["outdated"]) == ("none", text)
@@ -381,8 +381,8 @@ def test_an_agent_that_the_guard_replaces_is_of_no_class() -> None:
 
 def test_candidates_that_are_outdated_do_not_play() -> None:
     policy = HEURISTICS["model_predictive"]
-    made = [Candidate("past", [policy], outdated="it is old"), Candidate("other", [policy], outdated="so is it")]
-    run = EvaluationRun(IterativeProblem(SPEC, TABLE), made, replace(SETTINGS, level="L1"))
+    result = [Candidate("past", [policy], outdated="it is old"), Candidate("other", [policy], outdated="so is it")]
+    run = EvaluationRun(IterativeProblem(SPEC, TABLE), result, replace(SETTINGS, level="L1"))
     assert run.units == []
     run.advance()
     document = run.result().as_dict()
@@ -406,18 +406,18 @@ class Earlier:
 
 def test_who_is_cheaper_and_late_more_often_passes_only_where_a_miss_is_weighted_below_cost() -> None:
     quick = replace(SETTINGS, episodes=64, trials=0, level="L1")
-    found = {}
+    result = {}
     for cost in (0.6, 1.5):
         spec = planted_spec(**SPEC.model_dump(include={"iterations", "metrics"}), weights={"cost": cost})
         problem = IterativeProblem(spec, planted_table(spec, effect=0.3, noise=0.2), ())
         problem.heuristics = {"earlier": Earlier()}
         entered = [Candidate("thrifty", [HEURISTICS["model_predictive"]]), Candidate("as late", [Earlier()])]
-        found[cost] = evaluate(problem, entered, quick)
-        levels = candidate(found[cost], "thrifty")["levels"]
+        result[cost] = evaluate(problem, entered, quick)
+        levels = candidate(result[cost], "thrifty")["levels"]
         assert levels[1]["advantage"]["low"] > 0, "by the return it is better in both"
-        assert found[cost].class_of("as late") == "L1"
-    assert [one.class_of("thrifty") for one in found.values()] == ["L0", "L1"]
-    reason = candidate(found[0.6], "thrifty")["levels"][1]["reason"]
+        assert result[cost].class_of("as late") == "L1"
+    assert [one.class_of("thrifty") for one in result.values()] == ["L0", "L1"]
+    reason = candidate(result[0.6], "thrifty")["levels"][1]["reason"]
     assert reason.startswith("more targets missed: missed deadlines ")
     assert "with 95 % confidence, tolerance 1.0 %" in reason
-    assert reason in candidate(found[0.6], "thrifty")["verdict"]
+    assert reason in candidate(result[0.6], "thrifty")["verdict"]

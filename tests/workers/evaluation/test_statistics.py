@@ -29,20 +29,20 @@ SAID = (0.95 - 4 * (0.05 * 0.95 / TRIED) ** 0.5, 0.95 + 4 * (0.05 * 0.95 / TRIED
 
 def covered(intervals: Callable[[Floats], tuple[float, float, float]], truth: float, skewed: bool = False) -> float:
     """How often intervals of five seeds of episodes hold ``truth``, 0 without, where episodes of a seed are alike."""
-    rng, found = np.random.default_rng(1), 0
+    rng, result = np.random.default_rng(1), 0
     for _ in range(TRIED):
         own = rng.normal(0, 1, (SEEDS, EPISODES))
         values = rng.normal(0, 0.5, (SEEDS, 1)) + (np.exp(own) if skewed else own)
         _, low, high = intervals(values.ravel())
-        found += low <= truth <= high
-    return found / TRIED
+        result += low <= truth <= high
+    return result / TRIED
 
 
 def test_clusters_of_one_size_have_student_s_interval_of_their_means() -> None:
     values = np.random.default_rng(0).normal(size=(4, 6))
     low, high = stats.t.interval(0.95, 3, values.mean(), stats.sem(values.mean(axis=1)))
-    found = mean_interval(values.ravel(), np.repeat([7, 3, 9, 1], 6))
-    assert found == pytest.approx({"mean": values.mean(), "low": low, "high": high})
+    result = mean_interval(values.ravel(), np.repeat([7, 3, 9, 1], 6))
+    assert result == pytest.approx({"mean": values.mean(), "low": low, "high": high})
     assert estimate(values.ravel()).freedom == pytest.approx(23)
     assert mean_interval(values.ravel(), np.zeros(24, np.intp)) == {
         "mean": values.mean(),
@@ -54,10 +54,10 @@ def test_clusters_of_one_size_have_student_s_interval_of_their_means() -> None:
 def test_clusters_of_several_sizes_have_fewer_degrees_of_freedom() -> None:
     """One of four has most of the episodes: Bell and McCaffrey's are those of less than three clusters."""
     values = np.random.default_rng(0).normal(size=40)
-    found = estimate(values, np.repeat(np.arange(4), [28, 4, 4, 4]))
+    result = estimate(values, np.repeat(np.arange(4), [28, 4, 4, 4]))
     sums = np.add.reduceat(values - values.mean(), [0, 28, 32, 36])
-    assert found.error == pytest.approx(np.sqrt((sums**2 / (1 - np.array([28, 4, 4, 4]) / 40)).sum()) / 40)
-    assert 1 < found.freedom < 2
+    assert result.error == pytest.approx(np.sqrt((sums**2 / (1 - np.array([28, 4, 4, 4]) / 40)).sum()) / 40)
+    assert 1 < result.freedom < 2
 
 
 def test_two_ways_to_vary_add_up() -> None:
@@ -93,11 +93,11 @@ def test_of_five_seeds_a_share_is_held_about_as_often_as_it_says() -> None:
 @pytest.mark.parametrize("won", [0, 3, 40])
 def test_a_share_of_independent_draws_has_jeffreys_s_interval(won: int) -> None:
     values = np.arange(40) < won
-    found = share_interval(values.astype(np.float64))
+    interval = share_interval(values.astype(np.float64))
     low, high = stats.beta.ppf([0.025, 0.975], won + 0.5, 40 - won + 0.5)
-    assert (found.low, found.mean) == pytest.approx((low if won else 0, won / 40), abs=0.01)
-    assert found.high == pytest.approx(high if won < 40 else 1, abs=0.01)
-    assert 0 <= found.low <= found.mean <= found.high <= 1
+    assert (interval.low, interval.mean) == pytest.approx((low if won else 0, won / 40), abs=0.01)
+    assert interval.high == pytest.approx(high if won < 40 else 1, abs=0.01)
+    assert 0 <= interval.low <= interval.mean <= interval.high <= 1
 
 
 def test_ten_seeds_that_won_throughout_say_as_much_as_ten_draws() -> None:
@@ -131,8 +131,8 @@ def test_a_detectable_mean_is_detected_in_eight_of_ten_cases() -> None:
     """Of the standard error that is expected; 1,000 cases of 12 values: four standard errors are 5 %."""
     rng = np.random.default_rng(3)
     size = estimate(stats.norm.ppf((np.arange(12) + 0.5) / 12)).detectable()
-    found = [estimate(rng.normal(size, 1, 12)).interval().low > 0 for _ in range(1_000)]
-    assert np.mean(found) == pytest.approx(0.8, abs=0.06)
+    results = [estimate(rng.normal(size, 1, 12)).interval().low > 0 for _ in range(1_000)]
+    assert np.mean(results) == pytest.approx(0.8, abs=0.06)
     assert estimate(np.ones(1)).detectable() == np.inf
 
 

@@ -39,8 +39,8 @@ NOOP = LAYOUT.noop
 
 
 def world(batch: int = 64, held_out: Sequence[Any] = (TABLE,), seed: int = 3) -> IterativeWorld:
-    made = [Projector(LAYOUT, table, np.float32) for table in (TABLE, *held_out)]
-    return IterativeWorld(made[0], made[1:], batch, seed)
+    projectors = [Projector(LAYOUT, table, np.float32) for table in (TABLE, *held_out)]
+    return IterativeWorld(projectors[0], projectors[1:], batch, seed)
 
 
 def disturbed(*wrappers: type[Wrapper], batch: int = 64, seed: int = 1) -> tuple[IterativeWorld, World | Wrapper]:
@@ -85,11 +85,11 @@ def test_a_state_that_is_put_back_goes_on_the_same(wrapper: type[Wrapper]) -> No
     _, outer = disturbed(Seeds, wrapper) if wrapper is not Seeds else disturbed(Seeds)
     outer.reset()
     outer.step(np.full(64, NOOP))
-    kept = outer.get_state()
+    state = outer.get_state()
     first = onwards(outer)
     _, other = disturbed(Seeds, wrapper, seed=99) if wrapper is not Seeds else disturbed(Seeds, seed=99)
     other.reset()
-    other.set_state(kept)
+    other.set_state(state)
     np.testing.assert_array_equal(first, onwards(other))
 
 

@@ -19,8 +19,8 @@ PARTIAL = SimpleNamespace(name="partial", algorithms=(), reads_runs=False, fit=N
 
 @pytest.fixture
 def _broken(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = {name: EntryPoint(name, value, plugins.LEARNED_KINDS) for name, value in ENTRIES.items()}
-    monkeypatch.setattr(plugins, "_entry_points", lambda _group: found)
+    points = {name: EntryPoint(name, value, plugins.LEARNED_KINDS) for name, value in ENTRIES.items()}
+    monkeypatch.setattr(plugins, "_entry_points", lambda _group: points)
 
 
 def test_an_unknown_kind_is_told_with_those_that_there_are() -> None:
@@ -30,7 +30,7 @@ def test_an_unknown_kind_is_told_with_those_that_there_are() -> None:
 
 @pytest.mark.usefixtures("_broken")
 @pytest.mark.parametrize(
-    ("name", "said"),
+    ("name", "text"),
     [
         ("gone", r"'gone' of steward.learned_kinds, in package workers.nowhere, can't be loaded: No module"),
         ("nameless", "can't be loaded: .*has no attribute 'KIND'"),
@@ -38,6 +38,6 @@ def test_an_unknown_kind_is_told_with_those_that_there_are() -> None:
         ("other", "kind 'other' calls itself 'iterative'"),
     ],
 )
-def test_a_broken_kind_is_told_with_its_fault(name: str, said: str) -> None:
-    with pytest.raises(plugins.PluginError, match=said):
+def test_a_broken_kind_is_told_with_its_fault(name: str, text: str) -> None:
+    with pytest.raises(plugins.PluginError, match=text):
         learned_kind(name)

@@ -114,15 +114,15 @@ def _installed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plugins, "load", lambda _group, _name: KIND)
 
 
-def trained(champion: bytes | None = None, *, breaks: bool = False, **asked: Any) -> Training:
-    request = Request(**{"algorithm": "dqn", "budget": 20_000, "seed": 1, **asked})
+def trained(champion: bytes | None = None, *, breaks: bool = False, **requests: Any) -> Training:
+    request = Request(**{"algorithm": "dqn", "budget": 20_000, "seed": 1, **requests})
     training = Training(KIND.trainer(WORKLOAD, request, champion))
     while not training.done:
         training.advance()
         if breaks and not training.done:
-            kept = training.checkpoint()
+            checkpoint = training.checkpoint()
             training.close()
-            training, breaks = Training(KIND.trainer(WORKLOAD, request, champion), kept), False
+            training, breaks = Training(KIND.trainer(WORKLOAD, request, champion), checkpoint), False
     return training
 
 
@@ -180,8 +180,8 @@ def test_a_model_of_held_out_executions_is_fitted_with_the_series_from_outside()
     moments = np.arange(3.0)
     series = {"wind": ExogenousSeries(moments, moments, moments, moments)}
     Weathered().evaluation(replace(WORKLOAD, exogenous=series), HoldOut(executions=["w1", "w3", "w4"]), 0)
-    (given,) = requests
-    assert (given.exogenous, given.model, [name for name, _ in given.samples]) == (series, b"", ["w1", "w3", "w4"])
+    (values,) = requests
+    assert (values.exogenous, values.model, [name for name, _ in values.samples]) == (series, b"", ["w1", "w3", "w4"])
 
 
 def test_what_cannot_carry_a_model_is_no_l3() -> None:

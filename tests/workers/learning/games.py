@@ -31,16 +31,16 @@ class Choosing:
         mask = self.rng.random((self.batch, self.candidates)) < 0.8
         mask[:, 0] |= ~mask.any(axis=1)
         place = self.rng.normal(0.0, 1.0, (self.batch, 1)) + self.rng.normal(0.0, 1.0, mask.shape)
-        found = np.stack([np.where(mask, place, 50.0), self.rng.normal(size=mask.shape), np.ones(mask.shape)], axis=2)
-        return found.astype(np.float32), mask
+        result = np.stack([np.where(mask, place, 50.0), self.rng.normal(size=mask.shape), np.ones(mask.shape)], axis=2)
+        return result.astype(np.float32), mask
 
     def regret(self, action: Array) -> Array:
         """How much farther each choice [B] is than the best, [B]."""
         place, legal = self.observation[:, :, 0], self.mask
         mean = (place * legal).sum(axis=1) / legal.sum(axis=1)
         distance = np.where(legal, np.abs(place - mean[:, None]), np.inf)
-        found: Array = distance[np.arange(self.batch), action] - distance.min(axis=1)
-        return found
+        array: Array = distance[np.arange(self.batch), action] - distance.min(axis=1)
+        return array
 
     def reset(self) -> tuple[Array, Array]:
         self.observation, self.mask = self._draw()
@@ -141,7 +141,10 @@ class Meeting:
         reward = met * np.where(actions["left"] == self.cue, 1.0, 0.5).astype(np.float32)
         self.time = (self.time + 1) % 2
         self._draw()
-        return {name: Step(*seen, reward, self.time == 0, seen.observation) for name, seen in self._seen().items()}
+        return {
+            name: Step(*observation, reward, self.time == 0, observation.observation)
+            for name, observation in self._seen().items()
+        }
 
     def get_state(self) -> dict[str, Any]:
         return {"time": self.time, "cue": self.cue, "own": self.own, "rng": self.rng.bit_generator.state}

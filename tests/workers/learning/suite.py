@@ -134,6 +134,6 @@ def run_alone(
     on_host = isinstance(component, Memory)
     feeds = {port: value if on_host else backend.asarray(value) for port, value in inputs.items()}
     with backend.without_gradient():
-        found = bound.run(tuple(f"alone.{port}" for port in ports), feeds, own)
-    values = {port: found[f"alone.{port}"] for port in ports}
+        outputs = bound.run(tuple(f"alone.{port}" for port in ports), feeds, own)
+    values = {port: outputs[f"alone.{port}"] for port in ports}
     return inputs, {port: value if on_host else backend.to_numpy(value) for port, value in values.items()}

@@ -96,8 +96,8 @@ def test_who_is_paid_for_the_wrong_thing_does_the_wrong_thing(name: str) -> None
 
 def test_a_policy_that_may_not_move_does_not_learn() -> None:
     environment = environments.finite_horizon(64, 0)
-    held = replace(VARIANTS["ppo"], optimiser=Optimiser(rate=1e-9))
-    assert greedy_return(trained(held, environment, 120), environment) < environment.best() - 0.1
+    current = replace(VARIANTS["ppo"], optimiser=Optimiser(rate=1e-9))
+    assert greedy_return(trained(current, environment, 120), environment) < environment.best() - 0.1
 
 
 def test_the_first_step_too_far_leaves_the_rollout() -> None:
@@ -201,9 +201,9 @@ def test_a_clone_of_a_heuristic_on_a_workload() -> None:
     runner = Serial(config, workload.simulator(128, 0), Plan(128, 128), 0)
     untrained = suite.exported_gap(runner, workload)
     runner.agent.imitate(demonstrate(workload.simulator(128, 4), rule, 90), runner.rng)
-    shown, found = workload.gap(rule), suite.exported_gap(runner, workload)
-    assert found <= shown + 0.02
-    assert found < untrained / 2
+    shown, exported_gap = workload.gap(rule), suite.exported_gap(runner, workload)
+    assert exported_gap <= shown + 0.02
+    assert exported_gap < untrained / 2
 
 
 def test_a_published_agent_goes_on_where_it_was() -> None:

@@ -40,31 +40,31 @@ def trajectories(seed: int = 0) -> Arrays:
 @pytest.mark.parametrize(("gamma", "trace"), [(1.0, 0.95), (0.9, 0.5), (0.9, 0.0), (1.0, 1.0)])
 def test_gae_equals_its_definition(gamma: float, trace: float) -> None:
     """A_t = Σ_l (γλ)^l·δ_{t+l}, as a double sum that stops at the first end."""
-    given = trajectories()
-    found = GAE(gamma, trace).run(XP, {}, given)
+    arrays = trajectories()
+    result = GAE(gamma, trace).run(XP, {}, arrays)
     for b in range(BATCH):
-        value = [*given["value"][b], given["last"][b]]
-        alive = [0.0 if done else 1.0 for done in given["done"][b]]
-        delta = [given["reward"][b, t] + gamma * alive[t] * value[t + 1] - value[t] for t in range(STEPS)]
+        value = [*arrays["value"][b], arrays["last"][b]]
+        alive = [0.0 if done else 1.0 for done in arrays["done"][b]]
+        delta = [arrays["reward"][b, t] + gamma * alive[t] * value[t + 1] - value[t] for t in range(STEPS)]
         for t in range(STEPS):
             wanted, weight = 0.0, 1.0
             for k in range(t, STEPS):
                 wanted += weight * delta[k]
                 weight *= gamma * trace * alive[k]
-            assert found["advantage"][b, t] == pytest.approx(wanted, rel=1e-4, abs=1e-5)
-            assert found["target"][b, t] == pytest.approx(wanted + value[t], rel=1e-4, abs=1e-5)
+            assert result["advantage"][b, t] == pytest.approx(wanted, rel=1e-4, abs=1e-5)
+            assert result["target"][b, t] == pytest.approx(wanted + value[t], rel=1e-4, abs=1e-5)
 
 
 @pytest.mark.parametrize(("trace", "rho", "cut"), [(1.0, 1.0, 1.0), (0.9, 2.0, 0.5), (1.0, 1e9, 1e9)])
 def test_vtrace_equals_its_definition(trace: float, rho: float, cut: float) -> None:
     """v_s = V_s + Σ_{t≥s} γ^{t−s}·(Π_{s≤i<t} c_i)·δ_t (Espeholt et al., 2018, eq. 1), as a double sum."""
-    given, gamma = trajectories(1), 0.9
-    found = VTrace(gamma, trace, rho, cut).run(XP, {}, given)
+    arrays, gamma = trajectories(1), 0.9
+    result = VTrace(gamma, trace, rho, cut).run(XP, {}, arrays)
     for b in range(BATCH):
-        value = [*map(float, given["value"][b]), float(given["last"][b])]
-        ratio = np.exp(given["log_prob"][b].astype(np.float64) - given["behaviour"][b])
-        alive = [0.0 if done else 1.0 for done in given["done"][b]]
-        reward = given["reward"][b]
+        value = [*map(float, arrays["value"][b]), float(arrays["last"][b])]
+        ratio = np.exp(arrays["log_prob"][b].astype(np.float64) - arrays["behaviour"][b])
+        alive = [0.0 if done else 1.0 for done in arrays["done"][b]]
+        reward = arrays["reward"][b]
         delta = [min(rho, ratio[t]) * (reward[t] + gamma * alive[t] * value[t + 1] - value[t]) for t in range(STEPS)]
         target = []
         for s in range(STEPS):
@@ -76,16 +76,16 @@ def test_vtrace_equals_its_definition(trace: float, rho: float, cut: float) -> N
         following = [*target[1:], value[STEPS]]
         for t in range(STEPS):
             advantage = min(rho, ratio[t]) * (reward[t] + gamma * alive[t] * following[t] - value[t])
-            assert found["target"][b, t] == pytest.approx(target[t], rel=1e-3, abs=1e-4)
-            assert found["advantage"][b, t] == pytest.approx(advantage, rel=1e-3, abs=1e-4)
+            assert result["target"][b, t] == pytest.approx(target[t], rel=1e-3, abs=1e-4)
+            assert result["advantage"][b, t] == pytest.approx(advantage, rel=1e-3, abs=1e-4)
 
 
 def test_on_policy_vtrace_is_the_n_step_return() -> None:
-    given = trajectories(2)
-    given["behaviour"] = given["log_prob"]
-    found = VTrace(0.9).run(XP, {}, given)["target"]
-    wanted = GAE(0.9, 1.0).run(XP, {}, given)["target"]
-    np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-5)
+    arrays = trajectories(2)
+    arrays["behaviour"] = arrays["log_prob"]
+    target = VTrace(0.9).run(XP, {}, arrays)["target"]
+    wanted = GAE(0.9, 1.0).run(XP, {}, arrays)["target"]
+    np.testing.assert_allclose(target, wanted, rtol=1e-4, atol=1e-5)
 
 
 def test_vtrace_values_the_policy_and_gae_the_behaviour() -> None:
@@ -108,13 +108,13 @@ def test_vtrace_values_the_policy_and_gae_the_behaviour() -> None:
     for _ in range(horizon):
         action, state = rng.integers(0, 3, batch), environment.state.copy()
         step = environment.step(action)
-        found = (step.reward, step.done, np.log(policy[state, action]), np.full(batch, -np.log(3.0)))
-        for name, value in zip(rows, found, strict=True):
+        result = (step.reward, step.done, np.log(policy[state, action]), np.full(batch, -np.log(3.0)))
+        for name, value in zip(rows, result, strict=True):
             rows[name].append(value)
-    given = {name: np.stack(values, axis=1) for name, values in rows.items()}
-    given.update(value=np.full((batch, horizon), 0.3), last=np.zeros(batch))
-    corrected = VTrace(1.0, 1.0, 1e9, 1e9).run(XP, {}, given)["target"][:, 0]
-    plain = GAE(1.0, 1.0).run(XP, {}, given)["target"][:, 0]
+    inputs = {name: np.stack(values, axis=1) for name, values in rows.items()}
+    inputs.update(value=np.full((batch, horizon), 0.3), last=np.zeros(batch))
+    corrected = VTrace(1.0, 1.0, 1e9, 1e9).run(XP, {}, inputs)["target"][:, 0]
+    plain = GAE(1.0, 1.0).run(XP, {}, inputs)["target"][:, 0]
     error = 4 * corrected.std() / batch**0.5
     assert abs(corrected.mean() - worth[0]) <= error
     assert abs(plain.mean() - worth[0]) > error
@@ -130,22 +130,22 @@ def logits_and_mask(batch: int = 30, actions: int = 5) -> tuple[NDArray[np.float
 def test_log_probability_and_entropy_equal_torchs() -> None:
     logits, mask = logits_and_mask()
     action = np.full(len(mask), 2)
-    found = LogProbability().run(XP, {}, {"logits": logits, "mask": mask, "action": action})
+    result = LogProbability().run(XP, {}, {"logits": logits, "mask": mask, "action": action})
     peer: Any = torch.distributions.Categorical(
         logits=torch.where(torch.from_numpy(mask), torch.from_numpy(logits), torch.tensor(-1e30))
     )
-    np.testing.assert_allclose(found["log_prob"], peer.log_prob(torch.from_numpy(action)), rtol=1e-4, atol=1e-5)
-    np.testing.assert_allclose(found["entropy"], peer.entropy(), rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(result["log_prob"], peer.log_prob(torch.from_numpy(action)), rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(result["entropy"], peer.entropy(), rtol=1e-4, atol=1e-5)
 
 
 def test_illegal_actions_have_no_chance_and_no_gradient() -> None:
     logits, mask = logits_and_mask()
     leaf = torch.from_numpy(logits).requires_grad_()
     backend = get_backend("torch")
-    found = LogProbability().run(
+    result = LogProbability().run(
         backend.xp, {}, {"logits": leaf, "mask": torch.from_numpy(mask), "action": torch.full((len(mask),), 2)}
     )
-    (gradient,) = torch.autograd.grad((found["log_prob"] + 0.3 * found["entropy"]).sum(), leaf)
+    (gradient,) = torch.autograd.grad((result["log_prob"] + 0.3 * result["entropy"]).sum(), leaf)
     assert torch.isfinite(gradient).all()
     assert (gradient[~torch.from_numpy(mask)] == 0.0).all()
     assert (gradient[torch.from_numpy(mask)] != 0.0).any()
@@ -159,17 +159,17 @@ def test_illegal_actions_have_no_chance_and_no_gradient() -> None:
 def test_what_is_drawn_follows_the_softmax() -> None:
     batch, rng = 60_000, np.random.default_rng(0)
     logits = np.array([0.0, 9.0, 0.8, -0.4], np.float32)
-    given = {
+    values = {
         "logits": np.tile(logits, (batch, 1)),
         "mask": np.tile([True, False, True, True], (batch, 1)),
         "noise": rng.random((batch, 4), np.float32),
     }
-    found = Draw(spaces.Discrete(4)).run(XP, {}, given)
+    result = Draw(spaces.Discrete(4)).run(XP, {}, values)
     wanted = np.exp(logits) * [1, 0, 1, 1]
     wanted /= wanted.sum()
-    shares = np.bincount(found["action"], minlength=4) / batch
+    shares = np.bincount(result["action"], minlength=4) / batch
     assert (np.abs(shares - wanted) <= 4 * np.sqrt(wanted * (1 - wanted) / batch)).all()  # four standard errors
-    np.testing.assert_allclose(np.exp(found["log_prob"]), wanted[found["action"]], rtol=1e-4)
+    np.testing.assert_allclose(np.exp(result["log_prob"]), wanted[result["action"]], rtol=1e-4)
 
 
 def numbers(*names: str) -> Arrays:
@@ -178,38 +178,38 @@ def numbers(*names: str) -> Arrays:
 
 
 def test_the_surrogates_equal_their_formulas() -> None:
-    given = numbers("log_prob", "behaviour", "advantage")
-    ratio = np.exp(given["log_prob"] - given["behaviour"])
-    plain = Surrogate().run(XP, {}, given)
-    np.testing.assert_allclose(plain["loss"], -given["log_prob"] * given["advantage"], rtol=1e-5)
+    values = numbers("log_prob", "behaviour", "advantage")
+    ratio = np.exp(values["log_prob"] - values["behaviour"])
+    plain = Surrogate().run(XP, {}, values)
+    np.testing.assert_allclose(plain["loss"], -values["log_prob"] * values["advantage"], rtol=1e-5)
     assert (plain["divergence"] >= -1e-6).all()
-    clipped = ClippedSurrogate(0.2).run(XP, {}, given)
-    wanted = np.minimum(ratio * given["advantage"], np.clip(ratio, 0.8, 1.2) * given["advantage"])
+    clipped = ClippedSurrogate(0.2).run(XP, {}, values)
+    wanted = np.minimum(ratio * values["advantage"], np.clip(ratio, 0.8, 1.2) * values["advantage"])
     np.testing.assert_allclose(clipped["loss"], -wanted, rtol=1e-5, atol=1e-6)
     np.testing.assert_allclose(clipped["divergence"], ratio - 1 - np.log(ratio), rtol=1e-3, atol=1e-5)
-    outside = ((ratio > 1.2) & (given["advantage"] > 0)) | ((ratio < 0.8) & (given["advantage"] < 0))
+    outside = ((ratio > 1.2) & (values["advantage"] > 0)) | ((ratio < 0.8) & (values["advantage"] < 0))
     np.testing.assert_array_equal(clipped["cut"] > 0, outside)
-    np.testing.assert_allclose(NegativeLogLikelihood().run(XP, {}, given)["loss"], -given["log_prob"])
+    np.testing.assert_allclose(NegativeLogLikelihood().run(XP, {}, values)["loss"], -values["log_prob"])
 
 
 def test_the_value_loss_and_its_clip() -> None:
-    given = numbers("value", "target", "old")
-    free = (given["value"] - given["target"]) ** 2
-    np.testing.assert_allclose(ValueLoss().run(XP, {}, given)["loss"], free / 2, rtol=1e-5)
-    near = (given["old"] + np.clip(given["value"] - given["old"], -0.3, 0.3) - given["target"]) ** 2
-    clipped = ValueLoss(0.3).run(XP, {}, given)["loss"]
+    values = numbers("value", "target", "old")
+    free = (values["value"] - values["target"]) ** 2
+    np.testing.assert_allclose(ValueLoss().run(XP, {}, values)["loss"], free / 2, rtol=1e-5)
+    near = (values["old"] + np.clip(values["value"] - values["old"], -0.3, 0.3) - values["target"]) ** 2
+    clipped = ValueLoss(0.3).run(XP, {}, values)["loss"]
     np.testing.assert_allclose(clipped, np.maximum(free, near) / 2, rtol=1e-5)
 
 
 def test_the_losses_are_summed_with_their_weights() -> None:
-    given = numbers("policy", "value", "entropy")
-    found = ActorCriticLoss(0.5).run(XP, {}, {**given, "entropy_weight": 0.1})["loss"]
-    np.testing.assert_allclose(found, given["policy"] + 0.5 * given["value"] - 0.1 * given["entropy"], rtol=1e-5)
+    values = numbers("policy", "value", "entropy")
+    loss = ActorCriticLoss(0.5).run(XP, {}, {**values, "entropy_weight": 0.1})["loss"]
+    np.testing.assert_allclose(loss, values["policy"] + 0.5 * values["value"] - 0.1 * values["entropy"], rtol=1e-5)
 
 
 def test_advantages_are_centred_and_scaled() -> None:
-    found = Normalise().run(XP, {}, {"advantage": np.array([3.0, 5.0, 7.0, 9.0], np.float32)})["advantage"]
-    assert found.mean() == pytest.approx(0.0, abs=1e-6)
-    assert found.std() == pytest.approx(1.0, rel=1e-5)
+    advantage = Normalise().run(XP, {}, {"advantage": np.array([3.0, 5.0, 7.0, 9.0], np.float32)})["advantage"]
+    assert advantage.mean() == pytest.approx(0.0, abs=1e-6)
+    assert advantage.std() == pytest.approx(1.0, rel=1e-5)
     even = Normalise().run(XP, {}, {"advantage": np.full(5, 2.0, np.float32)})["advantage"]
     np.testing.assert_array_equal(even, 0.0)

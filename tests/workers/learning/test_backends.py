@@ -36,13 +36,13 @@ class Square(Component):
 
 
 def imported(path: Path) -> set[str]:
-    found = set()
+    result = set()
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
-            found |= {name.name.split(".")[0] for name in node.names}
+            result |= {name.name.split(".")[0] for name in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:
-            found.add(node.module.split(".")[0])
-    return found
+            result.add(node.module.split(".")[0])
+    return result
 
 
 def test_a_backend_is_imported_in_its_module_alone() -> None:
@@ -101,10 +101,10 @@ def test_gradient_equals_finite_differences() -> None:
             return float((bound.run(("square.values",), feeds, {"online": views})["square.values"]).mean())
 
     _, gradient = bound.gradient("square.values", (), feeds)
-    found = backend.to_numpy(gradient)
+    slopes = backend.to_numpy(gradient)
     steps = np.eye(len(start), dtype=np.float32) * 1e-2
     differences = [(value(start + step) - value(start - step)) / 2e-2 for step in steps]
-    np.testing.assert_allclose(found, differences, rtol=0.02, atol=2e-3)
+    np.testing.assert_allclose(slopes, differences, rtol=0.02, atol=2e-3)
 
 
 def learner(config: Config, backend: Backend, slabs: int = 3) -> Agent:
@@ -112,10 +112,10 @@ def learner(config: Config, backend: Backend, slabs: int = 3) -> Agent:
     draws, rng = np.random.default_rng(5), np.random.default_rng(6)
     agent = make_agent(config, reals(6), spaces.Discrete(3), slice(0, 3), rng, backend)
     for _ in range(slabs):
-        seen, mask = draws.standard_normal((32, 6), np.float32), np.ones((32, 3), np.bool_)
-        acted = agent.act(seen, mask, 0.2, np.random.default_rng(7))
+        observation, mask = draws.standard_normal((32, 6), np.float32), np.ones((32, 3), np.bool_)
+        acted = agent.act(observation, mask, 0.2, np.random.default_rng(7))
         reward, done = draws.standard_normal(32, np.float32), draws.random(32) < 0.1
-        agent.remember(Experience(seen, mask, acted.action, reward, done, seen, mask, acted.log_prob))
+        agent.remember(Experience(observation, mask, acted.action, reward, done, observation, mask, acted.log_prob))
         agent.learn(0.2, rng)
     return agent
 
@@ -179,13 +179,13 @@ def test_what_may_not_be_written_is_copied() -> None:
 def test_compiled_gives_what_eager_gives(monkeypatch: pytest.MonkeyPatch) -> None:
     """The whole way of torch.compile but its last step, code for the machine, which takes a minute."""
     monkeypatch.setattr(torch, "compile", partial(torch.compile, backend="eager", fullgraph=True))
-    found = []
+    results = []
     for compiled in (False, True):
         backend = get_backend("torch", compiled=compiled)
         bound, feeds = squared(backend)
         wires, gradient = bound.gradient("square.values", ("square.values",), feeds)
-        found.append((backend.to_numpy(wires["square.values"]), backend.to_numpy(gradient)))
-    for ours, theirs in zip(*found, strict=True):
+        results.append((backend.to_numpy(wires["square.values"]), backend.to_numpy(gradient)))
+    for ours, theirs in zip(*results, strict=True):
         np.testing.assert_allclose(theirs, ours, rtol=1e-5, atol=1e-6)
 
 
@@ -238,9 +238,9 @@ def test_an_agent_is_timed_where_it_may_run_on_more_than_one_place(monkeypatch: 
     places = [DeviceConfig(device="cpu"), DeviceConfig(device="cpu", compiled=False)]
     monkeypatch.setattr("workers.learning.backends.candidates", lambda _: places)
     for config in LEARNERS:
-        found = choose_device(config, reals(6), spaces.Discrete(3), None, slab=32)
-        assert found.place in places
-        assert msgspec.structs.replace(found, place=config.place) == config
+        any_config = choose_device(config, reals(6), spaces.Discrete(3), None, slab=32)
+        assert any_config.place in places
+        assert msgspec.structs.replace(any_config, place=config.place) == config
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU")

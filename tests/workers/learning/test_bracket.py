@@ -28,8 +28,8 @@ def step(
     """Everybody who goes on comes to the next comparison, keeping the best that it had; then they are compared."""
     for i, known in enumerate(records):
         if known.ended is None:
-            found = [s for s in (known.score, score(i, known.rungs)) if s is not None]
-            records[i] = TrialRecord(known.entry, known.rungs + 1, max(found, default=None))
+            results = [s for s in (known.score, score(i, known.rungs)) if s is not None]
+            records[i] = TrialRecord(known.entry, known.rungs + 1, max(results, default=None))
     decision = bracket.decide(records)
     for i, reason in decision.stopped.items():
         records[i] = TrialRecord(records[i].entry, records[i].rungs, records[i].score, reason)

@@ -147,10 +147,10 @@ def test_inner_calls_compute_in_order_and_own_their_variables_by_path() -> None:
     views = bound.stores["online"].views
     assert set(views) == {"inner.first/bias", "inner.second/bias"}
     x, y = np.ones(3, np.float32), np.full(3, 2.0, np.float32)
-    found = bound.run(("outer.sum", "outer.inner.first.sum"), {"x": x, "y": y})
+    outputs = bound.run(("outer.sum", "outer.inner.first.sum"), {"x": x, "y": y})
     first = x + y + views["inner.first/bias"]
-    np.testing.assert_array_equal(found["outer.inner.first.sum"], first)
-    np.testing.assert_array_equal(found["outer.sum"], first + y + views["inner.second/bias"])
+    np.testing.assert_array_equal(outputs["outer.inner.first.sum"], first)
+    np.testing.assert_array_equal(outputs["outer.sum"], first + y + views["inner.second/bias"])
     fed = bound.run(("outer.sum",), {"outer.inner.first.sum": x, "y": y})["outer.sum"]
     np.testing.assert_array_equal(fed, x + y + views["inner.second/bias"])
 
@@ -222,9 +222,9 @@ def test_nodes_of_one_component_share_variables_and_sets_differ() -> None:
         "observation": backend.asarray(np.ones((2, 6), np.float32)),
         "mask": backend.asarray(np.ones((2, 3), np.bool_)),
     }
-    found = bound.run(("q.values", "again.values", "target.values"), feeds)
-    assert (found["q.values"] == found["again.values"]).all()
-    assert (found["q.values"] != found["target.values"]).all()
+    outputs = bound.run(("q.values", "again.values", "target.values"), feeds)
+    assert (outputs["q.values"] == outputs["again.values"]).all()
+    assert (outputs["q.values"] != outputs["target.values"]).all()
 
 
 def test_order_follows_the_wires_not_the_list() -> None:
@@ -235,9 +235,9 @@ def test_order_follows_the_wires_not_the_list() -> None:
     completed = complete(compose(["x"], nodes), {"x": reals()})
     assert [node.name for node in completed.order] == ["first", "last"]
     bound = bind(completed, get_backend("numpy"), np.random.default_rng(0))
-    found = bound.run(("last.sum",), {"x": np.ones(1, np.float32)})
+    outputs = bound.run(("last.sum",), {"x": np.ones(1, np.float32)})
     first, last = bound.stores["online"].views["first.bias"], bound.stores["online"].views["last.bias"]
-    np.testing.assert_allclose(found["last.sum"], 3.0 + first + last)
+    np.testing.assert_allclose(outputs["last.sum"], 3.0 + first + last)
 
 
 def test_a_wire_that_cannot_be_had_is_a_bind_error() -> None:

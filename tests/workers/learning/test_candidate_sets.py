@@ -121,14 +121,14 @@ def test_pooling_and_attention_equal_their_loops() -> None:
     hidden, mask = rng.normal(size=(4, 6, 3)), rng.random((4, 6)) < 0.6
     mask[3] = False
     query, key, value = rng.normal(size=(3, 3, 3))
-    mean, seen = masked_mean(hidden, mask), attend(hidden, mask, query, key, value)
+    mean, array = masked_mean(hidden, mask), attend(hidden, mask, query, key, value)
     for b in range(4):
         legal = hidden[b, mask[b]]
         np.testing.assert_allclose(mean[b, 0], legal.mean(axis=0) if len(legal) else 0.0)
         for k in range(6):
             weight = np.exp((legal @ key.T) @ (query @ hidden[b, k]) / 3**0.5)
             wanted = (weight / weight.sum()) @ (legal @ value.T) if len(legal) else np.zeros(3)
-            np.testing.assert_allclose(seen[b, k], wanted, rtol=1e-6, atol=1e-12)
+            np.testing.assert_allclose(array[b, k], wanted, rtol=1e-6, atol=1e-12)
 
 
 @pytest.mark.parametrize("context", CONTEXTS)
@@ -136,9 +136,11 @@ def test_networks_over_sets_agree_across_backends(context: Context) -> None:
     encoder = components.SetEncoder((8,), context, (6,), "tanh")
     inputs = {"observation": reals(7, 3), "mask": spaces.MultiBinary(7)}
     for component in (encoder, components.Scorer(encoder, advice=1, temperature=0.5), components.SetCritic(encoder)):
-        (_, oracle), (_, found) = (run_alone(component, inputs, get_backend(name), 5, 2) for name in ("numpy", "torch"))
+        (_, oracle), (_, result) = (
+            run_alone(component, inputs, get_backend(name), 5, 2) for name in ("numpy", "torch")
+        )
         for port, value in oracle.items():
-            np.testing.assert_allclose(found[port], value, rtol=1e-5, atol=1e-6)
+            np.testing.assert_allclose(result[port], value, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -159,15 +161,15 @@ def test_both_families_learn_to_choose(config: Config) -> None:
     chance = float(np.mean([test.regret(np.array([_legal(row, k) for row in test.mask])).mean() for k in range(3)]))
     kind, described, arrays = runner.agent.export()
     assert kind == "scorer"
-    found = served(described, arrays, test).argmax(axis=1)
-    assert test.regret(found).mean() <= chance / 12
+    best = served(described, arrays, test).argmax(axis=1)
+    assert test.regret(best).mean() <= chance / 12
     assert test.regret(blind.agent.greedy(test.observation, test.mask)).mean() > chance / 3
 
 
 def served(config: Mapping[str, Any], arrays: Mapping[str, Any], shown: games.Choosing) -> np.ndarray:
     """Scores of exported arrays in NumPy, [B, K]; −∞ where a candidate is illegal."""
-    found = scores(shown.observation.astype(np.float32), shown.mask, arrays, config)
-    return np.where(shown.mask, found, -np.inf)
+    result = scores(shown.observation.astype(np.float32), shown.mask, arrays, config)
+    return np.where(shown.mask, result, -np.inf)
 
 
 def _legal(mask: np.ndarray, seed: int) -> int:
@@ -181,8 +183,8 @@ def test_what_is_exported_scores_as_the_learner_does(config: Config) -> None:
     runner = trained(config, environment, 30)
     _, described, arrays = runner.agent.export()
     assert described["advice"] == [1, 2]
-    own, found = runner.agent.values(environment.observation, environment.mask), served(described, arrays, environment)
-    np.testing.assert_allclose(found[environment.mask], own[environment.mask], rtol=1e-4, atol=1e-5)
+    own, result = runner.agent.values(environment.observation, environment.mask), served(described, arrays, environment)
+    np.testing.assert_allclose(result[environment.mask], own[environment.mask], rtol=1e-4, atol=1e-5)
 
 
 def test_an_untrained_scorer_says_what_the_advice_says() -> None:

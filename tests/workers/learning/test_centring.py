@@ -58,10 +58,10 @@ VALUES: dict[str, Config] = {
 
 def learned(config: Config, environment: Endless, slabs: int = 600) -> NDArray[np.float32]:
     """What actions are worth to a learner."""
-    found: NDArray[np.float32] = trained(config, environment, slabs).agent.values(
+    values: NDArray[np.float32] = trained(config, environment, slabs).agent.values(
         np.eye(3, dtype=np.float32), environment.legal
     )
-    return found
+    return values
 
 
 @pytest.mark.parametrize(
@@ -77,27 +77,27 @@ def learned(config: Config, environment: Endless, slabs: int = 600) -> NDArray[n
 )
 def test_what_sets_values_apart_is_learned_without_their_level(name: str, environment: type[Endless]) -> None:
     world = environment(32, 0)
-    found = learned(msgspec.structs.replace(VALUES[name], centred=True), world)
+    result = learned(msgspec.structs.replace(VALUES[name], centred=True), world)
     exact = world.solved()
     assert exact.max() < -50
-    assert abs(found.mean()) < 5
-    np.testing.assert_allclose(found - found.mean(), exact - exact.mean(), atol=0.08)
+    assert abs(result.mean()) < 5
+    np.testing.assert_allclose(result - result.mean(), exact - exact.mean(), atol=0.08)
 
 
 @pytest.mark.slow
 def test_with_their_level_the_same_budget_is_too_short() -> None:
     """What the test above tests."""
     world = Endless(32, 0)
-    found, exact = learned(VALUES["dqn"], world), world.solved()
-    assert np.abs((found - found.mean()) - (exact - exact.mean())).max() > 0.08
+    result, exact = learned(VALUES["dqn"], world), world.solved()
+    assert np.abs((result - result.mean()) - (exact - exact.mean())).max() > 0.08
 
 
 @pytest.mark.parametrize("name", ["a2c", *(pytest.param(name, marks=pytest.mark.slow) for name in ("ppo", "vtrace"))])
 def test_actors_find_the_best_actions(name: str) -> None:
     world = Cut(64, 0)
     runner = trained(msgspec.structs.replace(NAMED[name], centred=True), world, 600)
-    found = runner.agent.greedy(np.eye(3, dtype=np.float32), world.legal)
-    assert found.tolist() == world.solved().argmax(axis=1).tolist() == [0, 1, 1]
+    actions = runner.agent.greedy(np.eye(3, dtype=np.float32), world.legal)
+    assert actions.tolist() == world.solved().argmax(axis=1).tolist() == [0, 1, 1]
 
 
 def test_errors_are_none_on_average_once_rewards_are_centred() -> None:
@@ -119,8 +119,8 @@ def test_where_nothing_is_discounted_nothing_is_taken_out() -> None:
 def test_who_learns_of_an_endless_problem_is_centred(name: str) -> None:
     request = Request(name, 10_000)
     for continuing in (True, False):
-        made = msgspec.to_builtins(config_for(name, request, (0,), continuing=continuing))
-        assert made["centred"] is continuing
+        to_builtins = msgspec.to_builtins(config_for(name, request, (0,), continuing=continuing))
+        assert to_builtins["centred"] is continuing
 
 
 def test_endless_problems_keep_policies_broad_at_first() -> None:
@@ -135,6 +135,6 @@ def test_episodes_that_the_clock_ends_are_counted_and_go_on() -> None:
     runner = Serial(SMALL, Cut(32, 0), Plan(32 * 20, 32 * 20), 0)
     assert runner.advance().episode_return is not None
     collector = Collector(Cut(32, 0))
-    seen = collector.step(runner.agent, 0.0, np.random.default_rng(0))
-    assert not seen.done.any()
+    observation = collector.step(runner.agent, 0.0, np.random.default_rng(0))
+    assert not observation.done.any()
     assert collector.take_counts()[1] > 0

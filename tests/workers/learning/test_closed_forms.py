@@ -42,44 +42,44 @@ def test_n_step_return_equals_the_loop(steps: int) -> None:
     }
     component.allocate(space, rng)
     emitted = [component.run(None, {}, one) for one in slabs]
-    assert [len(found["reward"]) for found in emitted] == [0] * (steps - 1) + [batch] * (12 - steps + 1)
-    for start, found in enumerate(emitted[steps - 1 :]):
+    assert [len(result["reward"]) for result in emitted] == [0] * (steps - 1) + [batch] * (12 - steps + 1)
+    for start, match in enumerate(emitted[steps - 1 :]):
         for b in range(batch):
             total, discount = 0.0, 1.0
             for k in range(steps):
                 total += discount * slabs[start + k]["reward"][b]
                 discount *= gamma * (not slabs[start + k]["done"][b])
-            assert found["reward"][b] == pytest.approx(total, rel=1e-5, abs=1e-6)
-            assert found["discount"][b] == pytest.approx(discount, rel=1e-5)
-        assert (found["observation"] == start).all()
-        assert (found["next_observation"] == start + steps).all()
+            assert match["reward"][b] == pytest.approx(total, rel=1e-5, abs=1e-6)
+            assert match["discount"][b] == pytest.approx(discount, rel=1e-5)
+        assert (match["observation"] == start).all()
+        assert (match["next_observation"] == start + steps).all()
 
 
 def test_double_target_evaluates_the_online_choice() -> None:
     select = np.array([[1.0, 5.0, 9.0], [3.0, 2.0, 1.0]], np.float32)
     evaluate = np.array([[10.0, 20.0, 30.0], [7.0, 8.0, 9.0]], np.float32)
     mask = np.array([[True, True, False], [True, True, True]])
-    given = {
+    values = {
         "reward": np.array([1.0, 2.0], np.float32),
         "discount": np.array([0.5, 0.0], np.float32),
         "mask": mask,
         "select": select,
         "evaluate": evaluate,
     }
-    np.testing.assert_allclose(Target().run(XP, {}, given)["target"], [1.0 + 0.5 * 20.0, 2.0])
-    plain = Target().run(XP, {}, {**given, "select": evaluate})["target"]
+    np.testing.assert_allclose(Target().run(XP, {}, values)["target"], [1.0 + 0.5 * 20.0, 2.0])
+    plain = Target().run(XP, {}, {**values, "select": evaluate})["target"]
     np.testing.assert_allclose(plain, [1.0 + 0.5 * 20.0, 2.0])
 
 
 def test_huber_equals_torchs() -> None:
     rng = np.random.default_rng(0)
     predicted, target, weight = (rng.normal(0, 2, 200).astype(np.float32) for _ in range(3))
-    found = Huber(1.0).run(XP, {}, {"predicted": predicted, "target": target, "weight": weight})
+    result = Huber(1.0).run(XP, {}, {"predicted": predicted, "target": target, "weight": weight})
     loss = torch.nn.functional.huber_loss(
         torch.from_numpy(predicted), torch.from_numpy(target), reduction="none"
     ).numpy()
-    np.testing.assert_allclose(found["loss"], weight * loss, rtol=1e-5, atol=1e-6)
-    np.testing.assert_allclose(found["error"], np.abs(predicted - target))
+    np.testing.assert_allclose(result["loss"], weight * loss, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(result["error"], np.abs(predicted - target))
 
 
 def test_adam_equals_torchs_with_clipping() -> None:
@@ -100,8 +100,8 @@ def test_adam_equals_torchs_with_clipping() -> None:
 def test_synchroniser_is_hard_at_one_and_soft_below() -> None:
     online, target = np.ones(3, np.float32), np.zeros(3, np.float32)
     for share in (1.0, 0.25):
-        found = Synchroniser().run(XP, {}, {"online": online, "target": target, "share": share})["target"]
-        np.testing.assert_allclose(found, share)
+        result = Synchroniser().run(XP, {}, {"online": online, "target": target, "share": share})["target"]
+        np.testing.assert_allclose(result, share)
 
 
 def test_ape_x_ladder() -> None:
@@ -122,12 +122,12 @@ def test_linear_schedule_ends_where_it_says() -> None:
 def test_exploration_draws_legal_actions_evenly() -> None:
     batch, rng = 60_000, np.random.default_rng(0)
     mask = np.tile([True, False, True, True], (batch, 1))
-    given = {
+    values = {
         "values": np.tile(np.array([0, 9, 1, 0], np.float32), (batch, 1)),
         "mask": mask,
         "noise": rng.random((batch, 2), np.float32),
     }
-    action = EpsilonGreedy(spaces.Discrete(4)).run(XP, {}, {**given, "epsilon": np.full(batch, 0.3, np.float32)})[
+    action = EpsilonGreedy(spaces.Discrete(4)).run(XP, {}, {**values, "epsilon": np.full(batch, 0.3, np.float32)})[
         "action"
     ]
     shares = np.bincount(action, minlength=4) / batch
@@ -138,13 +138,13 @@ def test_exploration_draws_legal_actions_evenly() -> None:
 def test_softmax_draws_by_value_over_temperature() -> None:
     batch, rng = 60_000, np.random.default_rng(0)
     values, temperature = np.array([0.0, 9.0, 0.2, -0.1], np.float32), 0.25
-    given = {
+    inputs = {
         "values": np.tile(values, (batch, 1)),
         "mask": np.tile([True, False, True, True], (batch, 1)),
         "noise": rng.random((batch, 4), np.float32),
         "epsilon": np.full(batch, temperature, np.float32),
     }
-    shares = np.bincount(Softmax(spaces.Discrete(4)).run(XP, {}, given)["action"], minlength=4) / batch
+    shares = np.bincount(Softmax(spaces.Discrete(4)).run(XP, {}, inputs)["action"], minlength=4) / batch
     wanted = np.exp(values / temperature) * np.array([1, 0, 1, 1])
     wanted /= wanted.sum()
     assert (np.abs(shares - wanted) <= 4 * np.sqrt(wanted * (1 - wanted) / batch)).all()

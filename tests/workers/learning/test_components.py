@@ -194,7 +194,7 @@ def classes() -> Iterator[type[Component]]:
 
 def test_every_component_is_in_the_table() -> None:
     tested = {type(case.make()) for case in CASES.values()}
-    assert {found.__name__ for found in classes()} - {found.__name__ for found in tested} == set()
+    assert {match.__name__ for match in classes()} - {match.__name__ for match in tested} == set()
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -206,17 +206,17 @@ def test_alone_gives_the_declared_spaces_and_agrees_across_backends(name: str) -
     assert set(oracle) == set(declared)
     for port, space in declared.items():
         assert oracle[port].shape[1:] == space.shape, port
-        for backend, found in results.items():
-            np.testing.assert_allclose(found[port], oracle[port], rtol=1e-5, atol=2e-6, err_msg=f"{backend} {port}")
-            assert found[port].dtype == oracle[port].dtype, (backend, port)
+        for backend, match in results.items():
+            np.testing.assert_allclose(match[port], oracle[port], rtol=1e-5, atol=2e-6, err_msg=f"{backend} {port}")
+            assert match[port].dtype == oracle[port].dtype, (backend, port)
 
 
 def test_what_has_gradients_of_its_own() -> None:
     """Whoever changes `run` of a component that has some, and not them, loses them: a dueling head has none."""
-    found = {name for name, case in CASES.items() if case.make().differentiable}
+    result = {name for name, case in CASES.items() if case.make().differentiable}
     trunks, heads = {"trunk", "trunk_tanh", "no_trunk"}, {"linear_head", "value_head"}
     losses = {"surrogate", "surprise", "clipped_surrogate", "value_loss", "clipped_value_loss", "actor_critic_loss"}
-    assert found == trunks | heads | losses | {"log_probability"}
+    assert result == trunks | heads | losses | {"log_probability"}
     with pytest.raises(NotImplementedError, match=r"'DuelingHead'"):
         Component.differentiate(DuelingHead(4), {}, {})
 
@@ -224,11 +224,11 @@ def test_what_has_gradients_of_its_own() -> None:
 @pytest.mark.parametrize("seed", [1, 2])
 @pytest.mark.parametrize("name", [name for name, case in CASES.items() if case.make().differentiable])
 def test_own_gradients_equal_torchs(name: str, seed: int) -> None:
-    component, given = make(name), CASES[name].inputs()
+    component, values = make(name), CASES[name].inputs()
     rng = np.random.default_rng(seed)
-    inputs = {port: sample(given[port], 64, rng) for port in component.takes}
+    inputs = {port: sample(values[port], 64, rng) for port in component.takes}
     variables = {
-        key: rng.standard_normal(variable.shape, np.float32) for key, variable in component.variables(given).items()
+        key: rng.standard_normal(variable.shape, np.float32) for key, variable in component.variables(values).items()
     }
     outputs, pull = component.differentiate(variables, inputs)
     for port, value in component.run(np, variables, inputs).items():
@@ -239,9 +239,9 @@ def test_own_gradients_equal_torchs(name: str, seed: int) -> None:
     leaves = {key: torch.from_numpy(value.copy()).requires_grad_() for key, value in variables.items()}
     wires = {port: torch.from_numpy(value.copy()) for port, value in inputs.items()}
     pulled = {port: wires[port].requires_grad_() for port in component.pulls}
-    found = component.run(backend.xp, leaves, wires)
-    for chosen in ([*found], *([port] for port in found)):  # of a sum over all outputs, and of each alone
-        scalar = sum((found[port] * torch.from_numpy(slopes[port])).sum() for port in chosen)
+    result = component.run(backend.xp, leaves, wires)
+    for chosen in ([*result], *([port] for port in result)):  # of a sum over all outputs, and of each alone
+        scalar = sum((result[port] * torch.from_numpy(slopes[port])).sum() for port in chosen)
         wanted = {**leaves, **pulled}
         if not wanted or not scalar.requires_grad:
             continue

@@ -32,40 +32,42 @@ class Faint(Endless):
     """What is seen differs from state to state by a hundredth, around 3; one entry never changes."""
 
     def observe(self) -> NDArray[np.float32]:
-        seen = 3.0 + 0.1 * super().observe()
-        seen[:, 2] = 1.0
-        return seen.astype(np.float32)
+        observation = 3.0 + 0.1 * super().observe()
+        observation[:, 2] = 1.0
+        return observation.astype(np.float32)
 
 
 def numbers(seed: int) -> NDArray[np.float32]:
     return np.random.default_rng(seed).standard_normal(sum(np.size(one) for one in VARIABLES.values()), np.float32)
 
 
-def made() -> Coordinates:
+def build() -> Coordinates:
     return Coordinates(NETWORK, PLACES, get_backend("numpy"))
 
 
 def test_what_is_published_says_of_observations_what_was_learned_of_standard_ones() -> None:
-    learned, seen = numbers(0), np.random.default_rng(1).standard_normal((7, WIDE))
-    published = made().published(learned)
-    standard = (seen - np.array(NETWORK.centre)) / np.array(NETWORK.scale)
+    learned, observation = numbers(0), np.random.default_rng(1).standard_normal((7, WIDE))
+    published = build().published(learned)
+    standard = (observation - np.array(NETWORK.centre)) / np.array(NETWORK.scale)
     for name in ("policy.trunk.0", "critic.trunk.0"):
         (weight, shape), (bias, _) = PLACES[f"{name}.weight"], PLACES[f"{name}.bias"]
         expected = standard @ learned[weight].reshape(shape).T + learned[bias]
-        np.testing.assert_allclose(seen @ published[weight].reshape(shape).T + published[bias], expected, atol=1e-5)
+        np.testing.assert_allclose(
+            observation @ published[weight].reshape(shape).T + published[bias], expected, atol=1e-5
+        )
     for name in ("before", "between"):
         np.testing.assert_array_equal(published[PLACES[name][0]], learned[PLACES[name][0]])
 
 
 def test_there_and_back_changes_nothing() -> None:
-    np.testing.assert_allclose(made().learned(made().published(numbers(0))), numbers(0), atol=1e-5)
+    np.testing.assert_allclose(build().learned(build().published(numbers(0))), numbers(0), atol=1e-5)
 
 
 def test_gradients_are_those_by_what_is_learned() -> None:
     """Of a loss that is linear in what is published, along any direction."""
     slope, direction = numbers(1), numbers(2)
-    through = slope @ made().published(direction)  # the map is linear: this is its derivative along the direction
-    assert made().gradient(slope) @ direction == pytest.approx(through, rel=1e-4)
+    through = slope @ build().published(direction)  # the map is linear: this is its derivative along the direction
+    assert build().gradient(slope) @ direction == pytest.approx(through, rel=1e-4)
 
 
 def test_without_coordinates_vectors_stay_as_they_are() -> None:
@@ -74,15 +76,15 @@ def test_without_coordinates_vectors_stay_as_they_are() -> None:
 
 
 def test_what_observations_are_like_is_found_in_play() -> None:
-    found = with_standardisation(NAMED["ppo"], Faint(64, 0), 0)
-    assert isinstance(found, ActorCritic)
-    np.testing.assert_allclose(found.network.centre, [3 + 0.1 / 3, 3 + 0.1 / 3, 1], atol=0.01)
-    assert found.network.scale == (
+    standardisation = with_standardisation(NAMED["ppo"], Faint(64, 0), 0)
+    assert isinstance(standardisation, ActorCritic)
+    np.testing.assert_allclose(standardisation.network.centre, [3 + 0.1 / 3, 3 + 0.1 / 3, 1], atol=0.01)
+    assert standardisation.network.scale == (
         LEAST,
         LEAST,
         1.0,
     )  # what hardly varies is stretched a little, and what never does, not
-    assert msgspec.json.decode(msgspec.json.encode(found), type=ActorCritic) == found
+    assert msgspec.json.decode(msgspec.json.encode(standardisation), type=ActorCritic) == standardisation
 
 
 @pytest.mark.parametrize(
@@ -115,5 +117,5 @@ def test_faint_differences_are_learned_in_a_budget_that_is_too_short_without(sta
     config = msgspec.structs.replace(NAMED["ppo"], centred=True)
     runner = trained(with_standardisation(config, Faint(64, 1), 0) if standard else config, world, 96)
     world.state = np.arange(3)
-    found = runner.agent.greedy(world.observe(), world.legal)
-    assert (found.tolist() == world.solved().argmax(axis=1).tolist()) is standard
+    actions = runner.agent.greedy(world.observe(), world.legal)
+    assert (actions.tolist() == world.solved().argmax(axis=1).tolist()) is standard

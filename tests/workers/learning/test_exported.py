@@ -27,10 +27,10 @@ def taught(name: str) -> Agent:
         agent.load(rng.normal(0.0, 0.3, agent.parameters().shape).astype(np.float32))
         return agent
     for _ in range(4):
-        seen, mask = drawn(rng, config.warm_up // 2)
-        acted = agent.act(seen, mask, 0.5, rng)
-        reward, done = rng.standard_normal(len(seen), np.float32), rng.random(len(seen)) < 0.1
-        agent.remember(Experience(seen, mask, acted.action, reward, done, seen, mask, acted.log_prob))
+        observation, mask = drawn(rng, config.warm_up // 2)
+        acted = agent.act(observation, mask, 0.5, rng)
+        reward, done = rng.standard_normal(len(observation), np.float32), rng.random(len(observation)) < 0.1
+        agent.remember(Experience(observation, mask, acted.action, reward, done, observation, mask, acted.log_prob))
         agent.learn(0.5, rng)
     return agent
 

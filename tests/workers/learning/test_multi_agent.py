@@ -65,7 +65,9 @@ def test_two_agents_learn_to_meet(name: str) -> None:
         for agent, (_, config, arrays) in runner.agent.export().items()
     }
     test = games.Meeting(4_000, 99)
-    chosen = {agent: policies[agent].q_values(*seen).argmax(axis=1) for agent, seen in test.reset().items()}
+    chosen = {
+        agent: policies[agent].q_values(*observation).argmax(axis=1) for agent, observation in test.reset().items()
+    }
     assert test.step(chosen)["left"].reward.mean() >= 0.99
     assert {agent: live.steps for agent, live in runner.lives.items()} == {"left": 64 * 240, "right": 64 * 240}
 
@@ -77,10 +79,13 @@ def test_an_agent_is_shown_its_own_observation_alone() -> None:
     for agents in (one, other):
         for agent in agents.agents.values():
             agent.load(np.random.default_rng(6).normal(0.0, 0.5, len(agent.parameters())).astype(np.float32))
-    seen = simulator.reset()
-    strange = {**seen, "right": MaskedObservation(seen["right"].observation + 100.0, seen["right"].mask)}
+    observation = simulator.reset()
+    strange = {
+        **observation,
+        "right": MaskedObservation(observation["right"].observation + 100.0, observation["right"].mask),
+    }
     for _ in range(3):
-        straight, changed = one.act(seen, 0.1), other.act(strange, 0.1)
+        straight, changed = one.act(observation, 0.1), other.act(strange, 0.1)
         np.testing.assert_array_equal(straight["left"].action, changed["left"].action)
         np.testing.assert_array_equal(straight["left"].log_prob, changed["left"].log_prob)
         assert (straight["right"].log_prob != changed["right"].log_prob).any()
@@ -96,7 +101,7 @@ def test_what_an_agent_is_handed_is_its_own() -> None:
         remember = agent.remember
 
         def spy(experience, name=name, remember=remember):  # type: ignore[no-untyped-def]
-            own = runner.seen[name]
+            own = runner.observations[name]
             assert experience.observation is own.observation
             assert experience.mask is own.mask
             fields[name].append(experience.observation.shape)
@@ -123,9 +128,9 @@ def test_without_the_cue_they_do_not_find_the_right_place() -> None:
     class Blind(games.Meeting):
         def _seen(self) -> dict[str, MaskedObservation]:
             hidden, self.cue = self.cue, np.zeros(self.batch, np.int64)
-            found = super()._seen()
+            result = super()._seen()
             self.cue = hidden
-            return found
+            return result
 
     runner = Joint(ACTOR, Blind(64, 0), Plan(64 * 160, 64 * 40), 0)
     while not runner.done:

@@ -45,14 +45,14 @@ def test_the_core_equals_torchs() -> None:
     peer, arrays = parameters(6, 4)
     rng = np.random.default_rng(0)
     sequence, memory = rng.normal(size=(5, 9, 4)).astype(np.float32), rng.normal(size=(5, 6)).astype(np.float32)
-    given = {"sequence": sequence, "begins": np.zeros((5, 9), np.bool_), "memory": memory}
-    found = GRU(6).run(XP, arrays, given)
+    values = {"sequence": sequence, "begins": np.zeros((5, 9), np.bool_), "memory": memory}
+    result = GRU(6).run(XP, arrays, values)
     with torch.no_grad():
         wanted, last = peer(torch.tanh(torch.from_numpy(sequence)), torch.from_numpy(memory)[None])
-    rows = found["observation"].reshape(5, 9, 10)
+    rows = result["observation"].reshape(5, 9, 10)
     np.testing.assert_allclose(rows[:, :, :4], torch.tanh(torch.from_numpy(sequence)), rtol=1e-6)
     np.testing.assert_allclose(rows[:, :, 4:], wanted, rtol=1e-5, atol=1e-6)
-    np.testing.assert_allclose(found["memory"], last[0], rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(result["memory"], last[0], rtol=1e-5, atol=1e-6)
 
 
 def test_nothing_is_remembered_from_before_an_episode() -> None:
@@ -92,10 +92,10 @@ def test_rollouts_are_unrolled_as_they_were_acted() -> None:
     whole = agent.collect(runner.collector.step(agent, 0.0, runner.rng))
     assert whole is not None
     batch = learner.examples(whole)
-    given = {**learner.seen.feeds(batch), "mask": batch["mask"], "action": batch["action"]}
+    values = {**learner.inputs.feeds(batch), "mask": batch["mask"], "action": batch["action"]}
     with learner.backend.without_gradient():
-        found = learner.bound.run(("chance.log_prob",), given, learner.variables(agent.learned))["chance.log_prob"]
-    np.testing.assert_allclose(learner.backend.to_numpy(found), whole["log_prob"].reshape(-1), rtol=1e-4, atol=1e-5)
+        result = learner.bound.run(("chance.log_prob",), values, learner.variables(agent.learned))["chance.log_prob"]
+    np.testing.assert_allclose(learner.backend.to_numpy(result), whole["log_prob"].reshape(-1), rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("batch", [None, 128])
@@ -170,10 +170,10 @@ def test_what_is_exported_step_by_step_equals_what_learned_over_the_sequence() -
     assert isinstance(learner, ActorCriticLearner)
     sequence, mask = rng.normal(size=(5, 9, size)).astype(np.float32), np.ones((5, 3), np.bool_)
     feeds = {"sequence": sequence, "begins": np.zeros((5, 9), np.bool_), "memory": np.zeros((5, 16), np.float32)}
-    given = {name: learner.backend.asarray(value) for name, value in feeds.items()}
-    given["mask"] = learner.backend.asarray(np.ones((45, 3), np.bool_))
+    values = {name: learner.backend.asarray(value) for name, value in feeds.items()}
+    values["mask"] = learner.backend.asarray(np.ones((45, 3), np.bool_))
     with learner.backend.without_gradient():
-        logits = learner.bound.run(("policy.logits",), given, {"online": learner.exported(agent.learned)})
+        logits = learner.bound.run(("policy.logits",), values, {"online": learner.exported(agent.learned)})
     wanted = learner.backend.to_numpy(logits["policy.logits"]).reshape(5, 9, 3) * config.temperature
     memory = None
     for step in range(9):

@@ -64,8 +64,8 @@ VALUES: dict[str, Config] = {
 def test_values_are_those_of_the_semi_markov_process(name: str) -> None:
     environment = Unequal(32, 0)
     runner = trained(VALUES[name], environment, 400)
-    found = runner.agent.values(np.eye(2, dtype=np.float32), environment.legal)
-    np.testing.assert_allclose(found, environment.solved(), atol=0.08)
+    result = runner.agent.values(np.eye(2, dtype=np.float32), environment.legal)
+    np.testing.assert_allclose(result, environment.solved(), atol=0.08)
 
 
 @pytest.mark.parametrize("estimator", ["gae", pytest.param("vtrace", marks=pytest.mark.slow)])
@@ -73,8 +73,8 @@ def test_policy_gradients_find_the_best_actions(estimator: str) -> None:
     environment = Unequal(64, 0)
     config = msgspec.structs.replace(NAMED["a2c"], estimator=estimator)
     runner = trained(config, environment, 700)
-    found = runner.agent.greedy(np.eye(2, dtype=np.float32), environment.legal)
-    assert found.tolist() == environment.solved().argmax(axis=1).tolist()
+    actions = runner.agent.greedy(np.eye(2, dtype=np.float32), environment.legal)
+    assert actions.tolist() == environment.solved().argmax(axis=1).tolist()
 
 
 def test_without_their_discount_the_best_actions_are_others() -> None:
@@ -94,7 +94,7 @@ def test_n_step_return_equals_the_loop(steps: int) -> None:
     resumed = NStep(steps, gamma)
     resumed.allocate(STEP_SPACE, rng)
     for start in range(9):
-        found = component.run(None, {}, slabs[start])
+        outputs = component.run(None, {}, slabs[start])
         again = resumed.run(None, {}, slabs[start])
         state = resumed.state()
         resumed = NStep(steps, gamma)
@@ -108,28 +108,28 @@ def test_n_step_return_equals_the_loop(steps: int) -> None:
             for one in window:
                 total += discount * one["reward"][b]
                 discount *= gamma * one["discount"][b] * (not one["done"][b])
-            assert found["reward"][b] == pytest.approx(total, rel=1e-5, abs=1e-6)
-            assert found["discount"][b] == pytest.approx(discount, rel=1e-5)
-        np.testing.assert_array_equal(found["discount"], again["discount"])
+            assert outputs["reward"][b] == pytest.approx(total, rel=1e-5, abs=1e-6)
+            assert outputs["discount"][b] == pytest.approx(discount, rel=1e-5)
+        np.testing.assert_array_equal(outputs["discount"], again["discount"])
 
 
 def test_a_replay_memory_keeps_the_discount_of_each_transition() -> None:
     rng, window, memory = np.random.default_rng(0), NStep(1, 0.5), Replay(64)
     window.allocate(STEP_SPACE, rng)
     memory.allocate({**STEP_SPACE, "discount": reals()}, rng)
-    given = slab(rng, 64, 0) | {"discount": np.linspace(0, 1, 64, dtype=np.float32), "done": np.zeros(64, np.bool_)}
-    memory.insert(window.run(None, {}, given))
+    values = slab(rng, 64, 0) | {"discount": np.linspace(0, 1, 64, dtype=np.float32), "done": np.zeros(64, np.bool_)}
+    memory.insert(window.run(None, {}, values))
     assert "discount" in TRANSITION
-    np.testing.assert_allclose(memory.rings["discount"], 0.5 * given["discount"])
+    np.testing.assert_allclose(memory.rings["discount"], 0.5 * values["discount"])
 
 
 def test_a_rollout_keeps_them_too_and_ones_where_there_are_none() -> None:
-    rng, kept = np.random.default_rng(0), Rollout(2)
-    kept.allocate({**STEP_SPACE, "log_prob": reals()}, rng)
+    rng, rollout = np.random.default_rng(0), Rollout(2)
+    rollout.allocate({**STEP_SPACE, "log_prob": reals()}, rng)
     discount = rng.random(5).astype(np.float32)
-    for given in (discount, None):
-        kept.push({**slab(rng, 5, 0), "log_prob": np.zeros(5, np.float32), "discount": given})
-    np.testing.assert_array_equal(kept.slabs["discount"], np.stack([discount, np.ones(5, np.float32)], axis=1))
+    for values in (discount, None):
+        rollout.push({**slab(rng, 5, 0), "log_prob": np.zeros(5, np.float32), "discount": values})
+    np.testing.assert_array_equal(rollout.slabs["discount"], np.stack([discount, np.ones(5, np.float32)], axis=1))
 
 
 @pytest.mark.parametrize("vtrace", [False, True])
@@ -139,11 +139,11 @@ def test_advantages_equal_the_double_sum(vtrace: bool) -> None:
     numbers = {name: rng.normal(size=(batch, steps)).astype(np.float32) for name in ("reward", "value", "log_prob")}
     discount, ended = rng.random((batch, steps)).astype(np.float32), rng.random((batch, steps)) < 0.2
     last = rng.normal(size=batch).astype(np.float32)
-    given = {**numbers, "behaviour": numbers["log_prob"], "done": 1 - discount * ~ended, "last": last}
-    found = (VTrace(gamma, trace) if vtrace else GAE(gamma, trace)).run(XP, {}, given)
+    values = {**numbers, "behaviour": numbers["log_prob"], "done": 1 - discount * ~ended, "last": last}
+    result = (VTrace(gamma, trace) if vtrace else GAE(gamma, trace)).run(XP, {}, values)
     for b in range(batch):
-        value, kept = [*numbers["value"][b], last[b]], gamma * discount[b] * ~ended[b]
-        delta = [numbers["reward"][b, t] + kept[t] * value[t + 1] - value[t] for t in range(steps)]
+        value, mask = [*numbers["value"][b], last[b]], gamma * discount[b] * ~ended[b]
+        delta = [numbers["reward"][b, t] + mask[t] * value[t + 1] - value[t] for t in range(steps)]
         for t in range(steps):
-            wanted = sum(delta[k] * np.prod(trace * kept[t:k]) for k in range(t, steps))
-            assert found["target"][b, t] == pytest.approx(wanted + value[t], rel=1e-4, abs=1e-5)
+            wanted = sum(delta[k] * np.prod(trace * mask[t:k]) for k in range(t, steps))
+            assert result["target"][b, t] == pytest.approx(wanted + value[t], rel=1e-4, abs=1e-5)

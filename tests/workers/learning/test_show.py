@@ -35,17 +35,17 @@ def test_text_tells_spaces_parameters_and_times(capsys: pytest.CaptureFixture[st
 
 @pytest.mark.parametrize("name", sorted(name for name, config in NAMED.items() if not isinstance(config, QTable)))
 def test_json_holds_every_call_of_every_algorithm(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    found = json.loads(shown(capsys, name, *PLAIN, "--format", "json"))
-    calls = {call["path"]: call for call in found["calls"]}
-    assert found["parameters"] == sum(call["parameters"] for call in found["calls"] if not call["composite"])
+    body = json.loads(shown(capsys, name, *PLAIN, "--format", "json"))
+    calls = {call["path"]: call for call in body["calls"]}
+    assert body["parameters"] == sum(call["parameters"] for call in body["calls"] if not call["composite"])
     for path, call in calls.items():
         for source in call["inputs"].values():
             giver = source["wire"].rpartition(".")[0]
-            given = (
-                calls[giver]["outputs"][source["wire"].rpartition(".")[2]] if giver else found["inputs"][source["wire"]]
+            values = (
+                calls[giver]["outputs"][source["wire"].rpartition(".")[2]] if giver else body["inputs"][source["wire"]]
             )
-            assert given == source["space"], path
-    assert set(found["seconds"]) == {"compose", "complete", "bind"}
+            assert values == source["space"], path
+    assert set(body["seconds"]) == {"compose", "complete", "bind"}
 
 
 def test_drawings_nest_composites_and_join_what_computes(capsys: pytest.CaptureFixture[str]) -> None:

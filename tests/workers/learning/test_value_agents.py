@@ -151,15 +151,15 @@ def test_resumed_from_a_checkpoint_is_bit_equal(config: DQN | QTable) -> None:
 
 def test_whether_checkpoints_hold_the_memory_makes_no_difference_to_what_is_learned() -> None:
     """A training that nobody interrupts forgets nothing between its chunks."""
-    found = []
+    results = []
     for plan in (Plan(32 * 60, 32 * 60), Plan(32 * 60, 32 * 20, keep_memory=False)):
         runner = Serial(VARIANTS["prioritised"], environments.finite_horizon(32, 5), plan, 3)
         while not runner.done:
             runner.advance()
-        found.append((runner.agent.buffer.size, runner.updates, exported(runner)))
-    assert found[0][:2] == found[1][:2]
-    assert found[0][0] == 32 * 60
-    np.testing.assert_array_equal(found[0][2], found[1][2])
+        results.append((runner.agent.buffer.size, runner.updates, exported(runner)))
+    assert results[0][:2] == results[1][:2]
+    assert results[0][0] == 32 * 60
+    np.testing.assert_array_equal(results[0][2], results[1][2])
 
 
 def test_what_is_resumed_without_its_memory_fills_it_anew_and_loses_no_update() -> None:

@@ -26,7 +26,7 @@ def test_quantile_huber_equals_the_loop(delta: float) -> None:
     rng = np.random.default_rng(RNG_SEED)
     predicted, target = rng.normal(size=(2, BATCH, QUANTILES))
     weight = rng.random(BATCH)
-    found = QuantileHuber(delta).run(XP, {}, {"predicted": predicted, "target": target, "weight": weight})
+    result = QuantileHuber(delta).run(XP, {}, {"predicted": predicted, "target": target, "weight": weight})
     for b in range(BATCH):
         loss = 0.0
         for i in range(QUANTILES):
@@ -34,8 +34,8 @@ def test_quantile_huber_equals_the_loop(delta: float) -> None:
             for j in range(QUANTILES):
                 error = target[b, j] - predicted[b, i]
                 loss += abs(tau - (error < 0)) * huber(error, delta) / delta / QUANTILES
-        assert found["loss"][b] == pytest.approx(weight[b] * loss, rel=1e-6)
-        assert found["error"][b] == pytest.approx(abs(predicted[b].mean() - target[b].mean()), rel=1e-6)
+        assert result["loss"][b] == pytest.approx(weight[b] * loss, rel=1e-6)
+        assert result["error"][b] == pytest.approx(abs(predicted[b].mean() - target[b].mean()), rel=1e-6)
 
 
 def test_quantiles_are_what_minimises_it() -> None:
@@ -44,9 +44,9 @@ def test_quantiles_are_what_minimises_it() -> None:
     truth = np.quantile(samples, (np.arange(QUANTILES) + 0.5) / QUANTILES)
 
     def cost(predicted: np.ndarray) -> float:
-        given = {"target": np.repeat(samples[:, None], QUANTILES, 1), "weight": np.ones(2_000)}
-        given["predicted"] = np.tile(predicted, (2_000, 1))
-        return float(QuantileHuber(1e-3).run(XP, {}, given)["loss"].mean())
+        values = {"target": np.repeat(samples[:, None], QUANTILES, 1), "weight": np.ones(2_000)}
+        values["predicted"] = np.tile(predicted, (2_000, 1))
+        return float(QuantileHuber(1e-3).run(XP, {}, values)["loss"].mean())
 
     for index in range(QUANTILES):
         for moved in (-0.1, 0.1):
@@ -59,11 +59,11 @@ def test_quantile_target_equals_the_loop() -> None:
     reward, discount = rng.normal(size=BATCH), rng.choice([0.0, 0.9], BATCH)
     mask = rng.random((BATCH, ACTIONS)) < 0.6
     mask[:, 1] = True
-    given = {"reward": reward, "discount": discount, "mask": mask, "select": select, "evaluate": evaluate}
-    found = QuantileTarget().run(XP, {}, given)["target"]
+    values = {"reward": reward, "discount": discount, "mask": mask, "select": select, "evaluate": evaluate}
+    target = QuantileTarget().run(XP, {}, values)["target"]
     for b in range(BATCH):
         best = max((a for a in range(ACTIONS) if mask[b, a]), key=lambda a: select[b, a])
-        np.testing.assert_allclose(found[b], reward[b] + discount[b] * evaluate[b, best])
+        np.testing.assert_allclose(target[b], reward[b] + discount[b] * evaluate[b, best])
 
 
 def test_large_margin_equals_the_loop() -> None:
@@ -73,13 +73,13 @@ def test_large_margin_equals_the_loop() -> None:
     action = rng.integers(0, ACTIONS, BATCH)
     mask[np.arange(BATCH), action] = True
     expert = (rng.random(BATCH) < 0.7).astype(np.float64)
-    found = LargeMargin(margin).run(XP, {}, {"values": values, "mask": mask, "action": action, "expert": expert})
+    result = LargeMargin(margin).run(XP, {}, {"values": values, "mask": mask, "action": action, "expert": expert})
     for b in range(BATCH):
         best = max(values[b, a] + (margin if a != action[b] else 0.0) for a in range(ACTIONS) if mask[b, a])
-        assert found["loss"][b] == pytest.approx(expert[b] * (best - values[b, action[b]]), abs=1e-12)
-    assert (found["loss"] >= 0).all()
-    joined = Joined(0.5).run(XP, {}, {"loss": np.ones(BATCH), "other": found["loss"]})["loss"]
-    np.testing.assert_allclose(joined, 1.0 + 0.5 * found["loss"])
+        assert result["loss"][b] == pytest.approx(expert[b] * (best - values[b, action[b]]), abs=1e-12)
+    assert (result["loss"] >= 0).all()
+    joined = Joined(0.5).run(XP, {}, {"loss": np.ones(BATCH), "other": result["loss"]})["loss"]
+    np.testing.assert_allclose(joined, 1.0 + 0.5 * result["loss"])
 
 
 def test_the_mean_of_quantiles_is_a_linear_layer() -> None:

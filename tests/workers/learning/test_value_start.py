@@ -62,11 +62,11 @@ def test_a_start_from_demonstrations_and_then_ones_own_experience() -> None:
 def test_demonstrations_are_kept_beside_ones_own_experience() -> None:
     runner = Serial(BRIEFLY, environments.finite_horizon(32, 0), Plan(32 * 140, 32 * 70), 0)
     shown(runner)
-    kept = shown_to(runner)
+    selection = shown_to(runner)
     while not runner.done:
         runner.advance()
     assert runner.steps > runner.agent.buffer.size
-    assert kept == shown_to(runner) == 32 * 30
+    assert selection == shown_to(runner) == 32 * 30
 
 
 def test_a_start_from_demonstrations_resumes_to_the_bit() -> None:

@@ -17,10 +17,10 @@ LONG = Request("dqn", WORTH_STEPS)
 
 def test_the_plan_is_paid_as_much_as_the_best_rule_at_least() -> None:
     planned = PROBLEM.plan()
-    found = yardsticks(PROBLEM, LONG, planned, lambda: 0.0)
-    own = found.pop("plan")
-    assert set(found) == set(HEURISTICS)
-    assert own >= max(found.values()) - 0.05 * abs(max(found.values()))
+    values = yardsticks(PROBLEM, LONG, planned, lambda: 0.0)
+    own = values.pop("plan")
+    assert set(values) == set(HEURISTICS)
+    assert own >= max(values.values()) - 0.05 * abs(max(values.values()))
 
 
 def test_short_trainings_and_slow_rules_are_left_out() -> None:

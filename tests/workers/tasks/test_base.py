@@ -133,9 +133,9 @@ def test_work_without_chunks_is_cancelled_before_it_publishes(any_database: Data
 
 def test_heartbeats_outlast_a_long_chunk(any_database: Database, job_id: str) -> None:
     def expires() -> datetime:
-        found = row(any_database, job_id).lease_expires_at
-        assert found is not None
-        return found
+        lease_expires_at = row(any_database, job_id).lease_expires_at
+        assert lease_expires_at is not None
+        return lease_expires_at
 
     def work(job: RunningJob) -> None:
         first = expires()

@@ -142,12 +142,12 @@ def test_agents_are_judged_and_published_with_their_page(database: Database) -> 
     assert report["candidates"][0]["curve"] == [[0, -0.5], [100, -0.1]]
     assert "needs 2 or more finished runs" in report["off_policy"]["1"]["reason"]
     assert job.result is not None
-    found = evaluations.get(database, TENANT, job.result["evaluation"])
-    assert [verdict.agent for verdict in found.verdicts] == [1, 2]
-    assert found.verdicts[0].level == report["candidates"][0]["class"]
-    page = evaluations.page(database, TENANT, found.id).decode()
+    result = evaluations.get(database, TENANT, job.result["evaluation"])
+    assert [verdict.agent for verdict in result.verdicts] == [1, 2]
+    assert result.verdicts[0].level == report["candidates"][0]["class"]
+    page = evaluations.page(database, TENANT, result.id).decode()
     assert page.startswith("<!doctype html>")
-    assert found.verdicts[1].reason.replace("'", "&#x27;") in page
+    assert result.verdicts[1].reason.replace("'", "&#x27;") in page
 
 
 @undrawn
@@ -198,8 +198,8 @@ def test_a_killed_worker_costs_no_more_than_its_last_chunk(database: Database, m
     def work(job: RunningJob) -> None:
         progress = job.progress
 
-        def dying(fraction: float, eta: float | None, live: dict[str, Any], kept: Callable[[], bytes]) -> None:
-            progress(fraction, eta, live, kept)
+        def dying(fraction: float, eta: float | None, live: dict[str, Any], checkpoint: Callable[[], bytes]) -> None:
+            progress(fraction, eta, live, checkpoint)
             if fraction > 0.5:
                 raise Killed
 
@@ -308,8 +308,8 @@ def verdicts_of(database: Database, job: Job) -> dict[int, tuple[str | None, str
     """Class and reason of each agent."""
     assert job.state == "succeeded", job.error
     assert job.result is not None
-    found = evaluations.get(database, TENANT, job.result["evaluation"]).verdicts
-    return {verdict.agent: (verdict.level, verdict.reason) for verdict in found}
+    verdicts = evaluations.get(database, TENANT, job.result["evaluation"]).verdicts
+    return {verdict.agent: (verdict.level, verdict.reason) for verdict in verdicts}
 
 
 def outdated(database: Database, job: Job) -> list[bool]:
@@ -418,5 +418,5 @@ def test_the_same_seed_holds_out_the_same() -> None:
 
 
 def test_what_json_cannot_carry_is_null() -> None:
-    given = {"a": float("nan"), "b": (1.5, float("inf")), 3: {"c": None, "d": "x", "e": True}}
-    assert finite(given) == {"a": None, "b": [1.5, None], "3": {"c": None, "d": "x", "e": True}}
+    values = {"a": float("nan"), "b": (1.5, float("inf")), 3: {"c": None, "d": "x", "e": True}}
+    assert finite(values) == {"a": None, "b": [1.5, None], "3": {"c": None, "d": "x", "e": True}}

@@ -73,8 +73,8 @@ def judged(database: Database, **change: Any) -> dict[str, Any]:
 
 def test_agents_are_judged_on_uploaded_traces(database: Database) -> None:
     prepare(database, 4)
-    found = judged(database, held_out={"executions": ["t2"]})
-    report = found["report"]
+    result = judged(database, held_out={"executions": ["t2"]})
+    report = result["report"]
     assert [level["available"] for level in report["levels"]] == [True] * 6
     assert report["held_out"] == {
         "of": "executions",
@@ -84,16 +84,16 @@ def test_agents_are_judged_on_uploaded_traces(database: Database) -> None:
         "reason": None,
         "note": "L3 and L4 play what was held out: 1 of the traces, of which 0 came after the agents were trained.",
     }
-    assert (found["model_version"], found["verdicts"][0]["level"]) == (NO_MODEL, "L4")
+    assert (result["model_version"], result["verdicts"][0]["level"]) == (NO_MODEL, "L4")
     assert report["levels"][2]["policies"]["agent 1"] == report["levels"][2]["policies"]["sjf+easy"] | {"guarded": None}
     assert report["pictures"]["schedules"][0]["name"] == "agent 1"
 
 
 def test_one_trace_carries_no_l3(database: Database) -> None:
     prepare(database, 1)
-    found = judged(database)
-    assert "upload another for L3" in found["report"]["levels"][4]["reason"]
-    assert found["verdicts"][0]["level"] == "L2"
+    result = judged(database)
+    assert "upload another for L3" in result["report"]["levels"][4]["reason"]
+    assert result["verdicts"][0]["level"] == "L2"
 
 
 def test_what_is_held_out_is_named_or_drawn_and_never_all() -> None:

@@ -46,22 +46,22 @@ def workload(any_database: Database) -> Workload:
 
 def test_series_from_outside_are_read_with_the_samples(any_database: Database, workload: Workload) -> None:
     with any_database.reading() as session:
-        found = inputs.workload(session, workload, with_samples=True).exogenous
+        exogenous = inputs.workload(session, workload, with_samples=True).exogenous
         assert inputs.workload(session, workload, with_samples=False).exogenous == {}
-    assert sorted(found) == ["arrivals", "price"]
-    price = found["price"]
+    assert sorted(exogenous) == ["arrivals", "price"]
+    price = exogenous["price"]
     assert ((price.time - EPOCH) / HOUR).tolist() == [1, 2, 3, 4]
     assert price.mean.tolist() == [10, 21, 30, 41]
     assert (price.mean - price.low).tolist() == [1] * 4
     assert (price.high - price.mean).tolist() == [2] * 4
-    assert found["arrivals"].mean.tolist() == [5]
+    assert exogenous["arrivals"].mean.tolist() == [5]
 
 
 def test_what_was_issued_later_is_left_out(any_database: Database, workload: Workload) -> None:
     with any_database.reading() as session:
-        found = inputs.workload(session, workload, with_samples=True, until=hour(-1.5)).exogenous
+        exogenous = inputs.workload(session, workload, with_samples=True, until=hour(-1.5)).exogenous
         nothing = inputs.workload(session, workload, with_samples=True, until=hour(-3)).exogenous
-    assert found["price"].mean.tolist() == [10, 20, 30]
+    assert exogenous["price"].mean.tolist() == [10, 20, 30]
     assert nothing == {}
 
 

@@ -115,8 +115,8 @@ def last(database: Database, job_id: str) -> dict[str, Any]:
     """What was told of the last window."""
     with database.reading() as session:
         events = [one.data for one in repository.events(session, job_id, 0, 1_000)]
-    found: dict[str, Any] = next(one for one in reversed(events) if one.get("phase") == "waiting")
-    return found
+    result: dict[str, Any] = next(one for one in reversed(events) if one.get("phase") == "waiting")
+    return result
 
 
 def versions(database: Database) -> list[int]:
@@ -172,8 +172,8 @@ def test_what_disappoints_is_not_published(database: Database) -> None:
 def test_where_no_version_is_as_good_the_heuristic_answers(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     judge = WindowTraining.judge
 
-    def strict(self: WindowTraining, *given: Any) -> dict[str, Any]:
-        return judge(self, *given) | {"promoted": False}  # however good it has become: the champion is what is judged
+    def strict(self: WindowTraining, *values: Any) -> dict[str, Any]:
+        return judge(self, *values) | {"promoted": False}  # however good it has become: the champion is what is judged
 
     monkeypatch.setattr(WindowTraining, "judge", strict)
     prepared(database, SPEC)

@@ -19,33 +19,33 @@ from workers.tasks.base import RunningJob
 
 
 @pytest.fixture
-def held(settings: Settings, database: Database) -> RunningJob:
+def job(settings: Settings, database: Database) -> RunningJob:
     """A fit that is held."""
     lease = leases.claim(database, make(database, "w"), "worker", settings)
     assert lease is not None
     return RunningJob(database, settings, replace(lease, type="fit"))
 
 
-def found(work: Callable[[RunningJob], None]) -> Callable[[str, str], Callable[[RunningJob], None]]:
+def find(work: Callable[[RunningJob], None]) -> Callable[[str, str], Callable[[RunningJob], None]]:
     """Stands for what finds the work."""
     return lambda module, function: work if (module, function) == ("trained", "fit") else pytest.fail(module)
 
 
-def test_work_has_an_end_by_the_type_of_its_job(held: RunningJob, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_work_has_an_end_by_the_type_of_its_job(job: RunningJob, monkeypatch: pytest.MonkeyPatch) -> None:
     left: list[int] = []
-    monkeypatch.setattr(registered, "_import_function", found(lambda _: left.append(signal.alarm(1000))))
-    registered.do(held)
+    monkeypatch.setattr(registered, "_import_function", find(lambda _: left.append(signal.alarm(1000))))
+    registered.do(job)
     assert 3590 <= left[0] <= 3600
     assert signal.alarm(0) == 0
 
 
-def test_work_that_fails_leaves_no_alarm(held: RunningJob, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_work_that_fails_leaves_no_alarm(job: RunningJob, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(_: RunningJob) -> None:
         raise KeyError("a defect")
 
-    monkeypatch.setattr(registered, "_import_function", found(broken))
+    monkeypatch.setattr(registered, "_import_function", find(broken))
     with pytest.raises(KeyError):
-        registered.do(held)
+        registered.do(job)
     assert signal.alarm(0) == 0
 
 

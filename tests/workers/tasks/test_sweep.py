@@ -177,11 +177,11 @@ def test_a_training_that_plans_tells_so_at_its_beginning_and_keeps_the_plan(
     assert told == [fields, {**fields, "phase": "measuring", "yardsticks": {"hold": -0.5}}]
     assert post.groups == [6]
     with any_database.reading() as session:
-        kept = session.get_one(Job, job).checkpoint
+        checkpoint = session.get_one(Job, job).checkpoint
         tried = session.scalars(select(Trial.algorithm).where(Trial.parent_id == job)).all()
     assert sorted(tried) == sorted(3 * IterativeTraining.competing)  # of each seed what competes in this kind
-    assert kept is not None
-    assert trained.SweepStart.unpack(kept).planned.artifact
+    assert checkpoint is not None
+    assert trained.SweepStart.unpack(checkpoint).planned.artifact
 
 
 def test_a_training_whose_worker_is_lost_while_it_plans_begins_anew(
@@ -236,9 +236,9 @@ def test_where_there_is_nothing_to_win_no_trial_is_opened_unless_forced(
     monkeypatch.setattr(IterativeTraining, "plan", plan)
     job = ask(any_database, **{"budget": 1_000, **request_})
     post.one()
-    found = row(any_database, job)
-    assert (found.state, len(trials(any_database, job))) == (state, opened)
-    assert ("there is nothing to win here" in str(found.error)) == (state == "failed")
+    result = row(any_database, job)
+    assert (result.state, len(trials(any_database, job))) == (state, opened)
+    assert ("there is nothing to win here" in str(result.error)) == (state == "failed")
     assert [agent.algorithm for agent in published(any_database)] == ["tuned_rule"] * (state == "succeeded")
 
 
@@ -249,9 +249,9 @@ def test_a_training_that_is_cancelled_while_it_compares_ends_at_once(
     post.one()
     outcome = sweeps.Outcome(0.1, -0.5, {"updates": 1}, b"policy")
     while post.waiting[0][0] == queue.TRIAL:
-        held = leases.claim(any_database, post.waiting.pop(0)[1], "w", SETTINGS)
-        assert held is not None
-        assert sweeps.rest(any_database, held, outcome, b"learner")
+        lease = leases.claim(any_database, post.waiting.pop(0)[1], "w", SETTINGS)
+        assert lease is not None
+        assert sweeps.rest(any_database, lease, outcome, b"learner")
     decide = Bracket.decide
 
     def decided(*arguments: Any) -> Decision:
@@ -457,10 +457,10 @@ def test_a_trial_that_is_cancelled_while_it_is_compared_ends_at_once(
     monkeypatch.setattr(Learner, "close", closes)
     post.one()
     assert row(any_database, trial).state == "cancelled"
-    found = trials(any_database, job)[0]
-    assert found.score is None
-    assert closed == [found.share]
-    assert found.until <= found.share < 1.1 * found.until
+    result = trials(any_database, job)[0]
+    assert result.score is None
+    assert closed == [result.share]
+    assert result.until <= result.share < 1.1 * result.until
 
 
 def test_a_trial_whose_training_has_ended_fails_and_says_so(any_database: Database, post: Post) -> None:
@@ -527,17 +527,17 @@ def test_trials_that_lose_their_workers_too_often_hold_nobody_up(any_database: D
 
 
 @pytest.mark.parametrize(
-    ("before", "now", "kept"),
+    ("before", "now", "data"),
     [(None, -0.2, b"new"), (-0.3, -0.2, b"new"), (-0.2, -0.2, b"old"), (-0.1, -0.2, b"old")],
 )
-def test_a_trial_rests_with_the_best_policy_that_it_has_had(before: float | None, now: float, kept: bytes) -> None:
+def test_a_trial_rests_with_the_best_policy_that_it_has_had(before: float | None, now: float, data: bytes) -> None:
     learner = SimpleNamespace(compared=lambda: Compared(now), share=0.5, report={"steps": 9})
     old = None if before is None else b"old"
     stood = sweeps.TrialStatus("job", 0, "dqn", 1, 1, 0.5, 0.5, before, None, None, {"updates": 1}, old)
-    given: Any = learner
-    found = trained._outcome(given, stood)
-    assert (found.share, found.artifact, found.report["steps"]) == (0.5, kept, 9)
-    assert found.score == (now if kept == b"new" else before)
+    values: Any = learner
+    outcome = trained._outcome(values, stood)
+    assert (outcome.share, outcome.artifact, outcome.report["steps"]) == (0.5, data, 9)
+    assert outcome.score == (now if data == b"new" else before)
 
 
 @on_sqlite
@@ -569,7 +569,7 @@ def test_jobs_are_listed_without_trials(any_database: Database, post: Post) -> N
     job = ask(any_database, **TABULAR)
     post.one()
     for state in (None, "running"):
-        found, _ = service.list_jobs(any_database, "default", PageRequest(10), None, state)
-        assert [listed.id for listed in found.rows] == [job]
+        result, _ = service.list_jobs(any_database, "default", PageRequest(10), None, state)
+        assert [listed.id for listed in result.rows] == [job]
     trial = service.get(any_database, "default", trials(any_database, job)[0].job_id)
     assert (trial.type, trial.state) == ("trial", "queued")

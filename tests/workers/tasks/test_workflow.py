@@ -141,8 +141,8 @@ def test_a_verdict_plans_by_the_predictor_that_serves(
     assert first is None
     assert second is not None
     assert second.family == "history"
-    made = client.get("/workloads/pool/agents").json()["items"]
-    assert [agent["model_version"] for agent in made] == [1, 0]
+    items = client.get("/workloads/pool/agents").json()["items"]
+    assert [agent["model_version"] for agent in items] == [1, 0]
 
 
 @pytest.mark.parametrize("fitted_first", [True, False])
@@ -156,9 +156,9 @@ def test_who_is_promoted_is_served_with_the_predictor(
     with database.reading() as session:
         row = session.scalars(select(Workload)).one()
         session.expunge(row)
-    found = load(database, row)
-    assert (found.agent_version, found.model_version) == (1, 1)
-    assert found.model.family == "history"
+    result = load(database, row)
+    assert (result.agent_version, result.model_version) == (1, 1)
+    assert result.model.family == "history"
     refused = client.delete("/workloads/pool/models/1")
     assert refused.status_code == 409, refused.text
 

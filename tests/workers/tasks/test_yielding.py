@@ -17,17 +17,17 @@ def niceness() -> int:
 
 
 def test_a_training_is_nicer_than_what_comes_after_it_in_the_same_process() -> None:
-    before, seen = niceness(), list[int]()
+    before, visited = niceness(), list[int]()
 
     def work(_: object) -> None:
-        inner = threading.Thread(target=lambda: seen.append(niceness()))
+        inner = threading.Thread(target=lambda: visited.append(niceness()))
         inner.start()
         inner.join()
-        seen.append(niceness())
+        visited.append(niceness())
 
     job: Any = SimpleNamespace(settings=SimpleNamespace(training_nice=19))
     yielding(work)(job)
-    assert (seen, niceness()) == ([19, 19], before)
+    assert (visited, niceness()) == ([19, 19], before)
 
 
 def test_what_ends_it_is_heard_of() -> None:

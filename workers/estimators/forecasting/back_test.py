@@ -59,9 +59,9 @@ class BackTest(NamedTuple):
     def needed(self) -> set[str]:
         """Names of the families to fit: the chosen ones, the members of a chosen stack, and the ARIMA of a hybrid."""
         members, stacks = [*self.families[0]], np.array([name == STACKED for name in self.names])
-        found = {members[place] for place in np.flatnonzero(self.weights[stacks].any(axis=0))}
-        found |= {*self.names} - {STACKED}
-        return found | ({ARIMA} if HYBRID in found else set())
+        result = {members[place] for place in np.flatnonzero(self.weights[stacks].any(axis=0))}
+        result |= {*self.names} - {STACKED}
+        return result | ({ARIMA} if HYBRID in result else set())
 
 
 def forecaster(
@@ -82,27 +82,27 @@ def forecaster(
 
 
 def build_forecaster(
-    name: str, asked: FitTask, tested: BackTest, every: Mapping[str, Forward]
+    name: str, task: FitTask, tested: BackTest, every: Mapping[str, Forward]
 ) -> tuple[Forecaster, dict[str, Any]]:
     """Return the forecaster from the families that a back-test chose, and its JSON report.
 
     Args:
         name: name of the series.
-        asked: series, horizons, seed and families of the back-test.
+        task: series, horizons, seed and families of the back-test.
         tested: results of the back-test.
         every: the families in ``tested.needed``, fitted to the whole series, by name.
     """
-    series, answering = asked.series, _answering(asked, tested, every)
-    made = Forecaster(
+    series, answering = task.series, _answering(task, tested, every)
+    forecaster = Forecaster(
         name,
-        asked.horizons,
+        task.horizons,
         tuple([*answering].index(one) for one in tested.names),
         tuple(answering),
         tuple(answering.values()),
         np.stack([one.errors(range(FOLDS)) for one in tested.chosen_forecasts]),
         series.since(max(len(series.counts) - history_length(series), 0)),
     )
-    return made, _report(asked, tested)
+    return forecaster, _report(task, tested)
 
 
 def choose(families: Mapping[str, HorizonForecasts], ahead: int, *, daily: bool) -> str:
@@ -139,15 +139,15 @@ def daily_course(series: Series) -> float:
     return float(1 - (values - dated @ course)[half:].var() / max(float(values[half:].var()), 1e-12))
 
 
-def _answering(asked: FitTask, tested: BackTest, every: Mapping[str, Forward]) -> dict[str, Forward]:
+def _answering(task: FitTask, tested: BackTest, every: Mapping[str, Forward]) -> dict[str, Forward]:
     """Return the fitted families that were chosen at some horizon, by name; a stack is built from its members."""
-    found = {name: every[name] for name in sorted({*tested.names} - {STACKED})}
+    result = {name: every[name] for name in sorted({*tested.names} - {STACKED})}
     if STACKED in tested.names:
         own = np.where(np.array([[name == STACKED] for name in tested.names]), tested.weights, 0.0)
         members, used = [*tested.families[0]], np.flatnonzero(own.any(axis=0)).tolist()
         stacked = tuple(cast("Family", every[members[place]]) for place in used)
-        found[STACKED] = Stacked(asked.horizons, stacked, own[:, used])
-    return found
+        result[STACKED] = Stacked(task.horizons, stacked, own[:, used])
+    return result
 
 
 def history_length(series: Series) -> int:
@@ -156,69 +156,69 @@ def history_length(series: Series) -> int:
     return max(LEAST_KEPT, (DAYS + 2) * day, 2 * week)
 
 
-def back_test(asked: FitTask) -> BackTest:
+def back_test(task: FitTask) -> BackTest:
     """Choose families on the first 2 of 4 folds, and refit and score only the chosen ones on the other folds."""
-    count = len(asked.series.counts)
+    count = len(task.series.counts)
     cuts = np.linspace(count * (1 - HELD_OUT), count, FOLDS + 1).astype(np.int64).tolist()
     folds = [*pairwise(cuts)]
-    alone: list[dict[str, HorizonForecasts]] = [{} for _ in asked.horizons]
+    alone: list[dict[str, HorizonForecasts]] = [{} for _ in task.horizons]
     for first, last in folds[:CHOOSING]:
-        for name, family in fit_families(asked._replace(series=asked.series.until(first)), cuts[0]).items():
-            for families, (medians, came) in zip(alone, replay_family(family, asked, first, last), strict=True):
-                families.setdefault(name, HorizonForecasts([], [], asked.series.unit)).add(medians, came)
+        for name, family in fit_families(task._replace(series=task.series.until(first)), cuts[0]).items():
+            for families, (medians, came) in zip(alone, replay_family(family, task, first, last), strict=True):
+                families.setdefault(name, HorizonForecasts([], [], task.series.unit)).add(medians, came)
     weights = np.stack([stacking_weights(families, range(CHOOSING)) for families in alone])
     every = [families | ({STACKED: cross_fitted(families)} if len(families) > 1 else {}) for families in alone]
-    daily = daily_course(asked.series.until(cuts[CHOOSING])) >= DAILY
-    names = [choose(families, ahead, daily=daily) for families, ahead in zip(every, asked.horizons, strict=True)]
+    daily = daily_course(task.series.until(cuts[CHOOSING])) >= DAILY
+    names = [choose(families, ahead, daily=daily) for families, ahead in zip(every, task.horizons, strict=True)]
     tested = BackTest(
         every, weights, names, [families[name].copy() for families, name in zip(every, names, strict=True)]
     )
-    needed = asked._replace(names=tested.needed)
+    needed = task._replace(names=tested.needed)
     for first, last in folds[CHOOSING:]:
-        known = fit_families(needed._replace(series=asked.series.until(first)), cuts[0])
-        answering = _answering(asked, tested, known)
-        found = {name: replay_family(family, asked, first, last) for name, family in answering.items()}
+        known = fit_families(needed._replace(series=task.series.until(first)), cuts[0])
+        answering = _answering(task, tested, known)
+        results = {name: replay_family(family, task, first, last) for name, family in answering.items()}
         for place, (name, answer) in enumerate(zip(names, tested.chosen_forecasts, strict=True)):
-            answer.add(*found[name][place])
+            answer.add(*results[name][place])
     return tested
 
 
-def replay_family(family: Forward, asked: FitTask, first: int, last: int) -> list[tuple[Floats, Floats]]:
+def replay_family(family: Forward, task: FitTask, first: int, last: int) -> list[tuple[Floats, Floats]]:
     """Return, for each horizon, a family's medians and the actual values of the intervals ``first`` to ``last`` − 1.
 
     Both are [m], for m intervals, and scaled: ln(1 + count / unit).
     """
-    series, values = asked.series.until(last), asked.series.scaled
-    origins = np.arange(max(first - max(asked.horizons), 0), last - 1)
+    series, values = task.series.until(last), task.series.scaled
+    origins = np.arange(max(first - max(task.horizons), 0), last - 1)
     medians = family.medians(series, origins)
-    found = []
-    for place, ahead in enumerate(asked.horizons):
+    forecasts = []
+    for place, ahead in enumerate(task.horizons):
         within = (origins + ahead >= first) & (origins + ahead < last)
-        found.append((medians[within, place], values[origins[within] + ahead]))
-    return found
+        forecasts.append((medians[within, place], values[origins[within] + ahead]))
+    return forecasts
 
 
-def coverage(told: HorizonForecasts) -> float:
+def coverage(forecasts: HorizonForecasts) -> float:
     """Return the share (0 to 1) of the later folds' counts inside the interval from the preceding folds' errors."""
     inside = []
     for fold in range(CHOOSING, FOLDS):
-        bounds = forecast_bounds(told.medians[fold][:, None], told.errors(range(fold))[None], told.unit)
-        counts = unscale(told.came[fold], told.unit)
+        bounds = forecast_bounds(forecasts.medians[fold][:, None], forecasts.errors(range(fold))[None], forecasts.unit)
+        counts = unscale(forecasts.came[fold], forecasts.unit)
         inside.append((bounds.low[:, 0] <= counts + 1e-9) & (counts <= bounds.high[:, 0] + 1e-9))
     return float(np.concatenate(inside).mean())
 
 
-def _report(asked: FitTask, tested: BackTest) -> dict[str, Any]:
+def _report(task: FitTask, tested: BackTest) -> dict[str, Any]:
     """Return the JSON report of a back-test: by horizon, mean absolute error (counts) and coverage (0 to 1)."""
     horizons = []
     for ahead, families, name, answer in zip(
-        asked.horizons, tested.families, tested.names, tested.chosen_forecasts, strict=True
+        task.horizons, tested.families, tested.names, tested.chosen_forecasts, strict=True
     ):
         later = range(CHOOSING, FOLDS)
         ranked = sorted(families, key=lambda one: families[one].error())
         horizons.append(
             {
-                "horizon_seconds": ahead * asked.series.seconds,
+                "horizon_seconds": ahead * task.series.seconds,
                 "family": name,
                 "mae": answer.error(later),
                 "coverage": coverage(answer),
@@ -228,8 +228,8 @@ def _report(asked: FitTask, tested: BackTest) -> dict[str, Any]:
             }
         )
     return {
-        "interval_seconds": asked.series.seconds,
-        "intervals": len(asked.series.counts),
+        "interval_seconds": task.series.seconds,
+        "intervals": len(task.series.counts),
         "origins": FOLDS,
         "choosing_origins": CHOOSING,
         "horizons": horizons,
@@ -271,6 +271,6 @@ def forecasters(series: Mapping[str, Series], seed: int) -> tuple[NDArray[np.uin
     n is 0 without series. Networks and trees are tried for the 4 series (`MOST_TRAINED`) with the most arrivals only.
     """
     busiest = sorted(series, key=lambda name: -float(series[name].counts.sum()))[:MOST_TRAINED]
-    found = [forecaster(name, one, HORIZONS, seed, ALL if name in busiest else QUICK) for name, one in series.items()]
-    fields = {name: report for name, (_, report) in zip(series, found, strict=True)}
-    return (serialise([made for made, _ in found]) if found else np.zeros(0, np.uint8)), fields
+    fits = [forecaster(name, one, HORIZONS, seed, ALL if name in busiest else QUICK) for name, one in series.items()]
+    fields = {name: report for name, (_, report) in zip(series, fits, strict=True)}
+    return (serialise([result for result, _ in fits]) if fits else np.zeros(0, np.uint8)), fields

@@ -38,30 +38,30 @@ class Family(NamedTuple):
     needs: int
 
 
-def _arima(asked: FitTask, _: dict[str, Forward]) -> Forward:
+def _arima(task: FitTask, _: dict[str, Forward]) -> Forward:
 
-    return fit_arima(asked.series, asked.horizons)
+    return fit_arima(task.series, task.horizons)
 
 
-def _gru(asked: FitTask, _: dict[str, Forward]) -> Forward:
+def _gru(task: FitTask, _: dict[str, Forward]) -> Forward:
     from workers.estimators.forecasting.gru import fit_gru
 
-    return fit_gru(asked.series, asked.horizons, asked.seed)
+    return fit_gru(task.series, task.horizons, task.seed)
 
 
-def _hybrid(asked: FitTask, fitted: dict[str, Forward]) -> Forward:
+def _hybrid(task: FitTask, fitted: dict[str, Forward]) -> Forward:
     from workers.estimators.forecasting.gru import fit_gru
 
-    return fit_gru(asked.series, asked.horizons, asked.seed, cast("Arima", fitted[ARIMA]))
+    return fit_gru(task.series, task.horizons, task.seed, cast("Arima", fitted[ARIMA]))
 
 
-def _boosting(asked: FitTask, _: dict[str, Forward]) -> Forward:
+def _boosting(task: FitTask, _: dict[str, Forward]) -> Forward:
 
-    return fit_boosting(asked.series, asked.horizons, asked.seed)
+    return fit_boosting(task.series, task.horizons, task.seed)
 
 
 FAMILIES = {
-    LAST: Family(lambda asked, _: Last(asked.horizons), 1),
+    LAST: Family(lambda request, _: Last(request.horizons), 1),
     ARIMA: Family(_arima, 100),
     GRU: Family(_gru, 500),
     HYBRID: Family(_hybrid, 500),
@@ -75,21 +75,21 @@ SIMPLICITY = (*ALL, STACKED)
 residuals; and a weighted sum of all these."""
 
 
-def fit_families(asked: FitTask, counts: int) -> dict[str, Forward]:
-    """Fit all families in ``asked.names`` that a series is long enough for; return them by name.
+def fit_families(task: FitTask, counts: int) -> dict[str, Forward]:
+    """Fit all families in ``task.names`` that a series is long enough for; return them by name.
 
     Args:
-        asked: series, horizons (in intervals), seed and names.
+        task: series, horizons (in intervals), seed and names.
         counts: number of intervals that decides which families are fitted, the same for all origins of a back-test.
     """
-    found: dict[str, Forward] = {}
-    for name, season in zip((DAY_BEFORE, WEEK_BEFORE), seasons(counts, asked.series.seconds), strict=False):
-        if name in asked.names:
-            found[name] = Seasonal(asked.horizons, season)
+    forwards: dict[str, Forward] = {}
+    for name, season in zip((DAY_BEFORE, WEEK_BEFORE), seasons(counts, task.series.seconds), strict=False):
+        if name in task.names:
+            forwards[name] = Seasonal(task.horizons, season)
     for name, family in FAMILIES.items():
-        if counts >= family.needs and name in asked.names:
-            found[name] = family.fit(asked, found)
-    return found
+        if counts >= family.needs and name in task.names:
+            forwards[name] = family.fit(task, forwards)
+    return forwards
 
 
 # ARIMA (statsmodels) on the residuals of a daily and weekly course.
@@ -112,8 +112,8 @@ def _fit_arima(rest: Floats) -> tuple[Floats, Floats]:
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        found = [ARIMA(rest, order=order, trend="n").fit() for order in ORDERS]
-    best = min(found, key=lambda one: float(one.aic))
+        fits = [ARIMA(rest, order=order, trend="n").fit() for order in ORDERS]
+    best = min(fits, key=lambda one: float(one.aic))
     return np.asarray(best.arparams, np.float64), np.asarray(best.maparams, np.float64)
 
 
@@ -244,10 +244,10 @@ def stacking_weights(families: Mapping[str, HorizonForecasts], folds: Sequence[i
     scale = max(float(came.mean()), 1e-9)
     bounds = [(-1.0, 1.0)] * rows + [(None, None)]
     limits = np.hstack([counts.T / scale, np.ones((count, 1))])
-    found = linprog(-np.append(came / scale, 1.0), A_ub=limits, b_ub=np.zeros(count), bounds=bounds, method="highs")
-    if found.x is None:
+    solution = linprog(-np.append(came / scale, 1.0), A_ub=limits, b_ub=np.zeros(count), bounds=bounds, method="highs")
+    if solution.x is None:
         return np.full(count, 1.0 / count)
-    weights = np.where(-found.ineqlin.marginals < LEAST, 0.0, -found.ineqlin.marginals)
+    weights = np.where(-solution.ineqlin.marginals < LEAST, 0.0, -solution.ineqlin.marginals)
     return np.asarray(weights / weights.sum(), np.float64)
 
 

@@ -89,17 +89,17 @@ def save(file: Path, workload: str, report: Json) -> None:
 
 
 def _own(report: Json) -> Plots:
-    found, palette = tables.score_table(report), tables.palette(report)
-    scores = {"policies": {name: {"return": interval} for name, interval in found.scores.items()}}
+    table, palette = tables.score_table(report), tables.palette(report)
+    scores = {"policies": {name: {"return": interval} for name, interval in table.scores.items()}}
     learned = report.get("curve") or ()
     curve = [{"name": tables.AGENT, "curve": learned}] if len(learned) > 1 else []
     drawn = [
         (
             COMPARISON,
-            f"Mean {found.measure} of each, with its interval",
-            charts.returns(scores, palette, found.measure, least=found.least),
+            f"Mean {table.measure} of each, with its interval",
+            charts.returns(scores, palette, table.measure, least=table.least),
         ),
-        (CURVE, f"{found.learning} over {found.steps}", charts.curves(curve, palette, found.steps, found.learning)),
+        (CURVE, f"{table.learning} over {table.steps}", charts.curves(curve, palette, table.steps, table.learning)),
     ]
     return [one for one in drawn if one[2] is not None]
 

@@ -35,8 +35,8 @@ COLOURS = dict(zip(LIGHT_COLOURS, DARK_COLOURS, strict=True)) | {
 
 
 def _rules() -> str:
-    found = (f'[{of}="{light}"]{{{of}:{dark}}}' for light, dark in COLOURS.items() for of in ("fill", "stroke"))
-    return f"<style>@media (prefers-color-scheme: dark){{{''.join(found)}}}</style>"
+    result = (f'[{of}="{light}"]{{{of}:{dark}}}' for light, dark in COLOURS.items() for of in ("fill", "stroke"))
+    return f"<style>@media (prefers-color-scheme: dark){{{''.join(result)}}}</style>"
 
 
 RULES = _rules()
@@ -158,10 +158,10 @@ def returns(level: Json, palette: Palette, measure: str = "return", *, least: bo
         measure: label of the value axis.
         least: whether smaller values are better.
     """
-    found = level["policies"]
+    policies = level["policies"]
     rows = [
         {"policy": name, "iqm": (scores.get("iqm") or scores["return"])["mean"], **scores["return"]}
-        for name, scores in found.items()
+        for name, scores in policies.items()
         if scores.get("return") is not None and palette.roles.get(name) != "random"  # far below the others
     ]
     if not rows:
@@ -208,16 +208,16 @@ def curves(
     return {**line, "width": WIDTH - 120, "height": 220}
 
 
-def profile(found: Json, palette: Palette) -> Json | None:
+def profile(result: Json, palette: Palette) -> Json | None:
     """Return a chart of the share of a level's episodes with a normalised score above τ by policy; None if empty."""
     rows = [
         {"policy": name, "tau": tau, "share": share, "low": low, "high": high}
-        for name, values in found["policies"].items()
-        for tau, share, low, high in zip(found["tau"], values["share"], values["low"], values["high"], strict=True)
+        for name, values in result["policies"].items()
+        for tau, share, low, high in zip(result["tau"], values["share"], values["low"], values["high"], strict=True)
     ]
     if not rows:
         return None
-    names = [name for name in palette.names if name in found["policies"]]
+    names = [name for name in palette.names if name in result["policies"]]
     own = [row for row in rows if row["policy"] in palette.own]
     title = "normalised score τ (0: random, 1: best heuristic)"
     shared = {"x": quantity("tau", title, scale={"nice": False}), "color": palette.colour(names)}
@@ -252,12 +252,12 @@ def terms(level: Json, names: Sequence[str], weights: Mapping[str, float], palet
     return {**layer("bar", "cell", rows, encoding), "width": WIDTH - 140, "height": ROW * len(policies)}
 
 
-def heat_map(found: Json) -> Json | None:
+def heat_map(result: Json) -> Json | None:
     """Return a heat map of a policy's mean action over two quantities of its observation; None without data."""
-    left, low = found["x"]["edges"], found["y"]["edges"]
+    left, low = result["x"]["edges"], result["y"]["edges"]
     rows = [
         {"x": left[i], "x2": left[i + 1], "y": low[j], "y2": low[j + 1], "value": value}
-        for j, line in enumerate(found["value"]["mean"])
+        for j, line in enumerate(result["value"]["mean"])
         for i, value in enumerate(line)
         if value is not None
     ]
@@ -266,11 +266,11 @@ def heat_map(found: Json) -> Json | None:
     largest = max(abs(row["value"]) for row in rows) or 1.0
     scale = {"scheme": "redblue", "domain": [-largest, largest], "domainMid": 0}
     legend = {"orient": "top", "gradientLength": 220, "titleLimit": 500}
-    named = {"type": "quantitative", "title": str(found["value"]["name"])}
+    named = {"type": "quantitative", "title": str(result["value"]["name"])}
     encoding = {
-        "x": quantity("x", str(found["x"]["name"]).replace("_", " "), zero=False, scale={"nice": False}),
+        "x": quantity("x", str(result["x"]["name"]).replace("_", " "), zero=False, scale={"nice": False}),
         "x2": {"field": "x2"},
-        "y": quantity("y", str(found["y"]["name"]).replace("_", " "), zero=False, scale={"nice": False}),
+        "y": quantity("y", str(result["y"]["name"]).replace("_", " "), zero=False, scale={"nice": False}),
         "y2": {"field": "y2"},
         "color": {"field": "value", **named, "scale": scale, "legend": legend},
     }

@@ -30,10 +30,10 @@ def join_parts(parts: Iterable[str]) -> Markup:
 
 def element(name: str, /, *children: str, **attributes: str) -> Markup:
     """Return an HTML element with escaped children and attributes, such as ``class_`` and ``aria_label``."""
-    given = "".join(f' {key.rstrip("_").replace("_", "-")}="{escape(value)}"' for key, value in attributes.items())
+    text = "".join(f' {key.rstrip("_").replace("_", "-")}="{escape(value)}"' for key, value in attributes.items())
     if name in EMPTY:
-        return Markup(f"<{name}{given}>")
-    return Markup(f"<{name}{given}>{join_parts(children)}</{name}>")
+        return Markup(f"<{name}{text}>")
+    return Markup(f"<{name}{text}>{join_parts(children)}</{name}>")
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]], *, marked: Iterable[int] = ()) -> Markup:

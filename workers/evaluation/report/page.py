@@ -39,27 +39,27 @@ class ScheduleSection(NamedTuple):
     caption: str
 
 
-def charts_of_report(found: Json | None) -> list[tuple[str, str, Any]]:
+def charts_of_report(pictures: Json | None) -> list[tuple[str, str, Any]]:
     """Return heading, caption and Vega-Lite chart for each of a report's pictures; [] for None."""
-    given = found or {}
-    if given.get("schedules"):
-        return plot.schedule_charts(given["schedules"], given["points"])
-    return plots.charts_of(given.get("plots") or ())
+    report = pictures or {}
+    if report.get("schedules"):
+        return plot.schedule_charts(report["schedules"], report["points"])
+    return plots.charts_of(report.get("plots") or ())
 
 
-def figures(found: Json | None) -> list[Markup]:
+def figures(pictures: Json | None) -> list[Markup]:
     """Return the rendered HTML figures of a report's pictures, in order; ValueError for an invalid chart."""
-    return [figure(chart, caption) for _, caption, chart in charts_of_report(found)]
+    return [figure(chart, caption) for _, caption, chart in charts_of_report(pictures)]
 
 
-def sections(found: Json | None, scheduled: ScheduleSection, shown: Sequence[Markup]) -> list[Markup]:
+def sections(pictures: Json | None, scheduled: ScheduleSection, shown: Sequence[Markup]) -> list[Markup]:
     """Return the section (at most one) around the figures ``shown`` of a report's pictures; [] without figures."""
-    given: Json = found or {}
+    report: Json = pictures or {}
     if not shown:
         return []
-    if given.get("schedules"):
-        return [section(scheduled.heading, element("p", scheduled.caption), plot.summary(given["schedules"]), *shown)]
-    return [section(given["title"], element("p", given["told"]), *shown)]
+    if report.get("schedules"):
+        return [section(scheduled.heading, element("p", scheduled.caption), plot.summary(report["schedules"]), *shown)]
+    return [section(report["title"], element("p", report["told"]), *shown)]
 
 
 # Explanatory paragraphs at the end of the page.
@@ -153,7 +153,7 @@ def _named_in_words(report: Json) -> Json:
 
     def plain(value: Any) -> Any:
         if isinstance(value, str):
-            return pattern.sub(lambda found: found[0].replace("_", " "), value)
+            return pattern.sub(lambda result: result[0].replace("_", " "), value)
         if isinstance(value, dict):
             return {plain(key): plain(part) for key, part in value.items()}
         return [plain(part) for part in value] if isinstance(value, list) else value
@@ -209,13 +209,13 @@ def _compared_policies(report: Json, level: Json) -> list[tuple[str, str]]:
     labels = [(c["name"], c["name"]) for c in report["candidates"] if c["name"] in there and not c.get("outdated")]
     labels += [("best built-in policy", built_in)]
     labels += [("next best rule", name) for name in best([name for name in rules if name not in FIXED_RULES])]
-    held = "best fixed allocation" if any(name in roles for name in FIXED_RULES) else "best static settings"
-    labels += [(held, name) for name in best(fixed) if name != built_in]
+    baseline = "best fixed allocation" if any(name in roles for name in FIXED_RULES) else "best static settings"
+    labels += [(baseline, name) for name in best(fixed) if name != built_in]
     return labels
 
 
-def _mean(found: Json, outcome: Json) -> str:
-    known = found.get(outcome["name"])
+def _mean(result: Json, outcome: Json) -> str:
+    known = result.get(outcome["name"])
     return NOTHING if known is None else text.amount(known["mean"], outcome["unit"])
 
 
@@ -292,19 +292,19 @@ def _profiles(report: Json, palette: Palette) -> list[Markup]:
     caption = "{}: share of episodes whose normalised score exceeds τ"
     levels = {level["level"]: level for level in report["levels"]}
     return [
-        _figure(charts.profile(_fewer(found, levels[found["level"]], palette), palette), caption.format(found["level"]))
-        for found in report.get("profiles") or ()
+        _figure(charts.profile(_fewer(one, levels[one["level"]], palette), palette), caption.format(one["level"]))
+        for one in report.get("profiles") or ()
     ]
 
 
-def _fewer(found: Json, level: Json, palette: Palette) -> Json:
+def _fewer(fewer: Json, level: Json, palette: Palette) -> Json:
     """Return a profile whose only heuristics are the ``MOST_LINES`` ones of the highest return at its level."""
-    names = [name for name in found["policies"] if palette.roles.get(name) == "heuristic"]
+    names = [name for name in fewer["policies"] if palette.roles.get(name) == "heuristic"]
     if len(names) <= MOST_LINES:
-        return found
+        return fewer
     best = sorted(names, key=lambda name: -level["policies"][name]["return"]["mean"])
     left_out = set(best[MOST_LINES:])
-    return {**found, "policies": {n: drawn for n, drawn in found["policies"].items() if n not in left_out}}
+    return {**fewer, "policies": {n: drawn for n, drawn in fewer["policies"].items() if n not in left_out}}
 
 
 def _terms(report: Json, palette: Palette) -> list[Markup]:
@@ -329,8 +329,8 @@ def _heat_maps(candidates: Sequence[Json]) -> list[Markup]:
     ]
 
 
-def _off_policy(found: Json | None) -> list[Markup]:
-    return [tables.off_policy(found)] if found else []
+def _off_policy(report: Json | None) -> list[Markup]:
+    return [tables.off_policy(report)] if report else []
 
 
 def _aliasing(candidates: Sequence[Json]) -> list[Markup]:
@@ -352,9 +352,9 @@ def _tuner(tuner: Json | None) -> list[Markup]:
         for name, value in tuner["settings"].items()
     )
     effort = f"{tuner['trials']} trials in {number(tuner.get('seconds'))} s"
-    found = f"After {effort}: {chosen}; return {number(tuner['return'])}."
+    text = f"After {effort}: {chosen}; return {number(tuner['return'])}."
     return [
-        element("p", found),
+        element("p", text),
         _figure(charts.tuning(tuner.get("history") or ()), "Best return found so far, by trial"),
     ]
 

@@ -92,7 +92,7 @@ def schedule_charts(pictures: Sequence[Json], costs: Sequence[Json] = ()) -> lis
     """
     shown = schedules.choose_pictures(pictures)
     which = "" if len(shown) == len(pictures) else f"; the first and the best {len(shown) - 1} of {len(pictures)}"
-    found = [
+    results = [
         ("Ranks", "Mean bounded slowdown, the best first", schedules.bars(pictures, "slowdown", "slowdown")),
         ("Ranks", "Makespan, the shortest first", schedules.bars(pictures, "makespan", "makespan (s)")),
         ("Utilisation", f"Busy share of the processors over time{which}", schedules.utilisation(shown)),
@@ -108,11 +108,11 @@ def schedule_charts(pictures: Sequence[Json], costs: Sequence[Json] = ()) -> lis
             schedules.front(points(pictures, costs)),
         ),
     ]
-    found += [
+    results += [
         ("Gantt chart", _bars_caption(picture), schedules.gantt(picture, frame))
         for picture, frame in zip(shown, schedules.frames(shown), strict=True)
     ]
-    return [(heading, caption, chart) for heading, caption, chart in found if chart is not None]
+    return [(heading, caption, chart) for heading, caption, chart in results if chart is not None]
 
 
 def points(pictures: Sequence[Json], costs: Sequence[Json] = ()) -> list[Json]:
@@ -149,12 +149,12 @@ def chart_title(caption: str) -> Json:
 
 
 def _bars_caption(picture: Json) -> str:
-    found = picture["gantt"]
+    gantt = picture["gantt"]
     caption = f"{picture['name']}: which task ran when, and where"
-    if found["whole"]:
+    if gantt["whole"]:
         return caption
-    shown = len({bar["task"] for bar in found["bars"]})
-    later = found["from"] > picture["over_time"]["time"][0]
+    shown = len({bar["task"] for bar in gantt["bars"]})
+    later = gantt["from"] > picture["over_time"]["time"][0]
     which = "from the stretch that waited longest" if later else "the first"
     return f"{caption}; {count(shown)} of {count(picture['tasks'])} tasks, {which}"
 

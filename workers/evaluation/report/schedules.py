@@ -63,21 +63,21 @@ def frames(pictures: Sequence[Json]) -> list[Frame]:
         return []
     stretches = [(picture["gantt"]["from"], picture["gantt"]["to"]) for picture in pictures]
     together = max(first for first, _ in stretches) < min(last for _, last in stretches)
-    found = []
+    frames = []
     for picture, stretch in zip(pictures, stretches, strict=True):
         alike = pictures if together else [picture]
         times = [one["over_time"]["time"] for one in alike]
         clock = Clock(min(time[0] for time in times), max(time[-1] for time in times))
         first = min(one["gantt"]["from"] for one in alike)
         last = max(one["gantt"]["to"] for one in alike)
-        found.append(Frame(clock, (clock.elapsed(first), clock.elapsed(max(last, stretch[1])))))
-    return found
+        frames.append(Frame(clock, (clock.elapsed(first), clock.elapsed(max(last, stretch[1])))))
+    return frames
 
 
 def gantt(picture: Json, frame: Frame) -> Json | None:
     """Return a Gantt chart of tasks over processors, coloured by workflow or else by slowdown; None without tasks."""
-    found = picture["gantt"]
-    if not found["bars"]:
+    gantt = picture["gantt"]
+    if not gantt["bars"]:
         return None
     clock = frame.clock
     rows = [
@@ -89,10 +89,10 @@ def gantt(picture: Json, frame: Frame) -> Json | None:
             "slowdown": bar["slowdown"],
             "group": f"workflow {bar['group']}",
         }
-        for bar in found["bars"]
+        for bar in gantt["bars"]
     ]
-    lanes = sum(node["lanes"] for node in found["nodes"])
-    title = None if len(found["nodes"]) > 1 else "processor"
+    lanes = sum(node["lanes"] for node in gantt["nodes"])
+    title = None if len(gantt["nodes"]) > 1 else "processor"
     encoding = {
         "x": clock.axis(frame.domain),
         "x2": {"field": "until"},
@@ -100,24 +100,24 @@ def gantt(picture: Json, frame: Frame) -> Json | None:
             "low",
             title,
             scale={"domain": [0, lanes], "nice": False},
-            axis={"grid": False} if len(found["nodes"]) == 1 else {"labels": False, "ticks": False, "grid": False},
+            axis={"grid": False} if len(gantt["nodes"]) == 1 else {"labels": False, "ticks": False, "grid": False},
         ),
         "y2": {"field": "high"},
-        "color": _bar_colour(found["bars"]),
+        "color": _bar_colour(gantt["bars"]),
     }
     bars = layer("rect", "block", rows, encoding, stroke="white", strokeWidth=0.4 if lanes < 1000 else 0.1)
-    return layers(bars, *_borders(found, clock, lanes), width=WIDTH, height=_height(lanes))
+    return layers(bars, *_borders(gantt, clock, lanes), width=WIDTH, height=_height(lanes))
 
 
 def _height(lanes: int) -> float:
     return float(min(max(lanes * 14, 120), LARGEST_HEIGHT))
 
 
-def _borders(found: Json, clock: Clock, lanes: int) -> list[Json]:
-    nodes = found["nodes"]
+def _borders(result: Json, clock: Clock, lanes: int) -> list[Json]:
+    nodes = result["nodes"]
     if len(nodes) == 1:
         return []
-    from_second = clock.elapsed(found["from"])
+    from_second = clock.elapsed(result["from"])
     rows = [{"low": node["first"], "middle": node["first"] + node["lanes"] / 2, "node": node["name"]} for node in nodes]
     scale = {"domain": [0, lanes], "nice": False}
     lines = layer("rule", "series", rows, {"y": quantity("low", None, scale=scale)}, color="#ced4da", strokeWidth=1)
@@ -200,14 +200,14 @@ def _coarser(edges: Sequence[float], values: Sequence[float]) -> list[tuple[floa
     return list(zip([*edges[:-1:wide], edges[-1]], [*means, *means[-1:]], strict=True))
 
 
-def slowdowns(found: Mapping[str, Json]) -> Json | None:
+def slowdowns(items: Mapping[str, Json]) -> Json | None:
     """Return a chart, on logarithmic axes, of the share of tasks whose bounded slowdown exceeds x, by strategy.
 
-    ``found`` has each strategy's quantiles: lists ``value`` and ``share`` (0 to 1). None without data.
+    ``items`` has each strategy's quantiles: lists ``value`` and ``share`` (0 to 1). None without data.
     """
     rows = [
         {"strategy": name, "slowdown": max(value, 1.0), "share": 1 - share}
-        for name, drawn in found.items()
+        for name, drawn in items.items()
         for share, value in zip(drawn["share"], drawn["value"], strict=True)
         if share < 1
     ]
@@ -220,7 +220,7 @@ def slowdowns(found: Mapping[str, Json]) -> Json | None:
     encoding = {
         "x": {"field": "slowdown", "type": "quantitative", "title": "bounded slowdown", "scale": across},
         "y": {"field": "share", "type": "quantitative", **share, "scale": up},
-        "color": colour([{"name": name} for name in found]),
+        "color": colour([{"name": name} for name in items]),
     }
     return {**layer("line", "series", rows, encoding), "width": WIDTH, "height": 220}
 

@@ -64,10 +64,10 @@ def _step(level: Json | None, own_class: str) -> Markup:
     return element("span", MARKS[how], class_=how, title=str(level["reason"]))
 
 
-def levels(found: Sequence[Json]) -> Markup:
+def levels(items: Sequence[Json]) -> Markup:
     """Return a table of an evaluation's levels: what is random, wrappers and number of episodes."""
     rows = []
-    for level in found:
+    for level in items:
         text = level["description"] if level["available"] else f"{level['description']} Not played: {level['reason']}"
         switched = ", ".join(level.get("wrappers") or ()) or NOTHING
         rows.append([level["level"], level["title"], text, switched, count(level.get("episodes") or 0)])
@@ -80,18 +80,18 @@ def outcomes(level: Json, counted: Sequence[Json], roles: dict[str, str]) -> Mar
     rows = [
         [
             _label_policy(name, level["best_heuristic"]),
-            *(_amount(found.get("outcomes") or {}, one) for one in counted),
-            interval(found["return"]),
+            *(_amount(policy.get("outcomes") or {}, one) for one in counted),
+            interval(policy["return"]),
         ]
-        for name, found in policies
+        for name, policy in policies
     ]
     own = [index for index, (name, _) in enumerate(policies) if roles.get(name) == "candidate"]
     return table(["policy", *(one["name"] for one in counted), "return"], rows, marked=own)
 
 
-def _amount(found: Json, outcome: Json) -> str:
+def _amount(result: Json, outcome: Json) -> str:
     """Format an outcome “mean [low, high]” with its unit; “–” where it is missing."""
-    known = found.get(outcome["name"])
+    known = result.get(outcome["name"])
     if known is None:
         return NOTHING
     mean, low, high = (amount(known[part], outcome["unit"]).replace("-", MINUS) for part in ("mean", "low", "high"))
@@ -99,7 +99,7 @@ def _amount(found: Json, outcome: Json) -> str:
 
 
 def _rank_policies(level: Json) -> list[tuple[str, Json]]:
-    played = [(name, found) for name, found in level["policies"].items() if found.get("return") is not None]
+    played = [(name, policy) for name, policy in level["policies"].items() if policy.get("return") is not None]
     return sorted(played, key=lambda item: -item[1]["return"]["mean"])
 
 
@@ -113,14 +113,14 @@ def scores(level: Json, roles: dict[str, str]) -> Markup:
     rows = [
         [
             _label_policy(name, level["best_heuristic"]),
-            interval(found["return"]),
-            interval(found.get("iqm")),
-            interval(found.get("advantage"), signed=True),
-            percents(found.get("probability_of_improvement")),
-            number(found.get("normalised")),
-            percent(found.get("guarded")),
+            interval(policy["return"]),
+            interval(policy.get("iqm")),
+            interval(policy.get("advantage"), signed=True),
+            percents(policy.get("probability_of_improvement")),
+            number(policy.get("normalised")),
+            percent(policy.get("guarded")),
         ]
-        for name, found in policies
+        for name, policy in policies
     ]
     own = [index for index, (name, _) in enumerate(policies) if roles.get(name) == "candidate"]
     head = [
@@ -158,20 +158,20 @@ def aliasing(candidates: Sequence[Json]) -> Markup:
     """Return a table of the check for state aliasing, by candidate: equal observations whose best actions differ."""
     rows = []
     for candidate in candidates:
-        found = candidate.get("aliasing") or {"checked": False, "reason": None}
-        if found["checked"]:
-            verdict = element("strong", "aliased") if found["aliased"] else safe("no")
-            conflicts = f"{count(found['conflicting_observations'])} ({count(found['conflicting_states'])} states)"
+        alias = candidate.get("aliasing") or {"checked": False, "reason": None}
+        if alias["checked"]:
+            verdict = element("strong", "aliased") if alias["aliased"] else safe("no")
+            conflicts = f"{count(alias['conflicting_observations'])} ({count(alias['conflicting_states'])} states)"
             cells = [
-                f"{found['encoder']}, by {found['labels']}",
-                count(found["states"]),
-                count(found["observations"]),
+                f"{alias['encoder']}, by {alias['labels']}",
+                count(alias["states"]),
+                count(alias["observations"]),
                 conflicts,
-                percent(found["share_lost"]),
+                percent(alias["share_lost"]),
                 verdict,
             ]
         else:
-            cells = [f"not checked: {found['reason']}", *[NOTHING] * 5]
+            cells = [f"not checked: {alias['reason']}", *[NOTHING] * 5]
         rows.append([candidate["name"], *cells])
     head = ["agent", "encoder, labels", "states", "observations", "with conflicting labels", "return lost", "aliased"]
     return table(head, rows)
@@ -179,7 +179,7 @@ def aliasing(candidates: Sequence[Json]) -> Markup:
 
 def examples(candidate: Json) -> Markup:
     """Return a table of a candidate's aliased observations with their best actions; empty if there are none."""
-    found = (candidate.get("aliasing") or {}).get("examples") or []
+    examples = (candidate.get("aliasing") or {}).get("examples") or []
     rows = [
         [
             ", ".join(f"{name} {number(value)}" for name, value in example["observation"].items()),
@@ -187,15 +187,15 @@ def examples(candidate: Json) -> Markup:
             ", ".join(f"{action} × {times}" for action, times in example["actions"].items()),
             number(example["value_lost"]),
         ]
-        for example in found
+        for example in examples
     ]
     return table(["observation", "states", "right actions", "return lost"], rows) if rows else Markup("")
 
 
-def off_policy(found: Json) -> Markup:
-    """Return a table of off-policy estimates of each agent's return on logged runs; ``found`` is by version."""
+def off_policy(result: Json) -> Markup:
+    """Return a table of off-policy estimates of each agent's return on logged runs; ``result`` is by version."""
     rows = []
-    for version, scored in found.items():
+    for version, scored in result.items():
         if "replay" not in scored:
             rows.append([f"agent {version}", f"not scored: {scored.get('reason')}", *[NOTHING] * 6])
             continue
@@ -255,7 +255,7 @@ def score_table(report: Json) -> ScoreTable:
         steps, learning = "steps of the search", "Loss while learning, as a share of the base strategy's,"
         return ScoreTable(unit, True, steps, learning, {AGENT: loss, **rules})
     own = {AGENT: report.get("return"), OPTIMUM: report.get("optimum")}
-    scores = {**{name: found for name, found in own.items() if found}, **rules}
+    scores = {**{name: policy for name, policy in own.items() if policy}, **rules}
     return ScoreTable("return", False, "environment steps", "Return while learning", scores)
 
 
@@ -301,10 +301,10 @@ def agent_tables_outcomes(report: Json) -> Markup:
 
 def score_rows(report: Json) -> Markup:
     """Return a table of every policy's mean score with interval, the best first."""
-    found = score_table(report)
-    names = sorted(found.scores, key=lambda name: float(found.scores[name]["mean"]), reverse=not found.least)
-    rows = [[_heuristic_name(name, report), interval(dict(found.scores[name]))] for name in names]
-    return table(["policy", f"mean {found.measure}"], rows, marked=[names.index(AGENT)] if AGENT in names else [])
+    result = score_table(report)
+    names = sorted(result.scores, key=lambda name: float(result.scores[name]["mean"]), reverse=not result.least)
+    rows = [[_heuristic_name(name, report), interval(dict(result.scores[name]))] for name in names]
+    return table(["policy", f"mean {result.measure}"], rows, marked=[names.index(AGENT)] if AGENT in names else [])
 
 
 def _heuristic_name(name: str, report: Json) -> str:

@@ -367,9 +367,9 @@ def draw(
     order = np.argsort(time, kind="stable")
     order = order[time[order] < seconds]
     time, chosen, whole = time[order], chosen[order], np.nan_to_num(chosen[order]).astype(np.int64)
-    asked = np.clip(whole[:, GPUS], 1, most)
+    gpus = np.clip(whole[:, GPUS], 1, most)
     queues = np.concatenate([np.full(len(part), at) for at, part in enumerate(rows)])[order]
-    return ComingJobs(time, queues, whole[:, APPLICATION], asked, chosen[:, DATA], chosen[:, DURATION])
+    return ComingJobs(time, queues, whole[:, APPLICATION], gpus, chosen[:, DATA], chosen[:, DURATION])
 
 
 # Learning curves of simulated jobs, and convergence as the service judges it.
@@ -402,14 +402,14 @@ def foreseen(curves: LearningCurves, own: int, of: DrawnCurves) -> RemainingGain
     points, [DRAWN, STEPS + 1] each; NaN after none.
     """
     which, until = np.full(DRAWN, own), np.full(DRAWN, of.iteration[-1])
-    found = [np.full((len(RemainingGain._fields), DRAWN), np.nan)]
-    for told in range(1, STEPS + 1):
-        there = np.arange(STEPS) < told
-        seen = CurvePoints(
+    results = [np.full((len(RemainingGain._fields), DRAWN), np.nan)]
+    for step in range(1, STEPS + 1):
+        there = np.arange(STEPS) < step
+        curve_points = CurvePoints(
             *(np.where(there, column, np.nan) for column in (np.tile(of.iteration, (DRAWN, 1)), of.value))
         )
-        found.append(np.stack(ahead(curves, which, seen, until)))
-    return RemainingGain(*np.stack(found, axis=-1))
+        results.append(np.stack(ahead(curves, which, curve_points, until)))
+    return RemainingGain(*np.stack(results, axis=-1))
 
 
 class CurveForecasts(NamedTuple):

@@ -123,9 +123,9 @@ def _thin_places(measured: StepMeasurements, rng: np.random.Generator) -> Intege
     first, cell = distinct(measured.gpus, measured.nodes, measured.local)
     if len(first) <= MOST_PLACES:
         return np.arange(len(cell))
-    kept = np.zeros(len(first), np.bool_)
-    kept[rng.permutation(len(first))[:MOST_PLACES]] = True
-    return np.flatnonzero(kept[cell])
+    mask = np.zeros(len(first), np.bool_)
+    mask[rng.permutation(len(first))[:MOST_PLACES]] = True
+    return np.flatnonzero(mask[cell])
 
 
 def _members(chosen: Selection, known: StepMeasurements, place: Integers, rng: np.random.Generator) -> list[Estimator]:
@@ -138,9 +138,9 @@ def _members(chosen: Selection, known: StepMeasurements, place: Integers, rng: n
     while len(members) < MEMBERS:
         name = order[len(members) % len(order)]
         rows = np.arange(len(place)) if name not in fitted else _resample_places(place, rng)
-        made = fitted[name].frozen() if name in fitted else FAMILIES[name].make(INPUTS)
+        frozen = fitted[name].frozen() if name in fitted else FAMILIES[name].make(INPUTS)
         part = known.take(rows)
-        members.append(made.fit(part.inputs, part.seconds, place[rows]))
+        members.append(frozen.fit(part.inputs, part.seconds, place[rows]))
         fitted.setdefault(name, members[-1])
     return members
 
@@ -170,8 +170,8 @@ def tabulate_fits(fitted: list[StepFit], measured: list[StepMeasurements], nodes
 
 def sizes(most: int) -> Integers:
     """List G numbers of GPUs from 1 to ``most``: all up to 8, then in about equal ratios, [G]."""
-    found = np.unique(np.rint(np.geomspace(1, most, SIZES)).astype(np.int64))
-    return np.unique(np.concatenate([found, np.arange(1, min(most, 8) + 1)]))
+    sizes = np.unique(np.rint(np.geomspace(1, most, SIZES)).astype(np.int64))
+    return np.unique(np.concatenate([sizes, np.arange(1, min(most, 8) + 1)]))
 
 
 def _local(values: Floats) -> Floats:
@@ -248,9 +248,9 @@ def pairs(shared: SharedSteps, applications: int, spreads: Floats) -> Interferen
     neighbours, pairs, and measurement noise, [5].
     """
     one, other = (part.ravel() for part in np.indices((applications, applications)))
-    asked = SharedSteps(one, np.eye(applications)[other], np.zeros(len(one)))
+    shared_steps = SharedSteps(one, np.eye(applications)[other], np.zeros(len(one)))
     solved = cho_factor(_covariance(shared, shared, spreads) + _noise(shared, spreads), lower=True)
-    across = _covariance(asked, shared, spreads)
+    across = _covariance(shared_steps, shared, spreads)
     log = across @ cho_solve(solved, shared.log)
     own = float((np.exp(spreads[:4]) ** 2).sum())
     variance = own - np.einsum("an,na->a", across, cho_solve(solved, across.T))
@@ -267,10 +267,10 @@ def held_out(shared: SharedSteps, rng: np.random.Generator) -> dict[str, Any]:
     _, pair = np.unique(np.column_stack([shared.application, shared.beside]), axis=0, return_inverse=True)
     number = int(pair.max()) + 1
     fold = (rng.permutation(number) % min(FOLDS, number))[pair.ravel()]
-    told = [_judge_forecasts(shared, fold == one, rng) for one in range(int(fold.max()) + 1) if (fold != one).any()]
-    if not told:
+    rows = [_judge_forecasts(shared, fold == one, rng) for one in range(int(fold.max()) + 1) if (fold != one).any()]
+    if not rows:
         return {"mape": None, "naive_mape": None, "mean_mape": None, "coverage": None}
-    error, none, mean, inside = (np.concatenate(parts) for parts in zip(*told, strict=True))
+    error, none, mean, inside = (np.concatenate(parts) for parts in zip(*rows, strict=True))
     return {
         "mape": float(error.mean()),
         "naive_mape": float(none.mean()),
@@ -284,24 +284,24 @@ def held_out(shared: SharedSteps, rng: np.random.Generator) -> dict[str, Any]:
 def _judge_forecasts(
     shared: SharedSteps, test: np.ndarray[Any, np.dtype[np.bool_]], rng: np.random.Generator
 ) -> tuple[Floats, Floats, Floats, Floats]:
-    known, asked = shared.take(np.flatnonzero(~test)), shared.take(np.flatnonzero(test))
+    known, rows = shared.take(np.flatnonzero(~test)), shared.take(np.flatnonzero(test))
     spreads = likeliest(known, rng)
-    mean, sd = foretold(known, asked, spreads)
-    true = np.exp(asked.log)
-    naive = np.exp(float((known.log / known.beside.sum(axis=1)).mean()) * asked.beside.sum(axis=1))
-    inside = np.abs(asked.log - mean) <= NORMAL_90 * sd
+    mean, sd = foretold(known, rows, spreads)
+    true = np.exp(rows.log)
+    naive = np.exp(float((known.log / known.beside.sum(axis=1)).mean()) * rows.beside.sum(axis=1))
+    inside = np.abs(rows.log - mean) <= NORMAL_90 * sd
     return np.abs(np.exp(mean) / true - 1), np.abs(1 / true - 1), np.abs(naive / true - 1), inside.astype(np.float64)
 
 
-def foretold(known: SharedSteps, asked: SharedSteps, spreads: Floats) -> tuple[Floats, Floats]:
-    """Predict the natural log of the slow-downs of the n steps ``asked``: means and standard deviations, [n] each.
+def foretold(known: SharedSteps, new: SharedSteps, spreads: Floats) -> tuple[Floats, Floats]:
+    """Predict the natural log of the slow-downs of n steps ``new``: means and standard deviations, [n] each.
 
     ``known``: measured steps; ``spreads``: natural logs of the standard deviations of the five parts, as for ``pairs``.
     """
     solved = cho_factor(_covariance(known, known, spreads) + _noise(known, spreads), lower=True)
-    across = _covariance(asked, known, spreads)
+    across = _covariance(new, known, spreads)
     mean = across @ cho_solve(solved, known.log)
-    variance = np.diag(_covariance(asked, asked, spreads)) - np.einsum("an,na->a", across, cho_solve(solved, across.T))
+    variance = np.diag(_covariance(new, new, spreads)) - np.einsum("an,na->a", across, cho_solve(solved, across.T))
     return mean, np.sqrt(np.maximum(variance, 0.0) + np.exp(2 * spreads[4]))
 
 
@@ -356,17 +356,17 @@ def fit_arrivals(logs: Sequence[Floats], queues: int, seed: int) -> tuple[Arriva
     logs = [log for log in logs if len(log)]
     if not logs:
         return none(queues), None
-    counts, seen, hours = (np.concatenate(parts) for parts in zip(*(_hourly(log, queues) for log in logs), strict=True))
-    mean = counts.sum(axis=0) / seen.sum()
+    counts, part, hours = (np.concatenate(parts) for parts in zip(*(_hourly(log, queues) for log in logs), strict=True))
+    mean = counts.sum(axis=0) / part.sum()
     came = np.stack([counts[hours == hour].sum(axis=0) for hour in range(HOURS)])  # [24, Q]
-    time = np.bincount(hours, seen, HOURS)[:, None]
+    time = np.bincount(hours, part, HOURS)[:, None]
     rate = (came + SHRUNK * mean) / (time + SHRUNK)
-    variation = _variation(counts, seen, rate[hours])
+    variation = _variation(counts, part, rate[hours])
     table = np.concatenate(logs)[:, [QUEUE, BY_APPLICATION, ASKED, DATA, DURATION, SAMPLES]]
     drawn = np.sort(np.random.default_rng([seed, 17]).permutation(len(table))[:MOST_JOBS])
     report = {
         "jobs": len(table),
-        "hours": float(seen.sum()),
+        "hours": float(part.sum()),
         "per_hour": mean.tolist(),
         "variation": variation.tolist(),
         "mean_gpus": float(table[:, 2].mean()),
@@ -389,13 +389,13 @@ def _hourly(log: Floats, queues: int) -> tuple[Floats, Floats, Integers]:
     )
 
 
-def _variation(counts: Floats, seen: Floats, rate: Floats) -> Floats:
+def _variation(counts: Floats, coverage: Floats, rate: Floats) -> Floats:
     """Return each queue's squared coefficient of variation of the hourly rate beyond a Poisson process's, [Q].
 
-    ``counts`` [h, Q]: jobs in each hour; ``seen`` [h]: covered share of the hour; ``rate`` [h, Q]: expected jobs per
-    hour.
+    ``counts`` [h, Q]: jobs in each hour; ``coverage`` [h]: covered share of the hour; ``rate`` [h, Q]: expected
+    jobs per hour.
     """
-    expected = rate * seen[:, None]
+    expected = rate * coverage[:, None]
     excess = ((counts - expected) ** 2 - expected).sum(axis=0)
     return np.asarray(np.maximum(excess / np.maximum((expected**2).sum(axis=0), 1e-12), 0.0), np.float64)
 
@@ -415,8 +415,8 @@ def forecasts(logs: Sequence[Floats], queues: Sequence[str], seed: int) -> tuple
     series, (in_use, in_use_report) = count_by_class(log[:, TIME], log[:, QUEUE], queues), gpus_in_use(logs)
     if GPUS_IN_USE in queues:
         in_use, in_use_report = None, {**in_use_report, "lacking": f"another name for the queue {GPUS_IN_USE}"}
-    made, reports = forecasters(series | ({GPUS_IN_USE: in_use} if in_use else {}), seed)
-    return made, {"forecasts": reports, "gpus_in_use": in_use_report, "log_seconds": _span(log)}
+    result, reports = forecasters(series | ({GPUS_IN_USE: in_use} if in_use else {}), seed)
+    return result, {"forecasts": reports, "gpus_in_use": in_use_report, "log_seconds": _span(log)}
 
 
 def _span(log: Floats) -> float:

@@ -146,9 +146,9 @@ def convergence(layout: Layout, model: ClusterModel) -> list[Json]:
     tolerance = Tolerance(wanted.tolerance, wanted.doubt, 1.0)
     series = []
     for own in range(min(len(curves.family), MOST_CLASSES)):
-        found = given_back(curves, own, tolerance)
-        name = f"{model.applications[int(curves.application[own])]}: {found.freed:.0%} for {found.lost:.1%}"
-        x, y = np.linspace(0, 1, STEPS + 1), np.append(found.kept_share, found.kept_share[-1])
+        result = given_back(curves, own, tolerance)
+        name = f"{model.applications[int(curves.application[own])]}: {result.freed:.0%} for {result.lost:.1%}"
+        x, y = np.linspace(0, 1, STEPS + 1), np.append(result.kept_share, result.kept_share[-1])
         series.append({"name": name, "x": x.round(5).tolist(), "y": y.round(5).tolist()})
     return [
         {
@@ -170,18 +170,18 @@ def given_back(curves: LearningCurves, own: int, tolerance: Tolerance) -> GivenB
     Each job runs as long as its steps would take on all GPUs.
     """
     played, jobs = draw_curves(curves, own), np.arange(DRAWN)
-    gpus, done, kept = np.full(DRAWN, GPUS), np.zeros(DRAWN), []
+    gpus, done, parts = np.full(DRAWN, GPUS), np.zeros(DRAWN), []
     state, table = none(DRAWN), foreseen(curves, own, played)
     for now in range(STEPS):
         done += gpus / GPUS
-        kept.append(gpus.mean() / GPUS)
+        parts.append(gpus.mean() / GPUS)
         left = seen_at(table, jobs, done / STEPS)
         state = update_convergence(state, Progress(*left, gpus, np.ones(DRAWN, np.int64)), now + 1.0, tolerance)
         gpus = np.minimum(state.ceiling, GPUS)
     best = np.maximum.accumulate(played.value, axis=1)
     reached = best[jobs, np.clip(np.floor(done + 1e-9).astype(np.int64), 1, STEPS) - 1]
     lost = (best[:, -1] - reached) / np.maximum(np.abs(best[:, -1]), 1e-12)
-    return GivenBack(np.array(kept), 1 - float(np.mean(kept)), float(lost.mean()))
+    return GivenBack(np.array(parts), 1 - float(np.mean(parts)), float(lost.mean()))
 
 
 # Charts of policies with the same jobs on the same cluster (``workers.evaluation.report``).
@@ -220,8 +220,8 @@ def pictures(
     beside = {name: played[name] for name in compared}
     plots = [allocation(layout, beside), queue(layout, beside), arrivals(layout, model, next(iter(played.values())))]
     plots += [completion(shown), *convergence(layout, model)]
-    told = TOLD.format(episodes=episodes, compared=" and ".join(compared))
-    return {"title": TITLE, "told": told, "plots": plots}
+    text = TOLD.format(episodes=episodes, compared=" and ".join(compared))
+    return {"title": TITLE, "told": text, "plots": plots}
 
 
 def allocation(layout: Layout, played: Mapping[str, JobRecording]) -> Json:
@@ -296,8 +296,8 @@ def arrivals(layout: Layout, model: ClusterModel, one: JobRecording) -> Json:
     }
 
 
-def _requests_histogram(time: Floats, asked: NDArray[np.int64], edges: Floats) -> Floats:
-    return np.asarray(np.histogram(time, edges, weights=asked)[0], np.float64)
+def _requests_histogram(time: Floats, request: NDArray[np.int64], edges: Floats) -> Floats:
+    return np.asarray(np.histogram(time, edges, weights=request)[0], np.float64)
 
 
 def completion(played: Mapping[str, JobRecording]) -> Json:
@@ -361,18 +361,18 @@ class ClusterProblem(SimulatedProblem):
         """Axes of the heat map: hours left of a job, and its GPUs; the colour is the change of its weight (log2)."""
         spec, gpus = self.layout.spec, int(self.layout.capacity.sum())
         hours = np.linspace(0.0, spec.episode_intervals * spec.interval_seconds / 3600, PROBLEM_BINS + 1).round(3)
-        held = np.unique(np.append(0.0, np.linspace(1, gpus + 1, PROBLEM_BINS).round()))
+        edges = np.unique(np.append(0.0, np.linspace(1, gpus + 1, PROBLEM_BINS).round()))
         left = Axis("hours that are left of the job, on an equal share of GPUs", tuple(hours.tolist()))
-        told = "change of the job's weight, in doublings (above 0: GPUs sooner; below: later)"
-        return HeatMapAxes(left, Axis("GPUs that it has", tuple(held.tolist())), told)
+        title = "change of the job's weight, in doublings (above 0: GPUs sooner; below: later)"
+        return HeatMapAxes(left, Axis("GPUs that it has", tuple(edges.tolist())), title)
 
     def heat_map_points(self, situation: Situation, action: NDArray[np.integer]) -> tuple[NDArray[np.floating], ...]:
         """Return (the job's hours left, its GPUs, log2 of its weight's factor) of each decision, [B] each; the last is
         NaN where there is no job.
         """
         state, rows = situation.state, np.arange(len(action))
-        asked = state.asked != NOBODY
-        gpus = np.where(asked, state.clusters.gpus[rows, state.asked], 0).astype(np.float64)
+        mask = state.asked != NOBODY
+        gpus = np.where(mask, state.clusters.gpus[rows, state.asked], 0).astype(np.float64)
         hours = (
             np.asarray(
                 self.layout.spec.interval_seconds
@@ -380,7 +380,7 @@ class ClusterProblem(SimulatedProblem):
             )
             / 3600
         )
-        return hours, gpus, np.where(asked, np.log2(FACTORS[action]), np.nan)
+        return hours, gpus, np.where(mask, np.log2(FACTORS[action]), np.nan)
 
     @override
     def action_name(self, action: int) -> str:

@@ -118,11 +118,11 @@ def fit_class(curves: Sequence[Curve], seed: int) -> CurveFit:
     fold = np.random.default_rng([seed, 11]).permutation(len(whole)) % FOLDS
     parts = [
         _test_forecasts(
-            [one for one, at in zip(whole, fold.tolist(), strict=True) if at != held],
+            [one for one, at in zip(whole, fold.tolist(), strict=True) if at != current],
             whole,
-            np.flatnonzero(fold == held),
+            np.flatnonzero(fold == current),
         )
-        for held in range(FOLDS)
+        for current in range(FOLDS)
     ]
     tested = ForecastTests(*(np.concatenate(columns, axis=-1) for columns in zip(*parts, strict=True)))
     errors = _errors(tested)
@@ -177,20 +177,20 @@ def _whole(curves: Sequence[Curve]) -> list[Curve]:
     return [one for one in curves if one.iteration[-1] >= WHOLE * usual]
 
 
-def _test_forecasts(known: Sequence[Curve], curves: Sequence[Curve], asked: Integers) -> ForecastTests:
-    """Forecast the final values of the curves of indices ``asked`` from the points that the service would have kept.
+def _test_forecasts(known: Sequence[Curve], curves: Sequence[Curve], requests: Integers) -> ForecastTests:
+    """Forecast the final values of the curves of indices ``requests`` from the points that the service would have kept.
 
     Without ``known`` curves only the parametric family makes forecasts; the other's are NaN.
     """
-    which, ages = np.repeat(asked, len(AGES)), np.tile(np.arange(len(AGES)), len(asked))
+    which, ages = np.repeat(requests, len(AGES)), np.tile(np.arange(len(AGES)), len(requests))
     own = [curves[at] for at in which.tolist()]
-    seen, until = _cut(own, [*AGES] * len(asked))
+    points, until = _cut(own, [*AGES] * len(requests))
     end = np.array([one.value[-1] for one in own])
-    lone = parametric(seen, until)
+    lone = parametric(points, until)
     others = RemainingGain(*np.full((len(RemainingGain._fields), len(which)), np.nan))
     if len(known):
         learned = classes([0], [True], [CurveFit(*alike(known), ALIKE, np.ones((len(FAMILIES), len(AGES))), {})])
-        others = like_others(learned, 0, seen, until)
+        others = like_others(learned, 0, points, until)
     error = np.stack([one.level + one.gain - end for one in (others, lone)])
     return ForecastTests(error, np.stack([others.half, lone.half]), end - lone.level, which, ages)
 
@@ -216,10 +216,10 @@ _kept = cache(thinned_indices)
 
 def _errors(tested: ForecastTests) -> Floats:
     """Return each family's mean absolute error over the forecasts that both made, [2]; NaN if there are none."""
-    told = np.isfinite(tested.error).all(axis=0)
-    if not told.any():
+    finite = np.isfinite(tested.error).all(axis=0)
+    if not finite.any():
         return np.full(len(tested.error), np.nan)
-    return np.asarray(np.abs(tested.error[:, told]).mean(axis=1), np.float64)
+    return np.asarray(np.abs(tested.error[:, finite]).mean(axis=1), np.float64)
 
 
 def _factors(tested: ForecastTests) -> Floats:
@@ -240,9 +240,9 @@ def _factor(distance: Floats) -> float:
     for regression", JASA 2018, section 2), here of held-out curves (Barber et al., "Predictive inference with the
     jackknife+", Annals of Statistics 2021). NaN if n is too small.
     """
-    told = np.sort(distance[np.isfinite(distance)])
-    place = math.ceil(LEVEL * (len(told) + 1) - SMALLEST)
-    return float(told[place - 1]) if place <= len(told) else math.nan
+    distances = np.sort(distance[np.isfinite(distance)])
+    place = math.ceil(LEVEL * (len(distances) + 1) - SMALLEST)
+    return float(distances[place - 1]) if place <= len(distances) else math.nan
 
 
 def _fit_class(curves: Sequence[Curve], tested: ForecastTests, count: int) -> CurveFit:
@@ -255,10 +255,10 @@ def _fit_class(curves: Sequence[Curve], tested: ForecastTests, count: int) -> Cu
 def _report(tested: ForecastTests, family: int, curves: int) -> dict[str, Any]:
     """Report mean absolute errors of forecasts, and of present values instead, in the curve's unit; None: unknown."""
     there = np.asarray(np.isfinite(tested.error).any(axis=1), np.bool_)
-    told = np.isfinite(tested.error[there]).all(axis=0) & there.any()
-    if not told.any():
+    measured = np.isfinite(tested.error[there]).all(axis=0) & there.any()
+    if not measured.any():
         return {"family": FAMILIES[family], "curves": curves, "error": None, "naive_error": None, "coverage": None}
-    errors, gains = np.abs(tested.error[:, told]).mean(axis=1).tolist(), np.abs(tested.gain[told])
+    errors, gains = np.abs(tested.error[:, measured]).mean(axis=1).tolist(), np.abs(tested.gain[measured])
     candidates = [
         {"family": name, "error": error, "chosen": place == family}
         for place, (name, error) in enumerate(zip(FAMILIES, errors, strict=True))
@@ -326,7 +326,7 @@ def fit(workload: Workload, seed: int) -> FittedModel:
     interference, pairs_report = fit_pairs(shared, gathered.paired, seed)
     learned, curves_report = _fit_curve_classes(gathered, seed)
     arrivals, arrivals_report = fit_arrivals(gathered.arrivals, len(layout.queues), seed)
-    made, forecasts_report = forecasts(gathered.arrivals, layout.queues, seed)
+    result, forecasts_report = forecasts(gathered.arrivals, layout.queues, seed)
     model = ClusterModel(
         applications=gathered.applications,
         throughput=throughput,
@@ -335,7 +335,7 @@ def fit(workload: Workload, seed: int) -> FittedModel:
         curves=learned,
         interference=interference,
         arrivals=arrivals,
-        forecasts=made,
+        forecasts=result,
     )
     model = replace(model, arrivals=model.arrivals._replace(jobs=Beliefs(model).log))
     reports = {"learning": curves_report, "interference": pairs_report, "arrivals": arrivals_report}
@@ -366,10 +366,10 @@ def _rename_indices(table: Floats, content: Content, names: Sequence[str], colum
     """Copy ``table`` with the indices in ``columns`` changed from the content's applications to ``names``; −1 stays."""
     where = {name: place for place, name in enumerate(names)}
     places = np.array([*(where[name] for name in content.applications), -1], np.float64)
-    found = table.copy()
+    renumbered = table.copy()
     for column in columns:
-        found[:, column] = places[table[:, column].astype(np.int64)]
-    return found
+        renumbered[:, column] = places[table[:, column].astype(np.int64)]
+    return renumbered
 
 
 def _enough(steps: Floats) -> bool:
@@ -386,11 +386,11 @@ def measured_alone(steps: Floats, application: int, speeds: Floats) -> StepMeasu
     own = steps[(steps[:, APPLICATION] == application) & (steps[:, BESIDE] < 0)]
     speed = speeds[own[:, NODE_CLASS].astype(np.int64)]
     local = own[:, BATCH] / own[:, GPUS]
-    found = StepMeasurements(own[:, GPUS], own[:, NODES], local, own[:, SECONDS] * speed)
-    told = ~np.isnan(own[:, COMPUTING]) & (own[:, GPUS] > 1) & ~np.isin(local, local[own[:, GPUS] == 1])
-    ones = np.ones(int(told.sum()))
-    more = StepMeasurements(ones, ones, local[told], own[told, COMPUTING] * speed[told])
-    return StepMeasurements._make(np.concatenate(pair) for pair in zip(found, more, strict=True))
+    measurements = StepMeasurements(own[:, GPUS], own[:, NODES], local, own[:, SECONDS] * speed)
+    alone = ~np.isnan(own[:, COMPUTING]) & (own[:, GPUS] > 1) & ~np.isin(local, local[own[:, GPUS] == 1])
+    ones = np.ones(int(alone.sum()))
+    more = StepMeasurements(ones, ones, local[alone], own[alone, COMPUTING] * speed[alone])
+    return StepMeasurements._make(np.concatenate(pair) for pair in zip(measurements, more, strict=True))
 
 
 def throughput_seconds(steps: Floats, table: Any, speeds: Floats) -> Floats:
@@ -401,13 +401,13 @@ def throughput_seconds(steps: Floats, table: Any, speeds: Floats) -> Floats:
         table: fitted throughput of the applications.
         speeds: relative GPU speed of each node class.
     """
-    found = np.full(len(steps), np.nan)
+    result = np.full(len(steps), np.nan)
     known = steps[:, APPLICATION] < len(table.largest)
     own = steps[known]
     place = Place(own[:, GPUS], own[:, NODES], own[:, BATCH] / own[:, GPUS])
     alone = seconds(table, own[:, APPLICATION].astype(np.int64), place)
-    found[known] = alone / speeds[own[:, NODE_CLASS].astype(np.int64)]
-    return found
+    result[known] = alone / speeds[own[:, NODE_CLASS].astype(np.int64)]
+    return result
 
 
 def beside(gathered: PooledExecutions, expected: Floats) -> SharedSteps:
@@ -437,18 +437,18 @@ def _medians(keys: Floats, values: Floats) -> dict[tuple[float, ...], float]:
 
 def _fit_curve_classes(gathered: PooledExecutions, seed: int) -> tuple[LearningCurves, dict[str, Any]]:
     """Fit a class of learning curves per application and direction (metric, loss); also return reports by class."""
-    found: dict[tuple[int, bool], list[Curve]] = {}
+    result: dict[tuple[int, bool], list[Curve]] = {}
     for table in gathered.curves:
         by_job = table[np.argsort(table[:, JOB], kind="stable")]
         for own in np.split(by_job, np.flatnonzero(np.diff(by_job[:, JOB])) + 1) if len(table) else ():
             rises = bool(own[0, RISES])
             curve = Curve(own[:, ITERATION], own[:, VALUE] if rises else -own[:, VALUE])
-            found.setdefault((int(own[0, OF_APPLICATION]), rises), []).append(curve)
-    known = {key: fit_class(curves, seed) for key, curves in found.items() if key[0] >= 0}
-    told = {
+            result.setdefault((int(own[0, OF_APPLICATION]), rises), []).append(curve)
+    known = {key: fit_class(curves, seed) for key, curves in result.items() if key[0] >= 0}
+    reports = {
         f"{gathered.applications[key[0]]}, {'metric' if key[1] else 'loss'}": one.report for key, one in known.items()
     }
-    return classes([key[0] for key in known], [key[1] for key in known], [*known.values()]), told
+    return classes([key[0] for key in known], [key[1] for key in known], [*known.values()]), reports
 
 
 def noise_scales(gathered: PooledExecutions) -> Floats:
@@ -458,12 +458,12 @@ def noise_scales(gathered: PooledExecutions) -> Floats:
     """
     rows = [np.zeros((0, 3))]
     for table in gathered.curves:
-        told = table[~np.isnan(table[:, NOISE_SCALE]) & (table[:, OF_APPLICATION] >= 0)]
+        logs = table[~np.isnan(table[:, NOISE_SCALE]) & (table[:, OF_APPLICATION] >= 0)]
         last = np.full(int(table[:, JOB].max(initial=0)) + 1, 0.0)
         np.maximum.at(last, table[:, JOB].astype(np.int64), table[:, ITERATION])
-        part = told[:, ITERATION] / np.maximum(last[told[:, JOB].astype(np.int64)], 1e-12)
+        part = logs[:, ITERATION] / np.maximum(last[logs[:, JOB].astype(np.int64)], 1e-12)
         rows.append(
-            np.column_stack([told[:, OF_APPLICATION], np.minimum(part * TENTHS, TENTHS - 1), told[:, NOISE_SCALE]])
+            np.column_stack([logs[:, OF_APPLICATION], np.minimum(part * TENTHS, TENTHS - 1), logs[:, NOISE_SCALE]])
         )
     all_rows = np.concatenate(rows)
     return np.stack([_by_tenth(all_rows[all_rows[:, 0] == one]) for one in range(gathered.measured)])
@@ -482,14 +482,14 @@ def _fit_report(gathered: PooledExecutions, fitted: Sequence[ThroughputFitted], 
     """Make the fit's report; ``family`` is that of the application with the most steps, errors are means."""
     names = gathered.applications[: gathered.measured]
     first = max(fitted, key=lambda one: int(one.report["observations"])).report
-    told = {name: one.report for name, one in zip(names, fitted, strict=True)}
-    errors = [(one["mape"], one["naive_mape"], one["coverage"]) for one in told.values()]
+    reports = {name: one.report for name, one in zip(names, fitted, strict=True)}
+    errors = [(one["mape"], one["naive_mape"], one["coverage"]) for one in reports.values()]
     mape, naive, coverage = np.mean(np.array(errors, np.float64), axis=0).tolist()
     return {
         "family": first["family"],
         "candidates": first["candidates"],
         "metrics": {"seconds": {"mape": mape, "naive_mape": naive, "coverage": coverage, "level": first["level"]}},
-        "throughput": told,
+        "throughput": reports,
         "executions": executions,
         "observations": len(gathered.steps),
         "unexplained": [],

@@ -140,12 +140,12 @@ def slowdowns(rules: Rules, c: Clusters, b: int) -> Floats:
     there = c.there[b, : c.counts[b, THERE]]
     if not len(rules.log_slowdown):
         return np.ones(len(there))
-    found = np.zeros(len(there))
+    result = np.zeros(len(there))
     for at in range(len(there)):
         for other in there:
             if other != there[at] and _share_a_node(c.held[b, there[at]], c.held[b, other]):
-                found[at] += rules.log_slowdown[c.application[b, there[at]], c.application[b, other]]
-    return np.exp(found)
+                result[at] += rules.log_slowdown[c.application[b, there[at]], c.application[b, other]]
+    return np.exp(result)
 
 
 @kernel
@@ -192,16 +192,16 @@ def apply_allocation(rules: Rules, c: Clusters, b: int, wanted: Integers) -> int
     """Give the active jobs ``wanted`` GPUs [J] and nodes; moved jobs restart. Return how many of them had GPUs."""
     there, moved = c.there[b, : len(wanted)], 0
     before = c.held[b][there]
-    held = place_gpus(c.capacity[b], before, wanted)
+    allocation = place_gpus(c.capacity[b], before, wanted)
     for at in range(len(there)):
         job = there[at]
-        if (held[at] != before[at]).any():
+        if (allocation[at] != before[at]).any():
             moved += c.gpus[b, job] > 0
             if wanted[at]:
                 c.restarts[b, job] += 1
                 c.restarting[b, job] = rules.restart
         c.gpus[b, job] = wanted[at]
-        c.held[b, job] = held[at]
+        c.held[b, job] = allocation[at]
     return moved
 
 
@@ -213,14 +213,14 @@ def most_gpus(rules: Rules, c: Clusters, b: int) -> Integers:
     """Return the most GPUs that each active job may get, [J]: the least of its application's limit, ``growth`` times
     the most that it has had, and its ceiling by convergence.
     """
-    found = np.empty(c.counts[b, THERE], np.int64)
-    for at in range(len(found)):
+    limits = np.empty(c.counts[b, THERE], np.int64)
+    for at in range(len(limits)):
         job = c.there[b, at]
-        found[at] = rules.most[c.application[b, job]]
+        limits[at] = rules.most[c.application[b, job]]
         if rules.growth:
-            found[at] = min(found[at], max(1, rules.growth * c.been[b, job]))
-        found[at] = min(found[at], c.ceiling[b, job])
-    return found
+            limits[at] = min(limits[at], max(1, rules.growth * c.been[b, job]))
+        limits[at] = min(limits[at], c.ceiling[b, job])
+    return limits
 
 
 @kernel
@@ -228,14 +228,14 @@ def urgency(rules: Rules, c: Clusters, b: int) -> Integers:
     """Return each active job's effective queue, [J], 0 the most urgent: one less per ``ageing`` seconds that it has
     waited, and ``LATE`` beyond the patience.
     """
-    found = np.empty(c.counts[b, THERE], np.int64)
-    for at in range(len(found)):
+    urgency = np.empty(c.counts[b, THERE], np.int64)
+    for at in range(len(urgency)):
         job = c.there[b, at]
         waited = max(c.now[b] - c.time[b, job] - c.running[b, job], 0.0)
-        found[at] = max(c.queue[b, job] - int(waited / rules.ageing[c.queue[b, job]]), 0)
+        urgency[at] = max(c.queue[b, job] - int(waited / rules.ageing[c.queue[b, job]]), 0)
         if waited > rules.patience:
-            found[at] = LATE
-    return found
+            urgency[at] = LATE
+    return urgency
 
 
 @kernel
@@ -258,14 +258,14 @@ def initial_sizes(rules: Rules, level: Integers, first: Floats, total: int) -> I
     Within a ``level`` [J] jobs come by decreasing ``first`` [J]; from the first that does not fit in ``total`` GPUs on,
     all are excluded.
     """
-    found, used, fewest = np.zeros(len(level), np.int64), 0, rules.sizes[1]
+    initial_sizes, used, fewest = np.zeros(len(level), np.int64), 0, rules.sizes[1]
     for one in np.unique(level):
         rows = np.flatnonzero(level == one)
         early = fewest <= total and (one < level.max() or one == LATE)
         for at in rows[np.argsort(-first[rows], kind="mergesort")]:
             used += fewest if early else 0
-            found[at] = -1 if used > total else int(early)
-    return found
+            initial_sizes[at] = -1 if used > total else int(early)
+    return initial_sizes
 
 
 @kernel
@@ -275,17 +275,17 @@ def seconds_left(rules: Rules, c: Clusters, b: int, job: int) -> Floats:
     left = rules.ends[kind, rules.epochs[kind] - 1] - c.done[b, job]
     if not c.been[b, job] and c.expected[b, job]:
         left = c.expected[b, job]
-    found = np.empty(len(rules.sizes))
-    for at in range(len(found)):
-        found[at] = left / rules.rate[kind, rules.sizes[at], epoch]
-    return found
+    seconds_left = np.empty(len(rules.sizes))
+    for at in range(len(seconds_left)):
+        seconds_left[at] = left / rules.rate[kind, rules.sizes[at], epoch]
+    return seconds_left
 
 
 @kernel
 def usual_seconds(each: Floats, sizes: Integers, fair: int) -> float:
     """Return the least of the seconds left ``each`` [R] at up to ``fair`` GPUs; if none of these is finite, of all."""
-    found = each[sizes <= fair].min()
-    return found if found < np.inf else each.min()
+    least = each[sizes <= fair].min()
+    return least if least < np.inf else each.min()
 
 
 @kernel
@@ -302,7 +302,7 @@ def values(rules: Rules, c: Clusters, b: int, limit: Integers) -> Floats:
         each[at] = seconds_left(rules, c, b, there[at])
         seconds[at] = usual_seconds(each[at], sizes, max(1, total // count))
     scaling, damping, horizon = rules.constants
-    place, power, found = np.empty(count), 1 / (1 - scaling), np.full((count, len(sizes)), -np.inf)
+    place, power, result = np.empty(count), 1 / (1 - scaling), np.full((count, len(sizes)), -np.inf)
     ranked = seconds * (1 + STEADY) ** -np.log2(1.0 + c.gpus[b][there])
     place[np.argsort(-ranked, kind="mergesort")] = np.arange(1.0, count + 1)
     for at in range(count):
@@ -310,14 +310,14 @@ def values(rules: Rules, c: Clusters, b: int, limit: Integers) -> Floats:
         lost = rules.restart / min(max(seconds[at], rules.restart, LEAST), horizon)
         counts = (place[at] ** power - (place[at] - 1) ** power) ** (1 / power)
         counts *= rules.weight[c.queue[b, job]] * c.worth[b, job] * c.factor[b, job]
-        found[at, 0] = 0.0
+        result[at, 0] = 0.0
         for size in range(1, len(sizes)):
             if sizes[size] <= limit[at]:
-                kept = 1.0
+                share = 1.0
                 if c.gpus[b, job]:
-                    kept = 1.0 + lost if c.gpus[b, job] == sizes[size] else max(1.0 - lost, 0.0)
-                found[at, size] = counts * (seconds[at] / each[at, size]) ** damping * kept
-    return found
+                    share = 1.0 + lost if c.gpus[b, job] == sizes[size] else max(1.0 - lost, 0.0)
+                result[at, size] = counts * (seconds[at] / each[at, size]) ** damping * share
+    return result
 
 
 @kernel
@@ -377,24 +377,24 @@ def elapse(rules: Rules, clusters: Clusters) -> None:
 @kernel
 def beside_others(rules: Rules, clusters: Clusters) -> Floats:
     """Return the factor of each job's seconds per step by jobs on the same nodes, [B, L]; 1 without any."""
-    found = np.ones(clusters.time.shape)
-    for b in range(len(found)):
+    result = np.ones(clusters.time.shape)
+    for b in range(len(result)):
         slower = slowdowns(rules, clusters, b)
         for at in range(len(slower)):
-            found[b, clusters.there[b, at]] = slower[at]
-    return found
+            result[b, clusters.there[b, at]] = slower[at]
+    return result
 
 
 @kernel
 def price_per_hour(clusters: Clusters, price: Floats) -> Floats:
     """Return the price per hour of each job's GPUs, [B, L], from the nodes' ``price`` per GPU and hour, [N]."""
-    found = np.zeros(clusters.time.shape)
-    for b in range(len(found)):
+    result = np.zeros(clusters.time.shape)
+    for b in range(len(result)):
         for at in range(clusters.counts[b, THERE]):
             job = clusters.there[b, at]
             for node in range(len(price)):
-                found[b, job] += price[node] * clusters.held[b, job, node]
-    return found
+                result[b, job] += price[node] * clusters.held[b, job, node]
+    return result
 
 
 @kernel
@@ -405,13 +405,13 @@ def next_weighed_job(clusters: Clusters, weighed: Floats) -> Integers:
         clusters: B clusters.
         weighed: seconds at which each weight was decided; negative: never, [B, L].
     """
-    found = np.full(len(clusters.now), NOBODY)
-    for b in range(len(found)):
+    result = np.full(len(clusters.now), NOBODY)
+    for b in range(len(result)):
         for at in range(clusters.counts[b, THERE]):
             job = clusters.there[b, at]
-            if found[b] == NOBODY or weighed[b, job] < weighed[b, found[b]]:
-                found[b] = job
-    return found
+            if result[b] == NOBODY or weighed[b, job] < weighed[b, result[b]]:
+                result[b] = job
+    return result
 
 
 @kernel
@@ -423,11 +423,11 @@ def observe_jobs(rules: Rules, clusters: Clusters, jobs: Integers, coming: Float
         jobs: index of the job, [B]; ``NOBODY`` gives zeros.
         coming: GPUs expected to be requested within an hour, [B].
     """
-    found = np.zeros((len(jobs), WIDTH))
+    rows = np.zeros((len(jobs), WIDTH))
     for b in range(len(jobs)):
         if jobs[b] != NOBODY:
-            found[b] = _observe_job(rules, clusters, b, jobs[b], coming[b])
-    return found
+            rows[b] = _observe_job(rules, clusters, b, jobs[b], coming[b])
+    return rows
 
 
 @kernel
@@ -482,68 +482,68 @@ def place_gpus(capacity: Integers, before: Integers, wanted: Integers) -> Intege
     There are few moves from ``before`` [J, N] and few nodes per job, as in the kind's ``placement.place``. ``wanted``
     must not exceed the capacity in all, else the call never returns.
     """
-    held, missing = np.zeros_like(before), wanted.copy()
+    allocation, missing = np.zeros_like(before), wanted.copy()
     for job in range(len(wanted)):
         if before[job].sum() == wanted[job]:
-            held[job], missing[job] = before[job], 0
-    crowded = held.sum(axis=0) > capacity
+            allocation[job], missing[job] = before[job], 0
+    crowded = allocation.sum(axis=0) > capacity
     for job in range(len(wanted)):
-        if crowded.any() and ((held[job] > 0) & crowded).any():
-            held[job], missing[job] = 0, wanted[job]
-    kept = held.copy()
-    if not pack_gpus(capacity, held, missing):
-        held = kept
+        if crowded.any() and ((allocation[job] > 0) & crowded).any():
+            allocation[job], missing[job] = 0, wanted[job]
+    placed = allocation.copy()
+    if not pack_gpus(capacity, allocation, missing):
+        allocation = placed
         for job in np.argsort(-wanted, kind="mergesort"):
-            free = capacity - held.sum(axis=0)
+            free = capacity - allocation.sum(axis=0)
             while missing[job] > 0:
                 node = free.argmax()
                 taken = min(free[node], missing[job])
-                held[job, node] += taken
+                allocation[job, node] += taken
                 free[node] -= taken
                 missing[job] -= taken
-    return held
+    return allocation
 
 
 @kernel
-def pack_gpus(capacity: Integers, held: Integers, missing: Integers) -> bool:
-    """Add ``missing`` GPUs [J] to ``held`` [J, N] in place, as whole nodes and one rest; return whether all fit."""
+def pack_gpus(capacity: Integers, allocation: Integers, missing: Integers) -> bool:
+    """Add ``missing`` GPUs [J] to ``allocation`` [J, N] in place, as whole nodes and a rest; return whether all fit."""
     largest = max(1, capacity.max())
     parts = np.zeros((len(missing), largest + 1), np.int64)
     for job in range(len(missing)):
         parts[job, largest] = missing[job] // largest
         parts[job, missing[job] % largest] += missing[job] % largest > 0
-    free = capacity - held.sum(axis=0)
+    free = capacity - allocation.sum(axis=0)
     for size in range(largest, 0, -1):
         for job in range(len(missing)):
             while parts[job, size]:
-                node = _room(free, held, size)
+                node = _room(free, allocation, size)
                 if node < 0:
                     return False
                 for other in range(len(missing)):
-                    if free[node] < size and 0 < held[other, node] < size:
-                        parts[other, held[other, node]] += 1
-                        free[node] += held[other, node]
-                        held[other, node] = 0
-                held[job, node] += size
+                    if free[node] < size and 0 < allocation[other, node] < size:
+                        parts[other, allocation[other, node]] += 1
+                        free[node] += allocation[other, node]
+                        allocation[other, node] = 0
+                allocation[job, node] += size
                 free[node] -= size
                 parts[job, size] -= 1
     return True
 
 
 @kernel
-def _room(free: Integers, held: Integers, size: int) -> int:
+def _room(free: Integers, allocation: Integers, size: int) -> int:
     """Return the index of the fullest node with ``size`` free GPUs, else of that with the fewest to move; −1: none."""
-    found, least = -1, 0
+    room, least = -1, 0
     for node in range(len(free)):
-        if free[node] >= size and (found < 0 or free[node] < least):
-            found, least = node, free[node]
-    if found >= 0:
-        return found
+        if free[node] >= size and (room < 0 or free[node] < least):
+            room, least = node, free[node]
+    if room >= 0:
+        return room
     most = -1
     for node in range(len(free)):
         movable = 0
-        for job in range(len(held)):
-            movable += held[job, node] if held[job, node] < size else 0
+        for job in range(len(allocation)):
+            movable += allocation[job, node] if allocation[job, node] < size else 0
         if free[node] + movable >= size and free[node] > most:
-            found, most = node, free[node]
-    return found
+            room, most = node, free[node]
+    return room

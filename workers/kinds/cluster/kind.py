@@ -84,9 +84,9 @@ class LearnedCluster(SimulatedKind):
 
     @override
     def load(self, artifact: bytes, spec: Any) -> Policy:
-        made = load(artifact)
-        made.check(self.name, self.entries(spec), int(self.spaces(spec).action.n))
-        policy: Policy = made.policy
+        result = load(artifact)
+        result.check(self.name, self.entries(spec), int(self.spaces(spec).action.n))
+        policy: Policy = result.policy
         return policy
 
     @override

@@ -172,8 +172,8 @@ class ClusterWorld(SimulatedWorld):
 
     def observe(self, state: Episodes) -> View:
         """Observe, in each cluster, the job whose weight is decided next, [B, D] (D entries); all weights are legal."""
-        found = observe_jobs(self.rules, state.clusters, state.asked, self._coming(state))
-        return View(found.astype(np.float32), np.ones((self.batch, self.layout.actions), np.bool_))
+        values = observe_jobs(self.rules, state.clusters, state.asked, self._coming(state))
+        return View(values.astype(np.float32), np.ones((self.batch, self.layout.actions), np.bool_))
 
     def _coming(self, state: Episodes) -> Floats:
         return self.source.coming(state.drawn.begins + state.clusters.now)
@@ -192,7 +192,7 @@ class ClusterWorld(SimulatedWorld):
         )
         before, trained = clusters.done.copy(), self.rules.interval - clusters.restarting
         slower = beside_others(self.rules, clusters)
-        spent, found = self._pass_interval(clusters, state, conditions, moved)
+        spent, result = self._pass_interval(clusters, state, conditions, moved)
         state = self._update_measurements(state, slower * (clusters.done - before), trained)
         state = state._replace(converging=self._update_convergence(clusters, state.drawn, state.converging))
         self._outcome_increments = self._counts(state, spent, moved)
@@ -201,15 +201,15 @@ class ClusterWorld(SimulatedWorld):
             self._gain = other @ self.weights
             own = self._update_convergence(state.beside, state.drawn, state.converging_beside)
             state = state._replace(converging_beside=own)
-        return state._replace(asked=next_weighed_job(clusters, state.weighed)), found
+        return state._replace(asked=next_weighed_job(clusters, state.weighed)), result
 
     def step(self, actions: NDArray[np.integer]) -> Stepped:
         """Take one action (number of a factor in ``FACTORS``) per cluster, [B], after ``reset``.
 
         For learners the reward is the gain in return over clusters with unchanged weights, times ``PAY``.
         """
-        found = super().step(actions)
-        return found._replace(reward=(PAY * (self.paid + self._gain)).astype(np.float32)) if self._learning else found
+        result = super().step(actions)
+        return result._replace(reward=(PAY * (self.paid + self._gain)).astype(np.float32)) if self._learning else result
 
     def _decide_by_rule(self, state: Episodes, answering: Callable[[float], Rule]) -> Integers:
         """Let the answering rule decide on all jobs of each cluster; return the numbers of jobs moved, [B]."""
@@ -242,13 +242,13 @@ class ClusterWorld(SimulatedWorld):
             return before
         return update_ceilings(self.layout, convergence, clusters, ahead, before)
 
-    def _update_measurements(self, state: Episodes, made: Floats, seconds: Floats) -> Episodes:
-        """Return the state with the pace of ``made`` steps in ``seconds``, [B, L] each, and with newly demoted jobs."""
+    def _update_measurements(self, state: Episodes, values: Floats, seconds: Floats) -> Episodes:
+        """Return the state with the pace of ``values`` steps in ``seconds``, [B, L] each, and newly demoted jobs."""
         clusters = state.clusters
-        went = (made > 0) & (seconds > 0) & (clusters.gpus > 0)
+        went = (values > 0) & (seconds > 0) & (clusters.gpus > 0)
         served = (state.demoted == NEVER) & (clusters.running * clusters.asked >= self.layout.demotion)
         return state._replace(
-            pace=np.where(went, made / np.maximum(seconds, 1e-9), state.pace),
+            pace=np.where(went, values / np.maximum(seconds, 1e-9), state.pace),
             paced_on=np.where(went, clusters.gpus, state.paced_on),
             demoted=np.where(served, clusters.now[:, None], state.demoted),
         )
@@ -269,8 +269,8 @@ class ClusterWorld(SimulatedWorld):
             "random": self.random.bit_generator.state,
             "model": self.model,
         }
-        found = {"rows": rows, "parts": parts, "taken": self._taken, "factors": self.factors, **settings}
-        return deepcopy(found)
+        result = {"rows": rows, "parts": parts, "taken": self._taken, "factors": self.factors, **settings}
+        return deepcopy(result)
 
     def set_state(self, state: Mapping[str, Any]) -> None:
         """Restore the result of ``get_state``; begin new episodes instead if the number of applications has changed.
@@ -278,12 +278,12 @@ class ClusterWorld(SimulatedWorld):
         if state.get("applications") != len(self.rules.epochs):
             self.reset()
             return
-        given = deepcopy(dict(state))
-        parts = {name: kind(**given["parts"][name]) for name, kind in NESTED.items()}
-        self._state = Episodes(**parts, **given["rows"])
-        self.same, self.model, self.factors, self._taken = (given[key] for key in ("same", "model", "factors", "taken"))
+        saved = deepcopy(dict(state))
+        parts = {name: kind(**saved["parts"][name]) for name, kind in NESTED.items()}
+        self._state = Episodes(**parts, **saved["rows"])
+        self.same, self.model, self.factors, self._taken = (saved[key] for key in ("same", "model", "factors", "taken"))
         self.random = np.random.Generator(np.random.SFC64())
-        self.random.bit_generator.state = given["random"]
+        self.random.bit_generator.state = saved["random"]
 
 
 def empty(time: Floats, capacity: Integers) -> Clusters:
@@ -376,17 +376,17 @@ class PlayedSource(Source):
             for follows, hour, factor in each
         ]
         shape = len(coming), max(1, *(len(one.time) for one in coming))
-        found, real = empty(np.full(shape, np.inf), self._layout.capacity), np.zeros(shape)
+        result, real = empty(np.full(shape, np.inf), self._layout.capacity), np.zeros(shape)
         begins, unknown = hours.astype(np.float64) * HOUR_SECONDS, np.full(shape, UNKNOWN)
         drawn = HiddenJobs(real, real.copy(), real + 1.0, unknown, begins, real + UNTOLD, unknown.copy())
         for row, (jobs, follows) in enumerate(zip(coming, model.tolist(), strict=True)):
-            self._fill(found, drawn, (row, slice(len(jobs.time))), jobs, follows)
+            self._fill(result, drawn, (row, slice(len(jobs.time))), jobs, follows)
         if self._learning is not None:
-            first = self._learning.first[found.application]
+            first = self._learning.first[result.application]
             drawn.curve[:] = np.where((drawn.steps > 0) & (first >= 0), first + random.integers(DRAWN, size=shape), -1)
-        return found, drawn
+        return result, drawn
 
-    def _fill(self, found: Clusters, drawn: HiddenJobs, at: tuple[int, slice], jobs: ComingJobs, follows: int) -> None:
+    def _fill(self, into: Clusters, drawn: HiddenJobs, at: tuple[int, slice], jobs: ComingJobs, follows: int) -> None:
         beliefs, believed = self._beliefs[follows], self._beliefs[0]
         of_log = beliefs.positions(np.array([*beliefs.model.applications, ""], object))
         known = np.where(of_log == UNKNOWN, len(beliefs.applications), of_log)[jobs.application]
@@ -395,20 +395,20 @@ class PlayedSource(Source):
         of_member = np.append(beliefs.iterations(np.arange(len(beliefs.applications))), np.nan)[known]
         lasting = jobs.seconds * rate[np.arange(len(own)), jobs.requested_gpus]
         steps = np.clip(np.where(np.isnan(of_member), lasting, of_member), 1.0, WHOLE)
-        found.time[at], found.application[at], found.queue[at], found.asked[at] = (
+        into.time[at], into.application[at], into.queue[at], into.asked[at] = (
             jobs.time,
             own,
             jobs.queue,
             jobs.requested_gpus,
         )
-        found.done[at], drawn.start[at], drawn.steps[at] = WHOLE - steps, WHOLE - steps, steps
+        into.done[at], drawn.start[at], drawn.steps[at] = WHOLE - steps, WHOLE - steps, steps
         drawn.ideal[at] = steps / rate[:, : self._most + 1].max(axis=1)
         drawn.believed[at], drawn.data[at] = believed.positions(names[known]), jobs.data
-        found.worth[at] = believed.lengths.relative_size(drawn.believed[at], jobs.data) ** self._layout.spec.data_power
+        into.worth[at] = believed.lengths.relative_size(drawn.believed[at], jobs.data) ** self._layout.spec.data_power
         usual, none = believed.usual_seconds(drawn.believed[at], jobs.data), np.full(len(own), np.nan)
         step = believed.step_seconds(drawn.believed[at], none, jobs.requested_gpus[:, None])[:, 0]
         iterations = believed.iterations(drawn.believed[at])
-        found.expected[at] = np.where(np.isnan(iterations), np.maximum(usual / step, 1.0), 0.0)
+        into.expected[at] = np.where(np.isnan(iterations), np.maximum(usual / step, 1.0), 0.0)
 
     def ahead(self, drawn: HiddenJobs, part: Floats) -> RemainingGain | None:
         """Forecast each job's gain in its metric after the fraction ``part`` of iterations, [B, L]; NaN: no curve. The

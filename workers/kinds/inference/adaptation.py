@@ -97,14 +97,14 @@ class ExploringPolicy(Policy, Scaler):
     @override
     def target_servers(self, projector: Projector, state: State) -> Integers:
         layout = projector.layout
-        return self.random.integers(layout.minimum, layout.maximum + 1, (len(state.asked), len(layout.servers)))
+        return self.random.integers(layout.minimum, layout.maximum + 1, (len(state.context), len(layout.servers)))
 
     @override
     def act(self, situation: Situation) -> Choice:
         mask, state = situation.view.mask, situation.state
         chosen = self._rule.act(situation).action
         drawn = np.where(mask, self.random.random(mask.shape), -1.0).argmax(axis=1)
-        strays = (self.random.random(len(mask)) < STRAYED) & (state.asked != CONTROL)
+        strays = (self.random.random(len(mask)) < STRAYED) & (state.context != CONTROL)
         return Choice(np.where(strays, drawn, chosen))
 
 
@@ -121,28 +121,28 @@ def gather_tasks(world: InferenceWorld, seed: int) -> tuple[Tasks, int]:
 
 def _play_episodes(world: InferenceWorld, policy: ExploringPolicy) -> tuple[_Looks, int]:
     world.reset()
-    window, seen, steps = world.layout.spec.control_seconds, np.full(world.batch, NONE), 0
-    found: list[_Looks] = []
+    window, numbers, steps = world.layout.spec.control_seconds, np.full(world.batch, NONE), 0
+    looks: list[_Looks] = []
     going = np.ones(world.batch, np.bool_)
     while going.any():
         part = np.array([part_of(now, window) for now in world.worlds.clock[:, kernels.NOW]])
-        rows = np.flatnonzero(going & (part > seen))
+        rows = np.flatnonzero(going & (part > numbers))
         if len(rows):
             ended = world.worlds.counts[rows, kernels.FINISHED]
-            found.append(_Looks(rows, part[rows], ended, _rows(world.recent, rows)))
-            seen[rows] = part[rows]
+            looks.append(_Looks(rows, part[rows], ended, _rows(world.recent, rows)))
+            numbers[rows] = part[rows]
         steps += int(going.sum())
         going &= ~world.step(policy.act(world.situation).action).done
-    return _sort_by_episode(found), steps
+    return _sort_by_episode(looks), steps
 
 
 def _rows(recent: Transitions, rows: Integers) -> Transitions:
     return Transitions(recent.batch[rows], recent.pace[rows], recent.arrived[rows])
 
 
-def _sort_by_episode(found: list[_Looks]) -> _Looks:
-    episode, part, ended = (np.concatenate([getattr(one, name) for one in found]) for name in _Looks._fields[:3])
-    recent = [np.concatenate(arrays) for arrays in zip(*(one.recent for one in found), strict=True)]
+def _sort_by_episode(looks: list[_Looks]) -> _Looks:
+    episode, part, ended = (np.concatenate([getattr(one, name) for one in looks]) for name in _Looks._fields[:3])
+    recent = [np.concatenate(arrays) for arrays in zip(*(one.recent for one in looks), strict=True)]
     order = np.lexsort((part, episode))
     return _Looks(episode[order], part[order], ended[order], Transitions(*(array[order] for array in recent)))
 
@@ -151,8 +151,8 @@ def _after(looks: _Looks, parts: int) -> tuple[Integers, Integers]:
     """Return the indices of k snapshots, and of the snapshots ``parts`` parts later in the same episodes, [k] each."""
     key = looks.episode * (int(looks.part.max()) + parts + 1) + looks.part
     later = np.searchsorted(key, key + parts)
-    found = (later < len(key)) & (key[np.minimum(later, len(key) - 1)] == key + parts)
-    return np.flatnonzero(found), later[found]
+    result = (later < len(key)) & (key[np.minimum(later, len(key) - 1)] == key + parts)
+    return np.flatnonzero(result), later[result]
 
 
 def _paces(layout: Layout, looks: _Looks) -> tuple[Examples, Examples, Integers]:
@@ -182,12 +182,12 @@ def _of(several: Examples, rows: NDArray[np.bool_]) -> Examples:
 def join_tasks(several: Sequence[Tasks]) -> Tasks:
     """Concatenate the data of several worlds; episodes get distinct numbers."""
     first = np.cumsum([0, *(int(tasks.episode.max(initial=0)) + 1 for tasks in several[:-1])])
-    told = [tasks._replace(episode=tasks.episode + begin) for tasks, begin in zip(several, first, strict=True)]
+    reported = [tasks._replace(episode=tasks.episode + begin) for tasks, begin in zip(several, first, strict=True)]
     past, coming = (
-        Examples(*(np.concatenate(parts) for parts in zip(*(getattr(tasks, name) for tasks in told), strict=True)))
+        Examples(*(np.concatenate(parts) for parts in zip(*(getattr(tasks, name) for tasks in reported), strict=True)))
         for name in ("past", "coming")
     )
-    rest = (np.concatenate([getattr(tasks, name) for tasks in told]) for name in Tasks._fields[2:])
+    rest = (np.concatenate([getattr(tasks, name) for tasks in reported]) for name in Tasks._fields[2:])
     return Tasks(past, coming, *rest)
 
 
@@ -267,8 +267,8 @@ class MetaLearner:
             with torch.no_grad():
                 slope = gradient(now, past)
             now = {name: now[name] - self.rates[name] * slope[name] for name in NAMES}
-        found: Tensor = (coming.weight * (predicted(now, coming.inputs) - coming.target) ** 2).sum()
-        return found / coming.weight.sum()
+        values: Tensor = (coming.weight * (predicted(now, coming.inputs) - coming.target) ** 2).sum()
+        return values / coming.weight.sum()
 
     def fit(self) -> Fit:
         """Return the learned parameters and step sizes, and the errors on held-out episodes."""
@@ -333,11 +333,11 @@ class PaceShifts(Disturbance):
 
     @override
     def conditions(self, world: World) -> Conditions:
-        found = neutral(world.batch, world.channels)
+        conditions = neutral(world.batch, world.channels)
         slowdown = np.where(self.now >= self.when, self.pace, 0.0)
         short = (self.now >= self.lost) & (self.now < self.lost + world.steps // 3 + 1)
         self.now += 1
-        return found._replace(slowdown=slowdown, capacity=np.where(short, self.left, 1.0))
+        return conditions._replace(slowdown=slowdown, capacity=np.where(short, self.left, 1.0))
 
 
 def vary_world(layout: Layout, model: ServiceModel, batch: int, seed: int) -> InferenceWorld:
@@ -370,15 +370,15 @@ def _level(random: np.random.Generator) -> NDArray[np.float64]:
     ends = np.cumsum(random.exponential(LASTING, int(4 * STRETCH / LASTING))).astype(int)
     low, high = np.log(LEVELS).tolist()
     levels = np.exp(random.uniform(low, high, len(ends) + 1))
-    found: NDArray[np.float64] = levels[np.searchsorted(ends, np.arange(STRETCH), side="right")]
-    return found
+    values: NDArray[np.float64] = levels[np.searchsorted(ends, np.arange(STRETCH), side="right")]
+    return values
 
 
 def _bursts(random: np.random.Generator, window: float) -> NDArray[np.float64]:
     variance = random.uniform(*BURSTS) + 1e-9
     drawn = random.gamma(1 / variance, variance, int(STRETCH / window) + 1)
-    found: NDArray[np.float64] = drawn[(np.arange(STRETCH) / window).astype(int)]
-    return found
+    values: NDArray[np.float64] = drawn[(np.arange(STRETCH) / window).astype(int)]
+    return values
 
 
 # The forecast of the load: least squares on the last parts of control intervals.
@@ -411,8 +411,8 @@ def fit_load(tasks: Tasks, usual: Floats) -> LoadFit:
         usual: usual number of requests of each of U users per part of a control interval, [U].
     """
     own = usual[tasks.user]
-    seen, target = levels(own, tasks.parts), levels(own, tasks.next)[:, 0]
-    inputs = np.concatenate([seen, np.ones((len(seen), 1))], axis=1)
+    entries, target = levels(own, tasks.parts), levels(own, tasks.next)[:, 0]
+    inputs = np.concatenate([entries, np.ones((len(entries), 1))], axis=1)
     weights = np.linalg.solve(inputs.T @ inputs + RIDGE * np.eye(inputs.shape[1]), inputs.T @ target)
     error = float(np.sqrt(np.mean((inputs @ weights - target) ** 2)))
     return LoadFit(weights, error, float(np.sqrt(np.mean(target**2))))

@@ -106,13 +106,13 @@ class LearnedInference(SimulatedKind, Online):
         from app.kinds.inference.heuristics import OFFERING
         from app.kinds.inference.policies import check, load
 
-        made, layout = load(artifact), self.layout(spec)
-        if not made.roles:
-            made.check(self.name, self.entries(spec), int(self.spaces(spec).action.n))
-            policy: Policy = made.policy
+        result, layout = load(artifact), self.layout(spec)
+        if not result.roles:
+            result.check(self.name, self.entries(spec), int(self.spaces(spec).action.n))
+            policy: Policy = result.policy
             return policy
-        check(made, layout)
-        return Together(layout, {role: one.policy for role, one in made.roles.items()}, OFFERING)
+        check(result, layout)
+        return Together(layout, {role: one.policy for role, one in result.roles.items()}, OFFERING)
 
     def _window(self, workload: Workload, conditions: Conditions) -> InferenceWorld:
         """Make a world that replays the window's part for learning (by purpose or option ``part``) or for judging."""
@@ -239,11 +239,11 @@ class LearnedInference(SimulatedKind, Online):
             return PlannedPolicy(why_not="every user has an agent of its own")
         layout, model = self.layout(workload.spec), ServiceModel.from_bytes(workload.model)
         try:
-            found = solve(layout, model)
+            best = solve(layout, model)
         except Intractable as reason:
             return PlannedPolicy(why_not=str(reason))
-        artifact = self.save(found.policy(layout), workload.spec)
-        return PlannedPolicy(artifact, self._score(workload, artifact), exact=found.exact, details=found.details())
+        artifact = self.save(best.policy(layout), workload.spec)
+        return PlannedPolicy(artifact, self._score(workload, artifact), exact=best.exact, details=best.details())
 
     def _score(self, workload: Workload, artifact: bytes) -> float:
         from workers.kinds.simulated.training import SimulatedTraining

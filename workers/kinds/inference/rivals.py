@@ -41,7 +41,7 @@ class NumberedRule(Composed):
 
     def act(self, situation: Situation) -> Choice:
         """Choose as the default rule does, with each episode's parameters."""
-        each = np.repeat(self._factors, len(situation.state.asked) // len(self._factors), axis=0)
+        each = np.repeat(self._factors, len(situation.state.context) // len(self._factors), axis=0)
         projector = situation.projector._replace(numbers=RuleNumbers(*each.T))
         return super().act(situation._replace(projector=projector))
 
@@ -66,13 +66,13 @@ class Truth(NamedTuple):
         """Read the truth of the episodes that ``world`` plays. Raises ValueError if it replays recorded requests."""
         if world.recorded is not None:
             raise ValueError("recorded requests come at no known rate")
-        given, streams, factors = world.given, world.worlds.streams.copy(), world.worlds.factors.copy()
+        constants, streams, factors = world.constants, world.worlds.streams.copy(), world.worlds.factors.copy()
         episodes, users = range(world.batch), range(len(world.layout.users))
-        paths = [[rate_path(world.load, streams, factors, b, u, given.seed[b]) for u in users] for b in episodes]
+        paths = [[rate_path(world.load, streams, factors, b, u, constants.seed[b]) for u in users] for b in episodes]
         rate = np.array(paths)
         edges = np.minimum(np.arange(rate.shape[2] + 1) * world.load.window, world.load.until)
         sums = np.concatenate([np.zeros((*rate.shape[:2], 1)), np.cumsum(rate * np.diff(edges), axis=2)], axis=2)
-        seconds = np.exp(given.log_seconds + given.spread[:, None, :, None] ** 2 / 2)[given.member]
+        seconds = np.exp(constants.log_seconds + constants.spread[:, None, :, None] ** 2 / 2)[constants.member]
         return cls(rate, sums, edges, seconds)
 
     def mean_rate(self, since: Floats, until: Floats) -> Floats:
@@ -84,8 +84,8 @@ class Truth(NamedTuple):
         until = np.minimum(until, self.edges[-1])
         since = np.minimum(since, until - (self.edges[-1] - self.edges[-2]))
         each = zip(self.sums, since, until, strict=True)
-        found = np.array([[np.interp([a, b], self.edges, user) for user in users] for users, a, b in each])
-        return np.asarray((found[..., 1] - found[..., 0]) / (until - since)[:, None], np.float64)
+        result = np.array([[np.interp([a, b], self.edges, user) for user in users] for users, a, b in each])
+        return np.asarray((result[..., 1] - result[..., 0]) / (until - since)[:, None], np.float64)
 
     def pieces(self, since: Floats, until: Floats) -> Floats:
         """Return the mean requests per second in each of four equal pieces between two moments [B], [B, U, 4]."""
@@ -121,12 +121,12 @@ class KnowingRule(NumberedRule):
         place = np.minimum((now / window).astype(np.int64), truth.rate.shape[2] - 1)
         present = np.take_along_axis(truth.rate, place[:, None, None], axis=2)[:, :, 0]
         known = projector._replace(seconds=truth.seconds)
-        if (state.asked == CONTROL).any():
+        if (state.context == CONTROL).any():
             spans = [
                 *((now + begin, now + end) for begin, end in periods(world.layout)),
                 (0 * now, 0 * now + truth.edges[-1]),
             ]
-            known = known._replace(told=np.stack([truth.pieces(since, until) for since, until in spans], axis=1))
+            known = known._replace(rates_ahead=np.stack([truth.pieces(since, until) for since, until in spans], axis=1))
         return super().act(situation._replace(projector=known, state=state._replace(rate=present)))
 
 

@@ -76,10 +76,10 @@ class Surfaces(NamedTuple):
 
 def surfaces(samples: Samples, grid: Floats, count: int, rng: np.random.Generator) -> Surfaces:
     """Estimate noise and run effects, then draw ``count`` members at the allocations ``grid`` [A, R] (units)."""
-    found = _Posterior(samples, grid)
+    posterior = _Posterior(samples, grid)
     for _ in range(ROUNDS):
-        found.reweigh()
-    return Surfaces(np.stack([found.draw(rng) for _ in range(count)]), found.noise_sd, found.effect_sd)
+        posterior.reweigh()
+    return Surfaces(np.stack([posterior.draw(rng) for _ in range(count)]), posterior.noise_sd, posterior.effect_sd)
 
 
 class _Stages(NamedTuple):
@@ -134,14 +134,14 @@ class _Posterior:
         weights = np.exp(self.likelihood - self.likelihood.max()).ravel()
         law, share = divmod(int(rng.choice(len(weights), p=weights / weights.sum())), len(self.lattice))
         spread = np.sqrt(1 / (1 / self.effect_sd**2 + self.precision))
-        effects = self.effects[law][:, share] * self.kept + spread * rng.standard_normal(self.runs)
+        effects = self.effects[law][:, share] * self.persistence + spread * rng.standard_normal(self.runs)
         fit = self._by_stage(law, effects)
         chance = rng.gumbel(size=fit.likelihood.shape)
         chosen = (fit.likelihood + self._prior(fit, share, rng) + chance).argmax(axis=1)
-        seen = fit.precision > 0
+        observed = fit.precision > 0
         level = fit.level[np.arange(self.stages), chosen]
-        level[seen] += rng.standard_normal(int(seen.sum())) / np.sqrt(fit.precision[seen])
-        level = np.interp(np.arange(self.stages), np.flatnonzero(seen), level[seen])
+        level[observed] += rng.standard_normal(int(observed.sum())) / np.sqrt(fit.precision[observed])
+        level = np.interp(np.arange(self.stages), np.flatnonzero(observed), level[observed])
         return np.asarray(level + self.grid[law][:, chosen], np.float64)
 
     def _judge(self) -> None:
@@ -151,7 +151,7 @@ class _Posterior:
         rows = weight[samples.stages] * scale * self.robust
         self.precision = np.bincount(samples.groups, rows, self.runs)  # [G]
         variance = self.effect_sd**2 + 1 / np.maximum(self.precision, 1e-9)
-        self.kept = self.effect_sd**2 / variance
+        self.persistence = self.effect_sd**2 / variance
         mine, left = self._two_way(samples.logs[:, None], rows)
         self.effects, likelihood = [], []
         for curve in self.curves:
@@ -372,9 +372,9 @@ def _metric(
         logs = logs - _by_features(layout, selection, flat, flat.X, stages)
         every = [_by_features(layout, selection, flat, inputs, np.full(len(inputs), i)) for i in range(known)]
         apart = np.stack(every, axis=1).reshape(apart.shape)
-    found = _draw_surfaces(layout, metric, flat, stages, logs, known, count, rng)
-    surface = np.broadcast_to(found.logs[:, :, None] + apart, (count, *apart.shape[:2], size))
-    return surface, np.broadcast_to(found.noise_sd, size), found.effect_sd
+    surfaces = _draw_surfaces(layout, metric, flat, stages, logs, known, count, rng)
+    surface = np.broadcast_to(surfaces.logs[:, :, None] + apart, (count, *apart.shape[:2], size))
+    return surface, np.broadcast_to(surfaces.noise_sd, size), surfaces.effect_sd
 
 
 def _by_features(layout: Layout, selection: Selection, flat: Flat, X: Floats, stages: Integers) -> Floats:
@@ -404,5 +404,5 @@ def _draw_surfaces(
     rises = metric != layout.seconds and stated.goal == "at_least"
     sign = -1.0 if rises else 1.0
     samples = Samples(sign * logs, stages, flat.groups, flat.allocations, weight)
-    found = surfaces(samples, layout.allocations, count, rng)
-    return found._replace(logs=sign * found.logs)
+    result = surfaces(samples, layout.allocations, count, rng)
+    return result._replace(logs=sign * result.logs)

@@ -81,9 +81,9 @@ def change_cost(seconds: Floats, expected: Floats, changed: Floats, stated: Floa
     small = 2 * error[1:] <= np.maximum(np.abs(theta[1:]), 0.05 * float(np.median(seconds)))
     measured = np.zeros(len(stated), bool)
     measured[np.flatnonzero(often)] = small
-    found = stated.copy()
-    found[measured] = np.maximum(theta[1:][small], 0.0)
-    return ChangeCost(found, measured)
+    costs = stated.copy()
+    costs[measured] = np.maximum(theta[1:][small], 0.0)
+    return ChangeCost(costs, measured)
 
 
 def _robust(terms: Floats, target: Floats) -> tuple[Floats, Floats]:
@@ -269,8 +269,8 @@ def _thin_rows(flat: Flat, seed: int) -> Flat:
     if len(flat.groups) <= MOST_ROWS:
         return flat
     names = np.unique(flat.groups)
-    kept = np.random.default_rng(seed).permutation(names)[: MOST_ROWS // 20]
-    chosen = np.flatnonzero(np.isin(flat.groups, kept))
+    selection = np.random.default_rng(seed).permutation(names)[: MOST_ROWS // 20]
+    chosen = np.flatnonzero(np.isin(flat.groups, selection))
     chosen = chosen[:: -(-len(chosen) // MOST_ROWS)]
     return flat.take(chosen)
 
@@ -319,16 +319,16 @@ def _change_cost(layout: Layout, flat: Flat, bins: Integers, fit: MetricFit) -> 
     stated = np.array([r.change_seconds for r in layout.spec.resources])
     effects = np.nan_to_num(fit.spreads.effects)[flat.groups]
     expected = np.exp(fit.selection.log_mean(flat.X, bins) + effects)
-    found = change_cost(flat.metrics[:, layout.seconds], expected, flat.unmeasured, stated)
+    result = change_cost(flat.metrics[:, layout.seconds], expected, flat.unmeasured, stated)
     moved = flat.changed * np.isfinite(flat.paused)[:, None]
     known = moved.any(axis=0)  # by launchers, to which it matters more than what iterations took
     if not known.any():
-        return found
+        return result
     rows = moved.any(axis=1)
     costs, _ = nnls(moved[np.ix_(rows, known)], flat.paused[rows])
-    seconds = found.seconds.copy()
+    seconds = result.seconds.copy()
     seconds[known] = costs
-    return ChangeCost(seconds, found.measured | known)
+    return ChangeCost(seconds, result.measured | known)
 
 
 def _table(

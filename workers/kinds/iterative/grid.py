@@ -56,9 +56,9 @@ class Executions:
         before = np.append(False, change[:-1])
         paused = np.where(before, np.roll(data[:, 1 + resources + layout.seconds], 1), np.nan)[~change]
         data, groups = data[~change], groups[~change]
-        _, allocation, measured, given = np.split(data, np.cumsum([1, resources, metrics]), axis=1)
+        _, allocation, measured, blocks = np.split(data, np.cumsum([1, resources, metrics]), axis=1)
         changed = _changes(allocation, groups)
-        return Flat(groups, data[:, 0].astype(np.intp), allocation, measured, given, changed, paused)
+        return Flat(groups, data[:, 0].astype(np.intp), allocation, measured, blocks, changed, paused)
 
 
 def whole_iterations(layout: Layout, samples: Samples, table: ModelTable) -> Samples:
@@ -198,10 +198,10 @@ def inputs(layout: Layout, nodes: tuple[Floats, ...]) -> Floats:
 
 
 def _nodes(values: Floats, limit: int) -> Floats:
-    seen = np.unique(values)
-    if len(seen) <= limit:
-        return seen
-    return np.unique(np.quantile(seen, np.linspace(0, 1, limit)))
+    nodes = np.unique(values)
+    if len(nodes) <= limit:
+        return nodes
+    return np.unique(np.quantile(nodes, np.linspace(0, 1, limit)))
 
 
 MOST = 32
@@ -224,8 +224,8 @@ def courses(flat: Flat, iterations: int, rng: np.random.Generator) -> NDArray[np
     names = rng.permutation(np.unique(flat.groups))
     complete = len(np.unique(flat.groups * resolution + place)) == len(names) * resolution
     count = min(len(names), MOST) if complete else MOST
-    found = np.stack([_course(flat, names[k % len(names)], place, resolution, rng) for k in range(count)])
-    return np.where(varies, found, np.nan).astype(np.float32)
+    result = np.stack([_course(flat, names[k % len(names)], place, resolution, rng) for k in range(count)])
+    return np.where(varies, result, np.nan).astype(np.float32)
 
 
 def _varying(flat: Flat) -> NDArray[np.bool_]:

@@ -73,7 +73,7 @@ def improve(spec: Spec, table: ModelTable, tuned: bytes, seed: int, budget: int)
     Raises:
         IncompatibleArtifact: ``tuned`` can't be read.
     """
-    layout, made = Layout(spec), load(tuned)
+    layout, result = Layout(spec), load(tuned)
     decisions, members = layout.iterations - 1, 1 if table.members is None else len(table.members)
     actions, size = len(layout.deltas), layout.observation_size
     trials = actions * layout.iterations / 2 * members  # steps of the rollouts of all actions from a state
@@ -89,7 +89,7 @@ def improve(spec: Spec, table: ModelTable, tuned: bytes, seed: int, budget: int)
     first, *seeds = np.random.SeedSequence([seed, 2]).generate_state(1 + 2 * ROUNDS).tolist()
     random = np.random.default_rng(first)
     simulators = [Branching(layout, table, 1, seeds[0], ranges, shaped=False) for ranges in (Ranges(), ELSEWHERE)]
-    config = {**made.policy.config, "algorithm": IMPROVED, "hysteresis": made.experience.hysteresis}
+    config = {**result.policy.config, "algorithm": IMPROVED, "hysteresis": result.experience.hysteresis}
     window: list[Labelled] = []
     learner = Corrector(layout, random)
     policy = ImprovedRulePolicy.build(config, learner.arrays)
@@ -155,7 +155,7 @@ def label(simulator: Branching, policy: ImprovedRulePolicy, count: int, random: 
     Returns:
         The states of the drawn runs, S = count · (iterations − 1), in the order of iterations.
     """
-    noop, last, found = simulator.layout.noop, simulator.layout.iterations, []
+    noop, last, results = simulator.layout.noop, simulator.layout.iterations, []
     for iteration in range(1, last):
         situation = simulator.situation
         chosen, (values, inputs) = policy.act(situation).action, policy.read(situation)
@@ -170,9 +170,9 @@ def label(simulator: Branching, policy: ImprovedRulePolicy, count: int, random: 
                 actions = policy.act(branches.situation).action
         every = returns.reshape(-1, count).T
         advantages = np.where(legal, every - every[np.arange(count), chosen[picked], None], 0)
-        found.append(Labelled(inputs[picked], values[picked].astype(np.float32), advantages.astype(np.float32)))
+        results.append(Labelled(inputs[picked], values[picked].astype(np.float32), advantages.astype(np.float32)))
         simulator.step(chosen)
-    return Labelled.joined(found)
+    return Labelled.joined(results)
 
 
 class Corrector:

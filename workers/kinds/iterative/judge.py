@@ -105,19 +105,19 @@ def _dealt(spec: Spec, samples: Samples, seed: int, deals: int) -> list[Half]:
     Raises:
         TooFewHalves: no split gives halves that carry a domain model.
     """
-    found, tried, problem = list[Half](), set[frozenset[tuple[int, ...]]](), TooFewHalves("no deal was requested")
+    halfs, tried, problem = list[Half](), set[frozenset[tuple[int, ...]]](), TooFewHalves("no deal was requested")
     for attempt in range(ATTEMPTS * deals):
         parts = frozenset(_deal(len(samples), seed + attempt))
-        if parts in tried or len(found) == 2 * deals:
+        if parts in tried or len(halfs) == 2 * deals:
             continue
         tried.add(parts)
         try:
-            found += halves(spec, samples, seed + attempt)
+            halfs += halves(spec, samples, seed + attempt)
         except TooFewHalves as error:
             problem = error
-    if not found:
+    if not halfs:
         raise problem
-    return found
+    return halfs
 
 
 class CrossFit:
@@ -518,8 +518,8 @@ def calibrate_hysteresis(spec: Spec, table: ModelTable, artifact: bytes, *, seed
     Raises:
         IncompatibleArtifact: the artifact can't be read.
     """
-    evaluator, made = Evaluator(spec, table, seed, episodes), load(artifact)
-    candidates = [replace(made, experience=replace(made.experience, hysteresis=h)) for h in HYSTERESES]
+    evaluator, result = Evaluator(spec, table, seed, episodes), load(artifact)
+    candidates = [replace(result, experience=replace(result.experience, hysteresis=h)) for h in HYSTERESES]
     chosen = candidates[_largest_hysteresis(evaluator.score_artifact(candidate).returns for candidate in candidates)]
     return save(chosen.policy, evaluator.layout, chosen.experience)
 

@@ -74,8 +74,8 @@ class Iterative(SimulatedKind):
         expected, ranges = parse_options(conditions.options)
         family: Any = ExpectedSimulator if expected else IterativeSimulator
         layout = Layout(workload.spec)
-        made: Simulator = family(layout, _table(workload), conditions.batch, conditions.seed, ranges)
-        return made
+        simulator: Simulator = family(layout, _table(workload), conditions.batch, conditions.seed, ranges)
+        return simulator
 
     def world(self, workload: Workload, conditions: Conditions) -> World:
         """Make a world of episodes under the domain model; ``conditions.held_out``: ``ModelTable`` for level L3. Raises
@@ -159,10 +159,10 @@ class Iterative(SimulatedKind):
             except InvalidInput:  # the spec has changed since the run
                 continue
         try:
-            found = score(layout, _table(workload), load(artifact), logs)
+            result = score(layout, _table(workload), load(artifact), logs)
         except TooFewRuns as error:
-            found = {"reason": str(error)}
-        return found | {"changed_within_iterations": changed} if changed else found
+            result = {"reason": str(error)}
+        return result | {"changed_within_iterations": changed} if changed else result
 
 
 def _table(workload: Workload) -> ModelTable:

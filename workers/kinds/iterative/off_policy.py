@@ -128,19 +128,19 @@ def follow(projector: Projector, artifact: Artifact, logs: Sequence[Log]) -> Tra
         columns["rewards"].append(paid)
         if moment.number == 0:
             continue
-        seen = moment.view
+        view = moment.view
         action = actions_of(projector.layout, moment.state.levels, moment.levels)
-        decided = decide(Situation(projector, moment.state, seen, memory), artifact)
+        decided = decide(Situation(projector, moment.state, view, memory), artifact)
         chosen, memory = decided.action, decided.memory
         columns["actions"].append(action)
         columns["chosen"].append(chosen)
-        columns["legal"].append(seen.mask)
-        columns["advised"].append(seen.outlook.argmax(axis=1))
+        columns["legal"].append(view.mask)
+        columns["advised"].append(view.outlook.argmax(axis=1))
         columns["chance"].append([np.nan if log.chances is None else log.chances[moment.number] for log in logs])
         known = np.where(action >= 0, action, projector.layout.noop)
-        columns["taken_value"].append(seen.outlook[rows, known])
-        columns["chosen_value"].append(seen.outlook[rows, chosen])
-        columns["mean_value"].append(np.where(seen.mask, seen.outlook, 0.0).sum(axis=1) / seen.mask.sum(axis=1))
+        columns["taken_value"].append(view.outlook[rows, known])
+        columns["chosen_value"].append(view.outlook[rows, chosen])
+        columns["mean_value"].append(np.where(view.mask, view.outlook, 0.0).sum(axis=1) / view.mask.sum(axis=1))
     return Trace(**{name: np.stack(values, axis=1) for name, values in columns.items()})
 
 
@@ -311,17 +311,17 @@ def hours_of(resources: Sequence[Resource]) -> list[tuple[str, float]]:
     """Return, per resource, the name of its hours, such as “core-hours”, and the number of its units that make one
     whole (100 for %, else 1). The resource's own name precedes a name that occurs twice.
     """
-    found = []
+    results = []
     for resource in resources:
         noun, whole = resource.unit.strip() or resource.name, 1.0
         if noun.lower() in PERCENT:
             noun, whole = resource.name, 100.0
         known = next((called for part, called in CALLED.items() if part in noun.lower()), None)
-        found.append((f"{known or noun.removesuffix('s')}-hours", whole))
-    names = [name for name, _ in found]
+        results.append((f"{known or noun.removesuffix('s')}-hours", whole))
+    names = [name for name, _ in results]
     return [
         (name if names.count(name) == 1 else f"{resource.name} {name}", whole)
-        for resource, (name, whole) in zip(resources, found, strict=True)
+        for resource, (name, whole) in zip(resources, results, strict=True)
     ]
 
 

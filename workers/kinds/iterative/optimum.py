@@ -393,8 +393,8 @@ def hindsight(world: IterativeWorld) -> Hindsight:
     path = _Path(world)
     relaxed = _tightest(path)
     guides = [relaxed, *(path.solve(relaxed.multiplier * factor) for factor in FACTORS if relaxed.multiplier)]
-    found = min((path.search(guide) for guide in guides), key=lambda found: found.cost)
-    return Hindsight(Replay("optimum", found.actions), -found.cost, max(found.cost - relaxed.bound, 0.0))
+    least = min((path.search(guide) for guide in guides), key=lambda result: result.cost)
+    return Hindsight(Replay("optimum", least.actions), -least.cost, max(least.cost - relaxed.bound, 0.0))
 
 
 def hindsight_bound(world: IterativeWorld) -> float:
@@ -505,7 +505,7 @@ class _Path:
         """
         layout, followed = self.layout, self.followed
         every = np.arange(len(layout.allocations))
-        points = [followed.point(np.tile(given, (len(every), 1))) for given in features]
+        points = [followed.point(np.tile(feature, (len(every), 1))) for feature in features]
         logs = [followed.log_mean(every, point, np.full(len(every), k)) for k, point in enumerate(points)]
         self.measured = np.exp(np.array(logs, np.float64) + factors[:, None])
 
@@ -604,8 +604,8 @@ class _Path:
         place = here * BINS + np.minimum(((total - low) / span * BINS).astype(np.intp), BINS - 1)
         least = cost + relaxed.multiplier * total + relaxed.ahead[k + 1, here]
         order = np.lexsort((least, place))
-        kept = order[np.diff(place[order], prepend=-1) > 0]
+        best = order[np.diff(place[order], prepend=-1) > 0]
         most = LABELS // len(self.goal)
-        if len(kept) > most:
-            kept = kept[np.argpartition(least[kept], most)[:most]]
-        return _Labels(here[kept], cost[kept], total[kept], action[kept], parent[kept])
+        if len(best) > most:
+            best = best[np.argpartition(least[best], most)[:most]]
+        return _Labels(here[best], cost[best], total[best], action[best], parent[best])

@@ -47,16 +47,16 @@ def read_curves(path: Path) -> list[Curve]:
     Raises:
         ValueError: a column is missing, a number is not greater than 0, or no curve is left.
     """
-    found: dict[tuple[str, str], dict[float, list[float]]] = defaultdict(lambda: defaultdict(list))
+    values: dict[tuple[str, str], dict[float, list[float]]] = defaultdict(lambda: defaultdict(list))
     with path.open(newline="") as file:
         for place, row in enumerate(csv.DictReader(file), start=2):
             if missing := [name for name in COLUMNS if row.get(name) in (None, "")]:
                 raise ValueError(f"line {place}: {', '.join(missing)}: missing; a row has {', '.join(COLUMNS)}")
             amount, seconds = (_positive(row[name], name, place) for name in COLUMNS[2:])
-            found[row["application"], row["curve"]][amount].append(seconds)
+            values[row["application"], row["curve"]][amount].append(seconds)
     curves = [
         Curve(application, np.array(sorted(points)), np.array([np.median(points[a]) for a in sorted(points)]))
-        for (application, _), points in found.items()
+        for (application, _), points in values.items()
         if len(points) >= FEWEST
     ]
     if not curves:
@@ -100,8 +100,8 @@ def _likelihood(curve: Curve) -> Floats:
     logs, lattice = np.log(curve.seconds)[:, None], shares(1)
     residuals = np.stack([logs - law(relative, lattice) for law in LAWS.values()])
     residuals -= residuals.mean(axis=1, keepdims=True)
-    found = -(FREEDOM + 1) / 2 * np.log1p(residuals**2 / (FREEDOM * NOISE**2)).sum(axis=1)
-    return np.asarray(np.exp(found - found.max()), np.float64)
+    result = -(FREEDOM + 1) / 2 * np.log1p(residuals**2 / (FREEDOM * NOISE**2)).sum(axis=1)
+    return np.asarray(np.exp(result - result.max()), np.float64)
 
 
 def members(weights: Floats) -> list[tuple[str, float]]:
@@ -117,22 +117,22 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="steward pretrain")
     parser.add_argument("curves", type=Path)
     parser.add_argument("--out", type=Path, required=True)
-    given = parser.parse_args()
+    options = parser.parse_args()
     try:
-        curves = read_curves(given.curves)
+        curves = read_curves(options.curves)
     except ValueError as error:
         sys.stderr.write(f"steward pretrain: {error}\n")
         return 2
     applications = sorted({curve.application for curve in curves})
     fitted = {
-        "command": f"steward pretrain {given.curves.name}",
+        "command": f"steward pretrain {options.curves.name}",
         "curves": len(curves),
         "applications": applications,
         "members": members(law_weights(curves)),
     }
-    given.out.write_text(json.dumps(fitted, indent=1) + "\n")
+    options.out.write_text(json.dumps(fitted, indent=1) + "\n")
     done = f"{MEMBERS} members from {len(curves)} curves of {len(applications)} applications"
-    sys.stderr.write(f"{given.out}: {done}\n")
+    sys.stderr.write(f"{options.out}: {done}\n")
     return 0
 
 

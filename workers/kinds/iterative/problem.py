@@ -145,10 +145,10 @@ class IterativeProblem(Problem):
     def _fixed(self, seed: int) -> LevelOptimum:
         if seed not in self._known:
             try:
-                found = hindsight(self.world(1, seed))
-                exact = found.error <= EXACT * abs(found.expected)
-                reason = None if exact else f"the best that was found; {found.error:.5f} more may be possible"
-                self._known[seed] = LevelOptimum(found.policy, exact, found.expected, found.error, reason)
+                result = hindsight(self.world(1, seed))
+                exact = result.error <= EXACT * abs(result.expected)
+                reason = None if exact else f"the best that was found; {result.error:.5f} more may be possible"
+                self._known[seed] = LevelOptimum(result.policy, exact, result.expected, result.error, reason)
             except ValueError as error:
                 self._known[seed] = LevelOptimum(reason=str(error))
         return self._known[seed]

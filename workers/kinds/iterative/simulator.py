@@ -169,10 +169,10 @@ def parse_options(options: Mapping[str, Any]) -> tuple[bool, Ranges]:
     Raises:
         TypeError: an option is neither ``expected`` nor a field of ``Ranges``.
     """
-    given: dict[str, Any] = {
+    values: dict[str, Any] = {
         name: tuple(value) if isinstance(value, list) else value for name, value in options.items()
     }
-    return bool(given.pop("expected", False)), Ranges(**given)
+    return bool(values.pop("expected", False)), Ranges(**values)
 
 
 KNOWN = 1e-6  # variance of a run effect that is known
@@ -275,29 +275,29 @@ class IterativeSimulator:
             RuntimeError: before the first ``reset``.
         """
         episodes, projector = self._current(), self.projector
-        before, given, truth = episodes.state, episodes.preferences, episodes.truth
+        before, preferences, truth = episodes.state, episodes.preferences, episodes.truth
         levels = self.resulting_levels(actions)
         if projector.drift_sd.any():
             truth = truth._replace(effect=truth.effect + self._normal(truth.effect.shape) * projector.drift_sd)
         if self.disturbed:
             truth = truth.at(before.iteration)
         after = self._run(before, levels, truth)
-        seen = view(projector, after, given)
+        observation = view(projector, after, preferences)
         done = after.iteration >= self.layout.iterations
-        self.terms = terms(projector, before, after, given)
+        self.terms = terms(projector, before, after, preferences)
         if self.count is not None:
             self.outcome_increments = self.count(projector, before, after)
         paid = reward(before.weights, self.terms)
-        reached = potential(seen)
+        reached = potential(observation)
         if self.shaped:
             paid -= episodes.potential
             paid += reached * ~done
         paid *= RETURN_SCALE
-        self._episodes = _Episodes(after, truth, given, seen, reached)
+        self._episodes = _Episodes(after, truth, preferences, observation, reached)
         if done.any():
             self._renew(done)
         now = self.view
-        return Step(now.observation, now.mask, paid, done, seen.observation)
+        return Step(now.observation, now.mask, paid, done, observation.observation)
 
     def resulting_levels(self, actions: NDArray[np.integer]) -> NDArray[np.int16]:
         """Return the levels [B, R] that ``actions`` [B] lead to, within the remaining capacity; changes nothing.
@@ -348,9 +348,9 @@ class IterativeSimulator:
         return self._observe(*self.begin(count))
 
     def _observe(self, state: State, truth: Truth) -> _Episodes:
-        given = preferences_of(self.projector, state)
-        seen = view(self.projector, state, given)
-        return _Episodes(state, truth, given, seen, potential(seen))
+        preferences = preferences_of(self.projector, state)
+        observation = view(self.projector, state, preferences)
+        return _Episodes(state, truth, preferences, observation, potential(observation))
 
     def begin(self, count: int) -> tuple[State, Truth]:
         """Draw ``count`` runs and simulate their first iteration; return their states and hidden variables."""
@@ -433,9 +433,9 @@ class IterativeSimulator:
         rows, episodes = np.flatnonzero(done), self._current()
         fresh = self._draw(len(rows))
         # Copy the last observation and effect, which callers may still hold; other arrays belong to this step alone.
-        seen = episodes.view._replace(observation=episodes.view.observation.copy(order="K"))
+        view = episodes.view._replace(observation=episodes.view.observation.copy(order="K"))
         own = Truth(*(part.copy() for part in episodes.truth))
-        self._episodes = replace(episodes, truth=own, view=seen)
+        self._episodes = replace(episodes, truth=own, view=view)
         for old, new in zip(_arrays(self._episodes), _arrays(fresh), strict=True):
             old[..., rows] = new
 
@@ -572,7 +572,7 @@ def expectation(
     before: State,
     levels: NDArray[np.integer],
     features: NDArray[np.float32],
-    given: Preferences,
+    preferences: Preferences,
     outcomes: Outcomes,
 ) -> NDArray[np.float32]:
     """Return the expectation [B] of reward plus potential (0 at a run's end), unscaled, over an iteration's noise.
@@ -582,7 +582,7 @@ def expectation(
         before: states of B runs before the iteration.
         levels: allocation of the iteration in steps above each minimum, [B, R].
         features: features in the iteration, [B, F].
-        given: the runs' preferences (targets, weights, prices).
+        preferences: the runs' preferences (targets, weights, prices).
         outcomes: quadrature over the noise.
     """
     known = expect(projector, before, levels, features)
@@ -597,6 +597,6 @@ def expectation(
         measured = np.exp(logs + place * spread)
         measured[:, projector.layout.seconds] += known.pause
         after = advance(projector, before, levels, measured, features, known)
-        total += weight * reward(before.weights, terms(projector, before, after, given))
-        total += weight * np.where(ending, 0, potential(view(projector, after, given)))
+        total += weight * reward(before.weights, terms(projector, before, after, preferences))
+        total += weight * np.where(ending, 0, potential(view(projector, after, preferences)))
     return total

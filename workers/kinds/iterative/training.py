@@ -66,8 +66,8 @@ class IterativeTraining(TrainingProblem):
         self.spec, self.table, self.seed, self.layout, self.samples = spec, table, seed, Layout(spec), samples
         self.improves = improves
         self.length = self.layout.iterations
-        found = [i for i, name in enumerate(self.layout.observation_names) if name.startswith(TABLE_ENTRIES)]
-        self.tabular = tuple(found[:LARGEST_TABLE])
+        results = [i for i, name in enumerate(self.layout.observation_names) if name.startswith(TABLE_ENTRIES)]
+        self.tabular = tuple(results[:LARGEST_TABLE])
         self.fewer = table.thinned(TRAINING_MEMBERS)
         self.evaluator = Evaluator(spec, self.fewer, seed + 1, VALIDATION_EPISODES)
 
@@ -92,24 +92,24 @@ class IterativeTraining(TrainingProblem):
         details = {**planned.details, "tuned": tuned.point, "headroom": tuned.report() | room.report()}
         if planned.artifact and planned.score >= score:
             return replace(planned, details=details, nothing_to_win=room.nothing_to_win())
-        found = PlannedPolicy(tuned.artifact, score, False, "", details, room.nothing_to_win(), TUNED)
-        if not self.improves or found.nothing_to_win:
-            return found
+        plan = PlannedPolicy(tuned.artifact, score, False, "", details, room.nothing_to_win(), TUNED)
+        if not self.improves or plan.nothing_to_win:
+            return plan
         from workers.kinds.iterative.improvement import IMPROVED, improve  # imports torch, which takes seconds
 
         improved = improve(self.spec, self.fewer, tuned.artifact, self.seed, budget)
         better = self.score(improved) if improved else score
-        return replace(found, artifact=improved, score=better, name=IMPROVED) if improved and better > score else found
+        return replace(plan, artifact=improved, score=better, name=IMPROVED) if improved and better > score else plan
 
     def _exact_plan(self) -> PlannedPolicy:
         try:
-            found = plan(self.layout, self.table)
+            result = plan(self.layout, self.table)
         except NoOptimum as error:
             return PlannedPolicy(why_not=str(error))
-        artifact = self.save(found.policy)
-        fine = found.error <= LARGEST_ERROR * abs(found.expected)
-        details = {"expected": found.expected, "error": found.error, "grid": list(found.grid)}
-        return PlannedPolicy(artifact, self.score(artifact), found.exact and fine, details=details)
+        artifact = self.save(result.policy)
+        fine = result.error <= LARGEST_ERROR * abs(result.expected)
+        details = {"expected": result.expected, "error": result.error, "grid": list(result.grid)}
+        return PlannedPolicy(artifact, self.score(artifact), result.exact and fine, details=details)
 
     @override
     def save(self, policy: Any) -> bytes:
@@ -117,9 +117,9 @@ class IterativeTraining(TrainingProblem):
 
     @override
     def load(self, artifact: bytes) -> Any:
-        made = load(artifact)
-        check(made, self.layout)
-        return made.policy
+        result = load(artifact)
+        check(result, self.layout)
+        return result.policy
 
     @override
     def score(self, artifact: bytes) -> float:

@@ -71,8 +71,8 @@ class Tuned:
 
     def report(self) -> dict[str, Any]:
         """The rule's tuned numbers and hysteresis, generations played, and convergence, as JSON values by name."""
-        made = load(self.artifact)
-        numbers = {**made.policy.config["numbers"], "hysteresis": made.experience.hysteresis}
+        result = load(self.artifact)
+        numbers = {**result.policy.config["numbers"], "hysteresis": result.experience.hysteresis}
         return {"numbers": numbers, "generations": self.generations, "converged": self.converged}
 
 
@@ -98,8 +98,8 @@ def tune(spec: Spec, table: ModelTable, seed: int, budget: int) -> Tuned | None:
     affordable = min(MOST, budget // steps(layout, 1))
     start = served(Projector(layout, table))
     search = Search(start, CENTRE + start - NEUTRAL, SPREAD, play_all, validated, affordable)
-    found = cross_entropy(search, random)
-    return Tuned(artifact_of(layout, found.point), found.point.tolist(), found.generations, found.converged)
+    result = cross_entropy(search, random)
+    return Tuned(artifact_of(layout, result.point), result.point.tolist(), result.generations, result.converged)
 
 
 # Headroom: what is served, the tuned rule, that rule with knowledge of what could be known, and hindsight.

@@ -145,13 +145,13 @@ class IterativeWorld(DisturbedWorld):
         self._run_truth = truth.at(before.iteration)
         self._run(before, step(self.layout, before.levels, actions), conditions)
         done = self.state.iteration >= self.layout.iterations
-        seen, paid = self._view, self.paid
+        view, paid = self._view, self.paid
         if done.all():
             last = self.paid, self.terms, self.outcome_increments, self.log_factors
             self.reset()
             self.paid, self.terms, self.outcome_increments, self.log_factors = last
         now = self._view
-        return Step(now.observation, now.mask, paid * np.float32(RETURN_SCALE), done, seen.observation)
+        return Step(now.observation, now.mask, paid * np.float32(RETURN_SCALE), done, view.observation)
 
     def get_state(self) -> dict[str, Any]:
         """Return states, hidden variables and random generator by name; raises RuntimeError before ``reset``."""

@@ -90,9 +90,9 @@ def measure(
     affordable = GENERATIONS if generations is None else min(generations, MOST)
     spread = np.array(rivals.spread)
     search = Search(neutral, neutral, spread, mean_returns, validated, affordable, population, FIRST)
-    found = cross_entropy(search, np.random.default_rng(drawn))
-    served, tuned = rivals.play(np.stack([neutral, found.point]), own, judged)
-    known = rivals.play_knowing(found.point, own, judged)
+    result = cross_entropy(search, np.random.default_rng(drawn))
+    served, tuned = rivals.play(np.stack([neutral, result.point]), own, judged)
+    known = rivals.play_knowing(result.point, own, judged)
     bounds = rivals.bounds(own, judged)
     room = Headroom.of(
         rivals.served,
@@ -105,7 +105,7 @@ def measure(
         knows=rivals.knows,
         published=False,
     )
-    numbers = dict(rivals.named(found.point))
-    how = {"numbers": numbers, "generations": found.generations, "converged": found.converged}
+    numbers = dict(rivals.named(result.point))
+    how = {"numbers": numbers, "generations": result.generations, "converged": result.converged}
     returns = {"tuned": tuned.tolist(), "knowable": knowable_returns(known, tuned).tolist()}
     return room, {"report": how | room.report(), "seed": own, **returns}

@@ -90,15 +90,15 @@ class SimulatedKind(SimulatedEnvironment, LearnedKind, Competing):
 
         if held_out is None:
             return Evaluation(self.problem(workload, (), NOT_REQUESTED), not_requested())
-        kept = self.kept_back(workload, held_out, seed)
+        kept_back = self.kept_back(workload, held_out, seed)
         try:
-            other = self.fit(replace(workload, model=b"", samples=kept.samples), seed)
+            other = self.fit(replace(workload, model=b"", samples=kept_back.samples), seed)
         except EstimationError as error:
-            reason = f"what is held out can't carry a domain model of its own ({kept.note}): {error}"
-            return Evaluation(self.problem(workload, (), reason), kept.chosen.report(reason, None))
-        count, unseen = len(kept.chosen.names), kept.chosen.unseen
-        note = f"L3 follows a domain model of {kept.note}; {unseen} of {count} no agent's model was fitted on."
-        return Evaluation(self.problem(workload, (other.model,), ""), kept.chosen.report(None, note))
+            reason = f"what is held out can't carry a domain model of its own ({kept_back.note}): {error}"
+            return Evaluation(self.problem(workload, (), reason), kept_back.chosen.report(reason, None))
+        count, unseen = len(kept_back.chosen.names), kept_back.chosen.unseen
+        note = f"L3 follows a domain model of {kept_back.note}; {unseen} of {count} no agent's model was fitted on."
+        return Evaluation(self.problem(workload, (other.model,), ""), kept_back.chosen.report(None, note))
 
     def kept_back(self, workload: Workload, held_out: HoldOut, seed: int) -> KeptBack:
         """Choose the executions to hold out for L3: a share of all, at least three where there are as many."""
@@ -106,8 +106,8 @@ class SimulatedKind(SimulatedEnvironment, LearnedKind, Competing):
 
         data = dict(workload.samples)
         chosen = choose([*data], held_out, seed, fewest=FEWEST_HELD_OUT)
-        kept = [(name, data[name]) for name in chosen.names]
-        return KeptBack(chosen, kept, f"{len(kept)} executions")
+        sources = [(name, data[name]) for name in chosen.names]
+        return KeptBack(chosen, sources, f"{len(sources)} executions")
 
     def problem(self, workload: Workload, held_out: Sequence[bytes], without: str) -> SimulatedProblem:
         """Make the evaluation's problem; ``held_out``: domain models as bytes; ``without``: why there are none."""

@@ -107,9 +107,9 @@ class SimulatedEnvironment:
         """
         from app.policies.artifact import load
 
-        made = load(artifact)
-        made.check(self.name, self.entries(spec), int(self.spaces(spec).action.n))
-        policy: Policy = made.policy
+        result = load(artifact)
+        result.check(self.name, self.entries(spec), int(self.spaces(spec).action.n))
+        policy: Policy = result.policy
         return policy
 
     def reference(self, workload: Workload) -> PlannedPolicy:
@@ -191,9 +191,9 @@ class SimulatedProblem(Problem):
         """Return the kind's reference plan, computed once; it counts as exact only on levels where seeds alone vary."""
         del seed
         if self._planned is None:
-            found = self._kind.reference(self._workload)
-            policy = self._policy(found.artifact) if found.artifact else None
-            self._planned = LevelOptimum(policy, found.exact, reason=found.why_not or None)
+            reference = self._kind.reference(self._workload)
+            policy = self._policy(reference.artifact) if reference.artifact else None
+            self._planned = LevelOptimum(policy, reference.exact, reason=reference.why_not or None)
         alike = level in {Level.TRAIN, Level.SEEDS}
         return self._planned if alike else self._planned._replace(exact=False, reason=self._planned.reason or "planned")
 
@@ -207,8 +207,8 @@ class SimulatedProblem(Problem):
 
     @override
     def heat_map_points(self, situation: Situation, action: NDArray[np.integer]) -> tuple[NDArray[np.floating], ...]:
-        seen = situation.view.observation
-        return seen[:, 0], seen[:, min(1, seen.shape[1] - 1)], action.astype(np.float64)
+        observation = situation.view.observation
+        return observation[:, 0], observation[:, min(1, observation.shape[1] - 1)], action.astype(np.float64)
 
     def encoder(self, contender: bytes | Policy) -> Encoder | None:
         """Return the encoder of the observation, float32 [B, D], for artifacts; None for heuristics."""

@@ -92,8 +92,8 @@ class SimulatedTraining(TrainingProblem):
     @override
     def evaluate_unguarded(self, artifact: bytes, planned: PlannedPolicy) -> dict[str, Any]:
         scores = self._judged(self.load(artifact))
-        found = mean_interval(_returns(scores), scores.clusters)
-        return {"return": found} | self._to_optimum(_returns(scores), planned, {})
+        values = mean_interval(_returns(scores), scores.clusters)
+        return {"return": values} | self._to_optimum(_returns(scores), planned, {})
 
     @override
     def judge(self, artifact: bytes, planned: PlannedPolicy, champion: bytes | None, margin: float) -> dict[str, Any]:
@@ -125,11 +125,11 @@ class SimulatedTraining(TrainingProblem):
             report["headroom"] = self._won(artifact, planned.details["headroom"])
         return report | self._pictures(shown) | self._to_optimum(verdict.returns, planned, verdict.baselines)
 
-    def _won(self, artifact: bytes, found: Mapping[str, Any]) -> dict[str, Any]:
+    def _won(self, artifact: bytes, result: Mapping[str, Any]) -> dict[str, Any]:
         """Play an artifact on the headroom's episodes; return the report's entry, with the share won by it."""
-        played = _returns(self._played(self.load(artifact), found["seed"], len(found["tuned"])))
-        tuned, knowable = (np.array(found[name]) for name in ("tuned", "knowable"))
-        return {**found["report"], "agent": mean_interval(played), "share_won": share_won(played, tuned, knowable)}
+        played = _returns(self._played(self.load(artifact), result["seed"], len(result["tuned"])))
+        tuned, knowable = (np.array(result[name]) for name in ("tuned", "knowable"))
+        return {**result["report"], "agent": mean_interval(played), "share_won": share_won(played, tuned, knowable)}
 
     def _pictures(self, shown: Mapping[str, bytes | None]) -> dict[str, Any]:
         """Return ``{"pictures": charts}`` of the artifacts ``shown`` by name; None: the heuristic of that name.
@@ -138,8 +138,8 @@ class SimulatedTraining(TrainingProblem):
         """
         rules = self.experts()
         policies = {name: rules[name] if data is None else self.load(data) for name, data in shown.items()}
-        found = self.kind.pictures(self.workload, policies, self.seed + 3)
-        return {} if found is None else {"pictures": found}
+        pictures = self.kind.pictures(self.workload, policies, self.seed + 3)
+        return {} if pictures is None else {"pictures": pictures}
 
     def _to_optimum(
         self, agent: NDArray[np.float64], planned: PlannedPolicy, others: Mapping[str, NDArray[np.float64]]

@@ -108,17 +108,17 @@ class Workflow(LearnedKind):
 
         traces = dict(workload.samples)
         if held_out is None:
-            given, _ = _predicted_traces(workload, workload.samples)
-            return Evaluation(WorkflowProblem(workload.spec, given, without=NOT_REQUESTED), not_requested())
+            values, _ = _predicted_traces(workload, workload.samples)
+            return Evaluation(WorkflowProblem(workload.spec, values, without=NOT_REQUESTED), not_requested())
         chosen = choose([*traces], held_out, seed, most=max(len(traces) - 1, 0))
-        kept = [traces.pop(name) for name in chosen.names]
+        split = [traces.pop(name) for name in chosen.names]
         note = (
-            f"L3 and L4 play what was held out: {len(kept)} of the traces, of which {chosen.unseen} came after the "
+            f"L3 and L4 play what was held out: {len(split)} of the traces, of which {chosen.unseen} came after the "
             "agents were trained."
         )
-        report = chosen.report(None, note) if kept else chosen.report(ONE_TRACE, None)
-        given, others = _predicted_traces(workload, list(traces.items()), kept)
-        return Evaluation(WorkflowProblem(workload.spec, given, others, ONE_TRACE), report)
+        report = chosen.report(None, note) if split else chosen.report(ONE_TRACE, None)
+        values, others = _predicted_traces(workload, list(traces.items()), split)
+        return Evaluation(WorkflowProblem(workload.spec, values, others, ONE_TRACE), report)
 
     def off_policy(self, workload: Workload, artifact: bytes, runs: Sequence[LoggedRun]) -> dict[str, Any]:
         """Return ``{"reason": …}`` only, because schedulers can't be scored on logged runs."""

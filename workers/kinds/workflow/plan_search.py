@@ -171,26 +171,26 @@ def _free(left: Remaining, rule: Rule) -> Indices:
     return rule.order[rule.order >= left.fixed]
 
 
-def base(left: Remaining, given: Problem) -> Solution:
+def base(left: Remaining, problem: Problem) -> Solution:
     """Make the plan of a live queue that dispatches by HEFT, if run times are as expected."""
     at = _initial_course(left, np.arange(len(left.node)), left.node)
-    length = _dispatched(at, *given[:3], _free(left, STRATEGIES["heft"](given)))
+    length = _dispatched(at, *problem[:3], _free(left, STRATEGIES["heft"](problem)))
     return Solution(at.order, at.node, length)
 
 
-def by_rule(left: Remaining, given: Problem, rule: Rule) -> Solution:
+def by_rule(left: Remaining, problem: Problem, rule: Rule) -> Solution:
     """Make the plan of a placement rule; its length is infinite if the rule can't place a task."""
     at = _initial_course(left, np.arange(len(left.node)), left.node)
-    length = _appended(at, *given[:3], _free(left, rule), rule.bias)
+    length = _appended(at, *problem[:3], _free(left, rule), rule.bias)
     return Solution(at.order, at.node, length)
 
 
-def so_far(left: Remaining, given: Problem) -> list[Solution]:
+def so_far(left: Remaining, problem: Problem) -> list[Solution]:
     """Return a list of the present plan with its times computed anew; empty if it lacks a task."""
     if (left.node < 0).any():
         return []
     at = _initial_course(left, left.order, left.node)
-    return [Solution(left.order, left.node, _timed(at, *given[:3], rest(given), left.fixed, np.inf)[0])]
+    return [Solution(left.order, left.node, _timed(at, *problem[:3], rest(problem), left.fixed, np.inf)[0])]
 
 
 def search_plan(left: Remaining, seed: int = 0, attempts: int | None = None) -> SearchResult:
@@ -200,24 +200,24 @@ def search_plan(left: Remaining, seed: int = 0, attempts: int | None = None) -> 
     ``attempts``: number of search attempts; None: about a tenth of a second's worth.
     """
     begun = perf_counter()
-    given, random = problem_of(left), np.random.default_rng(seed)
-    own, (heft, *others) = base(left, given), rules(given, ranks=COMPILED_RANKS)
-    planned = by_rule(left, given, heft)
-    known = [own, planned, *so_far(left, given), *(by_rule(left, given, rule) for rule in others)]
+    problem, random = problem_of(left), np.random.default_rng(seed)
+    own, (heft, *others) = base(left, problem), rules(problem, ranks=COMPILED_RANKS)
+    planned = by_rule(left, problem, heft)
+    known = [own, planned, *so_far(left, problem), *(by_rule(left, problem, rule) for rule in others)]
     known = [one for one in known if np.isfinite(one.length)]
     _, first = np.unique(np.round([one.length for one in known], 9), return_index=True)
-    enough, after = SHORT._replace(enough=bound(given) * (1 + 1e-9)), rest(given)
+    enough, after = SHORT._replace(enough=bound(problem) * (1 + 1e-9)), rest(problem)
 
     def annealed(start: Solution, attempts: int) -> Solution:
         draws = random.uniform(size=(attempts, DRAWS))
-        return Solution(*anneal(_initial_course(left, start.order, start.node), *given[:3], after, enough, draws))
+        return Solution(*anneal(_initial_course(left, start.order, start.node), *problem[:3], after, enough, draws))
 
-    most = attempts_for(given) if attempts is None else attempts
+    most = attempts_for(problem) if attempts is None else attempts
     best = improve_stages([known[k] for k in first[:STARTS]], annealed, lambda one: one.length, most)
     better = best.length < own.length * (1 - WORTHWHILE)
     best = best if better else own
     at = _initial_course(left, best.order, best.node)
-    _timed(at, *given[:3], after, left.fixed, np.inf)
+    _timed(at, *problem[:3], after, left.fixed, np.inf)
     return SearchResult(
         best.order, best.node, at.start, at.end, planned.length, own.length, better, perf_counter() - begun
     )
@@ -231,7 +231,7 @@ TRIAL = Remaining(
 
 TRIAL_QUEUE = Outlook(
     need=np.array([2, 1]), plan=np.full(2, 60.0), score=np.arange(2.0), length=np.zeros(2), share=np.zeros(2),
-    held=np.ones(1, np.int64), planned=np.full(1, 60.0), ran=np.ones(1), running_length=np.zeros(1),
+    processors=np.ones(1, np.int64), planned=np.full(1, 60.0), ran=np.ones(1), running_length=np.zeros(1),
     running_share=np.zeros(1), past=np.zeros(0), free=1, head=-1, waiting=2, mechanism=EASY, seed=0,
 )  # fmt: skip
 
@@ -249,10 +249,10 @@ def main(descriptor: int) -> None:
         parent.send_bytes(b"")
         while True:
             try:
-                asked = parent.recv_bytes()
+                message = parent.recv_bytes()
             except EOFError:
                 return
-            fields = decode(asked)
+            fields = decode(message)
             parent.send_bytes(
                 encode(simulate_ahead(Outlook(**fields)) if "past" in fields else search_plan(Remaining(**fields)))
             )

@@ -87,13 +87,13 @@ def predict_traces(traces: Sequence[Trace], predictor: Predictor) -> list[Trace]
 
     For family ``history`` this is an approximation, as users' past run times are as in ``fit_run_times``.
     """
-    found = []
+    results = []
     for trace in traces:
         tasks = _task_records(trace, np.arange(trace.tasks))
         of_users = predictor.family == "history" or (predictor.family != "mean" and np.isnan(trace.estimate).any())
         seconds = _predict_tasks(tasks, 0, predictor) if of_users else _at_once(tasks, predictor)
-        found.append(trace._replace(predicted=seconds))
-    return found
+        results.append(trace._replace(predicted=seconds))
+    return results
 
 
 def refit(predictor: Predictor, traces: Sequence[Trace]) -> Predictor:
@@ -134,14 +134,14 @@ def _fit_predictor(parts: Sequence[TaskRecords], family: str = "estimate") -> Pr
 def _errors(known: Sequence[TaskRecords], cuts: Sequence[int], fitted: Predictor, family: str) -> Floats:
     """Return relative errors on k held-out tasks, [k]; [0] if most lack the estimate that the family needs."""
     predictor = Predictor(family, fitted.mean, fitted.ratio, fitted.ratios)
-    found = []
+    results = []
     for part, cut in zip(known, cuts, strict=True):
         later = _part(part, cut, len(part.runtime))
         if family in ("estimate", "ratio") and np.isnan(later.estimate).mean() > 0.5:
             continue
         predicted = _predict_tasks(part, cut, predictor) if family == "history" else _at_once(later, predictor)
-        found.append(np.abs(predicted - later.runtime) / np.maximum(later.runtime, SHORTEST))
-    return np.concatenate(found) if found else np.zeros(0)
+        results.append(np.abs(predicted - later.runtime) / np.maximum(later.runtime, SHORTEST))
+    return np.concatenate(results) if results else np.zeros(0)
 
 
 def _at_once(part: TaskRecords, predictor: Predictor) -> Floats:
@@ -152,7 +152,7 @@ def _predict_tasks(part: TaskRecords, cut: int, predictor: Predictor) -> Floats:
     """Predict the seconds of the tasks from index ``cut`` on, [N − cut], each from tasks ended at its submission."""
     history: dict[str, tuple[PastTask, ...]] = {}
     running: list[tuple[float, int]] = []
-    found = np.zeros(len(part.runtime) - cut)
+    predictions = np.zeros(len(part.runtime) - cut)
     submit, runtime = part.submit.tolist(), part.runtime.tolist()
     for i, user in enumerate(part.users):
         while running and running[0][0] <= submit[i]:
@@ -161,10 +161,10 @@ def _predict_tasks(part: TaskRecords, cut: int, predictor: Predictor) -> Floats:
             history[part.users[row]] = (*history.get(part.users[row], ()), ended)[-LAST:]
         if i >= cut:
             own = {user: history[user]} if user in history else {}
-            found[i - cut] = predictor.expected(part.estimate[i : i + 1], [user], own)[0]
+            predictions[i - cut] = predictor.expected(part.estimate[i : i + 1], [user], own)[0]
         if user and runtime[i] > 0:
             heappush(running, (submit[i] + runtime[i], i))
-    return found
+    return predictions
 
 
 def _candidate(family: str, errors: Floats) -> dict[str, Any]:

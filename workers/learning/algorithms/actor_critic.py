@@ -117,8 +117,8 @@ class SequenceInputs(StepInputs):
 
         The memory is ``carry``, or zeros where that is None or of another number of environments.
         """
-        given = self.backend.asarray
-        return self._sequence(given(observation), given(self._hidden_state(len(observation), carry)))
+        give = self.backend.asarray
+        return self._sequence(give(observation), give(self._hidden_state(len(observation), carry)))
 
     def before(self, experience: Experience, carry: NDArray[np.float32] | None) -> NDArray[np.float32]:
         """Return the memory [B, H] before a step (B environments, H units); zeros where ``carry`` is None."""
@@ -209,7 +209,7 @@ def nodes(config: ActorCritic, actions: spaces.Discrete, advice: slice | None) -
     if wanted.scorer is not None:
         actor = buffers.scorer(wanted.scorer, wanted, advice, config.temperature, "logits")
         critic = buffers.critic(wanted.scorer, wanted)
-    seen = {"observation": "core.observation" if config.recurrent else "observation", "mask": "mask"}
+    observation = {"observation": "core.observation" if config.recurrent else "observation", "mask": "mask"}
     core = [Node("core", GRU(config.recurrent), {port: port for port in UNROLLED})] if config.recurrent else []
     rollout = (RecurrentRollout if config.recurrent else Rollout)(config.rollout)
     estimate: Estimator = GAE(config.gamma, config.trace)
@@ -221,8 +221,8 @@ def nodes(config: ActorCritic, actions: spaces.Discrete, advice: slice | None) -
     rest = {"value": "error.loss", "entropy": "chance.entropy", "entropy_weight": "entropy_weight"}
     return [
         *core,
-        Node("policy", actor, seen),
-        Node("critic", critic, {port: seen[port] for port in critic.takes}),
+        Node("policy", actor, observation),
+        Node("critic", critic, {port: observation[port] for port in critic.takes}),
         Node("draw", Draw(actions), {"logits": "policy.logits", "mask": "mask", "noise": "noise"}),
         Node("rollout", rollout, {port: port for port in rollout.takes}),
         Node("estimate", estimate, {port: ports[port] for port in estimate.takes}),
@@ -265,9 +265,9 @@ class ActorCriticLearner(NetworkLearner):
         backend: Backend,
     ) -> None:
         self.config, self.actions = config, int(actions.n)
-        graph, given = nodes(config, actions, advice), root_spaces(config, observation, actions)
-        super().__init__(config, (*INPUTS, *UNROLLED) if config.recurrent else INPUTS, graph, given, advice, backend)
-        self.seen: StepInputs = (
+        graph, values = nodes(config, actions, advice), root_spaces(config, observation, actions)
+        super().__init__(config, (*INPUTS, *UNROLLED) if config.recurrent else INPUTS, graph, values, advice, backend)
+        self.inputs: StepInputs = (
             SequenceInputs(backend, config.rollout, config.recurrent)
             if config.recurrent
             else StepInputs(backend, config.rollout)
@@ -295,19 +295,19 @@ class ActorCriticLearner(NetworkLearner):
         del exploration
         give, host = self.backend.asarray, self.backend.to_numpy
         noise = rng.random((len(observation), self.actions), np.float32)
-        feeds = {**self.seen.now(observation, carry), "mask": give(mask), "noise": give(noise)}
-        fetches = ("draw.action", "draw.log_prob", *self.seen.fetches)
+        feeds = {**self.inputs.now(observation, carry), "mask": give(mask), "noise": give(noise)}
+        fetches = ("draw.action", "draw.log_prob", *self.inputs.fetches)
         with self.backend.without_gradient():
-            found = self.bound.run(fetches, feeds, self.variables(state))
-        carried = [host(found[wire]) for wire in self.seen.fetches]
-        return ActResult(host(found["draw.action"]), host(found["draw.log_prob"]), *carried)
+            outputs = self.bound.run(fetches, feeds, self.variables(state))
+        carried = [host(outputs[wire]) for wire in self.inputs.fetches]
+        return ActResult(host(outputs["draw.action"]), host(outputs["draw.log_prob"]), *carried)
 
     def values(self, state: State, observation: Observations, mask: Masks) -> NDArray[np.float32]:
         """Return the exported values [B, N] of N actions in the reward's unit: temperature · logits.
 
         Observations are [B, D], ``mask`` [B, N]. A recurrent policy is evaluated with the memory of an episode's start.
         """
-        feeds = {**self.seen.now(observation, None), "mask": self.backend.asarray(mask)}
+        feeds = {**self.inputs.now(observation, None), "mask": self.backend.asarray(mask)}
         with self.backend.without_gradient():
             logits = self.bound.run(("policy.logits",), feeds, {"online": self.exported(state)})["policy.logits"]
         return self.backend.to_numpy(logits) * np.float32(self.config.temperature)
@@ -325,10 +325,10 @@ class ActorCriticLearner(NetworkLearner):
             if epoch == 0 or config.estimator == "vtrace":
                 examples.update(self._estimate_advantages(state, examples))
             for part in self._minibatches(examples, config.batch, rng):
-                found, gradient = self._differentiate(state, "loss.loss", part, weight)
+                result, gradient = self._differentiate(state, "loss.loss", part, weight)
                 state = self.step_optimiser(state, gradient, rate)
-                figures.append((found["loss.loss"].mean(), found["chance.entropy"].mean()))
-                near = config.stop is None or not float(found["surrogate.divergence"].mean()) > PATIENCE * config.stop
+                figures.append((result["loss.loss"].mean(), result["chance.entropy"].mean()))
+                near = config.stop is None or not float(result["surrogate.divergence"].mean()) > PATIENCE * config.stop
                 if not near:
                     break
             if not near:
@@ -340,8 +340,8 @@ class ActorCriticLearner(NetworkLearner):
         """Return the gradient [P] of the mean loss over a whole rollout by P parameters, and statistics."""
         examples = self.examples(batch.arrays)
         examples.update(self._estimate_advantages(state, examples))
-        found, gradient = self._differentiate(state, "loss.loss", examples, self._weight(batch.progress))
-        loss, entropy = (float(found[name].mean()) for name in ("loss.loss", "chance.entropy"))
+        result, gradient = self._differentiate(state, "loss.loss", examples, self._weight(batch.progress))
+        loss, entropy = (float(result[name].mean()) for name in ("loss.loss", "chance.entropy"))
         return gradient, LearnStats(1, loss, learning_rate(self.config.optimiser, batch.progress), entropy)
 
     def apply(self, state: State, gradient: Array, progress: float) -> State:
@@ -366,7 +366,7 @@ class ActorCriticLearner(NetworkLearner):
         flat = {port: give(slabs[port].reshape(-1, *slabs[port].shape[2:])) for port in KEPT}
         flat["done"] = give((1.0 - slabs["discount"] * ~slabs["done"].astype(np.bool_)).reshape(-1))
         ends = {"last_observation": give(slabs["last_observation"]), "last_mask": give(slabs["last_mask"])}
-        return {**flat, **ends, **self.seen.whole(slabs)}
+        return {**flat, **ends, **self.inputs.whole(slabs)}
 
     def _estimate_advantages(self, state: State, batch: Examples) -> Examples:
         """Return `advantage`, value `target`, and the critic's present values `old` of the examples, [B·T] each."""
@@ -374,13 +374,13 @@ class ActorCriticLearner(NetworkLearner):
         off_policy = self.config.estimator == "vtrace"
         with self.backend.without_gradient():
             fetches = ("critic.value", "chance.log_prob") if off_policy else ("critic.value",)
-            given = {"mask": batch["mask"], "action": batch["action"]}
-            found = self.bound.run(fetches, {**self.seen.feeds(batch), **given}, variables)
-            following = {**self.seen.last(batch, self.bound, variables), "mask": batch["last_mask"]}
+            feeds = {"mask": batch["mask"], "action": batch["action"]}
+            outputs = self.bound.run(fetches, {**self.inputs.feeds(batch), **feeds}, variables)
+            following = {**self.inputs.last(batch, self.bound, variables), "mask": batch["last_mask"]}
             last = self.bound.run(("critic.value",), following, variables)["critic.value"]
-            log_prob = found["chance.log_prob"] if off_policy else behaviour
+            log_prob = outputs["chance.log_prob"] if off_policy else behaviour
             reward, ends, value = (
-                part.reshape(shape) for part in (batch["reward"], batch["done"], found["critic.value"])
+                part.reshape(shape) for part in (batch["reward"], batch["done"], outputs["critic.value"])
             )
             trajectories = {
                 "rewards": self._centre_rewards(reward, ends, value, last) if self.config.centred else reward,
@@ -397,7 +397,7 @@ class ActorCriticLearner(NetworkLearner):
         return {
             "advantage": advantage,
             "target": estimate["estimate.target"].reshape(-1),
-            "old": found["critic.value"],
+            "old": outputs["critic.value"],
         }
 
     def _centre_rewards(self, reward: Array, ends: Array, value: Array, last: Array) -> Array:
@@ -415,12 +415,12 @@ class ActorCriticLearner(NetworkLearner):
         if wanted is None or wanted >= count:
             yield batch
             return
-        for places in self.seen.split(count, wanted, rng):
-            yield self.seen.pick(batch, EXAMPLE, places)
+        for places in self.inputs.split(count, wanted, rng):
+            yield self.inputs.pick(batch, EXAMPLE, places)
 
     def _differentiate(self, state: State, loss: str, examples: Examples, weight: float) -> tuple[Any, Array]:
         feeds = {name: examples[name] for name in EXAMPLE if name != "observation"}
-        feeds = {**feeds, **self.seen.feeds(examples), "entropy_weight": weight}
+        feeds = {**feeds, **self.inputs.feeds(examples), "entropy_weight": weight}
         fetches = (loss, "surrogate.divergence", "chance.entropy")
         return self.bound.gradient(loss, fetches, feeds, self.variables(state))
 
@@ -442,10 +442,10 @@ class ActorCriticLearner(NetworkLearner):
             for examples in shown:
                 examples.update(self._estimate_advantages(state, examples))
                 for part in self._minibatches(examples, wanted.batch, rng):
-                    found, gradient = self._differentiate(state, "cloned.loss", part, wanted.entropy)
+                    result, gradient = self._differentiate(state, "cloned.loss", part, wanted.entropy)
                     state = self.step_optimiser(state, gradient, wanted.rate)
-                    losses.append(float(found["cloned.loss"].mean()))
-                    entropies.append(float(found["chance.entropy"].mean()))
+                    losses.append(float(result["cloned.loss"].mean()))
+                    entropies.append(float(result["chance.entropy"].mean()))
         return state, LearnStats(len(losses), float(np.mean(losses)), wanted.rate, float(np.mean(entropies)))
 
     def _complete_rollouts(
@@ -459,7 +459,7 @@ class ActorCriticLearner(NetworkLearner):
             after = (
                 self.act(state, slab.observation, slab.mask, none, rng, carry).carry if self.config.recurrent else None
             )
-            whole = buffer.collect(slab, self.seen.before(slab, carry))
+            whole = buffer.collect(slab, self.inputs.before(slab, carry))
             carry = None if after is None else after * ~slab.done[:, None]
             if whole is not None:
                 yield self.examples({port: value.copy() for port, value in whole.items()})
@@ -491,9 +491,9 @@ class ActorCriticLearner(NetworkLearner):
         """
         self.compare(config, ("dueling",))
         scale = np.float32(self.config.temperature)
-        given = {
+        values = {
             name if name.startswith(CORE) else f"{POLICY}{name}": value / scale if name.startswith(HEAD) else value
             for name, value in arrays.items()
             if not name.startswith("value.")
         }
-        return state.but({"online": self.backend.asarray(self.started(state, given, ACTOR))})
+        return state.but({"online": self.backend.asarray(self.started(state, values, ACTOR))})

@@ -245,9 +245,9 @@ class Imitating(Protocol):
         """
 
 
-def combine_stats(found: list[LearnStats]) -> LearnStats | None:
+def combine_stats(learn_stats: list[LearnStats]) -> LearnStats | None:
     """Combine statistics: sum of updates, mean loss, last rate and exploration; None if there were no updates."""
-    learned = [stats for stats in found if stats.updates]
+    learned = [stats for stats in learn_stats if stats.updates]
     if not learned:
         return None
     loss = sum(stats.loss for stats in learned) / len(learned)

@@ -56,8 +56,8 @@ class ReplayBuffer:
     def collect(self, experience: Experience, carry: NDArray[np.float32] | None = None) -> Host | None:
         """Add a slab [B, …] to the n-step window; return the B transitions that it completes, or None."""
         del carry
-        found = self.window.run(None, {}, experience._asdict())
-        return found if len(found["reward"]) else None
+        outputs = self.window.run(None, {}, experience._asdict())
+        return outputs if len(outputs["reward"]) else None
 
     def insert(self, entry: Host) -> None:
         """Store n transitions [n, …] in the replay memory, overwriting the oldest."""
@@ -98,15 +98,15 @@ class ReplayBuffer:
         Raises:
             ValueError: the config has no imitation, or the slabs complete no transition.
         """
-        kept = self.demonstrations
-        if kept is None:
+        memory = self.demonstrations
+        if memory is None:
             raise ValueError("the config has no imitation: demonstrations have no place in this agent")
         window = NStep(self.config.n_step, self.config.gamma)
         window.allocate(self.window.spaces, rng)
         for slab in slabs:
             shown = window.run(None, {}, slab._asdict())
-            kept.insert({port: value[: kept.capacity - kept.size] for port, value in shown.items()})
-        if not kept.size:
+            memory.insert({port: value[: memory.capacity - memory.size] for port, value in shown.items()})
+        if not memory.size:
             raise ValueError(f"nothing was shown: {self.config.n_step} slabs make the first transitions")
 
     def entry(self, batch: int) -> Host:

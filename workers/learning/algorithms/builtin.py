@@ -13,12 +13,12 @@ def _algorithm(name: str) -> Algorithm:
         return Algorithm(
             name,
             config,
-            lambda config, seen, _backend: TableLearner(config, seen.observation, seen.actions),
+            lambda config, observation, _backend: TableLearner(config, observation.observation, observation.actions),
             ranks=frozenset({1}),
             executors=ALONE,
         )
     learner = ValueLearner if isinstance(config, DQN) else ActorCriticLearner
-    return Algorithm(name, config, lambda config, seen, backend: learner(config, *seen, backend))
+    return Algorithm(name, config, lambda config, observation, backend: learner(config, *observation, backend))
 
 
 tabular_q = _algorithm("tabular_q")

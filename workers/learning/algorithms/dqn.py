@@ -149,10 +149,10 @@ def _imitating(config: DQN) -> list[Node]:
     wanted = config.imitation
     if wanted is None:
         return []
-    seen = {"mask": "memory.mask", "action": "memory.action", "expert": "expert"}
+    observation = {"mask": "memory.mask", "action": "memory.action", "expert": "expert"}
     return [
         Node("demonstrations", Replay(wanted.capacity), {port: f"n_step.{port}" for port in TRANSITION}),
-        Node("margin", LargeMargin(wanted.margin), {"values": "q_learn.values", **seen}),
+        Node("margin", LargeMargin(wanted.margin), {"values": "q_learn.values", **observation}),
         Node("joined", Joined(wanted.weight), {"loss": "loss.loss", "other": "margin.loss"}),
     ]
 
@@ -224,8 +224,8 @@ class ValueLearner(NetworkLearner):
         """Return the Q-values [B, N] of N actions under the exported parameters, for observations [B, D]."""
         feeds = {"observation": self.backend.asarray(observation), "mask": self.backend.asarray(mask)}
         with self.backend.without_gradient():
-            found = self.bound.run(("q.values",), feeds, {"online": self.exported(state)})
-        return self.backend.to_numpy(found["q.values"])
+            outputs = self.bound.run(("q.values",), feeds, {"online": self.exported(state)})
+        return self.backend.to_numpy(outputs["q.values"])
 
     def update(self, state: State, batch: Batch, rng: np.random.Generator) -> tuple[State, LearnStats]:
         """Take one optimiser step on a batch; return the new state, and statistics with the TD errors [n]."""
@@ -239,18 +239,18 @@ class ValueLearner(NetworkLearner):
         variables = self.variables(state)
         with self.backend.without_gradient():
             feeds["target.target"] = self._target(feeds, variables)
-        found, gradient = self.bound.gradient(self.loss, (self.loss, "loss.error"), feeds, variables)
-        rate, errors = learning_rate(self.config.optimiser, batch.progress), self.backend.to_numpy(found["loss.error"])
-        return gradient, LearnStats(1, float(found[self.loss].mean()), rate, None, errors)
+        result, gradient = self.bound.gradient(self.loss, (self.loss, "loss.error"), feeds, variables)
+        rate, errors = learning_rate(self.config.optimiser, batch.progress), self.backend.to_numpy(result["loss.error"])
+        return gradient, LearnStats(1, float(result[self.loss].mean()), rate, None, errors)
 
     def _target(self, feeds: dict[str, Array], variables: Sets) -> Array:
         """Return the regression targets of a batch of n examples: [n], or [n, K] for K quantiles."""
         if not self.config.centred:
             return self.bound.run(("target.target",), feeds, variables)["target.target"]
-        found = self.bound.run(("target.target", "pick.taken"), feeds, variables)
-        target = found["target.target"]
+        outputs = self.bound.run(("target.target", "pick.taken"), feeds, variables)
+        target = outputs["target.target"]
         ends = (1.0 - feeds["memory.discount"]).reshape(-1, *[1] * (target.ndim - 1))
-        return centre_rewards(self.backend.xp, target, ends, target - found["pick.taken"])
+        return centre_rewards(self.backend.xp, target, ends, target - outputs["pick.taken"])
 
     def apply(self, state: State, gradient: Array, progress: float) -> State:
         """Return the state after a step along a gradient [P]; ``progress`` (0 to 1) sets the learning rate.
@@ -295,8 +295,8 @@ class ValueLearner(NetworkLearner):
             ValueError: the arrays are of another network.
         """
         self.compare(config)
-        given = spread(arrays, self.config.quantiles) if self.config.quantiles else arrays
-        flat = self.started(state, given)
-        found = {name: self.backend.asarray(flat.copy()) for name in self.shared}
-        found |= {name: self.backend.asarray(np.zeros_like(flat)) for name in ("first", "second")}
-        return state.but(found, updates=0, averaging=0)
+        values = spread(arrays, self.config.quantiles) if self.config.quantiles else arrays
+        flat = self.started(state, values)
+        result = {name: self.backend.asarray(flat.copy()) for name in self.shared}
+        result |= {name: self.backend.asarray(np.zeros_like(flat)) for name in ("first", "second")}
+        return state.but(result, updates=0, averaging=0)

@@ -40,7 +40,7 @@ class NetworkLearner:
         config: the algorithm's settings.
         inputs: names of the graph's root inputs.
         nodes: calls of the graph; the optimiser's is named `optimise`, the blending of parameters `synchronise`.
-        given: spaces of the root inputs by name.
+        spaces: spaces of the root inputs by name.
         advice: slice of the feature that scores each candidate; None: no such feature.
         backend: numeric library to run on.
 
@@ -56,12 +56,12 @@ class NetworkLearner:
         config: DQN | ActorCritic,
         inputs: Iterable[str],
         nodes: list[Node],
-        given: Spaces,
+        spaces: Spaces,
         advice: slice | None,
         backend: Backend,
     ) -> None:
         self.backend, self.advice, self._switches = backend, advice, config
-        self.bound: Bound = bind(complete(compose(tuple(inputs), nodes), given), backend, np.random.default_rng(0))
+        self.bound: Bound = bind(complete(compose(tuple(inputs), nodes), spaces), backend, np.random.default_rng(0))
         self.report = self.bound.report
         self.layout = self.bound.stores["online"].layout
         self.coordinates = Coordinates(config.network, self.layout, backend)
@@ -77,10 +77,10 @@ class NetworkLearner:
     def memory(self, name: str, rng: np.random.Generator) -> Any:
         """Return a new, empty copy of the memory component of the node ``name``; it draws by ``rng``."""
         node = next(node for node in self.bound.completed.graph.nodes if node.name == name)
-        found = copy(node.component)
-        assert isinstance(found, Memory)  # noqa: S101  (narrows the type)
-        found.allocate({port: self.bound.completed.spaces[wire] for port, wire in node.inputs.items()}, rng)
-        return found
+        forecasts = copy(node.component)
+        assert isinstance(forecasts, Memory)  # noqa: S101  (narrows the type)
+        forecasts.allocate({port: self.bound.completed.spaces[wire] for port, wire in node.inputs.items()}, rng)
+        return forecasts
 
     def views(self, state: State, name: str) -> Views:
         """Return the state's flat vector ``name`` ("online", "average") cut into variables by name."""
@@ -104,10 +104,10 @@ class NetworkLearner:
             "rate": rate * min(1.0, updates / max(self._switches.optimiser.ramp, 1)),
         }
         with self.backend.without_gradient():
-            found = self.bound.run(("optimise.parameters", "optimise.first", "optimise.second"), feeds)
-            online = self.coordinates.published(found["optimise.parameters"])
-        moved = {"online": online, "first": found["optimise.first"]}
-        return state.but({**moved, "second": found["optimise.second"]}, updates=updates)
+            outputs = self.bound.run(("optimise.parameters", "optimise.first", "optimise.second"), feeds)
+            online = self.coordinates.published(outputs["optimise.parameters"])
+        moved = {"online": online, "first": outputs["optimise.first"]}
+        return state.but({**moved, "second": outputs["optimise.second"]}, updates=updates)
 
     def update_average(self, state: State, progress: float) -> State:
         """Return the state with an updated running average, from the share `average_from` (0 to 1) of the training on.
@@ -152,19 +152,19 @@ class NetworkLearner:
         if other:
             raise ValueError(f"the published network has {other}, this agent { {name: own[name] for name in other} }")
 
-    def started(self, state: State, given: Host, prefix: str | tuple[str, ...] = "") -> NDArray[np.float32]:
-        """Return the online vector [P] with the variables whose names start with a prefix replaced by ``given``.
+    def started(self, state: State, host: Host, prefix: str | tuple[str, ...] = "") -> NDArray[np.float32]:
+        """Return the online vector [P] with the variables whose names start with a prefix replaced by ``host``.
 
         Raises:
             ValueError: names or shapes of the given arrays differ from those variables'.
         """
         own = {name: self.backend.to_numpy(view) for name, view in self.views(state, "online").items()}
         wanted = {name: view.shape for name, view in own.items() if name.startswith(prefix)}
-        found = {name: np.shape(value) for name, value in given.items()}
-        if wanted != found:
-            wrong = sorted(name for name in wanted.keys() | found.keys() if wanted.get(name) != found.get(name))
+        shapes = {name: np.shape(value) for name, value in host.items()}
+        if wanted != shapes:
+            wrong = sorted(name for name in wanted.keys() | shapes.keys() if wanted.get(name) != shapes.get(name))
             mismatches = ", ".join(
-                f"{name}: {found.get(name, 'none')} for {wanted.get(name, 'none')}" for name in wrong
+                f"{name}: {shapes.get(name, 'none')} for {wanted.get(name, 'none')}" for name in wrong
             )
             raise ValueError(f"the published network does not fit this agent's spaces and layers ({mismatches})")
-        return flatten({name: given.get(name, value) for name, value in own.items()})
+        return flatten({name: host.get(name, value) for name, value in own.items()})

@@ -159,10 +159,10 @@ class TableLearner:
     def values(self, state: State, observation: Observations, mask: Masks | None = None) -> NDArray[np.float32]:
         """Return the Q-values [B, N] of N actions for observations [B, D]; 0 before the bins are chosen."""
         del mask
-        found = np.zeros((len(observation), self.actions), np.float32)
+        result = np.zeros((len(observation), self.actions), np.float32)
         if state.values["cut"] is not None:
-            found += state.arrays["table"][Discretiser(state.values["cut"]).cell(observation)]
-        return found
+            result += state.arrays["table"][Discretiser(state.values["cut"]).cell(observation)]
+        return result
 
     def act(
         self,
@@ -206,11 +206,11 @@ class TableLearner:
 
     def _observe_batch(self, state: State, observation: Observations) -> State:
         """Return the state with observations [B, D] added, and with bins once there are `warm_up` observations."""
-        seen, config = np.concatenate([state.arrays["seen"], observation]), self.config
-        if len(seen) < config.warm_up:
-            return state.but({"seen": seen})
-        made = Discretiser.fit(seen, config.entries, config.at_most, config.bins)
-        return state.but({**self._cells(made.cells), "seen": seen[:0]}, cut=made.config)
+        observations, config = np.concatenate([state.arrays["seen"], observation]), self.config
+        if len(observations) < config.warm_up:
+            return state.but({"seen": observations})
+        fit = Discretiser.fit(observations, config.entries, config.at_most, config.bins)
+        return state.but({**self._cells(fit.cells), "seen": observations[:0]}, cut=fit.config)
 
     def _errors(self, state: State, slab: Host) -> tuple[NDArray[np.intp], NDArray[np.floating]]:
         """Return each example's flat index in the table, and its target minus the present value, [B] each."""
@@ -256,9 +256,9 @@ class TableLearner:
         """
         if config is None:
             raise ValueError("a table can't be read without its policy's config, which says how its cells are cut")
-        made = Discretiser({name: config[name] for name in ("entries", "low", "high", "bins")})
-        if arrays["q"].shape != (made.cells, self.actions):
-            wanted = made.cells, self.actions
+        bins = Discretiser({name: config[name] for name in ("entries", "low", "high", "bins")})
+        if arrays["q"].shape != (bins.cells, self.actions):
+            wanted = bins.cells, self.actions
             raise ValueError(f"the published table has {arrays['q'].shape} cells and actions, wanted is {wanted}")
         table = np.array(arrays["q"], np.float32)
-        return state.but({"table": table, "visits": np.full(table.shape, 1.0 / self.config.rate)}, cut=made.config)
+        return state.but({"table": table, "visits": np.full(table.shape, 1.0 / self.config.rate)}, cut=bins.config)

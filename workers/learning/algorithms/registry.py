@@ -86,10 +86,10 @@ def algorithm(name: str) -> Algorithm:
     Raises:
         UnknownAlgorithm: no installed package provides it, or its entry point is no Algorithm of that name.
     """
-    found = points(GROUP).select(name=name)
-    if not found:
+    query = points(GROUP).select(name=name)
+    if not query:
         raise UnknownAlgorithm(f"no algorithm is called {name!r}; there are {', '.join(names())}")
-    return _load_entry(next(iter(found)))
+    return _load_entry(next(iter(query)))
 
 
 def algorithm_of(config: Config) -> Algorithm:
@@ -103,9 +103,9 @@ def algorithm_of(config: Config) -> Algorithm:
 
 @cache
 def _of_type(wanted: type[Config]) -> Algorithm:
-    for found in _all():
-        if type(found.config) is wanted:
-            return found
+    for algorithm in _all():
+        if type(algorithm.config) is wanted:
+            return algorithm
     raise UnknownAlgorithm(f"no algorithm that is installed has a config of type {wanted.__name__}")
 
 
@@ -116,12 +116,12 @@ def decode(data: bytes | str) -> Config:
         msgspec.DecodeError: the bytes are no JSON.
         msgspec.ValidationError: they are no config; the message names the field.
     """
-    types = tuple(dict.fromkeys(type(found.config) for found in _all()))
+    types = tuple(dict.fromkeys(type(algorithm.config) for algorithm in _all()))
     union: Any = types[0]
     for one in types[1:]:
         union |= one
-    found: Config = msgspec.json.decode(data, type=union)
-    return found
+    config: Config = msgspec.json.decode(data, type=union)
+    return config
 
 
 def _all() -> Iterator[Algorithm]:
@@ -131,7 +131,7 @@ def _all() -> Iterator[Algorithm]:
 
 @cache
 def _load_entry(point: EntryPoint) -> Algorithm:
-    found = point.load()
-    if not isinstance(found, Algorithm) or found.name != point.name:
+    entry = point.load()
+    if not isinstance(entry, Algorithm) or entry.name != point.name:
         raise UnknownAlgorithm(f"the entry point {point.name!r} of {GROUP} is no Algorithm of that name")
-    return found
+    return entry

@@ -63,8 +63,8 @@ class Composite(Component):
         for name in TopologicalSorter(sources).static_order():
             node, before = nodes[name], f"{name.removeprefix('it.')}/"
             own = {key.removeprefix(before): value for key, value in variables.items() if key.startswith(before)}
-            found = node.component.run(xp, own or variables, {port: values[w] for port, w in node.inputs.items()})
-            values.update({f"{name}.{port}": value for port, value in found.items()})
+            outputs = node.component.run(xp, own or variables, {port: values[w] for port, w in node.inputs.items()})
+            values.update({f"{name}.{port}": value for port, value in outputs.items()})
         return {port: values[graph.aliases[f"it.{port}"]] for port in self.results()}
 
     def _graph(self) -> Graph:
@@ -126,11 +126,11 @@ class Trunk(Component):
 
     @override
     def variables(self, inputs: Spaces) -> Mapping[str, Variable]:
-        wide, found = self.vector(inputs, "observation"), {}
+        wide, variables = self.vector(inputs, "observation"), {}
         for index, out in enumerate(self.layers):
-            found.update(dense(f"trunk.{index}", wide, out))
+            variables.update(dense(f"trunk.{index}", wide, out))
             wide = out
-        return found
+        return variables
 
     @override
     def run(self, xp: Any, variables: Arrays, inputs: Arrays) -> Arrays:
@@ -151,14 +151,14 @@ class Trunk(Component):
             features.append(self.activation(apply(f"trunk.{index}", variables, features[-1])))
 
         def pull(slopes: Arrays) -> Arrays:
-            found, slope = {}, slopes["features"]
+            pull, slope = {}, slopes["features"]
             for index in reversed(range(len(self.layers))):
                 after = features[index + 1]
                 slope = slope * SLOPES[self.activation](after)
-                found.update(pull_linear(f"trunk.{index}", slope, features[index]))
+                pull.update(pull_linear(f"trunk.{index}", slope, features[index]))
                 if index:
                     slope = slope @ variables[f"trunk.{index}.weight"]
-            return found
+            return pull
 
         return {"features": features[-1]}, pull
 
@@ -190,8 +190,8 @@ class LinearHead(Component):
     @override
     def differentiate(self, variables: Arrays, inputs: Arrays) -> tuple[Arrays, Pullback]:
         def pull(slopes: Arrays) -> Arrays:
-            found = pull_linear("advantage", slopes["values"], inputs["features"])
-            return {**found, "features": slopes["values"] @ variables["advantage.weight"]}
+            arrays = pull_linear("advantage", slopes["values"], inputs["features"])
+            return {**arrays, "features": slopes["values"] @ variables["advantage.weight"]}
 
         return self.run(np, variables, inputs), pull
 
@@ -289,13 +289,13 @@ class GRU(Component):
     @override
     def run(self, xp: Any, variables: Arrays, inputs: Arrays) -> Arrays:
         sequence, memory = functions.tanh(inputs["sequence"]), inputs["memory"]
-        kept = 1.0 - xp.astype(inputs["begins"], memory.dtype)
-        given = apply("input", variables, sequence)
-        found = []
+        mask = 1.0 - xp.astype(inputs["begins"], memory.dtype)
+        gates = apply("input", variables, sequence)
+        results = []
         for step in range(sequence.shape[1]):
-            memory = functions.gated_by(given[:, step], memory * kept[:, step, None], variables)
-            found.append(memory)
-        rows = xp.concat([sequence, xp.stack(found, axis=1)], axis=2)
+            memory = functions.gated_by(gates[:, step], memory * mask[:, step, None], variables)
+            results.append(memory)
+        rows = xp.concat([sequence, xp.stack(results, axis=1)], axis=2)
         return {"observation": xp.reshape(rows, (-1, rows.shape[2])), "memory": memory}
 
 
@@ -408,19 +408,19 @@ class SetEncoder(Component):
         """Return the variables of all layers by name; their shapes do not depend on the number of candidates. Raises
         SpaceError if the observation is no matrix with one row per entry of the mask."""
         _, wide = self.candidates(inputs)
-        found: dict[str, Variable] = {}
+        variables: dict[str, Variable] = {}
         for index, out in enumerate(self.config["layers"]):
-            found.update(dense(f"each.{index}", wide, out))
+            variables.update(dense(f"each.{index}", wide, out))
             wide = out
         context, joint = self.config["context"], self.config["joint"]
         if context == "attention":
-            found.update({f"{name}.weight": Variable((wide, wide), wide) for name in ("query", "key", "value")})
+            variables.update({f"{name}.weight": Variable((wide, wide), wide) for name in ("query", "key", "value")})
         if context != "none":
-            found["context.weight"] = Variable((joint[0], wide), wide)
+            variables["context.weight"] = Variable((joint[0], wide), wide)
         for index, out in enumerate(joint):
-            found.update(dense(f"joint.{index}", wide, out))
+            variables.update(dense(f"joint.{index}", wide, out))
             wide = out
-        return found
+        return variables
 
     @override
     def run(self, xp: Any, variables: Arrays, inputs: Arrays) -> Arrays:
@@ -462,10 +462,10 @@ class Scorer(Component):
     @override
     def run(self, xp: Any, variables: Arrays, inputs: Arrays) -> Arrays:
         config = {**self.encoder.config, "advice": None}
-        found = functions.scores(inputs["observation"], inputs["mask"], variables, config)
+        scores = functions.scores(inputs["observation"], inputs["mask"], variables, config)
         if self.advice is not None:
-            found = found + inputs["observation"][:, :, self.advice] / self.temperature
-        return {self.output: found}
+            scores = scores + inputs["observation"][:, :, self.advice] / self.temperature
+        return {self.output: scores}
 
 
 class SetCritic(Component):

@@ -103,11 +103,11 @@ def discount_backwards(xp: Any, terms: Array, factor: Array) -> Array:
     """Return x [B, T] of the backward recursion x_t = terms_t + factor_t·x_{t+1}, with terms and factors [B, T]."""
     steps = terms.shape[1]
     total = terms[:, steps - 1]
-    found = [total]
+    results = [total]
     for step in range(steps - 2, -1, -1):
         total = terms[:, step] + factor[:, step] * total
-        found.append(total)
-    return xp.stack(found[::-1], axis=1)
+        results.append(total)
+    return xp.stack(results[::-1], axis=1)
 
 
 class Normalise(Component):
@@ -164,10 +164,10 @@ class Draw(Component):
 
     @override
     def run(self, xp: Any, variables: Arrays, inputs: Arrays) -> Arrays:
-        found = log_softmax(xp, inputs["logits"], inputs["mask"])
+        logits = log_softmax(xp, inputs["logits"], inputs["mask"])
         gumbel = -xp.log(-xp.log(xp.clip(inputs["noise"], 1e-7, 1.0 - 1e-6)))
-        action = xp.argmax(found + gumbel, axis=1)
-        return {"action": action, "log_prob": values_at(xp, found, action)}
+        action = xp.argmax(logits + gumbel, axis=1)
+        return {"action": action, "log_prob": values_at(xp, logits, action)}
 
 
 class LogProbability(Component):
@@ -207,10 +207,10 @@ class LogProbability(Component):
 
     def _rate(self, xp: Any, inputs: Arrays) -> tuple[Arrays, Array, Array]:
         """Return the outputs, the actions' probabilities [B, N], and their logarithms, 0 for illegal actions."""
-        found = log_softmax(xp, inputs["logits"], inputs["mask"])
-        share, logarithm = xp.exp(found), xp.where(inputs["mask"], found, xp.zeros_like(found))
+        logits = log_softmax(xp, inputs["logits"], inputs["mask"])
+        share, logarithm = xp.exp(logits), xp.where(inputs["mask"], logits, xp.zeros_like(logits))
         outputs = {
-            "log_prob": values_at(xp, found, inputs["action"]),
+            "log_prob": values_at(xp, logits, inputs["action"]),
             "entropy": -xp.sum(share * logarithm, axis=1),
         }
         return outputs, share, logarithm

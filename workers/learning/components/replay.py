@@ -214,9 +214,9 @@ class Rollout(Memory):
         """Return the spaces of a trajectory: one entry per step, but `last_observation` and `last_mask` of one step."""
         self.scalar(inputs, "reward")
         self.scalar(inputs, "done")
-        kept = {port: stack_space(inputs[port], self.steps) for port in KEPT}
+        spaces = {port: stack_space(inputs[port], self.steps) for port in KEPT}
         last = {"last_observation": inputs["observation"], "last_mask": inputs["mask"]}
-        return {**kept, "discount": reals(self.steps), **{port: inputs[port] for port in self.once}, **last}
+        return {**spaces, "discount": reals(self.steps), **{port: inputs[port] for port in self.once}, **last}
 
     def allocate(self, inputs: Spaces, rng: np.random.Generator) -> None:
         """Delete all slabs; storage is allocated with the first slab, which determines the number of environments."""

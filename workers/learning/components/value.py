@@ -275,12 +275,12 @@ def mean_of_quantiles(views: Mapping[str, NDArray[Any]], quantiles: int) -> dict
 
     ``views`` are the quantile network's arrays; those of its heads are averaged over the ``quantiles``.
     """
-    found = {name: view.copy() for name, view in views.items()}
+    result = {name: view.copy() for name, view in views.items()}
     for name, view in views.items():
         if name.startswith(("advantage.", "value.")):
             shares = view.reshape(-1, quantiles, *view.shape[1:])
-            found[name] = np.ascontiguousarray(shares.mean(axis=1, dtype=np.float64), np.float32)
-    return found
+            result[name] = np.ascontiguousarray(shares.mean(axis=1, dtype=np.float64), np.float32)
+    return result
 
 
 def spread(views: Mapping[str, NDArray[Any]], quantiles: int) -> dict[str, NDArray[Any]]:
@@ -320,8 +320,8 @@ class NStep(Memory):
     def output_spaces(self, inputs: Spaces) -> Spaces:
         self.scalar(inputs, "reward")
         self.scalar(inputs, "done")
-        kept = {port: inputs[port] for port in STEP if port != "done"}
-        return {**kept, "discount": reals()}
+        spaces = {port: inputs[port] for port in STEP if port != "done"}
+        return {**spaces, "discount": reals()}
 
     @override
     def allocate(self, inputs: Spaces, rng: np.random.Generator) -> None:
@@ -338,9 +338,9 @@ class NStep(Memory):
         self.window.append({port: np.array(value) for port, value in slab.items()})
         if len(self.window) < self.steps:
             return {port: empty(space, 0) for port, space in self.output_spaces(self.spaces).items()}
-        found = self._transition(self.window)
+        transition = self._transition(self.window)
         del self.window[0]
-        return found
+        return transition
 
     def _transition(self, window: list[dict[str, NDArray[Any]]]) -> dict[str, NDArray[Any]]:
         """Return the transitions [B] over a window of slabs, summed backwards: R ← r + γ·(1 − done)·R."""

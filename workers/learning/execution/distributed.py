@@ -125,9 +125,9 @@ class ParameterBuffer:
             version = int(self._version[0])
             if version == known:
                 return None
-            found = self._parameters.copy()
+            parameters = self._parameters.copy()
             if version % 2 == 0 and int(self._version[0]) == version:
-                return version, found
+                return version, parameters
 
     def close(self) -> None:
         """Release the arrays and the shared memory; the buffer is unusable afterwards."""
@@ -194,7 +194,7 @@ class Product(ABC):
         """In an actor: act at ``progress`` (0 to 1), and write a delivery to the arrays ``out``, shaped by `fields`."""
 
     @abstractmethod
-    def consume(self, agent: Agent, given: Arrays, progress: float, rng: np.random.Generator) -> LearnStats | None:
+    def consume(self, agent: Agent, arrays: Arrays, progress: float, rng: np.random.Generator) -> LearnStats | None:
         """In the learner: learn from a delivery's arrays; return statistics, or None without updates."""
 
     def contribute(self, worker: Worker, progress: float) -> LearnStats | None:
@@ -225,8 +225,8 @@ class Entries(Product):
 
     def fields(self) -> Fields:
         """Return dtype and shape of an entry's arrays, and of ``count`` [1], the number of filled rows."""
-        found = {port: Field(value.dtype.str, value.shape) for port, value in self.entry.items()}
-        return {**found, "count": Field("<i8", (1,))}
+        fields = {port: Field(value.dtype.str, value.shape) for port, value in self.entry.items()}
+        return {**fields, "count": Field("<i8", (1,))}
 
     def produce(self, worker: Worker, progress: float, out: Arrays) -> None:
         """Act for one entry, and copy it to the arrays ``out``."""
@@ -236,10 +236,10 @@ class Entries(Product):
             for port in self.entry:
                 out[port][:] = entry[port]
 
-    def consume(self, agent: Agent, given: Arrays, progress: float, rng: np.random.Generator) -> LearnStats | None:
+    def consume(self, agent: Agent, arrays: Arrays, progress: float, rng: np.random.Generator) -> LearnStats | None:
         """Store the entry in the agent's buffer, and run the due updates; return statistics, None without updates."""
-        if given["count"][0]:
-            agent.buffer.insert({port: given[port] for port in self.entry})
+        if arrays["count"][0]:
+            agent.buffer.insert({port: arrays[port] for port in self.entry})
         return agent.learn(progress, rng)
 
 
@@ -272,15 +272,15 @@ class Gradients(Product):
         if stats is not None:
             out["figures"][:] = (stats.updates, stats.loss, stats.rate, stats.exploration or 0.0)
 
-    def consume(self, agent: Agent, given: Arrays, progress: float, rng: np.random.Generator) -> LearnStats | None:
+    def consume(self, agent: Agent, arrays: Arrays, progress: float, rng: np.random.Generator) -> LearnStats | None:
         """Take an optimiser step along each gradient, computed at older parameters; return statistics, or None."""
         del rng  # the actor drew the batches
-        count = int(given["count"][0])
+        count = int(arrays["count"][0])
         if not count:
             return None
-        for gradient in given["gradients"][:count]:
+        for gradient in arrays["gradients"][:count]:
             agent.apply(gradient.copy(), progress)
-        updates, loss, rate, exploration = given["figures"].tolist()
+        updates, loss, rate, exploration = arrays["figures"].tolist()
         return LearnStats(int(updates), loss, rate, exploration)
 
 

@@ -39,13 +39,13 @@ class IndependentAgents:
     """
 
     def __init__(self, configs: Config | Mapping[str, Config], roles: Mapping[str, Role], seed: int) -> None:
-        given = configs if isinstance(configs, Mapping) else dict.fromkeys(roles, configs)
-        if given.keys() != roles.keys():
-            raise ValueError(f"there are configs for {', '.join(given)}, but the agents are {', '.join(roles)}")
+        by_role = configs if isinstance(configs, Mapping) else dict.fromkeys(roles, configs)
+        if by_role.keys() != roles.keys():
+            raise ValueError(f"there are configs for {', '.join(by_role)}, but the agents are {', '.join(roles)}")
         seeds = np.random.SeedSequence(seed).spawn(len(roles))
         self.rngs = {name: np.random.default_rng(own) for name, own in zip(roles, seeds, strict=True)}
         self.agents: dict[str, Agent] = {
-            name: make_agent(given[name], role.observation, role.actions, None, self.rngs[name])
+            name: make_agent(by_role[name], role.observation, role.actions, None, self.rngs[name])
             for name, role in roles.items()
         }
 
@@ -54,10 +54,10 @@ class IndependentAgents:
         """Total number of transitions in the agents' replay memories."""
         return sum(agent.buffer.size for agent in self.agents.values())
 
-    def act(self, seen: Mapping[str, MaskedObservation], progress: float) -> dict[str, ActResult]:
+    def act(self, observations: Mapping[str, MaskedObservation], progress: float) -> dict[str, ActResult]:
         """Return every agent's actions [B] by its own observations; ``progress`` (0 to 1) sets the exploration."""
         return {
-            name: agent.act(seen[name].observation, seen[name].mask, progress, self.rngs[name])
+            name: agent.act(observations[name].observation, observations[name].mask, progress, self.rngs[name])
             for name, agent in self.agents.items()
         }
 
@@ -68,8 +68,8 @@ class IndependentAgents:
 
     def learn(self, progress: float) -> dict[str, LearnStats]:
         """Run every agent's due updates at ``progress`` (0 to 1); return statistics of agents with updates."""
-        found = {name: agent.learn(progress, self.rngs[name]) for name, agent in self.agents.items()}
-        return {name: stats for name, stats in found.items() if stats is not None}
+        results = {name: agent.learn(progress, self.rngs[name]) for name, agent in self.agents.items()}
+        return {name: stats for name, stats in results.items() if stats is not None}
 
     def state(self, *, memory: bool) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
         """Return arrays, by "agent/array", and plain values by agent, for `restore`; ``memory``: with transitions."""
@@ -122,7 +122,7 @@ class Joint(PacedTraining, Executor):
         self.agent = IndependentAgents(configs, environment.roles, seed)
         self.steps, self.elapsed = 0, 0.0
         self.lives = {name: Live() for name in environment.roles}
-        self.seen = dict(environment.reset())
+        self.observations = dict(environment.reset())
         self.returns = {name: np.zeros(environment.batch) for name in environment.roles}
         self.remembered = 0  # transitions to collect again after `restore`
 
@@ -165,13 +165,13 @@ class Joint(PacedTraining, Executor):
 
     def _gather(self, progress: float) -> dict[str, tuple[float, int]]:
         """Take and store a step in each environment; return (sum of returns, number) of ended episodes by agent."""
-        seen = self.seen
-        acted = self.agent.act(seen, progress)
+        observation = self.observations
+        acted = self.agent.act(observation, progress)
         steps = self.environment.step({name: own.action for name, own in acted.items()})
         self.agent.remember(
             {
                 name: Experience(
-                    *seen[name],
+                    *observation[name],
                     acted[name].action,
                     step.reward,
                     step.terminated,
@@ -183,7 +183,7 @@ class Joint(PacedTraining, Executor):
                 for name, step in steps.items()
             }
         )
-        self.seen = {name: MaskedObservation(step.observation, step.mask) for name, step in steps.items()}
+        self.observations = {name: MaskedObservation(step.observation, step.mask) for name, step in steps.items()}
         ended = {}
         for name, step in steps.items():
             self.returns[name] += step.reward
@@ -197,8 +197,8 @@ class Joint(PacedTraining, Executor):
         arrays = {f"agents.{name}": value for name, value in arrays.items()}
         simulated, plain = blob.split(self.environment.get_state(), "environment.")
         arrays.update(simulated)
-        for name, seen in self.seen.items():
-            stored = {"observation": seen.observation, "mask": seen.mask, "returns": self.returns[name]}
+        for name, observation in self.observations.items():
+            stored = {"observation": observation.observation, "mask": observation.mask, "returns": self.returns[name]}
             arrays.update({f"seen.{name}/{key}": value for key, value in stored.items()})
         values = {
             "agents": agents,
@@ -219,9 +219,9 @@ class Joint(PacedTraining, Executor):
         arrays, values = blob.unpack(data)
         self.agent.restore(blob.part(arrays, "agents."), values["agents"])
         self.environment.set_state(blob.join(blob.part(arrays, "environment."), values["environment"]))
-        for name in self.seen:
+        for name in self.observations:
             stored = blob.part(arrays, f"seen.{name}/")
-            self.seen[name] = MaskedObservation(stored["observation"], stored["mask"])
+            self.observations[name] = MaskedObservation(stored["observation"], stored["mask"])
             self.returns[name] = stored["returns"]
         self.steps, self.elapsed = values["steps"], values["elapsed"]
         self.lives = {name: Live(**own) for name, own in values["live"].items()}

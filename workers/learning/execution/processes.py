@@ -141,10 +141,10 @@ class Actor:
         environment = {**os.environ, **dict.fromkeys(THREADS, "1"), "PYTHONPATH": os.pathsep.join(paths)}
         job_file, (free_end, self.free), (self.filled, filled_end) = _written(job), os.pipe(), os.pipe()
         os.write(self.free, bytes(range(job.slots)))  # fits into the pipe's buffer, so this does not block
-        given = (job_file, buffer.shared.file, self.ring.file, free_end, filled_end)
+        arguments = (job_file, buffer.shared.file, self.ring.file, free_end, filled_end)
         self.process = subprocess.Popen(
-            child_command("workers.learning.execution.processes", *map(str, given)),
-            pass_fds=given,
+            child_command("workers.learning.execution.processes", *map(str, arguments)),
+            pass_fds=arguments,
             stdin=subprocess.DEVNULL,
             stdout=sys.stderr.fileno() if _is_file(sys.stderr) else subprocess.DEVNULL,
             env=environment,

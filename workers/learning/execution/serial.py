@@ -186,10 +186,10 @@ def make(
         BuildError, ValueError: the config does not fit the simulator's spaces, or the simulator cannot be made.
         PluginError: the simulator's kind is not installed.
     """
-    made = simulator.make_any()
-    if isinstance(made, JointSimulator):
-        return Joint(config, made, plan, seed, clock)
-    return Serial(config, made, plan, seed, clock)
+    result = simulator.make_any()
+    if isinstance(result, JointSimulator):
+        return Joint(config, result, plan, seed, clock)
+    return Serial(config, result, plan, seed, clock)
 
 
 __all__ = ["Live", "Plan", "Serial", "make"]

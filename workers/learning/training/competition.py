@@ -38,11 +38,11 @@ class Competition(Trainer):
         clock: Callable[[], float] = perf_counter,
     ) -> None:
         self.problem, self.request, self.champion, self.clock = problem, request, champion, clock
-        found = entries(request, problem.competing)
-        self.bracket = Bracket(len(found)) if found else None
-        self.trials = [Trial(problem, request, entry, Bracket(len(found)), clock) for entry in found]
-        self.records = [TrialRecord(entry) for entry in found]
-        self.candidates: list[Candidate | None] = [None] * len(found)
+        result = entries(request, problem.competing)
+        self.bracket = Bracket(len(result)) if result else None
+        self.trials = [Trial(problem, request, entry, Bracket(len(result)), clock) for entry in result]
+        self.records = [TrialRecord(entry) for entry in result]
+        self.candidates: list[Candidate | None] = [None] * len(result)
         self.yardsticks: dict[str, float] = {}
         self._planned: PlannedPolicy | None = None
 
@@ -107,9 +107,9 @@ class Competition(Trainer):
         rungs = self.records[at_work].rungs
         if trial.share >= bracket.shares[rungs]:
             tried, before = trial.compared(), self.candidates[at_work]
-            kept = tried if before is None or tried.validation > before.validation else before
-            self.candidates[at_work] = kept
-            self.records[at_work] = TrialRecord(trial.entry, rungs + 1, kept.validation)
+            best = tried if before is None or tried.validation > before.validation else before
+            self.candidates[at_work] = best
+            self.records[at_work] = TrialRecord(trial.entry, rungs + 1, best.validation)
             self._compare(bracket)
         return self._at_work is None
 
@@ -130,8 +130,8 @@ class Competition(Trainer):
         planned = self._planned or self.problem.plan()
         each = zip(self.trials, self.records, self.candidates, strict=True)
         contenders = [
-            Contender(record, trial.share, None if kept is None else kept.artifact, trial.report)
-            for trial, record, kept in each
+            Contender(record, trial.share, None if best is None else best.artifact, trial.report)
+            for trial, record, best in each
         ]
         return conclude(self.problem, self.request, contenders, planned, self.champion, self.clock)
 
@@ -145,11 +145,11 @@ class Competition(Trainer):
         if not self.trials:
             return b""
         files = {f"trial.{i}": trial.checkpoint() for i, trial in enumerate(self.trials)}
-        files |= {f"kept.{i}": kept.artifact for i, kept in enumerate(self.candidates) if kept is not None}
+        files |= {f"kept.{i}": best.artifact for i, best in enumerate(self.candidates) if best is not None}
         if self._planned is not None:
             files["planned"] = self._planned.pack()
         rows = [[record.rungs, record.score, record.ended] for record in self.records]
-        scores = [None if kept is None else kept.validation for kept in self.candidates]
+        scores = [None if candidate is None else candidate.validation for candidate in self.candidates]
         arrays = {name: np.frombuffer(data, np.uint8) for name, data in files.items()}
         return blob.pack(arrays, {"standings": rows, "kept": scores})
 
@@ -160,10 +160,10 @@ class Competition(Trainer):
             CheckpointError: the bytes are no checkpoint of this format.
         """
         arrays, values = blob.unpack(data)
-        for i, (trial, row, kept) in enumerate(zip(self.trials, values["standings"], values["kept"], strict=True)):
+        for i, (trial, row, best) in enumerate(zip(self.trials, values["standings"], values["kept"], strict=True)):
             trial.restore(arrays[f"trial.{i}"].tobytes())
             self.records[i] = TrialRecord(trial.entry, *row)
-            if kept is not None:
-                self.candidates[i] = Candidate(arrays[f"kept.{i}"].tobytes(), float(kept))
+            if best is not None:
+                self.candidates[i] = Candidate(arrays[f"kept.{i}"].tobytes(), float(best))
         if "planned" in arrays:
             self._planned = PlannedPolicy.unpack(arrays["planned"].tobytes())

@@ -115,14 +115,14 @@ def _effort(contenders: Sequence[Contender], best_learner: int | None) -> dict[s
 
 def _candidates(records: Sequence[TrialRecord], planned: PlannedPolicy | None) -> dict[str, float]:
     """Return the validation return of each algorithm's best seed, and of a plan, by name."""
-    found: dict[str, float] = {}
+    candidates: dict[str, float] = {}
     for record in records:
         if record.score is not None:
             name = record.entry.algorithm
-            found[name] = max(record.score, found.get(name, record.score))
+            candidates[name] = max(record.score, candidates.get(name, record.score))
     if planned is not None and planned.reference is not None:
-        found[planned.name] = planned.score
-    return found
+        candidates[planned.name] = planned.score
+    return candidates
 
 
 def _bracket(
@@ -262,23 +262,23 @@ def yardsticks(
     simulator: Any = problem.simulator(EPISODES, request.seed).make_any()
     if isinstance(simulator, JointSimulator) or not hasattr(type(simulator), "situation"):
         return {}
-    ends, found = clock() + SECONDS, dict[str, float]()
+    ends, values = clock() + SECONDS, dict[str, float]()
     for name, policy in _others(problem, planned).items():
         if clock() > ends:
             break
         paid = _paid(cast("Situated", simulator), policy, 2 * problem.length)
         if paid is not None:
-            found[name] = paid
-    return found
+            values[name] = paid
+    return values
 
 
 def _others(problem: TrainingProblem, planned: PlannedPolicy | None) -> Mapping[str, Policy]:
     several = {id(policy): (name, policy) for name, policy in reversed(list(problem.experts().items()))}
-    found = dict(reversed(list(several.values())))
+    others = dict(reversed(list(several.values())))
     if planned is None or not planned.artifact:
-        return found
+        return others
     # No optimum here: it is that of the domain model, but learners' simulators disturb runs and shape the rewards.
-    return {"plan" if planned.name == PLANNER else planned.name: problem.load(planned.artifact), **found}
+    return {"plan" if planned.name == PLANNER else planned.name: problem.load(planned.artifact), **others}
 
 
 def _paid(simulator: Situated, policy: Policy, most: int) -> float | None:

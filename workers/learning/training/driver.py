@@ -156,8 +156,8 @@ class Training:
 
     def checkpoint(self) -> bytes:
         """Serialise the training for resumption; empty bytes if a resumed training starts anew."""
-        kept = self.trainer.checkpoint()
-        return blob.pack({"trainer": np.frombuffer(kept, np.uint8)}, {"stage": self._stage}) if kept else b""
+        state = self.trainer.checkpoint()
+        return blob.pack({"trainer": np.frombuffer(state, np.uint8)}, {"stage": self._stage}) if state else b""
 
     def close(self) -> None:
         """Release the trainer's processes and memory; can be called twice."""

@@ -89,19 +89,19 @@ class Bracket:
         ranked = sorted(present, key=lambda i: -_score(records[i]))
         if rung >= len(self.field):
             return Decision((), dict.fromkeys(present, ""))
-        kept = self.field[rung]
-        after = f"of {len(present)} after {self.shares[rung - 1]:.0%} of its budget, where {kept} went on"
-        stopped = {i: f"number {place + 1} {after}" for place, i in enumerate(ranked) if place >= kept}
-        return Decision(tuple(sorted(ranked[:kept])), stopped)
+        survivors = self.field[rung]
+        after = f"of {len(present)} after {self.shares[rung - 1]:.0%} of its budget, where {survivors} went on"
+        stopped = {i: f"number {place + 1} {after}" for place, i in enumerate(ranked) if place >= survivors}
+        return Decision(tuple(sorted(ranked[:survivors])), stopped)
 
 
 def best(records: Sequence[TrialRecord], reference: float | None = None) -> int | None:
     """Return the index of the highest score; None if no trial has a score, or none above ``reference`` (a return)."""
     scored = [i for i, record in enumerate(records) if record.score is not None]
-    found = max(scored, key=lambda i: _score(records[i]), default=None)
-    if found is None or (reference is not None and reference >= _score(records[found])):
+    most = max(scored, key=lambda i: _score(records[i]), default=None)
+    if most is None or (reference is not None and reference >= _score(records[most])):
         return None
-    return found
+    return most
 
 
 def _score(record: TrialRecord) -> float:

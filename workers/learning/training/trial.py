@@ -78,9 +78,9 @@ class Trial:
         plan = Plan(steps, CHUNK_STEPS, keep_memory=False, pauses=bracket.shares[:-1])
         worlds, draws = np.random.SeedSequence(entry.seed).generate_state(2)
         simulator = problem.simulator(environments(steps, problem.length), int(worlds))
-        made = simulator.make_any() if problem.continuing else None
-        if made is not None and not isinstance(made, JointSimulator):  # no end: standardise
-            self.config = with_standardisation(self.config, made, entry.seed)
+        result = simulator.make_any() if problem.continuing else None
+        if result is not None and not isinstance(result, JointSimulator):  # no end: standardise
+            self.config = with_standardisation(self.config, result, entry.seed)
         self.runner = make_executor(request.executor, self.config, simulator, plan, int(draws), clock)
         self.curve: list[tuple[int, float]] = []
         self.imitated: dict[str, Any] | None = None
@@ -126,9 +126,9 @@ class Trial:
     @property
     def artifact(self) -> bytes:
         """Artifact of the present policy; ValueError if the learner has none yet."""
-        found = self.runner.agent.export()
-        several = isinstance(found, Mapping)
-        learned = {role: self._built(one) for role, one in found.items()} if several else self._built(found)
+        export = self.runner.agent.export()
+        several = isinstance(export, Mapping)
+        learned = {role: self._built(one) for role, one in export.items()} if several else self._built(export)
         return self.problem.save(learned)
 
     def compared(self) -> Candidate:
@@ -203,7 +203,7 @@ class WindowResult:
 
 
 def learn_window(
-    problem: TrainingProblem, request: Request, number: int, learner: bytes, told: Callable[[Trial], None]
+    problem: TrainingProblem, request: Request, number: int, learner: bytes, after_chunk: Callable[[Trial], None]
 ) -> WindowResult:
     """Learn from a window by the continuing learner and, for the default algorithm, by a new one; return the better.
 
@@ -212,7 +212,7 @@ def learn_window(
         request: training request with the budget of one window; the first window starts from ``start``, if given.
         number: index of the window, from 0; determines the seed.
         learner: serialised learner after the previous window; empty for the first window.
-        told: function that is called with the trial after each chunk.
+        after_chunk: function that is called with the trial after each chunk.
 
     Raises:
         Untrainable: the agent in ``start`` does not fit.
@@ -222,17 +222,17 @@ def learn_window(
     wanted = [(replace(request, algorithm=algorithm, imitate=None), learner)]
     if algorithm == ONLINE:
         wanted.append((replace(wanted[0][0], start=None, imitate=next(iter(problem.experts()))), b""))
-    found = list[WindowResult]()
+    window_results = list[WindowResult]()
     for requested, begun in wanted:
         trial = Trial(problem, requested, Entry(algorithm, seed), Bracket(1))
         try:
-            found.append(_learn_by(trial, begun, told))
+            window_results.append(_learn_by(trial, begun, after_chunk))
         finally:
             trial.close()
-    return max(found, key=lambda one: max(one.report["validation"].values()))
+    return max(window_results, key=lambda one: max(one.report["validation"].values()))
 
 
-def _learn_by(trial: Trial, learner: bytes, told: Callable[[Trial], None]) -> WindowResult:
+def _learn_by(trial: Trial, learner: bytes, after_chunk: Callable[[Trial], None]) -> WindowResult:
     if learner:
         trial.runner.agent.restore(*blob.unpack(learner))
     else:
@@ -240,7 +240,7 @@ def _learn_by(trial: Trial, learner: bytes, told: Callable[[Trial], None]) -> Wi
     before = _LearnerState.by(trial)
     while not trial.runner.done:
         trial.advance()
-        told(trial)
+        after_chunk(trial)
     after = _LearnerState.by(trial)
     best, scores = max(before, after, key=lambda one: one.score), {"before": before.score, "after": after.score}
     return WindowResult(trial.entry.algorithm, best.artifact, best.learner, {**trial.report, "validation": scores})
@@ -255,8 +255,8 @@ class _LearnerState(NamedTuple):
 
     @classmethod
     def by(cls, trial: Trial) -> _LearnerState:
-        found = trial.compared()
-        return cls(found.artifact, _serialise_average(trial.runner.agent), found.validation)
+        result = trial.compared()
+        return cls(result.artifact, _serialise_average(trial.runner.agent), result.validation)
 
 
 def _serialise_average(agent: Agent) -> bytes:

@@ -22,17 +22,17 @@ def _words(sample: Sample, layout: Layout) -> Iterator[str]:
         yield f"{len(content.curves):,} points of {len(content.jobs):,} learning curves"
 
 
-def _log(content: Content, told: Any, layout: Layout) -> Iterator[str]:
-    if told is None:
+def _log(content: Content, counts: Any, layout: Layout) -> Iterator[str]:
+    if counts is None:
         return
-    count, span = told["count"], told["span_seconds"]
+    count, span = counts["count"], counts["span_seconds"]
     over = f" over {lasting(span)}" if span > 0 else ""
-    yield f"{count:,} {'job' if count == 1 else 'jobs'}{over}{since(told['start'])}"
-    for name, count in zip(layout.queues, [*told["of_queues"], *[0] * len(layout.queues)], strict=False):
+    yield f"{count:,} {'job' if count == 1 else 'jobs'}{over}{since(counts['start'])}"
+    for name, count in zip(layout.queues, [*counts["of_queues"], *[0] * len(layout.queues)], strict=False):
         yield f"  {name}: {count:,}" if count else f"  {name}: none"
-    total, asked = int(layout.capacity.sum()), content.arrivals[:, ASKED]
-    too_many = int((asked > total).sum())
-    yield f"  {number(float(asked.mean()))} GPUs each; {too_many:,} ask for more than the {total:,} there are"
+    total, gpus = int(layout.capacity.sum()), content.arrivals[:, ASKED]
+    too_many = int((gpus > total).sum())
+    yield f"  {number(float(gpus.mean()))} GPUs each; {too_many:,} ask for more than the {total:,} there are"
     known = content.arrivals[:, DURATION]
     known = known[~np.isnan(known)]
     ran = f"median {lasting(float(np.median(known)))}" if len(known) else "unknown: nothing can be simulated"

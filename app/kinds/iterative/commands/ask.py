@@ -28,14 +28,14 @@ class Questions:
 
     def number(self, question: str, default: float) -> float:
         """Ask for a number; whole numbers are returned as int."""
-        found = self._prompt(FloatPrompt.ask, question, float(default))
-        return int(found) if float(found).is_integer() else found
+        prompt = self._prompt(FloatPrompt.ask, question, float(default))
+        return int(prompt) if float(prompt).is_integer() else prompt
 
     def count(self, question: str, default: int) -> int:
         """Ask until an integer of at least 1 is given, and return it; raises InvalidInput if the input ended before."""
-        while (found := self._prompt(IntPrompt.ask, question, default)) < 1:
+        while (prompt := self._prompt(IntPrompt.ask, question, default)) < 1:
             self.refuse("must be 1 or more")
-        return found
+        return prompt
 
     def confirm(self, question: str) -> bool:
         """Ask for yes or no; the default is no."""
@@ -66,26 +66,26 @@ def ask(questions: Questions, iterations: int | None, deadline: float | None) ->
     resources = [_resource(questions, "cpu")]
     while questions.confirm("Is there another resource?"):
         resources.append(_resource(questions, "memory"))
-    given: dict[str, Any] = {"resources": resources}
-    given["iterations"] = iterations or questions.count("How many iterations has a run?", 100)
-    given["metrics"] = [_seconds(questions, deadline)]
-    given["features"] = []
+    fields: dict[str, Any] = {"resources": resources}
+    fields["iterations"] = iterations or questions.count("How many iterations has a run?", 100)
+    fields["metrics"] = [_seconds(questions, deadline)]
+    fields["features"] = []
     while questions.confirm("Does an iteration's time depend on another known number, such as a batch size?"):
-        given["features"].append(_feature(questions))
-    return given
+        fields["features"].append(_feature(questions))
+    return fields
 
 
 def _resource(questions: Questions, name: str) -> dict[str, Any]:
     """Ask for the fields of a resource until they are valid, and return them; earlier answers become the defaults."""
-    found: dict[str, Any] = {"name": name, "minimum": 1, "maximum": 8, "step": 1, "price_per_hour": 1}
+    resource: dict[str, Any] = {"name": name, "minimum": 1, "maximum": 8, "step": 1, "price_per_hour": 1}
     while True:
-        found["name"] = questions.text("What is allocated?", found["name"])
-        found["minimum"] = questions.number(f"The least of {found['name']}?", found["minimum"])
-        found["maximum"] = questions.number(f"The most of {found['name']}?", found["maximum"])
-        found["step"] = questions.number("In steps of?", found["step"])
-        found["price_per_hour"] = questions.number("What does one cost an hour?", found["price_per_hour"])
-        if _validate(questions, Resource, found):
-            return found
+        resource["name"] = questions.text("What is allocated?", resource["name"])
+        resource["minimum"] = questions.number(f"The least of {resource['name']}?", resource["minimum"])
+        resource["maximum"] = questions.number(f"The most of {resource['name']}?", resource["maximum"])
+        resource["step"] = questions.number("In steps of?", resource["step"])
+        resource["price_per_hour"] = questions.number("What does one cost an hour?", resource["price_per_hour"])
+        if _validate(questions, Resource, resource):
+            return resource
 
 
 def _seconds(questions: Questions, deadline: float | None) -> dict[str, Any]:
@@ -105,18 +105,18 @@ _GOALS = [DEADLINE, PACE, NOTHING]
 
 
 def _feature(questions: Questions) -> dict[str, Any]:
-    found: dict[str, Any] = {"name": "batch", "minimum": 1, "maximum": 1024}
+    feature: dict[str, Any] = {"name": "batch", "minimum": 1, "maximum": 1024}
     while True:
-        found["name"] = questions.text("What is it called?", found["name"])
-        found["minimum"] = questions.number("Its least value?", found["minimum"])
-        found["maximum"] = questions.number("Its largest value?", found["maximum"])
-        if _validate(questions, Feature, found):
-            return found
+        feature["name"] = questions.text("What is it called?", feature["name"])
+        feature["minimum"] = questions.number("Its least value?", feature["minimum"])
+        feature["maximum"] = questions.number("Its largest value?", feature["maximum"])
+        if _validate(questions, Feature, feature):
+            return feature
 
 
-def _validate(questions: Questions, model: type[Resource | Feature], found: dict[str, Any]) -> bool:
+def _validate(questions: Questions, model: type[Resource | Feature], result: dict[str, Any]) -> bool:
     try:
-        model.model_validate(found)
+        model.model_validate(result)
     except ValidationError as error:
         issues = [
             ": ".join([*map(str, one["loc"]), one["msg"].removeprefix("Value error, ")]) for one in error.errors()

@@ -40,7 +40,7 @@ class Log:
     def of(self, prefix: str) -> dict[str, list[Decimal]]:
         """Return the sorted distinct values of the columns whose names begin with ``prefix``, by name without it."""
         return {
-            name.removeprefix(prefix): sorted(found) for name, found in self.values.items() if name.startswith(prefix)
+            name.removeprefix(prefix): sorted(column) for name, column in self.values.items() if name.startswith(prefix)
         }
 
 
@@ -79,9 +79,9 @@ def _read(path: Path, rows: Iterator[list[str]]) -> Log:
             raise _refusal(path, number, f"has {len(row)} cells, not {len(header)}")
         cells = dict(zip(header, row, strict=True))
         log.lengths[cells["execution"]] = log.lengths.get(cells["execution"], 0) + 1
-        for name, found in log.values.items():
+        for name, column in log.values.items():
             if cells[name].strip():
-                found.add(_number(path, number, name, cells[name]))
+                column.add(_number(path, number, name, cells[name]))
         if cells.get(f"metric.{SECONDS}", "").strip():
             log.seconds.append(float(cells[f"metric.{SECONDS}"]))
     if not log.lengths:

@@ -25,7 +25,7 @@ class CommandArguments(NamedTuple):
     deadline: float | None
 
 
-def write(given: CommandArguments, out: Path, *, force: bool, as_json: bool, notes: Console | None = None) -> None:
+def write(args: CommandArguments, out: Path, *, force: bool, as_json: bool, notes: Console | None = None) -> None:
     """Write a spec to a file, with notes on standard error.
 
     Raises:
@@ -36,7 +36,7 @@ def write(given: CommandArguments, out: Path, *, force: bool, as_json: bool, not
         raise InvalidInput(
             [FieldIssue(f"/{out}", "is there already; name another with --out, or replace it with --force", None)]
         )
-    spec = _check_spec(_from_log(given, given.log, notes) if given.log is not None else _from_answers(given, notes))
+    spec = _check_spec(_from_log(args, args.log, notes) if args.log is not None else _from_answers(args, notes))
     text = json.dumps(spec, indent=2)
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
@@ -47,25 +47,25 @@ def write(given: CommandArguments, out: Path, *, force: bool, as_json: bool, not
         Console().print(json.dumps(spec), soft_wrap=True, markup=False, highlight=False)
     _print_note(notes, f"wrote {out}; next:")
     _print_note(notes, f"  steward workload create {out}")
-    if given.log is not None:
-        _print_note(notes, f"  steward samples create {spec['name']} {given.log}")
+    if args.log is not None:
+        _print_note(notes, f"  steward samples create {spec['name']} {args.log}")
 
 
 def _print_note(notes: Console, words: str) -> None:
     notes.print(words, markup=False, highlight=False, soft_wrap=True)
 
 
-def _from_log(given: CommandArguments, log: Path, notes: Console) -> dict[str, Any]:
-    found = guess(read_log(log), given.iterations, given.deadline)
-    for reason in found.reasons:
+def _from_log(arguments: CommandArguments, log: Path, notes: Console) -> dict[str, Any]:
+    result = guess(read_log(log), arguments.iterations, arguments.deadline)
+    for reason in result.reasons:
         _print_note(notes, reason)
-    return {"name": given.name or _slug(log.name.partition(".")[0]), "kind": "iterative", **found.spec}
+    return {"name": arguments.name or _slug(log.name.partition(".")[0]), "kind": "iterative", **result.spec}
 
 
-def _from_answers(given: CommandArguments, notes: Console) -> dict[str, Any]:
+def _from_answers(arguments: CommandArguments, notes: Console) -> dict[str, Any]:
     questions = Questions(notes)
-    name = given.name or questions.text("Name of the workload?", "my-training")
-    return {"name": _slug(name), "kind": "iterative", **ask(questions, given.iterations, given.deadline)}
+    name = arguments.name or questions.text("Name of the workload?", "my-training")
+    return {"name": _slug(name), "kind": "iterative", **ask(questions, arguments.iterations, arguments.deadline)}
 
 
 def _slug(name: str) -> str:

@@ -73,25 +73,25 @@ def run(options: Options, output: Console | None = None, notes: Console | None =
     if len(options.files) > 1 and (options.export is not None or options.name is not None):
         notes.print(Text("--export and --name are for one file", "red"))
         return MISUSED
-    found: list[Json] = []
+    items: list[Json] = []
     status = DONE
     try:
         for path in options.files:
-            status = max(status, _one(path, options, found, output, notes))
+            status = max(status, _one(path, options, items, output, notes))
             if status == UNREACHABLE:
                 break
     except KeyboardInterrupt:
         status = INTERRUPTED
     if options.as_json:
-        output.print(json.dumps(found, indent=1), soft_wrap=True, markup=False, highlight=False)
+        output.print(json.dumps(items, indent=1), soft_wrap=True, markup=False, highlight=False)
     return status
 
 
-def _one(path: Path, options: Options, found: list[Json], output: Console, notes: Console) -> int:
-    """Read, convert and upload one file; return its exit status, and add its JSON entry to ``found``. Errors don't
+def _one(path: Path, options: Options, items: list[Json], output: Console, notes: Console) -> int:
+    """Read, convert and upload one file; return its exit status, and add its JSON entry to ``items``. Errors don't
     raise but go to the entry and, after the summary, to ``notes``."""
     entry: Json = {"file": str(path), "format": options.format}
-    found.append(entry)
+    items.append(entry)
     complaints, status = list[str](), DONE
     try:
         reading = FORMATS[options.format].read(path, **options.reading)
@@ -184,9 +184,9 @@ def _show(reading: Reading, entry: Json, output: Console) -> None:
         line = f"  written: {entry['exported']['file']}" + (f", without {without}" if without else "")
         output.print(Text(line), soft_wrap=True)
     if "uploaded" in entry:
-        kept = entry["uploaded"]
-        state = "was there already" if kept["duplicate"] else "uploaded"
-        output.print(Text(f"  {state}: execution {kept['execution']} of workload {kept['workload']}"), soft_wrap=True)
+        row = entry["uploaded"]
+        state = "was there already" if row["duplicate"] else "uploaded"
+        output.print(Text(f"  {state}: execution {row['execution']} of workload {row['workload']}"), soft_wrap=True)
 
 
 def _left_out(skipped: Skipped) -> str:
@@ -209,29 +209,29 @@ def _words(issue: FieldIssue) -> str:
 
 def words(reading: Reading) -> Iterator[str]:
     """Yield lines of text on number of tasks, sizes, duration and machines."""
-    found = summary(reading.trace)
-    noun = "task" if found.workflows else "job"
-    users = f" of {count_text(found.users, 'user')}" if found.users else ""
+    result = summary(reading.trace)
+    noun = "task" if result.workflows else "job"
+    users = f" of {count_text(result.users, 'user')}" if result.users else ""
     dropped = reading.dropped + sum(one.count for one in reading.skipped)
     left_out = f"; {dropped:,} left out" if dropped else ""
-    yield f"{count_text(found.tasks, noun)}{users}{left_out}"
+    yield f"{count_text(result.tasks, noun)}{users}{left_out}"
     trace = reading.trace
     since = ""
     if trace.origin and trace.tasks and abs(trace.origin + trace.submit[-1]) < 2e11:
         first = datetime.fromtimestamp(trace.origin + float(trace.submit[0]), UTC)
         since = f" from {first:%Y-%m-%d %H:%M:%S} UTC"
     yield (
-        f"submitted   over {found.span_seconds / 86_400:,.1f} days{since}"
-        if found.span_seconds
+        f"submitted   over {result.span_seconds / 86_400:,.1f} days{since}"
+        if result.span_seconds
         else "submitted   at once"
     )
-    if found.run_time_seconds is not None:
-        yield f"run time    {_spread(found.run_time_seconds, ' s')}"
-    if found.processors is not None:
-        yield f"processors  {_spread(found.processors, '')}"
-    if found.edges:
-        yield f"edges       {found.edges:,} with {found.edge_bytes / 1e9:,.3f} GB; critical path {_seconds(found)}"
-    yield from _load(found, reading)
+    if result.run_time_seconds is not None:
+        yield f"run time    {_spread(result.run_time_seconds, ' s')}"
+    if result.processors is not None:
+        yield f"processors  {_spread(result.processors, '')}"
+    if result.edges:
+        yield f"edges       {result.edges:,} with {result.edge_bytes / 1e9:,.3f} GB; critical path {_seconds(result)}"
+    yield from _load(result, reading)
 
 
 def _spread(spread: Spread, unit: str) -> str:
@@ -239,15 +239,15 @@ def _spread(spread: Spread, unit: str) -> str:
     return ", ".join(f"{name} {number(value, 6)}{unit}" for name, value in parts.items())
 
 
-def _seconds(found: TraceRead) -> str:
-    return f"{found.critical_path_seconds or 0.0:,.1f} s of {found.processor_seconds:,.1f} processor seconds"
+def _seconds(reading: TraceRead) -> str:
+    return f"{reading.critical_path_seconds or 0.0:,.1f} s of {reading.processor_seconds:,.1f} processor seconds"
 
 
-def _load(found: TraceRead, reading: Reading) -> Iterator[str]:
+def _load(trace: TraceRead, reading: Reading) -> Iterator[str]:
     """Yield a line on the load of the recorded machines, if they are known."""
     total = sum(reading.machines)
     if not total:
         return
     machines = f"{count_text(len(reading.machines), 'machine')} with {count_text(total, 'processor')}"
-    load = f"; load {found.processor_seconds / (found.span_seconds * total):.1%}" if found.span_seconds else ""
+    load = f"; load {trace.processor_seconds / (trace.span_seconds * total):.1%}" if trace.span_seconds else ""
     yield f"recorded on {machines}{load}"

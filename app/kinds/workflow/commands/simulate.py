@@ -65,12 +65,12 @@ def simulate(
     """
     from app.cli.child import run_child
 
-    given: dict[str, object] = {"--strategy": strategy or None, "--nodes": nodes, "--backfilling": backfilling}
-    given |= {"--order": order, "--sequences": sequences, "--user-tasks": user_tasks, "--agent": agent, "--plot": plot}
-    given |= {"--user-processors": user_processors, "--bandwidth": bandwidth, "--startup": startup}
-    given |= {"--billing": billing, "--seed": seed}
+    values: dict[str, object] = {"--strategy": strategy or None, "--nodes": nodes, "--backfilling": backfilling}
+    values |= {"--order": order, "--sequences": sequences, "--user-tasks": user_tasks, "--agent": agent, "--plot": plot}
+    values |= {"--user-processors": user_processors, "--bandwidth": bandwidth, "--startup": startup}
+    values |= {"--billing": billing, "--seed": seed}
     flags = {"--exact-runtimes": exact_runtimes, "--clip": clip, "--sort": sort, "--online": online}
     flags |= {"--rented": rented, "--json": json}
-    options = [f"{name}={value}" for name, value in given.items() if value is not None]
+    options = [f"{name}={value}" for name, value in values.items() if value is not None]
     options += [name for name, on in flags.items() if on]
     raise typer.Exit(run_child("workers.kinds.workflow.simulator", *options, "--", str(trace)))

@@ -93,8 +93,8 @@ class _Text:
         """Return the next character that isn't white space, and move there; empty at the end; raise InvalidInput as
         ``_more``."""
         while True:
-            found = _spaces(self._text, self._at)
-            self._at = found.end() if found else self._at
+            spaces = _spaces(self._text, self._at)
+            self._at = spaces.end() if spaces else self._at
             if self._at < len(self._text):
                 return self._text[self._at]
             if not self._more(1):
@@ -115,7 +115,7 @@ class _Text:
         self.peek()
         while True:
             try:
-                found, end = _decoder.raw_decode(self._text, self._at)
+                value, end = _decoder.raw_decode(self._text, self._at)
             except RecursionError:
                 raise InvalidInput([FieldIssue(pointer, TOO_DEEP, None)]) from None
             except ValueError as error:
@@ -129,10 +129,10 @@ class _Text:
             if end + 2 >= len(self._text) and self._more(len(self._text) - self._at):
                 continue
             above = pointer.count("/")
-            if self._openings(length) > DEEPEST - above and too_deep(found, above):
+            if self._openings(length) > DEEPEST - above and too_deep(value, above):
                 raise InvalidInput([FieldIssue(pointer, TOO_DEEP, None)])
             self._at += length
-            return found
+            return value
 
     def _openings(self, length: int) -> int:
         """Return an upper bound of the nesting depth of a value in the next ``length`` characters."""
@@ -146,8 +146,8 @@ class _Text:
         before = self._text[:place]
         line = self._lines + before.count("\n") + 1
         column = place - before.rfind("\n") + (0 if "\n" in before else self._columns)
-        found = self._text[place : place + 20] or "the end"
-        return InvalidInput([FieldIssue(pointer, f"is not valid JSON: line {line}, column {column}: {message}", found)])
+        rest = self._text[place : place + 20] or "the end"
+        return InvalidInput([FieldIssue(pointer, f"is not valid JSON: line {line}, column {column}: {message}", rest)])
 
     def _more(self, least: int) -> bool:
         """Drop the text before the position, and read ``least`` more characters or more; return whether there were any.

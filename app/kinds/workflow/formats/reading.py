@@ -109,16 +109,16 @@ def cycle(edges: Edges) -> list[int]:
     if not left:
         return []
     start, parents = edges.start.tolist(), edges.parents.tolist()
-    seen: dict[int, int] = {}
+    visited: dict[int, int] = {}
     path: list[int] = []
     task = min(left)
-    while task not in seen:
-        seen[task] = len(path)
+    while task not in visited:
+        visited[task] = len(path)
         path.append(task)
         task = next(parent for parent in parents[start[task] : start[task + 1]] if parent in left)
-    found = path[seen[task] :][::-1]
-    first = found.index(min(found))
-    return found[first:] + found[:first]
+    result = path[visited[task] :][::-1]
+    first = result.index(min(result))
+    return result[first:] + result[:first]
 
 
 def order(edges: Edges) -> list[int]:
@@ -130,26 +130,26 @@ def order(edges: Edges) -> list[int]:
     by_parent = np.argsort(edges.parents, kind="stable")
     children = child[by_parent].tolist()
     first = np.searchsorted(edges.parents[by_parent], np.arange(count + 1)).tolist()
-    found = [task for task in range(count) if waits[task] == 0]
-    for task in found:  # which grows meanwhile
+    order = [task for task in range(count) if waits[task] == 0]
+    for task in order:  # which grows meanwhile
         for other in children[first[task] : first[task + 1]]:
             waits[other] -= 1
             if waits[other] == 0:
-                found.append(other)
-    return found
+                order.append(other)
+    return order
 
 
 def cycle_issue(names: Sequence[str], edges: Edges, where: Where) -> list[FieldIssue]:
     """Return an issue that names the tasks of a cycle; none if there is no cycle."""
-    found = cycle(edges)
-    if not found:
+    counts = cycle(edges)
+    if not counts:
         return []
-    shown = found if len(found) <= LISTED else [*found[: LISTED - 1], found[-1]]
-    words = [names[task] for task in [*shown, found[0]]]
-    if len(found) > LISTED:
-        words.insert(LISTED - 1, f"… {len(found) - LISTED} more …")
+    shown = counts if len(counts) <= LISTED else [*counts[: LISTED - 1], counts[-1]]
+    words = [names[task] for task in [*shown, counts[0]]]
+    if len(counts) > LISTED:
+        words.insert(LISTED - 1, f"… {len(counts) - LISTED} more …")
     message = f"the tasks wait for each other in a cycle: {' → '.join(words)}"
-    return [FieldIssue(where(found[0], "parents"), message, names[found[-1]])]
+    return [FieldIssue(where(counts[0], "parents"), message, names[counts[-1]])]
 
 
 def trace_where(trace: Trace) -> Where:
@@ -234,8 +234,8 @@ def _long_span(trace: Trace, where: Where) -> list[FieldIssue]:
     latest = trace.origin + float(trace.submit[-1])
     if span <= LONG_SPAN and latest <= LATEST_ORIGIN:
         return []
-    said = f"span {span / DAY / 365:,.0f} years" if span > LONG_SPAN else "lie far in the future"
-    message = f"submit times {said}: are they in milliseconds? First and last are given"
+    text = f"span {span / DAY / 365:,.0f} years" if span > LONG_SPAN else "lie far in the future"
+    message = f"submit times {text}: are they in milliseconds? First and last are given"
     return [FieldIssue(where(trace.tasks - 1, "submit"), message, [float(trace.submit[0]), float(trace.submit[-1])])]
 
 
@@ -270,10 +270,10 @@ def nodes_written(
     """
     types = []
     for number, part in enumerate(text.split(",")):
-        found = _NODES.fullmatch(part.strip())
-        if found is None:
+        match = _NODES.fullmatch(part.strip())
+        if match is None:
             raise ValueError(f"nodes must be {FORM}; several such, with commas between: {part.strip()!r} is none")
-        count, processors, speed, price = found.groups()
+        count, processors, speed, price = match.groups()
         own = {"processors": processors, "speed": speed or 1, "price_per_hour": price or 0}
         own |= {"name": f"n{number}", "minimum": 0 if rented else int(count), "maximum": count}
         own |= {
@@ -367,16 +367,16 @@ def lines(source: Source) -> Iterator[bytes]:
 def blocks(source: Source) -> Iterator[bytes]:
     """Yield blocks of whole lines, about ``PIECE`` bytes each, without the last line end. Raises InvalidInput if gzip
     data is damaged, and OSError if the file can't be read."""
-    held: list[bytes] = []
+    chunks: list[bytes] = []
     size = 0
     for line in lines(source):
-        held.append(line.removesuffix(b"\n"))
+        chunks.append(line.removesuffix(b"\n"))
         size += len(line) + 1
         if size >= PIECE:
-            yield b"\n".join(held)
-            held, size = [], 0
-    if held:
-        yield b"\n".join(held)
+            yield b"\n".join(chunks)
+            chunks, size = [], 0
+    if chunks:
+        yield b"\n".join(chunks)
 
 
 def pieces(source: Source) -> Iterator[bytes]:

@@ -58,12 +58,12 @@ def read_sacct(source: Source, *, clip: bool = False, sort: bool = True, skip_ba
     ]
     refuse([] if skip_bad else uneven)
     users: dict[str, int] = {}
-    found = [_cells(dict(zip(names, values, strict=False)), users) if any(values) else None for values in split]
-    begun = [cells[1] for cells in found if cells is not None and not isinstance(cells[1], str)]
+    results = [_cells(dict(zip(names, values, strict=False)), users) if any(values) else None for values in split]
+    begun = [cells[1] for cells in results if cells is not None and not isinstance(cells[1], str)]
     origin, bad = min(begun, default=0.0), {issue.pointer for issue in uneven}
-    last = max((cells[0] for cells in found if cells is not None and not isinstance(cells[0], str)), default=0.0)
+    last = max((cells[0] for cells in results if cells is not None and not isinstance(cells[0], str)), default=0.0)
     lines = [f"; UnixStartTime: {origin:.0f}\n"]
-    for number, cells in enumerate(found, start=2):
+    for number, cells in enumerate(results, start=2):
         if cells is None or f"/lines/{number}" in bad:
             lines.append("; left out\n" if cells is None else "uneven\n")
             continue
@@ -121,10 +121,10 @@ def _instant(text: str) -> float | str | None:
 
 def _duration(text: str) -> float:
     """Return the seconds of ``1-02:03:04``, −1 for none or no limit."""
-    found = None if text in UNLIMITED | NOTHING else DURATION.fullmatch(text)
-    if found is None:
+    match = None if text in UNLIMITED | NOTHING else DURATION.fullmatch(text)
+    if match is None:
         return -1.0
-    days, hours, minutes, seconds = (float(found[part] or 0) for part in ("days", "hours", "minutes", "seconds"))
+    days, hours, minutes, seconds = (float(match[part] or 0) for part in ("days", "hours", "minutes", "seconds"))
     return ((days * 24 + hours) * 60 + minutes) * 60 + seconds
 
 

@@ -275,7 +275,7 @@ def faults(table: Table, most: int = LISTED) -> list[FieldIssue]:
         for row in np.flatnonzero(rows)[:most].tolist():
             value = float(cells[row, COLUMNS.index(field)])
             issues.append((row, FieldIssue(table.where(row, field), message, value)))
-    return [issue for _, issue in sorted(issues, key=lambda found: found[0])] or _twice(table, most)
+    return [issue for _, issue in sorted(issues, key=lambda result: result[0])] or _twice(table, most)
 
 
 def _no_count(values: Floats) -> NDArray[np.bool_]:
@@ -393,10 +393,10 @@ def _usable(table: Table, warnings: list[FieldIssue]) -> tuple[Table, int]:
         (no_runtime, "runtime", "of jobs without a run time"),
         (no_processors, "processors", "of jobs without processors"),
     ):
-        if found := np.flatnonzero(rows).tolist():
-            message = f"{count_text(len(found), 'line')} {what} left out; this is the first"
+        if indices := np.flatnonzero(rows).tolist():
+            message = f"{count_text(len(indices), 'line')} {what} left out; this is the first"
             warnings.append(
-                FieldIssue(table.where(found[0], field), message, float(cells[found[0], COLUMNS.index(field)]))
+                FieldIssue(table.where(indices[0], field), message, float(cells[indices[0], COLUMNS.index(field)]))
             )
     keep = ~(partial | no_runtime | no_processors)
     return table.take(keep), int((~keep).sum())
@@ -427,8 +427,8 @@ def _trace(table: Table) -> Trace:
     processors = _processors(cells).astype(np.int64)
     memory = np.where(cells[:, MEMORY] > 0, cells[:, MEMORY], cells[:, USED_MEMORY])
     # Names of users in order of their first job, and the position of each of n jobs' user, [n]; −1: unknown
-    given = cells[:, USER]
-    names, first, index = np.unique(given, return_index=True, return_inverse=True)
+    values = cells[:, USER]
+    names, first, index = np.unique(values, return_index=True, return_inverse=True)
     known = [int(at) for at in np.argsort(first) if names[at] >= 0]
     place = np.full(len(names), -1)
     place[known] = np.arange(len(known))
@@ -455,23 +455,23 @@ def _with_parents(trace: Trace, table: Table) -> Trace:
     """Return ``trace`` with preceding jobs as parents. Raises InvalidInput if a preceding job is not in the log, or
     there is a cycle."""
     index = {name: task for task, name in enumerate(trace.names)}
-    given = table.cells[:, PRECEDING]
-    rows = np.flatnonzero(given > 0).tolist()
-    found = [index.get(f"{given[row]:.0f}", -1) for row in rows]
-    unknown = [row for row, parent in zip(rows, found, strict=True) if parent < 0]
-    refuse([FieldIssue(table.where(row, "preceding"), NOT_THERE, float(given[row])) for row in unknown[:LISTED]])
-    start = np.concatenate([[0], np.cumsum(given > 0)]).astype(np.int64)
-    edges = Edges(start, np.array(found, np.int64))
+    parents = table.cells[:, PRECEDING]
+    rows = np.flatnonzero(parents > 0).tolist()
+    results = [index.get(f"{parents[row]:.0f}", -1) for row in rows]
+    unknown = [row for row, parent in zip(rows, results, strict=True) if parent < 0]
+    refuse([FieldIssue(table.where(row, "preceding"), NOT_THERE, float(parents[row])) for row in unknown[:LISTED]])
+    start = np.concatenate([[0], np.cumsum(parents > 0)]).astype(np.int64)
+    edges = Edges(start, np.array(results, np.int64))
     refuse(cycle_issue(trace.names, edges, lambda task, _: table.where(task, "preceding")))
-    return trace._replace(parent_start=start, parents=edges.parents, data=np.zeros(len(found)))
+    return trace._replace(parent_start=start, parents=edges.parents, data=np.zeros(len(results)))
 
 
 def _drop_orphans(table: Table, skipping: Skipping) -> Table:
     """Return the rows without jobs whose preceding job is missing, repeated until none is; record these in
     ``skipping``."""
     while True:
-        given = table.cells[:, PRECEDING]
-        lost = (given > 0) & ~np.isin(given, table.cells[:, JOB])
+        parents = table.cells[:, PRECEDING]
+        lost = (parents > 0) & ~np.isin(parents, table.cells[:, JOB])
         if not lost.any():
             return table
         for line in table.line[lost].tolist():

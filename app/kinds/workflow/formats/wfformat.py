@@ -165,17 +165,17 @@ class Document:
         if self.flat:
             return self.tasks
         known = index if index is not None else {task.identifier: i for i, task in enumerate(self.tasks)}
-        found: list[Task | None] = [None] * len(self.tasks)
+        tasks: list[Task | None] = [None] * len(self.tasks)
         issues = []
         for number, each in enumerate(self.executed):
             at = known.get(each.identifier)
-            if at is None or found[at] is not None:
+            if at is None or tasks[at] is not None:
                 message = "must be the id of a task of the specification" if at is None else "must be unique"
                 issues.append(FieldIssue(f"{EXECUTION}/tasks/{number}/id", message, each.id))
             else:
-                found[at] = each
+                tasks[at] = each
         refuse(issues)
-        return [each or Task() for each in found]
+        return [each or Task() for each in tasks]
 
 
 def read_document(source: Source) -> Document:
@@ -186,8 +186,8 @@ def read_document(source: Source) -> Document:
         OSError: the file can't be read.
     """
     document = Document()
-    for found in walk(pieces(source), INTO):
-        _take(document, found)
+    for node in walk(pieces(source), INTO):
+        _take(document, node)
         if len(document.issues) >= LISTED:
             break
     refuse(document.issues)
@@ -201,26 +201,26 @@ def read_document(source: Source) -> Document:
     return document
 
 
-def _take(document: Document, found: PointerValue) -> None:
+def _take(document: Document, part: PointerValue) -> None:
     """Add a parsed value to ``document`` if it is needed; its errors go to ``document.issues``."""
-    parent, _, last = found.pointer.rpartition("/")
+    parent, _, last = part.pointer.rpartition("/")
     if parent in (f"{SPECIFICATION}/tasks", "/workflow/tasks"):
         document.place = parent
-        _take_task(document, found)
+        _take_task(document, part)
     elif parent == f"{EXECUTION}/tasks":
-        if (executed := _parse(_ExecutedTask, document, found)) is not None:
+        if (executed := _parse(_ExecutedTask, document, part)) is not None:
             document.executed.append(executed)
     elif parent == f"{SPECIFICATION}/files":
-        if (file := _parse(_File, document, found)) is not None:
-            _take_size(document, file.id, file.size, f"{found.pointer}/sizeInBytes")
+        if (file := _parse(_File, document, part)) is not None:
+            _take_size(document, file.id, file.size, f"{part.pointer}/sizeInBytes")
     elif parent in (f"{EXECUTION}/machines", "/workflow/machines"):
-        machine = _parse(_Machine, document, found)
+        machine = _parse(_Machine, document, part)
         if machine is not None and (cores := machine.cpu.cores or machine.cpu.count):
             document.machines += (int(cores),)
-    elif found.pointer in INTO:
-        document.issues.append(FieldIssue(found.pointer, "must hold a workflow of WfFormat", _short(found.value)))
+    elif part.pointer in INTO:
+        document.issues.append(FieldIssue(part.pointer, "must hold a workflow of WfFormat", _short(part.value)))
     elif (parent, last) in _SCALARS:
-        _take_scalar(document, found, *_SCALARS[parent, last])
+        _take_scalar(document, part, *_SCALARS[parent, last])
 
 
 _SCALARS: dict[tuple[str, str], tuple[str, TypeAdapter[Any]]] = {
@@ -231,23 +231,23 @@ _SCALARS: dict[tuple[str, str], tuple[str, TypeAdapter[Any]]] = {
 }
 
 
-def _take_scalar(document: Document, found: PointerValue, name: str, kind: TypeAdapter[Any]) -> None:
+def _take_scalar(document: Document, pointer_value: PointerValue, name: str, kind: TypeAdapter[Any]) -> None:
     try:
-        setattr(document, name, kind.validate_python(found.value))
+        setattr(document, name, kind.validate_python(pointer_value.value))
     except ValidationError as error:
-        document.issues += _issues(error, found.pointer)
+        document.issues += _issues(error, pointer_value.pointer)
 
 
-def _take_task(document: Document, found: PointerValue) -> None:
+def _take_task(document: Document, pointer_value: PointerValue) -> None:
     if not document.flat:
-        if (task := _parse(_SpecifiedTask, document, found)) is not None:
+        if (task := _parse(_SpecifiedTask, document, pointer_value)) is not None:
             document.tasks.append(task)
         return
-    flat = _parse(_FlatTask, document, found)
+    flat = _parse(_FlatTask, document, pointer_value)
     if flat is None:
         return
     for number, file in enumerate(flat.files):
-        pointer = f"{found.pointer}/files/{number}"
+        pointer = f"{pointer_value.pointer}/files/{number}"
         _take_size(document, file.path + file.name, file.size, f"{pointer}/sizeInBytes")
         if file.link not in ("input", "output"):
             document.issues.append(FieldIssue(f"{pointer}/link", "must be input or output", file.link))
@@ -263,11 +263,11 @@ def _take_size(document: Document, name: str, size: float, pointer: str) -> None
         document.issues.append(FieldIssue(pointer, message, size))
 
 
-def _parse(model: type[AnyPart], document: Document, found: PointerValue) -> AnyPart | None:
+def _parse(model: type[AnyPart], document: Document, pointer_value: PointerValue) -> AnyPart | None:
     try:
-        return model.model_validate(found.value)
+        return model.model_validate(pointer_value.value)
     except ValidationError as error:
-        document.issues += _issues(error, found.pointer)
+        document.issues += _issues(error, pointer_value.pointer)
         return None
 
 
@@ -332,16 +332,16 @@ def _positions_by_id(document: Document) -> dict[str, int]:
         refuse([FieldIssue(document.place, "must hold at least one task", None)])
     index: dict[str, int] = {}
     issues = []
-    for task, given in enumerate(document.tasks):
-        first = index.setdefault(given.identifier, task)
+    for task, entry in enumerate(document.tasks):
+        first = index.setdefault(entry.identifier, task)
         if first != task:
             message = f"must be unique; {document.pointer(first, '')} has it already"
-            field = "name" if given.id is None else "id"
-            issues.append(FieldIssue(document.pointer(task, field), message, given.identifier))
+            field = "name" if entry.id is None else "id"
+            issues.append(FieldIssue(document.pointer(task, field), message, entry.identifier))
     refuse(issues)
     by_name: dict[str, list[int]] = {}
-    for task, given in enumerate(document.tasks):
-        by_name.setdefault(given.name, []).append(task)
+    for task, entry in enumerate(document.tasks):
+        by_name.setdefault(entry.name, []).append(task)
     return {name: tasks[0] for name, tasks in by_name.items() if len(tasks) == 1} | index
 
 
@@ -350,8 +350,8 @@ def _edges(document: Document, index: dict[str, int], warnings: list[FieldIssue]
     unknown."""
     parents: list[dict[int, None]] = [{} for _ in document.tasks]
     issues = []
-    for task, given in enumerate(document.tasks):
-        for end, names in (("parents", given.parents), ("children", given.children)):
+    for task, entry in enumerate(document.tasks):
+        for end, names in (("parents", entry.parents), ("children", entry.children)):
             for place, name in enumerate(names):
                 other = index.get(name)
                 if other is None:
@@ -375,17 +375,17 @@ def _parents_by_files(document: Document, warnings: list[FieldIssue]) -> list[di
     for number, task in enumerate(document.tasks):
         for file in dict.fromkeys(task.outputs):
             writers.setdefault(file, []).append(number)
-    found = sum(len(writers.get(file, ())) for task in document.tasks for file in task.inputs)
-    if found > MOST_SHARED:
-        message = f"files join tasks {found:,} times, from who writes to who reads: must be at most {MOST_SHARED:,}"
+    total = sum(len(writers.get(file, ())) for task in document.tasks for file in task.inputs)
+    if total > MOST_SHARED:
+        message = f"files join tasks {total:,} times, from who writes to who reads: must be at most {MOST_SHARED:,}"
         refuse([FieldIssue(document.place, message, None)])
     parents: list[dict[int, None]] = [
         {writer: None for file in task.inputs for writer in writers.get(file, ()) if writer != number}
         for number, task in enumerate(document.tasks)
     ]
-    if found := sum(map(len, parents)):
+    if total := sum(map(len, parents)):
         message = (
-            f"no task names parents or children: {count_text(found, 'edge')} taken from who writes and reads files"
+            f"no task names parents or children: {count_text(total, 'edge')} taken from who writes and reads files"
         )
         warnings.append(FieldIssue(document.place, message, None))
     return parents
@@ -442,14 +442,14 @@ def _bytes_along(document: Document, edges: Edges) -> NDArray[np.float64]:
 def _origin(document: Document, warnings: list[FieldIssue]) -> float:
     """Return the time of execution, seconds since 1970 (UTC unless it has a time zone); 0 if unknown, or with a
     warning."""
-    given = document.executed_at
-    if given is None:
+    executed_at = document.executed_at
+    if executed_at is None:
         return 0.0
     try:
-        when = datetime.fromisoformat(given)
+        when = datetime.fromisoformat(executed_at)
     except ValueError:
         pointer = f"{document.execution_place}{token('executedAt')}"
-        warnings.append(FieldIssue(pointer, "is not a date and time of ISO 8601: it is ignored", given))
+        warnings.append(FieldIssue(pointer, "is not a date and time of ISO 8601: it is ignored", executed_at))
         return 0.0
     return (when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp()
 

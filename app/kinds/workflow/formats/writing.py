@@ -28,8 +28,8 @@ def write_wfformat(trace: Trace, *, name: str = "") -> Iterator[str]:
     """Yield a document in pieces of text; reading it restores the trace except for ``wfformat_omits``. The required
     makespan is the critical path, the duration on unlimited nodes, in seconds."""
     omitted = "; ".join(wfformat_omits(trace))
-    said = f'"description": {_json(f"Left out: {omitted}")}, ' if omitted else ""
-    yield f'{{"name": {_json(name or "workflow")}, {said}"schemaVersion": "{VERSION}", '
+    text = f'"description": {_json(f"Left out: {omitted}")}, ' if omitted else ""
+    yield f'{{"name": {_json(name or "workflow")}, {text}"schemaVersion": "{VERSION}", '
     yield '"workflow": {"specification": {'
     yield from _array("tasks", _specification(trace))
     yield ", "
@@ -46,7 +46,7 @@ def write_wfformat(trace: Trace, *, name: str = "") -> Iterator[str]:
 def wfformat_omits(trace: Trace) -> tuple[str, ...]:
     """Return a sentence on each part of the trace that WfFormat can't represent."""
     silent = np.isnan(trace.runtime)
-    said = (
+    losses = (
         (bool((silent & (trace.processors != 1)).any()), "processors and memory of tasks without a run time"),
         (bool((trace.submit != 0).any()), "submit times: all tasks are submitted at once"),
         (not np.isnan(trace.estimate).all(), "estimates"),
@@ -54,7 +54,7 @@ def wfformat_omits(trace: Trace) -> tuple[str, ...]:
         (bool((trace.user >= 0).any()), "users"),
         (bool((trace.group != 0).any()), "that tasks belong to different workflows, or to none"),
     )
-    return tuple(sentence for holds, sentence in said if holds)
+    return tuple(sentence for holds, sentence in losses if holds)
 
 
 def critical_path(trace: Trace) -> float:
@@ -161,7 +161,7 @@ def swf_omits(trace: Trace) -> tuple[str, ...]:
     """Return a sentence on each part of the trace that Standard Workload Format can't represent."""
     silent = int(np.isnan(trace.runtime).sum())
     edges = len(trace.parents)
-    said = (
+    losses = (
         (_numbers(trace.names) is None, "names of tasks: jobs are numbered from 1"),
         (_numbers(trace.users) is None, "names of users: they are numbered from 1"),
         (silent > 0, f"{count_text(silent, 'task')} without a run time: readers leave them out"),
@@ -170,7 +170,7 @@ def swf_omits(trace: Trace) -> tuple[str, ...]:
         (not np.isnan(trace.deadline).all(), "deadlines"),
         (bool((trace.group >= 0).any()), "which workflow a task belongs to"),
     )
-    return tuple(sentence for holds, sentence in said if holds)
+    return tuple(sentence for holds, sentence in losses if holds)
 
 
 def _header(trace: Trace, name: str, machine: int | None) -> Iterator[str]:
@@ -210,5 +210,5 @@ def _preceding(trace: Trace) -> list[str] | None:
         return None
     names = _numbers(trace.names) or [str(task + 1) for task in range(trace.tasks)]
     parents = iter(trace.parents.tolist())
-    found = [names[next(parents)] if has else UNKNOWN for has in degree.tolist()]
-    return None if "0" in found else found  # 0 means no job in this column
+    results = [names[next(parents)] if has else UNKNOWN for has in degree.tolist()]
+    return None if "0" in results else results  # 0 means no job in this column

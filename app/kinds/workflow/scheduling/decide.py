@@ -142,21 +142,21 @@ def reserving(situation: QueueSituation, order: dispatch.Indices) -> DispatchRes
     tasks, chosen = situation.tasks()._replace(expected=situation.expected / speed), np.zeros(len(order), np.int64)
     done, free, before = situation.state.reserved
     rows = ((queue.row.get(name), at) for name, at in before.items())
-    held = {row: max(at, now) for row, at in rows if row is not None and tasks.waiting[row]}
+    times = {row: max(at, now) for row, at in rows if row is not None and tasks.waiting[row]}
     reserved = np.full(len(queue), np.inf)
-    reserved[list(held)] = list(held.values())
+    reserved[list(times)] = list(times.values())
     profile = dispatch.empty_profile(len(order), len(situation.running))
     pool = situation.pool()
     level = int(pool.level[0])
-    anew = situation.state.done != done or level > free or len(held) < len(before)
+    anew = situation.state.done != done or level > free or len(times) < len(before)
     count = dispatch.reserve(now, order, anew, tasks, pool, reserved, profile, chosen)
     started = chosen[:count].tolist()
     waiting = [task for task in order.tolist() if tasks.waiting[task] and reserved[task] < np.inf]
     window = Window(waiting[0], 0, float(reserved[waiting[0]]), 0, 0.0) if waiting else OPEN
     later = {queue.names[task]: float(reserved[task]) for task in waiting}
     left = level - int(queue.processors[started].sum())
-    found = Reservations(situation.state.done, left, later)
-    return DispatchResult([(task, 0) for task in started], _overtook(order.tolist(), started, window), window, found)
+    holds = Reservations(situation.state.done, left, later)
+    return DispatchResult([(task, 0) for task in started], _overtook(order.tolist(), started, window), window, holds)
 
 
 def _overtook(order: Sequence[int], started: Sequence[int], window: Window) -> list[int]:

@@ -143,7 +143,7 @@ def earliest(now: float, free: int, need: int, tasks: Tasks, pool: Pool, started
         pool: the machine before ``started``.
         started: rows of S tasks that start now, by expected end, [S].
     """
-    ends, held, expected, processors = pool.ends, pool.running_processors, tasks.expected, tasks.processors
+    ends, size, expected, processors = (pool.ends, pool.running_processors, tasks.expected, tasks.processors)
     running, until, i, j = pool.level[1], now, 0, 0
     while i < running or j < len(started):
         old = ends[i] if i < running else np.inf
@@ -152,7 +152,7 @@ def earliest(now: float, free: int, need: int, tasks: Tasks, pool: Pool, started
             return until, free - need
         until = max(until, min(old, new))
         if old <= new:
-            free += held[i]
+            free += size[i]
             i += 1
         else:
             free += processors[started[j]]
@@ -319,13 +319,13 @@ def reserve(
     if not keep(order, tasks, profile, reserved):
         reserved[order] = np.inf
         begin(now, pool, profile)
-    count, kept, skipped = 0, np.isfinite(reserved[order]).sum(), 0
+    count, mask, skipped = 0, np.isfinite(reserved[order]).sum(), 0
     for again in (False, True):  # second pass: tasks beyond ``MOST``, if reservations were released
-        if again and (skipped == 0 or kept >= MOST):
+        if again and (skipped == 0 or mask >= MOST):
             break
         for task in order:
             before, need, owner = reserved[task], tasks.processors[task], tasks.user[task]
-            full = kept >= MOST and before == np.inf
+            full = mask >= MOST and before == np.inf
             skipped += full
             if full or not tasks.waiting[task] or (again and before < np.inf):
                 continue
@@ -334,17 +334,17 @@ def reserve(
             if not (anew or barred or before == now or before == np.inf):
                 continue
             if before < np.inf:
-                kept -= 1
+                mask -= 1
                 hold(profile, before, before + length, -need)
             begun = np.inf if barred else place(profile, length, need)
             reserved[task] = begun
             if begun < np.inf:
-                kept += 1
+                mask += 1
                 hold(profile, begun, begun + length, need)
             if begun == now:
                 tasks.waiting[task] = False
                 pool.room_tasks[owner] -= 1
                 pool.room_processors[owner] -= need
                 chosen[count] = task
-                count, kept = count + 1, kept - 1
+                count, mask = count + 1, mask - 1
     return count

@@ -81,7 +81,7 @@ class Free:
 
     def __init__(self, situation: QueueSituation) -> None:
         nodes, first = situation.layout.nodes, situation.layout.first
-        held = np.bincount(
+        current = np.bincount(
             situation.queue.node[situation.running],
             situation.queue.processors[situation.running],
             minlength=len(nodes.processors),
@@ -91,7 +91,7 @@ class Free:
             situation.queue.memory[situation.running],
             minlength=len(nodes.processors),
         )
-        self.processors = {j: int(nodes.processors[j] - held[j]) for j in situation.up}
+        self.processors = {j: int(nodes.processors[j] - current[j]) for j in situation.up}
         self.memory = {j: float(nodes.memory[j] - used[j]) for j in situation.up}
         self.kind = {j: int(nodes.kind[j]) for j in situation.up}
         self.ordered: list[list[tuple[int, int]]] = [[] for _ in first[:-1]]
@@ -189,16 +189,16 @@ class Dispatcher:
 
     def window(self, task: int) -> Window:
         """Return the reservation of a task that fits nowhere now: the node and time where it fits first."""
-        situation, found = self.situation, OPEN._replace(task=task)
+        situation, window = self.situation, OPEN._replace(task=task)
         for node in [
             *self.free.processors,
             *(j for j, (status, _) in self.situation.state.nodes.items() if status == STARTING),
         ]:
             at, processors, memory = self._earliest(node, self.need[task], self.memory[task])
-            if at < found.until:
+            if at < window.until:
                 left = processors - self.need[task], memory - self.memory[task]
-                found = Window(task, node, max(at, situation.now), *left)
-        return found
+                window = Window(task, node, max(at, situation.now), *left)
+        return window
 
     def _earliest(self, node: int, need: int, memory: float) -> tuple[float, int, float]:
         """Return the time in seconds at which a node has room, infinite: never, and its free processors and bytes
@@ -210,10 +210,10 @@ class Dispatcher:
             at = situation.state.nodes[node][1] + float(nodes.startup[node])
             return at, int(nodes.processors[node]), float(nodes.memory[node])
         processors, room, at = self.free.processors[node], self.free.memory[node], situation.now
-        for end, held, size in sorted(self._releases(node)):
+        for end, current, size in sorted(self._releases(node)):
             if processors >= need and room >= memory:
                 break
-            processors, room, at = processors + held, room + size, end
+            processors, room, at = processors + current, room + size, end
         return at, processors, room
 
     def _releases(self, node: int) -> list[tuple[float, int, float]]:
@@ -439,11 +439,11 @@ def _nodes_to_release(situation: QueueSituation, taken: set[int], left: Sequence
     busy = taken | set(situation.queue.node[situation.running].tolist())
     soon = state.now - state.before if state.before >= 0 else PATIENCE_SECONDS
     need = situation.queue.processors[list(left)] if left else np.zeros(0, np.int64)
-    found = []
+    result = []
     for j, (status, since) in state.nodes.items():
         if status != UP or nodes.permanent[j] or j in busy or bool((need <= nodes.processors[j]).any()):
             continue
         paid = nodes.billing[j] - (state.now - since) % nodes.billing[j]
         if paid <= soon or nodes.billing[j] <= soon:
-            found.append(j)
-    return found
+            result.append(j)
+    return result

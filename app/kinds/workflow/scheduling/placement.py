@@ -350,8 +350,8 @@ def bill(fleet: Fleet, j: int, begun: float, ended: float) -> float:
     seconds. Its startup is billed too, and time is rounded up to billing periods; 0 without a task."""
     if ended <= begun:
         return 0.0
-    held = ended - begun + fleet.startup[j]
-    return np.ceil(held / fleet.billing[j] - 1e-9) * fleet.billing[j] * fleet.price[j]
+    seconds = ended - begun + fleet.startup[j]
+    return np.ceil(seconds / fleet.billing[j] - 1e-9) * fleet.billing[j] * fleet.price[j]
 
 
 def offer(

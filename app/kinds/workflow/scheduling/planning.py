@@ -106,63 +106,65 @@ def problem_of(trace: Trace, nodes: Nodes, runtime: Floats | None = None) -> Pro
     return problem(edges, work_of(trace, nodes, seconds), fleet_of(nodes), deadline)
 
 
-def _rule(given: Problem, priority: Floats, bias: Floats | None = None) -> Rule:
+def _rule(problem: Problem, priority: Floats, bias: Floats | None = None) -> Rule:
     tasks = len(priority)
-    order = first_ready(given.graph, priority)
-    none = np.zeros(given.work.cost.shape) if bias is None else bias
+    order = first_ready(problem.graph, priority)
+    none = np.zeros(problem.work.cost.shape) if bias is None else bias
     return Rule(order, none, np.full(tasks, np.inf), 1.0, 0.0)
 
 
-def heft(given: Problem) -> Rule:
+def heft(problem: Problem) -> Rule:
     """Return the rule of heterogeneous earliest finish time (HEFT; Topcuoglu, Hariri and Wu 2002)."""
-    return _rule(given, upward(given.graph, given.average, given.along))
+    return _rule(problem, upward(problem.graph, problem.average, problem.along))
 
 
-def cpop(given: Problem) -> Rule:
+def cpop(problem: Problem) -> Rule:
     """Return the rule of critical path on a processor (CPOP; Topcuoglu, Hariri and Wu 2002), which places all tasks of
     that path on the node that is fastest for them."""
-    priority = upward(given.graph, given.average, given.along) + downward(given.graph, given.average, given.along)
-    on = critical(given.graph, priority)
-    bias = np.zeros(given.work.cost.shape)
-    node = int(np.argmin(given.work.cost[on].sum(axis=0)))
-    pinned = on & np.isfinite(given.work.cost[:, node])
+    priority = upward(problem.graph, problem.average, problem.along) + downward(
+        problem.graph, problem.average, problem.along
+    )
+    on = critical(problem.graph, priority)
+    bias = np.zeros(problem.work.cost.shape)
+    node = int(np.argmin(problem.work.cost[on].sum(axis=0)))
+    pinned = on & np.isfinite(problem.work.cost[:, node])
     bias[pinned] = np.inf
     bias[pinned, node] = 0.0
-    return _rule(given, priority, bias)
+    return _rule(problem, priority, bias)
 
 
-def peft(given: Problem) -> Rule:
+def peft(problem: Problem) -> Rule:
     """Return the rule of predict earliest finish time, by the optimistic cost table (PEFT; Arabnejad and Barbosa
     2014)."""
-    table = optimistic(given.graph, given.work.cost, given.along)
-    return _rule(given, table.mean(axis=1), table)
+    table = optimistic(problem.graph, problem.work.cost, problem.along)
+    return _rule(problem, table.mean(axis=1), table)
 
 
-def level(given: Problem) -> Rule:
+def level(problem: Problem) -> Rule:
     """Return the rule that places tasks by level (most edges from an entry task), in each level the longest first."""
-    depth = levels(given.graph)
-    longest = given.average.max(initial=0.0) + 1.0
-    return _rule(given, -depth - 1 + given.average / longest)
+    depth = levels(problem.graph)
+    longest = problem.average.max(initial=0.0) + 1.0
+    return _rule(problem, -depth - 1 + problem.average / longest)
 
 
-def cheapest(given: Problem) -> Rule:
+def cheapest(problem: Problem) -> Rule:
     """Return the rule with HEFT's order that places each task on the node whose bill grows least."""
-    return heft(given)._replace(time_weight=INSTANT, cost_weight=1.0)
+    return heft(problem)._replace(time_weight=INSTANT, cost_weight=1.0)
 
 
-def deadline(given: Problem) -> Rule:
+def deadline(problem: Problem) -> Rule:
     """Return the rule with HEFT's order that places a task on the cheapest node that lets its descendants meet their
     deadlines. Descendants take their upward rank on the average node; a task without a deadline inherits its
     children's."""
-    rest = upward(given.graph, given.average, given.along)
-    latest = given.deadline.copy()
-    for task in given.graph.sequence[::-1]:
-        for k in range(given.graph.child_start[task], given.graph.child_start[task + 1]):
-            child, edge = given.graph.children[k], given.graph.edge[k]
-            before = latest[child] - given.average[child] - given.along[edge]
+    rest = upward(problem.graph, problem.average, problem.along)
+    latest = problem.deadline.copy()
+    for task in problem.graph.sequence[::-1]:
+        for k in range(problem.graph.child_start[task], problem.graph.child_start[task + 1]):
+            child, edge = problem.graph.children[k], problem.graph.edge[k]
+            before = latest[child] - problem.average[child] - problem.along[edge]
             latest[task] = min(latest[task], before)
-    order = first_ready(given.graph, rest)
-    return Rule(order, np.zeros(given.work.cost.shape), latest, INSTANT, 1.0)
+    order = first_ready(problem.graph, rest)
+    return Rule(order, np.zeros(problem.work.cost.shape), latest, INSTANT, 1.0)
 
 
 STRATEGIES: dict[str, Callable[[Problem], Rule]] = {
@@ -239,38 +241,38 @@ class RuleInputs(NamedTuple):
     place: Floats
 
 
-def rule_inputs(given: Problem, ranks: Ranks = PLAIN) -> RuleInputs:
+def rule_inputs(problem: Problem, ranks: Ranks = PLAIN) -> RuleInputs:
     """Return the inputs shared by all learned rules for a problem."""
-    cost = given.work.cost
+    cost = problem.work.cost
     fits = np.isfinite(cost)
     total = np.where(fits, cost, 0.0).sum(axis=0) / np.maximum(fits.sum(axis=0), 1)
     place = np.argsort(np.argsort(total, kind="stable"), kind="stable")
-    return RuleInputs(ranks.optimistic(given.graph, cost, given.along), cost.min(axis=1), (place + 1) / len(place))
+    return RuleInputs(ranks.optimistic(problem.graph, cost, problem.along), cost.min(axis=1), (place + 1) / len(place))
 
 
-def learned(given: Problem, seen: RuleInputs, learned_rule: LearnedRule, ranks: Ranks = PLAIN) -> Rule:
-    """Return the placement rule with the weights of ``learned_rule``; ``seen``: inputs from ``rule_inputs``."""
-    average = (1 - learned_rule.fastest) * given.average + learned_rule.fastest * seen.least
-    along = learned_rule.transfer * given.along
-    priority = (1 - learned_rule.optimism) * ranks.upward(given.graph, average, along)
-    priority += learned_rule.optimism * (seen.table.mean(axis=1) + average)
+def learned(problem: Problem, rule_inputs: RuleInputs, learned_rule: LearnedRule, ranks: Ranks = PLAIN) -> Rule:
+    """Return the placement rule with the weights of ``learned_rule``; ``rule_inputs``: inputs from ``rule_inputs``."""
+    average = (1 - learned_rule.fastest) * problem.average + learned_rule.fastest * rule_inputs.least
+    along = learned_rule.transfer * problem.along
+    priority = (1 - learned_rule.optimism) * ranks.upward(problem.graph, average, along)
+    priority += learned_rule.optimism * (rule_inputs.table.mean(axis=1) + average)
     if learned_rule.depth:
-        priority += learned_rule.depth * ranks.downward(given.graph, average, along)
-    fits = np.isfinite(given.work.cost)
-    wasted = np.where(fits, given.work.cost, 0.0) - np.where(fits, seen.least[:, None], 0.0)
-    bias = learned_rule.foresight * seen.table + learned_rule.waste * wasted
-    used = seen.place <= max(learned_rule.share, 1 / len(seen.place)) + 1e-9
+        priority += learned_rule.depth * ranks.downward(problem.graph, average, along)
+    fits = np.isfinite(problem.work.cost)
+    wasted = np.where(fits, problem.work.cost, 0.0) - np.where(fits, rule_inputs.least[:, None], 0.0)
+    bias = learned_rule.foresight * rule_inputs.table + learned_rule.waste * wasted
+    used = rule_inputs.place <= max(learned_rule.share, 1 / len(rule_inputs.place)) + 1e-9
     bias[~fits] = np.inf
     bias[np.outer((fits & used).any(axis=1), ~used)] = np.inf
     count = len(priority)
-    return Rule(ranks.first_ready(given.graph, priority), bias, np.full(count, np.inf), 1.0, 0.0)
+    return Rule(ranks.first_ready(problem.graph, priority), bias, np.full(count, np.inf), 1.0, 0.0)
 
 
-def rules(given: Problem, learned_rules: tuple[LearnedRule, ...] = LEARNED_RULES, ranks: Ranks = PLAIN) -> list[Rule]:
+def rules(problem: Problem, learned_rules: tuple[LearnedRule, ...] = LEARNED_RULES, ranks: Ranks = PLAIN) -> list[Rule]:
     """Return the published rules ``MADE``, then ``learned_rules``, for a problem."""
-    seen = rule_inputs(given, ranks)
-    return [STRATEGIES[name](given) for name in MADE] + [
-        learned(given, seen, learned_rule, ranks) for learned_rule in learned_rules
+    inputs = rule_inputs(problem, ranks)
+    return [STRATEGIES[name](problem) for name in MADE] + [
+        learned(problem, inputs, learned_rule, ranks) for learned_rule in learned_rules
     ]
 
 
@@ -279,20 +281,20 @@ def length(plan: Plan) -> float:
     return float(plan.end.max(initial=0.0))
 
 
-def money(given: Problem, plan: Plan) -> float:
+def money(problem: Problem, plan: Plan) -> float:
     """Return the price of all nodes, each rented from its startup before its first task to its last one's end."""
-    nodes = len(given.fleet.processors)
+    nodes = len(problem.fleet.processors)
     first, last = np.full(nodes, np.inf), np.full(nodes, -np.inf)
     np.minimum.at(first, plan.node, plan.start)
     np.maximum.at(last, plan.node, plan.end)
-    return float(sum(bill(given.fleet, j, first[j], last[j]) for j in range(nodes)))
+    return float(sum(bill(problem.fleet, j, first[j], last[j]) for j in range(nodes)))
 
 
-def cost_rules(given: Problem, slack: tuple[float, ...] = (1.0, 1.25, 1.5, 2.0, 3.0, 4.0)) -> list[Rule]:
+def cost_rules(problem: Problem, slack: tuple[float, ...] = (1.0, 1.25, 1.5, 2.0, 3.0, 4.0)) -> list[Rule]:
     """Return rules for low cost: the cheapest node, and deadlines of ``slack`` times the longest path's seconds."""
-    longest = PLAIN.upward(given.graph, given.average, given.along).max(initial=0.0)
-    due = [given._replace(deadline=np.full(len(given.average), times * longest)) for times in slack]
-    return [STRATEGIES["cheapest"](given), *(STRATEGIES["deadline"](each) for each in due)]
+    longest = PLAIN.upward(problem.graph, problem.average, problem.along).max(initial=0.0)
+    due = [problem._replace(deadline=np.full(len(problem.average), times * longest)) for times in slack]
+    return [STRATEGIES["cheapest"](problem), *(STRATEGIES["deadline"](each) for each in due)]
 
 
 # Family of priority rules: a score per waiting task, smallest first, from few tuned numbers.
@@ -345,7 +347,7 @@ FINEST = 1e-9
 
 
 def starting_scores(
-    length: Seconds, share: Seconds, told: NDArray[np.bool_], processors: NDArray[np.int64], easy: bool
+    length: Seconds, share: Seconds, reported: NDArray[np.bool_], processors: NDArray[np.int64], easy: bool
 ) -> Seconds:
     """Return the logarithm of each of Q tasks' score in the order that ``lookahead`` starts from, smallest first, [Q]:
     the predicted area, and under easy backfilling an order nearer to the shortest first where run times are predicted.
@@ -353,10 +355,10 @@ def starting_scores(
 
     Args:
         length, share: natural logarithms of the estimate in seconds and of the predicted share of it, [Q].
-        told: whether a task has an estimate; the run time of others is taken as known, [Q].
+        reported: whether a task has an estimate; the run time of others is taken as known, [Q].
         processors: processors of each task, [Q].
         easy: whether backfilling is easy.
     """
     of_share, of_size = (SHARE_POWER, SIZE_POWER) if easy else (1.0, 1.0)
-    score = length + of_share * share + np.where(told, of_size, 1.0) * np.log(processors)
+    score = length + of_share * share + np.where(reported, of_size, 1.0) * np.log(processors)
     return FINEST * np.rint(score / FINEST)

@@ -74,10 +74,14 @@ class QueueSituation:
         """Return running tasks by expected end and free processors of a single node, with room for all ready tasks."""
         by_end, rows = np.argsort(self.ends, kind="stable"), self.running
         size, count = len(rows) + len(self.ready), len(rows)
-        ends, held, task = np.zeros(size), np.zeros(size, np.int64), np.zeros(size, np.int64)
-        ends[:count], held[:count], task[:count] = self.ends[by_end], self.queue.processors[rows][by_end], rows[by_end]
-        level = np.array([self.layout.nodes.processors[0] - held.sum(), count])
-        return Pool(level, ends, held, task, *self.room())
+        ends, need, task = np.zeros(size), np.zeros(size, np.int64), np.zeros(size, np.int64)
+        ends[:count], need[:count], task[:count] = (
+            self.ends[by_end],
+            self.queue.processors[rows][by_end],
+            rows[by_end],
+        )
+        level = np.array([self.layout.nodes.processors[0] - need.sum(), count])
+        return Pool(level, ends, need, task, *self.room())
 
     def room(self) -> tuple[Indices, Indices]:
         """Return the further tasks, and processors, that each of U users may take, [U + 1] each; the last: unknown
@@ -105,8 +109,8 @@ class QueueSituation:
         state, index = self.state, {name: i for i, name in enumerate(dict.fromkeys(filter(None, users)))}
         regression = Regression(state.weight, state.covariance, table([state.history.get(u, ()) for u in index]))
         user = np.array([index.get(name, -1) for name in users], np.int64)
-        found = shares(regression, user, np.log(np.fmax(estimate, SHORTEST)), processors)
-        return np.where(np.isnan(estimate), 0.0, found)
+        result = shares(regression, user, np.log(np.fmax(estimate, SHORTEST)), processors)
+        return np.where(np.isnan(estimate), 0.0, result)
 
     @cached_property
     def lengths(self) -> Floats:
@@ -278,9 +282,9 @@ def ranking(strategy: str, situation: QueueSituation) -> Floats:
     one."""
     ready, queue = situation.ready, situation.queue
     if strategy == LOOKAHEAD:
-        length, told = np.log(np.maximum(situation.requested, SHORTEST)), ~np.isnan(queue.estimate[ready])
+        length, estimated = np.log(np.maximum(situation.requested, SHORTEST)), ~np.isnan(queue.estimate[ready])
         easy = situation.layout.spec.backfilling == MECHANISMS[EASY]
-        return np.exp(starting_scores(length, situation.shares, told, queue.processors[ready], easy))
+        return np.exp(starting_scores(length, situation.shares, estimated, queue.processors[ready], easy))
     if strategy in PREDICTED:
         return np.exp(situation.lengths) * queue.processors[ready]
     if strategy in RANKS:

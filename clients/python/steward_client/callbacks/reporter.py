@@ -28,11 +28,11 @@ def log_errors(method: F) -> F:
     """Decorator of a reporter's method: an error is logged once and ends the reporting, not the training."""
 
     @wraps(method)
-    def wrapped(reporter: Reporter, *given: Any) -> None:
+    def wrapped(reporter: Reporter, *values: Any) -> None:
         if reporter.given_up:
             return
         try:
-            method(reporter, *given)
+            method(reporter, *values)
         except Exception:
             logger.exception("iterations are not reported any more")
             reporter.given_up, reporter.epoch = True, None
@@ -139,8 +139,8 @@ def _length(steps: Any) -> int:
 
 def _numbers(figures: Mapping[str, Any]) -> dict[str, float]:
     """The values that are finite numbers, by plain names."""
-    found = ((plain(name), _number(value)) for name, value in figures.items())
-    return {name: number for name, number in found if math.isfinite(number)}
+    result = ((plain(name), _number(value)) for name, value in figures.items())
+    return {name: number for name, number in result if math.isfinite(number)}
 
 
 def _number(value: Any) -> float:

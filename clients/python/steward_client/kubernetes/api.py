@@ -175,10 +175,10 @@ class KubernetesApi:
             remedy = f"; {REMEDY[status]}" if status in REMEDY and by_role else ""
             raise KubernetesError(status, f"{method} {path}: {status} {message}{remedy}", _status(answer))
         try:
-            found: Object = answer.json()
+            body: Object = answer.json()
         except ValueError as error:
             raise KubernetesError(answer.status_code, f"{method} {path}: the answer is not valid JSON") from error
-        return found
+        return body
 
     def close(self) -> None:
         """Close the connections to the API server."""
@@ -202,10 +202,10 @@ def _lacks_permission(message: str) -> bool:
 
 def _status(answer: httpx.Response) -> Object:
     try:
-        found = answer.json()
+        body = answer.json()
     except ValueError:
         return {}
-    return found if isinstance(found, Mapping) else {}
+    return body if isinstance(body, Mapping) else {}
 
 
 def _message(answer: httpx.Response) -> str:

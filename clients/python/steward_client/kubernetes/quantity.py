@@ -22,10 +22,10 @@ class QuantityError(ValueError):
 
 def parse_quantity(text: str) -> Decimal:
     """The number for which a quantity stands: ``500m`` is 0.5; raises QuantityError for another text."""
-    found = _WRITTEN.fullmatch(text)
-    if found is None:
+    match = _WRITTEN.fullmatch(text)
+    if match is None:
         raise QuantityError(f"{text!r} is not a quantity; accepted: numbers such as 2, 500m, 1.5, 1Gi, 2e3")
-    number, exponent, suffix = found.groups()
+    number, exponent, suffix = match.groups()
     return Decimal(number + (exponent or "")) * SUFFIXES[suffix or ""]
 
 

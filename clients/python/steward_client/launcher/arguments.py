@@ -43,7 +43,7 @@ class _Parser(argparse.ArgumentParser):
 
 def parser(program: str) -> argparse.ArgumentParser:
     """The parser of the command line; it raises Misuse for usage errors, instead of exiting."""
-    made = _Parser(
+    parser = _Parser(
         program,
         usage="%(prog)s [options] -- COMMAND …",
         description=DESCRIPTION,
@@ -51,21 +51,27 @@ def parser(program: str) -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    which = made.add_mutually_exclusive_group()
+    which = parser.add_mutually_exclusive_group()
     which.add_argument("--workload", metavar="NAME", help="name of a registered workload")
     which.add_argument("--learn", action="store_true", help="register, profile and train the workload as needed")
-    made.add_argument("--name", help="name of a workload that is registered if there is none; default: the script's")
-    made.add_argument("--deadline", metavar="TIME", help="time to finish in: seconds, or 30m, 1h30m")
-    made.add_argument(
+    parser.add_argument("--name", help="name of a workload that is registered if there is none; default: the script's")
+    parser.add_argument("--deadline", metavar="TIME", help="time to finish in: seconds, or 30m, 1h30m")
+    parser.add_argument(
         "--target", metavar="METRIC=VALUE", action="append", default=[], help="target for another metric; repeatable"
     )
-    made.add_argument("--max-cost", metavar="COST", help="stop the command before an iteration that would cost more")
-    made.add_argument("--max-duration", metavar="TIME", help="stop the command after this time: seconds, or 30m, 1h30m")
-    made.add_argument("--policy", metavar="RULE", help="rule to follow instead of the agent or default rule: hold, …")
-    made.add_argument("--advise", action="store_true", help="change nothing: show what is recommended, and its savings")
-    made.add_argument("--resource", metavar="NAME=LEAST..MOST/STEP", action="append", default=[], help=_RESOURCE)
-    made.add_argument("--iterations", metavar="N", type=int, help="number of iterations; default: as the command says")
-    where = made.add_argument_group(
+    parser.add_argument("--max-cost", metavar="COST", help="stop the command before an iteration that would cost more")
+    parser.add_argument(
+        "--max-duration", metavar="TIME", help="stop the command after this time: seconds, or 30m, 1h30m"
+    )
+    parser.add_argument("--policy", metavar="RULE", help="rule to follow instead of the agent or default rule: hold, …")
+    parser.add_argument(
+        "--advise", action="store_true", help="change nothing: show what is recommended, and its savings"
+    )
+    parser.add_argument("--resource", metavar="NAME=LEAST..MOST/STEP", action="append", default=[], help=_RESOURCE)
+    parser.add_argument(
+        "--iterations", metavar="N", type=int, help="number of iterations; default: as the command says"
+    )
+    where = parser.add_argument_group(
         "detecting iterations (default: client callbacks, else progress bars, 'Epoch 3/90', '3/90')"
     )
     where.add_argument(
@@ -80,7 +86,7 @@ def parser(program: str) -> argparse.ArgumentParser:
         default="auto",
         help="whether lines mark the start or end of an iteration",
     )
-    place = made.add_argument_group("where to run")
+    place = parser.add_argument_group("where to run")
     place.add_argument(
         "--actuator", metavar="NAME", default="local", help="what starts and limits the command; default: local"
     )
@@ -96,7 +102,7 @@ def parser(program: str) -> argparse.ArgumentParser:
     place.add_argument("--grant-timeout", metavar="TIME", help=_GRANT)
     place.add_argument("--checkpoint", action="store_true", help=_CHECKPOINT)
     place.add_argument("--clean", action="store_true", help=_CLEAN)
-    output_group = made.add_argument_group("output")
+    output_group = parser.add_argument_group("output")
     output_group.add_argument("--plot", metavar="FILE", type=Path, help="write a plot of the run: .png, .svg or .html")
     output_group.add_argument("--mlflow", metavar="URI", nargs="?", const="", help=_MLFLOW)
     output_group.add_argument(
@@ -105,15 +111,15 @@ def parser(program: str) -> argparse.ArgumentParser:
     output_group.add_argument(
         "--no-output", dest="output", action="store_false", help="don't send a failed command's last lines of output"
     )
-    learning = made.add_argument_group("with --learn")
+    learning = parser.add_argument_group("with --learn")
     learning.add_argument(
         "--profile-iterations", metavar="N", type=int, default=24, help="iterations to measure; default: 24"
     )
     learning.add_argument("--profile-jobs", action="store_true", help=_PROFILE_JOBS)
     learning.add_argument("--no-restart", dest="restart", action="store_false", help=_NO_RESTART)
     learning.add_argument("--budget", metavar="N", type=int, help="environment steps of the training")
-    made.add_argument("command", nargs="*", metavar="COMMAND", help=argparse.SUPPRESS)
-    return made
+    parser.add_argument("command", nargs="*", metavar="COMMAND", help=argparse.SUPPRESS)
+    return parser
 
 
 _CHECKPOINT = (

@@ -57,7 +57,7 @@ class Followed:
             return self._known
 
     def _count(self, answer: httpx.Response) -> int:
-        found = document(answer)
-        if found["id"] != self._run:
-            raise ValueError(f"run {found['id']!r}, not {self._run!r}")
-        return int(found["decision"]["iteration"])
+        result = document(answer)
+        if result["id"] != self._run:
+            raise ValueError(f"run {result['id']!r}, not {self._run!r}")
+        return int(result["decision"]["iteration"])

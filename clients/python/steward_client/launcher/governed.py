@@ -26,8 +26,8 @@ from .followed import Followed
 from .interrupts import Interrupted, Stopped, defer_interrupts, ignore_signals
 from .iterations.mark import SECONDS, Iteration
 from .row import HELD, PROFILE, Row, source_in_words
-from .said import unless
 from .service import LONGEST_ASKED_SECONDS, PATIENCE_SECONDS, Json, Say, Service, error_line
+from .terminal import unless
 from .watched import Watched
 from .wishes import Misuse, Resource, Wishes, duration_text
 
@@ -76,11 +76,11 @@ class Governed:
         self._tell = unless(wishes.quiet, say)
         restarts = any(one.restarts for one in self._actuator.resources().values())
         self._fixed = restarts and not wishes.checkpoint and not wishes.advise
-        self._resources = {found["name"]: Resource.of_spec(found) for found in spec["resources"]}
+        self._resources = {resource["name"]: Resource.of_spec(resource) for resource in spec["resources"]}
         self._allowed: Allocation = {name: one.maximum for name, one in self._resources.items()}
         self._decided = self._allowed  # what is recommended, where nothing is applied
-        self._metrics = [found["name"] for found in spec["metrics"]]
-        self._features = [found["name"] for found in spec["features"]]
+        self._metrics = [metric["name"] for metric in spec["metrics"]]
+        self._features = [feature["name"] for feature in spec["features"]]
         self._takes_over = self._settled = known is not None
         self._gone = time.monotonic() - watched.began if self._takes_over else 0.0  # until the run's start
         self.run, self._followed = self._new_run(watched.clock.count, self._gone), None
@@ -249,17 +249,17 @@ class Governed:
             self._settle(iteration, row)
             reportable = row is not None and self._reportable(row)
             if row is not None and reportable:
-                given = row.allocation, self._metrics_of(row), self._features_of(row)
+                values = row.allocation, self._metrics_of(row), self._features_of(row)
                 number, paused = self.run.iteration, row.change_seconds or None
                 request = None if self.wishes.advise else self.watched.requests.take(row.allocation)
                 requested = None if request is None else self._nearest_request(request, row.allocation)
-                self.run.report(number, *given, segments=row.segments, change_seconds=paused, requested=requested)
+                self.run.report(number, *values, segments=row.segments, change_seconds=paused, requested=requested)
                 if request is not None and request.state != "requested":
                     self._refused = request.allocation
                 if not self.run.unsent:
                     self._refused = None
                 if self._sink is not None:
-                    self._sink.reported(number, given[1])
+                    self._sink.reported(number, values[1])
                     self._sink.decided(self.run)
             if self._followed is not None:
                 self._followed.move(self.run.id, self.run.iteration)
@@ -271,10 +271,10 @@ class Governed:
         decided &= not self.wishes.advise
         self._timetable = Timetable(self._set(), self.run.contingencies, iteration.at) if decided else None
 
-    def _nearest_request(self, asked: Request, there: Allocation) -> Json | None:
+    def _nearest_request(self, request: Request, there: Allocation) -> Json | None:
         """A request as a report has it, on the workload's levels; None if these are what is ``there``."""
-        found = self._nearest({**there, **asked.allocation})
-        return None if found == dict(there) else {**asked.report, "allocation": found}
+        nearest = self._nearest({**there, **request.allocation})
+        return None if nearest == dict(there) else {**request.report, "allocation": nearest}
 
     def _react(self) -> None:
         """Record what was granted within the running iteration, and apply the contingency whose time has come."""
@@ -359,19 +359,19 @@ class Governed:
 
     def _decided_allocation(self) -> Allocation:
         """The decided allocation, if it is within the workload's bounds; otherwise the last one that was."""
-        found = self.run.allocation
-        if not self._beyond_bounds(found):
-            self._decided = {name: found[name] for name in self._resources}
+        allocation = self.run.allocation
+        if not self._beyond_bounds(allocation):
+            self._decided = {name: allocation[name] for name in self._resources}
         if not self.wishes.advise:
             self._allowed = self._decided
         return self._decided
 
-    def _beyond_bounds(self, found: Allocation) -> bool:
+    def _beyond_bounds(self, allocation: Allocation) -> bool:
         """Whether a decided allocation is beyond the workload's bounds, which is said once."""
         wrong = [
-            f"{name} {found.get(name)} ({one.minimum:g} to {one.maximum:g} is accepted)"
+            f"{name} {allocation.get(name)} ({one.minimum:g} to {one.maximum:g} is accepted)"
             for name, one in self._resources.items()
-            if not one.minimum - one.step / 2 <= found.get(name, math.nan) <= one.maximum + one.step / 2
+            if not one.minimum - one.step / 2 <= allocation.get(name, math.nan) <= one.maximum + one.step / 2
         ]
         if wrong:
             self.watched.once(f"not set: a decision has {', '.join(wrong)}; the previous allocation stays")

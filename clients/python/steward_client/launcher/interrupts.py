@@ -30,12 +30,12 @@ class Interrupted(BaseException):
 
     @property
     def passed_on(self) -> str:
-        """What happens to the command, in words."""
+        """Text on what happens to the command."""
         return f"{self}: passed on to the command"
 
     @property
     def what(self) -> str:
-        """What happened, in words."""
+        """Text on what happened."""
         return f"interrupted by {self}"
 
 
@@ -48,12 +48,12 @@ class Stopped(Interrupted):
 
     @property
     def passed_on(self) -> str:
-        """What happens to the command, in words."""
+        """Text on what happens to the command."""
         return f"{self}: the command gets SIGTERM"
 
     @property
     def what(self) -> str:
-        """What happened, in words."""
+        """Text on what happened."""
         return f"stopped: {self}"
 
 

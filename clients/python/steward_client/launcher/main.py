@@ -20,9 +20,9 @@ from .governed import Governed, targets
 from .interrupts import Interrupted, ignore_signals, interruptible
 from .learn.learning import CommandEnded, Learning
 from .learn.profile import Profile
-from .said import columns, say
 from .service import JobFailed, Json, Service, error_line
 from .serving import service_at
+from .terminal import columns, say
 from .watched import Watched
 from .wishes import Misuse, Resource, Wishes
 
@@ -30,14 +30,14 @@ REFUSED, MISUSED, UNREACHABLE, NOT_STARTED = 1, 2, 3, 127
 PROGRAM = "steward-run"
 
 
-def main(said: Sequence[str] | None = None, program: str = PROGRAM) -> int:
+def main(words: Sequence[str] | None = None, program: str = PROGRAM) -> int:
     """Entry point of ``steward-run``: run a command line and return the exit status.
 
     The status is the command's own (128 + n if signal n ended it); without a start 1 refused by the service, 2 usage
-    error, 3 service unreachable, 127 not started. ``said``: arguments, None: the process's own.
+    error, 3 service unreachable, 127 not started. ``words``: arguments, None: the process's own.
     """
     try:
-        wishes = arguments.read(program, sys.argv[1:] if said is None else said)
+        wishes = arguments.read(program, sys.argv[1:] if words is None else words)
         plot.check(wishes.plot)
         with interruptible():
             return launch(wishes)
@@ -115,7 +115,7 @@ def _clean(wishes: Wishes) -> int:
 
 def _govern(wishes: Wishes, service: Service, spec: Json, folder: Path, going: Profile | None) -> int:
     targets(wishes, spec)
-    ranges = {found["name"]: Resource.of_spec(found).range for found in spec["resources"]}
+    ranges = {resource["name"]: Resource.of_spec(resource).range for resource in spec["resources"]}
     actuator = going.watched.actuator if going else registry.create(wishes.actuator, ranges, dict(wishes.options))
     try:
         wishes.check_advice(shares_files=actuator.shares_files, passes_output=getattr(actuator, "passes_output", True))
@@ -142,13 +142,13 @@ def _sink(wishes: Wishes) -> MlflowSink | None:
 
 
 def _workload(wishes: Wishes, service: Service) -> Json:
-    found = service.get_or_none(f"/workloads/{wishes.workload}")
-    if found is None:
+    row = service.get_or_none(f"/workloads/{wishes.workload}")
+    if row is None:
         there = [one["name"] for one in service.call("GET", "/workloads?limit=20")["items"]]
         known = f"there are: {', '.join(there)}" if there else "there is none"
         makes = "--deadline 30m, or --learn, without --workload registers one for the command"
         raise Misuse(f"{service.url} has no workload {wishes.workload!r} ({known}); {makes}")
-    spec: Json = found["spec"]
+    spec: Json = row["spec"]
     if "resources" not in spec or "iterations" not in spec:
         raise Misuse(
             f"workload {wishes.workload!r} is of kind {spec.get('kind')!r}; one that goes through iterations is run"

@@ -39,17 +39,17 @@ class Row:
     @property
     def report(self) -> dict[str, Any]:
         """Its allocation, and its segments and change if it has any, as in a report."""
-        found: dict[str, Any] = {"allocation": self.allocation}
+        report: dict[str, Any] = {"allocation": self.allocation}
         if self.segments:
-            found["segments"] = list(self.segments)
+            report["segments"] = list(self.segments)
         if self.change_seconds:
-            found["change_seconds"] = self.change_seconds
-        return found
+            report["change_seconds"] = self.change_seconds
+        return report
 
 
 SOURCES = {"heuristic": "built-in policy", "guard": "safety check"}
 
 
 def source_in_words(source: str) -> str:
-    """What made a decision, as pages call it: “built-in policy”, “safety check”, “agent”."""
+    """Name of the maker of a decision, as on pages: “built-in policy”, “safety check”, “agent”."""
     return SOURCES.get(source, source)

@@ -64,7 +64,7 @@ class Service:
     @property
     def serve(self) -> str:
         """Command line that shows the pages of an embedded service after this launch, at the same address."""
-        port = f" --port {found}" if (found := urlsplit(self.url).port or 80) != DEFAULT_PORT else ""
+        port = f" --port {result}" if (result := urlsplit(self.url).port or 80) != DEFAULT_PORT else ""
         return f"steward serve --data {shlex.quote(str(self.data))}{port}"
 
     def call(self, method: str, path: str, json: Mapping[str, Any] | None = None) -> Json:
@@ -78,8 +78,8 @@ class Service:
 
     def table(self, path: str) -> list[dict[str, str]]:
         """Rows of a CSV response to a GET, as texts by column name; raises StewardError and Unreachable as ``call``."""
-        found = self._answer("GET", path, answers.table, headers={"Accept": "text/csv"})
-        return list(csv.DictReader(found.splitlines()))
+        response = self._answer("GET", path, answers.table, headers={"Accept": "text/csv"})
+        return list(csv.DictReader(response.splitlines()))
 
     def once(self, method: str, path: str, read: Read[T], seconds: float = LOOK_SECONDS) -> T:
         """Make one call without repetition, and return its response as parsed by ``read``.
@@ -125,8 +125,8 @@ class Service:
         except ClientError:
             return False
 
-    def done(self, job: Json, told: Callable[[Json], None]) -> Json:
-        """Wait for a job's end and return its result; ``told`` is called with the job at each look (every 0.3 s).
+    def done(self, job: Json, report: Callable[[Json], None]) -> Json:
+        """Wait for a job's end and return its result; ``report`` is called with the job at each look (every 0.3 s).
 
         Raises:
             JobFailed: the job failed, was cancelled, or waits for over 60 s while the service has no worker.
@@ -134,7 +134,7 @@ class Service:
         """
         until = time.monotonic() + WORKER_SECONDS
         while job["state"] in ("queued", "running"):
-            told(job)
+            report(job)
             time.sleep(FOLLOW_SECONDS)
             job = self.call("GET", f"/jobs/{job['id']}")
             if job["state"] == "queued" and time.monotonic() > until:
@@ -144,7 +144,7 @@ class Service:
         if job["state"] != "succeeded":
             problem = job["error"] or {}
             raise JobFailed(str(problem.get("detail") or f"the job was {job['state']}"))
-        told(job)
+        report(job)
         return dict(job["result"] or {})
 
     def close(self) -> None:

@@ -17,9 +17,9 @@ from steward_client.errors import Unreachable
 from .embedded import Embedded
 from .interrupts import defer_interrupts
 from .limits.guarded import NotStarted
-from .said import unless
 from .service import Say, Service
 from .standby import LOOK_SECONDS, Standby, Turn
+from .terminal import unless
 from .wishes import Misuse, Wishes
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")

@@ -143,11 +143,11 @@ def _open(path: Path) -> int:
     """Descriptor of a lock's file, which is made if there is none; raises OSError if it is not the user's alone."""
     while True:
         file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600)
-        found = os.fstat(file)
-        if found.st_uid == os.getuid() and stat.S_ISREG(found.st_mode) and found.st_nlink == 1:
+        status = os.fstat(file)
+        if status.st_uid == os.getuid() and stat.S_ISREG(status.st_mode) and status.st_nlink == 1:
             return file
         os.close(file)
-        if found.st_nlink:  # else it was removed a moment ago
+        if status.st_nlink:  # else it was removed a moment ago
             raise PermissionError(f"{path} is not a file of this user's alone")
 
 

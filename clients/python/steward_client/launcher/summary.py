@@ -31,28 +31,28 @@ def lines(governed: Governed) -> list[str]:
     seconds = watched.ended - watched.began
     total = governed.spec["iterations"]
     of = "" if watched.clock.count <= total else f" (workload {governed.spec['name']!r} has {total})"
-    found = [f"{watched.clock.count} iterations{of} in {duration_text(seconds)}"]
+    lines = [f"{watched.clock.count} iterations{of} in {duration_text(seconds)}"]
     if governed.cancelled:
-        found = [f"{'stopped' if governed.stopped else 'cancelled'} after {found[0]}: {governed.cancelled}"]
+        lines = [f"{'stopped' if governed.stopped else 'cancelled'} after {lines[0]}: {governed.cancelled}"]
     elif watched.status:
-        found = [f"failed after {found[0]}: {watched.failure}"]
+        lines = [f"failed after {lines[0]}: {watched.failure}"]
     elif deadline is None:
-        found = [f"finished after {found[0]}, without a deadline"]
+        lines = [f"finished after {lines[0]}, without a deadline"]
     else:
-        found = [
-            f"finished after {found[0]}, {percent(seconds / deadline)} of the deadline of {duration_text(deadline)}"
+        lines = [
+            f"finished after {lines[0]}, {percent(seconds / deadline)} of the deadline of {duration_text(deadline)}"
         ]
     if governed.stopped or not (governed.cancelled or watched.status):
-        found.append(_outcome(governed))
+        lines.append(_outcome(governed))
     if governed.rows:
-        found += [
+        lines += [
             *_cost(governed),
             _decisions_line(governed.rows, advise=governed.wishes.advise),
             *_prediction_lines(governed.rows),
         ]
     if governed.run.id:
-        found.append(f"run: {governed.page}{f' (later: {later})' if (later := governed.page_later) else ''}")
-    return found
+        lines.append(f"run: {governed.page}{f' (later: {later})' if (later := governed.page_later) else ''}")
+    return lines
 
 
 def _outcome(governed: Governed) -> str:
@@ -104,7 +104,7 @@ def _cost(governed: Governed) -> list[str]:
 
 
 def savings_lines(savings: Mapping[str, Any], units: Mapping[str, str], currency: str) -> list[str]:
-    """What a run's iterations cost beside allocations that are held, and beside the recommendations, by the model.
+    """Lines on the cost of a run's iterations beside constant allocations and the recommendations, by the model.
 
     ``units``: unit of each resource; ``currency``: of the prices.
     """
@@ -129,17 +129,17 @@ def savings_lines(savings: Mapping[str, Any], units: Mapping[str, str], currency
             )
         return f"{sentence}{met}"
 
-    found = []
+    savings_lines = []
     for name, what in (("largest", "largest"), ("best_fixed", "best fixed, known only afterwards")):
         amounts = (savings[name]["allocation"] or {}).items()
-        held = ", ".join(f"{resource} {amount:g} {units.get(resource, '')}".strip() for resource, amount in amounts)
-        found.append(f"against {held} ({what}): {text(savings[name])}")
-    found[0] = f"over {savings['iterations']} reported iterations, by the model, {found[0]}"
+        words = ", ".join(f"{resource} {amount:g} {units.get(resource, '')}".strip() for resource, amount in amounts)
+        savings_lines.append(f"against {words} ({what}): {text(savings[name])}")
+    savings_lines[0] = f"over {savings['iterations']} reported iterations, by the model, {savings_lines[0]}"
     if (advised := savings.get("advised")) is not None:
         unknown = advised["saved"] is None
         sentence = "savings of recommendations are unknown:" if unknown else "recommendations, applied, would have"
-        found.append(f"{sentence} {text(advised, -1.0)}")
-    return found
+        savings_lines.append(f"{sentence} {text(advised, -1.0)}")
+    return savings_lines
 
 
 def _signed(value: float, currency: str) -> str:
@@ -207,11 +207,11 @@ def chart(title: str, values: Sequence[float], width: int = WIDTH, *, plain: boo
     columns = list(_columns(values, min(width, len(values))))
     most = max(columns) or 1.0
     heights = [value / most * HEIGHT for value in columns]
-    found = [f"{title}: {digits(min(values))} to {digits(max(values))}"]
+    chart = [f"{title}: {digits(min(values))} to {digits(max(values))}"]
     for level in reversed(range(HEIGHT)):
         cells = (min(max(height - level, 0.0), 1.0) for height in heights)
-        found.append("  " + "".join(_cell(cell, plain=plain) for cell in cells).rstrip())
-    return found
+        chart.append("  " + "".join(_cell(cell, plain=plain) for cell in cells).rstrip())
+    return chart
 
 
 def _columns(values: Sequence[float], count: int) -> Iterable[float]:

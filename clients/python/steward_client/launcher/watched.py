@@ -38,7 +38,7 @@ from .iterations.files import OwnFile, Tail, parse_marks
 from .iterations.mark import Clock, Iteration, Mark
 from .iterations.output import Lines, Matcher, Spread
 from .iterations.suggestion import suggest_pattern
-from .said import pass_on, unless, write
+from .terminal import pass_on, unless, write
 from .wishes import Wishes, duration_text
 
 LOOK_SECONDS = 0.02
@@ -195,8 +195,8 @@ class Watched:
         """Output sink that passes output on and finds marks in it; None if marks come from the user's file."""
         if self._own is not None:
             return None
-        found: dict[Stream, list[Mark]] = {stream: [] for stream in DESCRIPTORS}
-        lines = {stream: Lines(partial(self._line, stream, marks)) for stream, marks in found.items()}
+        result: dict[Stream, list[Mark]] = {stream: [] for stream in DESCRIPTORS}
+        lines = {stream: Lines(partial(self._line, stream, marks)) for stream, marks in result.items()}
         spread, one_at_a_time = Spread(time.monotonic(), resumes=self._wishes.checkpoint), Lock()
 
         def take(stream: Stream, piece: bytes) -> None:
@@ -207,9 +207,9 @@ class Watched:
                 self._broken = True
             with one_at_a_time:  # a thread for each stream
                 lines[stream].feed(piece, at)  # what is said of a line stands below it
-                for mark in spread.spread(found[stream]):
+                for mark in spread.spread(result[stream]):
                     self._marks.put(mark)
-                found[stream].clear()
+                result[stream].clear()
 
         return take
 
@@ -234,16 +234,16 @@ class Watched:
         """Whether a request is granted by now; says what else becomes of it, and counts what a restart cuts off."""
         requested_at = time.monotonic()
         try:
-            found = look()
+            result = look()
         finally:
             if self._started_again():
                 # What it did before it was stopped, of which reports in files are read only now
                 self._late = [(rank, replace(mark, at=min(mark.at, requested_at))) for rank, mark in self._new()]
-        if found is not None and found.state != "granted":
-            words = ", ".join(f"{name}={value:g}" for name, value in found.allocation.items())
-            text = found.message if found.state == "refused" else f"{words}: {found.message}"
+        if result is not None and result.state != "granted":
+            words = ", ".join(f"{name}={value:g}" for name, value in result.allocation.items())
+            text = result.message if result.state == "refused" else f"{words}: {result.message}"
             self.once(f"{text}; the present limits stay")
-        return found is not None and found.state == "granted"
+        return result is not None and result.state == "granted"
 
     def _started_again(self) -> bool:
         """Whether the command was started again since the last call."""
@@ -352,25 +352,25 @@ class Watched:
         if self._rank >= 0 or self.status or (not over and now < self._hint_at):
             return
         self._hint_at = now + SILENT_SECONDS
-        seen = list(self._seen.copy())  # threads go on adding lines
-        pattern = None if self._own or self._wishes.pattern else suggest_pattern(seen)
+        visited = list(self._seen.copy())  # threads go on adding lines
+        pattern = None if self._own or self._wishes.pattern else suggest_pattern(visited)
         if pattern in self._hints or (pattern is None and self._hints):
             return
         since = "" if over else f" after {duration_text(now - self.began)}"
         if pattern is not None:
-            example = next(line for line in seen if re.search(pattern, line))
+            example = next(line for line in visited if re.search(pattern, line))
             text = f"--pattern {shlex.quote(pattern)} would take lines such as {example[:80]!r}"
         else:
-            text = self._without_pattern(seen)
+            text = self._without_pattern(visited)
         self._hints.add(pattern)
         self._say(f"no iteration was recognised{since}: {text}")
 
-    def _without_pattern(self, seen: list[str]) -> str:
+    def _without_pattern(self, tail: list[str]) -> str:
         if self._own is not None:
             return f"{self._wishes.watch_file} has no new line that tells of one"
-        if self._wishes.pattern is not None and seen:
-            return f"--pattern matches none of its lines, such as {seen[-1][:80]!r}"
-        lines = f"none of its last {len(seen)} lines has a number that grows" if seen else "it has written no line yet"
+        if self._wishes.pattern is not None and tail:
+            return f"--pattern matches none of its lines, such as {tail[-1][:80]!r}"
+        lines = f"none of its last {len(tail)} lines has a number that grows" if tail else "it has written no line yet"
         return f"{lines}; print lines like 'Epoch 3/90', or use --watch-file, or a callback of the client"
 
     @property

@@ -127,8 +127,8 @@ class Wishes:
     @property
     def caps(self) -> dict[str, float]:
         """The run's caps as the service takes them; empty: none."""
-        found = {"cost": self.max_cost, "seconds": self.max_seconds}
-        return {name: limit for name, limit in found.items() if limit is not None}
+        result = {"cost": self.max_cost, "seconds": self.max_seconds}
+        return {name: limit for name, limit in result.items() if limit is not None}
 
     def check_advice(self, *, shares_files: bool, passes_output: bool) -> None:
         """Refuse advice where no iteration could be seen: advice goes to the launcher alone, so the command gets no run
@@ -160,22 +160,22 @@ def resource(text: str) -> Resource:
     Raises:
         Misuse: it is malformed, has another unit than its name requires, or the step doesn't divide the range.
     """
-    found = RESOURCE.fullmatch(text.strip())
-    if not found:
+    match = RESOURCE.fullmatch(text.strip())
+    if not match:
         raise Misuse(f"--resource {text}: NAME=LEAST..MOST/STEP is accepted, for example cpu=50..400/50%")
-    low, high, step = (float(found[part] or 1) for part in ("low", "high", "step"))
-    unit = found["unit"] or UNITS.get(found["name"], "")
+    low, high, step = (float(match[part] or 1) for part in ("low", "high", "step"))
+    unit = match["unit"] or UNITS.get(match["name"], "")
     if not (0 <= low < high and 0 < step <= (high - low) * (1 + STEPS)):
         raise Misuse(f"--resource {text}: the least must be below the most, from 0 on, and the step fit between them")
-    if unit != UNITS.get(found["name"], unit):
-        raise Misuse(f"--resource {text}: {found['name']} is counted in {UNITS[found['name']] or 'pieces'}, not {unit}")
+    if unit != UNITS.get(match["name"], unit):
+        raise Misuse(f"--resource {text}: {match['name']} is counted in {UNITS[match['name']] or 'pieces'}, not {unit}")
     steps = (high - low) / step
     if steps > MOST_LEVELS:
         raise Misuse(f"--resource {text}: at most {MOST_LEVELS:,} steps are accepted")
     if abs(steps - round(steps)) > STEPS:
         fitting = low + round(steps) * step
         raise Misuse(f"--resource {text}: the step must divide the range; {low:g}..{fitting:g}/{step:g} would")
-    return Resource(found["name"], low, high, step, unit)
+    return Resource(match["name"], low, high, step, unit)
 
 
 def duration(text: str, option: str = "--deadline") -> float:
@@ -184,10 +184,10 @@ def duration(text: str, option: str = "--deadline") -> float:
     Raises:
         Misuse: it is malformed, not above 0, or longer than 30 years.
     """
-    found = list(DURATION.finditer(text.strip()))
-    if not text.strip() or "".join(part[0] for part in found) != text.strip():
+    matches = list(DURATION.finditer(text.strip()))
+    if not text.strip() or "".join(part[0] for part in matches) != text.strip():
         raise Misuse(f"{option} {text}: not a duration; 90s, 30m, 1h30m are accepted")
-    seconds = sum(float(part["count"]) * SECONDS[part["unit"]] for part in found)
+    seconds = sum(float(part["count"]) * SECONDS[part["unit"]] for part in matches)
     if not 0 < seconds <= LONGEST:
         raise Misuse(f"{option} {text}: a duration above 0 is accepted, up to 30 years, such as 90s, 1h30m")
     return seconds
@@ -196,12 +196,12 @@ def duration(text: str, option: str = "--deadline") -> float:
 def cost(text: str) -> float:
     """Parse a cost, a number above 0 in the currency of prices; raises Misuse for anything else."""
     try:
-        found = float(text)
+        value = float(text)
     except ValueError:
-        found = math.nan
-    if not 0 < found <= LARGEST_COST:
+        value = math.nan
+    if not 0 < value <= LARGEST_COST:
         raise Misuse(f"--max-cost {text}: a number above 0 is accepted, in the currency of the workload's prices")
-    return found
+    return value
 
 
 def pairs(option: str, texts: Iterable[str]) -> tuple[tuple[str, str], ...]:
@@ -223,7 +223,7 @@ def targets(texts: Iterable[str]) -> tuple[tuple[str, float], ...]:
     Raises:
         Misuse: a text is malformed, or its value is not a number above 0.
     """
-    found = []
+    targets = []
     for name, value in pairs("--target", texts):
         try:
             number = float(value)
@@ -231,8 +231,8 @@ def targets(texts: Iterable[str]) -> tuple[tuple[str, float], ...]:
             number = float("nan")
         if not 0 < number < float("inf"):
             raise Misuse(f"--target {name}={value}: a number above 0 is accepted")
-        found.append((name, number))
-    return tuple(found)
+        targets.append((name, number))
+    return tuple(targets)
 
 
 def pattern(text: str) -> re.Pattern[str]:
@@ -242,12 +242,12 @@ def pattern(text: str) -> re.Pattern[str]:
         Misuse: it is malformed, or has no such group.
     """
     try:
-        found = re.compile(text)
+        pattern = re.compile(text)
     except re.error as error:
         raise Misuse(f"--pattern {text}: not a valid regular expression: {error}") from error
-    if "iteration" not in found.groupindex:
+    if "iteration" not in pattern.groupindex:
         raise Misuse(f"--pattern {text}: it needs a group (?P<iteration>\\d+), the number of the iteration")
-    return found
+    return pattern
 
 
 def default_name(command: Iterable[str]) -> str:

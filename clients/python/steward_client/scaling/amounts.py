@@ -85,11 +85,11 @@ class Reader:
 
     def by_workload(self) -> Mapping[str, Amounts]:
         """Amounts of every workload that has live runs and decisions with amounts; raises as ``of``."""
-        found: dict[str, list[Amounts]] = {}
+        result: dict[str, list[Amounts]] = {}
         for run in self._live():
             if _allocation_of(run["decision"]) is not None:
-                found.setdefault(run["workload"], []).append(amounts(run["decision"]))
-        return {workload: total(each) for workload, each in found.items()}
+                result.setdefault(run["workload"], []).append(amounts(run["decision"]))
+        return {workload: total(each) for workload, each in result.items()}
 
     def _live(self, only: str = "") -> Iterator[Mapping[str, Any]]:
         path = f"/runs?state=running&limit={PAGE}{only}"
@@ -106,9 +106,9 @@ class Reader:
 
 
 def _allocation_of(decision: Mapping[str, Any]) -> Mapping[str, float] | None:
-    found = decision.get("allocation", decision.get("servers"))
-    if isinstance(found, Mapping):
-        return found
+    allocation = decision.get("allocation", decision.get("servers"))
+    if isinstance(allocation, Mapping):
+        return allocation
     whole = {name: decision[name] for name in OF_A_WHOLE if isinstance(decision.get(name), int | float)}
     return whole or None
 
@@ -120,19 +120,19 @@ def amounts(decision: Mapping[str, Any]) -> Amounts:
     Raises:
         SubjectError: the decision contains none of these.
     """
-    given = _allocation_of(decision)
-    if given is None:
+    allocation = _allocation_of(decision)
+    if allocation is None:
         raise SubjectError(
             f"workload {decision.get('workload')!r}: decisions of kind {decision.get('kind')!r} tell no amounts; "
             f"accepted are workloads whose decisions have an allocation, servers, or some of {', '.join(OF_A_WHOLE)}"
         )
-    return given if decision.get("valid_for_iterations") != 0 else {}
+    return allocation if decision.get("valid_for_iterations") != 0 else {}
 
 
 def total(each: Iterable[Amounts]) -> Amounts:
     """Sum of amounts by resource."""
-    found: dict[str, float] = defaultdict(float)
+    values: dict[str, float] = defaultdict(float)
     for one in each:
         for resource, amount in one.items():
-            found[resource] += amount
-    return dict(found)
+            values[resource] += amount
+    return dict(values)

@@ -77,12 +77,12 @@ class CachedFunction(Generic[K, V]):
             entry.answer = self._ask(key)
         except Unreachable as error:
             if entry.failed is None:
-                held = (
+                note = (
                     f"the last answer holds for {self._hold:g} s"
                     if entry.received_at > float("-inf")
                     else "there is none yet"
                 )
-                logger.warning("%s; %s", error, held)
+                logger.warning("%s; %s", error, note)
             entry.failed, entry.requested_at = error, self._clock()
         else:
             entry.failed, entry.requested_at = None, self._clock()

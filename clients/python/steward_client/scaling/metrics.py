@@ -121,17 +121,17 @@ class MetricsAdapter:
             return _status(404, "NotFound", f"metric {name!r} is not there; there is {METRIC}")
         try:
             fits = selector(request.query_params.get("labelSelector", ""))
-            found = [one for one in _all(self._decided()) if fits(one.labels)]
+            results = [one for one in _all(self._decided()) if fits(one.labels)]
         except SelectorError as error:
             return _status(400, "BadRequest", str(error))
         except (Unreachable, StewardError, SubjectError) as error:
             return _status(503, "ServiceUnavailable", str(error))
-        if len(found) > MOST_SERIES:
+        if len(results) > MOST_SERIES:
             return _status(
-                400, "BadRequest", f"{len(found):,} series; accepted is a labelSelector that leaves {MOST_SERIES:,}"
+                400, "BadRequest", f"{len(results):,} series; accepted is a labelSelector that leaves {MOST_SERIES:,}"
             )
         now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        return JSONResponse(_list([_value(one, now) for one in found]))
+        return JSONResponse(_list([_value(one, now) for one in results]))
 
 
 def _always(document: Mapping[str, object]) -> Callable[[Request], JSONResponse]:

@@ -35,14 +35,14 @@ Files = tuple[Path | None, Path | None, Path | None]
 """TLS files (PEM): certificate, key, and CA of client certificates; None: not given."""
 
 
-def run_scaler(url: str, address: str, poll: float, kept: Seconds, tls: Files) -> int:
+def run_scaler(url: str, address: str, poll: float, lifetimes: Seconds, tls: Files) -> int:
     """Serve KEDA's external scaler at ``address`` (HOST:PORT) until SIGTERM; returns exit status 0, or 1 without a
     start.
 
-    ``poll``: seconds between checks for push triggers; ``kept``: seconds for which responses are fresh, and hold.
+    ``poll``: seconds between checks for push triggers; ``lifetimes``: for which responses are fresh, and hold.
     """
     _log()
-    decided = CachedFunction(_reader(url).of, *kept)
+    decided = CachedFunction(_reader(url).of, *lifetimes)
     try:
         asyncio.run(_serve(Scaler(decided, poll), address, _credentials(tls)))
     except (OSError, ValueError) as error:
@@ -127,14 +127,14 @@ def run_replicas(
         return _print_failure("replicas", error)
 
 
-def run_adapter(url: str, host: str, port: int, kept: Seconds, tls: Files) -> int:
+def run_adapter(url: str, host: str, port: int, seconds: Seconds, tls: Files) -> int:
     """Serve the metrics adapter at ``host`` and ``port`` until SIGTERM; returns 0, or 1 if ``tls`` is incomplete."""
     certificate, key, vouching = tls
     if bool(certificate) != bool(key) or (vouching and not key):
         return _print_failure("adapter", "TLS needs --tls-cert and --tls-key together; --tls-ca may be added")
     _log()
     reader = _reader(url)
-    by_workload: CachedFunction[str, Mapping[str, Amounts]] = CachedFunction(lambda _: reader.by_workload(), *kept)
+    by_workload: CachedFunction[str, Mapping[str, Amounts]] = CachedFunction(lambda _: reader.by_workload(), *seconds)
     app = MetricsAdapter(lambda: by_workload("")).app()
     served = {"ssl_certfile": certificate, "ssl_keyfile": key, "ssl_ca_certs": vouching} if key else {}
     require = {"ssl_cert_reqs": 2} if vouching else {}  # ssl.CERT_REQUIRED

@@ -73,10 +73,10 @@ class Recommender:
             decided = self._decided(wanted.subject)
             if not decided:
                 return {"conditions": conditions(old, now, "NothingLive", "no run is live; the last one stands")}
-            found = recommendation(vpa, wanted, decided)
+            result = recommendation(vpa, wanted, decided)
         except (SubjectError, QuantityError, StewardError) as error:
             return {"conditions": conditions(old, now, "ConfigUnsupported", str(error))}
         except Unreachable as error:
             logger.warning("%s/%s: %s", vpa["metadata"]["namespace"], vpa["metadata"]["name"], error)
             return None
-        return {"recommendation": found, "conditions": conditions(old, now)}
+        return {"recommendation": result, "conditions": conditions(old, now)}

@@ -46,12 +46,12 @@ class Target(NamedTuple):
         application, _, deployment = names.partition("/")
         resource, slash, size = amount.partition("/")
         try:
-            found = cls(application, deployment, resource, float(size) if slash else 1.0)
+            result = cls(application, deployment, resource, float(size) if slash else 1.0)
         except ValueError:
-            found = cls("", "", "")
-        if not (found.application and found.deployment and found.resource and 0 < found.size < math.inf):
+            result = cls("", "", "")
+        if not (result.application and result.deployment and result.resource and 0 < result.size < math.inf):
             raise ValueError(f"{text!r}: APPLICATION/DEPLOYMENT=RESOURCE is accepted, or …=RESOURCE/SIZE above 0")
-        return found
+        return result
 
     def replicas(self, decided: Amounts) -> int:
         """Number of replicas that have the decided amount; raises SubjectError if none was decided."""
@@ -121,5 +121,5 @@ class RefusedError(RuntimeError):
 def _named(listed: Mapping[str, Any], name: str, what: str) -> Mapping[str, Any]:
     if name not in listed:
         raise RefusedError(f"there is no such {what}; there are: {', '.join(sorted(listed)) or 'none'}")
-    found: Mapping[str, Any] = listed[name]
-    return found
+    results: Mapping[str, Any] = listed[name]
+    return results

@@ -32,22 +32,22 @@ def selector(text: str) -> Selector:
     rules: list[Selector] = []
     at = 0
     while at < len(text):
-        found = _ONE.match(text, at)
-        if found is None or found.end() == at:
+        match = _ONE.match(text, at)
+        if match is None or match.end() == at:
             raise SelectorError(
                 f"labelSelector: can't be read from {text[at : at + 40]!r} on; accepted: a=b, a!=b, a in (b,c), a, !a"
             )
-        rules.append(_rule(found))
-        at = found.end()
+        rules.append(_rule(match))
+        at = match.end()
     return lambda labels: all(rule(labels) for rule in rules)
 
 
-def _rule(found: re.Match[str]) -> Selector:
-    name = found["name"] or found["gone"]
-    if found["absent"]:
+def _rule(match: re.Match[str]) -> Selector:
+    name = match["name"] or match["gone"]
+    if match["absent"]:
         return lambda labels: name not in labels
-    if found["sign"] is None and found["set"] is None:
+    if match["sign"] is None and match["set"] is None:
         return lambda labels: name in labels
-    values = {found["value"]} if found["sign"] else {value.strip() for value in found["values"].split(",")}
-    excluded = found["sign"] == "!=" or found["set"] == "notin"
+    values = {match["value"]} if match["sign"] else {value.strip() for value in match["values"].split(",")}
+    excluded = match["sign"] == "!=" or match["set"] == "notin"
     return lambda labels: (labels.get(name) in values) != excluded

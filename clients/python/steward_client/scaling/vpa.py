@@ -80,8 +80,8 @@ def _policy(vpa: Object, container: str) -> Object:
     """The object's resource policy for a container: its own, else that of all containers, else empty."""
     policies = (vpa["spec"].get("resourcePolicy") or {}).get("containerPolicies") or ()
     by_name = {one.get("containerName", EVERY_CONTAINER): one for one in policies}
-    found: Object = by_name.get(container) or by_name.get(EVERY_CONTAINER) or {}
-    return found
+    policy: Object = by_name.get(container) or by_name.get(EVERY_CONTAINER) or {}
+    return policy
 
 
 def _clamp(text: str, name: str, policy: Object) -> str:

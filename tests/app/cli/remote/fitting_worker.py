@@ -25,13 +25,13 @@ class FittingWorker:
 
     def fitted(self, job: str) -> Iterator[dict[str, Any]]:
         """See ``Service.follow``."""
-        held = lease.claim(self._database, job, "worker", Settings())
-        assert held is not None, f"job {job} has ended"
+        current = lease.claim(self._database, job, "worker", Settings())
+        assert current is not None, f"job {job} has ended"
         with self._database.session() as session:
-            workload = session.get_one(Workload, held.workload_id)
+            workload = session.get_one(Workload, current.workload_id)
             report = dict(self._report)
             version = domain_models.publish(session, workload.id, workload.spec_version, report, self._data)
-            lease.finish(session, held, {"model": version})
+            lease.finish(session, current, {"model": version})
         yield {"state": "succeeded", "progress": 1.0, "result": {"model": version}}
 
 

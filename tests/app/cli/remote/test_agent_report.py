@@ -64,21 +64,21 @@ def ran(run: Callable[..., int], options: Any) -> tuple[int, str, str]:
 
 
 @pytest.mark.parametrize(
-    ("asked", "version"), [("3", "3"), ("newest", "4"), ("champion", "2")], ids=["number", "newest", "champion"]
+    ("choice", "version"), [("3", "3"), ("newest", "4"), ("champion", "2")], ids=["number", "newest", "champion"]
 )
-def test_the_agent_that_is_meant_is_told(monkeypatch: pytest.MonkeyPatch, asked: str, version: str) -> None:
+def test_the_agent_that_is_meant_is_told(monkeypatch: pytest.MonkeyPatch, choice: str, version: str) -> None:
     played = Played()
     monkeypatch.setattr(reported, "Service", played)
-    status, output, _ = ran(reported.run, reported.Options("http://there", "w", asked))
+    status, output, _ = ran(reported.run, reported.Options("http://there", "w", choice))
     assert (status, played.calls[-1]) == (0, f"GET /workloads/w/agents/{version}")
     assert "agent 4: ppo, never promoted" in output
     assert "promoted: it is good" in output
-    _, output, _ = ran(reported.run, reported.Options("http://there", "w", asked, as_json=True))
+    _, output, _ = ran(reported.run, reported.Options("http://there", "w", choice, as_json=True))
     assert json.loads(output) == AGENT
 
 
 @pytest.mark.parametrize(
-    ("agent", "told"),
+    ("agent", "text"),
     [
         ({"champion": True, "champion_since": SINCE}, "champion since 2026-01-03 08:00:00 UTC"),
         (
@@ -89,14 +89,14 @@ def test_the_agent_that_is_meant_is_told(monkeypatch: pytest.MonkeyPatch, asked:
     ],
 )
 def test_what_an_agent_is_now_stands_beside_its_verdict_of_the_past(
-    monkeypatch: pytest.MonkeyPatch, agent: dict[str, Any], told: str
+    monkeypatch: pytest.MonkeyPatch, agent: dict[str, Any], text: str
 ) -> None:
     bad = {**report(), "reason": "not promoted: not better"}
     monkeypatch.setattr(reported, "Service", Played())
     for name, value in {**agent, "created_at": TRAINED, "report": bad}.items():
         monkeypatch.setitem(AGENT, name, value)
     _, output, _ = ran(reported.run, reported.Options("http://there", "w", "4"))
-    assert f"agent 4: ppo, {told}" in output
+    assert f"agent 4: ppo, {text}" in output
     assert "verdict when its training ended, 2026-01-02 08:00:00 UTC: not promoted: not better" in output
 
 
@@ -116,7 +116,7 @@ def test_what_holds_now_stands_before_the_verdict_of_the_past(monkeypatch: pytes
 
 
 @pytest.mark.parametrize(
-    ("url", "asked", "status", "told"),
+    ("url", "choice", "status", "text"),
     [
         ("http://there", "champion", 5, "the built-in policy decides for w"),
         ("http://there", "newest", 5, "steward agent create w"),
@@ -124,11 +124,11 @@ def test_what_holds_now_stands_before_the_verdict_of_the_past(monkeypatch: pytes
     ],
 )
 def test_the_exit_status_says_why_there_is_none(
-    monkeypatch: pytest.MonkeyPatch, url: str, asked: str, status: int, told: str
+    monkeypatch: pytest.MonkeyPatch, url: str, choice: str, status: int, text: str
 ) -> None:
     monkeypatch.setattr(reported, "Service", Played(agents=0, champion=None))
-    found, _, notes = ran(reported.run, reported.Options(url, "w", asked))
-    assert (found, told in notes) == (status, True)
+    result, _, notes = ran(reported.run, reported.Options(url, "w", choice))
+    assert (result, text in notes) == (status, True)
 
 
 def test_a_report_is_drawn_by_a_child(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

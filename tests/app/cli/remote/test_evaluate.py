@@ -125,7 +125,7 @@ def test_programs_get_json(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(
-    ("ending", "status", "told"),
+    ("ending", "status", "text"),
     [
         (RefusedError({"title": "No agent", "detail": "[red]none[/]"}), 1, "No agent: [red]none[/]"),
         (UnreachableError("nobody there"), 3, "nobody there"),
@@ -133,10 +133,10 @@ def test_programs_get_json(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> N
     ],
 )
 def test_the_exit_status_says_how_it_ended(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, ending: BaseException, status: int, told: str
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, ending: BaseException, status: int, text: str
 ) -> None:
-    found, _, notes, played = ran(monkeypatch, tmp_path, Played(ending))
-    assert (found, told in notes) == (status, True)
+    result, _, notes, played = ran(monkeypatch, tmp_path, Played(ending))
+    assert (result, text in notes) == (status, True)
     assert (("POST", "/jobs/j1/cancel") in played.calls) == isinstance(ending, KeyboardInterrupt)
     assert not (tmp_path / "r.html").exists()
 
@@ -162,9 +162,9 @@ def test_what_cannot_be_asked_is_said_at_once() -> None:
 
 
 @pytest.mark.parametrize("command", ["train", "evaluate"])
-@pytest.mark.parametrize(("given", "asked"), [([], None), (["--equivalence-margin", "0.05"], 0.05)])
+@pytest.mark.parametrize(("parts", "value"), [([], None), (["--equivalence-margin", "0.05"], 0.05)])
 def test_the_margin_of_equivalence_is_sent_where_it_is_given(
-    monkeypatch: pytest.MonkeyPatch, command: str, given: list[str], asked: float | None
+    monkeypatch: pytest.MonkeyPatch, command: str, parts: list[str], value: float | None
 ) -> None:
     requests: list[dict[str, Any]] = []
 
@@ -173,8 +173,8 @@ def test_the_margin_of_equivalence_is_sent_where_it_is_given(
         return 0
 
     monkeypatch.setattr(f"app.cli.remote.{command}.run", run)
-    assert CliRunner().invoke(cli, [command, "w", *given]).exit_code == 0
-    assert requests[0].get("equivalence_margin") == asked
+    assert CliRunner().invoke(cli, [command, "w", *parts]).exit_code == 0
+    assert requests[0].get("equivalence_margin") == value
 
 
 def test_nobody_at_the_address_is_an_exit_status(tmp_path: Path) -> None:

@@ -68,15 +68,15 @@ def test_less_than_one_job_is_no_forecast_of_none(monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.parametrize(
-    ("url", "status", "told"),
+    ("url", "status", "text"),
     [("http://there", 5, "steward model create w"), ("http://nowhere", 3, "nobody there")],
 )
 def test_the_exit_status_says_why_there_is_none(
-    monkeypatch: pytest.MonkeyPatch, url: str, status: int, told: str
+    monkeypatch: pytest.MonkeyPatch, url: str, status: int, text: str
 ) -> None:
     monkeypatch.setattr(forecasting, "Service", Played(models=0))
-    found, _, notes = ran(forecasting.run, forecasting.Options(url, "w"))
-    assert (found, told in notes) == (status, True)
+    result, _, notes = ran(forecasting.run, forecasting.Options(url, "w"))
+    assert (result, text in notes) == (status, True)
 
 
 @pytest.mark.parametrize("suffix", ["html", "svg"])

@@ -68,9 +68,9 @@ class Served(NamedTuple):
 
 
 def _key(folder: Path, *options: str) -> str:
-    made = CliRunner().invoke(cli, ["key", "create", "--data", str(folder), *options])
-    assert made.exit_code == 0, made.output
-    return made.stdout.strip()
+    result = CliRunner().invoke(cli, ["key", "create", "--data", str(folder), *options])
+    assert result.exit_code == 0, result.output
+    return result.stdout.strip()
 
 
 @pytest.fixture(scope="module")
@@ -80,18 +80,18 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     server = start_steward(folder, "--workers", "0", wait="alive")
     try:
         keys = [_key(folder, "--scopes", "admin"), _key(folder), _key(folder, "--tenant", "other", "--scopes", "admin")]
-        found = Served(server, *keys)
+        result = Served(server, *keys)
         database = Database(server.database_url)
-        with found.client(found.key) as client:
+        with result.client(result.key) as client:
             for name in WORKLOADS:
                 _fill(client, name)
                 publish_model(database, name)
                 for promote in (True, False):
                     publish_agent(database, name, promote=promote)
-        with found.client(found.other) as client:
+        with result.client(result.other) as client:
             _fill(client, "resnet18", reports=1)
         database.dispose()
-        yield found
+        yield result
     finally:
         server.stop()
 
@@ -116,9 +116,9 @@ async def connected(url: str, key: str, *options: str) -> AsyncIterator[ClientSe
         command=sys.executable, args=["-m", "app.cli", "mcp", *options], env=clean_environment(settings), cwd=ROOT
     )
     async with stdio_client(command) as streams, ClientSession(*streams, read_timeout_seconds=60) as session:
-        found = await session.initialize()
-        assert found.server_info.name == "steward"
-        assert "never as instructions" in (found.instructions or "")
+        initialize = await session.initialize()
+        assert initialize.server_info.name == "steward"
+        assert "never as instructions" in (initialize.instructions or "")
         yield session
 
 
@@ -211,17 +211,17 @@ async def test_long_answers_are_pages_and_parts(served: Served) -> None:
             if one["iterations"]
         ]
         arguments: dict[str, Any] = {"run": run, "limit": 3}
-        seen: list[int] = []
+        visited: list[int] = []
         while True:
             answer = await session.call_tool("list_iterations", arguments)
             page = content(answer)["answer"]
-            seen += [one["iteration"] for one in page["items"]]
+            visited += [one["iteration"] for one in page["items"]]
             if page["next"] is None:
                 break
             assert f'cursor="{page["next"]}"' in text(answer)
             arguments["cursor"] = page["next"]
             arguments["limit"] = 20
-        assert seen == [*range(40)]
+        assert visited == [*range(40)]
         whole = await session.call_tool("list_iterations", {"run": run, "limit": 500})
         assert len(text(whole)) < 1.1 * MOST
         cut = content(whole)
@@ -266,20 +266,20 @@ async def test_a_change_is_previewed_and_confirmed_once(served: Served) -> None:
         unused = content(await session.call_tool("end_run", {"run": second["id"], "state": "failed"}))["confirm"]
 
         target = {"workload": "vit", "targets": {"iteration_seconds": 1500}, "probabilities": {}}
-        seen = content(await session.call_tool("change_workload", target))
-        assert seen["current_state"]["/workloads/vit"]["spec"]["metrics"][0]["target"] == 1800
-        changed = content(await session.call_tool("change_workload", {**target, "confirm": seen["confirm"]}))
+        observation = content(await session.call_tool("change_workload", target))
+        assert observation["current_state"]["/workloads/vit"]["spec"]["metrics"][0]["target"] == 1800
+        changed = content(await session.call_tool("change_workload", {**target, "confirm": observation["confirm"]}))
         assert changed["answer"]["spec_version"] == 2
         better = {"workload": "resnet18", "version": "newest", "reason": "asked for by a user"}
-        seen = content(await session.call_tool("promote_agent", better))
-        assert seen["request"]["path"] == "/workloads/resnet18/agents/2/promote"
-        assert [*seen["current_state"]] == ["/workloads/resnet18", "/workloads/resnet18/agents/2"]
-        assert content(await session.call_tool("promote_agent", {**better, "confirm": seen["confirm"]}))
+        observation = content(await session.call_tool("promote_agent", better))
+        assert observation["request"]["path"] == "/workloads/resnet18/agents/2/promote"
+        assert [*observation["current_state"]] == ["/workloads/resnet18", "/workloads/resnet18/agents/2"]
+        assert content(await session.call_tool("promote_agent", {**better, "confirm": observation["confirm"]}))
         audit = content(await session.call_tool("list_audit", {}))["answer"]["items"]
     assert {one["action"] for one in audit} >= {"agent.promote", "workload.change"}
     async with connected(served.server.url, served.reader, "--allow-changes") as session:
         mine = {"run": second["id"], "state": "failed"}
-        seen = content(await session.call_tool("end_run", mine))  # the key may report: it has no other scope
+        observation = content(await session.call_tool("end_run", mine))  # the key may report: it has no other scope
         refused = await session.call_tool("fit_model", {"workload": "vit"})
         refused = await session.call_tool("fit_model", {"workload": "vit", "confirm": content(refused)["confirm"]})
         assert "scope" in error(refused)
@@ -287,7 +287,7 @@ async def test_a_change_is_previewed_and_confirmed_once(served: Served) -> None:
         strange = await session.call_tool("end_run", {**mine, "confirm": unused})  # of another process, and never used
         assert "unknown, used or expired" in error(strange)
         assert "This call changed nothing" in error(strange)
-    assert seen["confirm"] != unused
+    assert observation["confirm"] != unused
     with served.client(served.key) as client:
         assert client.get(f"/runs/{second['id']}").json()["state"] == "running"
 
@@ -315,11 +315,11 @@ async def test_wrong_arguments_name_what_is_accepted(served: Served) -> None:
 
 async def test_a_service_that_goes_away_or_is_none_is_told(served: Served) -> None:
     """A connection that ends without an answer, an address where nobody listens, and a site that is no service."""
-    seen: list[dict[str, str]] = []
+    visited: list[dict[str, str]] = []
 
     class Site(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            seen.append(dict(self.headers))
+            visited.append(dict(self.headers))
             if self.path.startswith("/runs"):
                 self.send_response(200)
                 self.end_headers()
@@ -357,7 +357,7 @@ async def test_a_service_that_goes_away_or_is_none_is_told(served: Served) -> No
         site.shutdown()
         site.server_close()
         thread.join()
-    assert {one["User-Agent"].partition("/")[0] for one in seen} == {"steward-mcp"}
+    assert {one["User-Agent"].partition("/")[0] for one in visited} == {"steward-mcp"}
     async with connected(f"http://me:secret@127.0.0.1:{free_port()}", served.key) as session:
         nobody = error(await session.call_tool("list_runs", {}))
     assert "start one with `steward serve`" in nobody
@@ -426,10 +426,10 @@ def test_without_its_package_it_says_what_to_install(monkeypatch: pytest.MonkeyP
     assert (wrong.exit_code, wrong.stderr.count("\n")) == (3, 1)
     assert "'http://host:x' is not the address of a service" in wrong.stderr
     monkeypatch.setattr(installed, "missing", lambda extra: [extra])
-    found = CliRunner().invoke(cli, ["mcp"])
-    assert (found.exit_code, found.stdout) == (2, "")
-    assert found.stderr.count("\n") == 1
-    assert installed.command("mcp") in found.stderr
+    result = CliRunner().invoke(cli, ["mcp"])
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.count("\n") == 1
+    assert installed.command("mcp") in result.stderr
 
 
 # What a real service can't be made to do: lose an answer, and let time pass.
@@ -586,9 +586,9 @@ def test_two_confirmations_at_once_change_once(served: Served) -> None:
     with changing(served, Meeting()) as offered, ThreadPoolExecutor(2) as pool:
         before = jobs(offered)
         fit = confirmed(offered, "fit_model", {"workload": "vit"})
-        found = [*pool.map(lambda _: offered.call("fit_model", fit), range(2))]
-        (job,) = {one.content["answer"]["id"] for one in found if not one.failed}
-        assert all(REPEAT in one.text for one in found if one.failed)
+        results = [*pool.map(lambda _: offered.call("fit_model", fit), range(2))]
+        (job,) = {one.content["answer"]["id"] for one in results if not one.failed}
+        assert all(REPEAT in one.text for one in results if one.failed)
         assert jobs(offered) == [job, *before]
         version = offered.call("read_workload", {"workload": "vit"}).content["answer"]["spec_version"]
         change = confirmed(offered, "change_workload", {"workload": "vit", "prices": {"gpus": 0.5}})
@@ -671,8 +671,8 @@ def test_a_path_is_never_another_path(value: str) -> None:
         for name, tool in offered.offered.items():
             for argument in (one for one, place in tool.places.items() if place == "path"):
                 others = {"workload": "vit", "version": 1, "state": "failed"}
-                given = {one: others[one] for one in tool.schema["required"] if one in others} | {argument: value}
-                answer = offered.call(name, given).text
+                values = {one: others[one] for one in tool.schema["required"] if one in others} | {argument: value}
+                answer = offered.call(name, values).text
                 assert answer.startswith(f"{name}: {argument}: "), answer
                 checked += 1
     assert checked == 18
@@ -680,7 +680,7 @@ def test_a_path_is_never_another_path(value: str) -> None:
 
 @pytest.mark.parametrize("key", ["stw_a\nb", "stw_…", "stw_a b", "stw_\x7f"])
 def test_a_key_that_no_header_can_have_is_refused_at_the_start(key: str) -> None:
-    found = subprocess.run(  # a server that starts ends its process
+    process = subprocess.run(  # a server that starts ends its process
         [sys.executable, "-m", "app.cli", "mcp"],
         input="",
         capture_output=True,
@@ -690,9 +690,9 @@ def test_a_key_that_no_header_can_have_is_refused_at_the_start(key: str) -> None
         timeout=60,
         check=False,
     )
-    assert (found.returncode, found.stdout, found.stderr.count("\n")) == (2, "", 1)
-    assert found.stderr.startswith("steward: STEWARD_API_KEY: ")
-    assert "stw_" not in found.stderr
+    assert (process.returncode, process.stdout, process.stderr.count("\n")) == (2, "", 1)
+    assert process.stderr.startswith("steward: STEWARD_API_KEY: ")
+    assert "stw_" not in process.stderr
 
 
 def test_previews_expire_and_are_bounded(served: Served) -> None:

@@ -20,10 +20,10 @@ Handler = Callable[[httpx.Request], httpx.Response]
 
 def of(handler: Handler) -> Service:
     """A client whose service is `handler`."""
-    made = Service("http://there")
-    made._http.close()
-    made._http = httpx.Client(base_url="http://there", transport=httpx.MockTransport(handler))
-    return made
+    service = Service("http://there")
+    service._http.close()
+    service._http = httpx.Client(base_url="http://there", transport=httpx.MockTransport(handler))
+    return service
 
 
 def frames(*numbers: int) -> str:
@@ -102,27 +102,27 @@ def test_words_about_headers_are_not_passed_on() -> None:
     def illegal(_request: httpx.Request) -> httpx.Response:
         raise httpx.LocalProtocolError("Illegal header value b'Bearer stw_key'")
 
-    with of(illegal) as calls, pytest.raises(UnreachableError, match="the request can't be sent") as found:
+    with of(illegal) as calls, pytest.raises(UnreachableError, match="the request can't be sent") as error:
         calls.call("GET", "/jobs")
-    assert "stw_key" not in str(found.value)
+    assert "stw_key" not in str(error.value)
 
 
 @pytest.mark.parametrize(
     "url", ["http://me:secret@host:x", "http://me:secret/more@host:1", "http://secret@[::1", "http://a:secret @host:y"]
 )
 def test_no_message_has_a_password(url: str) -> None:
-    with pytest.raises(UnreachableError, match="is not the address of a service, such as http:") as found:
+    with pytest.raises(UnreachableError, match="is not the address of a service, such as http:") as error:
         Service(url)
-    assert "secret" not in str(found.value)
-    assert "host" in str(found.value) or "::1" in str(found.value)
+    assert "secret" not in str(error.value)
+    assert "host" in str(error.value) or "::1" in str(error.value)
 
 
 def test_what_is_no_problem_is_quoted_with_its_status() -> None:
     answer = httpx.Response(404, json={"detail": "d" * 900})
-    with of(lambda _request: answer) as calls, pytest.raises(RefusedError, match="status 404: ") as found:
+    with of(lambda _request: answer) as calls, pytest.raises(RefusedError, match="status 404: ") as error:
         calls.call("GET", "/jobs")
-    assert found.value.status == 404
-    assert len(found.value.problem["detail"]) == 200
+    assert error.value.status == 404
+    assert len(error.value.problem["detail"]) == 200
 
 
 def test_an_answer_that_cannot_be_decoded_is_none() -> None:

@@ -77,10 +77,10 @@ def test_every_trial_is_a_row_with_why_it_ended() -> None:
     assert "–" in rows[2]
 
 
-@pytest.mark.parametrize(("champion", "told"), [(True, "champion"), (False, "never promoted")])
-def test_the_verdict_is_told_in_words(champion: bool, told: str) -> None:
+@pytest.mark.parametrize(("champion", "reported"), [(True, "champion"), (False, "never promoted")])
+def test_the_verdict_is_told_in_words(champion: bool, reported: str) -> None:
     text = printed({"version": 4, "algorithm": "ppo", "champion": champion, "report": report()})
-    assert f"agent 4: ppo, {told}" in text
+    assert f"agent 4: ppo, {reported}" in text
     assert "1.23 % from the exact optimum" in text
     assert "promoted: it is good" in text
     rows = [{"name": "lateness", "unit": "s", "policies": {"agent": MEAN, "pid": {**MEAN, "mean": 31.0}}}]

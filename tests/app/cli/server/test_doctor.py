@@ -51,7 +51,7 @@ def here(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Settings:
     return settings.model_copy(update={"port": free_port()})
 
 
-def found(settings: Settings) -> dict[str, Finding]:
+def findings_by_check(settings: Settings) -> dict[str, Finding]:
     return {one.check: one for one in examine(settings)}
 
 
@@ -63,7 +63,7 @@ def with_worker(database: Database) -> None:
 def test_all_is_well(here: Settings, any_database: Database) -> None:
     here = here.model_copy(update={"database_url": any_database.url.render_as_string(hide_password=False)})
     with_worker(any_database)
-    checks = found(here)
+    checks = findings_by_check(here)
     expected = {"settings"} if not any_database.is_sqlite else set()  # whose broker is files
     assert {one.check for one in checks.values() if one.status != "ok"} == expected, checks
     assert list(checks) == CHECKS
@@ -74,18 +74,18 @@ def test_extras_that_are_missing_are_told_with_what_they_are_for(
     here: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(installed, "missing", lambda extra: ["x"] if extra in ("worker", "otel") else [])
-    one = found(here)["extras"]
+    one = findings_by_check(here)["extras"]
     assert one.status == "warn"
     assert "worker (fits, trainings, evaluations and charts), otel (traces)" in one.detail
     assert installed.command("worker") in one.remedy
-    one = found(here.model_copy(update={"workers": 0}))["extras"]  # workers are elsewhere
+    one = findings_by_check(here.model_copy(update={"workers": 0}))["extras"]  # workers are elsewhere
     assert (one.status, one.remedy, "worker (" in one.detail) == ("ok", "", True)
-    kept = here.model_copy(update={"workers": 0, "retention_runs_days": 3})  # archives are written there, too
+    model_copy = here.model_copy(update={"workers": 0, "retention_runs_days": 3})  # archives are written there, too
     monkeypatch.setattr(installed, "missing", lambda _: ["x"])
-    assert "archive" not in found(kept)["settings"].detail
-    assert "archive" in found(kept.model_copy(update={"workers": 1}))["settings"].detail
+    assert "archive" not in findings_by_check(model_copy)["settings"].detail
+    assert "archive" in findings_by_check(model_copy.model_copy(update={"workers": 1}))["settings"].detail
     monkeypatch.setattr(installed, "missing", lambda _: [])
-    assert found(here)["extras"].detail == "all are installed"
+    assert findings_by_check(here)["extras"].detail == "all are installed"
 
 
 def test_nothing_is_there_yet_and_nothing_is_made(tmp_path: Path) -> None:
@@ -155,8 +155,8 @@ def test_settings_that_contradict(change: dict[str, Any], status: str, remedy: s
 
 
 def test_a_variable_that_is_no_setting_is_named() -> None:
-    given = {"STEWARD_LOG_FORMT": "json", "STEWARD_API_KEY": "k", "STEWARD_PORT": "1", "STEWARD_XYZZY": "", "HOME": ""}
-    first, second = doctor.unknown_variables(given)
+    values = {"STEWARD_LOG_FORMT": "json", "STEWARD_API_KEY": "k", "STEWARD_PORT": "1", "STEWARD_XYZZY": "", "HOME": ""}
+    first, second = doctor.unknown_variables(values)
     assert (first.remedy, "XYZZY" in second.detail) == ("did you mean STEWARD_LOG_FORMAT?", True)
 
 
@@ -193,7 +193,7 @@ def test_tables_of_another_release(
             connection.execute(text("DROP TABLE alembic_version"))
         else:
             connection.execute(text("UPDATE alembic_version SET version_num=:to"), {"to": revision})
-    one = found(here)["tables"]
+    one = findings_by_check(here)["tables"]
     assert one.status == status
     assert remedy in one.remedy
 
@@ -201,7 +201,7 @@ def test_tables_of_another_release(
 def test_a_database_without_its_tables_is_told_and_not_raised(here: Settings, database: Database) -> None:
     with database.engine.begin() as connection:
         connection.execute(text("DROP TABLE workers"))
-    assert "no such table" in found(here)["workers"].detail
+    assert "no such table" in findings_by_check(here)["workers"].detail
 
 
 @pytest.mark.parametrize(("seconds", "status"), [(0.1, "ok"), (-2.0, "warn"), (3600.0, "fail")])
@@ -215,7 +215,7 @@ def test_clocks_that_differ(seconds: float, status: str) -> None:
 @pytest.mark.parametrize(("free", "status"), [(90 << 30, "ok"), (4 << 30, "warn"), (1 << 20, "fail")])
 def test_a_disk_that_fills(free: int, status: str, here: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shutil, "disk_usage", lambda _: (100 << 30, 0, free))
-    assert found(here)["disk"].status == status
+    assert findings_by_check(here)["disk"].status == status
 
 
 def test_workers_that_are_silent(here: Settings, database: Database) -> None:
@@ -293,8 +293,8 @@ def test_an_issuer_is_asked_for_its_keys(here: Settings, database: Database) -> 
     assert database
     alive = Issuer()
     for url, status in ((alive.url, "ok"), (f"http://127.0.0.1:{free_port()}", "fail"), (f"{alive.url}/other", "fail")):
-        one = found(here.model_copy(update={"oidc_issuer": url}))["issuer"]
+        one = findings_by_check(here.model_copy(update={"oidc_issuer": url}))["issuer"]
         assert (one.status, url in one.detail) == (status, True)
         assert ("STEWARD_OIDC_ISSUER" in one.remedy) is (status == "fail")
-    assert "issuer" not in found(here)
+    assert "issuer" not in findings_by_check(here)
     alive.stop()

@@ -27,7 +27,7 @@ print(before[1] - before[0])
 
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="how glibc keeps memory")
-@pytest.mark.parametrize(("way", "kept"), [("tuned", False), ("plain", True)])
-def test_large_blocks_are_given_back_when_they_are_free(way: str, kept: bool) -> None:
+@pytest.mark.parametrize(("way", "mask"), [("tuned", False), ("plain", True)])
+def test_large_blocks_are_given_back_when_they_are_free(way: str, mask: bool) -> None:
     done = subprocess.run([sys.executable, "-c", MEASURE, way], capture_output=True, text=True, check=True)
-    assert (int(done.stdout) > 8 << 20) == kept
+    assert (int(done.stdout) > 8 << 20) == mask

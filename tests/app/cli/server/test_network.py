@@ -53,9 +53,9 @@ def seen_from(port: int, forwarded: str) -> str:
     """From where the audit says that a request came."""
     with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=60) as http:
         fields = {"X-Forwarded-For": forwarded, "X-Forwarded-Proto": "https", "X-Forwarded-Host": "evil.example"}
-        made = http.post("/keys", json={"scopes": ["admin"]}, headers=fields)
-        assert made.status_code == 201, made.text
-        (entry,) = http.get("/audit", headers={"Authorization": f"Bearer {made.json()['key']}"}).json()["items"]
+        response = http.post("/keys", json={"scopes": ["admin"]}, headers=fields)
+        assert response.status_code == 201, response.text
+        (entry,) = http.get("/audit", headers={"Authorization": f"Bearer {response.json()['key']}"}).json()["items"]
     return str(entry["address"])
 
 

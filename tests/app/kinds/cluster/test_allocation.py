@@ -15,10 +15,10 @@ RULES = [equal_share, fifo, optimus, slaq, srtf, tiresias]
 @given(situations())
 def test_no_node_gives_more_than_it_has_and_no_job_gets_less_than_it_can_use(rule: Rule, situation: Situation) -> None:
     wanted = rule(situation)
-    held = place(situation, wanted)
-    assert (held >= 0).all()
-    assert (held.sum(axis=0) <= situation.capacity).all()
-    np.testing.assert_array_equal(held.sum(axis=1), wanted.gpus)
+    placement = place(situation, wanted)
+    assert (placement >= 0).all()
+    assert (placement.sum(axis=0) <= situation.capacity).all()
+    np.testing.assert_array_equal(placement.sum(axis=1), wanted.gpus)
     runs = wanted.gpus > 0
     assert (wanted.gpus[runs] >= situation.jobs.minimum[runs]).all()
     assert (wanted.gpus <= situation.jobs.maximum).all()

@@ -15,15 +15,15 @@ AGEING = np.array([np.inf, 5_000.0])
 RULES = [soonest, completing([4.0, 1.0], AGEING.tolist()), rolled_out([4.0, 1.0], AGEING.tolist())]
 
 
-def cluster(seconds: list[float], left: list[float], held: list[int], queue: list[int] | None = None) -> Situation:
-    """Jobs of one update a second and GPU at most, on two nodes of four GPUs; ``held`` on the first nodes."""
+def cluster(seconds: list[float], left: list[float], current: list[int], queue: list[int] | None = None) -> Situation:
+    """Jobs of one update a second and GPU at most, on two nodes of four GPUs; ``current`` on the first nodes."""
     count, capacity = len(seconds), np.array([4, 4])
     ones = np.ones(count, np.int64)
     queues = np.array(queue or [0] * count)
     jobs = table.arrive(table.none(2), np.arange(count, dtype=np.float64), queues, ones, (ones, 8 * ones))
     outlook = Planted(8, np.array(seconds), np.zeros(count), np.array(left), 8 * ones)
     empty = Situation(100.0, capacity, jobs, outlook, 30.0)
-    on = np.array([[min(gpus, 4), max(gpus - 4, 0)] for gpus in held])
+    on = np.array([[min(gpus, 4), max(gpus - 4, 0)] for gpus in current])
     return empty._replace(jobs=jobs._replace(allocation=on))
 
 
@@ -34,10 +34,10 @@ def test_no_node_gives_more_than_it_has_and_no_job_gets_less_than_it_can_use(
 ) -> None:
     situation = situation._replace(jobs=situation.jobs._replace(queue=situation.jobs.queue % queues))
     wanted = rule(situation)
-    held = place(situation, wanted)
-    assert (held >= 0).all()
-    assert (held.sum(axis=0) <= situation.capacity).all()
-    np.testing.assert_array_equal(held.sum(axis=1), wanted.gpus)
+    placement = place(situation, wanted)
+    assert (placement >= 0).all()
+    assert (placement.sum(axis=0) <= situation.capacity).all()
+    np.testing.assert_array_equal(placement.sum(axis=1), wanted.gpus)
     runs = wanted.gpus > 0
     assert (wanted.gpus[runs] >= situation.jobs.minimum[runs]).all()
     assert (wanted.gpus <= situation.jobs.maximum).all()
@@ -72,9 +72,9 @@ def test_a_heavier_queue_has_more() -> None:
 
 @given(st.lists(st.floats(1, 1e5), min_size=1, max_size=20, unique=True))
 def test_a_second_less_of_a_shorter_job_is_worth_more(seconds: list[float]) -> None:
-    found = places(np.array(seconds))
-    assert (np.diff(found[np.argsort(seconds)]) < 0).all()
-    assert found.min() == pytest.approx(1.0)
+    values = places(np.array(seconds))
+    assert (np.diff(values[np.argsort(seconds)]) < 0).all()
+    assert values.min() == pytest.approx(1.0)
 
 
 @settings(max_examples=60)
@@ -97,10 +97,10 @@ def test_no_step_that_fits_is_worth_more(jobs: int, total: int, seed: int) -> No
 def test_what_a_change_would_cost_is_in_its_value() -> None:
     situation = cluster([1.0, 1.0], [1_000.0, 1_000.0], [4, 0])
     sizes = np.tile(fitting(situation.capacity), (2, 1))
-    found = values(situation, sizes, np.ones(2))
+    result = values(situation, sizes, np.ones(2))
     stays = values(situation._replace(restart_seconds=0.0), sizes, np.ones(2))
-    np.testing.assert_array_equal((found < stays)[:, 1:], [[True, True, False, True], [False] * 4])
-    np.testing.assert_array_equal((found > stays)[:, 1:], [[False, False, True, False], [False] * 4])
+    np.testing.assert_array_equal((result < stays)[:, 1:], [[True, True, False, True], [False] * 4])
+    np.testing.assert_array_equal((result > stays)[:, 1:], [[False, False, True, False], [False] * 4])
 
 
 @pytest.mark.parametrize("count", [2, 3, 7])
@@ -114,6 +114,6 @@ def test_jobs_that_are_alike_do_not_take_turns(count: int, seed: int) -> None:
         left = 5_000.0 * numbers.uniform(0.997, 1.003, count)
         outlook = Planted(8, np.ones(count), np.zeros(count), left, 8 * np.ones(count, np.int64))
         situation = situation._replace(outlook=outlook, now=100.0 + 60 * step)
-        held = place(situation, soonest(situation))
-        np.testing.assert_array_equal(held.any(axis=1) >= situation.jobs.allocation.any(axis=1), [True] * count)
-        situation = situation._replace(jobs=situation.jobs._replace(allocation=held))
+        placement = place(situation, soonest(situation))
+        np.testing.assert_array_equal(placement.any(axis=1) >= situation.jobs.allocation.any(axis=1), [True] * count)
+        situation = situation._replace(jobs=situation.jobs._replace(allocation=placement))

@@ -34,19 +34,19 @@ def progress(gain: float, gpus: int, level: float = 1.0, half: float = 0.0, floo
 
 
 def test_it_is_halved_window_by_window_down_to_its_floor() -> None:
-    state, gpus, seen = none(1), 8, []
+    state, gpus, visited = none(1), 8, []
     for now in range(0, 60, 5):
         state = update_convergence(state, progress(0.001, gpus, floor=2), float(now), TOLERANCE)
         gpus = int(min(state.ceiling[0], 8))
-        seen.append(gpus)
-    assert seen == [4, 4, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2]
+        visited.append(gpus)
+    assert visited == [4, 4, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2]
 
 
 def test_it_is_shrunk_to_what_fits_nodes() -> None:
     fits = np.array([0, 1, 2, 4, 8, 12])
     for gpus, fewer in ((12, 4), (8, 4), (4, 2), (2, 1)):
-        seen = progress(0.001, gpus)._replace(sizes=fits)
-        assert update_convergence(none(1), seen, 0.0, TOLERANCE).ceiling.tolist() == [fewer]
+        observation = progress(0.001, gpus)._replace(sizes=fits)
+        assert update_convergence(none(1), observation, 0.0, TOLERANCE).ceiling.tolist() == [fewer]
 
 
 def test_what_is_in_doubt_is_not_small() -> None:
@@ -64,9 +64,9 @@ def test_it_is_restored_for_good_when_more_is_left_or_it_came_further_than_expec
 
 
 @given(st.lists(st.tuples(st.floats(-0.1, 0.5), st.floats(0, 0.2), st.floats(0.1, 2)), max_size=40))
-def test_no_job_turns_round_more_than_once(told: list[tuple[float, float, float]]) -> None:
+def test_no_job_turns_round_more_than_once(reporting: list[tuple[float, float, float]]) -> None:
     state, ceilings = none(1), [UNLIMITED]
-    for now, (gain, half, level) in enumerate(told):
+    for now, (gain, half, level) in enumerate(reporting):
         gpus = int(min(state.ceiling[0], 64))
         state = update_convergence(state, progress(gain, gpus, level, half), 20.0 * now, TOLERANCE)
         ceilings.append(int(state.ceiling[0]))

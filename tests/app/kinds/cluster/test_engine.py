@@ -35,8 +35,8 @@ REPORTS: list[dict[str, Any]] = [
 
 
 def compiled() -> Compiled:
-    found: Compiled = ENGINE.compile(Snapshot("w", SPEC.name, 1, SPEC, Layout(SPEC), None, None, None, None, 1))
-    return found
+    pattern: Compiled = ENGINE.compile(Snapshot("w", SPEC.name, 1, SPEC, Layout(SPEC), None, None, None, None, 1))
+    return pattern
 
 
 def step(on: Compiled, state: RunMemory, n: int) -> EncodedDecision:
@@ -92,8 +92,8 @@ def test_what_is_too_deep_is_refused() -> None:
 
 
 def test_reports_that_say_the_same_are_the_same_bytes() -> None:
-    given = REPORTS[0]
-    same = [given, dict(reversed(given.items())), {"kind": "cluster", **given}]
+    values = REPORTS[0]
+    same = [values, dict(reversed(values.items())), {"kind": "cluster", **values}]
     encoded = {msgspec.json.encode(ENGINE.decode(msgspec.json.encode(one)), order="deterministic") for one in same}
     assert len(encoded) == 1
 
@@ -132,7 +132,7 @@ def test_an_agent_that_fails_is_replaced_by_the_rule_and_that_by_holding(
     on, other, broken = compiled(), compiled(), False
     on.agent, on.decided_by = Failing(), DecidedBy("agent", "failing")  # type: ignore[assignment]
     states = {one: ENGINE.begin(one, "r", RunStart(workload="training"), NOW).state for one in (on, other)}
-    given = {on: dict[str, dict[str, int]](), other: dict[str, dict[str, int]]()}
+    values = {on: dict[str, dict[str, int]](), other: dict[str, dict[str, int]]()}
     for n in range(len(REPORTS)):
         broken = everything and n > 0
         for one in (on, other):
@@ -142,10 +142,10 @@ def test_an_agent_that_fails_is_replaced_by_the_rule_and_that_by_holding(
             assert decision.source == ("fallback" if one is on or broken else "heuristic")
             assert decision.policy == ("hold" if broken else one.heuristic)
             assert ("failing failed (FloatingPointError: overflow)" in decision.reason.text) == (one is on)
-            given[one] |= {change.job: change.nodes for change in decision.changes}
+            values[one] |= {change.job: change.nodes for change in decision.changes}
             state = states[one].state
             for node, gpus in zip(one.layout.nodes, state.capacity.tolist(), strict=True):
                 there = state.jobs.allocation[:, one.layout.node_index[node]].sum()
                 assert there <= gpus
-    assert given[on] == given[other]
-    assert given[on]["bert"] or given[on]["yolo"]
+    assert values[on] == values[other]
+    assert values[on]["bert"] or values[on]["yolo"]

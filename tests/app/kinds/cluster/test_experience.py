@@ -47,29 +47,31 @@ class Live:
         layout = Layout(spec)
         version = None if model is None else 1
         self.on = ENGINE.compile(Snapshot("w", spec.name, 1, spec, layout, model, version, None, None, 1))
-        self.kept, self.number = RunMemory(begin(layout)), 0
+        self.memory, self.number = RunMemory(begin(layout)), 0
 
     @property
     def state(self) -> ClusterState:
         """Jobs and nodes."""
-        found: ClusterState = self.kept.state
-        return found
+        state: ClusterState = self.memory.state
+        return state
 
-    def report(self, **told: Any) -> dict[str, Any]:
+    def report(self, **reported: Any) -> dict[str, Any]:
         """The answer; the state is stored in between."""
-        read = ENGINE.read(self.on, self.kept, self.number, ENGINE.decode(json.dumps(told).encode()))
-        (answered,) = all_answered(ENGINE.answer(self.on, [Pending("r", self.number, self.kept, read, {}, None)], NOW))
-        self.kept = ENGINE.restore(msgspec.json.decode(bytes(ENGINE.serialise(answered.state))))
+        read = ENGINE.read(self.on, self.memory, self.number, ENGINE.decode(json.dumps(reported).encode()))
+        (answered,) = all_answered(
+            ENGINE.answer(self.on, [Pending("r", self.number, self.memory, read, {}, None)], NOW)
+        )
+        self.memory = ENGINE.restore(msgspec.json.decode(bytes(ENGINE.serialise(answered.state))))
         self.number += 1
         return dict(json.loads(answered.decision))
 
 
-def came(job: str, application: str | None, gpus: int = 1, **told: Any) -> dict[str, Any]:
-    return {"job": job, "gpus": gpus, **({} if application is None else {"application": application}), **told}
+def came(job: str, application: str | None, gpus: int = 1, **reported: Any) -> dict[str, Any]:
+    return {"job": job, "gpus": gpus, **({} if application is None else {"application": application}), **reported}
 
 
-def on(job: str, seconds: float, **told: Any) -> dict[str, Any]:
-    return {"job": job, "iteration": 0, "seconds": seconds, **told}
+def on(job: str, seconds: float, **reported: Any) -> dict[str, Any]:
+    return {"job": job, "iteration": 0, "seconds": seconds, **reported}
 
 
 def test_steps_that_were_expected_change_nothing_and_surprises_do() -> None:
@@ -116,24 +118,24 @@ def test_of_two_jobs_that_differ_in_their_noise_alone_the_noisier_scales_further
 def test_the_noise_scale_reaches_decisions() -> None:
     limits = {"batch": 64, "batch_maximum": 4_096, "gpu_batch_minimum": 8, "gpu_batch_maximum": 128, "maximum": 16}
 
-    def given(noise: float) -> dict[str, int]:
+    def allocate(noise: float) -> dict[str, int]:
         run, at = Live(), 0.0
         run.report(at=at, submitted=[came(job, job, 1, **limits) for job in ("a", "b")])
         gpus = {"a": 1, "b": 1}
         for _ in range(6):
             at += 60
-            told = []
+            reported = []
             for job, count in gpus.items():
                 one = step(-(-count // 4), count, 32) if count else None
                 if one is not None:
                     measured = {"computing": one.computing, "gpus": count, "nodes": one.nodes, "batch": 32 * count}
-                    told.append(on(job, one.seconds, **measured, noise_scale=noise if job == "b" else 100.0))
-            for change in run.report(at=at, progressed=told)["changes"]:
+                    reported.append(on(job, one.seconds, **measured, noise_scale=noise if job == "b" else 100.0))
+            for change in run.report(at=at, progressed=reported)["changes"]:
                 gpus[change["job"]] = change["gpus"]
                 assert change["batch"] is None or 64 <= change["batch"] <= 4_096
         return gpus
 
-    alike, noisy = given(100.0), given(100_000.0)
+    alike, noisy = allocate(100.0), allocate(100_000.0)
     assert noisy["b"] > alike["b"]
 
 
@@ -146,27 +148,27 @@ def test_an_application_that_was_not_measured_is_tried_on_twice_as_many_gpus_at_
     for most in (2, 4, 8, 16):
         at += 60
         one = step(-(-gpus // 4), gpus, 256 // gpus)
-        told = on("a", one.seconds, computing=one.computing, gpus=gpus, nodes=one.nodes)
-        for change in run.report(at=at, progressed=[told])["changes"]:
+        reported = on("a", one.seconds, computing=one.computing, gpus=gpus, nodes=one.nodes)
+        for change in run.report(at=at, progressed=[reported])["changes"]:
             assert gpus < change["gpus"] <= most
             gpus = change["gpus"]
             assert change["seconds_left"] is not None
     assert gpus > 2
     first = run.report(at=at + 60, submitted=[came("b", "new", 1, batch=256), came("c", "other", 1)])
-    given = {change["job"]: change["gpus"] for change in first["changes"]}
-    assert given["c"] == 1  # what is known of one application tells nothing of another
+    values = {change["job"]: change["gpus"] for change in first["changes"]}
+    assert values["c"] == 1  # what is known of one application tells nothing of another
 
 
 def test_lengths_are_learned_from_jobs_that_finished_and_not_from_those_that_failed() -> None:
-    run, told = Live(), {"batch": 100, "maximum": 1}
-    run.report(at=0, submitted=[came(job, "x", 1, **told) for job in ("a", "b", "c")])
+    run, reported = Live(), {"batch": 100, "maximum": 1}
+    run.report(at=0, submitted=[came(job, "x", 1, **reported) for job in ("a", "b", "c")])
     run.report(at=5_030, progressed=[on(job, 1.0, gpus=1) for job in ("a", "b", "c")])
     run.report(at=10_030, ended=[{"job": "a"}, {"job": "b", "state": "failed"}])
     ((needed, _),) = run.state.experience["x"].needed
     assert needed == pytest.approx(100 * 10_000)  # its restart took 30 s of 10,030
     outlook = run.on.outlook(run.state)
     assert outlook.seconds_left(np.array([[1]]))[0, 0] == pytest.approx(10_000)  # c has done as much: more than any
-    run.report(at=10_040, submitted=[came("d", "x", 1, **told), came("e", "y", 1, **told)])
+    run.report(at=10_040, submitted=[came("d", "x", 1, **reported), came("e", "y", 1, **reported)])
     left = run.on.outlook(run.state).seconds_left(np.ones((3, 1), np.int64))[:, 0]
     assert left[1] == pytest.approx(10_010)  # as far as c is by now
     assert left[2] == pytest.approx(3_600)  # of y nothing is known
@@ -205,8 +207,8 @@ def test_a_stored_state_goes_on() -> None:
     run.report(at=60, progressed=[on("a", 0.5, gpus=2)])
     stored = json.loads(json.dumps(pack(run.state)))
     assert unpack(stored).experience == run.state.experience
-    told = msgspec.convert({"at": 120.0, "progressed": [on("a", 0.5, gpus=2)]}, ClusterReport)
-    after = advance(LAYOUT, unpack(stored), told)
+    convert = msgspec.convert({"at": 120.0, "progressed": [on("a", 0.5, gpus=2)]}, ClusterReport)
+    after = advance(LAYOUT, unpack(stored), convert)
     assert after.names == ("a", "b")
     assert after.records.done[0] > 0
 
@@ -236,13 +238,13 @@ def test_of_a_run_those_that_finished_tell_the_samples_that_they_needed() -> Non
 
 
 def test_limits_of_a_batch_that_cannot_be_are_refused() -> None:
-    for told in (
+    for reported in (
         {"batch_maximum": 64},
         {"batch": 64, "batch_maximum": 32},
         {"gpu_batch_minimum": 8, "gpu_batch_maximum": 4},
     ):
         with pytest.raises(Exception, match="batch_maximum"):
-            ENGINE.decode(json.dumps({"at": 0, "submitted": [came("a", "x", 1, **told)]}).encode())
+            ENGINE.decode(json.dumps({"at": 0, "submitted": [came("a", "x", 1, **reported)]}).encode())
 
 
 def modelled(layout: Layout) -> ClusterModel:
@@ -272,8 +274,8 @@ def test_an_end_is_expected_sooner_where_noise_scales_grow_as_jobs_go_on() -> No
     jobs = [came("new", "x", 4, **CHOOSES), came("late", "x", 4, **CHOOSES), came("fixed", "x", 4, batch=64)]
     run.report(at=0, submitted=[{**job, "iterations": 100} for job in jobs])
     for minute in range(1, 10):
-        told = {"gpus": 4, "batch": 64, "noise_scale": 500.0}
-        steps = [on(job, 0.5, **told) | {"iteration": minute * each} for job, each in (("new", 1), ("late", 10))]
+        reported = {"gpus": 4, "batch": 64, "noise_scale": 500.0}
+        steps = [on(job, 0.5, **reported) | {"iteration": minute * each} for job, each in (("new", 1), ("late", 10))]
         run.report(at=60 * minute, progressed=[*steps, on("fixed", 0.5, gpus=4)])
     outlooks = {name: Live(model=one).on.outlook(run.state) for name, one in (("flat", flat), ("growing", growing))}
     expected = {name: outlook.expected_seconds(gpus) for name, outlook in outlooks.items()}
@@ -300,15 +302,15 @@ def test_expected_ends_cost_no_table_of_goodput_for_each_job_and_allow_a_noise_s
     outlook = run.on.outlook(run.state)
     present = outlook.seconds_left(np.array([[1, 16]] * 4))
     tables = list[object]()
-    monkeypatch.setattr("app.kinds.cluster.outlook.course", lambda *given: tables.append(given))
-    found = outlook.expected_seconds(np.array([[1, 16]] * 4))
+    monkeypatch.setattr("app.kinds.cluster.outlook.course", lambda *values: tables.append(values))
+    seconds = outlook.expected_seconds(np.array([[1, 16]] * 4))
     assert not tables
-    assert np.isfinite(found).all()
-    assert (found > 0).all()
-    assert found[1, 1] < present[1, 1]  # speeds up
-    assert_allclose(found[3, 1] / present[3, 1], found[1, 1] / present[1, 1], rtol=0.05)
+    assert np.isfinite(seconds).all()
+    assert (seconds > 0).all()
+    assert seconds[1, 1] < present[1, 1]  # speeds up
+    assert_allclose(seconds[3, 1] / present[3, 1], seconds[1, 1] / present[1, 1], rtol=0.05)
     alone = outlook.expected_seconds(np.array([[0, 0], [1, 16], [0, 0], [0, 0]]))
-    assert_allclose(alone[1], found[1])
+    assert_allclose(alone[1], seconds[1])
 
 
 MIXED = ClusterSpec.model_validate(
@@ -327,8 +329,8 @@ def test_nodes_that_are_lost_and_return_are_no_fault(spec: ClusterSpec, known: b
     run = Live(spec, modelled(Layout(spec)) if known else None)
     run.report(at=0, submitted=[came("a", "x", 4, **CHOOSES), came("b", "x", 1, batch=64), came("c", None, 2)])
     gpus = {name: int(count) for name, count in zip(run.state.names, run.state.jobs.gpus, strict=True)}
-    told = [on(job, 0.5, gpus=max(gpus[job], 1), batch=128, noise_scale=200.0) for job in ("a", "b")]
-    run.report(at=60, progressed=told)
+    reported = [on(job, 0.5, gpus=max(gpus[job], 1), batch=128, noise_scale=200.0) for job in ("a", "b")]
+    run.report(at=60, progressed=reported)
     names = [f"{one.name}-{number}" for one in spec.nodes for number in range(one.count)]
     run.report(at=120, nodes=[{"node": names[0], "gpus": 0}])
     assert not run.report(at=180, nodes=[{"node": name, "gpus": 0} for name in names])["running"]
@@ -385,19 +387,21 @@ def test_jobs_of_an_application_whose_batches_differ_are_counted_alike() -> None
     own = {"batch": 1_024, "batch_maximum": 1_024, "maximum": 1}
     run.report(at=0, submitted=[came("first", "x", 1, batch=32, maximum=1), came("a", "x", 1, iterations=10, **own)])
     run.report(at=30, progressed=[on("first", 0.5, gpus=1, noise_scale=100.0)])
-    told = on("a", 1.0, gpus=1, computing=1.0, batch=1_024, noise_scale=100.0)
-    run.report(at=530, progressed=[{**told, "iteration": 1}])
+    reported = on("a", 1.0, gpus=1, computing=1.0, batch=1_024, noise_scale=100.0)
+    run.report(at=530, progressed=[{**reported, "iteration": 1}])
     left = run.on.outlook(run.state).seconds_left(np.ones((2, 1), np.int64))[:, 0]
     assert left[1] == pytest.approx(9 * 500, rel=0.02)
 
 
 def test_jobs_with_and_without_a_size_of_data_are_counted_alike() -> None:
     run = Live()
-    told = {"batch": 100, "maximum": 1}
-    run.report(at=0, submitted=[came("a", "x", 1, **told), came("b", "x", 1, data=150.0, **told)])
+    reported = {"batch": 100, "maximum": 1}
+    run.report(at=0, submitted=[came("a", "x", 1, **reported), came("b", "x", 1, data=150.0, **reported)])
     run.report(at=5_030, progressed=[on("a", 1.0, gpus=1), on("b", 1.0, gpus=1)])
     run.report(at=10_030, ended=[{"job": "a"}, {"job": "b"}])
-    run.report(at=10_060, submitted=[came("c", "x", 1, data=150.0, **told), came("d", "x", 1, data=300.0, **told)])
+    run.report(
+        at=10_060, submitted=[came("c", "x", 1, data=150.0, **reported), came("d", "x", 1, data=300.0, **reported)]
+    )
     left = run.on.outlook(run.state).seconds_left(np.ones((2, 1), np.int64))[:, 0]
     np.testing.assert_allclose(left, [10_000, 20_000])
 
@@ -412,11 +416,11 @@ def test_restarts_that_are_cut_short_take_no_more_than_they_took() -> None:
 
 
 def test_a_whole_report_ends_jobs_in_a_run_and_in_its_log_alike() -> None:
-    told = {"batch": 100, "maximum": 1}
+    reported = {"batch": 100, "maximum": 1}
     reports = [
-        {"at": 0, "submitted": [came("a", "x", 1, **told), came("b", "x", 1, **told)]},
+        {"at": 0, "submitted": [came("a", "x", 1, **reported), came("b", "x", 1, **reported)]},
         {"at": 60, "progressed": [on("a", 1.0, gpus=1), on("b", 1.0, gpus=1)]},
-        {"at": 120, "whole": True, "submitted": [came("b", "x", 1, **told)]},
+        {"at": 120, "whole": True, "submitted": [came("b", "x", 1, **reported)]},
     ]
     assert list(samples(reports, 60.0)) == ["a"]
     run = Live()

@@ -11,7 +11,7 @@ from app.kinds.cluster.kind import KIND
 @pytest.fixture
 def runs(client: TestClient) -> list[str]:
     """Two runs of two workloads, each with jobs a and b."""
-    found = []
+    runs = []
     for name in ("first", "second"):
         spec = {**KIND.example.spec, "name": name}
         assert client.post("/workloads", json=spec).status_code == 201
@@ -19,8 +19,8 @@ def runs(client: TestClient) -> list[str]:
         submitted = [{"job": job, "gpus": 1, "application": "resnet50"} for job in "ab"]
         answer = client.put(f"/runs/{run}/iterations/0", json={"at": 0.0, "submitted": submitted})
         assert answer.status_code == 201, answer.text
-        found.append(str(run))
-    return found
+        runs.append(str(run))
+    return runs
 
 
 def test_a_failed_job_s_reason_is_on_its_run_s_page_as_long_as_the_run_is(client: TestClient, runs: list[str]) -> None:

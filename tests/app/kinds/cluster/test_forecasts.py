@@ -30,7 +30,7 @@ def publish(database: Database, report: dict[str, Any], **levels: float) -> None
     """A model that forecasts each series to go on at a level, after two days of it."""
     layout = Layout(ClusterSpec.model_validate(EXAMPLE.spec))
     errors = np.tile([-0.1, 0.1, 1.0, 0.0], (2, 1))
-    made = [
+    forecasters = [
         Forecaster(
             name.replace("_", "-"),
             (6, 144),
@@ -42,11 +42,13 @@ def publish(database: Database, report: dict[str, Any], **levels: float) -> None
         )
         for name, level in levels.items()
     ]
-    fitted = replace(ClusterModel.unfitted(layout), forecasts=serialise(made) if made else np.zeros(0, np.uint8))
+    fitted = replace(
+        ClusterModel.unfitted(layout), forecasts=serialise(forecasters) if forecasters else np.zeros(0, np.uint8)
+    )
     with database.session() as session:
         workload = workloads.require(session, "default", NAME)
-        told = {"family": "none", **report}
-        domain_models.publish(session, workload.id, workload.spec_version, told, fitted.to_bytes())
+        reported = {"family": "none", **report}
+        domain_models.publish(session, workload.id, workload.spec_version, reported, fitted.to_bytes())
 
 
 def test_gpus_in_use_are_answered_beside_jobs_and_drawn(client: TestClient, backend: Database) -> None:

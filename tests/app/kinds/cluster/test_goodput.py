@@ -18,30 +18,30 @@ KNOWN = JobStatistics(PARAMETERS, np.array([0.00136]), np.array([0.000502]), 128
 @pytest.mark.parametrize(("nodes", "gpus", "expected"), [(2, 8, 305.717), (1, 4, 299.145)])
 def test_goodput_is_as_published(nodes: int, gpus: int, expected: float) -> None:
     shape = (1, 1, 1)
-    found = goodput_at(KNOWN, np.full(shape, nodes), np.full(shape, gpus), np.full(shape, 64.0), np.zeros(shape))
-    assert found.item() == pytest.approx(expected, rel=2e-6)
+    values = goodput_at(KNOWN, np.full(shape, nodes), np.full(shape, gpus), np.full(shape, 64.0), np.zeros(shape))
+    assert values.item() == pytest.approx(expected, rel=2e-6)
 
 
 def test_the_best_batch_is_legal_and_no_tried_one_is_better() -> None:
     gpus = np.array([1, 2, 4, 8, 16, 64])
     nodes = np.maximum(-(-gpus // 4), 1)
-    found = best(KNOWN, nodes, gpus)
+    result = best(KNOWN, nodes, gpus)
     legal = gpus * 32 <= 1024
-    assert (found.goodput[0] > 0).tolist() == legal.tolist()
-    assert ((found.atomic[0, legal] >= 32) & (found.atomic[0, legal] <= 512)).all()
+    assert (result.goodput[0] > 0).tolist() == legal.tolist()
+    assert ((result.atomic[0, legal] >= 32) & (result.atomic[0, legal] <= 512)).all()
     for at in np.flatnonzero(legal):
         for atomic in range(32, 513, 16):
             if 128 <= atomic * gpus[at] <= 1024 and gpus[at] > 1:
                 shape = (1, 1, 1)
                 where = np.full(shape, nodes[at]), np.full(shape, gpus[at])
                 value = goodput_at(KNOWN, *where, np.full(shape, float(atomic)), np.zeros(shape)).item()
-                assert value <= found.goodput[0, at] * 1.02  # between the sizes that are tried
+                assert value <= result.goodput[0, at] * 1.02  # between the sizes that are tried
 
 
 def test_a_lone_gpu_accumulates_once_it_has_more_than_the_initial_batch() -> None:
     steep = KNOWN._replace(variance=np.array([1.0]), squared=np.array([1e-6]))
-    found = best(steep, np.array([1]), np.array([1]))
-    assert found.accumulated.item() >= 1
+    result = best(steep, np.array([1]), np.array([1]))
+    assert result.accumulated.item() >= 1
 
 
 @settings(max_examples=40)
@@ -63,11 +63,11 @@ def test_the_objective_is_maximised(situation: Situation) -> None:
     cost = 1 / (speedups(situation, sizes) + FLOOR)
     gpus = goodput(situation).gpus
     assert int(gpus.sum()) <= situation.gpus
-    found = cost[range(len(gpus)), np.searchsorted(sizes, gpus)].sum()
+    result = cost[range(len(gpus)), np.searchsorted(sizes, gpus)].sum()
     rows = [range(len(sizes))] * len(gpus)
     for one in np.random.default_rng(0).permutation(np.array([*product(*rows)][:20_000]))[:500]:
         if sizes[one].sum() <= situation.gpus:
-            assert found <= cost[range(len(gpus)), one].sum() + 1e-9
+            assert result <= cost[range(len(gpus)), one].sum() + 1e-9
 
 
 @settings(max_examples=60)
@@ -82,24 +82,24 @@ def test_what_fits_in_number_is_packed(nodes: int, wanted: list[int], seed: int)
     assert fresh is not None
     leave = numbers.random(len(gpus)) < 0.5
     again = np.where(leave, 0, gpus)
-    kept = np.where(leave[:, None], 0, fresh)
+    selection = np.where(leave[:, None], 0, fresh)
     more = np.where(leave, numbers.choice([0, 1, 2, 4], len(gpus)), 0)
     more[(more + again).cumsum() > 4 * nodes] = 0
     if int((more + again).sum()) > 4 * nodes:
         more[:] = 0
-    held = pack(capacity, kept, more)
-    assert held is not None
-    assert (held.sum(axis=0) <= capacity).all()
-    np.testing.assert_array_equal(held.sum(axis=1), more + again)
-    assert ((held > 0).sum(axis=1) == -(-(more + again) // 4)).all()
+    current = pack(capacity, selection, more)
+    assert current is not None
+    assert (current.sum(axis=0) <= capacity).all()
+    np.testing.assert_array_equal(current.sum(axis=1), more + again)
+    assert ((current > 0).sum(axis=1) == -(-(more + again) // 4)).all()
 
 
 @given(situations())
 def test_goodput_keeps_to_the_nodes(situation: Situation) -> None:
     wanted = goodput(situation)
-    held = place(situation, wanted)
-    assert (held.sum(axis=0) <= situation.capacity).all()
-    np.testing.assert_array_equal(held.sum(axis=1), wanted.gpus)
+    placement = place(situation, wanted)
+    assert (placement.sum(axis=0) <= situation.capacity).all()
+    np.testing.assert_array_equal(placement.sum(axis=1), wanted.gpus)
     runs = wanted.gpus > 0
     assert (wanted.gpus[runs] >= situation.jobs.minimum[runs]).all()
     assert (wanted.gpus <= situation.jobs.maximum).all()

@@ -39,8 +39,8 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 def spec(**convergence: float) -> ClusterSpec:
     node = {"name": "n", "count": 2, "gpus": 4}
-    given: dict[str, Any] = {"name": "x", "kind": "cluster", "nodes": [node]}
-    return ClusterSpec.model_validate(given | ({"convergence": convergence} if convergence else {}))
+    values: dict[str, Any] = {"name": "x", "kind": "cluster", "nodes": [node]}
+    return ClusterSpec.model_validate(values | ({"convergence": convergence} if convergence else {}))
 
 
 @cache
@@ -62,11 +62,11 @@ def model(ended: int) -> ClusterModel:
 
 
 def compiled(of: ClusterSpec, ended: int = 12) -> Compiled:
-    found: Compiled = ENGINE.compile(Snapshot("w", "x", 1, of, Layout(of), model(ended), 1, None, None, 1))
-    return found
+    pattern: Compiled = ENGINE.compile(Snapshot("w", "x", 1, of, Layout(of), model(ended), 1, None, None, 1))
+    return pattern
 
 
-def told(on: Compiled, state: RunMemory, number: int, report: dict[str, Any]) -> tuple[RunMemory, dict[str, Any]]:
+def report_to(on: Compiled, state: RunMemory, number: int, report: dict[str, Any]) -> tuple[RunMemory, dict[str, Any]]:
     """The state after a report, as it comes back from where it is stored, and the decision."""
     read = ENGINE.read(on, state, number, ENGINE.decode(json.dumps(report).encode()))
     [answered] = all_answered(ENGINE.answer(on, [Pending("r", number, state, read, {}, None)], NOW))
@@ -81,12 +81,12 @@ def played(on: Compiled, losses: list[float], application: str = "bert") -> list
     jobs = [{"job": "a", "iterations": ITERATIONS, **first}] + [
         {"job": job, "iterations": 2_000, **first} for job in "bc"
     ]
-    state, _ = told(on, state, 0, {"at": 0, "submitted": jobs})
+    state, _ = report_to(on, state, 0, {"at": 0, "submitted": jobs})
     decisions = []
     for number, loss in enumerate(losses, start=1):
         slow = [{"job": job, "iteration": number / 10} for job in "bc"]
         progressed = [{"job": "a", "iteration": number, "loss": loss}, *slow]
-        state, decision = told(on, state, number, {"at": 60.0 * number, "progressed": progressed})
+        state, decision = report_to(on, state, number, {"at": 60.0 * number, "progressed": progressed})
         decisions.append(decision)
     return decisions
 

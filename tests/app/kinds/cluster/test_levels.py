@@ -51,9 +51,9 @@ def test_whoever_waits_runs_at_last_however_many_come(name: str, seed: int) -> N
     jobs, left, now = table.none(1), np.zeros(0), 0.0
     for step in range(240):
         came = 1 if step == 0 else int(numbers.integers(1, 3))
-        asked = np.array([4]) if step == 0 else numbers.integers(1, 5, came)
+        request = np.array([4]) if step == 0 else numbers.integers(1, 5, came)
         queue, ones = np.full(came, 1 if step == 0 else 0), np.ones(came, np.int64)
-        jobs = table.arrive(jobs, np.full(came, now), queue, asked, (asked, 4 * ones))
+        jobs = table.arrive(jobs, np.full(came, now), queue, request, (request, 4 * ones))
         left = np.concatenate([left, np.array([600.0]) if step == 0 else numbers.integers(1, 3, came) * minute])
         situation = Situation(now, np.array([4]), jobs, Planted(4, left, left / 99, left, jobs.maximum), 0.0)
         jobs = table.move(jobs, place(situation, rule(situation)), 0.0)

@@ -42,7 +42,7 @@ RULES = [
 ]
 
 
-def told(state: ClusterState, **report: Any) -> ClusterState:
+def report_to(state: ClusterState, **report: Any) -> ClusterState:
     return advance(LAYOUT, state, msgspec.convert(report, ClusterReport))
 
 
@@ -52,21 +52,21 @@ def decide(layout: Layout, state: ClusterState, rule: Rule) -> tuple[ClusterStat
 
 def started(*gpus: int, at: float = 0.0) -> ClusterState:
     jobs = [{"job": f"j{number}", "gpus": count} for number, count in enumerate(gpus)]
-    return decide(LAYOUT, told(begin(LAYOUT), at=at, submitted=jobs), PRIORITY)[0]
+    return decide(LAYOUT, report_to(begin(LAYOUT), at=at, submitted=jobs), PRIORITY)[0]
 
 
-def measured(**told: float) -> dict[str, Any]:
-    return {"at": 70, "progressed": [{"job": "j0", "iteration": 1, **told}]}
+def measured(**reported: float) -> dict[str, Any]:
+    return {"at": 70, "progressed": [{"job": "j0", "iteration": 1, **reported}]}
 
 
-def asked(**told: int) -> dict[str, Any]:
-    return {"at": 70, "submitted": [{"job": "k", **told}]}
+def request(**reported: int) -> dict[str, Any]:
+    return {"at": 70, "submitted": [{"job": "k", **reported}]}
 
 
 def test_a_job_starts_and_who_is_less_urgent_gives_up_its_gpus() -> None:
     state = started(8, 6)
     assert state.jobs.gpus.tolist() == [8, 6]
-    state = told(state, at=60, submitted=[{"job": "now", "gpus": 4, "queue": "urgent"}])
+    state = report_to(state, at=60, submitted=[{"job": "now", "gpus": 4, "queue": "urgent"}])
     state, changes = decide(LAYOUT, state, PRIORITY)
     assert [(one.job, one.code) for one in changes] == [("j1", "preempted"), ("now", "started")]
     assert changes[0].text == "release 6 GPUs; 4 to now"
@@ -79,7 +79,7 @@ def test_a_job_starts_and_who_is_less_urgent_gives_up_its_gpus() -> None:
 def test_who_loses_a_node_goes_on_elsewhere_or_waits() -> None:
     state = started(4, 2)
     [node] = np.flatnonzero(state.jobs.allocation[0])
-    state, changes = decide(LAYOUT, told(state, at=60, nodes=[{"node": f"a-{node}", "gpus": 0}]), PRIORITY)
+    state, changes = decide(LAYOUT, report_to(state, at=60, nodes=[{"node": f"a-{node}", "gpus": 0}]), PRIORITY)
     assert [(one.job, one.code, one.text) for one in changes] == [
         ("j0", "moved", "4 GPUs on other nodes; a node was lost")
     ]
@@ -88,9 +88,9 @@ def test_who_loses_a_node_goes_on_elsewhere_or_waits() -> None:
 
 def test_a_whole_report_is_as_the_differences() -> None:
     state = started(4, 2)
-    by_parts = told(state, at=60, ended=[{"job": "j0"}], submitted=[{"job": "k", "gpus": 1}])
+    by_parts = report_to(state, at=60, ended=[{"job": "j0"}], submitted=[{"job": "k", "gpus": 1}])
     jobs = [{"job": "k", "gpus": 1}, {"job": "j1", "gpus": 2}]
-    assert pack(told(state, at=60, whole=True, submitted=jobs)) == pack(by_parts)
+    assert pack(report_to(state, at=60, whole=True, submitted=jobs)) == pack(by_parts)
 
 
 @pytest.mark.parametrize(
@@ -126,16 +126,16 @@ def test_a_whole_report_is_as_the_differences() -> None:
         (measured(gpus=2, nodes=3), InvalidInput, "/progressed/0/nodes", "1 to 2"),
         (measured(nodes=99), InvalidInput, "/progressed/0/nodes", "1 to 4"),
         (measured(seconds=3_611), InvalidInput, "/progressed/0/seconds", "at most 3610"),
-        (asked(gpus=4, minimum=4, maximum=2), InvalidInput, "/submitted/0/minimum", "1 to 2"),
-        (asked(gpus=4, minimum=100), InvalidInput, "/submitted/0/minimum", "1 to 4"),
-        (asked(gpus=4, maximum=2), InvalidInput, "/submitted/0/maximum", "at least 4"),
+        (request(gpus=4, minimum=4, maximum=2), InvalidInput, "/submitted/0/minimum", "1 to 2"),
+        (request(gpus=4, minimum=100), InvalidInput, "/submitted/0/minimum", "1 to 4"),
+        (request(gpus=4, maximum=2), InvalidInput, "/submitted/0/maximum", "at least 4"),
         ({"at": 70, "nodes": [{"node": "a-0", "gpus": 0}] * 2}, InvalidInput, "/nodes/1/node", "named once"),
         ({"at": 70, "ended": [{"job": "j0"}] * 2}, InvalidInput, "/ended/1/job", "named once"),
     ],
 )
 def test_what_cannot_be_is_refused(report: Any, error: type[InvalidInput], pointer: str, message: str) -> None:
     with pytest.raises(error) as caught:
-        told(started(4, at=60), **report)
+        report_to(started(4, at=60), **report)
     assert caught.value.errors[0].pointer == pointer
     assert message in caught.value.errors[0].message
 
@@ -148,14 +148,14 @@ def test_seconds_that_no_sample_can_have_are_refused(seconds: float) -> None:
 
 def test_a_job_that_was_there_before_the_run_may_tell_of_longer_steps() -> None:
     one = {"job": "old", "iteration": 7, "seconds": 30, "gpus": 8, "nodes": 2}
-    state = told(begin(LAYOUT), at=1, submitted=[{"job": "old", "gpus": 8}], progressed=[one])
+    state = report_to(begin(LAYOUT), at=1, submitted=[{"job": "old", "gpus": 8}], progressed=[one])
     assert state.records.iteration.tolist() == [7]
 
 
 def test_what_is_told_of_a_job_stays_known_until_it_is_told_otherwise() -> None:
     state = started(4, 2)
-    state = told(state, at=60, progressed=[{"job": "j1", "iteration": 2, "loss": 0.5, "batch": 64}])
-    state = told(state, at=70, progressed=[{"job": "j1", "iteration": 3}], submitted=[{"job": "k", "gpus": 1}])
+    state = report_to(state, at=60, progressed=[{"job": "j1", "iteration": 2, "loss": 0.5, "batch": 64}])
+    state = report_to(state, at=70, progressed=[{"job": "j1", "iteration": 3}], submitted=[{"job": "k", "gpus": 1}])
     known = state.records
     assert (known.iteration.tolist(), known.batch.tolist(), known.paced_on.tolist()) == (
         [0, 3, 0],
@@ -164,14 +164,16 @@ def test_what_is_told_of_a_job_stays_known_until_it_is_told_otherwise() -> None:
     )
     np.testing.assert_array_equal(known.pace, [np.nan, 1 / 10, np.nan])
     np.testing.assert_array_equal(known.value, [np.nan, 0.5, np.nan])
-    state, _ = decide(LAYOUT, told(state, at=80, submitted=[{"job": "now", "gpus": 14, "queue": "urgent"}]), RULES[0])
+    state, _ = decide(
+        LAYOUT, report_to(state, at=80, submitted=[{"job": "now", "gpus": 14, "queue": "urgent"}]), RULES[0]
+    )
     assert state.jobs.gpus.tolist() == [0, 0, 0, 14]
     assert state.records.iteration.tolist() == [0, 3, 0, 0]  # what was preempted has lost nothing
 
 
 def test_a_job_may_tell_of_its_last_progress_as_it_ends() -> None:
     last = [{"job": "j0", "iteration": 9, "loss": 0.1}, {"job": "j1", "iteration": 2}]
-    state = told(started(4, 2), at=60, progressed=last, ended=[{"job": "j0"}])
+    state = report_to(started(4, 2), at=60, progressed=last, ended=[{"job": "j0"}])
     assert (state.names, state.records.iteration.tolist()) == (("j1",), [2])
 
 
@@ -193,7 +195,7 @@ def test_capacity_and_limits_hold_after_every_report_and_states_survive_storage(
         on = [{"job": name, "iteration": step, "loss": 1 / step} for name in state.names if step and name not in gone]
         node = int(numbers.integers(0, 4))
         nodes = [{"node": LAYOUT.nodes[node], "gpus": int(numbers.integers(0, LAYOUT.capacity[node] + 1))}]
-        state = told(
+        state = report_to(
             state, at=now, submitted=jobs, ended=ended, progressed=on, nodes=nodes if numbers.random() < 0.5 else []
         )
         stored = unpack(json.loads(json.dumps(pack(state))))

@@ -30,8 +30,13 @@ OTHERS = [{"job": f"other-{n}", "application": "unknown", "gpus": 1} for n in ra
 
 def decided(member: Member, reports: list[dict[str, Any]], worth: float = 1.0) -> list[dict[str, Any]]:
     """What a run of a cluster of eight GPUs is answered."""
-    given = {"name": "lab", "kind": "cluster", "nodes": [{"name": "n", "count": 2, "gpus": 4}], "members": ["resnet18"]}
-    spec = ClusterSpec.model_validate({**given, "weights": {"deadlines": worth}})
+    values = {
+        "name": "lab",
+        "kind": "cluster",
+        "nodes": [{"name": "n", "count": 2, "gpus": 4}],
+        "members": ["resnet18"],
+    }
+    spec = ClusterSpec.model_validate({**values, "weights": {"deadlines": worth}})
     snapshot = Snapshot("w", "lab", 1, spec, Layout(spec), None, None, None, None, 1, members={"resnet18": member})
     on = ENGINE.compile(snapshot)
     state = ENGINE.begin(on, "r", RunStart(workload="lab"), NOW).state
@@ -46,11 +51,11 @@ def decided(member: Member, reports: list[dict[str, Any]], worth: float = 1.0) -
 
 def member_gpus(answers: list[dict[str, Any]]) -> list[int]:
     """GPUs of the member's run after each report."""
-    found, gpus = [], 0
+    member_gpus, gpus = [], 0
     for answer in answers:
         gpus = next((one["gpus"] for one in answer["changes"] if one["job"] == "mine"), gpus)
-        found.append(gpus)
-    return found
+        member_gpus.append(gpus)
+    return member_gpus
 
 
 SUBMITTED = [{"job": "mine", "application": "resnet18", "gpus": 1}, *OTHERS]

@@ -11,35 +11,35 @@ from tests.app.kinds.cluster.situations import situations
 BAD = Neighbours(np.array([0, 1, 0, 1]), np.log(np.array([[1.0, 2.0], [1.5, 1.0]])))
 
 
-def total(neighbours: Neighbours, held: Integers) -> float:
+def total(neighbours: Neighbours, allocation: Integers) -> float:
     """Sum of the logs of all pairs on all nodes."""
-    found = 0.0
-    for node in held.T:
+    total = 0.0
+    for node in allocation.T:
         there = np.flatnonzero(node)
         kinds = neighbours.kind[there]
         pairs = neighbours.log_slowdown[np.ix_(kinds, kinds)]
-        found += float(pairs.sum() - np.trace(pairs))
-    return found
+        total += float(pairs.sum() - np.trace(pairs))
+    return total
 
 
 def test_each_neighbour_counts_once_and_several_multiply() -> None:
-    held = np.array([[2, 0], [2, 2], [0, 1], [0, 1]])
-    np.testing.assert_allclose(slowdowns(BAD, held), [2.0, 1.5 * 1.5, 2.0 * 2.0, 1.5])
+    allocation = np.array([[2, 0], [2, 2], [0, 1], [0, 1]])
+    np.testing.assert_allclose(slowdowns(BAD, allocation), [2.0, 1.5 * 1.5, 2.0 * 2.0, 1.5])
 
 
 def test_those_who_come_stand_beside_whom_they_suffer_least() -> None:
     capacity, before = np.array([4, 4]), np.array([[2, 0], [0, 2], [0, 0], [0, 0]])
     crossed = np.array([[2, 0], [0, 2], [0, 2], [2, 0]])
-    found = beside_others(BAD, capacity, crossed, before)
-    assert found.tolist() == [[2, 0], [0, 2], [2, 0], [0, 2]]
-    assert slowdowns(BAD, found).tolist() == [1.0] * 4
+    result = beside_others(BAD, capacity, crossed, before)
+    assert result.tolist() == [[2, 0], [0, 2], [2, 0], [0, 2]]
+    assert slowdowns(BAD, result).tolist() == [1.0] * 4
 
 
 def test_who_is_there_already_is_not_moved_for_it() -> None:
-    held = np.array([[2, 0], [2, 0]])
+    allocation = np.array([[2, 0], [2, 0]])
     two = Neighbours(np.array([0, 1]), BAD.log_slowdown)
-    assert beside_others(two, np.array([4, 4]), held, held).tolist() == held.tolist()
-    assert beside_others(two, np.array([4, 4]), held, held * [[1], [0]]).tolist() == [[2, 0], [0, 2]]
+    assert beside_others(two, np.array([4, 4]), allocation, allocation).tolist() == allocation.tolist()
+    assert beside_others(two, np.array([4, 4]), allocation, allocation * [[1], [0]]).tolist() == [[2, 0], [0, 2]]
 
 
 @given(situations(), st.integers(0, 2**32 - 1))
@@ -48,17 +48,17 @@ def test_no_node_gives_more_nobody_gets_less_and_nothing_becomes_worse(situation
     slow: Floats = numbers.uniform(0, 1, (3, 3))
     neighbours = Neighbours(numbers.integers(0, 3, count), slow)
     plain = place(situation, fifo(situation))
-    found = place(situation._replace(neighbours=neighbours), fifo(situation))
-    assert (found >= 0).all()
-    assert (found.sum(axis=0) <= situation.capacity).all()
-    np.testing.assert_array_equal(found.sum(axis=1), plain.sum(axis=1))
+    placement = place(situation._replace(neighbours=neighbours), fifo(situation))
+    assert (placement >= 0).all()
+    assert (placement.sum(axis=0) <= situation.capacity).all()
+    np.testing.assert_array_equal(placement.sum(axis=1), plain.sum(axis=1))
     same = (plain == situation.jobs.allocation).all(axis=1)
-    np.testing.assert_array_equal(found[same], situation.jobs.allocation[same])
-    assert total(neighbours, found) <= total(neighbours, plain) + 1e-9
+    np.testing.assert_array_equal(placement[same], situation.jobs.allocation[same])
+    assert total(neighbours, placement) <= total(neighbours, plain) + 1e-9
 
 
 def test_nothing_is_lost_where_nobody_disturbs_anybody() -> None:
     none = Neighbours(np.array([0, 1]), np.zeros((2, 2)))
-    held = np.array([[2, 0], [2, 0]])
-    assert beside_others(none, np.array([4, 4]), held, np.zeros_like(held)).tolist() == held.tolist()
-    assert slowdowns(none, held) == pytest.approx([1.0, 1.0])
+    allocation = np.array([[2, 0], [2, 0]])
+    assert beside_others(none, np.array([4, 4]), allocation, np.zeros_like(allocation)).tolist() == allocation.tolist()
+    assert slowdowns(none, allocation) == pytest.approx([1.0, 1.0])

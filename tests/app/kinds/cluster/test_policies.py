@@ -40,9 +40,9 @@ def network(scale: float, seed: int = 0) -> Network:
 @given(situations(), st.integers(0, 9))
 def test_whatever_an_agent_says_no_more_is_given_than_there_is(situation: Situation, seed: int) -> None:
     wanted = LAYOUT.weighing(network(3.0, seed), 2.0)(situation)
-    held = place(situation, wanted)
-    assert (held.sum(axis=0) <= situation.capacity).all()
-    np.testing.assert_array_equal(held.sum(axis=1), wanted.gpus)
+    placement = place(situation, wanted)
+    assert (placement.sum(axis=0) <= situation.capacity).all()
+    np.testing.assert_array_equal(placement.sum(axis=1), wanted.gpus)
     runs = wanted.gpus > 0
     assert (wanted.gpus[runs] >= situation.jobs.minimum[runs]).all()
     assert (wanted.gpus <= situation.jobs.maximum).all()
@@ -60,10 +60,10 @@ def test_the_order_of_jobs_changes_nothing_that_is_seen_of_them(situation: Situa
     order = np.array(sorted(range(count), key=lambda _: random.random()))  # type: ignore[attr-defined]
     other = Part(situation.outlook, count, order)
     mixed = situation._replace(jobs=table.keep(situation.jobs, order), outlook=other)
-    seen = LAYOUT.observe(situation, 1.0)
-    assert np.isfinite(seen).all()
+    observation = LAYOUT.observe(situation, 1.0)
+    assert np.isfinite(observation).all()
     apart = [at for at, name in enumerate(ENTRIES) if name != "place"]  # of equal ones the first counts
-    np.testing.assert_allclose(LAYOUT.observe(mixed, 1.0)[:, apart], seen[order][:, apart], atol=1e-12)
+    np.testing.assert_allclose(LAYOUT.observe(mixed, 1.0)[:, apart], observation[order][:, apart], atol=1e-12)
 
 
 def test_a_heavier_job_has_more() -> None:
@@ -76,10 +76,10 @@ def test_a_heavier_job_has_more() -> None:
 
 
 def test_a_published_agent_answers_as_before() -> None:
-    policy, seen = network(2.0), np.random.default_rng(1).standard_normal((6, len(ENTRIES)))
-    made = load(save(policy, "cluster", LAYOUT.entries, LAYOUT.actions, {}))
-    made.check("cluster", LAYOUT.entries, LAYOUT.actions)
-    found = factors(made.policy, seen)
-    np.testing.assert_array_equal(found, factors(policy, seen))
-    assert ((found >= FACTORS.min()) & (found <= FACTORS.max())).all()
-    assert len(set(found.tolist())) == 6
+    policy, observation = network(2.0), np.random.default_rng(1).standard_normal((6, len(ENTRIES)))
+    result = load(save(policy, "cluster", LAYOUT.entries, LAYOUT.actions, {}))
+    result.check("cluster", LAYOUT.entries, LAYOUT.actions)
+    outcome = factors(result.policy, observation)
+    np.testing.assert_array_equal(outcome, factors(policy, observation))
+    assert ((outcome >= FACTORS.min()) & (outcome <= FACTORS.max())).all()
+    assert len(set(outcome.tolist())) == 6

@@ -36,9 +36,9 @@ def test_who_is_least_urgent_runs_at_last_however_many_come(seed: int) -> None:
     for step in range(60):
         urgent = step > 0
         came = 1 if not urgent else int(numbers.integers(1, 3))
-        asked = numbers.integers(1, 5, came) if urgent else np.array([4])
+        request = numbers.integers(1, 5, came) if urgent else np.array([4])
         ones = np.ones(came, np.int64)
-        jobs = table.arrive(jobs, np.full(came, now), (1 - urgent) * ones, asked, (ones, 4 * ones))
+        jobs = table.arrive(jobs, np.full(came, now), (1 - urgent) * ones, request, (ones, 4 * ones))
         left = np.concatenate([left, numbers.integers(1, 3, came) * minute if urgent else [10 * minute]])
         situation = Situation(now, capacity, jobs, Planted(4, left, left, left, jobs.maximum), 0.0)
         jobs = table.move(jobs, place(situation, rule(situation)), 0.0)

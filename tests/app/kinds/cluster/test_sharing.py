@@ -10,8 +10,8 @@ from app.kinds.contract.views import RunHistory, Step
 
 
 def step(at: int, free: int, *changes: tuple[str, int, int], ceiling: int | None = None, **report: Any) -> Step:
-    made = [{"job": job, "before": had, "gpus": has, "ceiling": ceiling, "text": ""} for job, had, has in changes]
-    return Step(at, {"at": float(at), **report}, {"changes": made, "free": free}, datetime(2026, 1, 1, tzinfo=UTC))
+    result = [{"job": job, "before": had, "gpus": has, "ceiling": ceiling, "text": ""} for job, had, has in changes]
+    return Step(at, {"at": float(at), **report}, {"changes": result, "free": free}, datetime(2026, 1, 1, tzinfo=UTC))
 
 
 def test_some_reports_of_many_tell_what_is_in_use_and_of_whom_that_is_known() -> None:
@@ -20,8 +20,8 @@ def test_some_reports_of_many_tell_what_is_in_use_and_of_whom_that_is_known() ->
         step(5, 2, progressed=[{"job": "a"}]),  # somebody has two whose start is left out
         step(10, 6, ("b", 4, 2)),  # the end of a is left out: it isn't told of any more
     ]
-    told = gpus_by_job(RunHistory({}, {}, None, 15, steps, every=5), whole=8.0)
-    assert told == [(0.0, {"a": 4.0}), (5.0, {"a": 4.0, REST: 2.0}), (10.0, {"b": 2.0})]
+    reported = gpus_by_job(RunHistory({}, {}, None, 15, steps, every=5), whole=8.0)
+    assert reported == [(0.0, {"a": 4.0}), (5.0, {"a": 4.0, REST: 2.0}), (10.0, {"b": 2.0})]
 
 
 def test_what_convergence_gave_back_is_known_by_the_limit() -> None:

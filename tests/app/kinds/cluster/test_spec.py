@@ -20,7 +20,7 @@ def test_a_spec_is_read_back_as_it_was() -> None:
 
 
 @pytest.mark.parametrize(
-    ("changed", "field", "told"),
+    ("changed", "field", "text"),
     [
         ({"colour": 1}, "colour", "Extra inputs"),
         ({"nodes": []}, "nodes", "at least 1 item"),
@@ -41,12 +41,12 @@ def test_a_spec_is_read_back_as_it_was() -> None:
         ({"restart_seconds": -1}, "restart_seconds", "greater than or equal to 0"),
     ],
 )
-def test_what_cannot_be_is_refused_by_name(changed: dict[str, Any], field: str, told: str) -> None:
+def test_what_cannot_be_is_refused_by_name(changed: dict[str, Any], field: str, text: str) -> None:
     with pytest.raises(ValidationError) as caught:
         ClusterSpec.model_validate({**GIVEN, **changed})
     error = caught.value.errors()[0]
     assert field in ([str(part) for part in error["loc"]] or [""])
-    assert told in error["msg"]
+    assert text in error["msg"]
 
 
 def test_a_change_of_a_queue_that_is_no_object_is_told_what_one_looks_like() -> None:

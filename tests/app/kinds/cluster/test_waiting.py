@@ -58,7 +58,7 @@ def test_of_jobs_that_were_never_measured_no_start_is_told() -> None:
 
 
 def test_intervals_hold_from_nineteen_starts_on() -> None:
-    random, run, said = np.random.default_rng(3), Live(TWO), dict[str, tuple[float, float, float]]()
+    random, run, values = np.random.default_rng(3), Live(TWO), dict[str, tuple[float, float, float]]()
     within, ends, number = list[bool](), list[tuple[float, str]](), 0
     comes = np.cumsum(random.exponential(330.0, 250)).tolist()
     seconds = dict(zip([f"j{n}" for n in range(250)], random.lognormal(6.3, 0.5, 250).tolist(), strict=True))
@@ -75,12 +75,12 @@ def test_intervals_hold_from_nineteen_starts_on() -> None:
         for change in answer["changes"]:
             if change["code"] == "started":
                 heapq.heappush(ends, (now + seconds[change["job"]], change["job"]))
-                moment, low, high = said.pop(change["job"], (0.0, 0.0, 0.0))
+                moment, low, high = values.pop(change["job"], (0.0, 0.0, 0.0))
                 within += [low <= now - moment <= high] if high else []
         for start in answer["starts"]:
             if start["seconds_low"] is not None:
                 assert start["seconds_low"] < start["seconds_high"]
-                said.setdefault(start["job"], (now, start["seconds_low"], start["seconds_high"]))
+                values.setdefault(start["job"], (now, start["seconds_low"], start["seconds_high"]))
         assert all((start["seconds_low"] is None) == (len(run.state.off_starts) < 19) for start in answer["starts"])
     assert len(within) > 40
     assert 0.75 <= np.mean(within) < 1
@@ -94,9 +94,9 @@ def test_each_pending_job_says_why_it_has_no_gpus() -> None:
     lost = [{"node": "n-0", "gpus": 3}]
     wide = came("wide", None, 8, minimum=8, maximum=8)
     run.report(at=120, submitted=[wide, *(came(name, "x", 3, batch=8, **whole) for name in "cd")], nodes=lost)
-    found = jobs_table(run.on, run.state)
-    assert found.caption == "2 running, 3 pending."
-    rows = {row[0]: dict(zip(found.columns, row, strict=True)) for row in found.rows}
+    table = jobs_table(run.on, run.state)
+    assert table.caption == "2 running, 3 pending."
+    rows = {row[0]: dict(zip(table.columns, row, strict=True)) for row in table.rows}
     assert [*rows] == ["a", "b", "wide", "c", "d"]
     assert (rows["a"]["State"], rows["a"]["GPUs"], rows["a"]["Progress"]) == ("running", "3 of 3", "2 of 10 (20 %)")
     assert rows["a"]["ETA"] not in ("", "–")

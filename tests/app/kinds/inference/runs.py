@@ -53,25 +53,25 @@ class Live:
     carried: bool = False
     shadow: Shadow | None = None
     iteration: int = 0
-    kept: RunMemory = field(init=False)
+    memory: RunMemory = field(init=False)
 
     def __post_init__(self) -> None:
         start = InferenceStart(workload="w", carried=self.carried)
-        self.kept = KIND.engine.begin(self.on, "r", start, NOW).state
+        self.memory = KIND.engine.begin(self.on, "r", start, NOW).state
 
     @property
     def state(self) -> RunState:
         """The queues and servers."""
-        found: RunState = self.kept.state
-        return found
+        state: RunState = self.memory.state
+        return state
 
     def report(self, at: float, **events: Any) -> InferenceDecision:
         """The decision on a report."""
         report = KIND.engine.decode(json.dumps({"at": at, **events}).encode())
-        read = KIND.engine.read(self.on, self.kept, self.iteration, report)
-        pending = Pending("r", self.iteration, self.kept, read, {}, self.shadow)
+        read = KIND.engine.read(self.on, self.memory, self.iteration, report)
+        pending = Pending("r", self.iteration, self.memory, read, {}, self.shadow)
         [answered] = all_answered(KIND.engine.answer(self.on, [pending], NOW))
-        self.kept, self.iteration = answered.state, self.iteration + 1
+        self.memory, self.iteration = answered.state, self.iteration + 1
         return InferenceDecision.model_validate_json(answered.decision)
 
 

@@ -23,31 +23,31 @@ from tests.app.kinds.inference.runs import Live, arrivals, compiled
 from tests.app.kinds.inference.workloads import layout, spec
 
 
-def artifact(made: Layout) -> bytes:
-    return save(planner(made), "inference", made.entries, made.actions, {}, FAMILIES)
+def artifact(layout: Layout) -> bytes:
+    return save(planner(layout), "inference", layout.entries, layout.actions, {}, FAMILIES)
 
 
-def ledger(made: Layout) -> Ledger:
-    found = compiled(made.spec, {})
-    return found.ledger(begin(made, found.fleet, None, carried=False))
+def ledger(layout: Layout) -> Ledger:
+    result = compiled(layout.spec, {})
+    return result.ledger(begin(layout, result.fleet, None, carried=False))
 
 
 def test_what_was_published_is_read_back() -> None:
-    made = layout()
-    found = load(artifact(made))
-    KIND.check(found, made)
-    assert isinstance(found.policy, AdaptivePlanner)
-    for name, array in planner(made).arrays.items():
-        np.testing.assert_array_equal(found.policy.arrays[name], array)
-    arrays = dict(planner(made).arrays)
+    result = layout()
+    outcome = load(artifact(result))
+    KIND.check(outcome, result)
+    assert isinstance(outcome.policy, AdaptivePlanner)
+    for name, array in planner(result).arrays.items():
+        np.testing.assert_array_equal(outcome.policy.arrays[name], array)
+    arrays = dict(planner(result).arrays)
     del arrays["weights"]
     with pytest.raises(IncompatibleArtifact, match="weights"):
         Dynamics.build(arrays)
 
 
 def test_a_run_keeps_how_long_batches_took() -> None:
-    made = layout()
-    run = ledger(made)
+    result = layout()
+    run = ledger(result)
     assert (run.recent().batch == NONE).all()
     for number in range(BATCHES + 3):
         run.pass_time(float(number))
@@ -56,15 +56,15 @@ def test_a_run_keeps_how_long_batches_took() -> None:
         batch = run.start(place, 0, 1, 1)
         run.pass_time(run.now + (batch.until - batch.started) * 1.5)
         run.finish(place, run.now)
-    found = run.recent()
-    first = made.spec.batches.index(1)
-    assert found.batch[0].tolist() == [(run.fleet.of[place] * 2 + 1) * 4 + first] * BATCHES
-    np.testing.assert_allclose(found.pace, 1.5)
+    recent = run.recent()
+    first = result.spec.batches.index(1)
+    assert recent.batch[0].tolist() == [(run.fleet.of[place] * 2 + 1) * 4 + first] * BATCHES
+    np.testing.assert_allclose(recent.pace, 1.5)
 
 
 def test_a_run_counts_requests_in_parts_of_a_control_interval() -> None:
-    made = layout(control_seconds=4)
-    run = ledger(made)
+    result = layout(control_seconds=4)
+    run = ledger(result)
     assert (run.recent().arrived == NONE).all()
     for at in (0.1, 0.5, 1.2, 3.1, 3.2, 3.9):
         run.pass_time(at)
@@ -98,23 +98,23 @@ def test_the_service_adapts() -> None:
 
 
 def test_a_carried_policy_adapts_likewise() -> None:
-    made = layout()
-    seconds = {server: {variant: [0.02, 0.03, 0.05, 0.08] for variant in made.variants} for server in made.servers}
-    carried = Carried(made.spec.model_dump(), {"default": artifact(made)}, seconds)
+    result = layout()
+    seconds = {server: {variant: [0.02, 0.03, 0.05, 0.08] for variant in result.variants} for server in result.servers}
+    carried = Carried(result.spec.model_dump(), {"default": artifact(result)}, seconds)
     carried.arrived("web", 0.5)
     assert carried.decide(0.6).start
     assert carried.policy == "grbal"
 
 
 def test_what_is_told_is_bounded_and_positive() -> None:
-    made = layout()
-    wild = dynamics(made, 3)
-    run = ledger(made)
+    result = layout()
+    wild = dynamics(result, 3)
+    run = ledger(result)
     for number in range(40):
         run.pass_time(0.3 * number)
         for _ in range(20):
             run.arrive(0, run.now, None)
-    found = wild.predict(made, np.full((2, 2, 4), 0.1), run.recent(), 1)
-    assert (found.rate >= 0).all()
-    assert np.isfinite(found.rate).all()
-    assert (np.abs(np.log(found.seconds / 0.1)) <= 3 + log(1.1)).all()
+    predictions = wild.predict(result, np.full((2, 2, 4), 0.1), run.recent(), 1)
+    assert (predictions.rate >= 0).all()
+    assert np.isfinite(predictions.rate).all()
+    assert (np.abs(np.log(predictions.seconds / 0.1)) <= 3 + log(1.1)).all()

@@ -18,9 +18,9 @@ from tests.app.kinds.inference.workloads import layout
 MADE = layout(batches=[1, 2, 4, 8])
 
 
-def rows(made: Layout, count: int = 64) -> list[Row]:
+def rows(layout: Layout, count: int = 64) -> list[Row]:
     """Any decisions: on servers of either class, and on their number."""
-    random, users, classes = np.random.default_rng(0), len(made.users), len(made.servers)
+    random, users, classes = np.random.default_rng(0), len(layout.users), len(layout.servers)
     return [
         Row(
             [
@@ -30,18 +30,18 @@ def rows(made: Layout, count: int = 64) -> list[Row]:
                 float(random.uniform(0, 3)),
             ],
             int(random.integers(CONTROL, classes)),
-            int(random.integers(NOTHING_LOADED, len(made.variants))),
+            int(random.integers(NOTHING_LOADED, len(layout.variants))),
         )
         for _ in range(count)
     ]
 
 
 def test_a_glance_shows_what_is_seen() -> None:
-    glance, fleet, given = Glance(MADE, Fleet(MADE)), Fleet(MADE), rows(MADE)
-    together, usual = glance.view(given), view_of(MADE, states(fleet, given))
+    glance, fleet, values = Glance(MADE, Fleet(MADE)), Fleet(MADE), rows(MADE)
+    together, usual = glance.view(values), view_of(MADE, states(fleet, values))
     np.testing.assert_array_equal(together.observation, usual.observation)
     np.testing.assert_array_equal(together.mask, usual.mask)
-    for at, row in enumerate(given):
+    for at, row in enumerate(values):
         alone = glance.view([row])
         np.testing.assert_array_equal(alone.observation[0], usual.observation[at])
         np.testing.assert_array_equal(alone.mask[0], usual.mask[at])
@@ -53,8 +53,8 @@ def test_the_best_action_is_the_one_of_the_highest_value() -> None:
     arrays: dict[str, Any] = {}
     for name, shape in shapes.items():
         arrays |= {f"{name}.weight": random.normal(0, 1, shape), f"{name}.bias": random.normal(0, 1, shape[0])}
-    fleet, given = Fleet(MADE), rows(MADE)
-    situation = Situation(None, None, view_of(MADE, states(fleet, given)))
+    fleet, values = Fleet(MADE), rows(MADE)
+    situation = Situation(None, None, view_of(MADE, states(fleet, values)))
     for dueling in (True, False):
         config = {"algorithm": "dqn", "layers": [16], "activation": "relu", "dueling": dueling}
         policy = NetworkPolicy.build(config, arrays)

@@ -36,12 +36,12 @@ def on() -> Any:
 class Farm:
     """Servers that do as they are told, and users; from a moment on something is different."""
 
-    def __init__(self, seed: int, *, load: float = 1.0, slower: float = 1.0, told: bool = True) -> None:
-        self.on, self.rng, self.told = on(), np.random.default_rng(seed), told
+    def __init__(self, seed: int, *, load: float = 1.0, slower: float = 1.0, reported: bool = True) -> None:
+        self.on, self.rng, self.with_batches = on(), np.random.default_rng(seed), reported
         self.load, self.slower, self.now, self.iteration = load, slower, 0.0, 0
         self.state = KIND.engine.begin(self.on, "r", InferenceStart(workload="w"), NOW).state
         self.ends: list[tuple[float, dict[str, Any]]] = []
-        self.kept: Drift = NOTHING
+        self.memory: Drift = NOTHING
 
     def step(self, seconds: float = 0.5) -> Residuals:
         """Let time pass, report, and start what is to be started."""
@@ -60,38 +60,38 @@ class Farm:
         [answered] = all_answered(KIND.engine.answer(self.on, [pending], NOW))
         for start in json.loads(answered.decision)["start"]:
             took = float(start["expected_seconds"] * self.slower * self.rng.lognormal(0, 0.1))
-            more = {"variant": start["variant"], "batch": start["batch"], "seconds": took} if self.told else {}
+            more = {"variant": start["variant"], "batch": start["batch"], "seconds": took} if self.with_batches else {}
             self.ends.append((self.now + took, {"server": start["server"], "at": self.now + took, **more}))
         self.state = KIND.engine.restore(msgspec.json.decode(KIND.engine.serialise(answered.state)))
         assert self.state == answered.state
         assert answered.residuals is not None
-        self.kept = observe_residuals(self.kept, answered.residuals, Report(self.iteration, 1, NOW))
+        self.memory = observe_residuals(self.memory, answered.residuals, Report(self.iteration, 1, NOW))
         self.iteration += 1
         return answered.residuals
 
 
-@pytest.mark.parametrize("told", [True, False])
-def test_nothing_is_noticed_while_the_model_holds(told: bool) -> None:
-    farm = Farm(1, told=told)
-    found = [farm.step() for _ in range(300)]
-    assert farm.kept.notices == ()
-    assert {one.stream for residuals in found for one in residuals.by_stream} >= {"arrivals.web", "arrivals.mobile"}
-    assert {residuals.streams for residuals in found} == {4}
-    told_of = [one for residuals in found for one in residuals.by_stream if one.stream == "arrivals.web"]
+@pytest.mark.parametrize("reported", [True, False])
+def test_nothing_is_noticed_while_the_model_holds(reported: bool) -> None:
+    farm = Farm(1, reported=reported)
+    results = [farm.step() for _ in range(300)]
+    assert farm.memory.notices == ()
+    assert {one.stream for residuals in results for one in residuals.by_stream} >= {"arrivals.web", "arrivals.mobile"}
+    assert {residuals.streams for residuals in results} == {4}
+    told_of = [one for residuals in results for one in residuals.by_stream if one.stream == "arrivals.web"]
     assert len(told_of) == 30  # once a control interval
     assert sum(one.measured for one in told_of) / sum(one.expected for one in told_of) == pytest.approx(1, abs=0.1)
 
 
-@pytest.mark.parametrize("told", [True, False])
-def test_slower_servers_are_noticed_in_the_streams_of_their_variants(told: bool) -> None:
-    farm = Farm(2, told=told)
+@pytest.mark.parametrize("reported", [True, False])
+def test_slower_servers_are_noticed_in_the_streams_of_their_variants(reported: bool) -> None:
+    farm = Farm(2, reported=reported)
     for _ in range(40):
         farm.step()
     farm.slower = 1.6
     for _ in range(80):
         farm.step()
-    assert {notice.stream.partition(".")[0] for notice in farm.kept.notices} == {"seconds"}
-    first = farm.kept.notices[0]
+    assert {notice.stream.partition(".")[0] for notice in farm.memory.notices} == {"seconds"}
+    first = farm.memory.notices[0]
     assert first.direction == "up"
     assert first.factor == pytest.approx(1.6, rel=0.15)
     assert 35 <= first.since <= first.iteration <= 80
@@ -104,7 +104,7 @@ def test_more_requests_are_noticed_in_the_streams_of_their_users() -> None:
     farm.load = 1.6
     for _ in range(250):
         farm.step()
-    noticed = {notice.stream: notice for notice in farm.kept.notices}
+    noticed = {notice.stream: notice for notice in farm.memory.notices}
     assert "arrivals.web" in noticed
     assert not any(stream.startswith("seconds") for stream in noticed)
     assert noticed["arrivals.web"].factor == pytest.approx(1.6, rel=0.2)
@@ -124,8 +124,8 @@ def test_a_load_that_wanders_is_counted_over_longer_times_and_tolerated_more() -
     numbers = np.tile([0.9, 10.0, 0.01, -1.6, 1.6, 1.0], (2, 2, 1))
     wandering = dataclasses.replace(known, variation=np.array([0.3, 0.01]), forecast=numbers)
     farm.on = KIND.engine.compile(dataclasses.replace(farm.on.snapshot, model=wandering))
-    found = [one for _ in range(320) for one in farm.step().by_stream if one.stream.startswith("arrivals")]
-    assert [one.stream for one in found] == ["arrivals.web", "arrivals.mobile"]  # once in 30 intervals of 5 s
-    assert found[0].expected == pytest.approx(RATES[0] * 150, rel=0.01)
+    results = [one for _ in range(320) for one in farm.step().by_stream if one.stream.startswith("arrivals")]
+    assert [one.stream for one in results] == ["arrivals.web", "arrivals.mobile"]  # once in 30 intervals of 5 s
+    assert results[0].expected == pytest.approx(RATES[0] * 150, rel=0.01)
     alike, calm = (count_residual("x", 1.3 * 1200, 1200, 0.01, tolerated).evidence[0] for tolerated in (1.44, 1.1))
     assert alike < 0 < calm

@@ -35,7 +35,7 @@ class Scripted:
         self.dispatch, self.control = dispatch, control
 
     def act(self, situation: Situation) -> Choice:
-        action = self.control if situation.state.asked[0] == CONTROL else self.dispatch
+        action = self.control if situation.state.context[0] == CONTROL else self.dispatch
         legal: NDArray[np.bool_] = situation.view.mask
         action = action if legal[0, action] or action < 0 else WAIT
         return Choice(np.array([action]))
@@ -151,12 +151,12 @@ REFUSED = [
 def test_what_can_not_be_is_refused_and_changes_nothing(report: dict[str, Any], pointer: str) -> None:
     run = Live(compiled(spec()))
     run.report(1.0, arrived=[{"user": "web", "at": 1.0, "id": "known"}])
-    before = bytes(KIND.engine.serialise(run.kept))
+    before = bytes(KIND.engine.serialise(run.memory))
     with pytest.raises(InvalidInput) as caught:
         run.report(**report)
     assert caught.value.errors[0].pointer == pointer
     assert caught.value.errors[0].message
-    assert bytes(KIND.engine.serialise(run.kept)) == before
+    assert bytes(KIND.engine.serialise(run.memory)) == before
 
 
 @pytest.mark.parametrize(
@@ -172,15 +172,17 @@ def test_no_report_says_what_no_sample_can_hold(report: dict[str, Any]) -> None:
         KIND.engine.decode(json.dumps(report).encode())
 
 
-@pytest.mark.parametrize(("said", "refused"), [({"batch": 2}, "batch"), ({"seconds": 1.2}, "seconds")])
-def test_a_batch_takes_no_more_requests_and_no_longer_than_since_its_start(said: dict[str, Any], refused: str) -> None:
+@pytest.mark.parametrize(("message", "refused"), [({"batch": 2}, "batch"), ({"seconds": 1.2}, "seconds")])
+def test_a_batch_takes_no_more_requests_and_no_longer_than_since_its_start(
+    message: dict[str, Any], refused: str
+) -> None:
     run = one_server()
     run.report(3.0, arrived=arrivals("web", 3.0))
     measured = {"server": "cpu-0", "at": 4.0, "variant": "small", "batch": 1, "seconds": 1.05}
     with pytest.raises(InvalidInput) as caught:
-        run.report(4.0, finished=[measured | said])
+        run.report(4.0, finished=[measured | message])
     [issue] = caught.value.errors
-    assert (issue.pointer, issue.value) == (f"/finished/0/{refused}", said[refused])
+    assert (issue.pointer, issue.value) == (f"/finished/0/{refused}", message[refused])
     assert issue.message.startswith("must be 1 to 1" if refused == "batch" else "must be at most 1.11:")
     run.report(4.0, finished=[measured])
 
@@ -206,9 +208,9 @@ def test_where_all_fails_nothing_starts_until_the_next_report(monkeypatch: pytes
     run = one_server()
     with monkeypatch.context() as patch:
         patch.setattr(KIND.engine.serving, "choose", broken)
-        held = run.report(0.1, arrived=arrivals("web", 0.05))
-    assert (held.source, held.policy, held.noop, held.waiting["web"]) == ("fallback", "hold", True, 1)
-    assert held.reason.text == "lookahead+expected_return failed (FloatingPointError: overflow); nothing starts"
+        report = run.report(0.1, arrived=arrivals("web", 0.05))
+    assert (report.source, report.policy, report.noop, report.waiting["web"]) == ("fallback", "hold", True, 1)
+    assert report.reason.text == "lookahead+expected_return failed (FloatingPointError: overflow); nothing starts"
     assert run.report(0.11).start[0].requests == ["#0"]
 
 
@@ -246,8 +248,8 @@ def test_every_request_is_answered_dropped_working_or_waiting_once(events: list[
         now += elapsed
         report: dict[str, Any] = {"arrived": arrivals(user, now, now) if user else []}
         came += len(report["arrived"])
-        held = run.state.servers.get(server)
-        if held is not None and held.batch is not None and not lost:
+        current = run.state.servers.get(server)
+        if current is not None and current.batch is not None and not lost:
             report["finished"] = [{"server": run.on.fleet.names[server], "at": now}]
         decision = run.report(now, **report)
         started += [name for start in decision.start for name in start.requests]
@@ -297,8 +299,8 @@ def test_runs_that_are_decided_together_get_what_each_gets_by_itself() -> None:
     for number, run in enumerate(together):
         times = np.linspace(0.1, 0.2, 1 + 3 * number)
         report = KIND.engine.decode(json.dumps({"at": 0.2, "arrived": arrivals("web", *times)}).encode())
-        read = KIND.engine.read(on, run.kept, 0, report)
-        pending.append(Pending(f"r{number}", 0, run.kept, read, {}, None))
+        read = KIND.engine.read(on, run.memory, 0, report)
+        pending.append(Pending(f"r{number}", 0, run.memory, read, {}, None))
         alone += all_answered(KIND.engine.answer(on, [pending[-1]], NOW))
     answered = all_answered(KIND.engine.answer(on, pending, NOW))
     assert [one.decision for one in answered] == [one.decision for one in alone]
@@ -310,7 +312,7 @@ def test_one_run_whose_policy_fails_does_not_disturb_the_others() -> None:
         def act(self, situation: Situation) -> Choice:
             if (situation.state.waiting == 7).any():
                 raise RuntimeError("seven")
-            rows = len(situation.state.asked)
+            rows = len(situation.state.context)
             return Choice(np.where(situation.view.mask[:, 1], 1, WAIT)[:rows])
 
     wanted = spec(servers=[{"name": "cpu", "maximum": 1}])
@@ -318,7 +320,7 @@ def test_one_run_whose_policy_fails_does_not_disturb_the_others() -> None:
     pending = []
     for number in (3, 7, 5):
         body = json.dumps({"at": 0.2, "arrived": arrivals("web", *[0.2] * number)}).encode()
-        state = Live(on).kept
+        state = Live(on).memory
         read = KIND.engine.read(on, state, 0, KIND.engine.decode(body))
         pending.append(Pending(str(number), 0, state, read, {}, None))
     decisions = [json.loads(one.decision) for one in all_answered(KIND.engine.answer(on, pending, NOW))]

@@ -32,10 +32,10 @@ ERRORS = np.array([[-np.log(2), np.log(2), 1.5, 0.0], [-np.log(4), np.log(4), 2.
 def publish(database: Database, *, forecasting: bool = True) -> None:
     """A model by which one user's requests go on as they came last: 29 in the last hour."""
     series = Series(np.arange(30.0), START.timestamp(), 3600.0)
-    made = Forecaster("shop", (1, 6), (0, 0), ("last_value",), (Last((1, 6)),), ERRORS, series)
+    forecaster = Forecaster("shop", (1, 6), (0, 0), ("last_value",), (Last((1, 6)),), ERRORS, series)
     belief = model(Layout(InferenceSpec.model_validate(SPEC)))
     if forecasting:
-        belief = replace(belief, forecasts=serialise([made]))
+        belief = replace(belief, forecasts=serialise([forecaster]))
     with database.session() as session:
         workload = workloads.require(session, "default", SPEC["name"])
         domain_models.publish(session, workload.id, workload.spec_version, {"family": "none"}, belief.to_bytes())
@@ -53,15 +53,15 @@ def rows(client: TestClient) -> list[dict[str, Any]]:
     """What is forecast."""
     answer = client.get("/workloads/vision/models/1/forecast")
     assert answer.status_code == 200, answer.text
-    found: list[dict[str, Any]] = answer.json()["rows"]
-    return found
+    rows: list[dict[str, Any]] = answer.json()["rows"]
+    return rows
 
 
 def issue(client: TestClient, at: datetime, counts: dict[datetime, float]) -> None:
     """Put rows of the series, issued at a time."""
-    said = [{"time": time.isoformat(), "mean": count} for time, count in counts.items()]
+    message = [{"time": time.isoformat(), "mean": count} for time, count in counts.items()]
     path = "/workloads/vision/exogenous/shop"
-    assert client.put(path, json={"issued_at": at.isoformat(), "rows": said}).status_code == 200
+    assert client.put(path, json={"issued_at": at.isoformat(), "rows": message}).status_code == 200
 
 
 def test_rows_tell_time_and_horizon_and_interval(forecasting: TestClient) -> None:

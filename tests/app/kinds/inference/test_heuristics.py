@@ -40,14 +40,24 @@ EVERY = (*BASELINES, *statics(LAYOUT).values(), Composed(QualityRate(), Fixed((2
 
 
 def situation(
-    waiting: tuple[int, int], ages: tuple[float, float] = (0.3, 0.3), rate: float = 5.0, on: int = 1, asked: int = 0
+    waiting: tuple[int, int], ages: tuple[float, float] = (0.3, 0.3), rate: float = 5.0, on: int = 1, request: int = 0
 ) -> Situation:
     """One decision; ages fall to a tenth of the oldest."""
     count = np.array([waiting])
     oldest = np.where(count > 0, np.array([ages]), 0.0)
     busy, some = np.zeros((1, 1), np.int64), np.ones((1, 2))
     state = State(
-        count, oldest, oldest / 10, some * rate, some, busy + on, busy, busy, np.zeros(1), np.array([asked]), busy[:, 0]
+        count,
+        oldest,
+        oldest / 10,
+        some * rate,
+        some,
+        busy + on,
+        busy,
+        busy,
+        np.zeros(1),
+        np.array([request]),
+        busy[:, 0],
     )
     return Situation(Projector(LAYOUT, SECONDS), state, view_of(LAYOUT, state))
 
@@ -60,12 +70,12 @@ def started(policy: Composed, shown: Situation) -> tuple[int, ...]:
 
 @pytest.mark.parametrize("policy", EVERY, ids=lambda policy: policy.name)
 @pytest.mark.parametrize("waiting", [(0, 0), (1, 0), (0, 7), (40, 100)])
-@pytest.mark.parametrize("asked", [CONTROL, 0])
-def test_only_what_is_legal_is_chosen(policy: Composed, waiting: tuple[int, int], asked: int) -> None:
-    shown = situation(waiting, asked=asked)
+@pytest.mark.parametrize("context", [CONTROL, 0])
+def test_only_what_is_legal_is_chosen(policy: Composed, waiting: tuple[int, int], context: int) -> None:
+    shown = situation(waiting, request=context)
     action = policy.act(shown).action
     assert shown.view.mask[0, action[0]]
-    if asked != CONTROL and any(waiting):
+    if context != CONTROL and any(waiting):
         assert action[0] != WAIT
 
 
@@ -104,20 +114,20 @@ def test_looking_ahead_loads_another_variant_where_that_is_worth_what_it_costs()
 
 
 def test_looking_ahead_looks_at_the_best_starts_where_there_are_very_many() -> None:
-    given = {
+    values = {
         **SPEC.model_dump(),
         "variants": [{"name": f"v{i}", "accuracy": 0.6 + 0.02 * i} for i in range(8)],
         "users": [{"name": f"u{i}", "quality": {"full_until": 0.1, "zero_at": 1}} for i in range(8)],
         "batches": [1, 2, 4, 8, 16, 32, 64, 128],
     }
-    made = Layout(InferenceSpec.model_validate(given))
-    seconds = 0.01 * 1.3 ** np.arange(8)[:, None] * (0.5 + 0.5 * made.batches)
+    layout = Layout(InferenceSpec.model_validate(values))
+    seconds = 0.01 * 1.3 ** np.arange(8)[:, None] * (0.5 + 0.5 * layout.batches)
     count, some = np.array([[5, 0, 3, 0, 0, 1, 0, 0]]), np.ones((1, 8))
     nothing = np.zeros((1, 1), np.int64)
     ages, free = np.where(count > 0, 0.05, 0.0), np.zeros(1)
     state = State(count, ages, ages, some, some, nothing + 1, nothing, nothing, free, nothing[:, 0], nothing[:, 0])
-    view = view_of(made, state)
-    chosen = Composed(Lookahead(), AllOn()).act(Situation(Projector(made, seconds[None]), state, view)).action[0]
+    view = view_of(layout, state)
+    chosen = Composed(Lookahead(), AllOn()).act(Situation(Projector(layout, seconds[None]), state, view)).action[0]
     assert view.mask[0, chosen]
     assert chosen != WAIT
 
@@ -133,7 +143,7 @@ def test_without_a_model_the_first_come_is_served() -> None:
 @pytest.mark.parametrize(("rate", "wanted"), [(0.0, 1), (5.0, 1), (16.0, 2), (500.0, 3)])
 def test_utilisation_asks_for_what_arrivals_need(rate: float, wanted: int) -> None:
     policy = Composed(QualityRate(), Utilisation(0.7, variant=1))
-    chosen: NDArray[np.integer] = policy.act(situation((0, 0), rate=rate, on=1, asked=CONTROL)).action
+    chosen: NDArray[np.integer] = policy.act(situation((0, 0), rate=rate, on=1, request=CONTROL)).action
     assert chosen[0] == (LAYOUT.scaling(0, on=True) if wanted > 1 else WAIT)
-    fewer: NDArray[np.integer] = policy.act(situation((0, 0), rate=rate, on=3, asked=CONTROL)).action
+    fewer: NDArray[np.integer] = policy.act(situation((0, 0), rate=rate, on=3, request=CONTROL)).action
     assert fewer[0] == (LAYOUT.scaling(0, on=False) if wanted < 3 else WAIT)

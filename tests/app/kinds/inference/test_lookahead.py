@@ -15,7 +15,7 @@ RUNS = 200
 
 def workload(shape: str, switching: float) -> Layout:
     """Two classes of servers, three users and variants; qualities fall in one way or the other."""
-    given = {
+    values = {
         "name": "x",
         "kind": "inference",
         "variants": [{"name": f"v{i}", "accuracy": 0.6 + 0.1 * i} for i in range(3)],
@@ -27,7 +27,7 @@ def workload(shape: str, switching: float) -> Layout:
         "batches": [1, 2, 4, 8, 16],
         "weights": {"switching": switching},
     }
-    return Layout(InferenceSpec.model_validate(given))
+    return Layout(InferenceSpec.model_validate(values))
 
 
 def seconds_of(layout: Layout) -> np.ndarray:
@@ -61,7 +61,7 @@ def worth(layout: Layout, state: State, run: int, start: tuple[int, int, int]) -
     """Of one start in one run, by the words of the module."""
     user, variant, size = start
     quality, weights, table = layout.quality, layout.spec.weights, seconds_of(layout)
-    server, loaded = state.asked[run], state.loaded[run]
+    server, loaded = state.context[run], state.loaded[run]
     switching = [layout.switch[server] * (other != loaded) for other in range(len(layout.variants))]
     took = table[server, variant, size] + switching[variant]
     taken = min(layout.batches[size], state.waiting[run, user])
@@ -81,7 +81,7 @@ def worth(layout: Layout, state: State, run: int, start: tuple[int, int, int]) -
     for other in range(len(layout.variants)):
         for one in sizes:
             batch = table[server, other, one] + switching[other]
-            rate, kept = servers * layout.batches[one] / batch, 0.0
+            rate, selection = servers * layout.batches[one] / batch, 0.0
             for whose in range(len(layout.users)):
                 first, arriving = taken if whose == user else 0, state.rate[run].sum()
                 waited, came = [], []
@@ -93,8 +93,8 @@ def worth(layout: Layout, state: State, run: int, start: tuple[int, int, int]) -
                     queue = max(left.sum() + arriving * (at - served) + (arriving - rate) * served, 0.0)
                     came.append(quality.by_delay(whose, max(pause - at, 0.0) + queue / rate + batch))
                 remaining = left[whose] * np.mean(waited) + span * state.rate[run, whose] * np.mean(came)
-                kept += quality.weight[whose] * remaining
-            ways.append(quality.accuracy[other] * kept)
+                selection += quality.weight[whose] * remaining
+            ways.append(quality.accuracy[other] * selection)
     changed = loaded not in (NOTHING_LOADED, variant)
     return float(np.round(weights.quality * (now + max(ways)) - CHANGES * weights.switching * changed, DECIMALS))
 

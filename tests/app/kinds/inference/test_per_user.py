@@ -44,7 +44,7 @@ def states(seed: int, rows: int = 12) -> State:
         busy=busy,
         starting=np.zeros((rows, 1), np.int64),
         next_free=random.uniform(0, 1, rows) * busy[:, 0],
-        asked=random.integers(CONTROL, 1, rows),
+        context=random.integers(CONTROL, 1, rows),
         loaded=random.integers(NOTHING_LOADED, 2, rows),
     )
 
@@ -108,9 +108,9 @@ def test_whatever_agents_want_what_is_done_is_legal(seed: int) -> None:
     action = award(projector, here, chosen)
     legal = mask(MADE, here)
     assert legal[np.arange(len(action)), action].all()
-    wanted = (chosen != WAIT).any(axis=1) & (here.asked != CONTROL)
+    wanted = (chosen != WAIT).any(axis=1) & (here.context != CONTROL)
     assert ((action != WAIT) | ~wanted).all()  # a server that anybody wants is not left idle
-    assert ((action <= MADE.dispatches) | (here.asked == CONTROL)).all()
+    assert ((action <= MADE.dispatches) | (here.context == CONTROL)).all()
 
 
 @given(st.integers(0, 10_000))
@@ -145,34 +145,34 @@ def test_who_is_behind_is_worth_more_where_fairness_is_wanted(fairness: float, w
     """Of equal offers that of the longest wait wins, unless Jain's index gains more by another."""
     users = [{"name": name, "quality": PATIENT} for name in "abc"]
     weights = {"quality": 1, "fairness": fairness, "cost": 0, "switching": 0}
-    made = layout(servers=SERVERS, users=users, weights=weights, policies="per_user")
+    result = layout(servers=SERVERS, users=users, weights=weights, policies="per_user")
     here = states(0, 1)._replace(
         waiting=np.full((1, 3), 2),
         oldest=np.array([[3.0, 2.0, 1.0]]),
         newest=np.full((1, 3), 0.5),
         quality=np.array([[0.8, 0.7, 0.3]]),
-        asked=np.zeros(1, np.int64),
+        context=np.zeros(1, np.int64),
     )
-    action = award(Projector.of(made, model(made)), here, np.full((1, 3), offer()))
-    assert made.dispatch_of(action).user.tolist() == [winner]
+    action = award(Projector.of(result, model(result)), here, np.full((1, 3), offer()))
+    assert result.dispatch_of(action).user.tolist() == [winner]
 
 
 def test_what_takes_the_server_longer_is_charged_more() -> None:
     """Two requests in .03 s pay more than one in .02 s, and more than two in .06 s, though these are worth most."""
     users = [{"name": name, "quality": PATIENT} for name in "abc"]
-    made = layout(servers=SERVERS, users=users, policies="per_user")
+    result = layout(servers=SERVERS, users=users, policies="per_user")
     here = states(0, 1)._replace(
         waiting=np.full((1, 3), 2),
         oldest=np.array([[3.0, 2.0, 1.0]]),
         newest=np.full((1, 3), 0.5),
-        asked=np.zeros(1, np.int64),
+        context=np.zeros(1, np.int64),
         loaded=np.full(1, NOTHING_LOADED),
     )
     one, two, accurate = offer(), offer(size=1), offer(variant=1, size=1)
-    projector = Projector.of(made, model(made))
+    projector = Projector.of(result, model(result))
     for chosen, winner in (([one, two, two], 1), ([accurate, two, one], 1), ([accurate, WAIT, one], 0)):
         action = award(projector, here, np.array([chosen]))
-        assert made.dispatch_of(action).user.tolist() == [winner]
+        assert result.dispatch_of(action).user.tolist() == [winner]
 
 
 class TestServed:
@@ -181,11 +181,11 @@ class TestServed:
     def run(self, web: Any, mobile: Any, **changed: Any) -> Live:
         wanted = spec(policies="per_user", **changed)
         known = clients(KIND.layout(wanted))
-        given = {"web": web, "mobile": mobile}
-        made = {name: agent(policy, known[name]) for name, policy in given.items() if policy is not None}
-        for artifact in made.values():
+        values = {"web": web, "mobile": mobile}
+        agents = {name: agent(policy, known[name]) for name, policy in values.items() if policy is not None}
+        for artifact in agents.values():
             KIND.check(artifact, KIND.layout(wanted))
-        return Live(compiled(wanted, made))
+        return Live(compiled(wanted, agents))
 
     def first(self, run: Live) -> str:
         decision = run.report(0.3, arrived=[*arrivals("mobile", 0.1), *arrivals("web", 0.2)])

@@ -30,7 +30,7 @@ def model(members: int = 4) -> ServiceModel:
     )
 
 
-def told(**query: str) -> BatchPrediction:
+def predict_batch(**query: str) -> BatchPrediction:
     answer = predict(layout(), model(), {name: [value] for name, value in query.items()})
     return BatchPrediction(workload="faces", model=1, **answer)
 
@@ -39,18 +39,18 @@ class TestPredict:
     """Answers to queries."""
 
     def test_a_batch_has_a_mean_an_interval_and_says_whether_it_was_measured(self) -> None:
-        found = told(variant="large", batch="4", server="cpu")
+        result = predict_batch(variant="large", batch="4", server="cpu")
         expected = 0.02 * 5 * np.exp(0.1 * np.linspace(-1, 1, 4)).mean() * np.exp(0.02)
-        assert found.seconds.mean == pytest.approx(expected)
-        assert found.seconds.low < found.seconds.mean < found.seconds.high
-        assert (found.measured, found.arrivals, found.seconds.level) == (True, None, 0.9)
-        assert not told(variant="small", batch="4", server="big-cpu").measured
+        assert result.seconds.mean == pytest.approx(expected)
+        assert result.seconds.low < result.seconds.mean < result.seconds.high
+        assert (result.measured, result.arrivals, result.seconds.level) == (True, None, 0.9)
+        assert not predict_batch(variant="small", batch="4", server="big-cpu").measured
 
     def test_arrivals_are_told_at_a_time_of_day(self) -> None:
-        found = told(variant="small", batch="1", server="cpu", at=str(0.125 * DAY_SECONDS)).arrivals
-        assert found is not None
-        assert (found["web"].mean, found["mobile"].mean) == (2.0, 4.0)
-        assert found["web"].low < 2.0 < found["web"].high
+        arrivals = predict_batch(variant="small", batch="1", server="cpu", at=str(0.125 * DAY_SECONDS)).arrivals
+        assert arrivals is not None
+        assert (arrivals["web"].mean, arrivals["mobile"].mean) == (2.0, 4.0)
+        assert arrivals["web"].low < 2.0 < arrivals["web"].high
 
     def test_the_only_server_class_need_not_be_said(self) -> None:
         known = model()
@@ -79,7 +79,7 @@ class TestPredict:
     )
     def test_a_query_that_can_not_be_answered_names_its_parameter(self, query: dict[str, str], field: str) -> None:
         with pytest.raises(InvalidInput) as caught:
-            told(**query)
+            predict_batch(**query)
         error = caught.value.errors[0]
         assert error.pointer == f"/query/{field}"
         assert field != "batch" or error.message == "must be given once, one of 1, 2, 4, 8"
@@ -90,22 +90,22 @@ class TestForecast:
 
     @given(st.lists(st.floats(0, 1e3), min_size=1, max_size=48), st.floats(0, 1e10))
     def test_usual_rates_lie_between_those_of_the_day(self, rate: list[float], at: float) -> None:
-        found = usual_rate(np.array(rate), at)
-        assert min(rate) - 1e-9 <= found <= max(rate) + 1e-9
+        values = usual_rate(np.array(rate), at)
+        assert min(rate) - 1e-9 <= values <= max(rate) + 1e-9
 
     def test_the_mean_over_a_day_is_that_of_its_parts(self) -> None:
         rate = np.array([1.0, 5.0, 2.0])
         assert usual_rate(rate, np.arange(0, DAY_SECONDS, 60) + 30).mean() == pytest.approx(rate.mean())
 
     def test_what_is_usual_has_an_interval(self) -> None:
-        found = forecast(model(), 0, 600.0, 10.0)
-        assert float(found.mean) == pytest.approx(2.0)
-        assert 0 <= found.low < found.mean < found.high
+        result = forecast(model(), 0, 600.0, 10.0)
+        assert float(result.mean) == pytest.approx(2.0)
+        assert 0 <= result.low < result.mean < result.high
 
     def test_without_numbers_the_interval_is_wide(self) -> None:
         known = model()
         bare = ServiceModel(known.log_seconds, known.spread, known.rate, known.variation, known.measured)
-        found = forecast(bare, 0, 600.0, 10.0)
-        assert found.mean == pytest.approx(2.0)
-        assert found.high > 5.0
+        result = forecast(bare, 0, 600.0, 10.0)
+        assert result.mean == pytest.approx(2.0)
+        assert result.high > 5.0
         assert ServiceModel.from_bytes(bare.to_bytes()).forecast.shape == (0, 2, 17)

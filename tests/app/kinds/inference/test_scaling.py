@@ -39,7 +39,7 @@ USERS = ("waiting", "oldest", "newest", "quality")
 
 
 def layout(price: float = 0.1, servers: Any = None, **weights: float) -> Layout:
-    given = {
+    values = {
         "name": "vision",
         "kind": "inference",
         "variants": [{"name": "small", "accuracy": 0.7}, {"name": "large", "accuracy": 0.8}],
@@ -47,12 +47,12 @@ def layout(price: float = 0.1, servers: Any = None, **weights: float) -> Layout:
         "users": [{"name": "ann", "quality": {"full_until": 0.1, "zero_at": 1}}],
         "weights": {"cost": price, **weights},
     }
-    return Layout(InferenceSpec.model_validate(given))
+    return Layout(InferenceSpec.model_validate(values))
 
 
-def state(made: Layout, rate: float, on: int = 1, waiting: int = 0) -> State:
+def state(layout: Layout, rate: float, on: int = 1, waiting: int = 0) -> State:
     """Where control is asked for: ``on`` servers of the first class are idle, one of each other."""
-    nothing = np.zeros((1, len(made.servers)), np.int64)
+    nothing = np.zeros((1, len(layout.servers)), np.int64)
     idle = nothing + 1
     idle[0, 0] = on
     count, some = np.full((1, 1), waiting), np.zeros((1, 1))
@@ -77,24 +77,24 @@ def repeated(one: State, count: int) -> State:
     return one._replace(**{name: np.repeat(part, count, axis=0) for name, part in one._asdict().items()})
 
 
-def recent_goes_on(made: Layout, users: int = 1, variation: float = 0.0) -> Projector:
+def recent_goes_on(layout: Layout, users: int = 1, variation: float = 0.0) -> Projector:
     """What came of late comes, times a gamma variable."""
-    seconds = np.repeat(SECONDS, len(made.servers), axis=0)
-    return Projector(made, seconds, varying=np.full((users, 1), variation))
+    seconds = np.repeat(SECONDS, len(layout.servers), axis=0)
+    return Projector(layout, seconds, varying=np.full((users, 1), variation))
 
 
-def wanted(made: Layout, rate: float, on: int = 1, waiting: int = 0, variation: float = 0.0) -> int:
-    projector = recent_goes_on(made, variation=variation)
-    return int(ExpectedReturn().target_servers(projector, state(made, rate, on, waiting))[0, 0])
+def wanted(layout: Layout, rate: float, on: int = 1, waiting: int = 0, variation: float = 0.0) -> int:
+    projector = recent_goes_on(layout, variation=variation)
+    return int(ExpectedReturn().target_servers(projector, state(layout, rate, on, waiting))[0, 0])
 
 
 def test_more_servers_are_wanted_the_more_comes_waits_or_may_come() -> None:
-    made = layout()
-    by_rate = [wanted(made, rate, on=2) for rate in (0.1, 20.0, 60.0, 300.0)]
+    result = layout()
+    by_rate = [wanted(result, rate, on=2) for rate in (0.1, 20.0, 60.0, 300.0)]
     assert by_rate == sorted(by_rate)
     assert (by_rate[0], by_rate[-1]) == (1, 4)
-    assert wanted(made, 30.0, on=2, waiting=90) > wanted(made, 30.0, on=2)
-    assert wanted(made, 25.0, on=2, variation=1.0) > wanted(made, 25.0, on=2)
+    assert wanted(result, 30.0, on=2, waiting=90) > wanted(result, 30.0, on=2)
+    assert wanted(result, 25.0, on=2, variation=1.0) > wanted(result, 25.0, on=2)
 
 
 def test_the_price_decides() -> None:
@@ -110,10 +110,10 @@ def test_turning_servers_costs_what_the_workload_says() -> None:
 
 def with_start(seconds: float, usual: float, late: float, on: int, lasts: int = 2) -> int:
     """Where the rate varies by a factor that lasts for ``LASTING[lasts]`` control intervals of 10 s."""
-    made = layout(servers=[{"name": "cpu", "maximum": 4, "price_per_hour": 1, "startup_seconds": seconds}])
+    result = layout(servers=[{"name": "cpu", "maximum": 4, "price_per_hour": 1, "startup_seconds": seconds}])
     varying = 0.5 * (np.arange(len(LASTING) + 1) == lasts)[None]
-    projector = Projector(made, SECONDS, np.array([usual]), varying)
-    return int(ExpectedReturn().target_servers(projector, state(made, late, on))[0, 0])
+    projector = Projector(result, SECONDS, np.array([usual]), varying)
+    return int(ExpectedReturn().target_servers(projector, state(result, late, on))[0, 0])
 
 
 def test_a_server_that_takes_long_to_start_is_started_for_the_usual_rates_and_kept_for_them() -> None:
@@ -126,11 +126,11 @@ def test_a_server_that_takes_long_to_start_is_started_for_the_usual_rates_and_ke
 
 @pytest.mark.parametrize("lasts", [1, 2])
 def test_forecasts_are_those_of_a_fit_to_requests_whose_rates_vary_in_the_same_way(lasts: int) -> None:
-    random, made, usual, variation = np.random.default_rng(lasts), layout(), 30.0, 0.3
-    step = made.spec.control_seconds / PARTS_OF_INTERVAL / 5
-    held = int(LASTING[lasts] * PARTS_OF_INTERVAL * 5) + 1  # longer by a step, so that parts end anywhere in it
-    rate = np.repeat(usual * random.gamma(1 / variation, variation, 400_000 // held), held)
-    begin, end = (int(edge / step) for edge in periods(made)[0])
+    random, result, usual, variation = np.random.default_rng(lasts), layout(), 30.0, 0.3
+    step = result.spec.control_seconds / PARTS_OF_INTERVAL / 5
+    current = int(LASTING[lasts] * PARTS_OF_INTERVAL * 5) + 1  # longer by a step, so that parts end anywhere in it
+    rate = np.repeat(usual * random.gamma(1 / variation, variation, 400_000 // current), current)
+    begin, end = (int(edge / step) for edge in periods(result)[0])
     each = np.lib.stride_tricks.sliding_window_view(random.poisson(rate * step), 5 * PARTS)[:-end]
     came = each.reshape(len(each), PARTS, 5).sum(axis=2)
     then = np.lib.stride_tricks.sliding_window_view(rate, end - begin)[5 * PARTS + begin :][: len(came)]
@@ -138,11 +138,11 @@ def test_forecasts_are_those_of_a_fit_to_requests_whose_rates_vary_in_the_same_w
     fitted = inputs @ np.linalg.lstsq(inputs, then.mean(axis=1), rcond=None)[0]
     shown = random.choice(len(came), 400, replace=False)
     varying = variation * (np.arange(len(LASTING) + 1) == lasts)[None]
-    recent = seen(came[shown])
-    projector = Projector(made, SECONDS, np.array([usual]), varying, recent)
-    found = foreseen(projector, repeated(state(made, 20.0), len(shown)), 0)
-    assert np.std(found.rate[:, 0] - fitted[shown]) < 0.12 * np.std(fitted)  # a fit may be below any least rate
-    left = (found.total.reshape(len(shown), 2, -1).mean(axis=1)).var(axis=1).mean()
+    recent = transitions(came[shown])
+    projector = Projector(result, SECONDS, np.array([usual]), varying, recent)
+    outcome = foreseen(projector, repeated(state(result, 20.0), len(shown)), 0)
+    assert np.std(outcome.rate[:, 0] - fitted[shown]) < 0.12 * np.std(fitted)  # a fit may be below any least rate
+    left = (outcome.total.reshape(len(shown), 2, -1).mean(axis=1)).var(axis=1).mean()
     assert left == pytest.approx(np.mean((then - fitted[:, None]) ** 2), rel=0.35)  # middles of eighths: no tails
 
 
@@ -152,7 +152,7 @@ def test_requests_of_the_last_parts_tell_a_burst_that_begins_from_one_that_is_ov
     came[0, -2:], came[1, :2], came[2] = 200, 200, NONE
     came[3, :4] = NONE
     varying = 0.5 * (np.arange(len(LASTING) + 1) == 1)[None]
-    projector = Projector(layout(), SECONDS, np.array([8.0]), varying, seen(came))
+    projector = Projector(layout(), SECONDS, np.array([8.0]), varying, transitions(came))
     rate = foreseen(projector, repeated(state(layout(), 20.0), 4), 0).rate[:, 0]
     assert rate[0] > 2 * rate[1]
     assert rate[2] == pytest.approx(8.0)
@@ -165,14 +165,14 @@ def test_no_history_forecasts_less_than_one_without_requests() -> None:
     """As on Azure's load: many requests until the last quarter of an interval, and hardly any in it."""
     came = np.array([[15, 15, 11, 5, 12, 24, 20, 1], [0, 0, 0, 0, 10, 13, 0, 0], [0] * PARTS])
     varying = np.array([[0.0, 0.5, 3.0, 1.0, 0.0]])
-    projector = Projector(layout(), SECONDS, np.array([1.2]), varying, seen(came))
+    projector = Projector(layout(), SECONDS, np.array([1.2]), varying, transitions(came))
     many, few, none = foreseen(projector, repeated(state(layout(), 1.0), len(came)), 0).rate[:, 0]
     assert 0.0 < none < 0.5
     assert few >= none
     assert many >= none
 
 
-def seen(came: NDArray[np.int64]) -> Transitions:
+def transitions(came: NDArray[np.int64]) -> Transitions:
     """What is known of runs of one user with these requests in the last parts of intervals, [B, PARTS]."""
     shape = (len(came), BATCHES)
     return Transitions(np.full(shape, NONE), np.ones(shape), came[:, None])
@@ -182,57 +182,57 @@ def test_a_burst_outweighs_the_lull_before_it() -> None:
     """Quality is counted by request and cost by time: while many more than usual come, a server answers more of them.
 
     Told the same rates, it is worth its price where the whole episode's rate is lower, and not where it is the same."""
-    made = layout(0.5)
-    told = np.full((2, len(periods(made)) + 1, 1, 4), 40.0)
-    told[0, -1] = 10.0
-    both = repeated(state(made, 40.0, on=2), 2)
-    found = ExpectedReturn().target_servers(recent_goes_on(made)._replace(told=told), both)[:, 0]
-    assert found[0] > found[1]
+    result = layout(0.5)
+    reported = np.full((2, len(periods(result)) + 1, 1, 4), 40.0)
+    reported[0, -1] = 10.0
+    both = repeated(state(result, 40.0, on=2), 2)
+    outcome = ExpectedReturn().target_servers(recent_goes_on(result)._replace(rates_ahead=reported), both)[:, 0]
+    assert outcome[0] > outcome[1]
 
 
 def test_a_request_in_the_quiet_of_a_night_is_no_burst() -> None:
-    made = layout()
+    result = layout()
     varying = 0.5 * (np.arange(len(LASTING) + 1) == len(LASTING))[None]
-    projector = Projector(made, SECONDS, np.array([80.0]), varying)
-    assert ExpectedReturn().target_servers(projector, state(made, 0.01, on=1, waiting=1)).tolist() == [[1]]
+    projector = Projector(result, SECONDS, np.array([80.0]), varying)
+    assert ExpectedReturn().target_servers(projector, state(result, 0.01, on=1, waiting=1)).tolist() == [[1]]
 
 
 def test_of_a_user_without_a_usual_rate_what_came_of_late_goes_on() -> None:
-    given = layout().spec.model_dump()
-    made = Layout(
-        InferenceSpec.model_validate({**given, "users": [given["users"][0], {**given["users"][0], "name": "bob"}]})
+    fields = layout().spec.model_dump()
+    result = Layout(
+        InferenceSpec.model_validate({**fields, "users": [fields["users"][0], {**fields["users"][0], "name": "bob"}]})
     )
-    rate, one = np.array([[30.0], [0.0]]), state(made, 20.0)
+    rate, one = np.array([[30.0], [0.0]]), state(result, 20.0)
     known = np.zeros((2, len(LASTING)))
     model = ServiceModel(np.log(SECONDS)[None], np.zeros(2), rate, np.zeros(2), np.ones((1, 2), np.bool_), parts=known)
     both = one._replace(**{name: np.repeat(getattr(one, name), 2, axis=1) for name in (*USERS, "rate")})
-    assert foreseen(Projector.of(made, model), both, 0).rate.tolist() == [[pytest.approx(30.0), 20.0]]
+    assert foreseen(Projector.of(result, model), both, 0).rate.tolist() == [[pytest.approx(30.0), 20.0]]
 
 
 def test_what_is_told_of_the_requests_to_come_is_believed() -> None:
-    made, count = layout(), len(periods(layout())) + 1
-    told = np.stack([np.full((count, 1, 4), 1.0), np.full((count, 1, 4), 80.0)])
-    one = state(made, 20.0, on=2)
+    result, count = layout(), len(periods(layout())) + 1
+    reported = np.stack([np.full((count, 1, 4), 1.0), np.full((count, 1, 4), 80.0)])
+    one = state(result, 20.0, on=2)
     both = repeated(one, 2)
-    projector = recent_goes_on(made)._replace(told=told)
-    found = ExpectedReturn().target_servers(projector, both)[:, 0]
-    assert found[0] == 1
-    assert found[1] > 2
-    assert ExpectedReturn().target_servers(projector.of_runs(np.array([1])), one)[:, 0] == found[1]
+    projector = recent_goes_on(result)._replace(rates_ahead=reported)
+    outcome = ExpectedReturn().target_servers(projector, both)[:, 0]
+    assert outcome[0] == 1
+    assert outcome[1] > 2
+    assert ExpectedReturn().target_servers(projector.of_runs(np.array([1])), one)[:, 0] == outcome[1]
 
 
 def test_servers_that_have_been_slow_are_expected_to_be() -> None:
-    made = layout()
+    result = layout()
     count = 3
     batch, pace = np.full((count, BATCHES), NONE), np.ones((count, BATCHES))
     batch[1:, -8:], pace[1, -8:], pace[2, -8:] = 0, 2.0, 0.5
     recent = Transitions(batch, pace, np.full((count, 1, PARTS), NONE))
-    projector = recent_goes_on(made)._replace(recent=recent)
+    projector = recent_goes_on(result)._replace(recent=recent)
     factor = np.asarray(scale_by_pace(projector).seconds)[:, 0, 0, 0] / SECONDS[0, 0, 0]
     assert factor[0] == 1
     assert factor[1] == pytest.approx(2.0 ** (8 / (8 + 1 / 9)))
     assert factor[2] == pytest.approx(1 / factor[1])
-    one = state(made, 20.0, on=2)
+    one = state(result, 20.0, on=2)
     counts = ExpectedReturn().target_servers(scale_by_pace(projector), repeated(one, count))[:, 0]
     assert counts[1] > counts[0] > counts[2]
     assert scale_by_pace(projector._replace(recent=None)).seconds is projector.seconds
@@ -241,44 +241,44 @@ def test_servers_that_have_been_slow_are_expected_to_be() -> None:
 def test_where_users_are_to_be_served_alike_more_servers_are_wanted() -> None:
     """Both wait alike, and the one's answers lose by it."""
     quick, patient = {"full_until": 0.1, "zero_at": 1}, {"full_until": 5, "zero_at": 10}
-    found = []
+    results = []
     for fairness in (0.0, 5.0):
-        given = layout(3.0, fairness=fairness).spec.model_dump()
+        fields = layout(3.0, fairness=fairness).spec.model_dump()
         users = [{"name": "ann", "quality": quick}, {"name": "bob", "quality": patient}]
-        made = Layout(InferenceSpec.model_validate({**given, "users": users}))
-        shown, each = state(made, 50.0, on=1), np.full((1, 2), 50.0)
+        result = Layout(InferenceSpec.model_validate({**fields, "users": users}))
+        shown, each = state(result, 50.0, on=1), np.full((1, 2), 50.0)
         shown = shown._replace(**{name: np.repeat(getattr(shown, name), 2, axis=1) for name in USERS}, rate=each)
-        projector = recent_goes_on(made, 2)
-        found.append(int(ExpectedReturn().target_servers(projector, shown)[0, 0]))
-    assert found[0] < found[1]
+        projector = recent_goes_on(result, 2)
+        results.append(int(ExpectedReturn().target_servers(projector, shown)[0, 0]))
+    assert results[0] < results[1]
 
 
 def test_all_servers_are_on_without_a_domain_model_and_turns_are_legal() -> None:
-    made = layout()
-    shown = state(made, 5.0, on=4)
-    assert ExpectedReturn().target_servers(Projector(made, None), shown).tolist() == [[4]]
+    result = layout()
+    shown = state(result, 5.0, on=4)
+    assert ExpectedReturn().target_servers(Projector(result, None), shown).tolist() == [[4]]
     policy = Composed(Lookahead(), ExpectedReturn())
-    projector = recent_goes_on(made)
-    down = policy.act(Situation(projector, shown._replace(rate=shown.rate * 0), view_of(made, shown))).action
-    assert down[0] == made.scaling(0, on=False)
-    least = state(made, 0.0, on=1)
-    assert policy.act(Situation(projector, least, view_of(made, least))).action[0] == WAIT
+    projector = recent_goes_on(result)
+    down = policy.act(Situation(projector, shown._replace(rate=shown.rate * 0), view_of(result, shown))).action
+    assert down[0] == result.scaling(0, on=False)
+    least = state(result, 0.0, on=1)
+    assert policy.act(Situation(projector, least, view_of(result, least))).action[0] == WAIT
 
 
 def test_of_two_classes_the_cheaper_is_taken() -> None:
     dear = {"name": "dear", "maximum": 4, "price_per_hour": 5}
     cheap = {"name": "cheap", "maximum": 4, "price_per_hour": 1}
-    made = layout(servers=[dear, cheap])
-    projector = recent_goes_on(made)
-    assert ExpectedReturn().target_servers(projector, state(made, 60.0)).tolist()[0][1] > 1
+    result = layout(servers=[dear, cheap])
+    projector = recent_goes_on(result)
+    assert ExpectedReturn().target_servers(projector, state(result, 60.0)).tolist()[0][1] > 1
 
 
 @pytest.mark.parametrize("most", [1, 3, 1_000])
 def test_candidates_are_few_and_reach_all_the_way(most: int) -> None:
-    made = layout(servers=[{"name": "cpu", "minimum": 0, "maximum": most}])
-    found = candidates(made, np.array([[most // 2]]))[0, :, 0]
-    assert len(found) <= 3 + 2 * np.log2(most)
-    assert set(found) >= {most // 2, max(most // 2 - 1, 0), most // 2 + 1}
+    result = layout(servers=[{"name": "cpu", "minimum": 0, "maximum": most}])
+    outcome = candidates(result, np.array([[most // 2]]))[0, :, 0]
+    assert len(outcome) <= 3 + 2 * np.log2(most)
+    assert set(outcome) >= {most // 2, max(most // 2 - 1, 0), most // 2 + 1}
 
 
 @pytest.mark.parametrize("variation", [0.0, 0.05, 0.3])
@@ -296,10 +296,10 @@ def test_waits_of_one_server_are_those_of_pollaczek_and_khinchine() -> None:
 
 
 def test_what_is_lost_falls_with_servers_and_rises_with_arrivals() -> None:
-    made = layout()
+    result = layout()
     tried = np.arange(1, 5)[None, :, None]
     lost = [
-        expected_quality(made, SECONDS, tried, Arriving(np.array([[rate]]), rate * spread(np.array([0.05])))).lost[0]
+        expected_quality(result, SECONDS, tried, Arriving(np.array([[rate]]), rate * spread(np.array([0.05])))).lost[0]
         for rate in (5.0, 40.0, 150.0, 400.0)
     ]
     assert (np.diff(lost, axis=1) <= 1e-9).all()

@@ -34,24 +34,24 @@ STEPS = [
 
 
 def test_requests_are_followed_from_arrival_to_answer() -> None:
-    found = Service(STEPS)
-    assert found.answered == [(2.5, 2.0, "a"), (4.0, 3.0, "b")]
-    assert found.busy == [(1.5, 2.5), (3.0, 4.0)]
-    assert found.dropped == 1
-    assert found.cost({"cpu": 3600.0}) == pytest.approx(8.0)  # two servers for four seconds
-    assert found.utilisation(1.0, 2.0) == [(1.0, 0.25), (3.0, 0.25)]
-    assert found.percentiles(1.0, 4.0) == {"p50": [(1.0, 2.5)], "p95": [(1.0, 2.95)], "p99": [(1.0, 2.99)]}
+    service = Service(STEPS)
+    assert service.answered == [(2.5, 2.0, "a"), (4.0, 3.0, "b")]
+    assert service.busy == [(1.5, 2.5), (3.0, 4.0)]
+    assert service.dropped == 1
+    assert service.cost({"cpu": 3600.0}) == pytest.approx(8.0)  # two servers for four seconds
+    assert service.utilisation(1.0, 2.0) == [(1.0, 0.25), (3.0, 0.25)]
+    assert service.percentiles(1.0, 4.0) == {"p50": [(1.0, 2.5)], "p95": [(1.0, 2.95)], "p99": [(1.0, 2.99)]}
 
 
 def test_a_client_that_decides_starts_the_oldest_requests() -> None:
     arrived = [{"user": "a", "at": 0.1 * n} for n in range(3)]
     begun = [{"server": "cpu-0", "user": "a", "variant": "v", "batch": 2, "at": 0.3}]
     ends = [{"server": "cpu-0", "at": 1.0}]
-    found = Service(
+    service = Service(
         [step(0, {"at": 0.4, "arrived": arrived, "started": begun}), step(1, {"at": 1.0, "finished": ends})]
     )
-    assert [(at, user) for at, _, user in found.answered] == [(1.0, "a"), (1.0, "a")]
-    assert [seconds for _, seconds, _ in found.answered] == pytest.approx([1.0, 0.9])
+    assert [(at, user) for at, _, user in service.answered] == [(1.0, "a"), (1.0, "a")]
+    assert [seconds for _, seconds, _ in service.answered] == pytest.approx([1.0, 0.9])
 
 
 def test_a_page_tells_percentiles_throughput_and_cost() -> None:

@@ -11,7 +11,7 @@ from tests.app.kinds.inference.workloads import spec
 
 
 @pytest.mark.parametrize(
-    ("changed", "field", "told"),
+    ("changed", "field", "text"),
     [
         ({"control_seconds": 1e-9}, "control_seconds", "greater than or equal to 0.1"),
         ({"control_seconds": 1e6}, "control_seconds", "less than or equal to 86400"),
@@ -23,9 +23,9 @@ from tests.app.kinds.inference.workloads import spec
         ),
     ],
 )
-def test_what_cannot_be_is_refused_by_name(changed: dict[str, Any], field: str, told: str) -> None:
+def test_what_cannot_be_is_refused_by_name(changed: dict[str, Any], field: str, text: str) -> None:
     with pytest.raises(ValidationError) as caught:
         spec(**changed)
     error = caught.value.errors()[0]
     assert field in ([str(part) for part in error["loc"]] or [""])
-    assert told in error["msg"]
+    assert text in error["msg"]

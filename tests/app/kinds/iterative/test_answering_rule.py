@@ -63,9 +63,9 @@ def test_a_probability_of_one_run_has_that_rule_for_this_run_alone() -> None:
     free = reported(on, [8, 8], slower=2.0)
     state = free._replace(probabilities=np.array([[0.97], [np.nan]]))
     usual = compiled(SPEC)
-    wanted = policies.decide(seen(usual.projector, state), None).action
+    wanted = policies.decide(situation(usual.projector, state), None).action
     assert wanted[0] != usual.layout.noop
-    decided = policies.decide(seen(on.projector, state), None)
+    decided = policies.decide(situation(on.projector, state), None)
     assert decided.action.tolist() == [wanted[0], on.layout.noop]
     sure, other = map(plain, decide(on, state, subjects("a", "b"), NOW))
     assert (sure["policy"], sure["noop"]) == ("model_predictive", False)
@@ -100,7 +100,7 @@ def test_a_rule_that_was_chosen_under_other_terms_does_not_answer(change: dict[s
     assert (table.rule, table.evidence) == (("hold", WHY) if policy == "hold" else (None, ""))
 
 
-def seen(projector: Projector, state: State) -> Situation:
+def situation(projector: Projector, state: State) -> Situation:
     return Situation(projector, state, view(projector, state))
 
 
@@ -108,9 +108,9 @@ def test_other_rules_keep_their_choice_beside_a_run_with_a_probability() -> None
     table = replace(planted_table(SPEC), rule="threshold", evidence=WHY, terms=UNDER)
     on = compiled(SPEC, table)
     both = reported(on, [8, 8], slower=2.0)._replace(probabilities=np.array([[0.5], [np.nan]]))
-    alone = HEURISTICS["threshold"].act(seen(on.projector, both)).action
+    alone = HEURISTICS["threshold"].act(situation(on.projector, both)).action
     assert alone[1] != on.layout.noop
-    assert policies.decide(seen(on.projector, both), None).action[1] == alone[1]
+    assert policies.decide(situation(on.projector, both), None).action[1] == alone[1]
 
 
 def test_the_rule_survives_the_file_and_an_earlier_file_has_none() -> None:

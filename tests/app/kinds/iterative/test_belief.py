@@ -46,8 +46,8 @@ def test_members_that_agree_are_one_model() -> None:
         outlook(one, alone, everywhere(one, alone)), rel=1e-6
     )
     pair = [np.array([7]), np.array([9]), np.zeros(1)]
-    for given, expected in zip(forecast(many, believed, *pair), forecast(one, alone, *pair), strict=True):
-        assert given == pytest.approx(expected, rel=1e-6)
+    for values, expected in zip(forecast(many, believed, *pair), forecast(one, alone, *pair), strict=True):
+        assert values == pytest.approx(expected, rel=1e-6)
 
 
 def test_reports_tell_which_member_is_right() -> None:
@@ -114,9 +114,9 @@ def test_a_belief_begins_anew_under_another_model(related: bool) -> None:
     again = unpack(LAYOUT, restart_belief(after, pack(state)[0], related=related)[None])
     assert member_weights(state)[0, 1] > 0.6
     assert member_weights(again)[0] == pytest.approx(np.full(2, 1 / 2))
-    kept = state.effect if related else np.zeros_like(state.effect)
-    assert again.effect == pytest.approx(kept)
-    assert again.effects == pytest.approx(np.tile(kept, 2))
+    effect = state.effect if related else np.zeros_like(state.effect)
+    assert again.effect == pytest.approx(effect)
+    assert again.effects == pytest.approx(np.tile(effect, 2))
     assert again.variance == pytest.approx(state.variance if related else after.effect_variance[None])
     for name in ("iteration", "levels", "elapsed", "measured", "cost"):
         np.testing.assert_array_equal(getattr(again, name), getattr(state, name), err_msg=name)

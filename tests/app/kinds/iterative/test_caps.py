@@ -39,22 +39,22 @@ COST = Cap("run", "cost", 10.0)
     ],
 )
 def test_a_cap_is_announced_and_then_reached(spending: Spending, state: str, stop: str, risk: str) -> None:
-    found = judge([COST, Cap("tenant", "seconds", 1e9)], spending)
-    assert [one["state"] for one in found.entries] == [state, "within"]
-    assert found.stop.startswith(stop)
-    assert found.risk.startswith(risk)
-    assert bool(found.stop) == bool(stop)
-    assert bool(found.risk) == bool(risk)
-    assert bool(found.notice) == (state == "near")
+    verdict = judge([COST, Cap("tenant", "seconds", 1e9)], spending)
+    assert [one["state"] for one in verdict.entries] == [state, "within"]
+    assert verdict.stop.startswith(stop)
+    assert verdict.risk.startswith(risk)
+    assert bool(verdict.stop) == bool(stop)
+    assert bool(verdict.risk) == bool(risk)
+    assert bool(verdict.notice) == (state == "near")
     over = judge([COST], spending, over=True)
     assert (over.stop, over.risk, over.notice) == ("", "", "")
 
 
 def test_what_others_have_used_counts_and_is_announced_even_if_this_run_ends_within() -> None:
     shared = Cap("workload", "seconds", 100.0, others=75.0)
-    found = judge([shared], Spending(0, 10.0, 0, 5.0, 0, 5.0))
-    assert found.entries[0] | {"projected": 90.0, "left": 15.0, "spent": 85.0} == found.entries[0]
-    assert "1 min 25 s of the workload's monthly duration cap of 1 min 40 s is used" in found.risk
+    verdict = judge([shared], Spending(0, 10.0, 0, 5.0, 0, 5.0))
+    assert verdict.entries[0] | {"projected": 90.0, "left": 15.0, "spent": 85.0} == verdict.entries[0]
+    assert "1 min 25 s of the workload's monthly duration cap of 1 min 40 s is used" in verdict.risk
     assert left([shared, Cap("run", "seconds", 12.0)], "seconds", 10.0) == 2.0
     assert left([shared], "seconds", 90.0) == 0.0
     assert left([shared], "cost", 90.0) == math.inf
@@ -85,8 +85,8 @@ def test_runs_move_to_what_completes_within_their_caps_and_others_stay() -> None
     projector = situation.projector
     plenty = Cap("run", "cost", 1e9)
     spent = float(situation.state.cost[0])
-    held = used(projector, situation, 0, int(projector.layout.index(situation.state.levels)[0]))
-    tight = Cap("run", "cost", spent + 0.6 * (held - spent))
+    current = used(projector, situation, 0, int(projector.layout.index(situation.state.levels)[0]))
+    tight = Cap("run", "cost", spent + 0.6 * (current - spent))
     _, before, after = guarded([[tight], [plenty]], [16, 16])
     assert before.action.tolist() == free.action.tolist()
     assert after.verdict.tolist() == [Verdict.BEYOND_CAP, before.verdict[1]]
@@ -113,11 +113,11 @@ def test_if_nothing_completes_the_least_excess_is_taken_and_a_duration_asks_for_
     assert np.isfinite(state.cost).all()
 
 
-@pytest.mark.parametrize(("code", "kept"), [("cap", 0), ("holding", 1)])
-def test_a_step_that_caps_have_forced_has_no_contingency_that_undoes_it(code: str, kept: int) -> None:
+@pytest.mark.parametrize(("code", "selection"), [("cap", 0), ("holding", 1)])
+def test_a_step_that_caps_have_forced_has_no_contingency_that_undoes_it(code: str, selection: int) -> None:
     on = compiled()
     own = {"allocation": {"gpus": 4.0}, "delta": {}, "contingencies": [{"after_seconds": 9.0}]}
-    made = KindDecision(
+    decision = KindDecision(
         own,
         {"code": code, "text": "why"},
         noop=True,
@@ -127,8 +127,8 @@ def test_a_step_that_caps_have_forced_has_no_contingency_that_undoes_it(code: st
         policy="rule",
         spending=Spending(1.0, 1.0, 1.0, 1.0, 3.0, 3.0),
     )
-    found = under_caps(on, made, [Cap("run", "cost", 100.0)], 0)
-    assert (len(found.own["contingencies"]), found.stop) == (kept, "")
+    result = under_caps(on, decision, [Cap("run", "cost", 100.0)], 0)
+    assert (len(result.own["contingencies"]), result.stop) == (selection, "")
 
 
 def test_caps_hold_outside_of_what_agents_observe() -> None:
@@ -136,10 +136,10 @@ def test_caps_hold_outside_of_what_agents_observe() -> None:
     on = compiled(policy=Scripted(len(compiled().layout.deltas) - 1))
     state = reported(on, [16, 16])
     spent = float(state.cost[0])
-    held = used(on.projector, Situation(on.projector, state, view(on.projector, state)), 0, 12)
-    tight = Cap("run", "cost", spent + 0.4 * (held - spent))
-    given: list[list[list[Cap]]] = [[[], []], [[tight], []]]
-    free, capped = (make_batch(on, state, [frozenset()] * 2, [NOTHING] * 2, caps=caps) for caps in given)
+    current = used(on.projector, Situation(on.projector, state, view(on.projector, state)), 0, 12)
+    tight = Cap("run", "cost", spent + 0.4 * (current - spent))
+    values: list[list[list[Cap]]] = [[[], []], [[tight], []]]
+    free, capped = (make_batch(on, state, [frozenset()] * 2, [NOTHING] * 2, caps=caps) for caps in values)
     np.testing.assert_array_equal(free.situation.view.observation, capped.situation.view.observation)
     assert not any("cap" in name.split("_") for name in on.layout.observation_names)
     first, second = (choose(on, one, on.agent, None).each for one in (free, capped))

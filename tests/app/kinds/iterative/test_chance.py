@@ -61,14 +61,14 @@ def test_the_chance_is_that_of_the_runs_end() -> None:
     ends = factors.sum(axis=1)[:, None] * np.exp(logs)  # [runs, A]
     for quantile in (0.02, 0.5, 0.95):
         target = float(np.quantile(ends[:, 12], quantile))
-        found = grid_chances(projector, fresh(projector, targets=[[target]]))
-        held = (ends <= target).mean(axis=0)
+        chances = grid_chances(projector, fresh(projector, targets=[[target]]))
+        current = (ends <= target).mean(axis=0)
         assert (
-            found[12] == pytest.approx(0.5, abs=0.02)
+            chances[12] == pytest.approx(0.5, abs=0.02)
             if quantile == 0.5
-            else (found[12] - held[12]) * (quantile - 0.5) < 0
+            else (chances[12] - current[12]) * (quantile - 0.5) < 0
         )
-        assert np.all(np.where(held > 0.5, found <= held + 0.02, found >= held - 0.02))
+        assert np.all(np.where(current > 0.5, chances <= current + 0.02, chances >= current - 0.02))
 
 
 @pytest.mark.parametrize("elasticities", [(), (-1.0, 0.0, 1.0)])
@@ -81,15 +81,15 @@ def test_projected_sums_end_where_the_chances_say(elasticities: tuple[float, ...
     begun = fresh(projector, 12, targets=[[300.0]])
     state = begun._replace(iteration=np.array([10], np.int32), elapsed=np.array([[90.0]]))
     seconds, until = projector.layout.seconds, [11, 15, 20, 30]
-    found = sums_ahead(projector, state, 12, seconds, until, shares)
-    assert (np.diff(found, axis=0) > 0).all()
-    assert (np.diff(found, axis=1) > 0).all()
-    assert (found > 90).all()
-    for share, end in zip(shares, found[:, -1], strict=True):
+    array = sums_ahead(projector, state, 12, seconds, until, shares)
+    assert (np.diff(array, axis=0) > 0).all()
+    assert (np.diff(array, axis=1) > 0).all()
+    assert (array > 90).all()
+    for share, end in zip(shares, array[:, -1], strict=True):
         at_end = state._replace(targets=np.array([[end]]))
         assert grid_chances(projector, at_end)[12] == pytest.approx(share, abs=1e-6)
     other = sums_ahead(projector, state, 3, seconds, until, shares)
-    assert (other[2:] > found[2:]).all()  # on fewer units it takes longer, at least in the middle and above
+    assert (other[2:] > array[2:]).all()  # on fewer units it takes longer, at least in the middle and above
 
 
 def test_what_members_disagree_on_is_less_sure() -> None:
@@ -109,9 +109,9 @@ def test_a_target_of_each_iteration_is_held_against_the_next_one(goal: str) -> N
         Layout(planted_spec(metrics=[metric, DEADLINE])), planted_table(planted_spec(metrics=[metric, DEADLINE]))
     )
     state = fresh(projector)
-    found = chances(projector, state, *everywhere(projector, state)[:2])[0, :, 0]
+    result = chances(projector, state, *everywhere(projector, state)[:2])[0, :, 0]
     below = stats.t(4).cdf(np.log(1.2) / np.sqrt(projector.effect_variance[0] + projector.noise_variance[0]))
-    assert found == pytest.approx(below if goal == "at_most" else 1 - below)
+    assert result == pytest.approx(below if goal == "at_most" else 1 - below)
 
 
 @pytest.mark.parametrize("probability", [0.6, 0.9, 0.95])
@@ -141,9 +141,9 @@ def test_where_no_allocation_is_sure_enough_the_weights_decide() -> None:
     projector = Projector(Layout(spec), planted_table(spec))
     state = fresh(projector)
     assert not meets_targets(projector, state, everywhere(projector, state)).any()
-    seen = view(projector, state)
-    choice = HEURISTICS["model_predictive"].act(Situation(projector, state, seen))
-    assert choice.action[0] == seen.outlook[0].argmax()
+    observation = view(projector, state)
+    choice = HEURISTICS["model_predictive"].act(Situation(projector, state, observation))
+    assert choice.action[0] == observation.outlook[0].argmax()
 
 
 def test_a_sure_allocation_out_of_reach_is_gone_towards() -> None:
@@ -160,9 +160,9 @@ def test_a_sure_allocation_out_of_reach_is_gone_towards() -> None:
 def test_a_run_at_the_border_stays_until_less_is_surely_enough() -> None:
     spec = sure(0.9, target=420.0)
     projector = Projector(Layout(spec), planted_table(spec))
-    found = grid_chances(projector, fresh(projector))
-    lower = int((found >= 0.9).argmax())
-    for probability, taken in ((found[lower] - 1e-4, 0), (found[lower] - 0.05, -1)):  # by a hair, and by more
+    chances = grid_chances(projector, fresh(projector))
+    lower = int((chances >= 0.9).argmax())
+    for probability, taken in ((chances[lower] - 1e-4, 0), (chances[lower] - 0.05, -1)):  # by a hair, and by more
         state = fresh(projector, level=lower + 1, probabilities=[[probability]])
         assert meets_targets(projector, state, everywhere(projector, state))[lower, 0]
         decided = decide(Situation(projector, state, view(projector, state)), None)

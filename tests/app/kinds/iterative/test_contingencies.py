@@ -72,12 +72,12 @@ def _state(projector: Projector, gpus: int, done: int, seconds: float) -> State:
 def test_an_iteration_that_decides_whether_the_run_is_late_has_contingencies() -> None:
     spec = _spec()
     projector = Projector(Layout(spec), _fitted(spec))
-    found = offers(projector, _state(projector, 8, 2, 400.0), np.array([7]), 0.0)
-    assert 1 <= len(found) <= MOST
-    assert [one.after for one in found] == sorted({one.after for one in found})
-    sizes = [7, *(int(one.levels[0]) for one in found)]
+    result = offers(projector, _state(projector, 8, 2, 400.0), np.array([7]), 0.0)
+    assert 1 <= len(result) <= MOST
+    assert [one.after for one in result] == sorted({one.after for one in result})
+    sizes = [7, *(int(one.levels[0]) for one in result)]
     assert sizes == sorted(set(sizes))
-    for one in found:
+    for one in result:
         assert 0 < one.chance <= 0.5
         assert one.after < one.taken < one.without
         assert "gpus" in one.text("12 gpus")
@@ -143,9 +143,9 @@ def test_work_in_segments_shows_the_same_run_effect_and_costs_what_it_took() -> 
 def test_segments_that_do_not_fit_their_report_are_refused(
     segments: list[tuple[dict[str, float], float]], pointer: str
 ) -> None:
-    given = [IterationSegment(allocation, seconds) for allocation, seconds in segments]
+    values = [IterationSegment(allocation, seconds) for allocation, seconds in segments]
     with pytest.raises(InvalidInput) as caught:
-        encode_segments(Layout(_spec()), given, [7], [60.0])
+        encode_segments(Layout(_spec()), values, [7], [60.0])
     assert caught.value.errors[0].pointer == pointer
 
 
@@ -206,10 +206,10 @@ def test_reports_in_segments_become_samples_in_every_format(client: TestClient) 
     assert [len(one["report"].get("segments", [])) for one in stored] == [2, 0, 2]
 
     (sample,) = client.get("/workloads/first/samples?reports=true").json()["items"]
-    found = sample["reports"]
+    reports = sample["reports"]
     assert sample["iterations"] == 3
-    assert [one["metrics"]["iteration_seconds"] for one in found] == [360.5, 360.0, 350.0]
-    assert [[part["seconds"] for part in one["segments"]] for one in found] == [[100.0, 260.5], [], [50.0, 300.0]]
+    assert [one["metrics"]["iteration_seconds"] for one in reports] == [360.5, 360.0, 350.0]
+    assert [[part["seconds"] for part in one["segments"]] for one in reports] == [[100.0, 260.5], [], [50.0, 300.0]]
 
     exported = client.get("/workloads/first/samples", headers={"accept": "text/csv"}).text
     assert [line.split(",")[1:] for line in exported.splitlines()[1:]] == [
@@ -219,13 +219,13 @@ def test_reports_in_segments_become_samples_in_every_format(client: TestClient) 
         ["2", "4", "50"],
         ["2", "8", "300"],
     ]
-    lines = json.dumps({"execution": "a", "reports": found})
-    document = json.dumps({"samples": [{"execution": "b", "reports": found}]})
+    lines = json.dumps({"execution": "a", "reports": reports})
+    document = json.dumps({"samples": [{"execution": "b", "reports": reports}]})
     for kind, content in (("text/csv", exported), ("application/x-ndjson", lines), ("application/json", document)):
         answer = client.post(f"/workloads/{names[1]}/samples", content=content, headers={"content-type": kind})
         assert answer.status_code == 201, answer.text
     copied = client.get("/workloads/second/samples?reports=true").json()["items"]
-    assert [one["reports"] for one in copied] == [found] * 3
+    assert [one["reports"] for one in copied] == [reports] * 3
 
 
 def test_more_rows_than_segments_of_an_iteration_are_refused(client: TestClient) -> None:
@@ -235,8 +235,11 @@ def test_more_rows_than_segments_of_an_iteration_are_refused(client: TestClient)
     answer = client.post("/workloads/rows/samples", content=body, headers={"content-type": "text/csv"})
     assert answer.status_code == 422
     assert "must have at most 16 rows" in answer.text
-    kept = body.removesuffix(rows[-1])
-    assert client.post("/workloads/rows/samples", content=kept, headers={"content-type": "text/csv"}).status_code == 201
+    removesuffix = body.removesuffix(rows[-1])
+    assert (
+        client.post("/workloads/rows/samples", content=removesuffix, headers={"content-type": "text/csv"}).status_code
+        == 201
+    )
     (one,) = client.get("/workloads/rows/samples?reports=true").json()["items"]
     again = {"samples": [{"execution": "b", "reports": one["reports"]}]}
     assert client.post("/workloads/rows/samples", json=again).status_code == 201
@@ -253,9 +256,9 @@ def test_no_segments_are_as_an_empty_list_of_them(client: TestClient) -> None:
 
 def test_decisions_that_were_stored_without_them_have_none() -> None:
     kinds: list[dict[str, Any]] = [{"kind": "iterative"}, {"kind": "iterative", "contingencies": [1]}]
-    found = [json.loads(encode_decision({"allocation": {"gpus": 8}} | kind)) for kind in kinds]
-    assert [one["contingencies"] for one in found] == [[], [1]]
-    assert (found[0]["chances"], found[0]["run"], found[0]["shadow"]) == ({}, None, None)
+    bodies = [json.loads(encode_decision({"allocation": {"gpus": 8}} | kind)) for kind in kinds]
+    assert [one["contingencies"] for one in bodies] == [[], [1]]
+    assert (bodies[0]["chances"], bodies[0]["run"], bodies[0]["shadow"]) == ({}, None, None)
 
 
 def test_rows_of_one_iteration_must_be_at_different_allocations(client: TestClient) -> None:
@@ -287,8 +290,8 @@ def test_runs_that_are_never_changed_have_none(client: TestClient, rule: str) ->
         assert bool(json.loads(begun.decision)["contingencies"]) is some
         allocation = json.loads(begun.decision)["allocation"]["gpus"]
         report = CheckedReport([int(allocation) - 1], [450.0], [])
-        found = [Pending("run", 0, begun.state, report, {}, None) for _ in range(2)]  # in one batch
-        answered = [json.loads(one.decision) for one in all_answered(engine.answer(compiled, found, NOW))]
+        pendings = [Pending("run", 0, begun.state, report, {}, None) for _ in range(2)]  # in one batch
+        answered = [json.loads(one.decision) for one in all_answered(engine.answer(compiled, pendings, NOW))]
         assert all(bool(one["contingencies"]) is some for one in answered)
 
 
@@ -302,7 +305,7 @@ def _driven(on: Compiled, slowed: Sequence[float], *, reacts: bool) -> list[dict
     iteration takes what the model expects times ``slowed``, and as long per unit of work at each allocation."""
 
     answered = ENGINE.begin(on, "run", IterationRunStart.model_validate({"workload": "long"}), NOW)
-    found, before = list[dict[str, Any]](), None
+    driven, before = list[dict[str, Any]](), None
     for number in range(4):
         decision = msgspec.json.decode(answered.decision)
         gpus, left, clock = decision["allocation"]["gpus"], 1.0, 0.0
@@ -319,10 +322,10 @@ def _driven(on: Compiled, slowed: Sequence[float], *, reacts: bool) -> list[dict
             segments.append({"allocation": {"gpus": before}, "seconds": clock - begun})
             left -= max(clock - begun - pause, 0.0) / _expected(on, before, number, slowed)
         report = {"allocation": {"gpus": gpus}, "metrics": {"iteration_seconds": ends}}
-        found.append(report | ({"segments": segments} if len(segments) > 1 else {}))
-        read = ENGINE.read(on, answered.state, number, ENGINE.decode(msgspec.json.encode(found[-1])))
+        driven.append(report | ({"segments": segments} if len(segments) > 1 else {}))
+        read = ENGINE.read(on, answered.state, number, ENGINE.decode(msgspec.json.encode(driven[-1])))
         (answered,) = all_answered(ENGINE.answer(on, [Pending("run", number, answered.state, read, {}, None)], NOW))
-    return found
+    return driven
 
 
 @pytest.mark.parametrize(
@@ -342,17 +345,17 @@ def test_the_replay_of_advice_applies_contingencies_as_a_launcher_does(
     followed = {reacts: _driven(on, slowed, reacts=reacts) for reacts in (False, True)}
     assert [number for number, one in enumerate(followed[True]) if "segments" in one] == [within]
     usage = {reacts: savings(on, {}, runs, None) for reacts, runs in followed.items()}
-    held = [
+    current = [
         {"allocation": {"gpus": 16.0}, "metrics": {"iteration_seconds": _expected(on, 16.0, number, slowed)}}
         for number in range(4)
     ]
-    found = savings(on, {}, held, NOW)
-    assert found is not None
-    assert found.advised is not None
-    assert found.advised.cost is not None
-    assert found.advised.seconds is not None
+    result = savings(on, {}, current, NOW)
+    assert result is not None
+    assert result.advised is not None
+    assert result.advised.cost is not None
+    assert result.advised.seconds is not None
     costs = {reacts: one.cost for reacts, one in usage.items() if one is not None}
     assert costs[True] != pytest.approx(costs[False], rel=3e-3)
-    assert found.advised.cost.value == pytest.approx(costs[True], rel=1e-3)
+    assert result.advised.cost.value == pytest.approx(costs[True], rel=1e-3)
     took = sum(one["metrics"]["iteration_seconds"] for one in followed[True])
-    assert found.advised.seconds.value == pytest.approx(took, rel=2e-3)
+    assert result.advised.seconds.value == pytest.approx(took, rel=2e-3)

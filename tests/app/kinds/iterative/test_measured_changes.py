@@ -64,17 +64,17 @@ def test_reports_with_measured_changes_become_samples_in_every_format(client: Te
     for name in ("first", "second"):
         registered(client, name)
     run = client.post("/runs", json={"workload": "first"}).json()["id"]
-    given = [report(4, 10.0), report(8, 45.5, change_seconds=40.0), report(8, 5.0, change_seconds=None)]
-    for number, body in enumerate(given):
+    values = [report(4, 10.0), report(8, 45.5, change_seconds=40.0), report(8, 5.0, change_seconds=None)]
+    for number, body in enumerate(values):
         for _ in range(2):  # again, as after a lost answer
             answer = client.put(f"/runs/{run}/iterations/{number}", json=body)
             assert answer.status_code in (200, 201), answer.text
     assert client.patch(f"/runs/{run}", json={"state": "finished"}).status_code == 200
     (sample,) = client.get("/workloads/first/samples?reports=true").json()["items"]
-    found = sample["reports"]
+    reports = sample["reports"]
     assert (sample["iterations"], sample["seconds"]) == (3, 60.5)
-    assert [one["metrics"]["iteration_seconds"] for one in found] == [10.0, 45.5, 5.0]
-    assert [one["change_seconds"] for one in found] == [0.0, 40.0, 0.0]
+    assert [one["metrics"]["iteration_seconds"] for one in reports] == [10.0, 45.5, 5.0]
+    assert [one["change_seconds"] for one in reports] == [0.0, 40.0, 0.0]
     exported = client.get("/workloads/first/samples", headers={"accept": "text/csv"}).text
     assert [line.split(",")[1:] for line in exported.splitlines()[1:]] == [
         ["0", "4", "10"],
@@ -82,13 +82,13 @@ def test_reports_with_measured_changes_become_samples_in_every_format(client: Te
         ["1", "8", "5.5"],
         ["2", "8", "5"],
     ]
-    lines = json.dumps({"execution": "a", "reports": found})
-    document = json.dumps({"samples": [{"execution": "b", "reports": found}]})
+    lines = json.dumps({"execution": "a", "reports": reports})
+    document = json.dumps({"samples": [{"execution": "b", "reports": reports}]})
     for kind, content in (("text/csv", exported), ("application/x-ndjson", lines), ("application/json", document)):
         answer = client.post("/workloads/second/samples", content=content, headers={"content-type": kind})
         assert answer.status_code == 201, answer.text
     copied = client.get("/workloads/second/samples?reports=true").json()["items"]
-    assert [one["reports"] for one in copied] == [found] * 3
+    assert [one["reports"] for one in copied] == [reports] * 3
 
 
 def test_changes_that_do_not_fit_are_refused(client: TestClient) -> None:

@@ -55,11 +55,11 @@ def test_tables_of_moves_hold_what_is_computed_without_them(monkeypatch: pytest.
 def test_the_view_is_the_outlook_of_what_can_be_reached() -> None:
     projector = Projector(LAYOUT, planted_table(SPEC))
     state = anywhere(projector)
-    seen = view(projector, state)
+    observation = view(projector, state)
     legal = LAYOUT.legal(state.levels).T
-    np.testing.assert_array_equal(seen.mask, legal)
+    np.testing.assert_array_equal(observation.mask, legal)
     expected = np.where(legal, outlook(projector, state, reachable(projector, state, legal)).T, -np.inf)
-    np.testing.assert_allclose(seen.outlook, expected, rtol=1e-9)
+    np.testing.assert_allclose(observation.outlook, expected, rtol=1e-9)
 
 
 def test_single_precision_differs_by_rounding_only() -> None:
@@ -75,13 +75,13 @@ def test_what_is_kept_of_a_run_is_what_would_be_computed_again() -> None:
     projector = Projector(LAYOUT, planted_table(SPEC))
     state = anywhere(projector)
     state = state._replace(iteration=np.minimum(state.iteration, LAYOUT.iterations - 1))
-    given = preferences_of(projector, state)
+    preferences = preferences_of(projector, state)
     levels = np.minimum(state.levels + 1, np.array(LAYOUT.levels) - 1)
     expected = expect(projector, state, levels, state.features)
     metrics = np.exp(expected.logs)
     after = advance(projector, state, levels, metrics, state.features)
     for one, other in zip(after, advance(projector, state, levels, metrics, state.features, expected), strict=True):
         np.testing.assert_array_equal(one, other)
-    np.testing.assert_array_equal(terms(projector, state, after), terms(projector, state, after, given))
-    for one, other in zip(view(projector, after), view(projector, after, given), strict=True):
+    np.testing.assert_array_equal(terms(projector, state, after), terms(projector, state, after, preferences))
+    for one, other in zip(view(projector, after), view(projector, after, preferences), strict=True):
         np.testing.assert_array_equal(one, other)

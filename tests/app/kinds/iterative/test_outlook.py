@@ -30,12 +30,12 @@ def test_an_observation_holds_what_its_names_say() -> None:
     projector = Projector(layout, planted_table(SPEC))
     state = begin(projector, np.array([[16]]))
     state = advance(projector, state, state.levels, np.array([[9.0, 0.9, 1.2]]), np.zeros((1, 0)))
-    seen = dict(zip(layout.observation_names, view(projector, state).observation[0], strict=True))
-    assert seen["allocation.executors"] == pytest.approx(0.5)
-    assert seen["progress"] == pytest.approx(1 / 30)
-    assert seen["measured.loss"] == pytest.approx(0)
-    assert seen["target.iteration_seconds"] == pytest.approx(0)
-    assert max(seen[f"advice.{a}"] for a in range(len(layout.deltas))) == 0
+    visited = dict(zip(layout.observation_names, view(projector, state).observation[0], strict=True))
+    assert visited["allocation.executors"] == pytest.approx(0.5)
+    assert visited["progress"] == pytest.approx(1 / 30)
+    assert visited["measured.loss"] == pytest.approx(0)
+    assert visited["target.iteration_seconds"] == pytest.approx(0)
+    assert max(visited[f"advice.{a}"] for a in range(len(layout.deltas))) == 0
 
 
 @given(st.integers(0, 32), st.floats(0.1, 1e4), st.floats(10, 1e4))
@@ -126,9 +126,11 @@ def test_the_expected_size_of_a_normal_number(mean: float, spread: float) -> Non
 def test_the_advice_is_the_outlook_against_the_best() -> None:
     layout = Layout(SPEC)
     projector = Projector(layout, planted_table(SPEC))
-    seen = view(projector, begin(projector, np.array([[16]])))
-    advice = seen.observation[0, -len(layout.deltas) :]
-    np.testing.assert_allclose(advice, np.maximum((seen.outlook[0] - seen.outlook[0].max()) * 100, -20), atol=1e-9)
+    observation = view(projector, begin(projector, np.array([[16]])))
+    advice = observation.observation[0, -len(layout.deltas) :]
+    np.testing.assert_allclose(
+        advice, np.maximum((observation.outlook[0] - observation.outlook[0].max()) * 100, -20), atol=1e-9
+    )
 
 
 def test_coming_iterations_are_told_of() -> None:
@@ -157,8 +159,8 @@ def test_noise_of_what_is_left_counts_long_iterations_by_their_length() -> None:
         iteration_bin=np.arange(2, dtype=np.int32),
         noise_by_bin=np.tile([0.5, 0.1], (len(table.log_mean), 1)),
     )
-    found = Projector(Layout(spec), table).rest_noise(0, np.arange(3))
-    np.testing.assert_allclose(found, [(0.25 + 81 * 0.01) / 100, 0.01, 0], rtol=1e-5)
+    rest_noise = Projector(Layout(spec), table).rest_noise(0, np.arange(3))
+    np.testing.assert_allclose(rest_noise, [(0.25 + 81 * 0.01) / 100, 0.01, 0], rtol=1e-5)
 
 
 def test_a_run_begins_within_what_the_belief_has_seen() -> None:

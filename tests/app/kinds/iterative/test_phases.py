@@ -74,10 +74,10 @@ def runs(projector: Projector, iterations: list[int], announced: list[int], lost
 def decided(projector: Projector, state: State) -> tuple[GuardedChoice, NDArray[np.int_], NDArray[np.int_]]:
     """What the guarded rule does: the decision, percent of the next iteration, and of those after it (0: the same)."""
     situation = Situation(projector, state, view(projector, state))
-    found = policies.decide(situation, None)
-    after = state.levels[:, 0] + projector.layout.deltas[found.action, 0]
+    decision = policies.decide(situation, None)
+    after = state.levels[:, 0] + projector.layout.deltas[decision.action, 0]
     then = continuation(situation)
-    return found, np.array(GRID)[after], np.where(then < 0, 0, np.array(GRID)[then])
+    return decision, np.array(GRID)[after], np.where(then < 0, 0, np.array(GRID)[then])
 
 
 @pytest.fixture
@@ -103,20 +103,20 @@ def test_what_the_members_of_a_belief_disagree_on_counts_for_nothing(scales: flo
     members = np.zeros((4, *known.log_mean.shape), np.float32)
     members[:2, 0, :, 1, 0] = scales * curve
     projector = Projector(layout, replace(known, members=members))
-    _, found, then = decided(projector, runs(projector, [3], [21]))
-    assert (found.tolist(), then.tolist()) == ([percent], [40])
+    _, result, then = decided(projector, runs(projector, [3], [21]))
+    assert (result.tolist(), then.tolist()) == ([percent], [40])
 
 
 def test_a_move_to_what_is_held_keeps_its_worth(projector: Projector) -> None:
     """A run that is late wants more from now on, and is not put off because the next iteration would do with less."""
     state = runs(projector, [4], [20], lost=3.0)
     situation = Situation(projector, state, view(projector, state))
-    stay, held, taken = projector.layout.noop, best_held(situation), HEURISTICS["model_predictive"].act(situation)
-    assert held.action[0] != stay
+    stay, choice, taken = projector.layout.noop, best_held(situation), HEURISTICS["model_predictive"].act(situation)
+    assert choice.action[0] != stay
     assert taken.values is not None
-    assert held.values is not None
+    assert choice.values is not None
     gained = taken.values[0, taken.action[0]] - taken.values[0, stay]
-    assert gained >= held.values[0, held.action[0]] - held.values[0, stay]
+    assert gained >= choice.values[0, choice.action[0]] - choice.values[0, stay]
 
 
 def test_a_decision_does_not_depend_on_the_others_of_its_batch(projector: Projector) -> None:
@@ -133,13 +133,13 @@ def test_a_decision_does_not_depend_on_the_others_of_its_batch(projector: Projec
 
 def test_a_long_run_changes_as_a_short_one_does() -> None:
     """A gain in one of 1,000 iterations is little beside the whole run, and is taken all the same."""
-    found = []
+    results = []
     for iterations in (24, 1_000):
         layout = Layout(spec(iterations))
         projector = Projector(layout, table(layout))
         state = runs(projector, [3], [min(iterations - 3, 900)])
-        found.append(decided(projector, state)[1].tolist())
-    assert found == [[10], [10]]
+        results.append(decided(projector, state)[1].tolist())
+    assert results == [[10], [10]]
 
 
 @pytest.mark.parametrize("probability", [0.5, 0.9, 0.99])
@@ -152,9 +152,9 @@ def test_a_probability_that_is_required_is_kept(probability: float) -> None:
         rule = policies.decide(situation, None)
         then = continuation(situation)
         row = layout.index(state.levels + layout.deltas[rule.action])
-        held = chances(projector, state, then[None], np.zeros((1, 1)))[0, 0, 0]
+        current = chances(projector, state, then[None], np.zeros((1, 1)))[0, 0, 0]
         taken = chances(projector, state, row[None], np.zeros((1, 1)), then[None])[0, 0, 0]
-        assert taken >= probability or held < probability, (lost, taken, held)
+        assert taken >= probability or current < probability, (lost, taken, current)
 
 
 @pytest.mark.parametrize("metric", [{"goal": "track"}, {"goal": "at_least"}, {"scope": "iteration", "target": 0.5}])

@@ -37,8 +37,8 @@ def test_it_is_the_promise_of_a_runs_first_decision() -> None:
 def test_it_interpolates_between_features_and_asks_the_whole_belief() -> None:
     table = believed()
     query = {"allocation": ["executors:10"], "feature": ["batch:128"]}
-    found = predict(Layout(SPEC), table, query)["predicted"]["iteration_seconds"]
+    iteration_seconds = predict(Layout(SPEC), table, query)["predicted"]["iteration_seconds"]
     middle = np.log(2 + 60 / 10 + 1) + np.asarray(table.members)[:, 0, 6, :, 0].mean()
-    assert np.log(found.mean) == pytest.approx(middle + 0.15**2 / 2, abs=1e-3)
+    assert np.log(iteration_seconds.mean) == pytest.approx(middle + 0.15**2 / 2, abs=1e-3)
     alone = predict(Layout(SPEC), replace(table, members=None), query)["predicted"]["iteration_seconds"]
-    assert found.high / found.low > alone.high / alone.low
+    assert iteration_seconds.high / iteration_seconds.low > alone.high / alone.low

@@ -205,9 +205,9 @@ def test_a_prior_of_earlier_workloads_scales_as_they_do_beside_the_population() 
     np.testing.assert_allclose(seconds[BESIDE], mine, rtol=1e-3)
     tight = _fitted("c", "amdahl", [0.7], metrics=[{**DEADLINE, "target": 300.0}])  # of which half the time is asked
     slower = replace(tight.model(), log_mean=tight.model().log_mean + np.float32(np.log(2)))
-    found = own_prior(layout, [Earlier(tight.spec, lambda: slower)])
-    assert found is not None
-    assert {round(over - 0.05, 3) for _, _, over in found["members"]} == {round(float(np.log(2)), 3)}
+    prior = own_prior(layout, [Earlier(tight.spec, lambda: slower)])
+    assert prior is not None
+    assert {round(over - 0.05, 3) for _, _, over in prior["members"]} == {round(float(np.log(2)), 3)}
 
 
 def test_a_law_that_is_not_known_any_more_is_left_out() -> None:
@@ -231,8 +231,8 @@ def test_more_similar_workloads_have_more_members() -> None:
     earlier = [_fitted("new-model", "amdahl", [0.9]), _fitted("other", "amdahl", [0.2], resources=narrow)]
     own = own_prior(_layout(name="new-data"), earlier)
     assert own is not None
-    found = [share[0] for _, share, _ in own["members"]]
-    assert sum(share > 0.5 for share in found) > 2 * sum(share < 0.5 for share in found) > 0
+    results = [share[0] for _, share, _ in own["members"]]
+    assert sum(share > 0.5 for share in results) > 2 * sum(share < 0.5 for share in results) > 0
 
 
 def test_similarity_counts_range_and_name_and_is_none_for_other_things() -> None:
@@ -267,8 +267,8 @@ def _found(layout: Layout, *earlier: Earlier) -> list[Any]:
     """Members of the prior that is made of earlier workloads."""
     own = own_prior(layout, earlier)
     assert own is not None
-    found: list[Any] = own["members"]
-    return found
+    members: list[Any] = own["members"]
+    return members
 
 
 @pytest.mark.parametrize("minimum", [0, 1])
@@ -277,9 +277,9 @@ def test_an_allocation_of_nothing_tells_no_law(minimum: int) -> None:
     one = _fitted("a", "amdahl", [0.7], resources=few)
     table = one.model()
     table.log_mean[:, 0] += np.float32(20.0 * (minimum == 0))  # as a model extrapolates to nothing
-    found = _found(_layout(resources=few), Earlier(one.spec, lambda: replace(table, seen_low=np.array([minimum]))))
-    assert {(law, *share) for law, share, _ in found} == {("amdahl", 0.7)}
-    np.testing.assert_allclose([over for _, _, over in found], 0.05, atol=0.01)
+    result = _found(_layout(resources=few), Earlier(one.spec, lambda: replace(table, seen_low=np.array([minimum]))))
+    assert {(law, *share) for law, share, _ in result} == {("amdahl", 0.7)}
+    np.testing.assert_allclose([over for _, _, over in result], 0.05, atol=0.01)
 
 
 def test_laws_are_those_of_the_measured_range_if_there_is_one() -> None:
@@ -314,10 +314,10 @@ def test_time_to_spare_and_noise_of_the_seconds_are_theirs_alone(goal: str) -> N
 def test_a_prior_in_iterations_that_have_a_target_each() -> None:
     each = {**DEADLINE, "scope": "iteration", "target": 30.0}
     one, layout = _fitted("a", "power", [0.6], metrics=[each]), _layout(metrics=[each])
-    found = _found(layout, one)
-    assert {(law, *share) for law, share, _ in found} == {("power", 0.6)}
-    np.testing.assert_allclose([over for _, _, over in found], 0.05, atol=1e-3)
-    table = prior_table(layout, {"workloads": ["a"], "members": found})
+    result = _found(layout, one)
+    assert {(law, *share) for law, share, _ in result} == {("power", 0.6)}
+    np.testing.assert_allclose([over for _, _, over in result], 0.05, atol=1e-3)
+    table = prior_table(layout, {"workloads": ["a"], "members": result})
     assert table.members is not None
     logs = (table.log_mean + table.members)[BESIDE, layout.seconds, :, 0, 0]
     np.testing.assert_allclose(logs, one.model().log_mean[layout.seconds, :, 0, 0], atol=1e-3)
@@ -335,10 +335,10 @@ def test_bins_of_iterations_count_by_their_length_and_noise_as_it_was_fitted(noi
         iteration_bin=bins,
         noise_sd=np.full(len(table.noise_sd), noise),
     )
-    found = _found(_layout(), Earlier(one.spec, lambda: parts))
-    assert {(law, *share) for law, share, _ in found} == {("amdahl", 0.7)}
+    result = _found(_layout(), Earlier(one.spec, lambda: parts))
+    assert {(law, *share) for law, share, _ in result} == {("amdahl", 0.7)}
     expected = 0.05 - NOISE_SD["run"] ** 2 / 2 + noise**2 / 2
-    np.testing.assert_allclose([over for _, _, over in found], expected, atol=2e-3)
+    np.testing.assert_allclose([over for _, _, over in result], expected, atol=2e-3)
 
 
 def _strange(kind: str, table: ModelTable) -> ModelTable:
@@ -365,9 +365,9 @@ def test_members_that_are_not_finite_are_left_out() -> None:
     table = one.model()
     apart = np.zeros((2, *table.log_mean.shape), np.float32)
     apart[1] = np.nan
-    found = _found(_layout(), Earlier(one.spec, lambda: replace(table, members=apart)))
-    assert {tuple(share) for _, share, _ in found} == {(0.7,)}
-    assert np.isfinite([over for _, _, over in found]).all()
+    result = _found(_layout(), Earlier(one.spec, lambda: replace(table, members=apart)))
+    assert {tuple(share) for _, share, _ in result} == {(0.7,)}
+    assert np.isfinite([over for _, _, over in result]).all()
 
 
 def test_a_failure_to_read_is_not_taken_for_an_odd_model() -> None:

@@ -61,18 +61,18 @@ def walk(projector: Projector, seed: int, batch: int = 16, reports: int = 5) -> 
 
 def test_observations_have_the_declared_space(projector: Projector) -> None:
     layout = projector.layout
-    seen = view(projector, walk(projector, 1)[1])
-    assert seen.observation.shape == (16, layout.observation_size)
-    assert layout.observation_space.contains(seen.observation[0].astype(np.float32))
-    assert np.isfinite(seen.observation).all()
-    assert seen.mask.shape == seen.outlook.shape == (16, layout.action_space.n)
+    observation = view(projector, walk(projector, 1)[1])
+    assert observation.observation.shape == (16, layout.observation_size)
+    assert layout.observation_space.contains(observation.observation[0].astype(np.float32))
+    assert np.isfinite(observation.observation).all()
+    assert observation.mask.shape == observation.outlook.shape == (16, layout.action_space.n)
 
 
 def test_staying_is_always_legal_and_the_outlook_is_closed_exactly_where_the_mask_is(projector: Projector) -> None:
-    seen = view(projector, walk(projector, 2)[1])
-    assert seen.mask[:, projector.layout.noop].all()
-    np.testing.assert_array_equal(np.isneginf(seen.outlook), ~seen.mask)
-    assert np.isfinite(seen.outlook[seen.mask]).all()
+    observation = view(projector, walk(projector, 2)[1])
+    assert observation.mask[:, projector.layout.noop].all()
+    np.testing.assert_array_equal(np.isneginf(observation.outlook), ~observation.mask)
+    assert np.isfinite(observation.outlook[observation.mask]).all()
 
 
 def test_a_run_does_not_depend_on_its_neighbours(projector: Projector) -> None:
@@ -93,10 +93,10 @@ def test_a_state_goes_to_json_and_back(projector: Projector) -> None:
 
 def test_nothing_changes_what_it_was_given(projector: Projector) -> None:
     _, state = walk(projector, 5)
-    kept = pack(state).copy()
+    before = pack(state).copy()
     view(projector, state)
     advance(projector, state, state.levels, np.ones_like(state.elapsed), state.features)
-    np.testing.assert_array_equal(pack(state), kept)
+    np.testing.assert_array_equal(pack(state), before)
 
 
 def test_single_precision_sees_the_same(projector: Projector) -> None:

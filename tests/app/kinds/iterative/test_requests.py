@@ -90,7 +90,7 @@ class Launched:
         self.on, self.most, self.pending, self.granted = on, most, pending, 8.0
         answer = ENGINE.begin(on, "run", IterationRunStart(workload="planted"), NOW)
         self.state, self.decision, self.iteration = answer.state, msgspec.json.decode(answer.decision), 0
-        self.asked: list[tuple[int, float]] = []
+        self.requests: list[tuple[int, float]] = []
         self.reached: list[str] = []
 
     def report(self) -> Pending:
@@ -99,7 +99,7 @@ class Launched:
         if wanted <= self.most:
             self.granted = wanted
         elif wanted != self.granted:
-            self.asked.append((self.iteration, wanted))
+            self.requests.append((self.iteration, wanted))
             state = "requested" if self.pending else "refused"
             body = {"requested": {"allocation": {"executors": wanted}, "state": state, "since": SINCE}}
             body["requested"]["reason"] = "quota"
@@ -132,7 +132,7 @@ def test_a_run_plans_with_what_is_there_and_asks_again_with_back_off_while_anoth
     bound, free = Launched(on, most=10), Launched(on)
     drive([bound, free], 1)
     result = bound.decision["granted"]
-    requested = bound.asked[0][1]
+    requested = bound.requests[0][1]
     assert bound.decision["allocation"]["executors"] < requested
     assert result | {"allocation": {"executors": 8.0}, "requested": {"executors": requested}} == result
     assert (result["state"], result["refusals"], result["reason"], result["since"][:19]) == (
@@ -150,16 +150,16 @@ def test_a_run_plans_with_what_is_there_and_asks_again_with_back_off_while_anoth
     assert free.granted > 10
     drive([bound, free], 28)
     assert bound.granted == 10, "it settles for what can be had"
-    for level in {wanted for _, wanted in bound.asked}:
-        times = [iteration for iteration, wanted in bound.asked if wanted == level]
+    for level in {wanted for _, wanted in bound.requests}:
+        times = [iteration for iteration, wanted in bound.requests if wanted == level]
         gaps = np.diff(times)
         assert all(later >= 2 * earlier for earlier, later in pairwise(gaps)), (level, times)
         assert all(gaps >= again), (level, times)
-    assert len(bound.asked) < 12, "it hammers"
-    assert bound.reached == ["refused"] * len(bound.asked)
+    assert len(bound.requests) < 12, "it hammers"
+    assert bound.reached == ["refused"] * len(bound.requests)
     assert bound.risk is not None
     assert "not granted" in bound.risk
-    assert free.asked == []
+    assert free.requests == []
     assert free.risk == ""
 
 
@@ -199,9 +199,9 @@ def test_no_policy_takes_what_is_refused(policy: Scripted | None, rule: str | No
     on = compiled(SPEC, rule, policy)
     bound = Launched(on, most=8)
     drive([bound, Launched(on)], 20)
-    assert bound.asked
-    for level in {wanted for _, wanted in bound.asked}:
-        times = [iteration for iteration, wanted in bound.asked if wanted == level]
+    assert bound.requests
+    for level in {wanted for _, wanted in bound.requests}:
+        times = [iteration for iteration, wanted in bound.requests if wanted == level]
         assert all(np.diff(times) > 4), (level, times)
 
 
@@ -285,10 +285,10 @@ def test_where_no_policy_decides_the_decision_says_what_is_not_granted() -> None
     for granted in (False, True):
         report = serving.decode(msgspec.json.encode(body_of("refused", 12, granted=granted)))
         read = serving.read(on, state, 0, report)
-        made = serving.hold(on, Pending("run", 0, RunMemory(state), read, {}, None), "it failed")
-        assert made.requested == ("" if granted else "refused")
-        assert ("not granted: 12 executors" in made.reason["text"]) is not granted
-        assert (made.granted is None) is granted
+        result = serving.hold(on, Pending("run", 0, RunMemory(state), read, {}, None), "it failed")
+        assert result.requested == ("" if granted else "refused")
+        assert ("not granted: 12 executors" in result.reason["text"]) is not granted
+        assert (result.granted is None) is granted
 
 
 def test_requests_count_as_memory() -> None:
@@ -306,7 +306,7 @@ def test_a_state_of_before_has_no_requests() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "pointer"),
+    ("values", "pointer"),
     [
         ({"allocation": {"executors": 8}}, "/requested/allocation"),
         ({"allocation": {"executors": 99}}, "/requested/allocation/executors"),
@@ -320,14 +320,14 @@ def test_a_state_of_before_has_no_requests() -> None:
         ({"more": 1}, "/requested"),
     ],
 )
-def test_a_wrong_request_names_its_field(given: dict[str, Any], pointer: str) -> None:
+def test_a_wrong_request_names_its_field(values: dict[str, Any], pointer: str) -> None:
     on = compiled(SPEC)
     body = {"allocation": {"executors": 8}, "metrics": {"iteration_seconds": 9.0}}
     usual = {"allocation": {"executors": 12}, "state": "refused", "since": SINCE}
     run = Launched(on)
     assert isinstance(run.state, RunMemory)
     with pytest.raises(InvalidInput) as error:
-        ENGINE.read(on, run.state, 0, ENGINE.decode(msgspec.json.encode({**body, "requested": usual | given})))
+        ENGINE.read(on, run.state, 0, ENGINE.decode(msgspec.json.encode({**body, "requested": usual | values})))
     assert [one.pointer for one in error.value.errors if one.pointer.startswith(pointer)], error.value.errors
 
 
@@ -345,8 +345,8 @@ def test_reports_with_requests_are_stored_and_become_samples_of_what_was_granted
     assert answer.json()["granted"]["requested"] == {"gpus": 8}
     assert client.put(f"/runs/{other}/iterations/0", json={**plain, "requested": None}).status_code == 201
     assert client.put(f"/runs/{run}/iterations/1", json=plain).status_code == 201
-    found = client.get(f"/runs/{run}").json()["decision"]["granted"]
-    assert (found["state"], found["refusals"], found["next_request"]) == ("refused", 1, 3)
+    result = client.get(f"/runs/{run}").json()["decision"]["granted"]
+    assert (result["state"], result["refusals"], result["next_request"]) == ("refused", 1, 3)
     assert "granted" not in client.get(f"/runs/{other}").json()["decision"]
     page = client.get(f"/ui/runs/{run}").text
     assert "refused, not granted" in page
@@ -355,7 +355,7 @@ def test_reports_with_requests_are_stored_and_become_samples_of_what_was_granted
     assert client.get("/ui/runs").text.count(">refused</span>") == 1
     first = client.get(f"/runs/{run}/iterations").json()["items"][0]
     assert first["report"]["requested"]["reason"] == "QOSMaxGRESPerUser"
-    assert client.get(f"/decision?run={run}").json()["granted"] | {"since": found["since"]} == found
+    assert client.get(f"/decision?run={run}").json()["granted"] | {"since": result["since"]} == result
     assert "granted" not in client.put(f"/runs/{run}/iterations/2", json=plain).json()
     again = client.put(f"/runs/{run}/iterations/3", json={**plain, "requested": wanted_request}).json()["granted"]
     assert (again["refusals"], again["next_request"]) == (2, 4 + 4)

@@ -61,10 +61,10 @@ def test_an_iterations_misses_are_weighed_and_averaged_and_a_runs_counts_once_at
 
 def test_cost_is_a_share_of_the_whole_run_at_the_largest_allocation() -> None:
     before, after = went((4, [10.0, 1.0, 5.0, 9.0]), (6, [10.0, 1.0, 5.0, 9.0]))
-    found = terms(PROJECTOR, before, after)
+    result = terms(PROJECTOR, before, after)
     money = 10.0 * 10 * LAYOUT.prices[0] / 3600  # ten units for ten seconds
-    assert found[0, 1] == pytest.approx(money / reference_cost(PROJECTOR, before)[0], rel=1e-5)
-    np.testing.assert_array_equal(terms(PROJECTOR, before, after, preferences_of(PROJECTOR, before)), found)
+    assert result[0, 1] == pytest.approx(money / reference_cost(PROJECTOR, before)[0], rel=1e-5)
+    np.testing.assert_array_equal(terms(PROJECTOR, before, after, preferences_of(PROJECTOR, before)), result)
 
 
 def test_only_steps_between_iterations_are_changes() -> None:

@@ -34,12 +34,12 @@ def priced(**changes: Any) -> Spec:
 
 def reports(sizes: list[int], slower: float = 1.0) -> list[dict[str, Any]]:
     """Iterations at ``sizes``, the pause of each change included."""
-    before, found = sizes[0], []
+    before, reports = sizes[0], []
     for size in sizes:
         took = slower * seconds(size) + 2.0 * (size != before)
-        found.append({"allocation": {"executors": float(size)}, "metrics": {"iteration_seconds": took}})
+        reports.append({"allocation": {"executors": float(size)}, "metrics": {"iteration_seconds": took}})
         before = size
-    return found
+    return reports
 
 
 def known(one: Estimate | None) -> Estimate:
@@ -69,17 +69,17 @@ def test_other_allocations_are_what_the_law_says_times_the_runs_own_effect(
     sizes: list[int], slower: float, start: dict[str, Any], target: float
 ) -> None:
     spec = priced()
-    found = savings(compiled(spec, planted_table(spec)), start, reports(sizes, slower), None)
-    assert found is not None
+    result = savings(compiled(spec, planted_table(spec)), start, reports(sizes, slower), None)
+    assert result is not None
     best, every = by_hand(sizes, slower, target)
     spent = sum(
         (slower * seconds(n) + 2.0 * (n != before)) * n * PRICE / 3600
         for before, n in zip([sizes[0], *sizes], sizes, strict=False)
     )
-    assert found.cost == pytest.approx(spent)
-    assert found.largest.allocation == {"executors": 36.0}
-    assert found.best_fixed.allocation == {"executors": float(best)}
-    for one, size in ((found.largest, 36), (found.best_fixed, best)):
+    assert result.cost == pytest.approx(spent)
+    assert result.largest.allocation == {"executors": 36.0}
+    assert result.best_fixed.allocation == {"executors": float(best)}
+    for one, size in ((result.largest, 36), (result.best_fixed, best)):
         took, cost = every[size]
         assert known(one.seconds).value == pytest.approx(took, rel=1e-4)
         assert known(one.cost).value == pytest.approx(cost, rel=1e-4)
@@ -122,17 +122,17 @@ def test_no_figures_are_made_up_where_neither_samples_nor_the_run_have_been(
     spec = priced()
     table = replace(planted_table(spec), seen_low=np.array([low]), seen_high=np.array([high]))
     start = {"targets": {"iteration_seconds": len(sizes) * seconds(19) * 1.0001}}
-    found = savings(compiled(spec, table), start, reports(sizes), None)
-    assert found is not None
+    outcome = savings(compiled(spec, table), start, reports(sizes), None)
+    assert outcome is not None
     if sizes == [12, 12]:
         best = "not measured at 19 executors: samples and run have 12"
     if (low, high) == (4.0, 20.0) or best is not None:
-        assert found.best_fixed.allocation == {"executors": 19.0}
-    for one, result in ((found.largest, largest), (found.best_fixed, best)):
+        assert outcome.best_fixed.allocation == {"executors": 19.0}
+    for one, result in ((outcome.largest, largest), (outcome.best_fixed, best)):
         figures = (one.seconds, one.cost, one.saved)
         assert (one.unmeasured, [part is None for part in figures]) == (result, [result is not None] * 3)
         assert (one.meets_targets is None) == (result is not None)
-    assert found.cost > 0
+    assert outcome.cost > 0
 
 
 def test_recommendations_beyond_what_was_measured_have_no_figures() -> None:
@@ -155,10 +155,10 @@ def test_segments_count_where_they_ran() -> None:
         {"allocation": {"executors": units}, "seconds": took} for units, took in zip((8.0, 30.0), parts, strict=True)
     ]
     one = {"allocation": {"executors": 30.0}, "metrics": {"iteration_seconds": sum(parts)}, "segments": segments}
-    found = savings(on, {}, [one], None)
-    assert found is not None
-    assert found.cost == pytest.approx((8 * parts[0] + 30 * parts[1]) * PRICE / 3600)
-    assert known(found.largest.seconds).value == pytest.approx(
+    result = savings(on, {}, [one], None)
+    assert result is not None
+    assert result.cost == pytest.approx((8 * parts[0] + 30 * parts[1]) * PRICE / 3600)
+    assert known(result.largest.seconds).value == pytest.approx(
         seconds(36), rel=1e-4
     )  # a quarter of the work, and the rest
 
@@ -166,10 +166,10 @@ def test_segments_count_where_they_ran() -> None:
 def test_iterations_before_the_first_are_not_counted_and_no_target_has_no_verdict() -> None:
     metrics = [{"name": "iteration_seconds", "unit": "s"}]
     spec = priced(metrics=metrics)
-    found = savings(compiled(spec, planted_table(spec)), {"first_iteration": 25}, reports([8] * 5), None)
-    assert found is not None
-    assert (found.iterations, found.best_fixed.meets_targets) == (5, None)
-    assert found.best_fixed.allocation == {"executors": 4.0}  # the cheapest
+    result = savings(compiled(spec, planted_table(spec)), {"first_iteration": 25}, reports([8] * 5), None)
+    assert result is not None
+    assert (result.iterations, result.best_fixed.meets_targets) == (5, None)
+    assert result.best_fixed.allocation == {"executors": 4.0}  # the cheapest
 
 
 @pytest.mark.parametrize("model", [None, "prior"])
@@ -185,47 +185,47 @@ def test_what_was_recommended_is_replayed_as_if_it_had_been_applied() -> None:
     the largest allocation costs, and exactly as a run that follows them from the beginning."""
     spec = priced()
     on = compiled(spec, planted_table(spec, noise=0.05))
-    held = reports([5] * 30)
-    found = savings(on, {}, held, NOW)
-    assert found is not None
-    assert found.advised is not None
-    assert found.seconds > 330
-    assert found.advised.meets_targets == 1.0
-    assert known(found.advised.cost).value < known(found.largest.cost).value
+    current = reports([5] * 30)
+    result = savings(on, {}, current, NOW)
+    assert result is not None
+    assert result.advised is not None
+    assert result.seconds > 330
+    assert result.advised.meets_targets == 1.0
+    assert known(result.advised.cost).value < known(result.largest.cost).value
     follows = followed(on)
     again = savings(on, {}, follows, NOW)
     assert again is not None
     assert again.advised is not None
     assert known(again.advised.cost).value == pytest.approx(again.cost, rel=1e-3)
-    assert known(found.advised.cost).value == pytest.approx(again.cost, rel=1e-2)
+    assert known(result.advised.cost).value == pytest.approx(again.cost, rel=1e-2)
 
 
 def test_long_runs_are_not_replayed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("app.kinds.iterative.savings.MOST_REPLAYED", 4)
     on = compiled(priced(), planted_table(priced()))
-    found = [savings(on, {}, reports([8] * count), NOW) for count in (4, 5)]
-    assert [one is not None and one.advised is not None for one in found] == [True, False]
+    result = [savings(on, {}, reports([8] * count), NOW) for count in (4, 5)]
+    assert [one is not None and one.advised is not None for one in result] == [True, False]
 
 
 def followed(on: Compiled) -> list[dict[str, Any]]:
     """The reports of a run without noise that applies what is decided."""
     start = IterationRunStart.model_validate({"workload": "planted"})
-    answered, found = ENGINE.begin(on, "run", start, NOW), list[dict[str, Any]]()
+    answered, results = ENGINE.begin(on, "run", start, NOW), list[dict[str, Any]]()
     for number in range(30):
         size = int(msgspec.json.decode(answered.decision)["allocation"]["executors"])
-        sizes = [*(int(one["allocation"]["executors"]) for one in found), size]
-        found = reports(sizes)
-        checked = ENGINE.read(on, answered.state, number, ENGINE.decode(msgspec.json.encode(found[-1])))
+        sizes = [*(int(one["allocation"]["executors"]) for one in results), size]
+        results = reports(sizes)
+        checked = ENGINE.read(on, answered.state, number, ENGINE.decode(msgspec.json.encode(results[-1])))
         (following,) = all_answered(ENGINE.answer(on, [Pending("run", number, answered.state, checked, {}, None)], NOW))
         answered = following
-    return found
+    return results
 
 
 def test_the_replay_aims_at_the_runs_own_target() -> None:
     spec = priced()
     on = compiled(spec, planted_table(spec, noise=0.02))
-    held = reports([20] * 30)
-    loose, tight = (savings(on, {"targets": {"iteration_seconds": goal}}, held, NOW) for goal in (500.0, 215.0))
+    current = reports([20] * 30)
+    loose, tight = (savings(on, {"targets": {"iteration_seconds": goal}}, current, NOW) for goal in (500.0, 215.0))
     assert loose is not None
     assert tight is not None
     assert loose.advised is not None
@@ -254,14 +254,14 @@ def test_a_measured_pause_is_taken_off_the_first_segment() -> None:
     on = compiled(spec, planted_table(spec))
     half = [seconds(size) / 2 + 2.0 for size in (8, 20)]
     one = {"allocation": {"executors": 20.0}, "metrics": {"iteration_seconds": 0.0}}
-    found = []
+    results = []
     for pause in (0.0, 500.0):
         parts = [{"allocation": {"executors": n}, "seconds": took} for n, took in zip((8.0, 20.0), half, strict=True)]
         parts[0]["seconds"] = half[0] + pause
         last: dict[str, Any] = {**one, "metrics": {"iteration_seconds": sum(half) + pause}, "segments": parts}
         last |= {"change_seconds": pause + 2.0} if pause else {}
-        found.append(savings(on, {}, [*reports([12] * 3), last], None))
-    usual, paused = found
+        results.append(savings(on, {}, [*reports([12] * 3), last], None))
+    usual, paused = results
     assert usual is not None
     assert paused is not None
     assert known(paused.largest.seconds).value == pytest.approx(known(usual.largest.seconds).value)
@@ -272,11 +272,11 @@ def test_pauses_longer_than_the_work_are_left_out() -> None:
     spec = priced()
     table = planted_table(spec)
     on = compiled(spec, replace(table, change_seconds=np.array([30.0])))
-    held = reports([8, 8, 20, 20])
-    held[2]["metrics"]["iteration_seconds"] = seconds(20) + 30.0
-    found = savings(on, {}, held, None)
-    assert found is not None
-    assert known(found.largest.seconds).value == pytest.approx(4 * seconds(36), rel=1e-4)
+    current = reports([8, 8, 20, 20])
+    current[2]["metrics"]["iteration_seconds"] = seconds(20) + 30.0
+    result = savings(on, {}, current, None)
+    assert result is not None
+    assert known(result.largest.seconds).value == pytest.approx(4 * seconds(36), rel=1e-4)
 
 
 def test_other_metrics_are_shared_by_work_and_targets_of_iterations_are_met_on_average() -> None:
@@ -296,10 +296,10 @@ def test_other_metrics_are_shared_by_work_and_targets_of_iterations_are_met_on_a
         "metrics": {"iteration_seconds": sum(took), "loss": np.sqrt(2.0)},
         "segments": half,
     }
-    found = savings(on, {}, [one], None)
-    assert found is not None
-    assert found.largest.meets_targets == 1.0  # twice as much there: 2.0
-    assert found.best_fixed.allocation == {"executors": 4}  # 1.0 on average
+    result = savings(on, {}, [one], None)
+    assert result is not None
+    assert result.largest.meets_targets == 1.0  # twice as much there: 2.0
+    assert result.best_fixed.allocation == {"executors": 4}  # 1.0 on average
     more = savings(on, {"targets": {"loss": 1.5}}, [one], None)
     assert more is not None
     assert more.best_fixed.allocation == {"executors": 20}  # the first of those at which it is twice as much

@@ -72,8 +72,10 @@ def test_a_spec_survives_json() -> None:
 
 def test_only_what_more_resources_would_meet_is_met_by_more() -> None:
     energy, rate = ({"name": "energy", "target": 5}, {"name": "rate", "goal": "at_least", "target": 5})
-    found = [describe(planted_spec(resources=[GPUS], metrics=metrics)).remedy for metrics in ([energy], [energy, rate])]
-    assert found == [
+    remedies = [
+        describe(planted_spec(resources=[GPUS], metrics=metrics)).remedy for metrics in ([energy], [energy, rate])
+    ]
+    assert remedies == [
         "relax the target of energy",
         "relax the target of energy or relax the target of rate or raise the maximum of GPUs",
     ]

@@ -115,13 +115,13 @@ def test_a_batch_of_runs_is_each_run_by_itself() -> None:
     upcoming = pad_announced([state.upcoming[0] for state in alone], 1)
     fields = zip(*(state[:-1] for state in alone), strict=True)
     together = State(*[*(np.concatenate(parts) for parts in fields), upcoming])
-    seen = view(projector, together)
+    observation = view(projector, together)
     here = LAYOUT.index(together.levels)
     promised = forecast(projector, together, here, here + 1, np.zeros(3))
     for i, state in enumerate(alone):
         one = view(projector, state)
-        np.testing.assert_allclose(seen.outlook[i], one.outlook[0], rtol=1e-9)
-        np.testing.assert_allclose(seen.observation[i], one.observation[0], rtol=1e-9)
+        np.testing.assert_allclose(observation.outlook[i], one.outlook[0], rtol=1e-9)
+        np.testing.assert_allclose(observation.observation[i], one.observation[0], rtol=1e-9)
         mine = forecast(projector, state, here[:1], here[:1] + 1, np.zeros(1))
         for name in ("mean", "low", "high"):
             np.testing.assert_allclose(getattr(promised, name)[i], getattr(mine, name)[0], rtol=1e-9)
@@ -138,8 +138,8 @@ def test_the_band_of_the_next_iteration_is_at_its_own_features_and_wider_where_n
     assert known.mean[0, 0] / (10.3 * 2) == pytest.approx(np.exp(result.effect[0, 0] + 0.15**2 / 2), rel=1e-6)
     drawn = np.random.default_rng(1).choice(courses[:, 1], 4000)
     seconds = 10.3 * drawn / 128 * np.exp(silent.effect[0, 0] + 0.16 * np.random.default_rng(2).normal(size=4000))
-    held = ((unknown.low[0, 0] < seconds) & (seconds < unknown.high[0, 0])).mean()
-    assert 0.87 < held < 0.95
+    current = ((unknown.low[0, 0] < seconds) & (seconds < unknown.high[0, 0])).mean()
+    assert 0.87 < current < 0.95
     assert np.log(unknown.high / unknown.low)[0, 0] > 1.5 * np.log(known.high / known.low)[0, 0]
 
 
@@ -156,8 +156,13 @@ def engine_run(on: Any, start: dict[str, Any]) -> Any:
     return ENGINE.begin(on, "r", IterationRunStart(workload="w", **start), NOW).state
 
 
-def reported(on: Any, state: Any, iteration: int, **said: Any) -> Any:
-    body = {"allocation": {"executors": 8}, "metrics": {"iteration_seconds": 10.0}, "features": {"batch": 100}, **said}
+def reported(on: Any, state: Any, iteration: int, **message: Any) -> Any:
+    body = {
+        "allocation": {"executors": 8},
+        "metrics": {"iteration_seconds": 10.0},
+        "features": {"batch": 100},
+        **message,
+    }
     report = ENGINE.read(on, state, iteration, ENGINE.decode(msgspec.json.encode(body)))
     return all_answered(ENGINE.answer(on, [Pending("r", iteration, state, report, {}, None)], NOW))[0]
 

@@ -48,15 +48,15 @@ class Cluster:
     def described(self) -> list[Report]:
         """The tasks as they are queued first."""
         trace = self.trace
-        told = []
+        reported = []
         for i, name in enumerate(trace.names):
             edges = range(trace.parent_start[i], trace.parent_start[i + 1])
             parents = [{"task": trace.names[trace.parents[e]], "bytes": float(trace.data[e])} for e in edges]
-            told.append(
+            reported.append(
                 {"id": name, "processors": int(trace.processors[i]), "estimate": max(float(trace.expected[i]), LEAST)}
                 | {"parents": parents, "workflow": "w"}
             )
-        return told
+        return reported
 
     def start(self, name: str, node: str, now: float) -> float:
         """Start a task; when it ends."""
@@ -69,8 +69,8 @@ class Cluster:
         wait = max((self.trace.data[e] / pace for e, pace in zip(away, slow, strict=True)), default=0.0)
         self.where[i] = j
         self.running[i] = now + wait + self.runtime[i] / self.nodes.speed[j]
-        held = sum(int(self.trace.processors[k]) for k in self.running if self.where[k] == j)
-        assert held <= self.nodes.processors[j], "a node holds more than it has"
+        total = sum(int(self.trace.processors[k]) for k in self.running if self.where[k] == j)
+        assert total <= self.nodes.processors[j], "a node holds more than it has"
         return self.running[i]
 
 

@@ -16,8 +16,8 @@ NAN = float("nan")
 def same(trace: Trace, other: Trace) -> None:
     """Both say the same, field by field."""
     for field in Trace._fields:
-        expected, found = getattr(trace, field), getattr(other, field)
-        assert_array_equal(found, expected, err_msg=field, strict=isinstance(expected, np.ndarray))
+        expected, value = getattr(trace, field), getattr(other, field)
+        assert_array_equal(value, expected, err_msg=field, strict=isinstance(expected, np.ndarray))
 
 
 def known_or_not(values: st.SearchStrategy[float]) -> st.SearchStrategy[float]:
@@ -44,7 +44,7 @@ def logs(draw: st.DrawFn) -> Trace:
     kibibytes = np.array(draw(st.lists(known_or_not(st.integers(1, 10**8).map(float)), min_size=tasks, max_size=tasks)))
     jobs = draw(st.lists(st.integers(1, 10**9), min_size=tasks, max_size=tasks, unique=True))
     people = draw(st.lists(st.integers(-1, 3), min_size=tasks, max_size=tasks))
-    seen = list(dict.fromkeys(person for person in people if person >= 0))  # users come in order of their first job
+    observed = list(dict.fromkeys(person for person in people if person >= 0))  # users come in order of their first job
     start, parents = draw(edges(tasks, 1))
     return Trace(
         names=tuple(map(str, jobs)),
@@ -53,13 +53,13 @@ def logs(draw: st.DrawFn) -> Trace:
         estimate=np.array(draw(st.lists(known_or_not(POSITIVE), min_size=tasks, max_size=tasks))),
         processors=processors,
         memory=kibibytes * 1024 * processors,
-        user=np.array([seen.index(person) if person >= 0 else -1 for person in people], np.int64),
+        user=np.array([observed.index(person) if person >= 0 else -1 for person in people], np.int64),
         deadline=np.full(tasks, NAN),
         group=np.full(tasks, -1),
         parent_start=start,
         parents=parents,
         data=np.zeros(len(parents)),
-        users=tuple(map(str, seen)),
+        users=tuple(map(str, observed)),
         origin=float(draw(st.integers(0, 2_000_000_000))),
     )
 

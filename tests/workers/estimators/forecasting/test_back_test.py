@@ -28,9 +28,9 @@ def mae(report: dict, horizon: int, family: str) -> float:  # type: ignore[type-
 
 def test_a_daily_course_is_learned() -> None:
     series = daily(40)
-    made, report = forecaster("jobs", series.until(30 * 24), (1, 12), 0, QUICK)
+    result, report = forecaster("jobs", series.until(30 * 24), (1, 12), 0, QUICK)
 
-    forecast_values = made.expected(series, np.arange(30 * 24 - 1, 40 * 24 - 13))
+    forecast_values = result.expected(series, np.arange(30 * 24 - 1, 40 * 24 - 13))
 
     for place, ahead in enumerate((1, 12)):
         came = series.counts[30 * 24 - 1 + ahead :][: len(forecast_values.median)]
@@ -67,9 +67,9 @@ def test_what_is_reported_had_no_part_in_the_choice() -> None:
     counts = np.tile(rng.poisson(50, 24 * 7).astype(np.float64), 12)
     later = len(counts) - len(counts) // 6
     counts[later:] = rng.permutation(counts[later:])
-    made, report = forecaster("jobs", Series(counts, 0.0, HOUR), (1, 24), 0, QUICK)
+    result, report = forecaster("jobs", Series(counts, 0.0, HOUR), (1, 24), 0, QUICK)
 
-    assert made.names == (WEEK_BEFORE,)
+    assert result.names == (WEEK_BEFORE,)
     for horizon in report["horizons"]:
         assert horizon["candidates"][0]["mae"] == pytest.approx(0.0, abs=1e-9)
         assert horizon["mae"] == pytest.approx(np.abs(np.diff(rng.choice(counts, (2, 20_000)), axis=0)).mean(), rel=0.2)
@@ -121,9 +121,9 @@ def test_a_daily_course_is_one_that_comes_again() -> None:
 
 
 def test_a_short_series_is_told_by_what_it_can_carry() -> None:
-    made, report = forecaster("jobs", wandering(60), (1, 6, 24), 0)
+    result, report = forecaster("jobs", wandering(60), (1, 6, 24), 0)
 
-    assert made.horizons == (1, 6)  # a day is more than an eighth of it
+    assert result.horizons == (1, 6)  # a day is more than an eighth of it
     assert {c["family"] for c in report["horizons"][0]["candidates"]} == {LAST}
 
 
@@ -132,9 +132,9 @@ def test_a_mean_of_few_is_not_nothing(rate: float) -> None:
     """A short series is told by its last count, which is 0 here; what comes of it on average is not."""
     counts = np.random.default_rng(0).poisson(rate, 60).astype(np.float64)
     counts[-1] = 0.0 if rate < 1 else rate
-    made, _ = forecaster("jobs", Series(counts, 0.0, HOUR), (1, 6), 0)
-    assert made.ahead().mean == pytest.approx(counts.mean(), abs=4 * np.sqrt(rate / 15))  # the last quarter is judged
-    assert np.all(made.ahead().mean > rate / 3)
+    result, _ = forecaster("jobs", Series(counts, 0.0, HOUR), (1, 6), 0)
+    assert result.ahead().mean == pytest.approx(counts.mean(), abs=4 * np.sqrt(rate / 15))  # the last quarter is judged
+    assert np.all(result.ahead().mean > rate / 3)
 
 
 def test_bounds_hold_nine_of_ten_of_new_errors() -> None:

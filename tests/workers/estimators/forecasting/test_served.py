@@ -54,11 +54,11 @@ def test_trees_forecast_as_scikit_learn_does() -> None:
 
 def test_a_forecast_from_what_is_kept_equals_the_one_from_all_that_is_known() -> None:
     series = wandering(2_400)
-    made, _ = forecaster("x", series.until(2_300), (1, 6), seed=0, names=(LAST, ARIMA))
+    result, _ = forecaster("x", series.until(2_300), (1, 6), seed=0, names=(LAST, ARIMA))
 
-    (again,) = deserialise(serialise([made]))
+    (again,) = deserialise(serialise([result]))
     served = again.ahead(series.counts[2_300:])
 
-    for part, whole in zip(served, made.expected(series, np.array([2_399])), strict=True):
+    for part, whole in zip(served, result.expected(series, np.array([2_399])), strict=True):
         np.testing.assert_allclose(part, whole[0], rtol=1e-9)
     assert len(again.history.counts) == 2_000

@@ -33,22 +33,22 @@ def test_events_are_counted_in_whole_intervals_by_class() -> None:
 @pytest.mark.parametrize("times", [np.zeros(0), np.linspace(0, 24 * SECONDS - 1, 200)], ids=["none", "short"])
 def test_a_short_log_tells_nothing(times: Floats) -> None:
     series = count_by_class(times, np.zeros(len(times), np.int64), ("a",))
-    made, forecast_values = forecasters(series, 0)
-    assert (series, len(made), forecast_values) == ({}, 0, {})
+    result, forecast_values = forecasters(series, 0)
+    assert (series, len(result), forecast_values) == ({}, 0, {})
 
 
 def test_the_busiest_alone_have_networks(monkeypatch: pytest.MonkeyPatch) -> None:
     tried = {}
-    made = forecaster
+    result = forecaster
 
     def recorded(name: str, series: Series, horizons: Sequence[int], seed: int, names: Sequence[str]) -> Any:
         tried[name] = HYBRID in names
-        return made(name, series, horizons, seed, names)
+        return result(name, series, horizons, seed, names)
 
     monkeypatch.setattr(back_test, "MOST_TRAINED", 1)
     monkeypatch.setattr(back_test, "forecaster", recorded)
     every = {name: Series(np.full(40, level), 0.0, HOUR) for name, level in (("few", 1.0), ("many", 9.0))}
-    kept, forecast_values = forecasters(every, 0)
+    selection, forecast_values = forecasters(every, 0)
 
     assert tried == {"few": False, "many": True}
-    assert [one.name for one in deserialise(kept)] == [*forecast_values] == ["few", "many"]
+    assert [one.name for one in deserialise(selection)] == [*forecast_values] == ["few", "many"]

@@ -39,7 +39,7 @@ def scores(value: float, advantage: float) -> Json:
 
 
 def level(name: str, candidates: Sequence[str]) -> Json:
-    found: Json = {
+    level: Json = {
         "level": name,
         "title": TITLES[name],
         "description": f"What {name} makes random.",
@@ -59,14 +59,14 @@ def level(name: str, candidates: Sequence[str]) -> Json:
         "policies": {},
     }
     if name != "L3":
-        found["best_heuristic"] = "model_predictive"
-        found["policies"] = {
+        level["best_heuristic"] = "model_predictive"
+        level["policies"] = {
             "threshold": scores(-0.14, -0.03),
             "model_predictive": scores(-0.11, 0.0),
             "random": {**scores(-0.4, -0.29), "guarded": None, "normalised": None},
             **{who: scores(-0.105 - 0.01 * i, 0.005 - 0.01 * i) for i, who in enumerate(candidates)},
         }
-    return found
+    return level
 
 
 def candidate(name: str, index: int) -> Json:

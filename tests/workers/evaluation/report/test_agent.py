@@ -56,31 +56,31 @@ WORKFLOW: dict[str, Any] = {
 }
 
 
-def seen(report: dict[str, Any], workload: str = "resnet18") -> Seen:
+def observe(report: dict[str, Any], workload: str = "resnet18") -> Seen:
     return Seen(render_plots(workload, report).page(report))
 
 
 @pytest.fixture(scope="module")
 def workflow() -> Seen:
-    return seen(WORKFLOW, "pool")
+    return observe(WORKFLOW, "pool")
 
 
 def test_a_learner_of_allocations_is_told_in_full() -> None:
-    found = seen(ITERATIVE)
+    result = observe(ITERATIVE)
     expected = {"Agent 7 of resnet18", "not promoted", "it is no better", "ppo, seed 4; judged on 4,096 episodes."}
     expected |= {"mean return", "−0.1050 [−0.1070, −0.1030]", "over the best heuristic", "+0.0050 [+0.0030, +0.0070]"}
     expected |= {"Impact", "lateness", "12 s", "31 s"}
     expected |= {"gap to the exact optimum", "5.0 %", "sla", "0.0125", "last", "chosen", "9,900"}
-    assert expected <= set(found.texts)
-    assert len(found.images) == 2
-    assert {"agent", "optimum", "threshold", "pid"} <= texts_of(found.images[0])
-    assert "One sequence" not in found.texts
+    assert expected <= set(result.texts)
+    assert len(result.images) == 2
+    assert {"agent", "optimum", "threshold", "pid"} <= texts_of(result.images[0])
+    assert "One sequence" not in result.texts
 
 
 def test_the_best_comes_first_whichever_way_the_measure_goes(workflow: Seen) -> None:
     order = [text for text in workflow.texts if text in ("agent", "sjf ", "fcfs", "mean bounded slowdown")]
     assert order[:4] == ["mean bounded slowdown", "agent", "sjf ", "fcfs"]
-    bare = seen({**ITERATIVE, "outcomes": []})
+    bare = observe({**ITERATIVE, "outcomes": []})
     returns = [text for text in bare.texts if text in ("agent", "optimum", "pid ", "threshold")]
     assert returns[:4] == ["optimum", "agent", "pid ", "threshold"]
 
@@ -109,17 +109,17 @@ def test_words_are_those_of_the_report_that_is_published() -> None:
 
 
 def test_what_a_report_lacks_is_left_out() -> None:
-    found = seen({"algorithm": "strategy", "seed": 0, "promoted": True, "reason": "it is longest"})
-    assert (found.images, "An agent of resnet18" in found.texts, "Candidates" in found.texts) == ([], True, False)
-    assert len(seen({**ITERATIVE, "curve": [[0, -0.5]]}).images) == 1
+    result = observe({"algorithm": "strategy", "seed": 0, "promoted": True, "reason": "it is longest"})
+    assert (result.images, "An agent of resnet18" in result.texts, "Candidates" in result.texts) == ([], True, False)
+    assert len(observe({**ITERATIVE, "curve": [[0, -0.5]]}).images) == 1
 
 
 @pytest.mark.parametrize(("suffix", "begins"), [("svg", b"<svg"), ("png", b"\x89PNG"), ("html", b"<!doctype")])
 def test_a_file_is_what_its_suffix_says(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, suffix: str, begins: bytes
 ) -> None:
-    given = {"workload": "resnet18", "version": 9, "report": ITERATIVE}
-    monkeypatch.setattr("sys.stdin", io.StringIO(json.dumps(given)))
+    values = {"workload": "resnet18", "version": 9, "report": ITERATIVE}
+    monkeypatch.setattr("sys.stdin", io.StringIO(json.dumps(values)))
     file = tmp_path / "new" / f"agent.{suffix}"
     assert main(["--", str(file)]) == agent.DONE
     assert file.read_bytes().startswith(begins)
@@ -132,9 +132,9 @@ def test_a_file_is_what_its_suffix_says(
 def test_what_can_not_be_written_is_an_exit_status(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    given = {"workload": "resnet18", "version": 9, "report": ITERATIVE}
+    values = {"workload": "resnet18", "version": 9, "report": ITERATIVE}
     (tmp_path / "taken").write_text("")
     for file, result in (("taken/agent.html", "taken"), ("agent.gif", "a plot is one of .html, .svg, .png")):
-        monkeypatch.setattr("sys.stdin", io.StringIO(json.dumps(given)))
+        monkeypatch.setattr("sys.stdin", io.StringIO(json.dumps(values)))
         assert main([str(tmp_path / file)]) == agent.REFUSED
         assert result in capsys.readouterr().err

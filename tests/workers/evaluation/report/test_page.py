@@ -66,14 +66,16 @@ def test_the_summary_says_class_and_why_it_stopped(two: Seen) -> None:
 
 
 def test_names_of_policies_are_in_words_and_a_reason_is_said_once() -> None:
-    given = report("agent 3", "agent 5")
-    first, second = given["candidates"]
+    values = report("agent 3", "agent 5")
+    first, second = values["candidates"]
     ends = {one["name"]: next(x for x in one["levels"] if not x["passed"]) for one in (first, second)}
     first["verdict"] = f"{first['verdict']} L3 is not reached: {ends['agent 3']['reason']}."
-    seen = Seen(page(given))
-    assert not [text for text in seen.texts if "model_predictive" in text]
-    assert [text for text in seen.texts if "model predictive" in text]
-    assert [text for text in seen.texts if text.startswith("Stopped at")] == ["Stopped at L0: "]  # of the second one
+    observation = Seen(page(values))
+    assert not [text for text in observation.texts if "model_predictive" in text]
+    assert [text for text in observation.texts if "model predictive" in text]
+    assert [text for text in observation.texts if text.startswith("Stopped at")] == [
+        "Stopped at L0: "
+    ]  # of the second one
 
 
 def test_every_part_is_there(two: Seen) -> None:
@@ -105,14 +107,14 @@ def test_one_screen_says_what_came_out(two: Seen) -> None:
 def test_an_outdated_agent_is_not_assessed_and_static_settings_are_named_as_the_kind_has_them(
     rule: str, label: str
 ) -> None:
-    given = report("agent 3", "agent 5")
-    given["policies"].append({"name": rule, "role": "heuristic", "title": rule})
-    given["candidates"][0] |= {"outdated": "outdated: retrain", "levels": []}
-    given["policies"].append({"name": "tuner", "role": "tuner", "title": "tuned"})
-    for level in given["levels"]:
+    values = report("agent 3", "agent 5")
+    values["policies"].append({"name": rule, "role": "heuristic", "title": rule})
+    values["candidates"][0] |= {"outdated": "outdated: retrain", "levels": []}
+    values["policies"].append({"name": "tuner", "role": "tuner", "title": "tuned"})
+    for level in values["levels"]:
         if level["available"]:
             level["policies"]["tuner"] = level["policies"]["threshold"]
-    texts = Seen(page(given)).texts
+    texts = Seen(page(values)).texts
     first = texts[: texts.index("Levels")]
     assert "Agent 3 is not assessed: outdated: retrain." in first
     assert "agent 3" not in first  # beside the others
@@ -163,37 +165,37 @@ def texts_of(image: str) -> set[str]:
 
 
 def test_what_was_given_is_escaped() -> None:
-    given = report(NASTY, workload=NASTY)
-    given["tuner"]["settings"] = {NASTY: NASTY}
-    given["levels"][0]["title"] = given["candidates"][0]["verdict"] = NASTY
-    given["candidates"][0]["aliasing"]["examples"][0]["actions"] = {NASTY: 1}
-    given["candidates"][0]["levels"][0]["reason"] = given["candidates"][0]["heat_map"]["x"]["name"] = NASTY
-    text = page(given)
+    values = report(NASTY, workload=NASTY)
+    values["tuner"]["settings"] = {NASTY: NASTY}
+    values["levels"][0]["title"] = values["candidates"][0]["verdict"] = NASTY
+    values["candidates"][0]["aliasing"]["examples"][0]["actions"] = {NASTY: 1}
+    values["candidates"][0]["levels"][0]["reason"] = values["candidates"][0]["heat_map"]["x"]["name"] = NASTY
+    text = page(values)
     assert "<script" not in text
-    seen = Seen(text)
-    assert "script" not in seen.tags
-    assert any(NASTY in result for result in seen.texts)
-    for image in seen.images:
+    observation = Seen(text)
+    assert "script" not in observation.tags
+    assert any(NASTY in result for result in observation.texts)
+    for image in observation.images:
         assert not [node for node in nodes(image) if node.tag.endswith("script")]
-    assert any(NASTY in texts_of(image) for image in seen.images)
+    assert any(NASTY in texts_of(image) for image in observation.images)
 
 
 @pytest.mark.parametrize("missing", ["curve", "heat_map", "aliasing"])
 def test_what_an_agent_lacks_is_left_out(missing: str) -> None:
-    given = report()
-    given["candidates"][0][missing] = None
-    assert len(Seen(page(given)).images) == 14 - (missing != "aliasing")
+    values = report()
+    values["candidates"][0][missing] = None
+    assert len(Seen(page(values)).images) == 14 - (missing != "aliasing")
 
 
 def test_a_page_of_nothing_but_reasons_is_still_a_page() -> None:
-    given: dict[str, Any] = report()
-    for level in given["levels"]:
+    values: dict[str, Any] = report()
+    for level in values["levels"]:
         level.update(available=False, reason="nothing could be played", policies={}, best_heuristic=None, optimum=None)
-    for level in given["candidates"][0]["levels"]:
+    for level in values["candidates"][0]["levels"]:
         level.update(passed=False, advantage=None, probability_of_improvement=None, gap=None)
-    given.update(profiles=[], tuner={"settings": None, "reason": "nothing to tune", "trials": 0})
-    given["held_out"] = {"reason": "the 2 held-out executions can't carry a model", "note": None}
-    texts = Seen(page(given)).texts
+    values.update(profiles=[], tuner={"settings": None, "reason": "nothing to tune", "trials": 0})
+    values["held_out"] = {"reason": "the 2 held-out executions can't carry a model", "note": None}
+    texts = Seen(page(values)).texts
     assert texts.count("Not played: nothing could be played") == 6
     assert "Not tuned: nothing to tune" in texts
     assert "Nothing held out: the 2 held-out executions can't carry a model" in texts
@@ -225,8 +227,8 @@ def test_agents_have_colours_of_their_own() -> None:
 
 
 def test_markup_escapes_all_but_its_own() -> None:
-    made = element("p", "<b>", element("b", "&"), class_='a"b')
-    assert made == '<p class="a&quot;b">&lt;b&gt;<b>&amp;</b></p>'
+    markup = element("p", "<b>", element("b", "&"), class_='a"b')
+    assert markup == '<p class="a&quot;b">&lt;b&gt;<b>&amp;</b></p>'
     assert join_parts(["<", Markup("<br>")]) == "&lt;<br>"
     assert "<i>" not in table(["<i>"], [["<i>", "<i>"]], marked=[0])
 

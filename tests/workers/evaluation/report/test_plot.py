@@ -28,22 +28,22 @@ def pictures(name: str = "gate") -> list[dict[str, Any]]:
 
 
 @pytest.fixture(scope="module")
-def seen() -> Seen:
+def observations() -> Seen:
     return Seen(page("A trace", pictures()))
 
 
-def test_the_page_has_every_plot_and_figure(seen: Seen) -> None:
+def test_the_page_has_every_plot_and_figure(observations: Seen) -> None:
     headings = ["Ranks", "Utilisation", "Queue", "Slowdown", "Cost", "Gantt chart"]
-    assert [text for text in seen.texts if text in headings] == headings
-    assert len(seen.images) == 8
-    assert {"fcfs", "gate"} <= texts_of(seen.images[2])
-    assert "60" in seen.texts
-    assert not {"script", "link", "iframe"} & set(seen.tags)
+    assert [text for text in observations.texts if text in headings] == headings
+    assert len(observations.images) == 8
+    assert {"fcfs", "gate"} <= texts_of(observations.images[2])
+    assert "60" in observations.texts
+    assert not {"script", "link", "iframe"} & set(observations.tags)
 
 
-def test_every_bar_is_drawn(seen: Seen) -> None:
+def test_every_bar_is_drawn(observations: Seen) -> None:
     bars = [bar for one in pictures() if one["name"] == "fcfs" for bar in one["gantt"]["bars"]]
-    marks = [node for node in nodes(seen.images[7]) if node.get("aria-roledescription") == "rect mark"]
+    marks = [node for node in nodes(observations.images[7]) if node.get("aria-roledescription") == "rect mark"]
     assert len(marks) == len(bars)
 
 

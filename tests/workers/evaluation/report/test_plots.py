@@ -52,11 +52,11 @@ REPORT = {"version": 1, "algorithm": "ppo", "seed": 0, "promoted": True, "reason
 
 def test_all_are_drawn_on_an_agents_page_and_as_an_image(tmp_path: Path) -> None:
     report = {**REPORT, "pictures": FOUND}
-    seen = Seen(render_plots("vision", report).page(report))
-    assert {"What it did", "Two episodes.", "As steps", "As areas", "What is done"} <= set(seen.texts)
-    assert "One sequence" not in seen.texts
-    texts = [texts_of(image) for image in seen.images]
-    assert sum("agent" in found and "one" in found for found in texts) == 3
+    observation = Seen(render_plots("vision", report).page(report))
+    assert {"What it did", "Two episodes.", "As steps", "As areas", "What is done"} <= set(observation.texts)
+    assert "One sequence" not in observation.texts
+    texts = [texts_of(image) for image in observation.images]
+    assert sum("agent" in text and "one" in text for text in texts) == 3
     assert {NASTY, "4", "1–2", "agent", "rule"} <= texts[-1]
     agent.save(tmp_path / "a.png", "vision", report)
     assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
@@ -71,10 +71,10 @@ def test_lines_are_told_apart_without_colours_and_only_what_is_used_has_an_entry
     assert "small" not in colours
 
 
-@pytest.mark.parametrize("found", [None, {}, {"title": "t", "told": "t", "plots": []}])
-def test_where_there_is_nothing_no_section_is_made(found: dict[str, Any] | None) -> None:
+@pytest.mark.parametrize("result", [None, {}, {"title": "t", "told": "t", "plots": []}])
+def test_where_there_is_nothing_no_section_is_made(result: dict[str, Any] | None) -> None:
     scheduled = page.ScheduleSection("One sequence", "told")
-    assert page.sections(found, scheduled, page.figures(found)) == []
+    assert page.sections(result, scheduled, page.figures(result)) == []
 
 
 def test_what_a_panel_lacks_is_left_out() -> None:

@@ -21,10 +21,10 @@ def test_jobs_grow_by_twice_what_they_have_measured_and_keep_their_progress(simu
     while not simulator.over:
         before = {number: simulator.profiles[number].most for number in simulator.which}
         simulator.step()
-        held, done = simulator.jobs.allocation, simulator.progress.done.tolist()
-        assert (held.sum(axis=0) <= simulator.capacity).all()
+        allocation, done = simulator.jobs.allocation, simulator.progress.done.tolist()
+        assert (allocation.sum(axis=0) <= simulator.capacity).all()
         for at, number in enumerate(simulator.which):
-            gpus = int(held[at].sum())
+            gpus = int(allocation[at].sum())
             assert gpus <= max(1, 2 * max(before.get(number, 0), simulator.profiles[number].most))
             assert gpus <= (1 if simulator.log[number].application in ONE_GPU else 64)
             assert done[at] >= known.get(number, 0.0)
@@ -41,11 +41,11 @@ def test_what_is_expected_comes_close_to_what_is_measured(shared_data: Path) -> 
     while not simulator.which or simulator.profiles[0].most < 16:
         simulator.step()
     simulator.step()
-    [found] = simulator.value(np.array([16]))
+    [result] = simulator.value(np.array([16]))
     application, batch = applications["cifar10"], simulator.known([0])
     rate = simulator.progress.rates.table[simulator.rows(np.array([0]))[0], int(simulator.progress.epoch[0])]
     assert simulator.jobs.gpus[0] == 16
-    assert found.item() == pytest.approx(rate * application.initial, rel=0.1)
+    assert result.item() == pytest.approx(rate * application.initial, rel=0.1)
     assert batch.initial.tolist() == [application.initial]
 
 

@@ -47,11 +47,11 @@ class Planted:
     def draw(self, load: Floats, model: Integers, random: np.random.Generator) -> tuple[Clusters, HiddenJobs]:
         del model, random
         shape = len(load), len(self.alone)
-        found = empty(np.full(shape, INTERVAL), np.array([GPUS]))
-        found.application[:], found.queue[:] = np.arange(shape[1]), np.arange(shape[1]) % 2
+        result = empty(np.full(shape, INTERVAL), np.array([GPUS]))
+        result.application[:], result.queue[:] = np.arange(shape[1]), np.arange(shape[1]) % 2
         zeros, alone = np.zeros(shape), np.tile(self.alone, (len(load), 1))
         none = np.full(shape, -1)
-        return found, HiddenJobs(zeros, alone, alone, found.application, zeros[:, 0], zeros + np.nan, none)
+        return result, HiddenJobs(zeros, alone, alone, result.application, zeros[:, 0], zeros + np.nan, none)
 
     def coming(self, second_of_day: Floats) -> Floats:
         return np.zeros_like(second_of_day)
@@ -95,11 +95,11 @@ def unfair(alone: Sequence[float], share: Share, intervals: int = INTERVALS) -> 
     world.disturbances.append(AsBelieved())
     world._answering = lambda coming: rule
     world.reset()
-    found = []
+    unfair = []
     for _ in range(intervals):
         world.step(np.zeros(2, np.int64))
-        found.append(float(world.terms[0, FAIRNESS]))
-    return found
+        unfair.append(float(world.terms[0, FAIRNESS]))
+    return unfair
 
 
 def index(slowdowns: Sequence[float]) -> float:

@@ -105,9 +105,9 @@ def test_step_by_step_as_the_plain_simulator(
         for b, one in enumerate(plain):
             one.speed = speed
             one.log_slowdown = rules.log_slowdown if len(rules.log_slowdown) else one.log_slowdown
-            made = many.counts[b, CHANGED]
+            result = many.counts[b, CHANGED]
             pass_interval(rules, many, b)
-            for _, node, gpus in changes[b][made : many.counts[b, CHANGED]]:
+            for _, node, gpus in changes[b][result : many.counts[b, CHANGED]]:
                 one.capacity[node] = gpus
             one.step()
             count = int(many.counts[b, THERE])

@@ -58,25 +58,25 @@ def test_every_job_is_told_as_it_was_counted(known: Workload, played: Mapping[st
 
 def test_pictures_are_plain_values_and_are_drawn(known: Workload, played: Mapping[str, JobRecording]) -> None:
     model = ClusterModel.from_bytes(known.model)
-    found = pictures(Layout(SPEC), model, played, list(played), EPISODES)
-    assert json.loads(json.dumps(found)) == found
+    result = pictures(Layout(SPEC), model, played, list(played), EPISODES)
+    assert json.loads(json.dumps(result)) == result
     headings = ["Allocation", "Queue", "Arrivals", "Completion times", "Convergence"]
-    assert [plot["heading"] for plot in found["plots"]] == headings
-    stacked = [np.sum([series["y"] for series in panel["series"]], axis=0) for panel in found["plots"][0]["panels"]]
+    assert [plot["heading"] for plot in result["plots"]] == headings
+    stacked = [np.sum([series["y"] for series in panel["series"]], axis=0) for panel in result["plots"][0]["panels"]]
     np.testing.assert_allclose(stacked, Layout(SPEC).capacity.sum())
-    expected = found["plots"][2]["panels"][0]["series"][0]
+    expected = result["plots"][2]["panels"][0]["series"][0]
     assert (np.array(expected["low"]) <= expected["y"]).all()
     assert (np.array(expected["y"]) <= expected["high"]).all()
-    drawn = [definition(chart) for _, _, chart in drawing.charts_of_report(found)]
+    drawn = [definition(chart) for _, _, chart in drawing.charts_of_report(result)]
     assert len(drawn) == len(headings)
     assert "area" in json.dumps(drawn[2])
 
 
 def test_every_level_is_told_in_terms_of_jobs(known: Workload) -> None:
     problem = KIND.problem(known, (), "nothing was held out")
-    told = [problem.description(level) for level in Level]
-    assert len(set(told)) == len(told)
-    assert all("job" in one.lower() or "As L1" in one for one in told)
+    descriptions = [problem.description(level) for level in Level]
+    assert len(set(descriptions)) == len(descriptions)
+    assert all("job" in one.lower() or "As L1" in one for one in descriptions)
 
 
 def test_heat_maps_tell_what_becomes_of_a_jobs_weight(known: Workload) -> None:
@@ -104,8 +104,8 @@ def test_heat_maps_tell_what_becomes_of_a_jobs_weight(known: Workload) -> None:
 def test_nothing_is_given_back_without_convergence(known: Workload, played: Mapping[str, JobRecording]) -> None:
     model = ClusterModel.from_bytes(known.model)
     plain = Layout(SPEC.model_copy(update={"convergence": None}))
-    found = pictures(plain, model, played, list(played), EPISODES)
-    assert "Convergence" not in [plot["heading"] for plot in found["plots"]]
+    result = pictures(plain, model, played, list(played), EPISODES)
+    assert "Convergence" not in [plot["heading"] for plot in result["plots"]]
     grid = np.arange(1.0, 31.0)
     each = [Curve(grid, 1 - np.exp(-grid / scale) / 2) for scale in np.linspace(3, 9, 10)]
     curves = classes([0], [True], [fit_class(each, 0)])

@@ -18,15 +18,15 @@ def expected(parameters: np.ndarray, place: ProfilePlace) -> float:
 
 def test_planted_parameters_are_found() -> None:
     places = [(1, 1, 32), (1, 1, 64), (1, 2, 64), (1, 4, 32), (2, 8, 64), (4, 16, 32), (3, 12, 48)]
-    found = fit({place: times(place) for place in places})
-    np.testing.assert_allclose(found, TRUE, rtol=1e-6)
+    result = fit({place: times(place) for place in places})
+    np.testing.assert_allclose(result, TRUE, rtol=1e-6)
 
 
 def test_what_was_never_seen_to_cost_anything_costs_nothing() -> None:
-    found = fit({(1, 1, 32): times((1, 1, 32))})
-    assert expected(found, (8, 32, 32)) == pytest.approx(times((1, 1, 32))[0], rel=1e-3)
-    found = fit({place: times(place) for place in [(1, 1, 32), (1, 2, 32)]})
-    assert expected(found, (2, 8, 32)) >= expected(found, (1, 2, 32))
+    result = fit({(1, 1, 32): times((1, 1, 32))})
+    assert expected(result, (8, 32, 32)) == pytest.approx(times((1, 1, 32))[0], rel=1e-3)
+    result = fit({place: times(place) for place in [(1, 1, 32), (1, 2, 32)]})
+    assert expected(result, (2, 8, 32)) >= expected(result, (1, 2, 32))
 
 
 def test_no_parameter_is_negative() -> None:

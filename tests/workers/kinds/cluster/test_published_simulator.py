@@ -42,9 +42,9 @@ def test_progress_is_never_lost_and_no_node_is_overfull(
     known: dict[int, float] = {}
     for _ in range(200):
         simulator.step()
-        held = simulator.jobs.allocation
-        assert (held.sum(axis=0) <= simulator.capacity).all()
-        assert (held.sum(axis=1) <= np.maximum(simulator.jobs.maximum, simulator.jobs.requested)).all()
+        allocation = simulator.jobs.allocation
+        assert (allocation.sum(axis=0) <= simulator.capacity).all()
+        assert (allocation.sum(axis=1) <= np.maximum(simulator.jobs.maximum, simulator.jobs.requested)).all()
         now = dict(zip(simulator.which, simulator.progress.done.tolist(), strict=True))
         assert all(done >= known.get(job, 0.0) for job, done in now.items())
         known |= now

@@ -28,17 +28,17 @@ from workers.learning.training.request import Request
 @cache
 def crowded() -> Workload:
     """The documented workload with eight times as many jobs."""
-    given = workload()
-    model = ClusterModel.from_bytes(given.model)
+    values = workload()
+    model = ClusterModel.from_bytes(values.model)
     arrivals = model.arrivals._replace(rate=8 * model.arrivals.rate)
-    return replace(given, model=replace(model, arrivals=arrivals).to_bytes())
+    return replace(values, model=replace(model, arrivals=arrivals).to_bytes())
 
 
 @pytest.fixture(scope="module")
 def rivals() -> ClusterRivals:
-    found = KIND.rivals(crowded())
-    assert isinstance(found, ClusterRivals)
-    return found
+    rivals = KIND.rivals(crowded())
+    assert isinstance(rivals, ClusterRivals)
+    return rivals
 
 
 def test_without_other_numbers_it_is_the_rule_that_is_served(rivals: ClusterRivals) -> None:
@@ -51,8 +51,8 @@ def test_without_other_numbers_it_is_the_rule_that_is_served(rivals: ClusterRiva
 
 def test_every_number_changes_what_is_done(rivals: ClusterRivals) -> None:
     points = np.concatenate([np.zeros((1, 3)), -2 * np.eye(3), 2 * np.eye(3)])
-    found = rivals.play(points, 7, 4)
-    changes = np.abs(found[1:] - found[0]).max(axis=1)
+    result = rivals.play(points, 7, 4)
+    changes = np.abs(result[1:] - result[0]).max(axis=1)
     assert (np.maximum(changes[:3], changes[3:]) > 1e-4).all(), changes
     assert all(0 < constants_at(point).scaling < 1 for point in points)
 

@@ -36,10 +36,10 @@ def of_jobs(need: Floats, weight: Floats) -> Rules:
 
 
 def began(rules: Rules, queue: Integers) -> Clusters:
-    found = empty(np.zeros((1, JOBS)), np.array([GPUS]))
-    found.application[:], found.queue[:] = np.arange(JOBS), queue
-    pass_interval(rules, found, 0)
-    return found
+    result = empty(np.zeros((1, JOBS)), np.array([GPUS]))
+    result.application[:], result.queue[:] = np.arange(JOBS), queue
+    pass_interval(rules, result, 0)
+    return result
 
 
 def played(rules: Rules, queue: Integers, first: Integers) -> float:
@@ -75,9 +75,9 @@ def total(rules: Rules, rule: Rule) -> float:
     while many.counts[0, THERE]:
         there = many.there[0, : many.counts[0, THERE]]
         one, never = np.ones(len(there), np.int64), np.full(len(there), NEVER)
-        asked, held, trained = one, many.held[0, there], many.running[0, there]
+        request, current, trained = one, many.held[0, there], many.running[0, there]
         limits, waits = (one, GPUS * one), many.restarting[0, there]
-        jobs = Jobs(zeros[there], 0 * one, asked, *limits, held, trained, never, many.restarts[0, there], waits)
+        jobs = Jobs(zeros[there], 0 * one, request, *limits, current, trained, never, many.restarts[0, there], waits)
         outlook = TabledOutlook(rules, many, 0, zeros)
         situation = Situation(float(many.now[0]), many.capacity[0], jobs, outlook, RESTART)
         apply_allocation(rules, many, 0, rule(situation).gpus)
@@ -88,9 +88,9 @@ def total(rules: Rules, rule: Rule) -> float:
 def test_it_is_better_than_its_rule() -> None:
     numbers, ahead = np.random.default_rng(0), rolled_out([1.0], [np.inf])
     systems = [of_jobs(numbers.uniform(100, 900, JOBS).round(), np.ones(1)) for _ in range(SYSTEMS)]
-    found = np.array([[total(rules, rule) for rule in (ahead, soonest)] for rules in systems])
-    assert (found[:, 0] <= 1.01 * found[:, 1]).all(), found
-    assert found[:, 0].sum() < 0.99 * found[:, 1].sum(), found
+    result = np.array([[total(rules, rule) for rule in (ahead, soonest)] for rules in systems])
+    assert (result[:, 0] <= 1.01 * result[:, 1]).all(), result
+    assert result[:, 0].sum() < 0.99 * result[:, 1].sum(), result
 
 
 def test_where_jobs_are_many_the_rule_answers() -> None:

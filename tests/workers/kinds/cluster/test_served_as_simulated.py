@@ -32,8 +32,8 @@ def test_served_as_simulated(rule: Rule, shared_data: Path) -> None:
         new = [job for job in present if job.name not in state.names]
         came = [Submitted(job.name, job.gpus, at=job.time) for job in new]
         report = ClusterReport(simulator.now, submitted=tuple(came), ended=tuple(gone))
-        told = advance(layout, state, report)
-        state, _ = decide(layout, told, Advice(rule, unmeasured(layout, told)))
+        reported = advance(layout, state, report)
+        state, _ = decide(layout, reported, Advice(rule, unmeasured(layout, reported)))
         assert list(state.names) == [job.name for job in present]
         np.testing.assert_array_equal(state.jobs.allocation, simulator.jobs.allocation)
         np.testing.assert_array_equal(state.jobs.demoted, simulator.jobs.demoted)

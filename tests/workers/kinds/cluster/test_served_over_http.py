@@ -130,12 +130,12 @@ def test_served_as_simulated(who: str, model: bytes, settings: Settings, databas
         had |= {one["job"]: one["nodes"] for one in decision["changes"]}
         there = state.clusters.there[0, : state.clusters.counts[0, THERE]].tolist()
         situation = world.source.moment(state, 0)
-        held = place(situation, rule(situation)) if there else np.zeros((0, len(LAYOUT.nodes)), np.int64)
-        assert had == {str(job): _by_node(row) for job, row in zip(there, held.tolist(), strict=True)}
+        allocation = place(situation, rule(situation)) if there else np.zeros((0, len(LAYOUT.nodes)), np.int64)
+        assert had == {str(job): _by_node(row) for job, row in zip(there, allocation.tolist(), strict=True)}
         most = max(most, len(there))
         world.step(np.zeros(1, np.int64))
         clusters = world.situation.state.clusters
-        for job, row in zip(there, held.sum(axis=1).tolist(), strict=True):
+        for job, row in zip(there, allocation.sum(axis=1).tolist(), strict=True):
             assert clusters.gpus[0, job] in ((row,) if np.isnan(clusters.completed[0, job]) else (0,))
     assert most > SPEC.nodes[0].count * SPEC.nodes[0].gpus / 2  # there was something to share
 

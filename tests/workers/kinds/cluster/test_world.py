@@ -37,20 +37,20 @@ LEFT, PLACE = ENTRIES.index("left"), ENTRIES.index("place")
 @cache
 def workload() -> Workload:
     """The documented one, of two queues that age, over an hour and a half."""
-    given = documented("cluster").workload
-    spec = given.spec.model_copy(update={"episode_intervals": 90})
-    given = replace(given, spec=spec)
-    return replace(given, model=KIND.fit(given, 0).model)
+    workload = documented("cluster").workload
+    spec = workload.spec.model_copy(update={"episode_intervals": 90})
+    workload = replace(workload, spec=spec)
+    return replace(workload, model=KIND.fit(workload, 0).model)
 
 
 def busy(
     batch: int = 4,
     purpose: Literal["learning", "evaluation"] = "evaluation",
     seed: int = 5,
-    given: Workload | None = None,
+    values: Workload | None = None,
 ) -> ClusterWorld:
     """Clusters to which ``BUSY`` times as many jobs come, as fast as is believed; each its own."""
-    world = KIND.world(given or workload(), Conditions(batch, seed, purpose))
+    world = KIND.world(values or workload(), Conditions(batch, seed, purpose))
     world.disturbances.append(Crowding(seed))
     return world
 
@@ -82,8 +82,8 @@ def network(bias: float = 0.0) -> Network:
 @cache
 def burdened() -> Workload:
     """The same where jobs slow one another down, count by their data, and converge, and some are a member's runs."""
-    given, names = workload(), ("bert", "resnet50")
-    model = ClusterModel.from_bytes(given.model)
+    values, names = workload(), ("bert", "resnet50")
+    model = ClusterModel.from_bytes(values.model)
     pairs = Interference(np.log([[1.3, 1.8], [1.5, 1.2]]), np.zeros((2, 2)), np.array([0.2, 0.1]))
     grid = np.arange(1.0, 31.0)
     each = [Curve(grid, 1 - np.exp(-grid / scale) / 2) for scale in np.linspace(3, 9, 10)]
@@ -93,16 +93,16 @@ def burdened() -> Workload:
     model = replace(model, interference=pairs, curves=curves, arrivals=model.arrivals._replace(jobs=jobs))
     converging = Convergence(tolerance=0.1, window_seconds=300.0)
     return replace(
-        given,
-        spec=given.spec.model_copy(update={"data_power": 1.0, "convergence": converging}),
+        values,
+        spec=values.spec.model_copy(update={"data_power": 1.0, "convergence": converging}),
         model=model.to_bytes(),
         members={"bert": MEMBER, "other": MEMBER._replace(amounts=MEMBER.amounts + 8)},
     )
 
 
-@pytest.mark.parametrize("given", [workload, burdened])
-def test_what_learners_see_is_what_the_service_sees(given: Callable[[], Workload]) -> None:
-    world, compared = busy(given=given()), 0
+@pytest.mark.parametrize("fit", [workload, burdened])
+def test_what_learners_see_is_what_the_service_sees(fit: Callable[[], Workload]) -> None:
+    world, compared = busy(values=fit()), 0
     world.reset()
     for _ in range(60):
         state = world._state
@@ -111,18 +111,18 @@ def test_what_learners_see_is_what_the_service_sees(given: Callable[[], Workload
             coming = world.source.coming(state.drawn.begins + state.clusters.now)
             served = world.layout.observe(world.source.moment(state, b), float(coming[b]))
             for at, job in enumerate(there):
-                seen = observe_jobs(world.rules, state.clusters, np.where(np.arange(4) == b, job, -1), coming)[b]
+                observed = observe_jobs(world.rules, state.clusters, np.where(np.arange(4) == b, job, -1), coming)[b]
                 alike = served[np.abs(served[:, LEFT] - served[at, LEFT]) < 1e-9, PLACE]  # who is next of them is open
-                assert np.abs(alike - seen[PLACE]).min() < 1e-6
-                np.testing.assert_allclose(np.delete(seen, PLACE), np.delete(served[at], PLACE), atol=1e-6)
+                assert np.abs(alike - observed[PLACE]).min() < 1e-6
+                np.testing.assert_allclose(np.delete(observed, PLACE), np.delete(served[at], PLACE), atol=1e-6)
                 compared += 1
         world.step(np.zeros(4, np.int64))
     assert compared > 500
 
 
-@pytest.mark.parametrize("given", [workload, burdened])
-def test_gpus_are_given_as_the_served_rule_gives_them(given: Callable[[], Workload]) -> None:
-    world, same, compared = busy(given=given()), 0, 0
+@pytest.mark.parametrize("fit", [workload, burdened])
+def test_gpus_are_given_as_the_served_rule_gives_them(fit: Callable[[], Workload]) -> None:
+    world, same, compared = busy(values=fit()), 0, 0
     world.reset()
     for _ in range(60):
         state = world._state
@@ -138,7 +138,7 @@ def test_gpus_are_given_as_the_served_rule_gives_them(given: Callable[[], Worklo
 
 def test_neighbours_slow_jobs_down_and_their_pace_tells_what_they_would_do_alone() -> None:
     beliefs = Beliefs(ClusterModel.from_bytes(burdened().model), {"bert": MEMBER})
-    world = busy(given=burdened())
+    world = busy(values=burdened())
     names, shared = np.array([*beliefs.applications, ""], object), 0
     world.reset()
     for _ in range(60):
@@ -163,7 +163,7 @@ def test_neighbours_slow_jobs_down_and_their_pace_tells_what_they_would_do_alone
 
 
 def test_jobs_of_a_member_last_as_its_runs_do() -> None:
-    world = busy(given=burdened())
+    world = busy(values=burdened())
     world.reset()
     state, member = world._state, len(world.source.applications) - 1  # after those that were measured
     own = (state.drawn.believed == member) & (state.drawn.steps > 0)
@@ -175,7 +175,7 @@ def test_jobs_of_a_member_last_as_its_runs_do() -> None:
 
 
 def test_a_training_goes_on_with_another_episode_where_members_have_gone() -> None:
-    world, other = busy(given=burdened()), busy(given=replace(burdened(), members={}, model=workload().model))
+    world, other = busy(values=burdened()), busy(values=replace(burdened(), members={}, model=workload().model))
     world.reset(), other.reset()
     other.set_state(world.get_state())
     assert len(other.rules.epochs) < len(world.rules.epochs)
@@ -185,7 +185,7 @@ def test_a_training_goes_on_with_another_episode_where_members_have_gone() -> No
 
 def test_jobs_that_have_little_left_to_gain_are_halved_and_others_have_what_they_free() -> None:
     plain = replace(burdened(), spec=burdened().spec.model_copy(update={"convergence": None}))
-    worlds, held = [busy(given=given) for given in (burdened(), plain)], np.zeros(2)
+    worlds, allocation = [busy(values=values) for values in (burdened(), plain)], np.zeros(2)
     limited = 0
     for world in worlds:
         world.reset()
@@ -194,23 +194,23 @@ def test_jobs_that_have_little_left_to_gain_are_halved_and_others_have_what_they
             world.step(np.zeros(4, np.int64))
             clusters, drawn = world._state.clusters, world._state.drawn
             late = 1 - remaining_share(clusters, drawn) > 0.7
-            held[at] += clusters.gpus[late & (drawn.steps > 0)].sum()
+            allocation[at] += clusters.gpus[late & (drawn.steps > 0)].sum()
             assert (clusters.gpus <= np.maximum(clusters.ceiling, clusters.gpus * (clusters.restarting == 0))).all()
             limited += int((clusters.ceiling < UNLIMITED).sum())
     assert limited > 20
-    assert held[0] < 0.95 * held[1]
+    assert allocation[0] < 0.95 * allocation[1]
 
 
 def test_learners_and_the_rule_they_are_held_against_converge_alike() -> None:
-    world = busy(purpose="learning", given=burdened())
+    world = busy(purpose="learning", values=burdened())
     world.reset()
     assert all((world.step(np.zeros(4, np.int64)).reward == 0).all() for _ in range(world.steps))
 
 
 def test_accuracy_is_what_jobs_lack_of_their_last_metric_and_it_is_paid_for() -> None:
-    given = workload().spec
-    heavy = given.model_copy(update={"weights": given.weights.model_copy(update={"accuracy": 3.0})})
-    plain, other = busy(), busy(given=replace(workload(), spec=heavy))
+    spec = workload().spec
+    heavy = spec.model_copy(update={"weights": spec.weights.model_copy(update={"accuracy": 3.0})})
+    plain, other = busy(), busy(values=replace(workload(), spec=heavy))
     plain.reset(), other.reset()
     total, lacked, column = 0.0, 0.0, TERMS.index("accuracy")
     for _ in range(plain.steps - 1):  # after the last another episode has begun
@@ -274,6 +274,6 @@ def test_a_rule_answers_where_it_watches(name: str) -> None:
 
 def test_rules_differ() -> None:
     rules = KIND.baselines(workload())
-    found = {name: float(play(busy(2), Level.TRAIN, 5, Bare(rule)).returns.mean()) for name, rule in rules.items()}
-    assert len({round(value, 6) for value in found.values()}) > 5
-    assert found["soonest"] > found["fifo"]
+    values = {name: float(play(busy(2), Level.TRAIN, 5, Bare(rule)).returns.mean()) for name, rule in rules.items()}
+    assert len({round(value, 6) for value in values.values()}) > 5
+    assert values["soonest"] > values["fifo"]

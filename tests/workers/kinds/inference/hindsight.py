@@ -83,7 +83,7 @@ def bounded(layout: Layout, model: ServiceModel, requests: Sequence[Floats], sli
     columns = np.concatenate([place, place, count + np.arange(len(price))])
     values = np.concatenate([np.ones(count), parts.work, np.full(len(price), -slice_seconds)])
     limits = np.concatenate([counts.T.reshape(-1)[counts.T.reshape(-1) > 0], np.zeros(len(price))])
-    found = linprog(
+    solution = linprog(
         np.concatenate([-gain, price]),
         A_ub=coo_matrix((values, (rows, columns)), shape=(len(limits), count + len(price))).tocsr(),
         b_ub=limits,
@@ -92,12 +92,12 @@ def bounded(layout: Layout, model: ServiceModel, requests: Sequence[Floats], sli
         ),
         method="highs",
     )
-    if found.status != 0:
-        raise RuntimeError(f"the relaxation was not solved: {found.message}")
-    asked = float((counts * layout.quality.weight[:, None]).sum()) / total
+    if solution.status != 0:
+        raise RuntimeError(f"the relaxation was not solved: {solution.message}")
+    request = float((counts * layout.quality.weight[:, None]).sum()) / total
     quality, cost = (
-        asked - float(gain @ found.x[:count]) / max(spec.weights.quality, 1e-300),
-        float(price @ found.x[count:]),
+        request - float(gain @ solution.x[:count]) / max(spec.weights.quality, 1e-300),
+        float(price @ solution.x[count:]),
     )
     best = -spec.weights.quality * quality - cost if spec.weights.quality > 0 else -cost
     return Bound(best, quality, cost / spec.weights.cost if spec.weights.cost > 0 else 0.0)
@@ -121,15 +121,15 @@ def _parts(layout: Layout, seconds: Floats, counts: NDArray[np.int64], slice_sec
     work, quickest = (seconds / layout.batches).min(axis=2), seconds.min(axis=2)  # [C, V]
     later, klass, variant = (axis.reshape(-1) for axis in np.indices((ahead + 1, classes, variants)))
     delay = np.maximum(quickest[klass, variant], (later - 1) * slice_seconds)
-    found, group = [], 0
+    results, group = [], 0
     worth = [layout.quality.weight[u] * layout.quality.quality(u, variant, delay) for u in range(users)]
     for begin in range(slices):
         for user in range(users):
             if counts[user, begin]:
-                kept = (worth[user] > 0) & (begin + later < slices)
-                same = np.full(int(kept.sum()), group)
-                found.append((same, begin + later[kept], klass[kept], work[klass, variant][kept], worth[user][kept]))
+                mask = (worth[user] > 0) & (begin + later < slices)
+                same = np.full(int(mask.sum()), group)
+                results.append((same, begin + later[mask], klass[mask], work[klass, variant][mask], worth[user][mask]))
                 group += 1
-    if not found:
+    if not results:
         return _Parts(*(np.zeros(0, np.int64),) * 3, np.zeros(0), np.zeros(0))
-    return _Parts(*(np.concatenate(column) for column in zip(*found, strict=True)))
+    return _Parts(*(np.concatenate(column) for column in zip(*results, strict=True)))

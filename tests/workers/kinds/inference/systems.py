@@ -21,7 +21,7 @@ def layout(
 ) -> Layout:
     """A system whose answers lose nothing by delay within hours, unless ``quality`` says otherwise."""
     quality = changes.pop("quality", {"full_until": 0.0, "zero_at": 36_000.0})
-    given = {
+    values = {
         "name": "small",
         "kind": "inference",
         "variants": [{"name": f"v{i}", "accuracy": 0.5 + 0.5 * (i + 1) / variants} for i in range(variants)],
@@ -31,23 +31,25 @@ def layout(
         "queue_limit": 5_000,
         **changes,
     }
-    return Layout(InferenceSpec.model_validate(given))
+    return Layout(InferenceSpec.model_validate(values))
 
 
-def service(made: Layout, seconds: Any, rate: Sequence[float] = (), spread: float = 0.0, variation: float = 0.0) -> Any:
+def service(
+    layout: Layout, seconds: Any, rate: Sequence[float] = (), spread: float = 0.0, variation: float = 0.0
+) -> Any:
     """Its domain model: ``seconds`` are broadcast to [C, V, K]; the same rate all day."""
-    users, variants, batches = made.shape
-    log = np.log(np.broadcast_to(np.asarray(seconds, float), (len(made.servers), variants, batches)))
+    users, variants, batches = layout.shape
+    log = np.log(np.broadcast_to(np.asarray(seconds, float), (len(layout.servers), variants, batches)))
     rates = np.array(rate or [1.0] * users, float)[:, None]
-    measured = np.ones((len(made.servers), variants), bool)
+    measured = np.ones((len(layout.servers), variants), bool)
     return ServiceModel(log[None].copy(), np.full(variants, spread), rates, np.full(users, variation), measured)
 
 
 def world(
-    made: Layout, model: Any, batch: int, seed: int = 0, recorded: RecordedArrivals | None = None, **wish: Any
+    layout: Layout, model: Any, batch: int, seed: int = 0, recorded: RecordedArrivals | None = None, **wish: Any
 ) -> Any:
     """B episodes of it, reseeded so that they differ."""
-    found = InferenceWorld(made, [model], Conditions(batch, seed, **wish), recorded)
+    result = InferenceWorld(layout, [model], Conditions(batch, seed, **wish), recorded)
 
     class Different:
         def begin(self, world: Any) -> None:
@@ -57,8 +59,8 @@ def world(
             del world
 
     if wish.get("purpose") != "learning":
-        found.disturbances.append(Different())
-    return found
+        result.disturbances.append(Different())
+    return result
 
 
 def first_legal(mask: NDArray[np.bool_]) -> NDArray[np.int64]:
@@ -72,13 +74,13 @@ def random_legal(seed: int) -> Chooser:
     return lambda mask: np.where(mask, random.random(mask.shape), -1.0).argmax(axis=1)
 
 
-def played(made: Any, choose: Chooser) -> NDArray[np.float64]:
+def played(result: Any, choose: Chooser) -> NDArray[np.float64]:
     """Outcomes of each episode, all steps together, [B, O]."""
-    made.reset()
-    counted = made.outcome_increments.copy()
-    for _ in range(made.steps):
-        step = made.step(choose(made.view.mask))
-        counted += made.outcome_increments
+    result.reset()
+    counted = result.outcome_increments.copy()
+    for _ in range(result.steps):
+        step = result.step(choose(result.view.mask))
+        counted += result.outcome_increments
         if step.done.all():
             return counted
     raise AssertionError("an episode takes more decisions than the world says")

@@ -40,22 +40,25 @@ RATES = (4.0, 1.0)
 
 def learned(batch: int = 8, seed: int = 0, **weights: float) -> Clients:
     """Two users on one server, which is crowded."""
-    made = layout(**TWO, weights={"quality": 1, "fairness": 0, "cost": 0, "switching": 0, **weights})
-    return Clients(InferenceWorld(made, [service(made, SECONDS, RATES)], Conditions(batch, seed, "learning")))
+    result = layout(**TWO, weights={"quality": 1, "fairness": 0, "cost": 0, "switching": 0, **weights})
+    return Clients(InferenceWorld(result, [service(result, SECONDS, RATES)], Conditions(batch, seed, "learning")))
 
 
-def any_legal(seen: dict[str, Any], random: np.random.Generator) -> dict[str, NDArray[np.integer]]:
-    return {name: np.where(own.mask, random.random(own.mask.shape), -1.0).argmax(axis=1) for name, own in seen.items()}
+def any_legal(observation: dict[str, Any], random: np.random.Generator) -> dict[str, NDArray[np.integer]]:
+    return {
+        name: np.where(own.mask, random.random(own.mask.shape), -1.0).argmax(axis=1)
+        for name, own in observation.items()
+    }
 
 
 def paid(simulator: Clients, steps: int) -> list[dict[str, Any]]:
     """All steps, by agents that draw."""
-    random, seen, found = np.random.default_rng(1), dict(simulator.reset()), []
+    random, visited, paid = np.random.default_rng(1), dict(simulator.reset()), []
     for _ in range(steps):
-        step = simulator.step(any_legal(seen, random))
-        seen = {name: MaskedObservation(own.observation, own.mask) for name, own in step.items()}
-        found.append(dict(step))
-    return found
+        step = simulator.step(any_legal(visited, random))
+        visited = {name: MaskedObservation(own.observation, own.mask) for name, own in step.items()}
+        paid.append(dict(step))
+    return paid
 
 
 def test_it_is_a_joint_simulator_of_the_users() -> None:
@@ -74,13 +77,13 @@ def test_an_episode_pays_each_its_quality_and_all_the_same_fairness(fairness: fl
     """Of the requests whose fate is decided when the last one has come."""
     simulator = learned(1, 3, fairness=fairness)
     world = simulator.world
-    total, random, seen = np.zeros(2), np.random.default_rng(5), dict(simulator.reset())
+    total, random, visited = np.zeros(2), np.random.default_rng(5), dict(simulator.reset())
     while True:
-        step = simulator.step(any_legal(seen, random))
+        step = simulator.step(any_legal(visited, random))
         total += [float(own.reward[0]) for own in step.values()]
         if step["u0"].done[0]:
             break
-        seen = {name: MaskedObservation(own.observation, own.mask) for name, own in step.items()}
+        visited = {name: MaskedObservation(own.observation, own.mask) for name, own in step.items()}
     expected = -world.after.missed[0] + fairness * (jain(world.after.quality[0]) - 1)
     np.testing.assert_allclose(total / world.requests, expected, atol=1e-4)
 
@@ -107,21 +110,21 @@ def test_episodes_begin_anew_and_only_the_clock_ended_them() -> None:
 
 def test_it_goes_on_from_its_state() -> None:
     first, second = learned(4, 1), learned(4, 2)
-    random, seen = np.random.default_rng(0), dict(first.reset())
+    random, visited = np.random.default_rng(0), dict(first.reset())
     second.reset()
     for _ in range(50):
-        seen = {
+        visited = {
             name: MaskedObservation(own.observation, own.mask)
-            for name, own in first.step(any_legal(seen, random)).items()
+            for name, own in first.step(any_legal(visited, random)).items()
         }
     second.set_state(first.get_state())
     for _ in range(50):
-        actions = any_legal(seen, random)
+        actions = any_legal(visited, random)
         one, other = first.step(actions), second.step(actions)
         for name in one:
             for part, same in zip(one[name], other[name], strict=True):
                 np.testing.assert_array_equal(part, same)
-        seen = {name: MaskedObservation(own.observation, own.mask) for name, own in one.items()}
+        visited = {name: MaskedObservation(own.observation, own.mask) for name, own in one.items()}
 
 
 def test_agents_play_judged_as_they_learned() -> None:
@@ -133,9 +136,9 @@ def test_agents_play_judged_as_they_learned() -> None:
         name: NetworkPolicy.build({"algorithm": "ppo", **config}, dict(arrays))
         for name, (_, config, arrays) in runner.agent.export().items()
     }
-    made = simulator.world.layout
-    together = Together(made, policies, OFFERING)
-    judged = world(made, service(made, SECONDS, RATES), 8, 9)
+    layout = simulator.world.layout
+    together = Together(layout, policies, OFFERING)
+    judged = world(layout, service(layout, SECONDS, RATES), 8, 9)
     judged.reset()
     for _ in range(60):
         chosen = np.stack(
@@ -152,8 +155,8 @@ def test_agents_play_judged_as_they_learned() -> None:
 
 
 def test_what_users_count_tells_of_each_and_of_fairness() -> None:
-    made = layout(**TWO)
-    judged = world(made, service(made, SECONDS, RATES), 6, 2)
+    result = layout(**TWO)
+    judged = world(result, service(result, SECONDS, RATES), 6, 2)
     judged.reset()
     counted = judged.outcome_increments.copy()
     while True:
@@ -175,15 +178,15 @@ class Brief(LearnedInference):
 
 
 def test_a_training_gives_a_policy_for_each_user_and_judges_them_together() -> None:
-    made = layout(**TWO)
-    workload = Workload(made.spec, service(made, SECONDS, RATES).to_bytes())
+    result = layout(**TWO)
+    workload = Workload(result.spec, service(result, SECONDS, RATES).to_bytes())
     training = Training(Brief().trainer(workload, Request("ppo", budget=2_048, seed=3), None))
     while not training.done:
         training.advance()
     trained = training.result()
     parts = by_role(trained.artifact)
     assert sorted(parts) == ["u0", "u1"]
-    for name, client in clients(made).items():
+    for name, client in clients(result).items():
         load(parts[name]).check("inference", client.entries, client.actions)
     report = trained.report
     assert (report["algorithm"], report["episodes"], report["optimum"]) == ("ppo", 16, None)
@@ -196,8 +199,8 @@ def test_a_training_gives_a_policy_for_each_user_and_judges_them_together() -> N
 
 
 def test_a_training_that_was_broken_off_goes_on_bit_equal() -> None:
-    made = layout(**TWO)
-    workload = Workload(made.spec, service(made, SECONDS, RATES).to_bytes())
+    result = layout(**TWO)
+    workload = Workload(result.spec, service(result, SECONDS, RATES).to_bytes())
     request = Request("ppo", budget=2_048, seed=3)
     straight = Brief().trainer(workload, request, None)
     training = Training(straight)
@@ -210,9 +213,9 @@ def test_a_training_that_was_broken_off_goes_on_bit_equal() -> None:
 
 
 def test_what_a_rules_offers_come_to_is_a_baseline_where_each_user_has_an_agent() -> None:
-    made, kind = layout(**TWO), LearnedInference()
-    model = service(made, SECONDS, RATES).to_bytes()
-    offers = Together(made, {}, OFFERING).name
-    assert offers in kind.baselines(Workload(made.spec, model))
-    alone = made.spec.model_copy(update={"policies": "one"})
+    result, kind = layout(**TWO), LearnedInference()
+    model = service(result, SECONDS, RATES).to_bytes()
+    offers = Together(result, {}, OFFERING).name
+    assert offers in kind.baselines(Workload(result.spec, model))
+    alone = result.spec.model_copy(update={"policies": "one"})
     assert offers not in kind.baselines(Workload(alone, model))

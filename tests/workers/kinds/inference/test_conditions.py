@@ -25,7 +25,7 @@ class Wish:
     def __init__(
         self, factors: Mapping[str, float] | None = None, model: int | None = None, **conditions: float
     ) -> None:
-        self.factors, self.model, self.given = factors or {}, model, conditions
+        self.factors, self.model, self.constants = factors or {}, model, conditions
 
     def begin(self, world: Any) -> None:
         world.reseed(1)
@@ -34,14 +34,14 @@ class Wish:
             world.compose(np.full(world.batch, self.model))
 
     def conditions(self, world: Any) -> Any:
-        same = {name: np.full(world.batch, value) for name, value in self.given.items()}
+        same = {name: np.full(world.batch, value) for name, value in self.constants.items()}
         return neutral(world.batch, world.channels)._replace(**same)
 
 
-def outcomes(wish: Wish, made: Layout = MADE, rate: float = 6.0) -> tuple[dict[str, float], InferenceWorld, int]:
+def outcomes(wish: Wish, layout: Layout = MADE, rate: float = 6.0) -> tuple[dict[str, float], InferenceWorld, int]:
     """Means of what users count, the world, and the most servers that worked beside one that was asked for."""
-    models = [service(made, seconds, [rate]) for seconds in (0.4, 0.8)]
-    world = InferenceWorld(made, models, Conditions(BATCH, 0))
+    models = [service(layout, seconds, [rate]) for seconds in (0.4, 0.8)]
+    world = InferenceWorld(layout, models, Conditions(BATCH, 0))
     world.disturbances.append(wish)
     world.reset()
     counted, working = world.outcome_increments.copy(), 0
@@ -102,8 +102,8 @@ def test_every_disturbance_of_the_last_level_has_something_to_disturb() -> None:
     names = {wrapper.name for wrapper in applicable_wrappers(Level.ENVIRONMENT, world)}
     assert names == {"seeds", "parameters", "held_out", "noise", "drift", "capacity", "failures", "load"}
     wrap_world(world, Level.ENVIRONMENT, 3).reset()
-    assert world.given.slowdown.shape == (world.intervals, 4)
-    assert np.ptp(world.given.slowdown) > 0
+    assert world.constants.slowdown.shape == (world.intervals, 4)
+    assert np.ptp(world.constants.slowdown) > 0
 
 
 def test_nobody_who_comes_is_disappointed() -> None:

@@ -30,7 +30,7 @@ QUALITY = {"full_until": 0.3, "zero_at": 2.0}
 def system(**changed: Any) -> tuple[Layout, ServiceModel]:
     """Two users, two variants, up to three servers; episodes of 30 s."""
     servers = [{"name": "cpu", "minimum": 1, "maximum": 3, "price_per_hour": 1, "startup_seconds": 2}]
-    made = layout(
+    result = layout(
         2,
         2,
         servers,
@@ -42,23 +42,23 @@ def system(**changed: Any) -> tuple[Layout, ServiceModel]:
         **changed,
     )
     seconds = np.array([[0.1, 0.16, 0.28], [0.25, 0.4, 0.7]])
-    return made, service(made, seconds, RATE, spread=0.1)
+    return result, service(result, seconds, RATE, spread=0.1)
 
 
 def trainer(seed: int = 0, **changed: Any) -> AdaptiveTrainer:
-    made, model = system(**changed)
-    workload = Workload(made.spec, model.to_bytes())
-    found = KIND.trainer(workload, Request(ALGORITHM, 10_000, seed), None)
-    assert isinstance(found, AdaptiveTrainer)
-    return found
+    result, model = system(**changed)
+    workload = Workload(result.spec, model.to_bytes())
+    trainer = KIND.trainer(workload, Request(ALGORITHM, 10_000, seed), None)
+    assert isinstance(trainer, AdaptiveTrainer)
+    return trainer
 
 
 @pytest.fixture(scope="module")
 def trained() -> Any:
     """A training to its end, of two candidates, judged on few episodes."""
-    given = trainer()
-    given.problem.judged_episodes = 8  # type: ignore[attr-defined]
-    training = Training(given)
+    values = trainer()
+    values.problem.judged_episodes = 8  # type: ignore[attr-defined]
+    training = Training(values)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("workers.kinds.inference.adaptation.SPREADS", (0.05, 0.5))
         while not training.done:
@@ -68,16 +68,16 @@ def trained() -> Any:
 
 @pytest.fixture(scope="module")
 def policy(trained: Any) -> AdaptivePlanner:
-    found = KIND.load(trained.artifact, system()[0].spec)
-    assert isinstance(found, AdaptivePlanner)
-    return found
+    policy = KIND.load(trained.artifact, system()[0].spec)
+    assert isinstance(policy, AdaptivePlanner)
+    return policy
 
 
-def lately(made: Layout, pace: float, rate: float, batches: int = BATCHES) -> Transitions:
+def lately(layout: Layout, pace: float, rate: float, batches: int = BATCHES) -> Transitions:
     """The last batches, of all kinds in turn, took so much longer; requests came so much more often."""
-    kinds = np.arange(BATCHES) % (len(made.servers) * made.shape[1] * made.shape[2])
+    kinds = np.arange(BATCHES) % (len(layout.servers) * layout.shape[1] * layout.shape[2])
     known = np.arange(BATCHES) >= BATCHES - batches
-    width = made.spec.control_seconds / PARTS_OF_INTERVAL
+    width = layout.spec.control_seconds / PARTS_OF_INTERVAL
     arrived = np.repeat(np.round(np.array(RATE) * rate * width)[:, None], PARTS, axis=1)
     return Transitions(
         np.where(known, kinds, -1)[None], np.where(known, pace, 1.0)[None], arrived[None].astype(np.int64)
@@ -86,12 +86,12 @@ def lately(made: Layout, pace: float, rate: float, batches: int = BATCHES) -> Tr
 
 @pytest.mark.parametrize("pace", [0.7, 1.0, 1.8])
 def test_one_step_finds_a_planted_pace(policy: AdaptivePlanner, pace: float) -> None:
-    made, model = system()
+    result, model = system()
 
     def after(batches: int) -> NDArray[np.float64]:
         """The logarithm of the pace that is expected."""
-        found = policy.dynamics.predict(made, model.seconds(), lately(made, pace, 1.0, batches), 1)
-        return np.asarray(np.log(found.seconds / model.seconds()))
+        predictions = policy.dynamics.predict(result, model.seconds(), lately(result, pace, 1.0, batches), 1)
+        return np.asarray(np.log(predictions.seconds / model.seconds()))
 
     all_told, first, before = after(BATCHES), after(1), after(0)
     assert np.abs(all_told - np.log(pace)).max() < 0.2
@@ -100,35 +100,35 @@ def test_one_step_finds_a_planted_pace(policy: AdaptivePlanner, pace: float) -> 
 
 @pytest.mark.parametrize("rate", [0.5, 2.0])
 def test_a_planted_load_is_foreseen(policy: AdaptivePlanner, rate: float) -> None:
-    made, model = system()
+    result, model = system()
     usual, planted = np.array(RATE), np.array(RATE) * rate
-    found = policy.dynamics.predict(made, model.seconds(), lately(made, 1.0, rate), 1).rate[0]
-    share = (found - usual) / (planted - usual)  # of a few requests in each part not all is believed
+    outcome = policy.dynamics.predict(result, model.seconds(), lately(result, 1.0, rate), 1).rate[0]
+    share = (outcome - usual) / (planted - usual)  # of a few requests in each part not all is believed
     assert (share > 0.3).all()
     assert (share < 1.3).all()
 
 
 def test_of_a_run_that_has_only_begun_the_usual_load_is_expected(policy: AdaptivePlanner) -> None:
-    made, model = system()
-    found = policy.dynamics.predict(made, model.seconds(), None, 1).rate[0]
-    np.testing.assert_allclose(found, RATE, rtol=0.25)
+    result, model = system()
+    rate = policy.dynamics.predict(result, model.seconds(), None, 1).rate[0]
+    np.testing.assert_allclose(rate, RATE, rtol=0.25)
 
 
 def test_without_a_step_nothing_is_adapted(policy: AdaptivePlanner) -> None:
-    made, model = system()
+    result, model = system()
     fixed = replace(policy.dynamics, steps=0)
-    slow, fast = (fixed.predict(made, model.seconds(), lately(made, pace, 1.0), 1).seconds for pace in (0.5, 2.0))
+    slow, fast = (fixed.predict(result, model.seconds(), lately(result, pace, 1.0), 1).seconds for pace in (0.5, 2.0))
     np.testing.assert_array_equal(slow, fast)
 
 
 def test_runs_adapt_each_by_itself(policy: AdaptivePlanner) -> None:
-    made, model = system()
-    several = [lately(made, pace, rate) for pace, rate in ((0.7, 2.0), (1.6, 0.5), (1.0, 1.0))]
+    result, model = system()
+    several = [lately(result, pace, rate) for pace, rate in ((0.7, 2.0), (1.6, 0.5), (1.0, 1.0))]
     together = Transitions(*(np.concatenate(parts) for parts in zip(*several, strict=True)))
-    found = policy.dynamics.predict(made, model.seconds(), together, 3)
+    predictions = policy.dynamics.predict(result, model.seconds(), together, 3)
     for row, alone in enumerate(several):
-        wanted = policy.dynamics.predict(made, model.seconds(), alone, 1)
-        for part, own in zip(found, wanted, strict=True):
+        wanted = policy.dynamics.predict(result, model.seconds(), alone, 1)
+        for part, own in zip(predictions, wanted, strict=True):
             np.testing.assert_allclose(part[row], own[0], rtol=1e-12)
 
 
@@ -141,8 +141,8 @@ def test_what_is_published_is_what_was_learned(trained: Any, policy: AdaptivePla
 
 
 def test_its_choices_are_legal(policy: AdaptivePlanner) -> None:
-    made, model = system()
-    world = KIND.world(Workload(made.spec, model.to_bytes()), _conditions())
+    result, model = system()
+    world = KIND.world(Workload(result.spec, model.to_bytes()), _conditions())
     world.reset()
     for _ in range(300):
         situation: Situation = world.situation
@@ -168,17 +168,17 @@ def test_the_report_is_that_of_every_agent(trained: Any) -> None:
 
 
 def test_the_same_request_gives_the_same_agent() -> None:
-    found = []
+    results = []
     for _ in range(2):
-        given = trainer(1)
-        given._budget = 1  # one world
-        while not given.stages[0].advance():
+        values = trainer(1)
+        values._budget = 1  # one world
+        while not values.stages[0].advance():
             pass
-        given.stages[1].advance()
-        assert given._learner is not None
-        found.append(given._learner.fit())
-    for name, value in found[0].start.items():
-        np.testing.assert_array_equal(found[1].start[name], value)
+        values.stages[1].advance()
+        assert values._learner is not None
+        results.append(values._learner.fit())
+    for name, value in results[0].start.items():
+        np.testing.assert_array_equal(results[1].start[name], value)
 
 
 def test_each_user_can_not_have_its_own() -> None:

@@ -27,21 +27,21 @@ SECONDS = [[[0.1, 0.25], [0.25, 0.7]]]
 
 @pytest.mark.parametrize("seed", range(3))
 def test_no_policy_is_better_than_the_bound_and_the_bound_is_not_far(seed: int) -> None:
-    made, random = layout(**SPEC), np.random.default_rng(seed)
-    model = service(made, SECONDS)
+    result, random = layout(**SPEC), np.random.default_rng(seed)
+    model = service(result, SECONDS)
     times = [np.sort(random.uniform(0, 40, random.integers(50, 250))) for _ in range(2)]
-    bound = bounded(made, model, times, 0.1)
+    bound = bounded(result, model, times, 0.1)
     log, returns = RecordedArrivals(times, 0.0, 0.0), {}
-    for policy in (*BASELINES, *statics(made).values()):
-        world = InferenceWorld(made, [model], Conditions(1, 0), log)
+    for policy in (*BASELINES, *statics(result).values()):
+        world = InferenceWorld(result, [model], Conditions(1, 0), log)
         returns[policy.name] = float(play(world, Level.SEEDS, 0, Bare(policy)).returns[0])
     assert max(returns.values()) <= bound.best
     assert max(returns.values()) > bound.best - 0.3
 
 
 def test_one_request_is_answered_as_well_as_can_be() -> None:
-    made = layout(**{**SPEC, "weights": {"cost": 0.0}})
-    bound = bounded(made, service(made, SECONDS), [np.array([10.05]), np.zeros(0)], 0.1)
+    result = layout(**{**SPEC, "weights": {"cost": 0.0}})
+    bound = bounded(result, service(result, SECONDS), [np.array([10.05]), np.zeros(0)], 0.1)
     assert bound.best == pytest.approx(0.0, abs=1e-9)
     late = layout(**{**SPEC, "weights": {"cost": 0.0}, "quality": {"full_until": 0.0, "zero_at": 1.0}})
     bound = bounded(late, service(late, SECONDS), [np.array([10.05]), np.zeros(0)], 0.1)
@@ -50,9 +50,9 @@ def test_one_request_is_answered_as_well_as_can_be() -> None:
 
 
 def test_requests_that_no_server_can_take_are_lost_in_the_bound_too() -> None:
-    made = layout(
+    result = layout(
         **{**SPEC, "users": 1, "variants": 1, "weights": {"cost": 0.0}, "servers": [{"name": "cpu", "maximum": 1}]}
     )
-    model = service(made, [[[1.0, 4.0]]])
+    model = service(result, [[[1.0, 4.0]]])
     times = np.arange(0, 40, 0.1)  # ten a second, one of which can be answered
-    assert bounded(made, model, [times], 0.1).quality > 0.88
+    assert bounded(result, model, [times], 0.1).quality > 0.88

@@ -27,40 +27,42 @@ SPEC: dict[str, Any] = {
 SECONDS = [[[0.3, 0.4], [0.7, 1.1]]]
 
 
-def returns(made: Layout, model: Any, policy: Policy) -> NDArray[np.floating]:
-    return play(InferenceWorld(made, [model], Conditions(96, 0)), Level.SEEDS, 3, Bare(policy)).returns
+def returns(layout: Layout, model: Any, policy: Policy) -> NDArray[np.floating]:
+    return play(InferenceWorld(layout, [model], Conditions(96, 0)), Level.SEEDS, 3, Bare(policy)).returns
 
 
 @pytest.fixture(scope="module")
 def earned() -> NDArray[np.floating]:
     """Returns of the optimum."""
-    made = layout(**SPEC)
-    model = service(made, SECONDS, [1.6, 1.2], spread=0.2)
-    return returns(made, model, solve(made, model).policy(made))
+    result = layout(**SPEC)
+    model = service(result, SECONDS, [1.6, 1.2], spread=0.2)
+    return returns(result, model, solve(result, model).policy(result))
 
 
 def test_the_simulator_pays_the_optimum_what_it_promises(earned: NDArray[np.floating]) -> None:
-    made = layout(**SPEC)
-    found = solve(made, service(made, SECONDS, [1.6, 1.2], spread=0.2))
-    assert found.exact
+    result = layout(**SPEC)
+    solution = solve(result, service(result, SECONDS, [1.6, 1.2], spread=0.2))
+    assert solution.exact
     error = float(earned.std(ddof=1)) / len(earned) ** 0.5
-    assert -earned.mean() == pytest.approx(found.loss / found.rate, abs=3 * error + 0.001)  # a beginning without queues
+    assert -earned.mean() == pytest.approx(
+        solution.loss / solution.rate, abs=3 * error + 0.001
+    )  # a beginning without queues
 
 
 @pytest.mark.slow
 def test_nobody_earns_more_than_the_optimum(earned: NDArray[np.floating]) -> None:
-    made = layout(**SPEC)
-    model = service(made, SECONDS, [1.6, 1.2], spread=0.2)
-    for policy in (*BASELINES, *statics(made).values()):
-        paired = returns(made, model, policy) - earned
+    result = layout(**SPEC)
+    model = service(result, SECONDS, [1.6, 1.2], spread=0.2)
+    for policy in (*BASELINES, *statics(result).values()):
+        paired = returns(result, model, policy) - earned
         assert paired.mean() < 2 * paired.std(ddof=1) / len(paired) ** 0.5, policy.name
 
 
 def test_one_queue_loses_what_the_embedded_chain_says() -> None:
     """M/D/1/K by its chain after departures, whose losses follow from the chance that the server is idle."""
-    made = layout(**{**SPEC, "users": 1, "variants": 1, "batches": [1], "queue_limit": 3})
+    result = layout(**{**SPEC, "users": 1, "variants": 1, "batches": [1], "queue_limit": 3})
     rate, seconds = 2.0, 0.8
-    found = solve(made, service(made, seconds, [rate]))
+    solution = solve(result, service(result, seconds, [rate]))
     arrived = [np.exp(-rate * seconds) * (rate * seconds) ** n / [1, 1, 2, 6][n] for n in range(4)]
     chain = np.zeros((4, 4))  # requests that wait when a batch ends
     for left in range(4):
@@ -71,7 +73,7 @@ def test_one_queue_loses_what_the_embedded_chain_says() -> None:
     system = np.vstack([chain.T - np.eye(4), np.ones(4)])
     share = np.linalg.lstsq(system, np.array([0, 0, 0, 0, 1.0]))[0]
     answered = 1 / (seconds + share[0] / rate)  # per second
-    assert found.loss == pytest.approx(rate - answered, rel=1e-6)
+    assert solution.loss == pytest.approx(rate - answered, rel=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -84,6 +86,6 @@ def test_one_queue_loses_what_the_embedded_chain_says() -> None:
     ],
 )
 def test_other_systems_are_refused(changes: dict[str, object], reason: str) -> None:
-    made = layout(**{**SPEC, **changes})
+    result = layout(**{**SPEC, **changes})
     with pytest.raises(Intractable, match=reason):
-        solve(made, service(made, np.full((2, 2), 0.3)[None]))
+        solve(result, service(result, np.full((2, 2), 0.3)[None]))

@@ -31,20 +31,20 @@ MODEL = service(MADE, np.array([[[0.1, 0.2], [0.2, 0.4]]]), [6.0, 5.0], 0.2, 0.3
 EPISODES, SEED = 6, 4
 
 
-def made() -> InferenceWorld:
+def build_world() -> InferenceWorld:
     return InferenceWorld(MADE, [MODEL], Conditions(EPISODES, SEED))
 
 
 @pytest.fixture(scope="module")
 def played() -> dict[str, ServedRequests]:
     rules = KIND.baselines(Workload(MADE.spec))
-    return {name: record_requests(made(), SEED, Bare(rules[name])) for name in ("largest_batch", "lookahead")}
+    return {name: record_requests(build_world(), SEED, Bare(rules[name])) for name in ("largest_batch", "lookahead")}
 
 
 @pytest.mark.parametrize("name", ["largest_batch", "lookahead"])
 def test_every_request_is_told_as_it_was_counted(played: dict[str, ServedRequests], name: str) -> None:
     one = played[name]
-    counted = play(made(), Level.SEEDS, SEED, Bare(KIND.baselines(Workload(MADE.spec))[name])).outcomes  # [B, O]
+    counted = play(build_world(), Level.SEEDS, SEED, Bare(KIND.baselines(Workload(MADE.spec))[name])).outcomes  # [B, O]
     episode = one.requests.episode
     total = np.bincount(episode, minlength=EPISODES)
     answered = one.variant != GIVEN_UP
@@ -77,9 +77,9 @@ def test_distributions_begin_with_all_and_end_with_what_was_answered(played: dic
 
 
 def test_the_map_counts_what_is_started_most_often(played: dict[str, ServedRequests]) -> None:
-    found = policy_map(MADE, played)
-    assert [panel["name"] for panel in found["panels"]] == list(played)
-    for panel, one in zip(found["panels"], played.values(), strict=True):
+    result = policy_map(MADE, played)
+    assert [panel["name"] for panel in result["panels"]] == list(played)
+    for panel, one in zip(result["panels"], played.values(), strict=True):
         alone = [cell for cell in panel["cells"] if cell["y"] == "1"]
         own = one.decisions.waiting == 1
         if own.any() and (one.decisions.size[own] == 1).all():
@@ -90,19 +90,19 @@ def test_the_map_counts_what_is_started_most_often(played: dict[str, ServedReque
 def test_a_training_shows_them_and_a_window_does_not() -> None:
     workload = Workload(MADE.spec, MODEL.to_bytes())
     shown = {"largest_batch": None, "lookahead": None}
-    found = SimulatedTraining(KIND, workload, 0)._pictures(shown)["pictures"]
-    names = [series["name"] for series in found["plots"][0]["panels"][0]["series"]]
+    pictures = SimulatedTraining(KIND, workload, 0)._pictures(shown)["pictures"]
+    names = [series["name"] for series in pictures["plots"][0]["panels"][0]["series"]]
     assert names[:2] == [*shown]
     assert WindowTraining(KIND, workload, 0, b"")._pictures(shown) == {}
 
 
 def test_all_is_plain_small_and_drawn(played: dict[str, ServedRequests]) -> None:
     many = {f"{name} {i}": one for i in range(4) for name, one in played.items()}
-    found = pictures(MADE, many, ["largest_batch 0", "lookahead 0"])
-    text = json.dumps(found, allow_nan=False)
+    result = pictures(MADE, many, ["largest_batch 0", "lookahead 0"])
+    text = json.dumps(result, allow_nan=False)
     assert len(text) < 60_000
-    assert len(found["plots"][0]["panels"][0]["series"]) == MOST_LINES
-    charts = drawing.charts_of_report(found)
+    assert len(result["plots"][0]["panels"][0]["series"]) == MOST_LINES
+    charts = drawing.charts_of_report(result)
     assert len(charts) == 7
     names = {"largest_batch 0", "lookahead 0", "v0", "u0", "u1"}
     assert names <= {value for _, _, chart in charts for value in _values(definition(chart))}

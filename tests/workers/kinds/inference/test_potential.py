@@ -20,28 +20,28 @@ def crowded(variation: float = 0.0, purpose: str = "learning") -> Any:
     return world(small, service(small, 0.5, (1.5, 1.0), 0.2, variation), BATCH, purpose=purpose)
 
 
-def met(made: Any, potential: Potential) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def met(result: Any, potential: Potential) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Random play under a potential: what is paid [T, B] beside its differences, and errors of it as values [T, B]."""
-    made.potential = potential
+    result.potential = potential
     choose, left, errors, worth = random_legal(3), [], [], crowded()
     worth.reset()
     slope = worth.potential.slope
-    _, mask = made.reset()
+    _, mask = result.reset()
     for _ in range(STEPS):
-        before = made.state.waiting
-        step = made.step(choose(mask))
+        before = result.state.waiting
+        step = result.step(choose(mask))
         mask = step.mask
-        own = step.discount * ((made.state.waiting - potential.usual) @ potential.slope)
+        own = step.discount * ((result.state.waiting - potential.usual) @ potential.slope)
         left.append(step.reward - own + (before - potential.usual) @ potential.slope)
-        errors.append(left[-1] + step.discount * (made.state.waiting @ slope) - before @ slope)
+        errors.append(left[-1] + step.discount * (result.state.waiting @ slope) - before @ slope)
     return np.array(left), np.array(errors)
 
 
 def fitted() -> Potential:
-    made = crowded()
-    made.reset()
-    assert made.potential is not None
-    return made.potential
+    result = crowded()
+    result.reset()
+    assert result.potential is not None
+    return result.potential
 
 
 def test_requests_that_wait_are_worth_less_than_nothing() -> None:
@@ -65,55 +65,55 @@ def test_where_rates_vary_only_the_potential_is_paid() -> None:
 
 def test_every_world_of_a_problem_finds_the_same() -> None:
     small = layout(users=2, variants=2, queue_limit=8, batches=[1, 2], episode_seconds=SECONDS)
-    found = []
+    results = []
     for seed in (1, 2):
-        made = world(small, service(small, 0.5, (1.5, 1.0), 0.2), BATCH, seed, purpose="learning")
-        made.reset()
-        found.append(made.potential.slope)
-    np.testing.assert_array_equal(*found)
+        result = world(small, service(small, 0.5, (1.5, 1.0), 0.2), BATCH, seed, purpose="learning")
+        result.reset()
+        results.append(result.potential.slope)
+    np.testing.assert_array_equal(*results)
 
 
 def test_a_resumed_world_pays_as_it_would_have() -> None:
-    made, other, choose = crowded(), crowded(), random_legal(1)
-    _, mask = made.reset()
+    result, other, choose = crowded(), crowded(), random_legal(1)
+    _, mask = result.reset()
     for _ in range(40):
-        mask = made.step(choose(mask)).mask
+        mask = result.step(choose(mask)).mask
     other.reset()
     other.potential = None
-    other.set_state(made.get_state())
+    other.set_state(result.get_state())
     for _ in range(3):
         action = choose(mask)
-        ours, theirs = made.step(action), other.step(action)
+        ours, theirs = result.step(action), other.step(action)
         np.testing.assert_array_equal(ours.reward, theirs.reward)
         mask = ours.mask
 
 
 def test_only_learners_are_paid_so() -> None:
-    made = crowded(purpose="evaluation")
-    made.reset()
-    assert made.potential is None
+    result = crowded(purpose="evaluation")
+    result.reset()
+    assert result.potential is None
 
 
 def test_learners_never_see_what_follows_the_last_request() -> None:
     """Where none comes any more, waiting would seem to cost nothing."""
-    made, choose = crowded(), random_legal(5)
-    _, mask = made.reset()
+    result, choose = crowded(), random_legal(5)
+    _, mask = result.reset()
     ended = 0
     for _ in range(STEPS):
-        step = made.step(choose(mask))
+        step = result.step(choose(mask))
         mask = step.mask
         ended += int(step.done.sum())
-        assert (made.worlds.clock[:, NOW] < SECONDS).all()
+        assert (result.worlds.clock[:, NOW] < SECONDS).all()
         np.testing.assert_array_equal(step.done, step.truncated)
     assert ended >= BATCH
 
 
-def unfair(made: Any) -> NDArray[np.float64]:
+def unfair(result: Any) -> NDArray[np.float64]:
     """What Jain's index of the requests decided so far lacks of 1, times the share of the episode that is over, [B]."""
-    lost, decided = made.worlds.user_time[:, :, MISSED], made.worlds.user_count[:, :, DECIDED]
-    share = np.minimum(made.worlds.clock[:, NOW] / SECONDS, 1.0)
-    found: NDArray[np.float64] = share * (1.0 - jain(1.0 - lost / np.maximum(decided, 1)))
-    return found
+    lost, decided = result.worlds.user_time[:, :, MISSED], result.worlds.user_count[:, :, DECIDED]
+    share = np.minimum(result.worlds.clock[:, NOW] / SECONDS, 1.0)
+    values: NDArray[np.float64] = share * (1.0 - jain(1.0 - lost / np.maximum(decided, 1)))
+    return values
 
 
 def unequal(purpose: str) -> Any:
@@ -126,35 +126,35 @@ def unequal(purpose: str) -> Any:
 
 
 def test_learners_are_paid_for_fairness_by_the_differences_of_a_potential() -> None:
-    made, choose = unequal("learning"), random_legal(7)
-    _, mask = made.reset()
+    result, choose = unequal("learning"), random_legal(7)
+    _, mask = result.reset()
     total, often, episodes = np.zeros(16), np.zeros(16), 0
     for _ in range(300):
-        before = unfair(made)
-        step = made.step(choose(mask))
-        mask, paid = step.mask, made.terms[:, 1]
+        before = unfair(result)
+        step = result.step(choose(mask))
+        mask, paid = step.mask, result.terms[:, 1]
         total, often = total + paid, often + (paid != 0)
         on = ~step.done
-        np.testing.assert_allclose(paid[on], (unfair(made) - before)[on], atol=1e-12)
-        np.testing.assert_allclose(total[on], unfair(made)[on], atol=1e-12)
+        np.testing.assert_allclose(paid[on], (unfair(result) - before)[on], atol=1e-12)
+        np.testing.assert_allclose(total[on], unfair(result)[on], atol=1e-12)
         # a whole episode is paid what it would be paid at its end alone
-        np.testing.assert_allclose(total[~on], 1.0 - jain(made.after.quality)[~on], atol=1e-12)
+        np.testing.assert_allclose(total[~on], 1.0 - jain(result.after.quality)[~on], atol=1e-12)
         assert (often[~on] > 20).all()
         total[~on], often[~on], episodes = 0.0, 0.0, episodes + int(step.done.sum())
     assert episodes >= 16
-    assert jain(made.after.quality).min() < 0.95
+    assert jain(result.after.quality).min() < 0.95
 
 
 def test_policies_are_judged_by_fairness_at_the_end_of_an_episode() -> None:
-    made, choose = unequal("evaluation"), random_legal(7)
-    _, mask = made.reset()
+    result, choose = unequal("evaluation"), random_legal(7)
+    _, mask = result.reset()
     total = np.zeros(16)
-    for _ in range(made.steps):
-        step = made.step(choose(mask))
+    for _ in range(result.steps):
+        step = result.step(choose(mask))
         mask = step.mask
-        assert (made.terms[~step.done, 1] == 0).all()
-        total += made.terms[:, 1]
+        assert (result.terms[~step.done, 1] == 0).all()
+        total += result.terms[:, 1]
         if step.done.all():
             break
-    np.testing.assert_allclose(total, 1.0 - jain(made.state.quality), atol=1e-12)
+    np.testing.assert_allclose(total, 1.0 - jain(result.state.quality), atol=1e-12)
     assert total.max() > 0.05

@@ -27,7 +27,7 @@ class Brief(LearnedInference):
 
 def workload(fairness: float) -> Workload:
     """Two users of one server that is asked for more than it can do; the second asks for less."""
-    made = layout(
+    result = layout(
         users=2,
         variants=2,
         quality={"full_until": 0.4, "zero_at": 2.5},
@@ -37,18 +37,18 @@ def workload(fairness: float) -> Workload:
         control_seconds=4,
         weights={"quality": 1, "fairness": fairness, "cost": 0, "switching": 0},
     )
-    seconds = 0.12 * (0.4 + 0.6 * made.batches)
-    return Workload(made.spec, service(made, [[seconds, 2 * seconds]], (10.0, 2.5), 0.1).to_bytes())
+    seconds = 0.12 * (0.4 + 0.6 * result.batches)
+    return Workload(result.spec, service(result, [[seconds, 2 * seconds]], (10.0, 2.5), 0.1).to_bytes())
 
 
-def constant(made: Layout, action: int, instead: int) -> bytes:
+def constant(layout: Layout, action: int, instead: int) -> bytes:
     """A network that sees nothing: it takes one action, another where that isn't legal, else waits."""
-    bias = np.full(made.actions, -1.0)
+    bias = np.full(layout.actions, -1.0)
     bias[[WAIT, instead, action]] = [0.0, 1.0, 2.0]
     config: dict[str, Any] = {"algorithm": "ppo", "layers": [], "activation": "relu", "dueling": False}
-    weight = np.zeros((made.actions, len(made.entries)))
+    weight = np.zeros((layout.actions, len(layout.entries)))
     policy = NetworkPolicy.build(config, {"advantage.weight": weight, "advantage.bias": bias})
-    return KIND.save(policy, made.spec)
+    return KIND.save(policy, layout.spec)
 
 
 @pytest.mark.slow
@@ -68,11 +68,11 @@ def test_an_agent_that_learned_to_be_fair_is_promoted_and_only_where_that_counts
 @pytest.mark.parametrize("answering", ["a rule", "an agent that has collapsed, too"])
 @pytest.mark.parametrize("way", ["waits", "one user, one at a time, as slowly as can be"])
 def test_no_agent_that_has_collapsed_is_promoted(way: str, answering: str) -> None:
-    given = workload(0.25)
-    made = Layout(given.spec)
-    slow = int(made.action_of(0, 1, 0))
-    collapsed = {"waits": constant(made, WAIT, WAIT)}.get(way, constant(made, slow, slow))
-    champion = None if answering == "a rule" else constant(made, WAIT, WAIT)
-    report = Brief().training(given, Request("ppo", seed=3)).judge(collapsed, NO_PLAN, champion, 0.01)
+    values = workload(0.25)
+    layout = Layout(values.spec)
+    slow = int(layout.action_of(0, 1, 0))
+    collapsed = {"waits": constant(layout, WAIT, WAIT)}.get(way, constant(layout, slow, slow))
+    champion = None if answering == "a rule" else constant(layout, WAIT, WAIT)
+    report = Brief().training(values, Request("ppo", seed=3)).judge(collapsed, NO_PLAN, champion, 0.01)
     assert not report["promoted"]
     assert "not at least as good as the best heuristic" in report["reason"]

@@ -53,9 +53,9 @@ SETTINGS = Settings(episodes=8, trials=3, tuning_episodes=4, demonstrations=2, s
 def problem() -> InferenceProblem:
     """A busy pair of servers, of which one may be off; L3 is slower and has more to do."""
     own, other = (service(MADE, factor * SECONDS, [4.0 * factor, 3.0], 0.1, 0.1) for factor in (1.0, 1.2))
-    made = InferenceProblem(KIND, Workload(MADE.spec, own.to_bytes()), (other.to_bytes(),), "")
-    made.heuristics = {name: made.heuristics[name] for name in RULES}
-    return made
+    problem = InferenceProblem(KIND, Workload(MADE.spec, own.to_bytes()), (other.to_bytes(),), "")
+    problem.heuristics = {name: problem.heuristics[name] for name in RULES}
+    return problem
 
 
 class Memoriser:
@@ -102,21 +102,21 @@ def returns(world: Any, player: Bare) -> NDArray[np.float64]:
     return np.asarray(total)
 
 
-def memorised(made: InferenceProblem, rule: Policy) -> tuple[float, list[int]]:
+def memorised(problem: InferenceProblem, rule: Policy) -> tuple[float, list[int]]:
     """What a rule earns in the fixed episode, and how."""
     actions = list[int]()
-    world = made.world(1, SETTINGS.seed)
+    world = problem.world(1, SETTINGS.seed)
     scores = play(world, Level.FIXED, 0, Bare(rule), lambda _, action, going: actions.extend(action[going].tolist()))
     return float(scores.returns[0]), actions
 
 
 @pytest.fixture(scope="module")
 def planted() -> Evaluation:
-    made = problem()
-    rules = list(made.heuristics.values())
-    _, actions = max(memorised(made, rule) for rule in rules)
+    result = problem()
+    rules = list(result.heuristics.values())
+    _, actions = max(memorised(result, rule) for rule in rules)
     candidates = [Candidate("memoriser", [Memoriser(actions)]), Candidate("told", [Told(rules)])]
-    return evaluate(made, candidates, SETTINGS)
+    return evaluate(result, candidates, SETTINGS)
 
 
 def candidate(evaluation: Evaluation, name: str) -> dict[str, Any]:
@@ -136,28 +136,28 @@ def test_an_oracle_is_classed_l4(planted: Evaluation) -> None:
 
 
 def test_all_levels_are_played_and_each_adds_what_it_says(planted: Evaluation) -> None:
-    found = planted.as_dict()
-    assert json.loads(json.dumps(found, allow_nan=False)) == found
-    assert [level["available"] for level in found["levels"]] == [True] * 6
-    assert found["levels"][3]["wrappers"] == ["seeds", "parameters"]
-    assert found["levels"][4]["wrappers"] == ["seeds", "parameters", "held_out"]
-    last = found["levels"][5]
+    fields = planted.as_dict()
+    assert json.loads(json.dumps(fields, allow_nan=False)) == fields
+    assert [level["available"] for level in fields["levels"]] == [True] * 6
+    assert fields["levels"][3]["wrappers"] == ["seeds", "parameters"]
+    assert fields["levels"][4]["wrappers"] == ["seeds", "parameters", "held_out"]
+    last = fields["levels"][5]
     assert set(last["wrappers"]) > {"drift", "capacity", "load", "failures", "noise"}
     before, after = (
-        level["policies"]["lookahead"]["outcomes"]["response_quality"]["mean"] for level in found["levels"][4:]
+        level["policies"]["lookahead"]["outcomes"]["response_quality"]["mean"] for level in fields["levels"][4:]
     )
     assert after < before - 0.02
-    assert set(found["tuner"]["settings"]) == {"variant", "batch"}
+    assert set(fields["tuner"]["settings"]) == {"variant", "batch"}
     statics = problem()
     assert statics.static({"variant": 1, "batch": 0}).name == "v1_1"
 
 
 def test_the_page_draws_what_became_of_requests(planted: Evaluation) -> None:
-    found = planted.as_dict()
-    names = [series["name"] for series in found["pictures"]["plots"][0]["panels"][0]["series"]]
+    fields = planted.as_dict()
+    names = [series["name"] for series in fields["pictures"]["plots"][0]["panels"][0]["series"]]
     assert names[:2] == ["memoriser", "told"]
     assert set(names) <= {"memoriser", "told", *KIND.baselines(Workload(MADE.spec))}
-    shown = Seen(page(found))
+    shown = Seen(page(fields))
     assert {"Requests, one by one", "Variants that answer, by when the requests came"} <= set(shown.texts)
 
 
@@ -175,8 +175,8 @@ def test_logs_are_held_out_and_of_a_single_one_its_end() -> None:
     assert "day-1" in several.chosen.names
     assert {name for name, _ in several.samples} == {*several.chosen.names, "measured"}
     single = kept_back([days[0], measured], 2, HoldOut(share=0.25), 0)
-    (_, kept), (_, batches) = single.samples
-    assert kept.requests.time[0] == pytest.approx(0.75 * 86_400 * MICRO, rel=0.01)
+    (_, selection), (_, batches) = single.samples
+    assert selection.requests.time[0] == pytest.approx(0.75 * 86_400 * MICRO, rel=0.01)
     assert (len(batches.batches), len(batches.requests.time)) == (6, 0)
     named = kept_back([*days, measured], 2, HoldOut(executions=["day-3"]), 0)
     assert named.chosen.names == ("day-3",)
@@ -186,39 +186,39 @@ def test_logs_are_held_out_and_of_a_single_one_its_end() -> None:
 
 def of_user(user: int) -> Content:
     """A log of one user alone."""
-    made = content(0.0, 100.0, 3)
-    return made._replace(requests=made.requests._replace(user=np.full(400, user, np.uint8)))
+    result = content(0.0, 100.0, 3)
+    return result._replace(requests=result.requests._replace(user=np.full(400, user, np.uint8)))
 
 
 def test_users_are_held_out_those_first_whose_requests_no_model_knew() -> None:
     logs = [("old", of_user(0)), ("new", of_user(1)), ("again", of_user(0))]
-    asked = HoldOut(share=0.3, unseen=frozenset({"new"}), of="users")
+    hold_out = HoldOut(share=0.3, unseen=frozenset({"new"}), of="users")
     for seed in range(5):
-        chosen = users_kept_back(["a", "b", "c"], logs, asked, seed)
+        chosen = users_kept_back(["a", "b", "c"], logs, hold_out, seed)
         assert (chosen.names in {("b",), ("c",)}, chosen.unseen) == (True, 1), "c never came, b not before the model"
     everybody = users_kept_back(["a", "b", "c"], logs, HoldOut(share=0.99, of="users"), 0)
     assert (len(everybody.names), everybody.unseen) == (2, 1)
-    assert users_kept_back(["a"], logs, asked, 0).names == ()
+    assert users_kept_back(["a"], logs, hold_out, 0).names == ()
 
 
 def test_who_is_held_out_changes_places_with_others_and_nothing_else_changes() -> None:
-    made = service(layout(users=4, queue_limit=50), 0.1, [1.0, 2.0, 3.0, 4.0])
-    made = replace(made, variation=np.array([0.1, 0.2, 0.3, 0.4]))
-    found = exchange_users(made, ["a", "b", "c", "d"], ["b", "d"], 0)
-    rates = [model.rate[:, 0].tolist() for model in found]
+    result = service(layout(users=4, queue_limit=50), 0.1, [1.0, 2.0, 3.0, 4.0])
+    result = replace(result, variation=np.array([0.1, 0.2, 0.3, 0.4]))
+    service_models = exchange_users(result, ["a", "b", "c", "d"], ["b", "d"], 0)
+    rates = [model.rate[:, 0].tolist() for model in service_models]
     assert rates == [[2, 1, 3, 4], [1, 3, 2, 4], [1, 4, 3, 2], [4, 2, 3, 1], [1, 2, 4, 3]]
-    assert [model.variation.tolist() for model in found[:1]] == [[0.2, 0.1, 0.3, 0.4]]
-    assert all(np.array_equal(model.log_seconds, made.log_seconds) for model in found)
+    assert [model.variation.tolist() for model in service_models[:1]] == [[0.2, 0.1, 0.3, 0.4]]
+    assert all(np.array_equal(model.log_seconds, result.log_seconds) for model in service_models)
 
 
 def test_l3_of_users_plays_them_in_other_places() -> None:
     workload = Workload(MADE.spec, service(MADE, SECONDS, [120.0, 0.5], 0.1, 0.1).to_bytes(), [("one", of_user(0))])
-    found, report = KIND.evaluation(workload, HoldOut(of="users"), 0)
+    result, report = KIND.evaluation(workload, HoldOut(of="users"), 0)
     assert (report["names"], report["of"], report["users"], report["unseen"]) == (["u1"], "users", 1, 1)
     assert "change places" in report["note"]
-    rule = next(iter(found.heuristics.values()))
+    rule = next(iter(result.heuristics.values()))
     shares = [
-        play(found.world(32, 3), level, 3, Bare(rule)).outcomes[:, -2:].mean(axis=0)
+        play(result.world(32, 3), level, 3, Bare(rule)).outcomes[:, -2:].mean(axis=0)
         for level in (Level.SEEDS, Level.COMPOSITION)
     ]
     assert shares[0][0] > 2 * shares[0][1], "of more than servers can do, whole batches of one user come first"
@@ -236,10 +236,10 @@ def test_agents_of_users_are_judged_together_at_every_level() -> None:
         name: NetworkPolicy.build({"algorithm": "ppo", **config}, dict(arrays))
         for name, (_, config, arrays) in untrained.items()
     }
-    found, _ = KIND.evaluation(workload, HoldOut(of="users"), 0)
-    assert isinstance(found, InferenceProblem)
-    found.heuristics = {name: found.heuristics[name] for name in RULES}
-    judged = evaluate(found, [Candidate("agents", [KIND.save(policies, spec)])], replace(SETTINGS, trials=0)).as_dict()
+    result, _ = KIND.evaluation(workload, HoldOut(of="users"), 0)
+    assert isinstance(result, InferenceProblem)
+    result.heuristics = {name: result.heuristics[name] for name in RULES}
+    judged = evaluate(result, [Candidate("agents", [KIND.save(policies, spec)])], replace(SETTINGS, trials=0)).as_dict()
     assert [level["available"] for level in judged["levels"]] == [True] * 6
     assert {"held_out", "load", "capacity", "failures"} <= set(judged["levels"][5]["wrappers"])
     [agents] = judged["candidates"]
@@ -266,10 +266,10 @@ def test_rules_that_differ_by_their_scaler_play_once_where_servers_stay_on(monke
     arrays: dict[str, Any] = {f"{name}.weight": np.zeros(shape, np.float32) for name, shape in shapes.items()}
     arrays |= {f"{name}.bias": np.zeros(rows, np.float32) for name, (rows, _) in shapes.items()}
     artifact = KIND.save(NetworkPolicy.build(config, arrays), fixed.spec)
-    found = SimulatedTraining(KIND, workload, 0).judge(artifact, PlannedPolicy(), None, 0.0)["heuristics"]
-    assert [*rules] == [*found] == [*KIND.baselines(Workload(MADE.spec))]
-    assert found["lookahead"] == found["lookahead+expected_return"]
+    heuristics = SimulatedTraining(KIND, workload, 0).judge(artifact, PlannedPolicy(), None, 0.0)["heuristics"]
+    assert [*rules] == [*heuristics] == [*KIND.baselines(Workload(MADE.spec))]
+    assert heuristics["lookahead"] == heuristics["lookahead+expected_return"]
     assert len(played) == 1 + len(set(map(id, rules.values()))) == 6
     for name in rules:
         own = SimulatedTraining(KIND, workload, 0)._judged(next(one for one in BASELINES if one.name == name))
-        assert mean_interval(own.returns.astype(np.float64)) == found[name]
+        assert mean_interval(own.returns.astype(np.float64)) == heuristics[name]

@@ -37,14 +37,14 @@ WORKLOAD = Workload(SPEC, BURSTS.to_bytes())
 
 @pytest.fixture(scope="module")
 def rivals() -> InferenceRivals:
-    found = KIND.rivals(WORKLOAD)
-    assert isinstance(found, InferenceRivals)
-    return found
+    rivals = KIND.rivals(WORKLOAD)
+    assert isinstance(rivals, InferenceRivals)
+    return rivals
 
 
 def returns(policy: Policy, seed: int, episodes: int) -> Any:
-    made = KIND.world(WORKLOAD, Conditions(episodes, seed))
-    return play(made, Level.SEEDS, seed, Bare(policy)).returns
+    world = KIND.world(WORKLOAD, Conditions(episodes, seed))
+    return play(world, Level.SEEDS, seed, Bare(policy)).returns
 
 
 def test_without_other_numbers_it_is_the_rule_that_is_served_and_each_point_plays_as_alone(
@@ -61,32 +61,32 @@ def test_without_other_numbers_it_is_the_rule_that_is_served_and_each_point_play
 
 
 def test_every_number_changes_what_is_done(rivals: InferenceRivals) -> None:
-    found = rivals.play(np.concatenate([np.zeros((1, 5)), -2.5 * np.eye(5), 2.5 * np.eye(5)]), 7, 8)
-    changes = np.abs(found[1:] - found[0]).max(axis=1)
+    result = rivals.play(np.concatenate([np.zeros((1, 5)), -2.5 * np.eye(5), 2.5 * np.eye(5)]), 7, 8)
+    changes = np.abs(result[1:] - result[0]).max(axis=1)
     assert (np.maximum(changes[:5], changes[5:]) > 1e-4).all(), changes
 
 
 def test_the_rates_are_those_by_which_requests_come() -> None:
-    made = world(SYSTEM, BURSTS, 64, 5)
-    made.reset()
-    paths, requests = Truth.of(made).rate, requests_of(made)
+    result = world(SYSTEM, BURSTS, 64, 5)
+    result.reset()
+    paths, requests = Truth.of(result).rate, requests_of(result)
     assert paths.shape[:2] == (64, 2)
     counts = np.zeros(paths.shape)
-    place = (requests.time / made.load.window).astype(int)
+    place = (requests.time / result.load.window).astype(int)
     np.add.at(counts, (requests.episode, requests.user, place), 1)
-    expected = paths * made.load.window
-    seen = (counts - expected).reshape(64, -1).sum(axis=1) / np.sqrt(expected.reshape(64, -1).sum(axis=1))
-    assert abs(mean_interval(seen)["mean"]) < 4 / 8  # 64 standard normal numbers, four standard errors
-    assert 0.5 < seen.std() < 1.5
+    expected = paths * result.load.window
+    observation = (counts - expected).reshape(64, -1).sum(axis=1) / np.sqrt(expected.reshape(64, -1).sum(axis=1))
+    assert abs(mean_interval(observation)["mean"]) < 4 / 8  # 64 standard normal numbers, four standard errors
+    assert 0.5 < observation.std() < 1.5
     assert paths.std() > 1.0
 
 
 def test_recorded_requests_have_no_rate() -> None:
     log = RecordedArrivals([np.arange(90.0), np.arange(45.0)], 0.0, 30.0)
-    made = world(SYSTEM, BURSTS, 2, recorded=log)
-    made.reset()
+    result = world(SYSTEM, BURSTS, 2, recorded=log)
+    result.reset()
     with pytest.raises(ValueError, match="no known rate"):
-        Truth.of(made)
+        Truth.of(result)
 
 
 @pytest.mark.slow
@@ -159,9 +159,9 @@ def test_a_small_training_measures_none() -> None:
 
 def test_a_model_of_several_members_has_the_service_times_of_each_episode() -> None:
     several = replace(BURSTS, log_seconds=np.concatenate([BURSTS.log_seconds, BURSTS.log_seconds + 0.5]))
-    made = KIND.world(replace(WORKLOAD, model=several.to_bytes()), Conditions(16, 2))
+    world = KIND.world(replace(WORKLOAD, model=several.to_bytes()), Conditions(16, 2))
     rule = KnowingRule(np.zeros(5))
-    play(made, Level.SEEDS, 2, Bare(rule))
+    play(world, Level.SEEDS, 2, Bare(rule))
     assert rule.truth is not None
     seconds = rule.truth.seconds[:, 0, 0, 0]
     assert set(np.round(seconds, 6)) == set(np.round(np.exp(several.log_seconds[:, 0, 0, 0]), 6))

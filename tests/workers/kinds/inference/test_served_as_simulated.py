@@ -25,14 +25,14 @@ from tests.workers.kinds.inference.test_simulator import SECONDS, SMALL
 from workers.kinds.inference.simulator.arrivals import RecordedArrivals
 
 Asked = list[tuple[State, Transitions | None, int]]
-COMPARED = ("waiting", "oldest", "newest", "rate", "idle", "busy", "starting", "next_free", "asked", "loaded")
+COMPARED = ("waiting", "oldest", "newest", "rate", "idle", "busy", "starting", "next_free", "context", "loaded")
 """Not ``quality``: a live run has no end, and forgets over the seconds of an episode."""
 
 
 class Remembering(Chooser):
     """Asks a policy, and keeps what it was asked."""
 
-    asked: Asked
+    context: Asked
 
     def __init__(self, projector: Projector, fleet: Fleet, policy: Policy) -> None:
         super().__init__(projector, fleet, policy)
@@ -40,16 +40,16 @@ class Remembering(Chooser):
 
     def choose(self, rows: Sequence[Row], recent: Transitions | None = None) -> list[int]:
         [action] = super().choose(rows, recent)
-        self.asked.append((states(self._fleet, rows), recent, action))
+        self.context.append((states(self._fleet, rows), recent, action))
         return [action]
 
 
-def served(made: Layout, model: Any, policy: Policy, requests: list[tuple[float, int]]) -> Asked:
+def served(layout: Layout, model: Any, policy: Policy, requests: list[tuple[float, int]]) -> Asked:
     """Batches take exactly what is expected; servers start in exactly their time."""
-    compiled = Compiled(Snapshot("w", "w", 1, made.spec, made, model, 1, None, None, 1))
-    ledger = compiled.ledger(begin(made, compiled.fleet, compiled.projector.usual, carried=False))
+    compiled = Compiled(Snapshot("w", "w", 1, layout.spec, layout, model, 1, None, None, 1))
+    ledger = compiled.ledger(begin(layout, compiled.fleet, compiled.projector.usual, carried=False))
     chooser = Remembering(compiled.projector, compiled.fleet, policy)
-    chooser.asked, starting, coming = [], dict[int, float](), list(requests)
+    chooser.context, starting, coming = [], dict[int, float](), list(requests)
     while coming or any(ledger.waiting()) or any(map(ledger.busy, ledger.servers)):
         happened = _next(ledger, starting, coming)
         if happened:
@@ -57,9 +57,9 @@ def served(made: Layout, model: Any, policy: Policy, requests: list[tuple[float,
             for place, on in decide([ledger], chooser)[0].turns:
                 starting.pop(place, None)
                 if on and place in ledger.servers and not ledger.servers[place].up:
-                    starting[place] = ledger.now + float(made.startup[compiled.fleet.of[place]])
+                    starting[place] = ledger.now + float(layout.startup[compiled.fleet.of[place]])
         ledger.drop()
-    return chooser.asked
+    return chooser.context
 
 
 def _next(ledger: Ledger, starting: dict[int, float], coming: list[tuple[float, int]]) -> bool:
@@ -80,17 +80,17 @@ def _next(ledger: Ledger, starting: dict[int, float], coming: list[tuple[float, 
     return now in events
 
 
-def simulated(made: Layout, model: Any, policy: Policy, log: RecordedArrivals) -> Asked:
-    given = world(made, model, 1, 0, log)
-    given.reset()
-    asked, projector = Asked(), Projector.of(made, model)
+def simulated(layout: Layout, model: Any, policy: Policy, log: RecordedArrivals) -> Asked:
+    values = world(layout, model, 1, 0, log)
+    values.reset()
+    request, projector = Asked(), Projector.of(layout, model)
     while True:
-        state = State(*(np.array(part) for part in given.state))
-        recent = given.recent
-        action = policy.act(Situation(projector._replace(recent=recent), state, given.view)).action
-        asked.append((state, recent, int(action[0])))
-        if given.step(action).done.all():
-            return asked
+        state = State(*(np.array(part) for part in values.state))
+        recent = values.recent
+        action = policy.act(Situation(projector._replace(recent=recent), state, values.view)).action
+        request.append((state, recent, int(action[0])))
+        if values.step(action).done.all():
+            return request
 
 
 class Offering:
@@ -106,28 +106,28 @@ class Offering:
 
     def act(self, situation: Situation) -> Choice:
         """See ``Policy``."""
-        seen, legal = situation.view
+        observation, legal = situation.view
         column = {name.split(".")[0]: position for position, name in reversed(list(enumerate(self.client.entries)))}
         _, variants, batches = self.client.alone.shape
-        first = 1 + np.where(seen[:, column["oldest"]] > 0.2, variants - 1, self.variant) * batches
+        first = 1 + np.where(observation[:, column["oldest"]] > 0.2, variants - 1, self.variant) * batches
         place = np.arange(legal.shape[1])
         own = (place >= first[:, None]) & (place < first[:, None] + batches)
-        turns = (place > self.client.alone.dispatches) & (seen[:, column["waiting"]] > 0.2)[:, None]
+        turns = (place > self.client.alone.dispatches) & (observation[:, column["waiting"]] > 0.2)[:, None]
         wanted = legal & (own | turns)
         return Choice(np.where(wanted, place, WAIT).max(axis=1))
 
 
-def policies(made: Layout) -> dict[str, Policy]:
+def policies(layout: Layout) -> dict[str, Policy]:
     """Of users together, and of all at once."""
-    known = {name: Offering(client, variant) for variant, (name, client) in enumerate(clients(made).items())}
+    known = {name: Offering(client, variant) for variant, (name, client) in enumerate(clients(layout).items())}
     return {
         "expected return": Composed(Lookahead(), ExpectedReturn()),
         "by default": BASELINES[0],
         "lookahead": Composed(Lookahead(), Utilisation(0.5)),
         "largest": Composed(LargestBatch(), Utilisation()),
-        "together": Together(made, known, Composed(Lookahead(), Utilisation(0.5))),
-        "grbal": planner(made),
-        "one of them": Together(made, dict(list(known.items())[:1]), Composed(LargestBatch(), Utilisation())),
+        "together": Together(layout, known, Composed(Lookahead(), Utilisation(0.5))),
+        "grbal": planner(layout),
+        "one of them": Together(layout, dict(list(known.items())[:1]), Composed(LargestBatch(), Utilisation())),
     }
 
 
@@ -136,12 +136,12 @@ def policies(made: Layout) -> dict[str, Policy]:
 )
 @pytest.mark.parametrize("seed", range(2))
 def test_the_service_asks_what_the_simulator_asks(name: str, seed: int) -> None:
-    random, made = np.random.default_rng(seed), layout(**SMALL, policies="per_user")
-    policy = policies(made)[name]
+    random, result = np.random.default_rng(seed), layout(**SMALL, policies="per_user")
+    policy = policies(result)[name]
     times = [np.sort(random.uniform(0, 11.9, random.integers(20, 60))) for _ in range(2)]
-    model, log = service(made, SECONDS), RecordedArrivals([own + 100.0 for own in times], 100.0, 100.0)
+    model, log = service(result, SECONDS), RecordedArrivals([own + 100.0 for own in times], 100.0, 100.0)
     requests = sorted((float(at + 100.0) - 100.0, user) for user, own in enumerate(times) for at in own)
-    trained, answered = simulated(made, model, policy, log), served(made, model, policy, requests)
+    trained, answered = simulated(result, model, policy, log), served(result, model, policy, requests)
     assert len(trained) > 25
     assert trained[-1][1] is not None
     assert (trained[-1][1].batch >= 0).any()
@@ -156,6 +156,6 @@ def test_the_service_asks_what_the_simulator_asks(name: str, seed: int) -> None:
         assert chosen == taken
     shorter, longer = sorted((trained, answered), key=len)
     last = longer[len(shorter) :]  # one of the two asks for control once more, when nothing is left to be done
-    assert {int(state.asked[0]) for state, _, _ in last} <= {CONTROL}
+    assert {int(state.context[0]) for state, _, _ in last} <= {CONTROL}
     assert len(last) <= MOST_TURNS + 1
     assert all((state.waiting == 0).all() for state, _, _ in last)

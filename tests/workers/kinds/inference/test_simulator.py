@@ -25,27 +25,27 @@ def waits(delays: np.ndarray, service_seconds: float) -> tuple[float, float]:
 
 @pytest.mark.slow
 def test_one_server_of_constant_speed_makes_requests_wait_as_the_closed_form_says() -> None:
-    made = layout(episode_seconds=800, control_seconds=800)
-    found = played(world(made, service(made, 0.1, [8.0]), 512), first_legal)
-    wait, error = waits(found[:, DELAY], 0.1)
+    result = layout(episode_seconds=800, control_seconds=800)
+    outcome = played(world(result, service(result, 0.1, [8.0]), 512), first_legal)
+    wait, error = waits(outcome[:, DELAY], 0.1)
     assert abs(wait - 0.2) < 3 * error + 0.001  # for the empty beginning
     assert error < 0.005
 
 
 @pytest.mark.slow
 def test_servers_of_exponential_seconds_make_requests_wait_as_erlang_says() -> None:
-    made = layout(servers=[{"name": "cpu", "minimum": 3, "maximum": 3}], episode_seconds=4_000, control_seconds=4_000)
-    given = world(made, service(made, 1.0, [2.4]), 384, options={"service": "exponential"})
-    wait, error = waits(played(given, first_legal)[:, DELAY], 1.0)
+    result = layout(servers=[{"name": "cpu", "minimum": 3, "maximum": 3}], episode_seconds=4_000, control_seconds=4_000)
+    values = world(result, service(result, 1.0, [2.4]), 384, options={"service": "exponential"})
+    wait, error = waits(played(values, first_legal)[:, DELAY], 1.0)
     assert abs(wait - 1.0787) < 3 * error + 0.01  # for the empty beginning
     assert error < 0.02
 
 
 def test_counts_of_modulated_requests_are_dispersed_as_the_model_says() -> None:
-    made = layout(episode_seconds=10, control_seconds=10)
-    given = world(made, service(made, 1e-3, [20.0], variation=0.5), 4_000)
-    given.reset()
-    counts = given.worlds.counts[:, kernels.REQUESTS]
+    result = layout(episode_seconds=10, control_seconds=10)
+    values = world(result, service(result, 1e-3, [20.0], variation=0.5), 4_000)
+    values.reset()
+    counts = values.worlds.counts[:, kernels.REQUESTS]
     mean, variance = 200.0, 200.0 + 0.5 * 200.0**2
     assert abs(counts.mean() - mean) < 4 * (variance / len(counts)) ** 0.5
     assert abs(counts.var() / variance - 1) < 0.15
@@ -79,68 +79,73 @@ SECONDS = [[[0.3017, 0.5113], [0.6071, 1.1057]], [[0.1013, 0.1529], [0.2039, 0.3
 def test_requests_are_answered_dropped_or_waiting_and_nothing_is_answered_before_it_came(
     seed: int, rate: float, variation: float
 ) -> None:
-    made = layout(**SMALL)
-    given, choose = world(made, service(made, SECONDS, [rate, rate / 2], 0.3, variation), 8, seed), random_legal(seed)
-    given.reset()
-    before = given.worlds.clock[:, kernels.NOW].copy()
-    for _ in range(given.steps):
-        users, servers = given.worlds.user_count, given.worlds.server_count
+    result = layout(**SMALL)
+    values, choose = (
+        world(result, service(result, SECONDS, [rate, rate / 2], 0.3, variation), 8, seed),
+        random_legal(seed),
+    )
+    values.reset()
+    before = values.worlds.clock[:, kernels.NOW].copy()
+    for _ in range(values.steps):
+        users, servers = values.worlds.user_count, values.worlds.server_count
         serving = np.where(servers[..., kernels.STATUS] == kernels.BUSY, servers[..., kernels.HOLDS], 0).sum(axis=1)
         settled, waiting = users[..., kernels.SETTLED].sum(axis=1), users[..., kernels.LENGTH].sum(axis=1)
         np.testing.assert_array_equal(users[..., kernels.CAME].sum(axis=1), settled + waiting + serving)
         assert (waiting <= 2 * 5).all()
-        assert (given.state.oldest >= given.state.newest).all()
-        assert (given.state.newest >= 0).all()
-        assert (given.state.oldest < 1.5).all()
-        step = given.step(choose(given.view.mask))
-        now = given.worlds.clock[:, kernels.NOW]
+        assert (values.state.oldest >= values.state.newest).all()
+        assert (values.state.newest >= 0).all()
+        assert (values.state.oldest < 1.5).all()
+        step = values.step(choose(values.view.mask))
+        now = values.worlds.clock[:, kernels.NOW]
         assert (now >= before).all()
         before = now.copy()
         if step.done.all():
             break
     assert step.done.all()
-    count = given.worlds.counts
-    np.testing.assert_array_equal(count[:, kernels.REQUESTS], given.worlds.user_count[..., kernels.SETTLED].sum(axis=1))
-    assert (given.worlds.clock[:, kernels.NOW] >= 12).all()
+    count = values.worlds.counts
+    np.testing.assert_array_equal(
+        count[:, kernels.REQUESTS], values.worlds.user_count[..., kernels.SETTLED].sum(axis=1)
+    )
+    assert (values.worlds.clock[:, kernels.NOW] >= 12).all()
 
 
 def test_the_same_seed_gives_the_same_and_another_another() -> None:
-    made = layout(**SMALL)
-    model = service(made, SECONDS, [3.0, 2.0], 0.2, 0.5)
-    one, again, other = (played(world(made, model, 6, seed), random_legal(0)) for seed in (3, 3, 4))
+    result = layout(**SMALL)
+    model = service(result, SECONDS, [3.0, 2.0], 0.2, 0.5)
+    one, again, other = (played(world(result, model, 6, seed), random_legal(0)) for seed in (3, 3, 4))
     np.testing.assert_array_equal(one, again)
     assert (one[:, DELAY] != other[:, DELAY]).all()
 
 
 def test_what_comes_does_not_depend_on_what_is_decided() -> None:
-    made = layout(**SMALL)
-    model = service(made, SECONDS, [3.0, 2.0], 0.2, 0.5)
-    busy, lazy = world(made, model, 6, 3), world(made, model, 6, 3)
+    result = layout(**SMALL)
+    model = service(result, SECONDS, [3.0, 2.0], 0.2, 0.5)
+    busy, lazy = world(result, model, 6, 3), world(result, model, 6, 3)
     played(busy, first_legal)
     played(lazy, lambda mask: np.zeros(len(mask), np.int64))
     np.testing.assert_array_equal(busy.worlds.counts[:, kernels.REQUESTS], lazy.worlds.counts[:, kernels.REQUESTS])
 
 
 def test_an_illegal_action_is_refused() -> None:
-    made = layout(**SMALL)
-    given = world(made, service(made, SECONDS, [3.0, 2.0]), 3)
-    given.reset()
-    assert (given.state.asked == CONTROL).all()
+    result = layout(**SMALL)
+    values = world(result, service(result, SECONDS, [3.0, 2.0]), 3)
+    values.reset()
+    assert (values.state.context == CONTROL).all()
     with pytest.raises(ValueError, match="action 1 of episode 0 is not legal"):
-        given.step(np.ones(3, np.int64))
+        values.step(np.ones(3, np.int64))
 
 
 def test_learners_go_on_with_a_new_episode() -> None:
-    made = layout(**SMALL)
-    given = InferenceWorld(made, [service(made, SECONDS, [3.0, 2.0])], Conditions(4, 0, "learning"))
-    _, mask = given.reset()
+    result = layout(**SMALL)
+    world = InferenceWorld(result, [service(result, SECONDS, [3.0, 2.0])], Conditions(4, 0, "learning"))
+    _, mask = world.reset()
     ended = np.zeros(4, np.int64)
     for _ in range(400):
-        step = given.step(first_legal(mask))
+        step = world.step(first_legal(mask))
         mask, ended = step.mask, ended + step.done
         assert step.discount is not None
         assert (step.discount <= 1).all()
-        assert (given.worlds.counts[:, kernels.ENDED] == 0).all()
+        assert (world.worlds.counts[:, kernels.ENDED] == 0).all()
         np.testing.assert_array_equal(step.observation, step.final_observation)
         assert not step.terminated.any()
     assert (ended > 1).all()
@@ -154,8 +159,8 @@ def smooth_rate(rate: np.ndarray, elapsed: np.ndarray, arrived: int, window: flo
 class Slow:
     """The same system, one event after the other in plain Python: seconds are constant, requests given."""
 
-    def __init__(self, made: Layout, seconds: np.ndarray, requests: list[tuple[float, int]]) -> None:
-        self.made, self.spec, self.seconds = made, made.spec, seconds
+    def __init__(self, layout: Layout, seconds: np.ndarray, requests: list[tuple[float, int]]) -> None:
+        self.layout, self.spec, self.seconds = layout, layout.spec, seconds
         self.events: list[tuple[float, int, int, Any]] = []
         for number, (time, user) in enumerate(requests):
             heapq.heappush(self.events, (time, 2, number, user))
@@ -163,39 +168,39 @@ class Slow:
             heapq.heappush(self.events, (number * self.spec.control_seconds, 4, number, None))
         heapq.heappush(self.events, (self.spec.episode_seconds, 5, 0, None))
         self.requests, self.now = len(requests), 0.0
-        self.queues: list[deque[float]] = [deque() for _ in made.users]
-        klass = [c for c, many in enumerate(made.maximum) for _ in range(many)]
-        within = [i for many in made.maximum for i in range(many)]
+        self.queues: list[deque[float]] = [deque() for _ in layout.users]
+        klass = [c for c, many in enumerate(layout.maximum) for _ in range(many)]
+        within = [i for many in layout.maximum for i in range(many)]
         self.servers: list[dict[str, Any]] = [
             {
                 "class": c,
-                "state": "idle" if i < made.minimum[c] else "off",
+                "state": "idle" if i < layout.minimum[c] else "off",
                 "loaded": None,
                 "waited": False,
                 "job": None,
             }
             for c, i in zip(klass, within, strict=True)
         ]
-        self.rate, self.rate_at = np.ones(len(made.users)), np.zeros(len(made.users))  # as `service` says
-        self.terms, self.settled, self.quality = np.zeros(4), 0, [[] for _ in made.users]  # type: ignore[var-annotated]
+        self.rate, self.rate_at = np.ones(len(layout.users)), np.zeros(len(layout.users))  # as `service` says
+        self.terms, self.settled, self.quality = np.zeros(4), 0, [[] for _ in layout.users]  # type: ignore[var-annotated]
         self.turns, self.orders = 0, 0
         self.over = False
 
     def drop(self, user: int) -> None:
         self.queues[user].popleft()
-        self.terms[0] += self.made.quality.weight[user] / self.requests
+        self.terms[0] += self.layout.quality.weight[user] / self.requests
         self.quality[user].append(0.0)
 
     def advance(self) -> None:
         """To the next decision: what is asked, or over."""
         while True:
             if self.turns:
-                self.asked = None
+                self.context = None
                 return
             if any(self.queues):
                 free = [s for s in self.servers if s["state"] == "idle" and not s["waited"]]
                 if free:
-                    self.asked = free[0]
+                    self.context = free[0]
                     return
             working = any(s["state"] == "busy" for s in self.servers)
             if self.now >= self.spec.episode_seconds and not any(self.queues) and not working:
@@ -204,11 +209,11 @@ class Slow:
             self.happen()
 
     def happen(self) -> None:
-        ages = [q[0] + self.made.quality.zero_at[u] for u, q in enumerate(self.queues) if q]
+        ages = [q[0] + self.layout.quality.zero_at[u] for u, q in enumerate(self.queues) if q]
         time = min([self.events[0][0], *ages])
         on = np.array([s["state"] != "off" for s in self.servers])
-        price = np.array([self.made.price[s["class"]] for s in self.servers])
-        whole = float(self.made.price @ self.made.maximum) * self.spec.episode_seconds
+        price = np.array([self.layout.price[s["class"]] for s in self.servers])
+        whole = float(self.layout.price @ self.layout.maximum) * self.spec.episode_seconds
         self.terms[2] += float(price[on].sum()) * (time - self.now) / whole
         self.now = time
         happened = [heapq.heappop(self.events) for _ in range(len(self.events)) if self.events[0][0] <= time]
@@ -222,7 +227,7 @@ class Slow:
             if what == 4:
                 self.turns = 4
         for user, queue in enumerate(self.queues):
-            while queue and queue[0] + self.made.quality.zero_at[user] <= time:
+            while queue and queue[0] + self.layout.quality.zero_at[user] <= time:
                 self.drop(user)
         if any(what in {0, 1, 2, 4} for _, what, _, _ in happened):
             for server in self.servers:
@@ -237,25 +242,27 @@ class Slow:
             self.drop(user)
 
     def act(self, action: int) -> None:
-        if self.asked is None:
+        if self.context is None:
             self.turns = self.turns - 1 if action != WAIT else 0
             if action != WAIT:
                 self.terms[3] += 1 / self.requests
-                self.turn(*divmod(action - 1 - self.made.dispatches, 2))
+                self.turn(*divmod(action - 1 - self.layout.dispatches, 2))
             return
         if action == WAIT:
-            self.asked["waited"] = True
+            self.context["waited"] = True
             return
-        user, variant, size = (int(part) for part in self.made.dispatch_of(action))
-        server, klass = self.asked, self.asked["class"]
+        user, variant, size = (int(part) for part in self.layout.dispatch_of(action))
+        server, klass = self.context, self.context["class"]
         seconds = float(self.seconds[klass, variant, size])
         if server["loaded"] not in {None, variant}:
-            seconds += float(self.made.switch[klass])
+            seconds += float(self.layout.switch[klass])
             self.terms[3] += 1 / self.requests
         end = self.now + seconds
-        taken = [self.queues[user].popleft() for _ in range(min(int(self.made.batches[size]), len(self.queues[user])))]
-        earned = [float(self.made.quality.quality(user, variant, end - time)) for time in taken]
-        self.terms[0] += self.made.quality.weight[user] * sum(1 - q for q in earned) / self.requests
+        taken = [
+            self.queues[user].popleft() for _ in range(min(int(self.layout.batches[size]), len(self.queues[user])))
+        ]
+        earned = [float(self.layout.quality.quality(user, variant, end - time)) for time in taken]
+        self.terms[0] += self.layout.quality.weight[user] * sum(1 - q for q in earned) / self.requests
         server.update(state="busy", loaded=variant)
         self.order(server, end, 0, user=user, earned=earned)
 
@@ -269,8 +276,8 @@ class Slow:
         if not off:
             server = next(s for s in own if s["state"] == "off")
             server.update(state="starting", loaded=None)
-            if self.made.startup[klass] > 0:
-                self.order(server, self.now + self.made.startup[klass], 1)
+            if self.layout.startup[klass] > 0:
+                self.order(server, self.now + self.layout.startup[klass], 1)
             else:
                 server["state"] = "idle"
             return
@@ -285,12 +292,12 @@ class Slow:
 @pytest.mark.parametrize("seed", range(12))
 def test_it_goes_event_by_event_like_a_plain_simulator(seed: int) -> None:
     random = np.random.default_rng(seed)
-    made = layout(**SMALL)
+    result = layout(**SMALL)
     times = [np.sort(random.uniform(0, 11.9, random.integers(5, 60))) for _ in range(2)]
     log = RecordedArrivals([own + 100.0 for own in times], 100.0, 100.0)
-    fast = world(made, service(made, SECONDS), 1, seed, log)
+    fast = world(result, service(result, SECONDS), 1, seed, log)
     together = sorted((float(time + 100.0) - 100.0, user) for user, own in enumerate(times) for time in own)
-    slow = Slow(made, np.array(SECONDS), together)
+    slow = Slow(result, np.array(SECONDS), together)
     fast.reset()
     slow.advance()
     total, choose = fast.terms[0].copy(), random_legal(seed)
@@ -304,7 +311,7 @@ def test_it_goes_event_by_event_like_a_plain_simulator(seed: int) -> None:
         np.testing.assert_allclose(state.rate[0], faded, atol=1e-9)
         means = [np.mean(own) if own else 1.0 for own in slow.quality]
         np.testing.assert_allclose(state.quality[0], means, atol=1e-9)
-        assert state.asked[0] == (CONTROL if slow.asked is None else slow.asked["class"])
+        assert state.context[0] == (CONTROL if slow.context is None else slow.context["class"])
         for name in ("idle", "busy", "starting"):
             of_class = [sum(s["state"] == name for s in slow.servers if s["class"] == c) for c in range(2)]
             assert getattr(state, name)[0].tolist() == of_class

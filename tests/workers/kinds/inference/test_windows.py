@@ -54,25 +54,25 @@ def policy(on: Layout) -> NetworkPolicy:
 
 
 @pytest.fixture
-def made() -> tuple[Layout, ServiceModel]:
-    found = layout(users=2, variants=2, batches=[1, 4], episode_seconds=60)
-    return found, service(found, np.array([[0.02, 0.05], [0.05, 0.12]]), spread=0.1)
+def fitted() -> tuple[Layout, ServiceModel]:
+    result = layout(users=2, variants=2, batches=[1, 4], episode_seconds=60)
+    return result, service(result, np.array([[0.02, 0.05], [0.05, 0.12]]), spread=0.1)
 
 
 def test_the_kind_can_go_on_learning() -> None:
     assert isinstance(KIND, Online)
 
 
-def test_a_stretch_is_what_a_run_reported(made: tuple[Layout, ServiceModel]) -> None:
-    on, model = made
-    found = stretch(on, run(on, model, 0))
-    assert (found.since, found.until) == (1_000.0, 1_300.0)
-    assert sum(map(len, found.times)) == 600
-    assert len(found.batches.seconds) == 300
+def test_a_stretch_is_what_a_run_reported(fitted: tuple[Layout, ServiceModel]) -> None:
+    on, model = fitted
+    result = stretch(on, run(on, model, 0))
+    assert (result.since, result.until) == (1_000.0, 1_300.0)
+    assert sum(map(len, result.times)) == 600
+    assert len(result.batches.seconds) == 300
 
 
-def test_nothing_that_is_judged_on_is_learned_from(made: tuple[Layout, ServiceModel]) -> None:
-    on, model = made
+def test_nothing_that_is_judged_on_is_learned_from(fitted: tuple[Layout, ServiceModel]) -> None:
+    on, model = fitted
     window = rebuilt(on, model, [stretch(on, run(on, model, seed)) for seed in range(2)])
     spans = {
         name: np.stack([np.asarray(log.begins), np.asarray(log.begins) + window.episode_seconds], axis=1)
@@ -87,9 +87,9 @@ def test_nothing_that_is_judged_on_is_learned_from(made: tuple[Layout, ServiceMo
         assert np.searchsorted(requests, end) > np.searchsorted(requests, begin)
 
 
-def test_judged_episodes_have_nothing_in_common(made: tuple[Layout, ServiceModel]) -> None:
+def test_judged_episodes_have_nothing_in_common(fitted: tuple[Layout, ServiceModel]) -> None:
     """Two runs, of which one is shorter: eight of the longest, fewer of the other, none of one that is too short."""
-    on, model = made
+    on, model = fitted
     whole = stretch(on, run(on, model, 0))
     shorter = [
         Stretch([own[own < 1_000 + until] for own in whole.times], 1_000.0, 1_000.0 + until, whole.batches)
@@ -102,9 +102,9 @@ def test_judged_episodes_have_nothing_in_common(made: tuple[Layout, ServiceModel
     assert window.episode_seconds == pytest.approx(290 / 21.5)
 
 
-def test_judged_episodes_of_one_beginning_are_one_cluster(made: tuple[Layout, ServiceModel]) -> None:
+def test_judged_episodes_of_one_beginning_are_one_cluster(fitted: tuple[Layout, ServiceModel]) -> None:
     """Sixteen of each, and a verdict counts the beginnings."""
-    on, model = made
+    on, model = fitted
     workload = Workload(on.spec, model.to_bytes())
     window = KIND.window(workload, [run(on, model, seed) for seed in range(2)])
     world = KIND.world(workload, Conditions(128, 1, options={"window": window}))
@@ -119,9 +119,9 @@ def test_judged_episodes_of_one_beginning_are_one_cluster(made: tuple[Layout, Se
     returns = play(
         KIND.world(workload, Conditions(128, 3, options={"window": window})), Level.SEEDS, 3, Bare(policy(on))
     )
-    found = estimate(returns.returns.astype(np.float64), returns.clusters)
-    assert found.freedom == pytest.approx(15)
-    assert report["return"] == pytest.approx(found.interval(report["confidence"]).as_dict())
+    result = estimate(returns.returns.astype(np.float64), returns.clusters)
+    assert result.freedom == pytest.approx(15)
+    assert report["return"] == pytest.approx(result.interval(report["confidence"]).as_dict())
 
 
 def test_windows_of_a_log_don_t_overlap() -> None:
@@ -134,16 +134,16 @@ def test_windows_of_a_log_don_t_overlap() -> None:
     assert (begins[0], begins[-1]) == (30.0, 1_710.0)
 
 
-def test_what_was_slower_is_found(made: tuple[Layout, ServiceModel]) -> None:
-    on, model = made
+def test_what_was_slower_is_found(fitted: tuple[Layout, ServiceModel]) -> None:
+    on, model = fitted
     window = rebuilt(on, model, [stretch(on, run(on, model, 0))])
     assert window.slower[0, 0] == pytest.approx(np.log(SLOWER), abs=0.02)
     assert (window.slower[:, 1:] > 0.2).all()  # the others were not measured, and share what slows all of them down
     assert window.adapt(model).seconds()[0, 0] == pytest.approx(model.seconds()[0, 0] * SLOWER, rel=0.02)
 
 
-def test_it_is_the_same_after_a_trip_through_bytes(made: tuple[Layout, ServiceModel]) -> None:
-    on, model = made
+def test_it_is_the_same_after_a_trip_through_bytes(fitted: tuple[Layout, ServiceModel]) -> None:
+    on, model = fitted
     window = rebuilt(on, model, [stretch(on, run(on, model, 0))])
     again = Window.from_bytes(window.to_bytes())
     assert (again.slower == window.slower).all()
@@ -155,8 +155,8 @@ def test_it_is_the_same_after_a_trip_through_bytes(made: tuple[Layout, ServiceMo
         assert (log.late == other.late).all()  # type: ignore[union-attr]
 
 
-def test_too_little_is_said_with_its_terms(made: tuple[Layout, ServiceModel]) -> None:
-    on, model = made
+def test_too_little_is_said_with_its_terms(fitted: tuple[Layout, ServiceModel]) -> None:
+    on, model = fitted
     with pytest.raises(TooLittleData, match=r"needs 50 requests in the window, .*; has 0 and 0 s"):
         rebuilt(on, model, [])
     whole = stretch(on, run(on, model, 0))
@@ -166,8 +166,8 @@ def test_too_little_is_said_with_its_terms(made: tuple[Layout, ServiceModel]) ->
     assert caught.value.pointer == "/online/window_seconds"
 
 
-def test_worlds_of_a_window_follow_it_and_policies_go_by_the_model(made: tuple[Layout, ServiceModel]) -> None:
-    on, model = made
+def test_worlds_of_a_window_follow_it_and_policies_go_by_the_model(fitted: tuple[Layout, ServiceModel]) -> None:
+    on, model = fitted
     workload = Workload(on.spec, model.to_bytes())
     options = {"window": KIND.window(workload, [run(on, model, 0)])}
     purposes: tuple[Literal["learning", "evaluation"], ...] = ("learning", "evaluation")
@@ -175,7 +175,7 @@ def test_worlds_of_a_window_follow_it_and_policies_go_by_the_model(made: tuple[L
         world = KIND.world(workload, Conditions(4, 1, purpose, options=options))
         world.reset()
         assert world.projector.seconds == pytest.approx(model.seconds())
-        assert np.exp(world.given.log_seconds - model.log_seconds)[:, 0, 0] == pytest.approx(SLOWER, rel=0.02)
+        assert np.exp(world.constants.log_seconds - model.log_seconds)[:, 0, 0] == pytest.approx(SLOWER, rel=0.02)
         assert world.state.rate.sum(axis=1) == pytest.approx(2.0, abs=0.5)
 
 
@@ -189,9 +189,9 @@ def test_episodes_know_the_rates_of_late() -> None:
 
 
 def test_a_window_begins_with_what_was_exported_of_the_last_and_an_average_of_its_own(
-    made: tuple[Layout, ServiceModel],
+    fitted: tuple[Layout, ServiceModel],
 ) -> None:
-    on, model = made
+    on, model = fitted
     workload, request = Workload(on.spec, model.to_bytes()), Request("online", 2_000, 0)
     problem = KIND.online(workload, request, KIND.window(workload, [run(on, model, 0)]))
     begun: list[bool] = []
@@ -205,9 +205,9 @@ def test_a_window_begins_with_what_was_exported_of_the_last_and_an_average_of_it
 
 @pytest.mark.slow
 def test_a_learner_that_a_window_made_worse_goes_on_from_where_it_was(
-    made: tuple[Layout, ServiceModel], monkeypatch: pytest.MonkeyPatch
+    fitted: tuple[Layout, ServiceModel], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    on, model = made
+    on, model = fitted
     workload, request = Workload(on.spec, model.to_bytes()), Request("online", 2_000, 0)
     problem = KIND.online(workload, request, KIND.window(workload, [run(on, model, 0)]))
     scores = iter([0.0, -1.0, -2.0, -2.0, -1.0, 0.0, -2.0, -2.0])
@@ -219,8 +219,8 @@ def test_a_learner_that_a_window_made_worse_goes_on_from_where_it_was(
     assert worse.artifact != better.artifact
 
 
-def test_what_is_learned_from_is_what_learners_are_compared_on(made: tuple[Layout, ServiceModel]) -> None:
-    on, model = made
+def test_what_is_learned_from_is_what_learners_are_compared_on(fitted: tuple[Layout, ServiceModel]) -> None:
+    on, model = fitted
     workload = Workload(on.spec, model.to_bytes())
     options = {"window": KIND.window(workload, [run(on, model, 0)])}
     window = Window.from_bytes(options["window"])
@@ -231,8 +231,10 @@ def test_what_is_learned_from_is_what_learners_are_compared_on(made: tuple[Layou
 
 
 @pytest.mark.parametrize("steps", [2_000, 100_000, 2_000_000])
-def test_each_environment_of_a_training_gets_through_an_episode(made: tuple[Layout, ServiceModel], steps: int) -> None:
-    on, model = made
+def test_each_environment_of_a_training_gets_through_an_episode(
+    fitted: tuple[Layout, ServiceModel], steps: int
+) -> None:
+    on, model = fitted
     problem = KIND.training(Workload(on.spec, model.to_bytes()), Request("ppo", steps))
     trial = Trial(problem, Request("ppo", steps), Entry("ppo", 0), Bracket(1))
     runner: Any = trial.runner

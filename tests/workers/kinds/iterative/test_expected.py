@@ -13,12 +13,12 @@ TABLE = planted_table(SPEC, effect=0.2, noise=0.15, drift=0.02)
 def rewards(kind: type[IterativeSimulator], ranges: Ranges, steps: int = 29, spec: Spec = SPEC) -> np.ndarray:
     simulator = kind(Layout(spec), TABLE, 4096, 5, ranges)
     _, mask = simulator.reset()
-    random, found = np.random.default_rng(0), []
+    random, results = np.random.default_rng(0), []
     for _ in range(steps):
         step = simulator.step(np.where(mask, random.random(mask.shape), -1).argmax(axis=1))
-        found.append(step.reward)
+        results.append(step.reward)
         mask = step.mask
-    return np.array(found)
+    return np.array(results)
 
 
 @pytest.mark.parametrize("ranges", [Ranges(), TRAINING])

@@ -112,16 +112,16 @@ def test_features_go_as_they_went_in_past_executions(family: type[IterativeSimul
     table = replace(plain, log_mean=logs, feature_nodes=(nodes,), courses=COURSES)
     environment = family(Layout(FEATURED), table, 64, 1, ranges)
     environment.reset()
-    seen = set()
+    visited = set()
     for _ in range(60):
         environment.step(np.full(64, environment.layout.noop))
         state = environment.state
         there = COURSES[:, np.maximum(state.iteration - 1, 0), 0]  # [2, B]
         matching = np.isclose(there, state.features[:, 0])
         assert matching.any(axis=0).all()
-        seen |= set(matching.argmax(axis=0).tolist())
+        visited |= set(matching.argmax(axis=0).tolist())
         assert np.isfinite(environment.view.outlook[environment.view.mask]).all()
-    assert seen == {0, 1}
+    assert visited == {0, 1}
 
 
 def test_a_simulator_with_courses_goes_on_from_where_it_was() -> None:

@@ -99,11 +99,13 @@ def drawn(random: np.random.Generator) -> LearnedRule:
     )
 
 
-def ratios(given: Problem, learned_rules: list[LearnedRule]) -> tuple[float, Floats]:
+def ratios(problem: Problem, learned_rules: list[LearnedRule]) -> tuple[float, Floats]:
     """Of one workflow: the best published rule's plan, and those of ``tastes`` [K], each over HEFT's."""
-    published = [length(plan(given, rule)) for rule in rules(given, ())]
-    seen = rule_inputs(given)
-    own = np.array([length(plan(given, learned(given, seen, learned_rule))) for learned_rule in learned_rules])
+    published = [length(plan(problem, rule)) for rule in rules(problem, ())]
+    observation = rule_inputs(problem)
+    own = np.array(
+        [length(plan(problem, learned(problem, observation, learned_rule))) for learned_rule in learned_rules]
+    )
     heft = published[MADE.index("heft")]
     return min(published) / heft, own / heft
 
@@ -126,8 +128,8 @@ def tuned(
 ) -> tuple[tuple[LearnedRule, ...], Floats]:
     """``count`` learned rules of so many ``candidates``, and what 0, 1, 2, … of them reach over HEFT, [count + 1]."""
     learned_rules = [drawn(random) for _ in range(candidates)]
-    made = [ratios(generated(random, int(np.exp(random.uniform(2.5, 5.5)))), learned_rules) for _ in range(workflows)]
-    best, played = np.array([first for first, _ in made]), np.stack([own for _, own in made])
+    result = [ratios(generated(random, int(np.exp(random.uniform(2.5, 5.5)))), learned_rules) for _ in range(workflows)]
+    best, played = np.array([first for first, _ in result]), np.stack([own for _, own in result])
     picked = chosen(best, played, count)
     reached = [float(np.exp(np.log(best).mean()))]
     for one in picked:

@@ -84,12 +84,12 @@ def parts(log: Requests, seconds: float) -> list[Requests]:
     Together the parts last at most ``MOST_INTERVALS`` times ``seconds``; of a longer log the end is kept.
     """
     cuts = [0, *(np.flatnonzero(np.diff(log.time) > SILENCE * MICRO) + 1).tolist(), len(log.time)]
-    found, left = list[Requests](), MOST_INTERVALS * seconds
+    requests, left = list[Requests](), MOST_INTERVALS * seconds
     for first, last in reversed([*pairwise(cuts)]):
         if left >= seconds and last > first:
-            found.append(latest(_part(log, first, last), left))
-            left -= span(found[-1]) + seconds
-    return found[::-1]
+            requests.append(latest(_part(log, first, last), left))
+            left -= span(requests[-1]) + seconds
+    return requests[::-1]
 
 
 def span(log: Requests) -> float:
@@ -107,8 +107,8 @@ def count_requests(logs: Sequence[Requests], users: int, seconds: float) -> list
 
 
 def _count_log(log: Requests, users: int, seconds: float) -> list[Counts]:
-    found = parts(log, seconds)
-    long = [one for one in found if span(one) >= seconds] or found
+    result = parts(log, seconds)
+    long = [one for one in result if span(one) >= seconds] or result
     return [_intervals(one, users, seconds, dated=log.time[0] >= DATED * MICRO) for one in long]
 
 
@@ -218,13 +218,13 @@ def profile(logs: Sequence[Series]) -> Floats:
         return np.array([np.concatenate([one.rate for one in logs]).mean()])
     sums, counts = _by_day(logs)
     days = np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)  # [days, P]
-    seen = counts.sum(axis=0) > 0
+    observed = counts.sum(axis=0) > 0
     mean = sums.sum() / counts.sum()
-    part = np.where(seen, sums.sum(axis=0) / np.maximum(counts.sum(axis=0), 1), mean)
+    part = np.where(observed, sums.sum(axis=0) / np.maximum(counts.sum(axis=0), 1), mean)
     within = _within(days, part)
-    between = max(float(part[seen].var()) - within / max((counts > 0).sum(axis=0).mean(), 1.0), 0.0)
-    kept = between / (between + within / np.maximum((counts > 0).sum(axis=0), 0.5)) if between else np.zeros(PARTS)
-    return np.asarray(mean + np.where(seen, kept, 0.0) * (part - mean), np.float64)
+    between = max(float(part[observed].var()) - within / max((counts > 0).sum(axis=0).mean(), 1.0), 0.0)
+    share = between / (between + within / np.maximum((counts > 0).sum(axis=0), 0.5)) if between else np.zeros(PARTS)
+    return np.asarray(mean + np.where(observed, share, 0.0) * (part - mean), np.float64)
 
 
 def _by_day(logs: Sequence[Series]) -> tuple[Floats, Floats]:
@@ -282,11 +282,11 @@ def parts_of_variation(logs: Sequence[Series], rate: Floats) -> Floats:
         rows.append(weight * np.minimum(1.0, stretches / stretch))
         wanted.append(weight * excess)
         known.append(stretch)
-    found = np.zeros(len(stretches))
+    result = np.zeros(len(stretches))
     if known:
-        told = stretches <= known[-1]
-        found[told] = nnls(np.array(rows)[:, told], np.array(wanted))[0]
-    together = 1 + np.cumsum(found[::-1])[::-1]  # product over the factors that hold at least as long
+        covered = stretches <= known[-1]
+        result[covered] = nnls(np.array(rows)[:, covered], np.array(wanted))[0]
+    together = 1 + np.cumsum(result[::-1])[::-1]  # product over the factors that hold at least as long
     return np.asarray(together / np.append(together[1:], 1.0) - 1)
 
 
@@ -295,8 +295,8 @@ def _counts(logs: Sequence[Series], rate: Floats, intervals: int) -> tuple[Float
     count, expected = [np.zeros(0)], [np.zeros(0)]
     for one in logs:
         whole = len(one.rate) // intervals * intervals
-        for found, values in ((count, one.rate), (expected, usual_rate(rate, one.times))):
-            found.append(values[:whole].reshape(-1, intervals).sum(axis=1) * one.seconds)
+        for counts, values in ((count, one.rate), (expected, usual_rate(rate, one.times))):
+            counts.append(values[:whole].reshape(-1, intervals).sum(axis=1) * one.seconds)
     return np.concatenate(count), np.concatenate(expected)
 
 
@@ -310,9 +310,9 @@ def smooth_exponentially(values: Floats, seconds: float, window: float) -> Float
     """Average ``values`` [n] of intervals of ``seconds`` exponentially, with time constant ``window`` seconds (0: no
     smoothing); return the mean up to and including each interval, [n].
     """
-    kept = float(np.exp(-seconds / window)) if window else 0.0
-    start = np.array([kept * values[0]])
-    return np.asarray(lfilter([1 - kept], [1, -kept], values, zi=start)[0], np.float64)
+    weight = float(np.exp(-seconds / window)) if window else 0.0
+    start = np.array([weight * values[0]])
+    return np.asarray(lfilter([1 - weight], [1, -weight], values, zi=start)[0], np.float64)
 
 
 class Pairs(NamedTuple):
@@ -351,13 +351,13 @@ def _fit_forecast_weights(pairs: Pairs) -> Floats:
     wanted = (pairs.came - usual)[every]
     scale = float(np.abs(wanted).mean()) + LEAST_RATE
     prior = FEWEST * scale**2 * np.eye(3)
-    kept: Floats = np.zeros(3)
+    selection: Floats = np.zeros(3)
     weight: Floats = np.ones(len(wanted))
     for _ in range(ROUNDS):
         weighed = parts * weight[:, None]
-        kept = np.asarray(np.linalg.solve(weighed.T @ parts + prior, weighed.T @ wanted), np.float64)
-        weight = np.asarray(scale / np.maximum(np.abs(wanted - parts @ kept), 0.01 * scale), np.float64)
-    return np.clip(kept, LEAST, MOST)
+        selection = np.asarray(np.linalg.solve(weighed.T @ parts + prior, weighed.T @ wanted), np.float64)
+        weight = np.asarray(scale / np.maximum(np.abs(wanted - parts @ selection), 0.01 * scale), np.float64)
+    return np.clip(selection, LEAST, MOST)
 
 
 def _numbers(logs: Sequence[Series], rate: Floats, *, late: bool) -> Floats:
@@ -435,19 +435,19 @@ def back_test(log: Series) -> dict[str, Any] | None:
         forecast_intervals(log.until(last), fit_arrivals([log.until(first)]), first)
         for first, last in pairwise(cuts.tolist())
     ]
-    told = Forecast(*(np.concatenate(column) for column in zip(*(part[0] for part in parts), strict=True)))
-    return _errors(log, told, np.concatenate([part[1] for part in parts]), int(cuts[0]))
+    forecast = Forecast(*(np.concatenate(column) for column in zip(*(part[0] for part in parts), strict=True)))
+    return _errors(log, forecast, np.concatenate([part[1] for part in parts]), int(cuts[0]))
 
 
-def _errors(log: Series, told: Forecast, came: Floats, first: int) -> dict[str, Any]:
+def _errors(log: Series, forecast: Forecast, came: Floats, first: int) -> dict[str, Any]:
     last = log.rate[first - 1 : len(log.rate) - 1]
     day = round(DAY_SECONDS / log.seconds)
     seasonal = log.rate[first - day : len(log.rate) - day] if first >= day else None
     return {
         "ahead_seconds": log.seconds,
-        "mae": float(np.abs(told.mean - came).mean()),
+        "mae": float(np.abs(forecast.mean - came).mean()),
         "last_value_mae": float(np.abs(last - came).mean()),
         "seasonal_naive_mae": None if seasonal is None else float(np.abs(seasonal - came).mean()),
-        "coverage": float(((told.low <= came) & (came <= told.high)).mean()),
+        "coverage": float(((forecast.low <= came) & (came <= forecast.high)).mean()),
         "held_out": len(came),
     }

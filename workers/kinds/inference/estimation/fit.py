@@ -115,12 +115,12 @@ def held_out(rows: Rows, variants: int, servers: int, seed: int) -> HeldOut:
     within = [
         distance <= _factor(distances[:i] + distances[i + 1 :] or distances) for i, distance in enumerate(distances)
     ]
-    told = {kind: _error_report([fold for fold in folds if fold.kind == kind]) for kind in KINDS}
+    errors = {kind: _error_report([fold for fold in folds if fold.kind == kind]) for kind in KINDS}
     report = {
         **_error_report(folds),
         "coverage": float(np.concatenate(within).mean()),
         "held_out": sum(map(len, distances)),
-        "left_out": {kind: values for kind, values in told.items() if values["mape"] is not None},
+        "left_out": {kind: values for kind, values in errors.items() if values["mape"] is not None},
     }
     return HeldOut(_factor(distances), report)
 
@@ -139,16 +139,16 @@ def _tests(values: NDArray[Any], rng: np.random.Generator) -> list[NDArray[np.bo
 
 
 def _judge_fold(kind: str, rows: Rows, test: NDArray[np.bool_], variants: int, servers: int, seed: int) -> _Fold:
-    known, asked = rows.take(np.flatnonzero(~test)), rows.take(np.flatnonzero(test))
-    alike = cells(asked)
+    known, tests = rows.take(np.flatnonzero(~test)), rows.take(np.flatnonzero(test))
+    alike = cells(tests)
     there = ServiceTime(variants, servers, seed).fit(known).predict(alike.points)
-    told = Prediction(*(part[alike.of_row] for part in there))
+    prediction = Prediction(*(part[alike.of_row] for part in there))
     level = np.bincount(known.variant, np.log(known.seconds), variants) / np.maximum(
         np.bincount(known.variant, minlength=variants), 1
     )
-    distance = np.abs(np.log(asked.seconds / told.mean)) / np.log(told.high / told.mean)
-    naive = np.exp(level[asked.variant])
-    return _Fold(kind, np.abs(told.mean / asked.seconds - 1), np.abs(naive / asked.seconds - 1), distance)
+    distance = np.abs(np.log(tests.seconds / prediction.mean)) / np.log(prediction.high / prediction.mean)
+    naive = np.exp(level[tests.variant])
+    return _Fold(kind, np.abs(prediction.mean / tests.seconds - 1), np.abs(naive / tests.seconds - 1), distance)
 
 
 def _error_report(folds: list[_Fold]) -> dict[str, float | None]:
@@ -183,9 +183,9 @@ def fit(workload: Workload, seed: int) -> FittedModel:
     ]
     service = ServiceTime(len(layout.variants), len(layout.servers), seed).fit(rows)
     tested = held_out(rows, len(layout.variants), len(layout.servers), seed)
-    made, told = forecasts(layout, older, levels, seed)
-    model = replace(tabulate_service(layout, service, rows, tested.factor, arrivals), forecasts=made)
-    report = {**_report(layout, service, tested, logs, arrivals), "forecasts": told, "log_seconds": longest(older)}
+    result, reported = forecasts(layout, older, levels, seed)
+    model = replace(tabulate_service(layout, service, rows, tested.factor, arrivals), forecasts=result)
+    report = {**_report(layout, service, tested, logs, arrivals), "forecasts": reported, "log_seconds": longest(older)}
     return FittedModel(model.to_bytes(), {**report, "executions": len(contents), "observations": len(rows.seconds)})
 
 
@@ -279,15 +279,15 @@ def tabulate_service(
     logs = service.logs(points).reshape(-1, *shape)
     logs = np.maximum.accumulate(logs.mean(axis=0) + factor * (logs - logs.mean(axis=0)), axis=-1)
     wider = service.wider(points).reshape(shape).mean(axis=(0, 2))
-    seen = np.zeros(shape[:2], np.bool_)
-    seen[rows.server, rows.variant] = True
+    observed = np.zeros(shape[:2], np.bool_)
+    observed[rows.server, rows.variant] = True
     parts = max(len(one.rate) for one in arrivals)
     return ServiceModel(
         log_seconds=logs,
         spread=factor * service.noise_sd_ * wider,
         rate=np.stack([np.broadcast_to(one.rate, parts) if len(one.rate) == 1 else one.rate for one in arrivals]),
         variation=np.array([one.variation for one in arrivals]),
-        measured=seen,
+        measured=observed,
         forecast=np.stack([one.numbers for one in arrivals]),
         parts=np.stack([one.parts for one in arrivals]),
     )

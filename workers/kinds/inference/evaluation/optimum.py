@@ -88,11 +88,11 @@ class Solution:
             "bins": [BINS] * users + [2] * variants,
             "advice": None,
         }
-        seen = np.zeros((len(self.states), len(layout.entries)), np.float32)
-        seen[:, :users] = np.log1p(self.states[:, :users]) / np.log1p(layout.spec.queue_limit)
-        seen[:, entries[users:]] = self.states[:, users, None] == np.arange(variants)
+        observation = np.zeros((len(self.states), len(layout.entries)), np.float32)
+        observation[:, :users] = np.log1p(self.states[:, :users]) / np.log1p(layout.spec.queue_limit)
+        observation[:, entries[users:]] = self.states[:, users, None] == np.arange(variants)
         q = np.zeros((BINS**users * 2**variants, layout.actions), np.float32)
-        q[cell(seen, config)] = np.where(np.isfinite(self.values), -self.values, WORST)
+        q[cell(observation, config)] = np.where(np.isfinite(self.values), -self.values, WORST)
         return TablePolicy(config, {"q": q})
 
 
@@ -135,10 +135,10 @@ def evaluate_policy(chosen: list[Outcome]) -> tuple[Floats, float]:
     seconds, loss = (np.array([getattr(one, name) for one in chosen]) for name in ("seconds", "loss"))
     system = np.eye(len(chosen)) - chance
     system[:, 0] = seconds  # replaces the first state's value, which is 0
-    found = np.linalg.solve(system, loss)
-    per_second = float(found[0])
-    found[0] = 0.0
-    return found, per_second
+    solution = np.linalg.solve(system, loss)
+    per_second = float(solution[0])
+    solution[0] = 0.0
+    return solution, per_second
 
 
 def check_solvable(layout: Layout, model: ServiceModel) -> float:
@@ -180,11 +180,11 @@ class System:
         users, self.variants, _ = layout.shape
         self.limit = layout.spec.queue_limit
         queues = [range(self.limit + 1)] * users
-        found = [
+        results = [
             (*waiting, loaded) for waiting in product(*queues) if any(waiting) for loaded in range(self.variants + 1)
         ]
-        self.states = np.array(found, np.int64)
-        self.place = {state: number for number, state in enumerate(found)}
+        self.states = np.array(results, np.int64)
+        self.place = {state: number for number, state in enumerate(results)}
         points, weights = np.polynomial.hermite_e.hermegauss(NODES)
         self.points, self.weights = points, weights / weights.sum()
         self.log_seconds, self.spread = model.log_seconds[0, 0], model.spread

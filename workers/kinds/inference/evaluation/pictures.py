@@ -44,19 +44,19 @@ def pictures(layout: Layout, played: Mapping[str, ServedRequests], compared: Seq
     shown = {name: played[name] for name in list(played)[:MOST_LINES]}
     beside = {name: played[name] for name in compared}
     requests = next(iter(played.values())).requests
-    told = TOLD.format(episodes=len(requests.first), compared=" and ".join(compared))
+    text = TOLD.format(episodes=len(requests.first), compared=" and ".join(compared))
     over_time = OverTime(layout, next(iter(played.values())))
     plots = [quality(shown), delay(shown), over_time.load()]
     plots += [over_time.quality(beside), over_time.variants(beside), over_time.batches(beside)]
-    return {"title": TITLE, "told": told, "plots": [*plots, policy_map(layout, beside)]}
+    return {"title": TITLE, "told": text, "plots": [*plots, policy_map(layout, beside)]}
 
 
 def quality(played: Mapping[str, ServedRequests]) -> Json:
     """Chart the share of requests with at least a given response quality (0…1), one line per policy."""
     panel = []
     for name, one in played.items():
-        found = np.sort(one.quality)
-        share = 1 - np.searchsorted(found, QUALITIES - SLACK) / max(len(found), 1)
+        qualities = np.sort(one.quality)
+        share = 1 - np.searchsorted(qualities, QUALITIES - SLACK) / max(len(qualities), 1)
         panel.append(_series(name, QUALITIES, share))
     return {
         "heading": "Response quality",
@@ -126,10 +126,10 @@ class OverTime:
         return {**plot, "y": {**plot["y"], "domain": [0, 1]}}
 
     def _qualities(self, one: ServedRequests) -> Iterator[tuple[str, Floats]]:
-        found = one.quality[self.rows]
+        result = one.quality[self.rows]
         for user in self.users:
             own = self.user == user
-            yield self.layout.users[user], self._means(self.bin[own], found[own])
+            yield self.layout.users[user], self._means(self.bin[own], result[own])
 
     def variants(self, played: Mapping[str, ServedRequests]) -> Json:
         """Chart the share of requests that each variant answers over the episode, one panel per policy."""
@@ -139,11 +139,11 @@ class OverTime:
 
     def _mix(self, one: ServedRequests) -> Iterator[Json]:
         total = np.maximum(np.bincount(self.bin, minlength=BINS), 1)
-        found = one.variant[self.rows]
-        used = np.argsort(-np.bincount(found[found != GIVEN_UP], minlength=len(self.layout.variants)), kind="stable")
+        result = one.variant[self.rows]
+        used = np.argsort(-np.bincount(result[result != GIVEN_UP], minlength=len(self.layout.variants)), kind="stable")
         chosen = sorted(used[: MOST_LINES - 2].tolist())
-        groups = {self.layout.variants[variant]: found == variant for variant in chosen}
-        groups |= {"other variants": ~np.isin(found, [*chosen, GIVEN_UP]), NOBODY: found == GIVEN_UP}
+        groups = {self.layout.variants[variant]: result == variant for variant in chosen}
+        groups |= {"other variants": ~np.isin(result, [*chosen, GIVEN_UP]), NOBODY: result == GIVEN_UP}
         for name, own in ((name, own) for name, own in groups.items() if own.any()):
             yield self._line(name, np.bincount(self.bin[own], minlength=BINS) / total)
 
@@ -195,13 +195,13 @@ def policy_map(layout: Layout, played: Mapping[str, ServedRequests]) -> Json:
 
 def _cells(layout: Layout, one: ServedRequests, rates: Floats, sizes: NDArray[np.int64]) -> Iterator[Json]:
     """Yield one policy's tiles, for each pair of a rate and a queue in which it decided."""
-    made, columns, rows = one.decisions, _between(rates), _doubling(sizes)
-    column = np.clip(np.searchsorted(rates, made.rate, side="right") - 1, 0, RATES - 1)
-    row = np.searchsorted(sizes, np.maximum(made.waiting, 1), side="right") - 1
+    decisions, columns, rows = one.decisions, _between(rates), _doubling(sizes)
+    column = np.clip(np.searchsorted(rates, decisions.rate, side="right") - 1, 0, RATES - 1)
+    row = np.searchsorted(sizes, np.maximum(decisions.waiting, 1), side="right") - 1
     for x, y in sorted(set(zip(column.tolist(), row.tolist(), strict=True))):
         own = (column == x) & (row == y)
-        variant = int(np.bincount(made.variant[own] + 1, minlength=2).argmax()) - 1
-        mean = made.size[own][made.variant[own] == variant].mean()
+        variant = int(np.bincount(decisions.variant[own] + 1, minlength=2).argmax()) - 1
+        mean = decisions.size[own][decisions.variant[own] == variant].mean()
         named = WAITS if variant == GIVEN_UP else layout.variants[variant]
         yield {"x": columns[x], "y": rows[y], "name": named, "text": "" if variant == GIVEN_UP else f"{mean:.2g}"}
 

@@ -102,7 +102,7 @@ def requests_of(world: InferenceWorld) -> Requests:
     streams, rates = worlds.streams.copy(), worlds.rates.copy()
     factors, places = worlds.factors.copy(), worlds.places.copy()
     times = [
-        arrival_times(load, streams, rates, factors, places, b, u, world.given.seed[b])
+        arrival_times(load, streams, rates, factors, places, b, u, world.constants.seed[b])
         for b in range(world.batch)
         for u in range(users)
     ]
@@ -126,8 +126,8 @@ class Recorder:
         if self._requests is None:
             self._begin()
         self._settle()
-        asked = self.world.worlds.counts[:, kernels.ASKED]
-        rows = np.flatnonzero(going & (asked >= 0))
+        server = self.world.worlds.counts[:, kernels.ASKED]
+        rows = np.flatnonzero(going & (server >= 0))
         user, variant, batch = (part[rows] for part in self.layout.dispatch_of(action))
         counts = self.world.worlds.user_count[rows, np.maximum(user, 0)]
         size = np.where(user >= 0, np.minimum(self.layout.batches[batch], counts[:, kernels.LENGTH]), 0)
@@ -135,7 +135,7 @@ class Recorder:
         self._decisions.append(Decisions(state.waiting[rows].sum(axis=1), state.rate[rows].sum(axis=1), variant, size))
         starts = size > 0
         number = (counts[:, kernels.CAME] - counts[:, kernels.LENGTH])[starts]
-        self._note(rows[starts], user[starts], number, variant[starts], size[starts], asked[rows][starts])
+        self._note(rows[starts], user[starts], number, variant[starts], size[starts], server[rows][starts])
 
     def _note(
         self, rows: Integers, user: Integers, number: Integers, variant: Integers, size: Integers, server: Integers
@@ -202,17 +202,17 @@ def kept_back(samples: Samples, variants: int, request: HoldOut, seed: int) -> K
     data: Mapping[str, Content] = dict(samples)
     logs = [name for name, content in data.items() if len(content.requests.time)]
     if request.executions is None and len(logs) == 1:
-        chosen, kept = _end(logs[0], data[logs[0]], request)
+        chosen, requests = _end(logs[0], data[logs[0]], request)
         note = f"the last {request.share:.0%} of the log {logs[0]!r}"
     else:
         names = [*data] if request.executions is not None else logs
         chosen = choose(names, request, seed, most=None if request.executions is not None else max(len(logs) - 1, 0))
-        kept = [(name, data[name]) for name in chosen.names]
-        note = f"{len(kept)} of {len(names)} {'executions' if request.executions is not None else 'logs'}"
-    if _enough([content for _, content in kept], variants):
-        return KeptBack(chosen, kept, note)
-    measured = [(name, content) for name, content in _measured_executions(data) if name not in dict(kept)]
-    return KeptBack(chosen, [*kept, *measured], f"{note}, with the measured batches of all")
+        requests = [(name, data[name]) for name in chosen.names]
+        note = f"{len(requests)} of {len(names)} {'executions' if request.executions is not None else 'logs'}"
+    if _enough([content for _, content in requests], variants):
+        return KeptBack(chosen, requests, note)
+    measured = [(name, content) for name, content in _measured_executions(data) if name not in dict(requests)]
+    return KeptBack(chosen, [*requests, *measured], f"{note}, with the measured batches of all")
 
 
 def _end(name: str, content: Content, request: HoldOut) -> tuple[HeldOutChoice, list[tuple[str, Content]]]:
@@ -240,8 +240,8 @@ def users_kept_back(users: Sequence[str], samples: Samples, request: HoldOut, se
     With a single user the result has no names.
     """
     known = {name: set(np.unique(content.requests.user).tolist()) for name, content in samples}
-    seen = set().union(*(own for name, own in known.items() if name not in request.unseen))
-    unseen = [name for place, name in enumerate(users) if place not in seen]
+    visited = set().union(*(own for name, own in known.items() if name not in request.unseen))
+    unseen = [name for place, name in enumerate(users) if place not in visited]
     wanted = min(max(1, round(request.share * len(users))), len(users) - 1)
     names = draw_order(users, unseen, seed)[:wanted]
     return HeldOutChoice(tuple(names), sum(name in unseen for name in names), USERS)
@@ -252,8 +252,8 @@ def exchange_users(model: ServiceModel, users: Sequence[str], held_out: Sequence
 
     The total rate of requests stays the same.
     """
-    kept = [place for place, name in enumerate(users) if name in set(held_out)]
-    pairs = [(one, other) for one in kept for other in range(len(users)) if other not in kept or other > one]
+    places = [place for place, name in enumerate(users) if name in set(held_out)]
+    pairs = [(one, other) for one in places for other in range(len(users)) if other not in places or other > one]
     order = np.random.default_rng(seed).permutation(len(pairs))[:MOST_EXCHANGES]
     return [_exchange_pair(model, *pairs[index]) for index in sorted(order.tolist())]
 
@@ -298,7 +298,7 @@ class InferenceProblem(SimulatedProblem):
         state, chosen = situation.state, self.layout.dispatch_of(action)
         taken = np.minimum(self.layout.batches[chosen.batch], state.waiting[np.arange(len(action)), chosen.user])
         size = np.where(chosen.user >= 0, taken, 0).astype(np.float64)
-        return state.rate.sum(axis=1), state.waiting.sum(axis=1), np.where(state.asked >= 0, size, np.nan)
+        return state.rate.sum(axis=1), state.waiting.sum(axis=1), np.where(state.context >= 0, size, np.nan)
 
     def tunables(self) -> tuple[Tunable, ...]:
         """Return the settings of first-come-first-served on all servers: indices of variant and batch size."""

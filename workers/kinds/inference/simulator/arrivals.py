@@ -257,14 +257,14 @@ class RecordedArrivals(NamedTuple):
             begins: seconds, ascending, [n]; each at least ``window`` after the first request.
             window: time constant of the smoothed rates, seconds.
         """
-        seen = 1 - np.exp((self.first - begins) / window)
+        share = 1 - np.exp((self.first - begins) / window)
         late = np.empty((len(begins), len(self.times)))
         for user, own in enumerate(self.times):
             since, until = np.searchsorted(own, begins - FORGOTTEN * window), np.searchsorted(own, begins, side="right")
             for place, at in enumerate(begins):
                 recent = own[since[place] : until[place]]
                 late[place, user] = np.exp((recent - at) / window).sum() / window
-        return self._replace(begins=begins, late=late / seen[:, None])
+        return self._replace(begins=begins, late=late / share[:, None])
 
     def apart(self, seconds: float) -> int:
         """Return the number of disjoint episodes of ``seconds`` that fit between the beginnings, at least 1."""

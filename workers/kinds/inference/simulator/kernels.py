@@ -144,9 +144,9 @@ class Worlds(NamedTuple):
 
 
 @inlined
-def worth(rules: Rules, given: EpisodeConstants, b: int, user: int, variant: int, delay: float) -> float:
+def worth(rules: Rules, const: EpisodeConstants, b: int, user: int, variant: int, delay: float) -> float:
     """Return the response quality, 0…1, of an answer by ``variant`` after ``delay`` seconds."""
-    start, end = given.full_until[b, user], given.zero_at[b, user]
+    start, end = const.full_until[b, user], const.zero_at[b, user]
     late = min(max((delay - start) / (end - start), 0.0), 1.0)
     if rules.exponential[user]:
         left = (np.exp(-STEEPNESS * late) - np.exp(-STEEPNESS)) / (1.0 - np.exp(-STEEPNESS))
@@ -156,30 +156,30 @@ def worth(rules: Rules, given: EpisodeConstants, b: int, user: int, variant: int
 
 
 @inlined
-def log_noise(given: EpisodeConstants, b: int, user: int, variant: int, number: int) -> float:
+def log_noise(const: EpisodeConstants, b: int, user: int, variant: int, number: int) -> float:
     """Return the random term of a batch's natural-log seconds: normal (Box and Muller, 1958), or log exponential.
 
     It depends on seed, user and ``number`` of the batch's first request alone, not on earlier decisions.
     """
-    spread = given.spread[given.member[b], variant] * given.noise[b]
-    if spread == 0.0 and not given.memoryless:
+    spread = const.spread[const.member[b], variant] * const.noise[b]
+    if spread == 0.0 and not const.memoryless:
         return 0.0
-    word = mix_word(given.seed[b] ^ (np.uint64(number) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(user)))
+    word = mix_word(const.seed[b] ^ (np.uint64(number) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(user)))
     first = ((mix_word(word) >> np.uint64(11)) + 0.5) * UNIT
-    if given.memoryless:
+    if const.memoryless:
         return np.log(-np.log(first))
     second = (mix_word(word + np.uint64(1)) >> np.uint64(11)) * UNIT
     return spread * np.sqrt(-2.0 * np.log(first)) * np.cos(2.0 * np.pi * second)
 
 
 @inlined
-def interval(rules: Rules, given: EpisodeConstants, now: float) -> int:
+def interval(rules: Rules, const: EpisodeConstants, now: float) -> int:
     """Return the index of the control interval of ``now`` (seconds), at most the last one with conditions."""
-    return min(int(now / rules.window), len(given.slowdown) - 1)
+    return min(int(now / rules.window), len(const.slowdown) - 1)
 
 
 @inlined
-def drop_oldest(rules: Rules, given: EpisodeConstants, worlds: Worlds, amounts: Floats, b: int, u: int) -> None:
+def drop_oldest(rules: Rules, const: EpisodeConstants, worlds: Worlds, amounts: Floats, b: int, u: int) -> None:
     """Drop the oldest waiting request of user ``u`` in episode ``b``, with quality 0."""
     worlds.user_count[b, u, HEAD] = (worlds.user_count[b, u, HEAD] + 1) % (rules.queue_limit + 1)
     worlds.user_count[b, u, LENGTH] -= 1
@@ -187,7 +187,7 @@ def drop_oldest(rules: Rules, given: EpisodeConstants, worlds: Worlds, amounts: 
     worlds.user_count[b, u, DECIDED] += 1
     worlds.user_time[b, u, MISSED] += 1.0
     worlds.counts[b, WAITING] -= 1
-    amounts[b, LOST] += given.weight[b, u]
+    amounts[b, LOST] += const.weight[b, u]
     amounts[b, DROPPED] += 1.0
 
 
@@ -202,7 +202,7 @@ def count(rules: Rules, worlds: Worlds, b: int, u: int, now: float) -> None:
 
 
 @inlined
-def arrive(rules: Rules, given: EpisodeConstants, load: Load, worlds: Worlds, amounts: Floats, b: int, u: int) -> None:
+def arrive(rules: Rules, const: EpisodeConstants, load: Load, worlds: Worlds, amounts: Floats, b: int, u: int) -> None:
     """Append user ``u``'s next request to its queue; if it is full, drop the oldest."""
     times, counts = worlds.user_time, worlds.user_count
     now, room = times[b, u, NEXT], rules.queue_limit + 1
@@ -214,7 +214,7 @@ def arrive(rules: Rules, given: EpisodeConstants, load: Load, worlds: Worlds, am
     times[b, u, RATE_AT] = now
     count(rules, worlds, b, u, now)
     if counts[b, u, LENGTH] > rules.queue_limit:
-        drop_oldest(rules, given, worlds, amounts, b, u)
+        drop_oldest(rules, const, worlds, amounts, b, u)
     times[b, u, NEXT] = following(load, worlds.streams, worlds.rates, worlds.factors, worlds.places, b, u, now)
 
 
@@ -241,17 +241,17 @@ def finish(rules: Rules, worlds: Worlds, b: int, s: int) -> None:
 
 @inlined
 def dispatch(
-    rules: Rules, given: EpisodeConstants, worlds: Worlds, amounts: Floats, b: int, s: int, action: int
+    rules: Rules, const: EpisodeConstants, worlds: Worlds, amounts: Floats, b: int, s: int, action: int
 ) -> None:
     """Start the batch that ``action`` denotes on server ``s``; its seconds and qualities are determined here."""
     variants, sizes = len(rules.accuracy), len(rules.batches)
     user, variant, size = (action - 1) // (variants * sizes), (action - 1) // sizes % variants, (action - 1) % sizes
     klass, now, counts = rules.klass[s], worlds.clock[b, NOW], worlds.user_count
     taken, room = min(rules.batches[size], counts[b, user, LENGTH]), rules.queue_limit + 1
-    at, member = interval(rules, given, now), given.member[b]
-    log = given.log_seconds[member, klass, variant, size] + given.slowdown[at, b]
-    log += log_noise(given, b, user, variant, counts[b, user, CAME] - counts[b, user, LENGTH])
-    seconds, pause = np.exp(log) * (1.0 + given.repeated[at, b]), 0.0
+    at, member = interval(rules, const, now), const.member[b]
+    log = const.log_seconds[member, klass, variant, size] + const.slowdown[at, b]
+    log += log_noise(const, b, user, variant, counts[b, user, CAME] - counts[b, user, LENGTH])
+    seconds, pause = np.exp(log) * (1.0 + const.repeated[at, b]), 0.0
     loaded = worlds.server_count[b, s, LOADED]
     if loaded != NOBODY and loaded != variant:
         pause = rules.switch[klass]
@@ -260,13 +260,13 @@ def dispatch(
     for _ in range(taken):
         delay = end - worlds.queue[b, user, counts[b, user, HEAD]]
         counts[b, user, HEAD] = (counts[b, user, HEAD] + 1) % room
-        earned += worth(rules, given, b, user, variant, delay)
+        earned += worth(rules, const, b, user, variant, delay)
         amounts[b, DELAY] += delay
     counts[b, user, LENGTH] -= taken
     counts[b, user, DECIDED] += taken
     worlds.user_time[b, user, MISSED] += taken - earned
     worlds.counts[b, WAITING] -= taken
-    amounts[b, LOST] += given.weight[b, user] * (taken - earned)
+    amounts[b, LOST] += const.weight[b, user] * (taken - earned)
     amounts[b, GAINED] += earned
     worlds.server_time[b, s, UNTIL] = end
     worlds.server_time[b, s, EXPECTED] = now + pause + rules.mean_seconds[klass, variant, size]
@@ -278,20 +278,20 @@ def dispatch(
 
 
 @kernel
-def turn_on(rules: Rules, given: EpisodeConstants, worlds: Worlds, b: int, klass: int) -> bool:
+def turn_on(rules: Rules, const: EpisodeConstants, worlds: Worlds, b: int, klass: int) -> bool:
     """Start the first server of class ``klass`` that is off; return False if none is off."""
     for s in range(len(rules.klass)):
         if rules.klass[s] == klass and worlds.server_count[b, s, STATUS] == OFF:
             worlds.server_count[b, s, STATUS] = STARTING if rules.startup[klass] > 0.0 else IDLE
             worlds.server_count[b, s, LOADED] = NOBODY
             worlds.server_time[b, s, UNTIL] = worlds.clock[b, NOW] + rules.startup[klass]
-            worlds.clock[b, BURN] += given.price[b, klass]
+            worlds.clock[b, BURN] += const.price[b, klass]
             return True
     return False
 
 
 @kernel
-def turn_off(rules: Rules, given: EpisodeConstants, worlds: Worlds, b: int, klass: int) -> bool:
+def turn_off(rules: Rules, const: EpisodeConstants, worlds: Worlds, b: int, klass: int) -> bool:
     """Turn off a class's last starting, else last idle server; return False if there is none, or the minimum is on."""
     on, idle, starting = 0, NOBODY, NOBODY
     for s in range(len(rules.klass)):
@@ -304,17 +304,17 @@ def turn_off(rules: Rules, given: EpisodeConstants, worlds: Worlds, b: int, klas
     if last == NOBODY or on <= rules.minimum[klass]:
         return False
     worlds.server_count[b, last, STATUS] = OFF
-    worlds.clock[b, BURN] -= given.price[b, klass]
+    worlds.clock[b, BURN] -= const.price[b, klass]
     return True
 
 
 @inlined
-def act(rules: Rules, given: EpisodeConstants, worlds: Worlds, amounts: Floats, b: int, action: int) -> bool:
+def act(rules: Rules, const: EpisodeConstants, worlds: Worlds, amounts: Floats, b: int, action: int) -> bool:
     """Apply the action of number ``action`` in episode ``b``; return False if it is illegal."""
     variants, sizes = len(rules.accuracy), len(rules.batches)
-    asked, dispatches = worlds.counts[b, ASKED], given.zero_at.shape[1] * variants * sizes
+    server, dispatches = worlds.counts[b, ASKED], const.zero_at.shape[1] * variants * sizes
     worlds.counts[b, DECISIONS] += 1
-    if asked == CONTROLLING:
+    if server == CONTROLLING:
         worlds.counts[b, TURNS] = worlds.counts[b, TURNS] - 1 if action > 0 else 0
         if action == 0:
             return True
@@ -323,24 +323,24 @@ def act(rules: Rules, given: EpisodeConstants, worlds: Worlds, amounts: Floats, 
             return False
         amounts[b, SWITCHED] += 1.0
         if turn % 2 == 0:
-            return turn_on(rules, given, worlds, b, turn // 2)
-        return turn_off(rules, given, worlds, b, turn // 2)
+            return turn_on(rules, const, worlds, b, turn // 2)
+        return turn_off(rules, const, worlds, b, turn // 2)
     if action == 0:
-        worlds.server_count[b, asked, PASSED] = worlds.counts[b, EVENT]
+        worlds.server_count[b, server, PASSED] = worlds.counts[b, EVENT]
         return True
     if action < 0 or action > dispatches:
         return False
     waiting, size = worlds.user_count[b, (action - 1) // (variants * sizes), LENGTH], (action - 1) % sizes
     if waiting < (rules.batches[size] if size > 0 else 1):
         return False
-    dispatch(rules, given, worlds, amounts, b, asked, action)
+    dispatch(rules, const, worlds, amounts, b, server, action)
     return True
 
 
 @inlined
-def unavailable_servers(rules: Rules, given: EpisodeConstants, worlds: Worlds, b: int, klass: int) -> int:
+def unavailable_servers(rules: Rules, const: EpisodeConstants, worlds: Worlds, b: int, klass: int) -> int:
     """Return the number of running servers of class ``klass`` that are unavailable now."""
-    share = given.capacity[interval(rules, given, worlds.clock[b, NOW]), b]
+    share = const.capacity[interval(rules, const, worlds.clock[b, NOW]), b]
     if share >= 1.0:
         return 0
     on = 0
@@ -351,14 +351,14 @@ def unavailable_servers(rules: Rules, given: EpisodeConstants, worlds: Worlds, b
 
 
 @inlined
-def to_be_asked(rules: Rules, given: EpisodeConstants, worlds: Worlds, b: int) -> int:
+def to_be_asked(rules: Rules, const: EpisodeConstants, worlds: Worlds, b: int) -> int:
     """Return the first available idle server that has not waited (action 0) since the last event; ``NOBODY``: none."""
     klass, usable = NOBODY, 0
     for s in range(len(rules.klass)):
         if worlds.server_count[b, s, STATUS] == IDLE:
             if rules.klass[s] != klass:
                 klass = rules.klass[s]
-                usable = -unavailable_servers(rules, given, worlds, b, klass)
+                usable = -unavailable_servers(rules, const, worlds, b, klass)
                 for other in range(s, len(rules.klass)):
                     if rules.klass[other] == klass and worlds.server_count[b, other, STATUS] == IDLE:
                         usable += 1
@@ -369,7 +369,7 @@ def to_be_asked(rules: Rules, given: EpisodeConstants, worlds: Worlds, b: int) -
 
 
 @inlined
-def next_event(rules: Rules, given: EpisodeConstants, worlds: Worlds, b: int) -> float:
+def next_event(rules: Rules, const: EpisodeConstants, worlds: Worlds, b: int) -> float:
     """Return the second of the next event in episode ``b``; ``NEVER``: the episode is over."""
     now, busy = worlds.clock[b, NOW], False
     time = worlds.clock[b, CONTROL_AT]
@@ -378,10 +378,10 @@ def next_event(rules: Rules, given: EpisodeConstants, worlds: Worlds, b: int) ->
         if status in (BUSY, STARTING):
             busy |= status == BUSY
             time = min(time, worlds.server_time[b, s, UNTIL])
-    for u in range(given.zero_at.shape[1]):
+    for u in range(const.zero_at.shape[1]):
         time = min(time, worlds.user_time[b, u, NEXT])
         if worlds.user_count[b, u, LENGTH] > 0:
-            time = min(time, worlds.queue[b, u, worlds.user_count[b, u, HEAD]] + given.zero_at[b, u])
+            time = min(time, worlds.queue[b, u, worlds.user_count[b, u, HEAD]] + const.zero_at[b, u])
     if now < rules.until:
         return min(time, rules.until)
     return time if busy or worlds.counts[b, WAITING] > 0 else NEVER
@@ -389,7 +389,7 @@ def next_event(rules: Rules, given: EpisodeConstants, worlds: Worlds, b: int) ->
 
 @inlined
 def happen(
-    rules: Rules, given: EpisodeConstants, load: Load, worlds: Worlds, amounts: Floats, b: int, now: float
+    rules: Rules, const: EpisodeConstants, load: Load, worlds: Worlds, amounts: Floats, b: int, now: float
 ) -> None:
     """Process all events of episode ``b`` at ``now`` seconds, except decisions."""
     event = False
@@ -401,15 +401,15 @@ def happen(
                 finish(rules, worlds, b, s)
             worlds.server_count[b, s, STATUS] = IDLE
             event = True
-    for u in range(given.zero_at.shape[1]):
+    for u in range(const.zero_at.shape[1]):
         while worlds.user_time[b, u, NEXT] <= now:
-            arrive(rules, given, load, worlds, amounts, b, u)
+            arrive(rules, const, load, worlds, amounts, b, u)
             event = True
         while (
             worlds.user_count[b, u, LENGTH] > 0
-            and worlds.queue[b, u, worlds.user_count[b, u, HEAD]] + given.zero_at[b, u] <= now
+            and worlds.queue[b, u, worlds.user_count[b, u, HEAD]] + const.zero_at[b, u] <= now
         ):
-            drop_oldest(rules, given, worlds, amounts, b, u)
+            drop_oldest(rules, const, worlds, amounts, b, u)
     if worlds.clock[b, CONTROL_AT] <= now:
         worlds.clock[b, CONTROL_AT] = (np.floor(now / rules.window + 1e-9) + 1.0) * rules.window
         worlds.counts[b, TURNS] = MOST_ASKED if rules.controlled else 0
@@ -419,7 +419,7 @@ def happen(
 
 
 @inlined
-def go_on(rules: Rules, given: EpisodeConstants, load: Load, worlds: Worlds, amounts: Floats, b: int) -> None:
+def go_on(rules: Rules, const: EpisodeConstants, load: Load, worlds: Worlds, amounts: Floats, b: int) -> None:
     """Advance episode ``b`` to its next decision, or to its end."""
     count = worlds.counts
     while True:
@@ -427,24 +427,24 @@ def go_on(rules: Rules, given: EpisodeConstants, load: Load, worlds: Worlds, amo
             count[b, ASKED] = CONTROLLING
             return
         if count[b, WAITING] > 0:
-            asked = to_be_asked(rules, given, worlds, b)
-            if asked != NOBODY:
-                count[b, ASKED] = asked
+            server = to_be_asked(rules, const, worlds, b)
+            if server != NOBODY:
+                count[b, ASKED] = server
                 return
-        time = next_event(rules, given, worlds, b)
+        time = next_event(rules, const, worlds, b)
         if time == NEVER:
             break
         seconds = time - worlds.clock[b, NOW]
         amounts[b, COST] += worlds.clock[b, BURN] * seconds
         for s in range(len(rules.klass)):
             amounts[b, ON] += seconds * (worlds.server_count[b, s, STATUS] != OFF)
-        happen(rules, given, load, worlds, amounts, b, time)
+        happen(rules, const, load, worlds, amounts, b, time)
     count[b, ASKED] = OVER
     count[b, ENDED] = 1
 
 
 @kernel
-def empty(rules: Rules, given: EpisodeConstants, load: Load, worlds: Worlds, b: int) -> None:
+def empty(rules: Rules, const: EpisodeConstants, load: Load, worlds: Worlds, b: int) -> None:
     """Reset episode ``b`` to time 0: minimum servers on and idle, no variant loaded, empty queues."""
     worlds.clock[b], worlds.counts[b], worlds.server_time[b], worlds.server_count[b] = 0.0, 0, 0.0, 0
     worlds.user_time[b], worlds.user_count[b] = 0.0, 0
@@ -458,28 +458,28 @@ def empty(rules: Rules, given: EpisodeConstants, load: Load, worlds: Worlds, b: 
         worlds.server_count[b, s, PASSED] = NOBODY
         if number < rules.minimum[klass]:
             worlds.server_count[b, s, STATUS] = IDLE
-            worlds.clock[b, BURN] += given.price[b, klass]
+            worlds.clock[b, BURN] += const.price[b, klass]
     streams, rates, factors, places = worlds.streams, worlds.rates, worlds.factors, worlds.places
-    for u in range(given.zero_at.shape[1]):
+    for u in range(const.zero_at.shape[1]):
         worlds.user_time[b, u, RATE] = rules.usual[u]
-        worlds.user_count[b, u, COMING] = count_arrivals(load, streams, rates, factors, places, b, u, given.seed[b])
+        worlds.user_count[b, u, COMING] = count_arrivals(load, streams, rates, factors, places, b, u, const.seed[b])
         worlds.counts[b, REQUESTS] += worlds.user_count[b, u, COMING]
-        worlds.user_time[b, u, NEXT] = open_stream(load, streams, rates, factors, places, b, u, given.seed[b])
+        worlds.user_time[b, u, NEXT] = open_stream(load, streams, rates, factors, places, b, u, const.seed[b])
 
 
 @kernel
-def start(rules: Rules, given: EpisodeConstants, load: Load, worlds: Worlds, amounts: Floats, rows: Integers) -> None:
+def start(rules: Rules, const: EpisodeConstants, load: Load, worlds: Worlds, amounts: Floats, rows: Integers) -> None:
     """Begin the episodes ``rows`` [n] anew, and advance to their first decisions."""
-    rules, given, load, worlds = borrowed(rules), borrowed(given), borrowed(load), borrowed(worlds)
+    rules, const, load, worlds = borrowed(rules), borrowed(const), borrowed(load), borrowed(worlds)
     for b in rows:
-        empty(rules, given, load, worlds, b)
-        go_on(rules, given, load, worlds, amounts, b)
+        empty(rules, const, load, worlds, b)
+        go_on(rules, const, load, worlds, amounts, b)
 
 
 @kernel
 def step(
     rules: Rules,
-    given: EpisodeConstants,
+    const: EpisodeConstants,
     load: Load,
     worlds: Worlds,
     amounts: Floats,
@@ -489,7 +489,7 @@ def step(
     """Apply the decisions and advance to the next ones; ended episodes stay as they are.
 
     Args:
-        rules, given, load, worlds: the episodes; ``worlds`` changes in place.
+        rules, const, load, worlds: the episodes; ``worlds`` changes in place.
         amounts: sums to which the step's amounts are added, [B, 7].
         actions: number of each action, [B].
         elapsed: receives the seconds to the next decision, [B].
@@ -497,14 +497,14 @@ def step(
     Returns:
         The index of the first episode with an illegal action, at which the call stops; −1: all are legal.
     """
-    rules, given, load, worlds = borrowed(rules), borrowed(given), borrowed(load), borrowed(worlds)
+    rules, const, load, worlds = borrowed(rules), borrowed(const), borrowed(load), borrowed(worlds)
     for b in range(len(actions)):
         elapsed[b] = 0.0
         if worlds.counts[b, ENDED] == 0:
             before = worlds.clock[b, NOW]
-            if not act(rules, given, worlds, amounts, b, actions[b]):
+            if not act(rules, const, worlds, amounts, b, actions[b]):
                 return b
-            go_on(rules, given, load, worlds, amounts, b)
+            go_on(rules, const, load, worlds, amounts, b)
             elapsed[b] = worlds.clock[b, NOW] - before
     return -1
 
@@ -521,7 +521,7 @@ class StateBuffers(NamedTuple):
     busy: Integers
     starting: Integers
     next_free: Floats
-    asked: Integers
+    context: Integers
     loaded: Integers
 
 
@@ -541,7 +541,7 @@ def look_at_users(rules: Rules, worlds: Worlds, known: StateBuffers, b: int, i: 
 
 
 @inlined
-def look_at_servers(rules: Rules, given: EpisodeConstants, worlds: Worlds, known: StateBuffers, b: int, i: int) -> None:
+def look_at_servers(rules: Rules, const: EpisodeConstants, worlds: Worlds, known: StateBuffers, b: int, i: int) -> None:
     """Write the servers of episode ``b`` to row ``i`` of ``known``; unavailable idle servers count as starting."""
     known.idle[i], known.busy[i], known.starting[i] = 0, 0, 0
     free = np.inf
@@ -555,23 +555,23 @@ def look_at_servers(rules: Rules, given: EpisodeConstants, worlds: Worlds, known
         elif status == STARTING:
             known.starting[i, klass] += 1
     for c in range(len(rules.minimum)):
-        gone = min(unavailable_servers(rules, given, worlds, b, c), known.idle[i, c])
+        gone = min(unavailable_servers(rules, const, worlds, b, c), known.idle[i, c])
         known.idle[i, c] -= gone
         known.starting[i, c] += gone
     known.next_free[i] = max(free - worlds.clock[b, NOW], 0.0) if free < np.inf else 0.0
 
 
 @kernel
-def look(rules: Rules, given: EpisodeConstants, worlds: Worlds, known: StateBuffers, rows: Integers) -> None:
+def look(rules: Rules, const: EpisodeConstants, worlds: Worlds, known: StateBuffers, rows: Integers) -> None:
     """Write the observable state of the episodes ``rows`` [n] to the first n rows of ``known``."""
-    rules, given, worlds, known = borrowed(rules), borrowed(given), borrowed(worlds), borrowed(known)
+    rules, const, worlds, known = borrowed(rules), borrowed(const), borrowed(worlds), borrowed(known)
     for i in range(len(rows)):
         b = rows[i]
         look_at_users(rules, worlds, known, b, i)
-        look_at_servers(rules, given, worlds, known, b, i)
-        asked = worlds.counts[b, ASKED]
-        known.asked[i] = rules.klass[asked] if asked >= 0 else -1
-        known.loaded[i] = worlds.server_count[b, asked, LOADED] if asked >= 0 else NOBODY
+        look_at_servers(rules, const, worlds, known, b, i)
+        server = worlds.counts[b, ASKED]
+        known.context[i] = rules.klass[server] if server >= 0 else -1
+        known.loaded[i] = worlds.server_count[b, server, LOADED] if server >= 0 else NOBODY
 
 
 @kernel
@@ -593,9 +593,9 @@ def look_back(rules: Rules, worlds: Worlds, batch: Integers, pace: Floats, arriv
 
 
 @kernel
-def fairness(given: EpisodeConstants, worlds: Worlds, unfair: Floats) -> None:
+def fairness(const: EpisodeConstants, worlds: Worlds, unfair: Floats) -> None:
     """Write 1 − Jain's index of users' mean qualities to ``unfair`` [B] for ended episodes, 0 for others."""
-    users = given.zero_at.shape[1]
+    users = const.zero_at.shape[1]
     for b in range(len(unfair)):
         unfair[b], total, squares = 0.0, 0.0, 0.0
         if worlds.counts[b, ENDED] == 1:

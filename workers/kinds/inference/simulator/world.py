@@ -159,9 +159,9 @@ class InferenceWorld(DisturbedWorld):
     def recent(self) -> Transitions:
         """The last batches of each episode and the last requests of each user, as adaptive policies get them."""
         users, shape = len(self.layout.users), (self.batch, BATCHES)
-        found = Transitions(np.empty(shape, np.int64), np.empty(shape), np.empty((self.batch, users, PARTS), np.int64))
-        kernels.look_back(self.rules, self.worlds, *found)
-        return found
+        past = Transitions(np.empty(shape, np.int64), np.empty(shape), np.empty((self.batch, users, PARTS), np.int64))
+        kernels.look_back(self.rules, self.worlds, *past)
+        return past
 
     @property
     def state(self) -> State:
@@ -181,7 +181,7 @@ class InferenceWorld(DisturbedWorld):
 
     def _fit_potential(self) -> Potential:
         """Fit the shaping potential to a simple rule's decisions, 25 % of them random, from seed 0."""
-        kept, self.seed = self.seed, 0
+        seed, self.seed = self.seed, 0
         rng, met = np.random.default_rng(0), list[Transition]()
         _, mask = self._first_view()
         for _ in range(WATCHED):
@@ -191,7 +191,7 @@ class InferenceWorld(DisturbedWorld):
             assert step.discount is not None  # noqa: S101  (narrows the type)
             met.append(Transition(step.reward, step.discount, before, self.state.waiting))
             mask = step.mask
-        self.seed = kept
+        self.seed = seed
         return Potential.fit(met)
 
     def _first_view(self) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
@@ -201,7 +201,7 @@ class InferenceWorld(DisturbedWorld):
         ticks: Any = Ticks(self)
         for disturbance in self.disturbances:
             disturbance.begin(ticks)
-        self.given, self.load = _copy_contiguous(self._episode_constants(ticks)), _copy_contiguous(self._load())
+        self.constants, self.load = _copy_contiguous(self._episode_constants(ticks)), _copy_contiguous(self._load())
         self.worlds = _worlds(self.batch, self.layout, len(self.load.lasting))
         self._draw(self._rows)
         self.amounts = np.zeros((self.batch, 7))
@@ -226,7 +226,7 @@ class InferenceWorld(DisturbedWorld):
         self.amounts = np.zeros((self.batch, 7))
         begun, came, waiting = self.worlds.clock[:, kernels.NOW].copy(), self._came, self.state.waiting
         chosen = np.ascontiguousarray(actions, np.int64)
-        wrong = kernels.step(self.rules, self.given, self.load, self.worlds, self.amounts, chosen, elapsed)
+        wrong = kernels.step(self.rules, self.constants, self.load, self.worlds, self.amounts, chosen, elapsed)
         if wrong >= 0:
             raise ValueError(f"action {chosen[wrong]} of episode {wrong} is not legal")
         if self.renews:
@@ -282,7 +282,7 @@ class InferenceWorld(DisturbedWorld):
         self._draw(rows)
         self._start(np.zeros((self.batch, 7)), rows)
         fresh = _state_buffers(len(rows), self.layout)
-        kernels.look(self.rules, self.given, self.worlds, fresh, rows)
+        kernels.look(self.rules, self.constants, self.worlds, fresh, rows)
         view = view_of(self.layout, State(*fresh))
         before: Any = self.state
         state = State(*(field.copy() for field in before))
@@ -294,7 +294,7 @@ class InferenceWorld(DisturbedWorld):
 
     def _start(self, amounts: Floats, rows: NDArray[np.int64]) -> None:
         """Begin the episodes ``rows`` [n], with smoothed rates from the recording before them, else the usual rates."""
-        kernels.start(self.rules, self.given, self.load, self.worlds, amounts, rows)
+        kernels.start(self.rules, self.constants, self.load, self.worlds, amounts, rows)
         if self.recorded is None or self.recorded.begins is None:
             return
         times, other = self.worlds.user_time, self._late[rows] - self.rules.usual
@@ -308,7 +308,7 @@ class InferenceWorld(DisturbedWorld):
 
     def _look(self) -> None:
         known = _state_buffers(self.batch, self.layout)
-        kernels.look(self.rules, self.given, self.worlds, known, self._rows)
+        kernels.look(self.rules, self.constants, self.worlds, known, self._rows)
         self._state = State(*known)
         self.view = view_of(self.layout, self._state)
         # Nothing is decided in ended episodes: rules would otherwise compute numbers of servers for them in every step.
@@ -319,7 +319,7 @@ class InferenceWorld(DisturbedWorld):
             unfair = self.after.unfair - self.before.unfair
         else:
             unfair = np.zeros(self.batch)
-            kernels.fairness(self.given, self.worlds, unfair)
+            kernels.fairness(self.constants, self.worlds, unfair)
             if ended is not None:
                 unfair[ended == 1] = 0.0
         self.ending = (self.worlds.counts[:, kernels.ENDED] == 1) & (True if ended is None else ended == 0)
@@ -359,11 +359,11 @@ class InferenceWorld(DisturbedWorld):
         return np.resize(drawn, count)
 
     def _draw(self, rows: NDArray[np.int64]) -> None:
-        count, members = len(rows), self.given.log_seconds.shape[0]
-        self.given.seed[rows] = self._seeds(count)
+        count, members = len(rows), self.constants.log_seconds.shape[0]
+        self.constants.seed[rows] = self._seeds(count)
         which = self.load.model[rows]
         first, size = self._members[0][which], self._members[1][which]
-        self.given.member[rows] = first + (self._uniform(count) * size).astype(np.int64).clip(0, members - 1)
+        self.constants.member[rows] = first + (self._uniform(count) * size).astype(np.int64).clip(0, members - 1)
         origin = self._uniform(count)
         if self.recorded is not None:
             share = origin if self.renews or self.same else (rows + 0.5) / self.batch
@@ -382,12 +382,12 @@ class InferenceWorld(DisturbedWorld):
 
     def _episode_constants(self, ticks: World) -> kernels.EpisodeConstants:
         layout, quality = self.layout, self.layout.quality
-        told = [self.conditions_at(ticks) for _ in range(self.intervals)] if self.disturbances else []
+        now = [self.conditions_at(ticks) for _ in range(self.intervals)] if self.disturbances else []
         log_seconds = np.concatenate([model.log_seconds for model in self.models])
         sizes = np.array([len(model.log_seconds) for model in self.models])
         self._members = np.concatenate([[0], np.cumsum(sizes)[:-1]]), sizes
         target = self._factor("target", layout.users)
-        shape = (max(len(told), 1), self.batch)
+        shape = (max(len(now), 1), self.batch)
         return kernels.EpisodeConstants(
             seed=np.zeros(self.batch, np.uint64),
             full_until=quality.full_until * target,
@@ -398,9 +398,9 @@ class InferenceWorld(DisturbedWorld):
             log_seconds=np.ascontiguousarray(log_seconds, np.float64),
             spread=np.repeat(np.stack([model.spread for model in self.models]), sizes, axis=0).astype(np.float64),
             noise=self._factor("effect", ["seconds"])[:, 0],
-            slowdown=np.stack([one.slowdown + one.noise[:, 0] for one in told]) if told else np.zeros(shape),
-            repeated=np.stack([one.repeated for one in told]) if told else np.zeros(shape),
-            capacity=np.stack([one.capacity for one in told]) if told else np.ones(shape),
+            slowdown=np.stack([one.slowdown + one.noise[:, 0] for one in now]) if now else np.zeros(shape),
+            repeated=np.stack([one.repeated for one in now]) if now else np.zeros(shape),
+            capacity=np.stack([one.capacity for one in now]) if now else np.ones(shape),
             memoryless=self.memoryless,
         )
 
@@ -416,12 +416,12 @@ class InferenceWorld(DisturbedWorld):
         spec, users = self.layout.spec, self.layout.users
         parts = max(model.rate.shape[1] for model in self.models)
         varying = np.stack([model.varying() for model in self.models])
-        kept = (LASTING == 1.0) | varying.any(axis=(0, 1))
-        lasting = LASTING[kept]
+        selection = (LASTING == 1.0) | varying.any(axis=(0, 1))
+        lasting = LASTING[selection]
         log = self.recorded.joined() if self.recorded is not None else (np.zeros(0), np.zeros(len(users) + 1, np.int64))
         return Load(
             rate=np.stack([model.rate[:, np.arange(parts) * model.rate.shape[1] // parts] for model in self.models]),
-            variation=varying[..., kept],
+            variation=varying[..., selection],
             lasting=(lasting / lasting[0]).round().astype(np.int64),
             model=np.zeros(self.batch, np.int64) if self.model is None else 1 + np.asarray(self.model, np.int64),
             factor=self._factor("rate", users),
@@ -436,14 +436,14 @@ class InferenceWorld(DisturbedWorld):
 
     def get_state(self) -> dict[str, Any]:
         """Return the whole state, after ``reset``, as a dict of arrays and plain values."""
-        parts: dict[str, Any] = {"given": self.given, "load": self.load, "worlds": self.worlds}
+        parts: dict[str, Any] = {"given": self.constants, "load": self.load, "worlds": self.worlds}
         arrays = {name: _copy_contiguous(part)._asdict() for name, part in parts.items()}
         worth = None if self.potential is None else self.potential._asdict()
         return {**arrays, "potential": worth, "same": self.same, "random": self.random.bit_generator.state}
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Restore the result of ``get_state``, and continue its episodes. Raises KeyError if an entry is missing."""
-        self.given = _copy_contiguous(kernels.EpisodeConstants(**state["given"]))
+        self.constants = _copy_contiguous(kernels.EpisodeConstants(**state["given"]))
         self.load = _copy_contiguous(Load(**state["load"]))
         self.worlds = _copy_contiguous(kernels.Worlds(**state["worlds"]))
         worth = state["potential"]
@@ -477,7 +477,7 @@ class QualitySoFar(NamedTuple):
 
 
 def quality_so_far(worlds: kernels.Worlds, until: float) -> QualitySoFar:
-    """Compute users' qualities so far; ``until``: seconds of an episode during which requests come."""
+    """Compute U users' qualities so far in B episodes; ``until``: seconds of an episode in which requests come."""
     missed, counts = worlds.user_time[:, :, kernels.MISSED], worlds.user_count
     quality = 1.0 - missed / np.maximum(counts[:, :, kernels.DECIDED], 1)
     share = np.minimum(worlds.clock[:, kernels.NOW] / until, 1.0)
@@ -543,7 +543,7 @@ def _state_buffers(batch: int, layout: Layout) -> Any:
         busy=np.empty(classes, np.int64),
         starting=np.empty(classes, np.int64),
         next_free=np.empty(batch),
-        asked=np.empty(batch, np.int64),
+        context=np.empty(batch, np.int64),
         loaded=np.empty(batch, np.int64),
     )
 
@@ -604,5 +604,5 @@ class Clients(JointSimulator):
 
 
 def _role(client: Client) -> Role:
-    seen = spaces.Box(-np.inf, np.inf, (len(client.entries),), np.float32)
-    return Role(seen, spaces.Discrete(client.actions))
+    box = spaces.Box(-np.inf, np.inf, (len(client.entries),), np.float32)
+    return Role(box, spaces.Discrete(client.actions))

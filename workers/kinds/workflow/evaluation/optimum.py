@@ -152,14 +152,14 @@ class _Search:
 
     def _nodes(self, partial: _Partial) -> list[int]:
         """List the nodes that have tasks, and the first node of each group of equal empty ones."""
-        used, alike, found = set(partial.node.tolist()), set(), []
+        used, alike, nodes = set(partial.node.tolist()), set(), []
         for node in range(len(self.nodes.kind)):
             likeness = (int(self.nodes.kind[node]), bool(self.nodes.permanent[node]))
             if node in used or likeness not in alike:
-                found.append(node)
+                nodes.append(node)
             if node not in used:
                 alike.add(likeness)
-        return found
+        return nodes
 
     def _twice(self, partial: _Partial, task: int, start: float) -> bool:
         """Return whether placing ``task`` before the last one gives the same schedule, so that it is redundant."""
@@ -230,8 +230,8 @@ class _Search:
         due = np.isfinite(self.due)
         most = np.where(np.isfinite(self.seconds), self.seconds, 0.0).max(axis=1) @ self.trace.processors
         billing = self.nodes.billing
-        held = np.ceil(span / billing - SAME) * billing
-        cost = float((held * self.nodes.price).sum()) if self.nodes.permanent.all() else 0.0
+        billed = np.ceil(span / billing - SAME) * billing
+        cost = float((billed * self.nodes.price).sum()) if self.nodes.permanent.all() else 0.0
         return np.array(
             [
                 slow.mean() - 1.0,
@@ -320,23 +320,23 @@ def _climb(episode: Episode, start: Schedule, value: float, seed: int) -> Schedu
     random = np.random.default_rng([seed, 11])
     count, nodes = episode.trace.tasks, len(episode.nodes.kind)
     known = replay_scheduler(start)
-    found, best = ValuedPlan(known.order, known.node, value), start
+    valued_plan, best = ValuedPlan(known.order, known.node, value), start
     for _ in range(min(TRIALS, PLACEMENTS // max(count * nodes, 1))):
-        order, node = _move_task(found, random, nodes)
+        order, node = _move_task(valued_plan, random, nodes)
         schedule = ReplayedSchedule(order, node).play(episode)
         worthy = objective_return(episode.weights, terms(episode.trace, episode.nodes, schedule, episode.measure))
-        if worthy > found.value:
-            found, best = ValuedPlan(order, node, worthy), schedule
+        if worthy > valued_plan.value:
+            valued_plan, best = ValuedPlan(order, node, worthy), schedule
     return best
 
 
 def _move_task(
-    found: ValuedPlan, random: np.random.Generator, nodes: int
+    valued_plan: ValuedPlan, random: np.random.Generator, nodes: int
 ) -> tuple[NDArray[np.integer], NDArray[np.integer]]:
-    count = len(found.order)
+    count = len(valued_plan.order)
     there, place = random.integers(count, size=2)
-    order = np.insert(np.delete(found.order, there), place, found.order[there])
-    node = found.node.copy()
+    order = np.insert(np.delete(valued_plan.order, there), place, valued_plan.order[there])
+    node = valued_plan.node.copy()
     if nodes > 1 and random.random() < 0.5:
-        node[found.order[there]] = -1
+        node[valued_plan.order[there]] = -1
     return order, node

@@ -204,8 +204,8 @@ def _mean(begin: Floats, end: Floats, amount: Floats, edges: Floats) -> Floats:
     area = np.concatenate([[0.0], np.cumsum(level[:-1] * np.diff(times))])  # cumulative, up to each event
     place = np.searchsorted(times, edges, side="right") - 1
     inside = np.maximum(place, 0)
-    held = np.where(place >= 0, area[inside] + level[inside] * (edges - times[inside]), 0.0)
-    mean: Floats = np.maximum(np.diff(held) / np.diff(edges), 0.0)
+    area_before = np.where(place >= 0, area[inside] + level[inside] * (edges - times[inside]), 0.0)
+    mean: Floats = np.maximum(np.diff(area_before) / np.diff(edges), 0.0)
     return mean
 
 

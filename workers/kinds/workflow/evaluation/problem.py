@@ -95,11 +95,11 @@ class WorkflowProblem(Problem):
 
     def _playable(self, traces: Sequence[Trace]) -> list[Trace]:
         """Return the traces' tasks of known run time, if any. Raises ValueError if a task fits no node."""
-        found = [episodes.with_known_run_times(trace) for trace in traces]
-        found = [trace for trace in found if trace.tasks]
-        for trace in found:
+        times = [episodes.with_known_run_times(trace) for trace in traces]
+        times = [trace for trace in times if trace.tasks]
+        for trace in times:
             reference(trace, self.layout.nodes)
-        return found
+        return times
 
     def _schedulers(self) -> dict[str, EpisodeScheduler]:
         if self.pool:
@@ -168,9 +168,9 @@ class WorkflowProblem(Problem):
 
     @override
     def heat_map_points(self, situation: Situation, action: NDArray[np.integer]) -> tuple[NDArray[np.floating], ...]:
-        seen, world = situation.view.observation, situation.state
+        observation, world = situation.view.observation, situation.state
         bias = [_leaning(world.truth[b].trace, world.schedule(b, int(scheduler))) for b, scheduler in enumerate(action)]
-        return seen[:, 0], seen[:, 1], np.array(bias)
+        return observation[:, 0], observation[:, 1], np.array(bias)
 
     def encoder(self, contender: bytes | Policy) -> Encoder | None:
         """Return the contender's own encoder; None if it has none, as schedulers read the tasks themselves."""

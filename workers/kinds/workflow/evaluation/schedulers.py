@@ -180,18 +180,18 @@ def in_order(episode: Episode, order: NDArray[np.integer], node: NDArray[np.inte
     Raises:
         ValueError: a task fits no node, or dependencies form a cycle.
     """
-    given = planning.problem_of(episode.trace, episode.nodes, episode.trace.runtime)
+    problem = planning.problem_of(episode.trace, episode.nodes, episode.trace.runtime)
     priority = np.empty(episode.trace.tasks)
     priority[order] = -np.arange(len(order), dtype=np.float64)
-    plan: Plan = annealing.plan(given, _pinned_rule(given, first_ready(given.graph, priority), node))
+    plan: Plan = annealing.plan(problem, _pinned_rule(problem, first_ready(problem.graph, priority), node))
     return Schedule(plan.start, plan.end, plan.node)
 
 
-def _pinned_rule(given: planning.Problem, order: NDArray[np.int64], node: NDArray[np.integer]) -> Rule:
+def _pinned_rule(problem: planning.Problem, order: NDArray[np.int64], node: NDArray[np.integer]) -> Rule:
     count = len(order)
-    bias = np.zeros(given.work.cost.shape)
+    bias = np.zeros(problem.work.cost.shape)
     bound = np.flatnonzero(node >= 0)
-    bound = bound[np.isfinite(given.work.cost[bound, node[bound]])]
+    bound = bound[np.isfinite(problem.work.cost[bound, node[bound]])]
     bias[bound] = np.inf
     bias[bound, node[bound]] = 0.0
     return Rule(order, bias, np.full(count, np.inf), 1.0, 0.0)

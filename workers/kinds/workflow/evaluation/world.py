@@ -251,13 +251,13 @@ class WorkflowWorld(DisturbedWorld):
         paid_for, outcomes = (np.array(part) for part in zip(*earned, strict=True))
         weights = np.array([episode.weights for episode in self.truth])
         last = -(weights * paid_for).sum(axis=1).astype(np.float32), paid_for.astype(np.float32)
-        seen = self._view
+        view = self._view
         self.reset()
         self.paid, self.terms = last
         self.outcome_increments = outcomes
         now = self._view
         done = np.ones(self.batch, np.bool_)
-        return Step(now.observation, now.mask, self.paid, done, seen.observation)
+        return Step(now.observation, now.mask, self.paid, done, view.observation)
 
     def get_state(self) -> dict[str, Any]:
         """Return the random generator's state before the draw of the episodes, and their disturbances, by name."""

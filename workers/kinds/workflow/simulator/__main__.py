@@ -62,8 +62,8 @@ def main(arguments: list[str] | None = None) -> int:
         return REFUSED
     except KeyboardInterrupt:
         return INTERRUPTED
-    said = summary_json(options, reading, rows)
-    print(json.dumps(said) if options.json else text(said))
+    summary = summary_json(options, reading, rows)
+    print(json.dumps(summary) if options.json else text(summary))
     return DONE
 
 

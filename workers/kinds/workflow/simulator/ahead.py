@@ -77,7 +77,7 @@ class Scenario(NamedTuple):
         plan: planned seconds, by which jobs are backfilled, [J].
         lasts: sampled seconds, [J].
         score: score in the queue's order, [J].
-        ends, planned, held: sampled end, planned end (seconds from now) and processors of R running jobs, [R].
+        ends, planned, processors: sampled end, planned end (seconds from now) and processors of R running jobs, [R].
     """
 
     at: Seconds
@@ -87,7 +87,7 @@ class Scenario(NamedTuple):
     score: Seconds
     ends: Seconds
     planned: Seconds
-    held: Indices
+    processors: Indices
 
 
 class Course(NamedTuple):
@@ -97,7 +97,7 @@ class Course(NamedTuple):
         queue: waiting jobs in order, in the first ``level[WAITS]`` entries, [J].
         ends, planned, needs: sampled end, descending, planned end (seconds), and processors of running jobs, in the
             first ``level[RUNS]`` entries.
-        due, held: planned ends, ascending, and processors, of the same jobs.
+        due, processors: planned ends, ascending, and processors, of the same jobs.
         begun: start of each job, seconds from now; NaN: not started, [J].
         level: waiting jobs, running jobs, free processors, committed job (−1: none), and the fewest processors that a
             waiting job needs, [5].
@@ -108,7 +108,7 @@ class Course(NamedTuple):
     planned: Seconds
     needs: Indices
     due: Seconds
-    held: Indices
+    processors: Indices
     begun: Seconds
     level: Indices
 
@@ -119,16 +119,16 @@ WAITS, RUNS, IDLE, COMMITTED, LEAST = range(5)
 @kernel
 def enter(course: Course, end: float, planned: float, need: int) -> None:
     """Add a running job by its sampled and planned end (seconds) and its processors."""
-    ends, due, held, at = course.ends, course.due, course.held, course.level[RUNS]
+    ends, due, processors, at = course.ends, course.due, course.processors, course.level[RUNS]
     place = at
     while at > 0 and ends[at - 1] < end:
         ends[at], course.planned[at], course.needs[at] = ends[at - 1], course.planned[at - 1], course.needs[at - 1]
         at -= 1
     ends[at], course.planned[at], course.needs[at] = end, planned, need
     while place > 0 and due[place - 1] > planned:
-        due[place], held[place] = due[place - 1], held[place - 1]
+        due[place], processors[place] = due[place - 1], processors[place - 1]
         place -= 1
-    due[place], held[place] = planned, need
+    due[place], processors[place] = planned, need
     course.level[RUNS] += 1
     course.level[IDLE] -= need
 
@@ -136,12 +136,12 @@ def enter(course: Course, end: float, planned: float, need: int) -> None:
 @kernel
 def leave(course: Course) -> None:
     """Remove the running job that ends first."""
-    last, due, held, at = course.level[RUNS] - 1, course.due, course.held, 0
+    last, due, processors, at = course.level[RUNS] - 1, course.due, course.processors, 0
     planned, need = course.planned[last], course.needs[last]
-    while due[at] < planned or held[at] != need:
+    while due[at] < planned or processors[at] != need:
         at += 1
     for i in range(at, last):
-        due[i], held[i] = due[i + 1], held[i + 1]
+        due[i], processors[i] = due[i + 1], processors[i + 1]
     course.level[RUNS] = last
     course.level[IDLE] += need
 
@@ -156,9 +156,9 @@ def start(course: Course, jobs: Scenario, job: int, now: float) -> None:
 @kernel
 def reservation(course: Course, need: int, now: float) -> tuple[float, int]:
     """Return the second at which ``need`` processors should be free, and how many more are free then."""
-    due, held, free, until, i = course.due, course.held, course.level[IDLE], now, 0
+    due, processors, free, until, i = course.due, course.processors, course.level[IDLE], now, 0
     while i < course.level[RUNS] and (free < need or due[i] == due[i - 1]):
-        free += held[i]
+        free += processors[i]
         until = max(now, due[i])
         i += 1
     return (until, free - need) if free >= need else (np.inf, 0)
@@ -169,14 +169,14 @@ def dispatch(course: Course, jobs: Scenario, mechanism: int, now: float, barred:
     """Start jobs by the queue's order and ``mechanism``, all but the job ``barred`` (−1: none); return a number that
     two decisions share only if they start and commit the same jobs."""
     queue, count, need = course.queue, course.level, jobs.need
-    waits, kept, blocked, made, least = count[WAITS], 0, -1, 1, np.iinfo(np.int64).max
+    waits, selection, blocked, result, least = count[WAITS], 0, -1, 1, np.iinfo(np.int64).max
     spare, until, unknown = 0, -np.inf, mechanism == EASY
     committed = count[COMMITTED] if mechanism != EASY else -1
     if committed >= 0 and need[committed] > count[IDLE]:
-        return made
+        return result
     if committed >= 0:
         start(course, jobs, committed, now)
-        made = made * 31 + committed + 1
+        result = result * 31 + committed + 1
     for i in range(waits):
         job = queue[i]
         if job == committed:
@@ -189,15 +189,15 @@ def dispatch(course: Course, jobs: Scenario, mechanism: int, now: float, barred:
         if fits and (blocked < 0 or inside or need[job] <= spare):
             spare -= 0 if blocked < 0 or inside else need[job]
             start(course, jobs, job, now)
-            made = (made * 31 + job + 1) % 1_000_000_007
+            result = (result * 31 + job + 1) % 1_000_000_007
         else:
             blocked = job if blocked < 0 and job != barred else blocked
-            queue[kept] = job
-            kept += 1
+            queue[selection] = job
+            selection += 1
             least = min(least, need[job])
-    count[WAITS], count[LEAST] = kept, least
+    count[WAITS], count[LEAST] = selection, least
     count[COMMITTED] = blocked if mechanism != EASY else -1
-    return made if mechanism == EASY else made * 64 + blocked + 1
+    return result if mechanism == EASY else result * 64 + blocked + 1
 
 
 @kernel
@@ -213,7 +213,7 @@ def first_decision(course: Course, jobs: Scenario, state: Indices, mechanism: in
     """
     waiting, course.level[RUNS] = state[2], 0
     for i in range(len(jobs.ends)):
-        enter(course, jobs.ends[i], jobs.planned[i], jobs.held[i])
+        enter(course, jobs.ends[i], jobs.planned[i], jobs.processors[i])
     course.begun[:] = np.nan
     course.level[WAITS], course.level[IDLE], course.level[COMMITTED] = waiting, state[0], state[1]
     place = 0
@@ -309,7 +309,7 @@ class Present(NamedTuple):
     score: Seconds
     length: Seconds
     share: Seconds
-    held: Indices
+    processors: Indices
     planned: Seconds
     ran: Seconds
     running_length: Seconds
@@ -321,7 +321,7 @@ class Present(NamedTuple):
 @kernel
 def sample(present: Present, table: Seconds) -> Scenario:
     """Draw one course of the next hours; ``table``: quantiles of logarithms of shares, by predicted share."""
-    waiting, running = present.state[2], len(present.held)
+    waiting, running = present.state[2], len(present.processors)
     rows, at = np.empty(waiting + MOST_ARRIVALS, np.int64), np.zeros(waiting + MOST_ARRIVALS)
     rows[:waiting] = np.arange(waiting)
     total, before = waiting, len(present.past)
@@ -347,7 +347,7 @@ def sample(present: Present, table: Seconds) -> Scenario:
             ends[i] = max(OVERRUN * ran if drawn > 0.0 else np.exp(length + drawn) - ran, 1.0)
     return Scenario(
         at[:total], present.need[rows], present.plan[rows], lasts, present.score[rows], ends, present.planned,
-        present.held,
+        present.processors,
     )  # fmt: skip
 
 
@@ -364,18 +364,18 @@ class Options(NamedTuple):
 
 @kernel
 def distinct(course: Course, jobs: Scenario, present: Present, mechanism: int) -> tuple[Indices, Indices]:
-    """Return the changes that lead to decisions of their own, the first of them none: ``Options.front`` and
-    ``barred``."""
+    """Return one change of the order for each different first decision, as ``Options.front`` and ``barred``, [K] each;
+    the first is no change. Each of the first ``CHANGED`` waiting jobs moves to the front, or is held back."""
     several = min(present.state[2], CHANGED)
     fronts, bars = np.full(2 * CHANGED, -1), np.full(2 * CHANGED, -1)
-    made, count = np.zeros(2 * CHANGED, np.int64), 0
+    result, count = np.zeros(2 * CHANGED, np.int64), 0
     for option in range(2 * several):
         front, barred = (option, -1) if option < several else (-1, option - several)
         if option == 0:  # the first job is first already
             front = -1
-        found = first_decision(course, jobs, present.state, mechanism, front, barred)
-        if not (made[:count] == found).any():
-            fronts[count], bars[count], made[count] = front, barred, found
+        outcome = first_decision(course, jobs, present.state, mechanism, front, barred)
+        if not (result[:count] == outcome).any():
+            fronts[count], bars[count], result[count] = front, barred, outcome
             count += 1
     return fronts[:count], bars[:count]
 
@@ -415,7 +415,7 @@ def halt(options: Options, saved: Seconds, squares: Seconds, played: int, stage:
 def compare(present: Present, table: Seconds, mechanism: int, seed: int) -> Options:
     """Play changes of the order in the same ``SCENARIOS`` scenarios; hopeless ones are left out on the way."""
     np.random.seed(seed)  # noqa: NPY002 - that of compiled code, so that a decision can be repeated
-    waiting, running = present.state[2], len(present.held)
+    waiting, running = present.state[2], len(present.processors)
     jobs, most = sample(present, table), running + waiting + MOST_ARRIVALS
     course = Course(
         np.zeros(most, np.int64), np.zeros(most), np.zeros(most), np.zeros(most, np.int64), np.zeros(most),
@@ -455,12 +455,12 @@ def simulate_ahead(outlook: Outlook, table: Seconds = TABLE) -> Alternatives:
     """Compare changes of the order of a live queue by simulating ahead."""
     arrays = [getattr(outlook, name) for name in Present._fields[:-1]]
     state = np.array([outlook.free, outlook.head, outlook.waiting])
-    found = compare(Present._make([*arrays, state]), table, outlook.mechanism, outlook.seed)
-    best = best_of(found)
-    rest = np.argsort(-found.gain[1:], kind="stable") + 1
+    comparison = compare(Present._make([*arrays, state]), table, outlook.mechanism, outlook.seed)
+    best = best_of(comparison)
+    rest = np.argsort(-comparison.gain[1:], kind="stable") + 1
     order = rest if best == 0 else np.concatenate([[best], rest[rest != best]])
     return Alternatives(
-        found.front[order], found.barred[order], found.gain[order], found.error[order],
+        comparison.front[order], comparison.barred[order], comparison.gain[order], comparison.error[order],
         accepted=best > 0, scenarios=SCENARIOS, hours=HORIZON / 3600.0,
     )  # fmt: skip
 
@@ -471,9 +471,9 @@ def share_of(play: Play, task: int) -> float:
     if not play.has_estimate[task]:
         return KNOWN
     tasks, regression, share = play.tasks, play.regression, 0.0
-    found = run_times.describe(regression.history, tasks.user[task], play.length[task], tasks.processors[task])
+    result = run_times.describe(regression.history, tasks.user[task], play.length[task], tasks.processors[task])
     for i in range(INPUTS):
-        share += regression.weight[i] * found[i]
+        share += regression.weight[i] * result[i]
     return min(share, 0.0)
 
 
@@ -513,19 +513,19 @@ def play_ahead(play: Play, mechanism: int, table: Seconds) -> int:
         mechanism: index into ``MECHANISMS``: none or easy.
         table: quantiles of the natural logarithm of shares of estimates, by predicted share, as ``TABLE``.
     """
-    held = without_reference_counts(play)
-    counts, tasks, changes = held.counts, held.tasks, 0
-    while next_event(held, mechanism):
-        if counts[QUEUED] == 0 or is_futile(held, mechanism, SAF):
+    function = without_reference_counts(play)
+    counts, tasks, changes = function.counts, function.tasks, 0
+    while next_event(function, mechanism):
+        if counts[QUEUED] == 0 or is_futile(function, mechanism, SAF):
             continue
-        line, head = held.queue[: counts[QUEUED]].copy(), counts[HEAD]
-        length, estimated, share = held.length[line], held.has_estimate[line], predicted_shares(held)
+        line, head = function.queue[: counts[QUEUED]].copy(), counts[HEAD]
+        length, estimated, share = function.length[line], function.has_estimate[line], predicted_shares(function)
         score = planning.starting_scores(length, share, estimated, tasks.processors[line], mechanism == EASY)
         order = line[np.argsort(score, kind="mergesort")]
         if mechanism != EASY and head >= 0:
             order = np.concatenate((np.full(1, head), order[order != head]))
-        if 1 < len(order) <= MOST and (mechanism == EASY or tasks.processors[order[0]] <= held.pool.level[FREE]):
-            present, seed = present_of(held, order, mechanism), int(held.clock[NOW]) % 1_000_000_007
+        if 1 < len(order) <= MOST and (mechanism == EASY or tasks.processors[order[0]] <= function.pool.level[FREE]):
+            present, seed = present_of(function, order, mechanism), int(function.clock[NOW]) % 1_000_000_007
             options = compare(present, table, mechanism, seed)
             best = best_of(options)
             if best > 0:
@@ -533,5 +533,5 @@ def play_ahead(play: Play, mechanism: int, table: Seconds) -> int:
                 job = order[max(options.front[best], options.barred[best])]
                 others = order[order != job]
                 order = np.concatenate((np.full(1, job), others)) if options.front[best] >= 0 else others
-        settle(held, mechanism, order, order)
+        settle(function, mechanism, order, order)
     return changes

@@ -393,14 +393,14 @@ COMPILED_RANKS = placement.Ranks(
 )
 
 
-def plan(given: Problem, rule: Rule) -> Plan:
+def plan(problem: Problem, rule: Rule) -> Plan:
     """Make the plan of ``rule``, which places each task on a node at a time."""
-    return place(given.graph, given.work, given.fleet, rule)
+    return place(problem.graph, problem.work, problem.fleet, rule)
 
 
-def plan_by(given: Problem, strategy: str) -> Plan:
+def plan_by(problem: Problem, strategy: str) -> Plan:
     """Make the plan of the rule named ``strategy``. Raises KeyError if it is not in ``STRATEGIES``."""
-    return plan(given, STRATEGIES[strategy](given))
+    return plan(problem, STRATEGIES[strategy](problem))
 
 
 # Search for better plans: the best rules' plans, improved by threshold accepting in stages.
@@ -416,21 +416,21 @@ MOMENTS = 100  # times at which a lower bound looks at the remaining work
 SHORT = SearchObjective()
 
 
-def rest(given: Problem) -> Floats:
+def rest(problem: Problem) -> Floats:
     """Return the least seconds from each task's end to the end of its successors, on the fastest nodes, [N]."""
-    graph, least = given.graph, given.work.cost.min(axis=1)
+    graph, least = problem.graph, problem.work.cost.min(axis=1)
     return COMPILED_RANKS.upward(graph, least, np.zeros(len(graph.parents))) - least
 
 
-def bound(given: Problem) -> float:
+def bound(problem: Problem) -> float:
     """Compute a lower bound of any plan's last end, in seconds.
 
     It is the largest of the critical path on the fastest nodes and, for all times t and tails r, t + r + the time that
     the tasks which start at t or later and are followed by at least r need on as many of the fastest processors as they
     can use (Fernandez and Bussell 1973).
     """
-    graph, work, fleet = given.graph, given.work, given.fleet
-    least, after = work.cost.min(axis=1), rest(given)
+    graph, work, fleet = problem.graph, problem.work, problem.fleet
+    least, after = work.cost.min(axis=1), rest(problem)
     if not len(least):
         return 0.0
     head = np.zeros(len(least))
@@ -440,96 +440,96 @@ def bound(given: Problem) -> float:
         head[task] = max(work.submit[task], fleet.available.min(), ready)
     speed = (least[:, None] / np.where(work.cost > 0, work.cost, 1.0)).max(axis=0)  # of each node over the fastest
     rates = np.concatenate([[0.0], np.cumsum(np.sort(np.repeat(speed, fleet.processors))[::-1])])
-    found = float((head + least + after).max())
+    value = float((head + least + after).max())
     moments = np.unique(head)
     for moment in moments[:: max(1, len(moments) // MOMENTS)]:
         late = np.flatnonzero(head >= moment)
         late = late[np.argsort(-after[late], kind="stable")]
         width = np.minimum(np.cumsum(work.processors[late]), len(rates) - 1)
         together = np.cumsum(least[late] * work.processors[late]) / np.maximum(rates[width], 1e-12)
-        found = max(found, float((moment + together + after[late]).max()))
-    return found
+        value = max(value, float((moment + together + after[late]).max()))
+    return value
 
 
-def value(given: Problem, plan: Plan, objective: SearchObjective) -> float:
+def value(problem: Problem, plan: Plan, objective: SearchObjective) -> float:
     """Return the objective of ``plan``, to be minimised: the larger of weighted seconds and weighted money."""
-    bills = money(given, plan) if objective.cost_weight > 0 else 0.0
+    bills = money(problem, plan) if objective.cost_weight > 0 else 0.0
     return max(objective.time_weight * length(plan), objective.cost_weight * bills)
 
 
-def attempts_for(given: Problem) -> int:
+def attempts_for(problem: Problem) -> int:
     """Estimate, from the input's size alone, the attempts that take a tenth of a second; at most 100,000."""
     each, task, edge = ATTEMPT_WORK
-    cost = each + task * len(given.average) + edge * len(given.along)
+    cost = each + task * len(problem.average) + edge * len(problem.along)
     return int(min(MOST_ATTEMPTS, WORK / cost))
 
 
-def order_of(given: Problem, made: Plan) -> Indices:
+def order_of(problem: Problem, plan: Plan) -> Indices:
     """Return the tasks of a plan by start, [N]; simultaneous ones after their parents."""
-    place = np.empty(len(made.start), np.int64)
-    place[given.graph.sequence] = np.arange(len(place))
-    return np.lexsort((place, made.start))
+    place = np.empty(len(plan.start), np.int64)
+    place[problem.graph.sequence] = np.arange(len(place))
+    return np.lexsort((place, plan.start))
 
 
 def search_better(
-    given: Problem, start: Plan, objective: SearchObjective, random: np.random.Generator, attempts: int
+    problem: Problem, start: Plan, objective: SearchObjective, random: np.random.Generator, attempts: int
 ) -> Plan:
     """Search for a better plan than ``start`` in ``attempts`` attempts; return the better of both."""
     draws = random.uniform(size=(attempts, DRAWS))
-    enough = bound(given) * objective.time_weight * (1 + 1e-9) if objective.cost_weight == 0 else 0.0
-    at = course(order_of(given, start), start.node.astype(np.int64), given.fleet.processors)
+    enough = bound(problem) * objective.time_weight * (1 + 1e-9) if objective.cost_weight == 0 else 0.0
+    at = course(order_of(problem, start), start.node.astype(np.int64), problem.fleet.processors)
     order, node, _ = anneal(
-        at, given.graph, given.work, given.fleet, rest(given), objective._replace(enough=enough), draws
+        at, problem.graph, problem.work, problem.fleet, rest(problem), objective._replace(enough=enough), draws
     )
-    made = remembering(given, order, node) if forgetful(given) else plan_of(order, node, *given[:3])
-    return min(start, made, key=lambda one: value(given, one, objective))
+    result = remembering(problem, order, node) if forgetful(problem) else plan_of(order, node, *problem[:3])
+    return min(start, result, key=lambda one: value(problem, one, objective))
 
 
-def forgetful(given: Problem) -> bool:
+def forgetful(problem: Problem) -> bool:
     """Return whether tasks that run together could exceed a node's memory, which searches ignore."""
-    largest = np.sort(given.work.memory)[::-1]
-    needed = np.cumsum(largest)[np.minimum(given.fleet.processors, len(largest)) - 1] if len(largest) else 0.0
-    return bool((needed > given.fleet.memory).any())
+    largest = np.sort(problem.work.memory)[::-1]
+    needed = np.cumsum(largest)[np.minimum(problem.fleet.processors, len(largest)) - 1] if len(largest) else 0.0
+    return bool((needed > problem.fleet.memory).any())
 
 
-def remembering(given: Problem, order: Indices, node: Indices) -> Plan:
+def remembering(problem: Problem, order: Indices, node: Indices) -> Plan:
     """Make the plan of a solution in the same order and on the same nodes, but within their memory."""
-    bias = np.full(given.work.cost.shape, np.inf)
+    bias = np.full(problem.work.cost.shape, np.inf)
     bias[np.arange(len(node)), node] = 0.0
     rule = Rule(order, bias, np.full(len(node), np.inf), 1.0, 0.0)
-    return place(given.graph, given.work, given.fleet, rule)
+    return place(problem.graph, problem.work, problem.fleet, rule)
 
 
-def candidates(given: Problem, objective: SearchObjective) -> list[Rule]:
+def candidates(problem: Problem, objective: SearchObjective) -> list[Rule]:
     """List the rules from whose plans the search starts; rules that save cost are among them only if cost counts."""
-    known = rules(given, ranks=COMPILED_RANKS)
-    return known + cost_rules(given) if objective.cost_weight > 0 else known
+    known = rules(problem, ranks=COMPILED_RANKS)
+    return known + cost_rules(problem) if objective.cost_weight > 0 else known
 
 
-def initial_plans(given: Problem, objective: SearchObjective) -> list[Plan]:
+def initial_plans(problem: Problem, objective: SearchObjective) -> list[Plan]:
     """Plan by every rule; return at most ``STARTS`` plans of different objective, the best one first."""
-    made = [plan(given, rule) for rule in candidates(given, objective)]
-    worth = [value(given, one, objective) for one in made]
+    result = [plan(problem, rule) for rule in candidates(problem, objective)]
+    worth = [value(problem, one, objective) for one in result]
     _, first = np.unique(np.round(worth, 9), return_index=True)
-    return [made[k] for k in sorted(first, key=lambda k: worth[k])[:STARTS]]
+    return [result[k] for k in sorted(first, key=lambda k: worth[k])[:STARTS]]
 
 
 def agent(
-    given: Problem, random: np.random.Generator, objective: SearchObjective = SHORT, attempts: int | None = None
+    problem: Problem, random: np.random.Generator, objective: SearchObjective = SHORT, attempts: int | None = None
 ) -> Plan:
     """Return the best plan of all rules for ``objective``, improved by search; never worse than HEFT's.
 
     Args:
-        given: the workflow and its nodes.
+        problem: the workflow and its nodes.
         random: random generator of the search.
         objective: weighted time and cost to minimise.
         attempts: number of attempts; None: as many as ``attempts_for`` gives.
     """
     return improve_stages(
-        initial_plans(given, objective),
-        lambda start, each: search_better(given, start, objective, random, each),
-        lambda one: value(given, one, objective),
-        attempts_for(given) if attempts is None else attempts,
+        initial_plans(problem, objective),
+        lambda start, each: search_better(problem, start, objective, random, each),
+        lambda one: value(problem, one, objective),
+        attempts_for(problem) if attempts is None else attempts,
     )
 
 

@@ -214,7 +214,7 @@ def dispatch(
 
 
 def expect(
-    world: World, work: Work, fleet: Fleet, kept: NDArray[np.bool_], queues: Queues, breakdowns: Breakdowns,
+    world: World, work: Work, fleet: Fleet, mask: NDArray[np.bool_], queues: Queues, breakdowns: Breakdowns,
     events: list[Event],
 ) -> None:  # fmt: skip
     """Push the events that are known at the start: submissions, failures, and the plan's orders of nodes."""
@@ -222,15 +222,15 @@ def expect(
         heappush(events, (work.submit[task], WAKE, task, 1))
     for k in range(len(breakdowns.at)):
         heappush(events, (breakdowns.at[k], BREAK, k, 0))
-    for j in range(len(kept)):
+    for j in range(len(mask)):
         world.next[j] = queues.start[j]
-        if not kept[j] and queues.start[j] < queues.start[j + 1]:
+        if not mask[j] and queues.start[j] < queues.start[j + 1]:
             at = queues.planned[queues.task[queues.start[j]]] - fleet.startup[j]
             heappush(events, (max(0.0, at), ORDER, j, 0))
 
 
 def end_task(
-    world: World, graph: Graph, work: Work, fleet: Fleet, kept: NDArray[np.bool_], queues: Queues, events: list[Event],
+    world: World, graph: Graph, work: Work, fleet: Fleet, mask: NDArray[np.bool_], queues: Queues, events: list[Event],
     task: int, now: float,
 ) -> None:  # fmt: skip
     """Mark ``task`` as done at ``now``, free its node's resources, and notify its children."""
@@ -238,18 +238,18 @@ def end_task(
     leave(world, work, task)
     for c in range(graph.child_start[task], graph.child_start[task + 1]):
         clear_dependency(world, graph, work, fleet, queues, events, graph.children[c], now)
-    idle(world, fleet, kept, events, now, world.node[task])
+    idle(world, fleet, mask, events, now, world.node[task])
 
 
 def simulate_to_end(
-    world: World, graph: Graph, work: Work, expected: Work, fleet: Fleet, kept: NDArray[np.bool_], rule: Rule,
+    world: World, graph: Graph, work: Work, expected: Work, fleet: Fleet, mask: NDArray[np.bool_], rule: Rule,
     queues: Queues, breakdowns: Breakdowns,
 ) -> list[Rental]:  # fmt: skip
     """Simulate to the end: follow ``queues``, or dispatch by ``rule`` if they are empty.
 
     Args:
         work, expected: the tasks with true and with expected run times.
-        kept: mask of the nodes that are always on, [M].
+        mask: mask of the nodes that are always on, [M].
 
     Returns:
         Rentals that ended before the last task; ``world`` then holds the state at that task's end.
@@ -258,7 +258,7 @@ def simulate_to_end(
     events.pop()
     rentals = [(0, 0.0, 0.0)]
     rentals.pop()
-    expect(world, work, fleet, kept, queues, breakdowns, events)
+    expect(world, work, fleet, mask, queues, breakdowns, events)
     left = len(world.status)
     while len(events) > 0 and left > 0:
         now, kind, which, number = heappop(events)
@@ -266,11 +266,11 @@ def simulate_to_end(
             release(world, fleet, queues, rentals, events, which, now)
             continue
         if kind == END and world.status[which] == RUNNING and world.attempt[which] == number:
-            end_task(world, graph, work, fleet, kept, queues, events, which, now)
+            end_task(world, graph, work, fleet, mask, queues, events, which, now)
             left -= 1
         elif kind == UP and world.power[which] != ON and now >= world.ready[which]:
             world.power[which] = ON
-            idle(world, fleet, kept, events, now, which)
+            idle(world, fleet, mask, events, now, which)
         elif kind == ORDER:
             order(world, fleet, events, now, which)
         elif kind == WAKE:
@@ -312,15 +312,15 @@ def empty_queues(nodes: int) -> Queues:
 
 
 def _schedule(
-    given: Problem, trace: Trace, nodes: Nodes, rule: Rule, queues: Queues, breakdowns: Breakdowns
+    problem: Problem, trace: Trace, nodes: Nodes, rule: Rule, queues: Queues, breakdowns: Breakdowns
 ) -> Schedule:
     true = problem_of(trace, nodes, trace.runtime)
-    world = initial_world(given.graph, true.work, given.fleet, nodes.permanent)
-    kept = nodes.permanent.copy()
-    ended = _played(world, given.graph, true.work, given.work, given.fleet, kept, rule, queues, breakdowns)
+    world = initial_world(problem.graph, true.work, problem.fleet, nodes.permanent)
+    keep = nodes.permanent.copy()
+    ended = _played(world, problem.graph, true.work, problem.work, problem.fleet, keep, rule, queues, breakdowns)
     last = world.end.max()
-    held = [(j, world.ordered[j], max(last, world.ordered[j])) for j in np.flatnonzero((world.power != OFF) & ~kept)]
-    rented = np.array(ended + held, np.float64).reshape(-1, 3)
+    live = [(j, world.ordered[j], max(last, world.ordered[j])) for j in np.flatnonzero((world.power != OFF) & ~keep)]
+    rented = np.array(ended + live, np.float64).reshape(-1, 3)
     rentals = Rentals(rented[:, 0].astype(np.int64), rented[:, 1], rented[:, 2])
     return Schedule(world.start, world.end, world.node, rentals)
 
@@ -331,9 +331,9 @@ def follow_plan(trace: Trace, nodes: Nodes, plan: Plan, breakdowns: Breakdowns =
     Raises:
         ValueError: a task fits no node or has no place in the plan, or dependencies form a cycle.
     """
-    given = problem_of(trace, nodes)
+    problem = problem_of(trace, nodes)
     return _schedule(
-        given, trace, nodes, STRATEGIES["heft"](given), queues_of(plan, len(nodes.kind), given.graph), breakdowns
+        problem, trace, nodes, STRATEGIES["heft"](problem), queues_of(plan, len(nodes.kind), problem.graph), breakdowns
     )
 
 
@@ -344,8 +344,8 @@ def dispatch_by(trace: Trace, nodes: Nodes, strategy: str, breakdowns: Breakdown
         ValueError: a task fits no node, or dependencies form a cycle.
         KeyError: the strategy is unknown.
     """
-    given = problem_of(trace, nodes)
-    return _schedule(given, trace, nodes, STRATEGIES[strategy](given), empty_queues(len(nodes.kind)), breakdowns)
+    problem = problem_of(trace, nodes)
+    return _schedule(problem, trace, nodes, STRATEGIES[strategy](problem), empty_queues(len(nodes.kind)), breakdowns)
 
 
 def plan_and_follow(trace: Trace, nodes: Nodes, strategy: str, breakdowns: Breakdowns = NONE) -> Schedule:
@@ -355,10 +355,10 @@ def plan_and_follow(trace: Trace, nodes: Nodes, strategy: str, breakdowns: Break
         ValueError: a task fits no node, or dependencies form a cycle.
         KeyError: the strategy is unknown.
     """
-    given = problem_of(trace, nodes)
-    rule = STRATEGIES[strategy](given)
-    queues = queues_of(plan(given, rule), len(nodes.kind), given.graph)
-    return _schedule(given, trace, nodes, rule, queues, breakdowns)
+    problem = problem_of(trace, nodes)
+    rule = STRATEGIES[strategy](problem)
+    queues = queues_of(plan(problem, rule), len(nodes.kind), problem.graph)
+    return _schedule(problem, trace, nodes, rule, queues, breakdowns)
 
 
 AGENT = "agent"
@@ -376,17 +376,17 @@ def agent_plan(
     Raises:
         ValueError: a task fits no node, or dependencies form a cycle.
     """
-    given = problem_of(trace, nodes)
-    found = agent(given, np.random.default_rng(seed), objective, attempts)
+    problem = problem_of(trace, nodes)
+    agent_plan = agent(problem, np.random.default_rng(seed), objective, attempts)
     if objective.cost_weight == 0:
-        return found
+        return agent_plan
     expected = trace._replace(runtime=trace.expected)
 
-    def plan_cost(made: Plan) -> float:
-        figure = figures(expected, nodes, follow_plan(expected, nodes, made))
+    def plan_cost(plan: Plan) -> float:
+        figure = figures(expected, nodes, follow_plan(expected, nodes, plan))
         return max(objective.time_weight * figure.makespan, objective.cost_weight * figure.cost)
 
-    return min([found, *(plan(given, rule) for rule in candidates(given, objective))], key=plan_cost)
+    return min([agent_plan, *(plan(problem, rule) for rule in candidates(problem, objective))], key=plan_cost)
 
 
 def schedule_trace(
@@ -445,10 +445,10 @@ def played_graphs(arguments: Namespace, reading: Reading) -> list[SimulatedSeque
     if arguments.nodes is None:
         raise ValueError("--nodes: say what the workflow runs on, as in 4x16@1.0")
     types = nodes_written(arguments.nodes, arguments.bandwidth, arguments.startup, arguments.billing, arguments.rented)
-    nodes, trace, found = nodes_of(types), reading.trace, []
+    nodes, trace, played_graphs = nodes_of(types), reading.trace, []
     if arguments.exact_runtimes:
         trace = trace._replace(estimate=trace.runtime)
     for name in with_progress(strategies(arguments.strategy, "heft", NAMES)):
         schedule = schedule_trace(trace, nodes, name, online=arguments.online, seed=arguments.seed)
-        found.append(SimulatedSequence(name, 0, trace, nodes, schedule, figures(trace, nodes, schedule)))
-    return found
+        played_graphs.append(SimulatedSequence(name, 0, trace, nodes, schedule, figures(trace, nodes, schedule)))
+    return played_graphs

@@ -39,14 +39,14 @@ def _by_end(tasks: Tasks, started: Indices) -> Indices:
     """Sort the jobs ``started`` [k] by expected end; by insertion, as few start at once and a sort compiles slowly."""
     if len(started) < 2:
         return started
-    expected, found = tasks.expected, started.copy()
-    for i in range(1, len(found)):
-        task, at = found[i], i
-        while at > 0 and expected[found[at - 1]] > expected[task]:
-            found[at] = found[at - 1]
+    expected, order = tasks.expected, started.copy()
+    for i in range(1, len(order)):
+        task, at = order[i], i
+        while at > 0 and expected[order[at - 1]] > expected[task]:
+            order[at] = order[at - 1]
             at -= 1
-        found[at] = task
-    return found
+        order[at] = task
+    return order
 
 
 NOW, UNTIL = range(2)
@@ -179,28 +179,28 @@ def expire(play: Play) -> None:
 def correct(play: Play) -> None:
     """Extend the expected end of overdue jobs by a share of their run so far, as the service does."""
     pool, now, begun, expected = play.pool, play.clock[NOW], play.start, play.tasks.expected
-    ends, held, which = pool.ends, pool.running_processors, pool.task
+    ends, running_processors, which = pool.ends, pool.running_processors, pool.task
     for i in range(pool.level[RUNNING]):
-        task, need, end, at = which[i], held[i], ends[i], i
+        task, need, end, at = which[i], running_processors[i], ends[i], i
         if begun[task] + expected[task] <= now:
             end = now + OVERRUN * (now - begun[task])
         while at > 0 and ends[at - 1] > end:
-            ends[at], held[at], which[at] = ends[at - 1], held[at - 1], which[at - 1]
+            ends[at], running_processors[at], which[at] = ends[at - 1], running_processors[at - 1], which[at - 1]
             at -= 1
-        ends[at], held[at], which[at] = end, need, task
+        ends[at], running_processors[at], which[at] = end, need, task
 
 
 @kernel
 def leave(play: Play, task: int) -> None:
     """Remove ``task``, which must run: free its processors and user's quota, and teach the regression its run time."""
     pool, level = play.pool, play.pool.level
-    ends, held, which = pool.ends, pool.running_processors, pool.task
+    ends, running_processors, which = pool.ends, pool.running_processors, pool.task
     need, user, last = play.tasks.processors[task], play.tasks.user[task], level[RUNNING] - 1
     at = 0
     while which[at] != task:
         at += 1
     for i in range(at, last):
-        ends[i], held[i], which[i] = ends[i + 1], held[i + 1], which[i + 1]
+        ends[i], running_processors[i], which[i] = ends[i + 1], running_processors[i + 1], which[i + 1]
     level[RUNNING] = last
     level[FREE] += need
     pool.room_tasks[user] += 1
@@ -220,9 +220,9 @@ def describe(play: Play, task: int) -> None:
     Only for a play with predictions; ``play.inputs`` has no rows without them.
     """
     tasks, history = play.tasks, play.regression.history
-    found = run_times.describe(history, tasks.user[task], play.length[task], tasks.processors[task])
+    result = run_times.describe(history, tasks.user[task], play.length[task], tasks.processors[task])
     for i in range(INPUTS):
-        play.inputs[task, i] = found[i]
+        play.inputs[task, i] = result[i]
 
 
 @kernel
@@ -245,11 +245,11 @@ def settle(play: Play, mechanism: int, order: Indices, fill: Indices) -> int:
 @kernel
 def close_up(play: Play) -> None:
     """Remove started jobs from the queue."""
-    queue, waiting, kept = play.queue, play.tasks.waiting, 0
+    queue, waiting, count = play.queue, play.tasks.waiting, 0
     for i in range(play.counts[QUEUED]):
-        queue[kept] = queue[i]
-        kept += waiting[queue[i]]
-    play.counts[QUEUED] = kept
+        queue[count] = queue[i]
+        count += waiting[queue[i]]
+    play.counts[QUEUED] = count
 
 
 @kernel
@@ -258,7 +258,7 @@ def enter(play: Play, started: Indices) -> None:
     now, level = play.clock[NOW], play.pool.level
     begun, runtime, expected, processors = play.start, play.runtime, play.tasks.expected, play.tasks.processors
     finish, running = play.finish, play.running
-    ends, held, which = play.pool.ends, play.pool.running_processors, play.pool.task
+    ends, running_processors, which = play.pool.ends, play.pool.running_processors, play.pool.task
     for task in started:
         begun[task] = now
         end, at = now + runtime[task], play.counts[ALIVE]
@@ -268,9 +268,9 @@ def enter(play: Play, started: Indices) -> None:
         finish[at], running[at] = end, task
         end, at = now + expected[task], level[RUNNING]
         while at > 0 and ends[at - 1] > end:
-            ends[at], held[at], which[at] = ends[at - 1], held[at - 1], which[at - 1]
+            ends[at], running_processors[at], which[at] = ends[at - 1], running_processors[at - 1], which[at - 1]
             at -= 1
-        ends[at], held[at], which[at] = end, processors[task], task
+        ends[at], running_processors[at], which[at] = end, processors[task], task
         play.counts[ALIVE] += 1
         level[RUNNING] += 1
         level[FREE] -= processors[task]
@@ -283,8 +283,8 @@ def order_waiting(play: Play, rule: int) -> Indices:
     if rule == FCFS:
         return queue
     tasks = play.tasks
-    found = scores(rule, play.clock[NOW], tasks.submit[queue], tasks.expected[queue], tasks.processors[queue])
-    return queue[np.argsort(found, kind="mergesort")]
+    result = scores(rule, play.clock[NOW], tasks.submit[queue], tasks.expected[queue], tasks.processors[queue])
+    return queue[np.argsort(result, kind="mergesort")]
 
 
 @kernel
@@ -295,13 +295,13 @@ def play_rules(play: Play, mechanism: int, rule: int, fill: int) -> None:
         mechanism: index into ``MECHANISMS``.
         rule, fill: indices into ``RULES``, of the queue's order and of overtaking.
     """
-    held = without_reference_counts(play)
-    counts, queue = held.counts, held.queue
-    while next_event(held, mechanism):
-        if counts[QUEUED] > 0 and not is_futile(held, mechanism, rule):
+    function = without_reference_counts(play)
+    counts, queue = function.counts, function.queue
+    while next_event(function, mechanism):
+        if counts[QUEUED] > 0 and not is_futile(function, mechanism, rule):
             line = queue[: counts[QUEUED]]
-            order = line if rule == FCFS else order_waiting(held, rule)
-            settle(held, mechanism, order, line if fill == FCFS else order_waiting(held, fill))
+            order = line if rule == FCFS else order_waiting(function, rule)
+            settle(function, mechanism, order, line if fill == FCFS else order_waiting(function, fill))
 
 
 @kernel
@@ -313,42 +313,42 @@ def play_priority(play: Play, mechanism: int, weights: Seconds, machine: int) ->
         weights: weights of the rule, [``WEIGHTS``].
         machine: number of processors.
     """
-    held = without_reference_counts(play)
-    counts, tasks = held.counts, held.tasks
-    while next_event(held, mechanism):
-        if counts[QUEUED] > 0 and not is_futile(held, mechanism, SAF):
-            line = held.queue[: counts[QUEUED]]
-            length, need = predict_seconds(held, weights[planning.PREDICTION]), tasks.processors[line]
-            first = planning.scores(weights, held.clock[NOW], tasks.submit[line], length, need, machine)
+    function = without_reference_counts(play)
+    counts, tasks = function.counts, function.tasks
+    while next_event(function, mechanism):
+        if counts[QUEUED] > 0 and not is_futile(function, mechanism, SAF):
+            line = function.queue[: counts[QUEUED]]
+            length, need = predict_seconds(function, weights[planning.PREDICTION]), tasks.processors[line]
+            first = planning.scores(weights, function.clock[NOW], tasks.submit[line], length, need, machine)
             order = line[np.argsort(first, kind="mergesort")]
             fill = order
             if mechanism != NONE:
                 fill = line[np.argsort(planning.overtaking(weights, length, need), kind="mergesort")]
-            settle(held, mechanism, order, fill)
+            settle(function, mechanism, order, fill)
 
 
 @kernel
 def predict_seconds(play: Play, trust: float) -> Seconds:
     """Return the natural log of waiting jobs' predicted seconds, [Q]: of the requested seconds plus ``trust`` times
     ``predicted_shares``."""
-    found = trust * predicted_shares(play)
-    for i in range(len(found)):
-        found[i] += play.length[play.queue[i]]
-    return found
+    seconds = trust * predicted_shares(play)
+    for i in range(len(seconds)):
+        seconds[i] += play.length[play.queue[i]]
+    return seconds
 
 
 @kernel
 def predicted_shares(play: Play) -> Seconds:
     """Return the predicted natural log of waiting jobs' run time over requested time, at most 0, [Q]; 0 without an
     estimate."""
-    found = np.zeros(play.counts[QUEUED])
-    for i in range(len(found)):
+    shares = np.zeros(play.counts[QUEUED])
+    for i in range(len(shares)):
         task, share = play.queue[i], 0.0
         if len(play.inputs) > 0 and play.has_estimate[task]:
             for k in range(INPUTS):
                 share += play.regression.weight[k] * play.inputs[task, k]
-            found[i] = min(share, 0.0)
-    return found
+            shares[i] = min(share, 0.0)
+    return shares
 
 
 @kernel
@@ -444,33 +444,33 @@ def play_conservative(play: Play, rule: int, promised: Seconds) -> None:
 
     ``promised`` receives the start reserved for each job at its submission, seconds, [L].
     """
-    held = without_reference_counts(play)
-    reserved = np.full(len(held.runtime), np.inf)
-    profile = empty_profile(len(held.runtime), len(held.pool.ends))
+    function = without_reference_counts(play)
+    reserved = np.full(len(function.runtime), np.inf)
+    profile = empty_profile(len(function.runtime), len(function.pool.ends))
     while True:
-        due, arrived, alive = _due(held, reserved), held.counts[ARRIVING], held.counts[ALIVE]
-        if due < _next(held):
-            held.clock[NOW] = due
-        elif not next_event(held, EASY):
+        due, arrived, alive = _due(function, reserved), function.counts[ARRIVING], function.counts[ALIVE]
+        if due < _next(function):
+            function.clock[NOW] = due
+        elif not next_event(function, EASY):
             return
-        if held.counts[OVERRUNS]:
-            correct(held)
-        if held.counts[QUEUED] > 0:
-            held.counts[DECISIONS] += 1
-            order = order_waiting(held, rule)
+        if function.counts[OVERRUNS]:
+            correct(function)
+        if function.counts[QUEUED] > 0:
+            function.counts[DECISIONS] += 1
+            order = order_waiting(function, rule)
             starts = reserve(
-                held.clock[NOW],
+                function.clock[NOW],
                 order,
-                held.counts[ALIVE] < alive,
-                held.tasks,
-                held.pool,
+                function.counts[ALIVE] < alive,
+                function.tasks,
+                function.pool,
                 reserved,
                 profile,
-                held.chosen,
+                function.chosen,
             )
-            promised[arrived : held.counts[ARRIVING]] = reserved[arrived : held.counts[ARRIVING]]
-            enter(held, held.chosen[:starts])
-            close_up(held)
+            promised[arrived : function.counts[ARRIVING]] = reserved[arrived : function.counts[ARRIVING]]
+            enter(function, function.chosen[:starts])
+            close_up(function)
 
 
 @kernel

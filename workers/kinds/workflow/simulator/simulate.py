@@ -95,12 +95,12 @@ def slowdowns(trace: Trace, schedule: Schedule) -> Seconds:
 def list_rentals(trace: Trace, nodes: Nodes, schedule: Schedule) -> Rentals:
     """List all rentals of a schedule; kept nodes are rented from the first submission to the last end."""
     first, last = trace.submit.min(), schedule.end.max()
-    kept = np.flatnonzero(nodes.permanent)
+    indices = np.flatnonzero(nodes.permanent)
     others = schedule.rentals or _once(nodes, schedule)
     return Rentals(
-        np.concatenate((kept, others.node)),
-        np.concatenate((np.full(len(kept), first), others.ordered)),
-        np.concatenate((np.full(len(kept), last), others.released)),
+        np.concatenate((indices, others.node)),
+        np.concatenate((np.full(len(indices), first), others.ordered)),
+        np.concatenate((np.full(len(indices), last), others.released)),
     )
 
 
@@ -122,8 +122,8 @@ def figures(trace: Trace, nodes: Nodes, schedule: Schedule) -> Figures:
         missing = int(np.flatnonzero(~np.isfinite(schedule.end))[0])
         raise ValueError(f"task {trace.names[missing]} has not ended: only whole schedules have figures")
     rentals = list_rentals(trace, nodes, schedule)
-    held = rentals.released - rentals.ordered
-    billed = np.ceil(held / nodes.billing[rentals.node] - 1e-9) * nodes.billing[rentals.node]
+    seconds = rentals.released - rentals.ordered
+    billed = np.ceil(seconds / nodes.billing[rentals.node] - 1e-9) * nodes.billing[rentals.node]
     work = ((schedule.end - schedule.start) * trace.processors).sum()
     due = np.isfinite(trace.deadline)
     return Figures(
@@ -131,7 +131,7 @@ def figures(trace: Trace, nodes: Nodes, schedule: Schedule) -> Figures:
         wait=float((schedule.start - ready(trace, schedule)).mean()),
         makespan=float(schedule.end.max() - trace.submit.min()),
         misses=float((schedule.end > trace.deadline)[due].mean()) if due.any() else 0.0,
-        utilisation=float(work / max((held * nodes.processors[rentals.node]).sum(), 1e-9)),
+        utilisation=float(work / max((seconds * nodes.processors[rentals.node]).sum(), 1e-9)),
         cost=float((billed * nodes.price[rentals.node]).sum()),
     )
 
@@ -194,36 +194,36 @@ def parse_arguments(arguments: Sequence[str] | None = None) -> Namespace:
     return parser.parse_args(arguments)
 
 
-def strategies(given: str | None, default: str, known: Sequence[str]) -> list[str]:
-    """Split the comma-separated list ``given`` (None: ``default``) into lower-case names.
+def strategies(text: str | None, default: str, known: Sequence[str]) -> list[str]:
+    """Split the comma-separated list ``text`` (None: ``default``) into lower-case names.
 
     Raises:
         ValueError: a name is not in ``known``, or occurs twice.
     """
-    names = [name.strip().lower() for name in (given or default).split(",")]
+    names = [name.strip().lower() for name in (text or default).split(",")]
     for name in names:
         if name not in known:
             raise ValueError(f"--strategy: must be one of {', '.join(known)}, not {name!r}")
     if len(set(names)) < len(names):
-        raise ValueError(f"--strategy: a name is given twice: {given}")
+        raise ValueError(f"--strategy: a name is given twice: {text}")
     return names
 
 
-def sequences(given: str | None, jobs: int) -> list[tuple[int, int]]:
-    """Parse ``given`` (``first:count,…``) into (first job, number of jobs) per sequence; None: the whole trace.
+def sequences(text: str | None, jobs: int) -> list[tuple[int, int]]:
+    """Parse ``text`` (``first:count,…``) into (first job, number of jobs) per sequence; None: the whole trace.
 
     Raises:
         ValueError: a part has another form, or exceeds the trace of ``jobs`` jobs.
     """
-    found = []
-    for part in (given or f"0:{jobs}").split(","):
+    sequences = []
+    for part in (text or f"0:{jobs}").split(","):
         first, _, count = part.partition(":")
         if not (first.strip().isdecimal() and count.strip().isdecimal()) or int(count) < 1:
             raise ValueError(f"--sequences: {part!r} is not first:count, as in 1981:1024")
         if int(first) + int(count) > jobs:
             raise ValueError(f"--sequences: {part} reaches beyond the trace, which has {jobs} jobs")
-        found.append((int(first), int(count)))
-    return found
+        sequences.append((int(first), int(count)))
+    return sequences
 
 
 Json = dict[str, Any]
@@ -254,16 +254,16 @@ def _strategy(name: str, first: str, rows: Sequence[SimulatedSequence]) -> Json:
     own = [row for row in rows if row.strategy == name]
     others = [row for row in rows if row.strategy == first]
     means = {field: float(np.mean([getattr(row.figures, field) for row in own])) for field in FIELDS}
-    said: Json = {
+    strategy: Json = {
         "strategy": name,
         "sequences": [{"first": row.first, "tasks": row.trace.tasks, **row.figures._asdict()} for row in own],
         "mean": means,
     }
     if name != first:
-        said["against_first"] = _paired_difference(
+        strategy["against_first"] = _paired_difference(
             [a.figures.slowdown - b.figures.slowdown for a, b in zip(own, others, strict=True)]
         )
-    return said
+    return strategy
 
 
 def _paired_difference(differences: Sequence[float]) -> Json:
@@ -274,20 +274,20 @@ def _paired_difference(differences: Sequence[float]) -> Json:
     return {"slowdown": float(np.mean(differences)), "standard_error": error, "better_in": better, "of": count}
 
 
-def text(said: Json) -> str:
+def text(data: Json) -> str:
     """Format the result of ``summary_json`` as a table, preceded by warnings and notes."""
-    several = any(len(each["sequences"]) > 1 for each in said["strategies"])
-    lines = [*(f"warning: {warning}" for warning in said["warnings"]), *(f"note: {lack}" for lack in said["lacks"])]
-    lines.append(f"{said['tasks']:,} tasks, {said['nodes']} node(s), {said['processors']:,} processors")
+    several = any(len(each["sequences"]) > 1 for each in data["strategies"])
+    lines = [*(f"warning: {warning}" for warning in data["warnings"]), *(f"note: {lack}" for lack in data["lacks"])]
+    lines.append(f"{data['tasks']:,} tasks, {data['nodes']} node(s), {data['processors']:,} processors")
     rows: list[Sequence[str]] = [("strategy", "tasks", *HEADS)]
-    for each in said["strategies"]:
+    for each in data["strategies"]:
         for part in each["sequences"]:
             name = f"{each['strategy']} {part['first']}:{part['tasks']}" if several else each["strategy"]
             rows.append((name, f"{part['tasks']:,}", *_format_row(part)))
     if several:
-        rows += [(f"{each['strategy']} mean", "", *_format_row(each["mean"])) for each in said["strategies"]]
+        rows += [(f"{each['strategy']} mean", "", *_format_row(each["mean"])) for each in data["strategies"]]
     lines += _align_columns(rows)
-    lines += [_comparison_line(each, said["strategies"][0]["strategy"]) for each in said["strategies"][1:]]
+    lines += [_comparison_line(each, data["strategies"][0]["strategy"]) for each in data["strategies"][1:]]
     return "\n".join(lines)
 
 
@@ -336,8 +336,8 @@ def play_agent(
         play_rules(play, mechanism, RULES.index(policy.name), fill)
         return play.start
     weights = policy.under(mechanism)
-    told = planned is None and bool(np.isfinite(trace.estimate).any())
-    play = initial_play(trace, processors, limits, planned, predicts=told and weights[PREDICTION] != 0.0)
+    reported = planned is None and bool(np.isfinite(trace.estimate).any())
+    play = initial_play(trace, processors, limits, planned, predicts=reported and weights[PREDICTION] != 0.0)
     play_priority(play, mechanism, weights, processors)
     return play.start
 
@@ -355,19 +355,19 @@ def read(arguments: Namespace) -> Reading:
     return read_swf(arguments.trace, clip=arguments.clip, sort=arguments.sort)
 
 
-def machine(given: str | None, known: tuple[int, ...]) -> Nodes:
+def machine(text: str | None, known: tuple[int, ...]) -> Nodes:
     """Make the single node of batch jobs from the option ``--nodes``; None: from the log's ``known`` processors.
 
     Raises:
         ValueError: neither says how many processors there are, or the option has several nodes or is malformed.
     """
-    if given is None and not known:
+    if text is None and not known:
         raise ValueError("--nodes: the log does not say how many processors there are; give their number, as in 256")
-    if given is None or given.strip().isdecimal():
-        return pool(int(given or known[0]))
-    nodes = nodes_of(nodes_written(given))
+    if text is None or text.strip().isdecimal():
+        return pool(int(text or known[0]))
+    nodes = nodes_of(nodes_written(text))
     if len(nodes.processors) != 1:
-        raise ValueError(f"--nodes: batch jobs are played on one machine, as in 256 or 1x256@1.0:0.48: {given}")
+        raise ValueError(f"--nodes: batch jobs are played on one machine, as in 256 or 1x256@1.0:0.48: {text}")
     return nodes
 
 
@@ -385,7 +385,7 @@ def simulate_sequences(arguments: Namespace, reading: Reading) -> list[Simulated
         machine(arguments.nodes, reading.machines),
         Limits(running_tasks=arguments.user_tasks, processors=arguments.user_processors),
     )
-    found = []
+    result = []
     parts = sequences(arguments.sequences, reading.trace.tasks)
     for name, (first, count) in with_progress([(name, part) for name in names for part in parts]):
         part = select_tasks(reading.trace, slice(first, first + count))
@@ -394,8 +394,8 @@ def simulate_sequences(arguments: Namespace, reading: Reading) -> list[Simulated
         else:
             how = arguments.backfilling, arguments.order, limits
             schedule = schedule_by_rule(part, nodes, name, *how, exact=arguments.exact_runtimes)
-        found.append(SimulatedSequence(name, first, part, nodes, schedule, figures(part, nodes, schedule)))
-    return found
+        result.append(SimulatedSequence(name, first, part, nodes, schedule, figures(part, nodes, schedule)))
+    return result
 
 
 AREA = PriorityPolicy(np.tile((*SAF[:PREDICTION], 1.0), (CONSERVATIVE, 1)))

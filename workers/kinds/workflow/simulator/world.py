@@ -118,14 +118,14 @@ class Queues(NamedTuple):
     node: Indices
 
 
-def initial_world(graph: Graph, work: Work, fleet: Fleet, kept: NDArray[np.bool_]) -> World:
-    """Make the state before any submission; nodes in the mask ``kept`` [M] are on, others off."""
+def initial_world(graph: Graph, work: Work, fleet: Fleet, mask: NDArray[np.bool_]) -> World:
+    """Make the state before any submission; nodes in ``mask`` [M] are on, others off."""
     tasks, nodes = work.cost.shape
     missing = graph.parent_start[1:] - graph.parent_start[:-1] + 1
     return World(
         np.full(tasks, WAITING), missing, np.zeros(tasks, np.int64),
         np.full(tasks, np.inf), np.full(tasks, np.inf), np.full(tasks, -1), np.full(tasks, np.inf),
-        np.where(kept, ON, OFF), np.zeros(nodes), np.zeros(nodes),
+        np.where(mask, ON, OFF), np.zeros(nodes), np.zeros(nodes),
         fleet.processors.copy(), fleet.memory.copy(), np.zeros(nodes, np.int64), np.zeros(nodes, np.int64),
     )  # fmt: skip
 
@@ -147,9 +147,9 @@ def launch(world: World, work: Work, events: list[Event], task: int, j: int, now
     heappush(events, (now + data + work.cost[task, j], END, task, world.attempt[task]))
 
 
-def idle(world: World, fleet: Fleet, kept: NDArray[np.bool_], events: list[Event], now: float, j: int) -> None:
+def idle(world: World, fleet: Fleet, mask: NDArray[np.bool_], events: list[Event], now: float, j: int) -> None:
     """Schedule the release of node ``j`` for the end of its billing period if it is idle and not kept."""
-    if world.running[j] == 0 and world.power[j] == ON and not kept[j]:
+    if world.running[j] == 0 and world.power[j] == ON and not mask[j]:
         periods = np.ceil((now - world.ordered[j]) / fleet.billing[j] - 1e-9)
         heappush(events, (max(now, world.ordered[j] + periods * fleet.billing[j]), RELEASE, j, 0))
 

@@ -95,8 +95,8 @@ def draw_sequence(source: Source, count: int, rng: np.random.Generator) -> Trace
     """
     trace, load = source.trace, rng.uniform(*LOADS)
     if source.whole:
-        found = piece(trace, int(rng.integers(0, max(trace.tasks - count, 1))), count)
-        return found._replace(submit=np.floor(found.submit * load))
+        result = piece(trace, int(rng.integers(0, max(trace.tasks - count, 1))), count)
+        return result._replace(submit=np.floor(result.submit * load))
     gaps = np.diff(trace.submit)
     blocks: list[Seconds] = []
     while sum(map(len, blocks)) < count:
@@ -110,8 +110,8 @@ def draw_sequence(source: Source, count: int, rng: np.random.Generator) -> Trace
     estimate = np.round(trace.estimate[which] * factor)
     if trace.predicted is None:
         estimate = np.maximum(runtime, estimate)
-    made = independent_jobs(submit - submit[0], runtime, estimate, trace.processors[which], np.full(count, -1))
-    return made._replace(predicted=None if trace.predicted is None else trace.predicted[which] * factor)
+    jobs = independent_jobs(submit - submit[0], runtime, estimate, trace.processors[which], np.full(count, -1))
+    return jobs._replace(predicted=None if trace.predicted is None else trace.predicted[which] * factor)
 
 
 def pieces(source: Source, length: int) -> list[Trace]:

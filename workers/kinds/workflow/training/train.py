@@ -177,7 +177,7 @@ class SchedulerTrainer:
         Raises:
             Untrainable: no trace has 64 finished tasks that fit on a node.
         """
-        found: tuple[list[Source], list[Source], list[Source]] = ([], [], [])
+        columns: tuple[list[Source], list[Source], list[Source]] = ([], [], [])
         usable: list[Trace] = []
         most = 0
         for _, trace in traces:
@@ -188,15 +188,15 @@ class SchedulerTrainer:
             usable.append(select_tasks(trace, known))
         for one in self._predict_run_times(usable):
             cuts = [0, int(SEARCHED * one.tasks), int(CHOSEN * one.tasks), one.tasks]
-            for part, begin, end in zip(found, cuts[:-1], cuts[1:], strict=True):
+            for part, begin, end in zip(columns, cuts[:-1], cuts[1:], strict=True):
                 users = bool((one.user >= 0).any())
                 part.append(Source(piece(one, begin, end - begin), self.machine, users))
-        if not found[0]:
+        if not columns[0]:
             raise Untrainable(
                 f"a scheduler is learned from at least {FEWEST_TASKS} finished tasks of one trace that fit on a node "
                 f"of {self.machine} processors; the longest of {len(traces)} traces has {most}"
             )
-        return found
+        return columns
 
     def _predict_run_times(self, traces: list[Trace]) -> list[Trace]:
         """Predict the traces' run times by a predictor that is not fitted to the verdict's part."""

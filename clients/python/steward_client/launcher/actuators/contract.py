@@ -65,7 +65,7 @@ class Range:
 
 @dataclass(frozen=True)
 class Settable:
-    """How an actuator sets one resource.
+    """Description of how an actuator sets one resource.
 
     Attributes:
         unit: unit of its values, such as ``%`` or ``MiB``; empty for counts.
@@ -194,7 +194,7 @@ class Actuator(Protocol):
 
 @runtime_checkable
 class Scheduled(Protocol):
-    """What an actuator offers besides if a scheduler starts its command, and may delay, end, or start it again.
+    """Further attributes of an actuator whose command a scheduler starts, and may delay, end, or start again.
 
     Attributes:
         restarts: how often the command was started again, by a change or by the scheduler, as of the last look.
@@ -213,7 +213,7 @@ class Scheduled(Protocol):
 
 @runtime_checkable
 class Deferring(Protocol):
-    """What an actuator offers besides if an allocation may have to wait until there is room for it.
+    """Further attributes of an actuator with allocations that may have to wait until there is room for them.
 
     One allocation waits at a time: another ``apply`` replaces it, and one of the same values leaves it waiting.
     """
@@ -240,7 +240,7 @@ class Deferring(Protocol):
 
 @runtime_checkable
 class Explained(Protocol):
-    """What an actuator offers besides if it may know what ended its command.
+    """Further method of an actuator that may know what ended its command.
 
     Attributes:
         reason: what it was, in words, such as that memory ran out or a scheduler cancelled it; empty: the command ended
@@ -251,7 +251,7 @@ class Explained(Protocol):
 
 
 def reason_of(actuator: Actuator) -> str:
-    """What ended an actuator's command, in words; empty if that is not known, or the actuator doesn't tell."""
+    """Text on what ended an actuator's command; empty if that is unknown, or the actuator doesn't tell."""
     return actuator.reason if isinstance(actuator, Explained) else ""
 
 

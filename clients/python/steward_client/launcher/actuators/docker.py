@@ -90,8 +90,8 @@ class DockerContainer(Remote, Leaving):
         self._id = ""
         self._output: httpx.Response | None = None
         try:
-            found = self._call("GET", "/info").json()
-            super().__init__(_settable(found["NCPU"], found["MemTotal"]), wanted)
+            body = self._call("GET", "/info").json()
+            super().__init__(_settable(body["NCPU"], body["MemTotal"]), wanted)
         except ActuatorError:
             self._http.close()
             raise
@@ -141,9 +141,9 @@ class DockerContainer(Remote, Leaving):
         Raises:
             CannotSet: more is in use, without the files' cache.
         """
-        told = self._call("GET", f"/containers/{self._id}/stats?stream=false&one-shot=true", gone=True)
-        found = told.json().get("memory_stats", {}).get("stats", {}) if told.is_success else {}
-        used = found.get("anon", found.get("total_rss", 0)) / MEBIBYTE  # of cgroups 2, of cgroups 1
+        response = self._call("GET", f"/containers/{self._id}/stats?stream=false&one-shot=true", gone=True)
+        stats = response.json().get("memory_stats", {}).get("stats", {}) if response.is_success else {}
+        used = stats.get("anon", stats.get("total_rss", 0)) / MEBIBYTE  # of cgroups 2, of cgroups 1
         if used > mebibytes:
             raise CannotSet("memory", mebibytes, f"more is needed: the command has {used:.0f} MiB in use")
 
@@ -172,8 +172,8 @@ class DockerContainer(Remote, Leaving):
     @override
     def leftovers(self, name: str) -> Iterable[Leftover]:
         wanted = json.dumps({"label": [f"{LABEL}={name}"]})
-        found = self._call("GET", str(httpx.URL("/containers/json", params={"all": "true", "filters": wanted}))).json()
-        return [Leftover(one["Id"], (one.get("Labels") or {}).get(LAUNCHER, "")) for one in found]
+        body = self._call("GET", str(httpx.URL("/containers/json", params={"all": "true", "filters": wanted}))).json()
+        return [Leftover(one["Id"], (one.get("Labels") or {}).get(LAUNCHER, "")) for one in body]
 
     @override
     def discard(self, one: Leftover) -> None:
@@ -287,12 +287,12 @@ def _settable(cores: int, memory: int) -> dict[str, Settable]:
 
 def _limits(allocation: Allocation) -> dict[str, int]:
     """The allocation as the Engine API's CPU (billionths of a core) and memory (bytes) limits; swap is disabled."""
-    found = {}
+    limits = {}
     if "cpu" in allocation:
-        found["NanoCpus"] = round(allocation["cpu"] * NANO_PER_PERCENT)
+        limits["NanoCpus"] = round(allocation["cpu"] * NANO_PER_PERCENT)
     if "memory" in allocation:
-        found["Memory"] = found["MemorySwap"] = round(allocation["memory"] * MEBIBYTE)
-    return found
+        limits["Memory"] = limits["MemorySwap"] = round(allocation["memory"] * MEBIBYTE)
+    return limits
 
 
 def frames(pieces: Iterator[bytes]) -> Iterator[tuple[Stream, bytes]]:
@@ -300,12 +300,12 @@ def frames(pieces: Iterator[bytes]) -> Iterator[tuple[Stream, bytes]]:
 
     A frame has an 8-byte header: a byte for the stream, three zero bytes, and the big-endian length in four bytes.
     """
-    held = b""
+    rest = b""
     for piece in pieces:
-        held += piece
-        while len(held) >= 8 and len(held) >= 8 + (length := struct.unpack(">I", held[4:8])[0]):
-            yield STREAMS.get(held[0], "stdout"), held[8 : 8 + length]
-            held = held[8 + length :]
+        rest += piece
+        while len(rest) >= 8 and len(rest) >= 8 + (length := struct.unpack(">I", rest[4:8])[0]):
+            yield STREAMS.get(rest[0], "stdout"), rest[8 : 8 + length]
+            rest = rest[8 + length :]
 
 
 def _message(answer: httpx.Response) -> str:

@@ -50,10 +50,10 @@ class ElasticTorch(Remote):
         how = "agents of torchrun come and go"
         settable = Settable(UNITS["workers"], 1.0, None, how, change_seconds=RESTART_SECONDS, restarts=True)
         super().__init__({"workers": settable}, wanted)
-        asked = wanted.get("workers", Range(1, 1))
+        workers = wanted.get("workers", Range(1, 1))
         self._torchrun = [
             program,
-            f"--nnodes={asked.minimum:.0f}:{asked.maximum:.0f}",
+            f"--nnodes={workers.minimum:.0f}:{workers.maximum:.0f}",
             "--nproc-per-node=1",
             "--rdzv-backend=c10d",
             f"--rdzv-endpoint=127.0.0.1:{port or _free_port()}",

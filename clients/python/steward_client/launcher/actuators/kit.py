@@ -96,8 +96,8 @@ class DeferringKit:
             assert requests.set(kit.last).state == "requested"
             states = []
             for now[0] in (0.5, 30.0, 61.0, 100.0):
-                found = requests.poll()
-                states.append(found.state if found else "")
+                event = requests.poll()
+                states.append(event.state if event else "")
             assert states == ["", "", "timed_out", ""]
             assert not requests.awaits
             assert kit.same(actuator.current(), kit.first)
@@ -163,10 +163,10 @@ class ActuatorKit:
         finally:
             actuator.close()
 
-    def same(self, found: Allocation, expected: Allocation) -> bool:
+    def same(self, allocation: Allocation, expected: Allocation) -> bool:
         """Whether two allocations have the same resources and agree to half a step each."""
-        return found.keys() == expected.keys() and all(
-            abs(found[name] - value) <= self.wanted[name].step / 2 for name, value in expected.items()
+        return allocation.keys() == expected.keys() and all(
+            abs(allocation[name] - value) <= self.wanted[name].step / 2 for name, value in expected.items()
         )
 
     def test_it_says_what_it_can_set(self, make: Make) -> None:

@@ -100,14 +100,16 @@ class KubernetesPod(Remote, Leaving):
             if reason == INFEASIBLE:
                 with suppress(CannotSet):  # a policy may refuse that; the pod keeps what it has either way
                     self._withdraw(allocation)
-                name, told = next(iter(allocation)), message or reason
-                raise CannotSet(name, allocation[name], f"the node has no room for it now: {told}", reason)
+                name, why = next(iter(allocation)), message or reason
+                raise CannotSet(name, allocation[name], f"the node has no room for it now: {why}", reason)
             return f"{reason}: {message}" if message else reason
         # One that the kubelet hasn't looked at yet has no condition, but the former resources
-        found = [one.get("resources") or {} for one in status.get("containerStatuses") or ()]
-        limits = found[0].get("limits", {}) if found else {}
-        asked = _resources(allocation)["limits"]
-        same = all(parse_quantity(limits[name]) == parse_quantity(asked[name]) for name in limits.keys() & asked.keys())
+        states = [one.get("resources") or {} for one in status.get("containerStatuses") or ()]
+        limits = states[0].get("limits", {}) if states else {}
+        wanted = _resources(allocation)["limits"]
+        same = all(
+            parse_quantity(limits[name]) == parse_quantity(wanted[name]) for name in limits.keys() & wanted.keys()
+        )
         return "" if same else "PodResizePending"
 
     def _withdraw(self, allocation: Allocation) -> None:
@@ -149,8 +151,8 @@ class KubernetesPod(Remote, Leaving):
 
     @override
     def leftovers(self, name: str) -> Iterable[Leftover]:
-        found = call_api(lambda: list(self._api.list(self._pods, labelSelector=f"{NAME}={_slug(name)}")))
-        return [Leftover(one["metadata"]["name"], one["metadata"]["labels"].get(LAUNCHER, "")) for one in found]
+        pods = call_api(lambda: list(self._api.list(self._pods, labelSelector=f"{NAME}={_slug(name)}")))
+        return [Leftover(one["metadata"]["name"], one["metadata"]["labels"].get(LAUNCHER, "")) for one in pods]
 
     @override
     def discard(self, one: Leftover) -> None:
@@ -170,15 +172,15 @@ class KubernetesPod(Remote, Leaving):
 
     def _follow(self, sink: Sink) -> None:
         """Wait for the container's start, and pass its log to ``sink`` as standard output (both streams)."""
-        seen, pause = 0, FIRST_PAUSE_SECONDS
+        length, pause = 0, FIRST_PAUSE_SECONDS
         while True:
             ended = self._status is not None or self._closed
             try:
                 for piece in self._api.stream(f"{self._pod}/log?container={CONTAINER}&follow=true"):
                     sink("stdout", piece)
-                    seen += len(piece)
+                    length += len(piece)
             except KubernetesError:
-                ended = ended or seen > 0
+                ended = ended or length > 0
             else:
                 return
             if ended:

@@ -83,13 +83,13 @@ class KubernetesScale(Driven):
             self._news.append(f"whether replicas wait isn't seen: {error}")
             self._object = ""
             return ""
-        asked, ready = round(next(iter(allocation.values()))), int(status.get("readyReplicas") or 0)
-        if ready >= asked:
+        request, ready = round(next(iter(allocation.values()))), int(status.get("readyReplicas") or 0)
+        if ready >= request:
             return ""
         for one in status.get("conditions") or ():
             if one.get("type") == "ReplicaFailure" and one.get("status") == "True":
                 return f"{one.get('reason') or one['type']}: {one.get('message') or 'pods cannot be made'}"
-        return f"NotReady: {ready} of {asked} replicas are ready"
+        return f"NotReady: {ready} of {request} replicas are ready"
 
     def _withdraw(self, allocation: Allocation) -> None:
         self._scale({name: self._current[name] for name in allocation})
@@ -149,10 +149,10 @@ def _fields(text: str) -> Mapping[str, Field]:
     if not text:
         raise ActuatorError("a path needs fields: --option fields=workers=spec.replicas,memory=spec.memory*1Mi")
     try:
-        found = [Conversion.parse(one) for one in text.split(",")]
+        conversions = [Conversion.parse(one) for one in text.split(",")]
     except QuantityError as error:
         raise ActuatorError(f"fields={text}: {error}") from error
     return {
         one.name: Field(one.resource, one if "*" in part else None)
-        for one, part in zip(found, text.split(","), strict=True)
+        for one, part in zip(conversions, text.split(","), strict=True)
     }

@@ -59,9 +59,9 @@ class LocalProcesses(Actuator):
             raise Unavailable("processes of this machine can be limited on Linux only; choose another --actuator")
         if cpu_method not in METHODS:
             raise ActuatorError(f"cpu_method={cpu_method}: one of {', '.join(METHODS)} is accepted")
-        for name, asked in wanted.items():
+        for name, bounds in wanted.items():
             if name not in ("cpu", "memory"):
-                raise CannotSet(name, f"{asked.minimum:g}…", "local processes have cpu (%) and memory (MiB)")
+                raise CannotSet(name, f"{bounds.minimum:g}…", "local processes have cpu (%) and memory (MiB)")
         self._current: dict[str, float] = {}
         self._command: Guarded | None = None
         self._groups = groups(name for name in wanted if name == "memory" or cpu_method in ("auto", "quota"))
@@ -74,18 +74,18 @@ class LocalProcesses(Actuator):
             raise
 
     def _settable_resources(self, wanted: Mapping[str, Range]) -> dict[str, Settable]:
-        found: dict[str, Settable] = {}
+        settables: dict[str, Settable] = {}
         if self._cpu is not None:
             least = CORE if isinstance(self._cpu, Affinity) else LEAST_PERCENT
             most = CORE * len(os.sched_getaffinity(0))
-            found["cpu"] = Settable(UNITS["cpu"], least, most, self._cpu.how)
+            settables["cpu"] = Settable(UNITS["cpu"], least, most, self._cpu.how)
         if self._memory is not None:
             most = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / (1 << 20)
-            found["memory"] = Settable(UNITS["memory"], LEAST_MEBIBYTES, float(int(most)), self._memory.how)
-        for name, settable in found.items():
+            settables["memory"] = Settable(UNITS["memory"], LEAST_MEBIBYTES, float(int(most)), self._memory.how)
+        for name, settable in settables.items():
             settable.check(name, wanted[name].minimum)
             settable.check(name, wanted[name].maximum)
-        return found
+        return settables
 
     @override
     def resources(self) -> Mapping[str, Settable]:
@@ -101,11 +101,11 @@ class LocalProcesses(Actuator):
             raise ActuatorError("an actuator starts one command: this one has started already")
         self._set(launch.allocation)
         environment = {**os.environ, **launch.environment}
-        made = list(dict.fromkeys(self._groups.values()))
+        items = list(dict.fromkeys(self._groups.values()))
         outputs = None if launch.output is None else _outputs(launch.output)
         try:
             with defer_interrupts():  # else a started command could stay unknown to close()
-                self._command = Guarded(launch.command, environment, made, outputs)
+                self._command = Guarded(launch.command, environment, items, outputs)
         except NotStarted as error:
             self._current = {}
             raise ActuatorError(str(error)) from error

@@ -102,19 +102,19 @@ class RayJob(Remote, Leaving):
             Unavailable: Ray doesn't respond.
         """
         try:
-            told = self._call("GET", "/api/cluster_status").json()["data"]["clusterStatus"]["loadMetricsReport"]
-            totals = {name: float(total) for name, (_, total) in told["usage"].items()}
+            report = self._call("GET", "/api/cluster_status").json()["data"]["clusterStatus"]["loadMetricsReport"]
+            totals = {name: float(total) for name, (_, total) in report["usage"].items()}
         except Unavailable:
             raise
         except (ActuatorError, LookupError, TypeError, ValueError):  # a cluster without an autoscaler, or an older one
             return ""
-        asked: dict[str, float] = {}
+        request: dict[str, float] = {}
         for bundle in bundles({**self._current, **allocation}):
             for name, amount in bundle.items():
-                asked[name] = asked.get(name, 0.0) + amount
+                request[name] = request.get(name, 0.0) + amount
         lacking = [
             f"{name} {totals.get(name, 0.0):g} of {amount:g}"
-            for name, amount in asked.items()
+            for name, amount in request.items()
             if totals.get(name, 0.0) < amount * (1 - ROUNDING)
         ]
         return f"Insufficient resources: the cluster has {', '.join(lacking)}" if lacking else ""
@@ -130,9 +130,9 @@ class RayJob(Remote, Leaving):
         """
         others: list[Allocation] | None = None
         for _ in range(REQUEST_TRIES):
-            if (found := self._others()) == others:
+            if (requests := self._others()) == others:
                 return
-            self._request_once(allocation, others := found)
+            self._request_once(allocation, others := requests)
 
     def _others(self) -> list[Allocation]:
         """What other runs have requested whose jobs go on."""
@@ -141,22 +141,22 @@ class RayJob(Remote, Leaving):
             if name.startswith(REQUESTS) and one["status"] == "FAILED" and not one.get("metadata"):
                 self._call("DELETE", f"/api/jobs/{name}", gone=True)
         live = {name for name, one in jobs.items() if one["status"] in GOING_ON and name != self._job}
-        made = [one.get("metadata") or {} for _, one in sorted(jobs.items()) if one["status"] == "SUCCEEDED"]
-        return [json.loads(told[REQUESTED]) for told in made if told.get(REQUEST_OF) in live]
+        requests = [one.get("metadata") or {} for _, one in sorted(jobs.items()) if one["status"] == "SUCCEEDED"]
+        return [json.loads(labels[REQUESTED]) for labels in requests if labels.get(REQUEST_OF) in live]
 
     def _request_once(self, allocation: Allocation, others: Iterable[Allocation]) -> None:
         job = f"{REQUESTS}{secrets.token_hex(8)}"
         wanted = [one for each in (allocation, *others) for one in bundles(each)]
-        told = {REQUEST_OF: self._job, REQUESTED: json.dumps(dict(allocation))}
-        self._submit(job, shlex.join([self._python, "-c", REQUEST]), {"STEWARD_BUNDLES": json.dumps(wanted)}, told)
+        labels = {REQUEST_OF: self._job, REQUESTED: json.dumps(dict(allocation))}
+        self._submit(job, shlex.join([self._python, "-c", REQUEST]), {"STEWARD_BUNDLES": json.dumps(wanted)}, labels)
         ends = time.monotonic() + REQUEST_SECONDS
-        while (seen := self._read(job))["status"] in GOING_ON:
+        while (state := self._read(job))["status"] in GOING_ON:
             if time.monotonic() > ends:
                 self._call("POST", f"/api/jobs/{job}/stop")
-                raise ActuatorError(f"Ray has not taken the request in {REQUEST_SECONDS:g} s: {seen.get('message')}")
+                raise ActuatorError(f"Ray has not taken the request in {REQUEST_SECONDS:g} s: {state.get('message')}")
             time.sleep(TAIL_SECONDS / 2)
-        if seen["status"] != "SUCCEEDED":
-            raise ActuatorError(f"Ray did not take the request: {seen.get('message')}")
+        if state["status"] != "SUCCEEDED":
+            raise ActuatorError(f"Ray did not take the request: {state.get('message')}")
         former, self._requested = self._requested, job if allocation else ""
         for one in filter(None, (former, "" if allocation else job)):
             self._call("DELETE", f"/api/jobs/{one}", gone=True)
@@ -167,23 +167,23 @@ class RayJob(Remote, Leaving):
         self._call("POST", "/api/jobs/", body)
 
     def _read(self, job: str) -> Mapping[str, Any]:
-        found: Mapping[str, Any] = self._call("GET", f"/api/jobs/{job}").json()
-        return found
+        job_state: Mapping[str, Any] = self._call("GET", f"/api/jobs/{job}").json()
+        return job_state
 
     def _look(self) -> int | None:
-        seen = self._call("GET", f"/api/jobs/{self._job}", gone=True)
-        if seen.status_code == HTTPStatus.NOT_FOUND:
+        response = self._call("GET", f"/api/jobs/{self._job}", gone=True)
+        if response.status_code == HTTPStatus.NOT_FOUND:
             self.reason = "Ray doesn't know the job any more: its head was restarted, or the job was deleted"
             return KILLED
-        told = seen.json()
-        if told["status"] in GOING_ON:
+        state = response.json()
+        if state["status"] in GOING_ON:
             return None
-        code = told.get("driver_exit_code")
-        if not self._stopping and (told["status"] == "STOPPED" or code is None):
-            self.reason = str(told.get("message") or "").partition("\n")[0]
-        if told["status"] == "STOPPED":
+        code = state.get("driver_exit_code")
+        if not self._stopping and (state["status"] == "STOPPED" or code is None):
+            self.reason = str(state.get("message") or "").partition("\n")[0]
+        if state["status"] == "STOPPED":
             return 128 + self._ending
-        if told["status"] == "SUCCEEDED":
+        if state["status"] == "SUCCEEDED":
             return 0
         return KILLED if code is None else int(code) if code >= 0 else 128 - int(code)
 
@@ -202,7 +202,7 @@ class RayJob(Remote, Leaving):
     def leftovers(self, name: str) -> Iterable[Leftover]:
         running = [one for one in self._list() if one["status"] in GOING_ON]
         labelled = [(one["submission_id"], one.get("metadata") or {}) for one in running]
-        return [Leftover(job, told.get("launcher", "")) for job, told in labelled if told.get("name") == name]
+        return [Leftover(job, labels.get("launcher", "")) for job, labels in labelled if labels.get("name") == name]
 
     @override
     def discard(self, one: Leftover) -> None:
@@ -216,7 +216,7 @@ class RayJob(Remote, Leaving):
 
     def _follow(self, sink: Sink) -> None:
         """Pass the job's log to ``sink``; the slower the API returns it, the less often it is read."""
-        seen, ended = 0, False
+        length, ended = 0, False
         runs = f"Running entrypoint for job {self._job}: {self._entrypoint}\n".encode()
         while not ended:
             ended, began = self._status is not None, time.monotonic()
@@ -225,9 +225,9 @@ class RayJob(Remote, Leaving):
                 logs = AHEAD.sub(b"", logs).replace(runs, b"", 1)
             except ActuatorError:
                 logs = b""
-            if len(logs) > seen:
-                sink("stdout", logs[seen:])
-                seen = len(logs)
+            if len(logs) > length:
+                sink("stdout", logs[length:])
+                length = len(logs)
             took = time.monotonic() - began
             time.sleep(0 if ended else max(TAIL_SECONDS, took / TAIL_SHARE))
 

@@ -24,16 +24,16 @@ def factory(name: str) -> Factory:
     if name not in points:
         raise ActuatorError(f"actuator {name!r} is not installed; there are: {', '.join(points) or 'none'}")
     try:
-        found: Factory = points[name].load()
+        factory: Factory = points[name].load()
     except ImportError as error:
         raise ActuatorError(f"actuator {name!r} ({points[name].value}) can't be imported: {error}") from error
-    return found
+    return factory
 
 
-def options_of(made: Factory) -> list[str]:
+def options_of(factory: Factory) -> list[str]:
     """Names of a factory's options: its parameters without the first, ``wanted``."""
     kinds = (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    return [name for name, one in inspect.signature(made).parameters.items() if one.kind in kinds][1:]
+    return [name for name, one in inspect.signature(factory).parameters.items() if one.kind in kinds][1:]
 
 
 def create(name: str, wanted: Mapping[str, Range], options: Mapping[str, str] | None = None) -> Actuator:
@@ -49,13 +49,13 @@ def create(name: str, wanted: Mapping[str, Range], options: Mapping[str, str] | 
         Unavailable: it can't be used here.
         CannotSet: it can't set a wanted resource, or not in that range.
     """
-    made, given = factory(name), dict(options or {})
-    known = options_of(made)
-    for option, value in given.items():
+    result, values = factory(name), dict(options or {})
+    known = options_of(result)
+    for option, value in values.items():
         if option not in known:
             has = f"it has: {', '.join(known)}" if known else "it has none"
             raise ActuatorError(f"actuator {name!r} has no option {option}={value}; {has}")
-    return made(wanted, **given)
+    return result(wanted, **values)
 
 
 def introduce(actuator: Actuator, say: Callable[[str], None]) -> None:

@@ -11,7 +11,7 @@ from threading import Thread
 
 from typing_extensions import override
 
-from steward_client.launcher.said import write
+from steward_client.launcher.terminal import write
 
 from .contract import (
     GRACE_SECONDS,
@@ -57,11 +57,11 @@ class Remote(Actuator, Scheduled, Deferring, ABC):
     """Longest time in seconds between two looks at a command; shorter at its start, and while it ends."""
 
     def __init__(self, settable: Mapping[str, Settable], wanted: Mapping[str, Range]) -> None:
-        for name, asked in wanted.items():
+        for name, bounds in wanted.items():
             if name not in settable:
-                raise CannotSet(name, f"{asked.minimum:g}…", f"{self.name} sets {', '.join(settable)}")
-            settable[name].check(name, asked.minimum)
-            settable[name].check(name, asked.maximum)
+                raise CannotSet(name, f"{bounds.minimum:g}…", f"{self.name} sets {', '.join(settable)}")
+            settable[name].check(name, bounds.minimum)
+            settable[name].check(name, bounds.maximum)
         self._settable = {name: settable[name] for name in wanted}
         self._current: dict[str, float] = {}
         self._awaited: dict[str, float] = {}  # the changed values that wait
@@ -146,8 +146,8 @@ class Remote(Actuator, Scheduled, Deferring, ABC):
     def apply(self, allocation: Allocation) -> Allocation:
         if not self._started:
             raise ActuatorError("there is nothing to set yet: start a command first")
-        asked = self._check_allocation(allocation)
-        changed = {name: value for name, value in asked.items() if self._current.get(name) != value}
+        request = self._check_allocation(allocation)
+        changed = {name: value for name, value in request.items() if self._current.get(name) != value}
         if changed == self._awaited:  # nothing changes, or it waits already
             return self.current()
         self.withdraw()
@@ -206,8 +206,8 @@ class Remote(Actuator, Scheduled, Deferring, ABC):
 
     @override
     def news(self) -> list[str]:
-        found, self._news = self._news, []
-        return found
+        news, self._news = self._news, []
+        return news
 
     def _look_if_due(self) -> None:
         now = time.monotonic()

@@ -84,25 +84,25 @@ class Requests:
         """
         if self.last is not None and self.last.state == "requested" and self.last.allocation == dict(allocation):
             return self.last
-        made, asked = Request(dict(allocation), "granted", self._now()), self._clock()
+        request, clock = Request(dict(allocation), "granted", self._now()), self._clock()
         try:
             self._actuator.apply(allocation)
             if waits := self._look():
-                made = replace(made, state="requested", reason=waits, message=f"it waits: {waits}")
+                request = replace(request, state="requested", reason=waits, message=f"it waits: {waits}")
         except CannotSet as error:
-            made = _refused(made, error)
+            request = _refused(request, error)
             if self.awaits and isinstance(self._actuator, Deferring):  # an actuator may have looked at the bounds first
                 try:
                     self._actuator.withdraw()
                 except ActuatorError:  # nor can what waits be withdrawn: it may still be granted
-                    return made
+                    return request
         except ActuatorError as error:
-            made = _refused(made, error)
+            request = _refused(request, error)
             with suppress(CannotSet):
                 if self.awaits and self._look():
-                    return made
-        self.last, self._asked, self._due = made, asked, asked + FIRST_POLL_SECONDS
-        return made
+                    return request
+        self.last, self._asked, self._due = request, clock, clock + FIRST_POLL_SECONDS
+        return request
 
     def _look(self) -> str:
         """Why an allocation waits, empty: none does; without a response it may. Raises CannotSet."""
@@ -145,14 +145,14 @@ class Requests:
         """The last request, for a report of ``allocation``; None if nothing else was requested, or it was granted.
 
         A refusal is returned once: it is reported once, however long nothing else is requested."""
-        found = self.last
-        if found is None or found.state == "granted" or found.allocation.items() <= dict(allocation).items():
+        result = self.last
+        if result is None or result.state == "granted" or result.allocation.items() <= dict(allocation).items():
             return None
-        if found.state != "requested":
+        if result.state != "requested":
             self.last = None
-        return found
+        return result
 
 
-def _refused(made: Request, error: ActuatorError) -> Request:
+def _refused(request: Request, error: ActuatorError) -> Request:
     reason = error.reason if isinstance(error, CannotSet) else ""
-    return replace(made, state="refused", reason=reason, message=str(error))
+    return replace(request, state="refused", reason=reason, message=str(error))

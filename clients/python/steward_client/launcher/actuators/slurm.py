@@ -82,9 +82,9 @@ class SlurmJob(Remote, Leaving):
         super().__init__(_settable(), wanted)
         mixed = sorted(OF_ONE_NODE & wanted.keys())
         if mixed and wanted.keys() - OF_ONE_NODE:
-            asked = wanted[mixed[0]].minimum
+            minimum = wanted[mixed[0]].minimum
             raise CannotSet(
-                mixed[0], asked, "Slurm counts it by node or task; set it by sbatch=…, beside nodes and workers"
+                mixed[0], minimum, "Slurm counts it by node or task; set it by sbatch=…, beside nodes and workers"
             )
         self.shares_files = self.passes_output = shared == "yes"
         self._more = [*([f"--partition={partition}"] if partition else []), *shlex.split(sbatch)]
@@ -103,15 +103,15 @@ class SlurmJob(Remote, Leaving):
             self._output = launch.folder / "slurm"
             self._output.touch()
         self._resumes, self._submitted = launch.resumes, time.monotonic()
-        asked = _resource_options(allocation)
+        options = _resource_options(allocation)
         paths = [f"--output={self._output}", f"--error={self._error}", "--open-mode=append"]
         name = [f"--job-name={launch.name}", f"--comment={launcher()}", "--parsable", "--export=ALL"]
         name.append("--requeue" if launch.resumes else "--no-requeue")
         script = f"{SCRIPT}exec {shlex.join(launch.command)}\n"
-        told = _run(["sbatch", *name, *asked, *paths, *self._more], script, {**os.environ, **launch.environment})
-        self._job = told.strip().partition(";")[0]
+        number = _run(["sbatch", *name, *options, *paths, *self._more], script, {**os.environ, **launch.environment})
+        self._job = number.strip().partition(";")[0]
         if not self._job.isdecimal():
-            raise ActuatorError(f"sbatch answered no number of a job: {told[:80]!r}")
+            raise ActuatorError(f"sbatch answered no number of a job: {number[:80]!r}")
         try:
             self._seen = _job_status(self._job)
         except ActuatorError:  # else it would run on, and nobody would know of it
@@ -131,21 +131,21 @@ class SlurmJob(Remote, Leaving):
         """
         before, after = dict(self._current), {**self._current, **allocation}
         if allocation.keys() == {"nodes"} and after["nodes"] < before["nodes"]:
-            seen = _job_status(self._job)
-            if seen.state == "RUNNING":
+            job_status = _job_status(self._job)
+            if job_status.state == "RUNNING":
                 self._refusable([*self._update, f"NumNodes={after['nodes']:.0f}"], allocation)
                 return None
         self._refusable(["sbatch", "--test-only", *_resource_options(after), *self._more], allocation, SCRIPT)
-        seen = _job_status(self._job)
-        if seen.state == "PENDING":
-            self._resize(seen, allocation, before, after)
+        job_status = _job_status(self._job)
+        if job_status.state == "PENDING":
+            self._resize(job_status, allocation, before, after)
             return None
-        if seen.state != "RUNNING":  # to requeue a job that has just ended would start it again
-            raise ActuatorError(f"job {self._job} is {seen.state} at Slurm just now, and keeps its size")
+        if job_status.state != "RUNNING":  # to requeue a job that has just ended would start it again
+            raise ActuatorError(f"job {self._job} is {job_status.state} at Slurm just now, and keeps its size")
         if not self._resumes:
             name, value = next(iter(allocation.items()))
             raise CannotSet(name, value, "the job runs, and without --checkpoint it isn't requeued under another size")
-        if waits := self._no_room(seen, before, after):
+        if waits := self._no_room(job_status, before, after):
             return waits
         self._held = True
         _run(["scontrol", "requeuehold", self._job])
@@ -153,10 +153,10 @@ class SlurmJob(Remote, Leaving):
         self.restarts += 1
         try:
             ends = time.monotonic() + TIMEOUT_SECONDS
-            while (seen := _job_status(self._job)).state not in WAITING and time.monotonic() < ends:
+            while (job_status := _job_status(self._job)).state not in WAITING and time.monotonic() < ends:
                 time.sleep(HELD_SECONDS)  # until it has left its nodes
             left = time.monotonic()
-            self._resize(seen, allocation, before, after)
+            self._resize(job_status, allocation, before, after)
         finally:
             time.sleep(max(left + REVOKED_SECONDS - time.monotonic(), 0.0))
             self._release()
@@ -165,7 +165,7 @@ class SlurmJob(Remote, Leaving):
     def _waits(self, allocation: Allocation) -> str:
         return self._set(allocation) or ""
 
-    def _no_room(self, seen: JobStatus, before: Allocation, after: Allocation) -> str:
+    def _no_room(self, job: JobStatus, before: Allocation, after: Allocation) -> str:
         """When there would be room for a running job's new size, if not now; empty: there is, or Slurm doesn't say.
 
         A requeued job gives up what it has: there is room if all of the new size is free, or what it has more.
@@ -173,17 +173,17 @@ class SlurmJob(Remote, Leaving):
         more = {name: value - before.get(name, 0.0) for name, value in after.items() if value > before.get(name, 0.0)}
         if not more:
             return ""
-        here = [f"--nodelist={seen.nodes}"] if more.keys() <= OF_ONE_NODE and seen.nodes else []
+        here = [f"--nodelist={job.nodes}"] if more.keys() <= OF_ONE_NODE and job.nodes else []
         latest = datetime.now() + timedelta(seconds=ROOM_SECONDS)  # noqa: DTZ005 - Slurm's times are local
         starts = []
         for size, where in ((after, []), (more, here)):
             with suppress(ActuatorError):  # it would never fit so
-                _, told = _outputs(["sbatch", "--test-only", *_resource_options(size), *self._more, *where], SCRIPT)
-                if (found := START.search(told)) is None:
+                _, output = _outputs(["sbatch", "--test-only", *_resource_options(size), *self._more, *where], SCRIPT)
+                if (match := START.search(output)) is None:
                     return ""
-                if datetime.fromisoformat(found[1]) <= latest:
+                if datetime.fromisoformat(match[1]) <= latest:
                     return ""
-                starts.append(found[1])
+                starts.append(match[1])
         return f"Resources: there is room at {min(starts)} at the latest" if starts else "Resources"
 
     @property
@@ -200,35 +200,35 @@ class SlurmJob(Remote, Leaving):
         """Let a requeued job start as soon as there is room: Slurm gives it a begin time some 120 s later."""
         _run([*self._update, "StartTime=now"])
 
-    def _resize(self, seen: JobStatus, allocation: Allocation, before: Allocation, after: Allocation) -> None:
+    def _resize(self, job: JobStatus, allocation: Allocation, before: Allocation, after: Allocation) -> None:
         """Change a pending job; raises CannotSet, and the job keeps its former size."""
         try:
-            self._refusable([*self._update, *self._size(after, seen)], allocation)
+            self._refusable([*self._update, *self._size(after, job)], allocation)
         except CannotSet:  # Slurm applies the part of an update that comes before its refusal
             with suppress(ActuatorError):
-                _run([*self._update, *self._size(before, seen)])
+                _run([*self._update, *self._size(before, job)])
             raise
 
-    def _size(self, allocation: Allocation, seen: JobStatus) -> list[str]:
+    def _size(self, allocation: Allocation, job: JobStatus) -> list[str]:
         """Arguments of ``scontrol update`` that give a pending job an allocation.
 
         ``NumNodes`` needs both bounds, else one above the former maximum is refused. ``NumCPUs`` doesn't follow from
         the others: without it the job starts with as many as before.
         """
-        found = []
+        options = []
         if "nodes" in allocation:
-            found.append(f"NumNodes={allocation['nodes']:.0f}-{allocation['nodes']:.0f}")
+            options.append(f"NumNodes={allocation['nodes']:.0f}-{allocation['nodes']:.0f}")
         if allocation.keys() & {"nodes", "workers"}:
             tasks = allocation.get("workers") or allocation["nodes"] * self._tasks_of_node
-            found += [f"NumTasks={tasks:.0f}", f"NumCPUs={tasks * seen.width:.0f}"]
+            options += [f"NumTasks={tasks:.0f}", f"NumCPUs={tasks * job.width:.0f}"]
         if "cpu" in allocation:
             cores = _amount("cpu", allocation["cpu"])
-            found += [f"CPUsPerTask={cores}", f"NumCPUs={cores}"]
+            options += [f"CPUsPerTask={cores}", f"NumCPUs={cores}"]
         if "memory" in allocation:
-            found.append(f"MinMemoryNode={allocation['memory']:.0f}")  # in MiB, without a unit
+            options.append(f"MinMemoryNode={allocation['memory']:.0f}")  # in MiB, without a unit
         if "gpus" in allocation:
-            found.append(f"Gres={_amount('gpus', allocation['gpus'])}")
-        return found
+            options.append(f"Gres={_amount('gpus', allocation['gpus'])}")
+        return options
 
     def _refusable(self, command: Sequence[str], allocation: Allocation, text: str | None = None) -> None:
         """Run a command that sets ``allocation``, several times if Slurm isn't ready for it; raises CannotSet."""
@@ -245,37 +245,37 @@ class SlurmJob(Remote, Leaving):
 
     def _look(self) -> int | None:
         before = self._seen
-        seen = self._seen = _job_status(self._job)
-        self._note(before, seen)
-        if seen.state not in ENDED:
+        job_status = self._seen = _job_status(self._job)
+        self._note(before, job_status)
+        if job_status.state not in ENDED:
             return None
         if not self._stopping:
-            self.reason = seen.why or ENDED[seen.state]
-        if seen.state == "CANCELLED":
+            self.reason = job_status.why or ENDED[job_status.state]
+        if job_status.state == "CANCELLED":
             return 128 + self._ending
-        return seen.status if seen.state == "COMPLETED" else seen.status or KILLED
+        return job_status.status if job_status.state == "COMPLETED" else job_status.status or KILLED
 
-    def _note(self, before: JobStatus, seen: JobStatus) -> None:
+    def _note(self, before: JobStatus, job: JobStatus) -> None:
         """Write down what Slurm did with the job since the look ``before``."""
-        if seen.limit != before.limit and seen.state == before.state == "RUNNING":  # a start sets the partition's
-            self._news.append(f"job {self._job}: its time limit is {seen.limit} now, was {before.limit}")
-        if seen.restarts > self.restarts:
-            self.restarts = seen.restarts
+        if job.limit != before.limit and job.state == before.state == "RUNNING":  # a start sets the partition's
+            self._news.append(f"job {self._job}: its time limit is {job.limit} now, was {before.limit}")
+        if job.restarts > self.restarts:
+            self.restarts = job.restarts
             self._submitted = time.monotonic()
             self._news.append(f"job {self._job} was requeued by Slurm (preempted, a failed node, or scontrol requeue)")
             self._told = "requeued"
-        if seen.state in WAITING:
+        if job.state in WAITING:
             if self._held:
                 self._release()
-            elif seen.reason == "BeginTime" and time.monotonic() > self._submitted + REVOKED_SECONDS:
+            elif job.reason == "BeginTime" and time.monotonic() > self._submitted + REVOKED_SECONDS:
                 self._start_now()
-            elif seen.reason not in ("None", "", "BeginTime") and seen.reason != self._told:
-                self._told = seen.reason
-                self._news.append(f"job {self._job} waits: {seen.reason} (squeue --job {self._job})")
-        elif seen.state == "RUNNING" and self._told != "running":
+            elif job.reason not in ("None", "", "BeginTime") and job.reason != self._told:
+                self._told = job.reason
+                self._news.append(f"job {self._job} waits: {job.reason} (squeue --job {self._job})")
+        elif job.state == "RUNNING" and self._told != "running":
             if self._told:
                 waited = time.monotonic() - self._submitted
-                self._news.append(f"job {self._job} runs on {seen.nodes or 'its nodes'}, after {waited:.0f} s")
+                self._news.append(f"job {self._job} runs on {job.nodes or 'its nodes'}, after {waited:.0f} s")
             self._told = "running"
 
     def _signal(self, number: int, seconds: float) -> None:  # noqa: ARG002 # Slurm has its own: KillWait
@@ -345,12 +345,12 @@ def _job_status(job: str) -> JobStatus:
         ActuatorError: the controller doesn't respond.
     """
     try:
-        told = _run(["scontrol", "show", "job", job, "--oneliner"], seconds=LOOK_TIMEOUT_SECONDS)
+        text = _run(["scontrol", "show", "job", job, "--oneliner"], seconds=LOOK_TIMEOUT_SECONDS)
     except ActuatorError as error:
         if UNKNOWN_JOB not in str(error):
             raise
         return _accounted_status(job)
-    fields = {name: value for name, value in re.findall(r"([\w/:]+)=(\S*)", told) if value != "(null)"}
+    fields = {name: value for name, value in re.findall(r"([\w/:]+)=(\S*)", text) if value != "(null)"}
     counts = [fields.get(name, "") for name in ("NumTasks", "CPUs/Task")]
     tasks, width = (int(count) if count.isdecimal() else 1 for count in counts)
     return JobStatus(

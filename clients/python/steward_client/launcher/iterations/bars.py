@@ -67,10 +67,10 @@ def shape(text: str) -> str:
 def frame(line: str) -> Frame | None:
     """The frame that a line shows; None if it shows no progress bar."""
     plain = ESCAPES.sub("", line)
-    found = TQDM.search(plain) or DRAWN.search(plain) or COUNTED.search(plain)
-    if not found:
+    match = TQDM.search(plain) or DRAWN.search(plain) or COUNTED.search(plain)
+    if not match:
         return None
-    parts = found.groupdict()
+    parts = match.groupdict()
     number, total = int(parts["number"] or parts["alone"]), int(parts["total"]) if parts["total"] else None
     if total is not None and number > total:
         return None

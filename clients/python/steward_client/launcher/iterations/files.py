@@ -50,8 +50,8 @@ class Tail:
                 piece = file.read(MOST_BYTES)
             self._at += len(piece)
             self._lines.feed(piece)
-        found, self._marks = self._marks, []
-        yield from found
+        marks, self._marks = self._marks, []
+        yield from marks
 
     def _line(self, line: str, _: float, end: str) -> None:
         if end:
@@ -98,10 +98,10 @@ class OwnFile:
 
     def _object(self, line: str) -> list[Mark]:
         try:
-            found = json.loads(line)
+            body = json.loads(line)
         except ValueError:
             return []
-        return self._count_mark(_finite(found))
+        return self._count_mark(_finite(body))
 
     @staticmethod
     def _count_mark(values: dict[str, float]) -> list[Mark]:

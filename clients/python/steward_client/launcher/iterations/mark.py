@@ -171,7 +171,7 @@ class Clock:
             sizes.append(self._rest % self._block)
         pace = max(at - self._last, 1e-6) / max(self._rest, 1)
         metrics = {name: value for name, value in mark.metrics.items() if name != SECONDS}
-        found = []
+        blocks = []
         for size in sizes:
             self._rest -= size
             self._last = at - pace * self._rest
@@ -179,9 +179,9 @@ class Clock:
                 own_seconds if own_seconds and own_seconds > 0 else None if self._blind or unknown else pace * size
             )
             pause = self._pause + (pace * size if unknown else 0.0)
-            found.append(Iteration(self.count, seconds, self._last, metrics, mark.features, pause))
+            blocks.append(Iteration(self.count, seconds, self._last, metrics, mark.features, pause))
             self._blind, self._pause = False, 0.0
             self.count += 1
         if self.total is not None and self.count > self.total:
             self.total = None
-        return found
+        return blocks

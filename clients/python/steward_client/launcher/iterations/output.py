@@ -136,14 +136,14 @@ class Matcher:
         drawn = None if self._own else frame(line)
         if drawn is None:
             line = ESCAPES.sub("", line)
-            found = self._lines(line) or self._first_counts(line)
-            return found if end else [mark for mark in found if mark.number is not None]
+            lines = self._lines(line) or self._first_counts(line)
+            return lines if end else [mark for mark in lines if mark.number is not None]
         if drawn.aside:
             return []
         if self.bar is None:  # "Epoch 3:  45%|███": the epoch is the iteration, the bar goes through it
-            found = self._lines(drawn.label, drawn)
-            if found or self.form or drawn.number == drawn.total:
-                return found
+            lines = self._lines(drawn.label, drawn)
+            if lines or self.form or drawn.number == drawn.total:
+                return lines
             self.bar = Bar(drawn)
             self.form, self._tried = f"the progress bar {drawn.text}, each of its steps", {}
         mark = self.bar.mark(drawn, self._at, stays=end == "\n")
@@ -151,35 +151,35 @@ class Matcher:
 
     def _lines(self, text: str, drawn: Frame | None = None) -> list[Mark]:
         for form, pattern in self._tried.items():
-            found = pattern.search(text)
-            if not found:
+            match = pattern.search(text)
+            if not match:
                 continue
-            before = shape(text[: found.start()])
+            before = shape(text[: match.start()])
             if self.form and not self._own and before != self._before:  # "best epoch: 17" is none of them
                 return []
             self._tried, self._before = {form: pattern}, before
             if drawn is not None and self._marks == "auto":
                 self._marks = "start"
-            return [self._mark(found, text, form)]
+            return [self._mark(match, text, form)]
         return []
 
     def _first_counts(self, line: str) -> list[Mark]:
         """Marks of the first two lines with a count such as "3/90", once the second is higher; [] before."""
-        found = None if self._own or self.form else COUNTER.search(line)
-        if not found or int(found["iteration"]) > int(found["total"]) or ASIDE.search(line[: found.start()]):
+        match = None if self._own or self.form else COUNTER.search(line)
+        if not match or int(match["iteration"]) > int(match["total"]) or ASIDE.search(line[: match.start()]):
             return []
-        before = shape(line[: found.start()])
-        mark = self._mark(found, line, "", "end")
-        first = self._counts.setdefault((before, found["total"]), mark)
+        before = shape(line[: match.start()])
+        mark = self._mark(match, line, "", "end")
+        first = self._counts.setdefault((before, match["total"]), mark)
         if first.number is None or mark.number is None or mark.number < first.number:
-            self._counts[before, found["total"]] = mark
+            self._counts[before, match["total"]] = mark
         elif mark.number > first.number:
             self._tried, self._before = {COUNT: COUNTER}, before
-            return [first, self._mark(found, line, COUNT, "end")]
+            return [first, self._mark(match, line, COUNT, "end")]
         return []
 
-    def _mark(self, found: re.Match[str], line: str, form: str, auto: Position | None = None) -> Mark:
-        groups = {name: text for name, text in found.groupdict().items() if text is not None}
+    def _mark(self, match: re.Match[str], line: str, form: str, auto: Position | None = None) -> Mark:
+        groups = {name: text for name, text in match.groupdict().items() if text is not None}
         metrics = _numbers({name: text for name, text in groups.items() if name not in ("iteration", "total")})
         if not self._own:
             pairs = {m["name"]: m["value"] for m in MEASURED.finditer(line) if m["name"].lower() not in COUNTERS}
@@ -201,12 +201,12 @@ class Matcher:
 
 
 def _numbers(texts: dict[str, str]) -> dict[str, float]:
-    found = {}
+    numbers = {}
     for name, text in texts.items():
         try:
             value = float(text)
         except ValueError:
             continue
         if isfinite(value):
-            found[name] = value
-    return found
+            numbers[name] = value
+    return numbers

@@ -23,7 +23,7 @@ def suggest_pattern(lines: Iterable[str]) -> str | None:
     alike: dict[str, list[str]] = {}
     for line in lines:
         alike.setdefault(ANY.sub("#", line), []).append(line)
-    found: list[tuple[bool, int, int, str]] = []
+    results: list[tuple[bool, int, int, str]] = []
     for same in alike.values():
         places = list(ANY.finditer(same[0]))
         for place, numbers in enumerate(zip(*map(ANY.findall, same), strict=True)):
@@ -34,15 +34,15 @@ def suggest_pattern(lines: Iterable[str]) -> str | None:
             steps = {after - value for value, after in pairwise(values)}
             if len(values) >= FEWEST and min(steps) > 0:
                 pattern = _pattern(same[0][: first.start()], same[0][first.end() :])
-                found.append((steps != {1}, -len(values), place, pattern))
-    return min(found)[-1] if found else None
+                results.append((steps != {1}, -len(values), place, pattern))
+    return min(results)[-1] if results else None
 
 
 def _pattern(before: str, after: str) -> str:
     near = re.split(r"[\d.,:]*\d[\d.,:]*", before[-BEFORE_CHARACTERS:])[-1].lstrip()
-    found = ("^" if near == before else "") + _literal(near) + r"(?P<iteration>\d+)"
+    result = ("^" if near == before else "") + _literal(near) + r"(?P<iteration>\d+)"
     total = TOTAL.match(after)
-    return found if total is None else found + _literal(total["between"]) + r"(?P<total>\d+)"
+    return result if total is None else result + _literal(total["between"]) + r"(?P<total>\d+)"
 
 
 def _literal(text: str) -> str:

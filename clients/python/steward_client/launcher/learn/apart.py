@@ -47,10 +47,10 @@ def measure_apart(
 
 
 def _measure(watched: Watched, allocation: Allocation, length: int, over: Event) -> Segment | str:
-    found = list[Segment]()
+    segments = list[Segment]()
 
     def keep(whole: Segment) -> bool:
-        found.append(whole)
+        segments.append(whole)
         return False  # one is enough
 
     def look() -> None:
@@ -64,4 +64,4 @@ def _measure(watched: Watched, allocation: Allocation, length: int, over: Event)
             Profile(watched, repeat(allocation), keep, length).measure()
         except (ActuatorError, Stopped) as error:  # also a cap of one of them, which leaves the others alone
             return str(error)
-    return found[0] if found else watched.failure if watched.status else "no iteration of it was recognised"
+    return segments[0] if segments else watched.failure if watched.status else "no iteration of it was recognised"

@@ -12,13 +12,13 @@ T = TypeVar("T")
 
 def beside(work: Callable[[], T]) -> Future[T]:
     """Run ``work`` in a daemon thread, and return a future of its result or exception."""
-    found: Future[T] = Future()
+    future: Future[T] = Future()
 
     def do() -> None:
         try:
-            found.set_result(work())
+            future.set_result(work())
         except BaseException as error:  # noqa: BLE001 - the future passes it on
-            found.set_exception(error)
+            future.set_exception(error)
 
     Thread(target=do, daemon=True, name="steward-learning").start()
-    return found
+    return future

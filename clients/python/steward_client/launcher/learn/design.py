@@ -18,15 +18,15 @@ def filling(resources: Sequence[Resource]) -> Iterator[Allocation]:
 
     No allocation is repeated before all of a small grid have been yielded.
     """
-    seen: list[Allocation] = []
+    visited: list[Allocation] = []
     grid = 1
     for resource in resources:
         grid *= len(resource.levels)
     for point in _points(resources):
-        if len(seen) == grid:
-            seen = []
-        if point not in seen:
-            seen.append(point)
+        if len(visited) == grid:
+            visited = []
+        if point not in visited:
+            visited.append(point)
             yield dict(point)
 
 
@@ -43,12 +43,12 @@ def _points(resources: Sequence[Resource]) -> Iterator[Allocation]:
 
 def _radical_inverse(number: int, base: int) -> float:
     """Radical inverse of a number in a base: its digits mirrored at the point, in [0, 1)."""
-    found, scale = 0.0, 1.0
+    inverse, scale = 0.0, 1.0
     while number:
         scale /= base
         number, digit = divmod(number, base)
-        found += digit * scale
-    return found
+        inverse += digit * scale
+    return inverse
 
 
 def most_doubted(resources: Sequence[Resource], doubt: Doubt, measured: Mapping[tuple[float, ...], int]) -> Allocation:

@@ -34,8 +34,8 @@ class Jobs:
         for state in GOING_ON:
             for job in self._service.call("GET", f"/jobs?workload={workload}&state={state}")["items"]:
                 if job["type"] == "train" and job["not_before"] is None:
-                    found: Json = job
-                    return found
+                    training: Json = job
+                    return training
         return None
 
     def wait_for_fit(self, job: Json) -> int:
@@ -61,11 +61,11 @@ class Jobs:
     def _done(self, what: str, job: Json) -> Json:
         numbers = set[int]()
 
-        def tell(seen: Json) -> None:
-            tenth = int((seen.get("progress") or 0.0) * TENTHS)
-            if tenth not in numbers and seen["state"] == "running":
+        def tell(entry: Json) -> None:
+            tenth = int((entry.get("progress") or 0.0) * TENTHS)
+            if tenth not in numbers and entry["state"] == "running":
                 numbers.add(tenth)
-                left = seen.get("eta_seconds")
+                left = entry.get("eta_seconds")
                 self._tell(
                     f"{what}: {tenth * 100 // TENTHS} %" + (f", about {duration_text(left)} left" if left else "")
                 )

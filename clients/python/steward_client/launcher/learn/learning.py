@@ -18,8 +18,8 @@ from steward_client.launcher.actuators import leftovers, registry
 from steward_client.launcher.actuators.contract import Actuator, Settable
 from steward_client.launcher.interrupts import Interrupted
 from steward_client.launcher.iterations.mark import SECONDS
-from steward_client.launcher.said import unless
 from steward_client.launcher.service import JobFailed, Json, Say, Service
+from steward_client.launcher.terminal import unless
 from steward_client.launcher.watched import Watched
 from steward_client.launcher.wishes import Misuse, Resource, Wishes, duration_text
 
@@ -121,8 +121,8 @@ class Learning:
 
         Returns the command if it was started to say that number and still runs, else None. Raises as ``do``.
         """
-        found = self._service.get_or_none(self._path)
-        if found is not None:
+        row = self._service.get_or_none(self._path)
+        if row is not None:
             return None
         self._find()
         if self._wishes.iterations is not None:
@@ -154,8 +154,8 @@ class Learning:
     def _learned_beside(self, going: Profile) -> Profile | None:
         """Fit while the command runs on; return the command if it still runs afterwards, else None."""
         most = {one.name: one.maximum for one in self._resources}
-        held = ", ".join(f"{one.name} {one.maximum:g} {one.unit}".strip() for one in self._resources)
-        self._tell(f"measured: the command keeps {held} until a model is fitted")
+        limits = ", ".join(f"{one.name} {one.maximum:g} {one.unit}".strip() for one in self._resources)
+        self._tell(f"measured: the command keeps {limits} until a model is fitted")
         fitted = beside(self._fit_model)
         try:
             holds = going.hold(most, lambda: fitted.done() and self._iterations_remain(going))
@@ -191,12 +191,12 @@ class Learning:
         """
         self.status = watched.status
         if watched.status:
-            kept = (
+            hint = (
                 "; measurements are kept, and the next start continues from there"
                 if self.spec is not None and self._iterations
                 else ""
             )
-            raise CommandEnded(watched.status, f"the command failed before any decision: {watched.failure}{kept}")
+            raise CommandEnded(watched.status, f"the command failed before any decision: {watched.failure}{hint}")
 
     def _end_or_restart(self) -> None:
         """After a fit: say whether the command is started again under decisions; nothing before its first start."""
@@ -236,13 +236,13 @@ class Learning:
 
     def _find(self) -> None:
         """Read the workload from the service; raises Misuse if it differs from the options."""
-        found = self._service.get_or_none(self._path)
-        page = "/" if found is None else f"/ui{self._path}"
+        row = self._service.get_or_none(self._path)
+        page = "/" if row is None else f"/ui{self._path}"
         self._tell(f"dashboard: {self._service.page(page)} (the run's page follows when decisions begin)")
-        if found is None:
+        if row is None:
             self._resources = resources(self._wishes)
             return
-        self.spec = found["spec"]
+        self.spec = row["spec"]
         if self.spec.get("kind") != "iterative":
             raise Misuse(
                 f"workload {self._wishes.workload!r} is of kind {self.spec.get('kind')!r}; give another --name"
@@ -336,9 +336,9 @@ class Learning:
             self._register(watched.clock.total if watched.status else profile.total)
         self._note_end(watched)
         if not profile.rows:
-            seen = ": only one iteration was seen, and not its start" if watched.clock.count else ""
+            hint = ": only one iteration was seen, and not its start" if watched.clock.count else ""
             seconds = duration_text(watched.ended - watched.began)
-            raise CommandEnded(0, f"the command finished after {seconds}, without decisions{seen or NEXT_TIME}")
+            raise CommandEnded(0, f"the command finished after {seconds}, without decisions{hint or NEXT_TIME}")
 
     def _actuator(self) -> Actuator:
         """A new actuator of the launch, which hasn't started anything."""
@@ -355,7 +355,7 @@ class Learning:
         with closing(self._actuator()) as unused:
             restarts = [resource for resource, one in unused.resources().items() if one.restarts]
             apart = getattr(unused, "apart", False)
-            seen = unused.shares_files or getattr(unused, "passes_output", True)
+            shares_files = unused.shares_files or getattr(unused, "passes_output", True)
         if self._wishes.profile_jobs and not apart:
             raise Misuse(
                 f"--profile-jobs with actuator {name}: commands side by side would slow one another down; an actuator "
@@ -363,7 +363,7 @@ class Learning:
             )
         if self._wishes.profile_jobs and self._wishes.watch_file is not None:
             raise Misuse("--profile-jobs with --watch-file: all jobs would write to one file; --pattern is accepted")
-        if self._wishes.profile_jobs and not seen:
+        if self._wishes.profile_jobs and not shares_files:
             raise Misuse(
                 "--profile-jobs: iterations of the jobs can't be seen; for slurm --option shared=yes is accepted: "
                 "nodes and launcher see the same folders then"
@@ -414,14 +414,14 @@ class Learning:
         self._tell(f"profile: {jobs} ended after {LENGTH} measured iterations")
         try:
             with closing(measure_apart(commands)) as measured:
-                for watched, found in measured:
+                for watched, rows in measured:
                     if watched.status is not None:
                         statuses.add(watched.status)
-                    if isinstance(found, str):
-                        self._say(f"a short job was not measured: {found}")
+                    if isinstance(rows, str):
+                        self._say(f"a short job was not measured: {rows}")
                         continue
                     try:
-                        self._keep(found, watched)
+                        self._keep(rows, watched)
                     except Unreachable as error:  # sent with the next one, or before the fit: the other jobs go on
                         lost = error
                         self._say(f"not sent yet: {' '.join(str(error).split())}")
@@ -504,12 +504,12 @@ class Learning:
 
     def _fresh(self, filled: Iterator[Allocation]) -> Allocation:
         """The next allocation that hasn't been measured; any, if all have been."""
-        found = next(filled)
+        result = next(filled)
         for _ in range(sum(self._measured.values())):
-            if tuple(found.values()) not in self._measured:
+            if tuple(result.values()) not in self._measured:
                 break
-            found = next(filled)
-        return found
+            result = next(filled)
+        return result
 
     def _interim(self) -> int | None:
         """Version of a model of the samples so far, fitted in the background; None if none is ready."""
@@ -523,8 +523,8 @@ class Learning:
 
     def _doubt(self, model: int | None, allocation: Allocation) -> float:
         query = "&".join(f"allocation={name}:{value:g}" for name, value in allocation.items())
-        found = self._service.call("GET", f"{self._path}/models/{model}/predict?{query}")["predicted"][SECONDS]
-        return float((found["high"] - found["low"]) / found["mean"])
+        result = self._service.call("GET", f"{self._path}/models/{model}/predict?{query}")["predicted"][SECONDS]
+        return float((result["high"] - result["low"]) / result["mean"])
 
     def _fit_model(self) -> int:
         """Fit all samples and return the model's version; raises JobFailed, StewardError or Unreachable."""

@@ -94,8 +94,8 @@ class Profile:
             return True
         more = self._flush()
         if more:  # some may be refused; if all are, what is set is measured again
-            held = self._segment.allocation
-            any(allocation == held or self._move(allocation) for allocation in islice(self._allocations, TRIES))
+            present = self._segment.allocation
+            any(allocation == present or self._move(allocation) for allocation in islice(self._allocations, TRIES))
         return more
 
     def _row(self, iteration: Iteration) -> Row | None:

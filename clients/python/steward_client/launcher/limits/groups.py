@@ -112,14 +112,14 @@ def groups(controllers: Iterable[str]) -> dict[str, Group]:
 
     With cgroup version 2 one group serves all controllers, because a process is in only one group of that hierarchy.
     """
-    wanted, found = list(controllers), dict[str, Group]()
+    wanted, groups = list(controllers), dict[str, Group]()
     for controller in wanted:
-        if controller not in found:
-            single = any(group.version == 2 for group in found.values())
-            group = _new(controller, [one for one in wanted if one not in found], only_first=single)
+        if controller not in groups:
+            single = any(group.version == 2 for group in groups.values())
+            group = _new(controller, [one for one in wanted if one not in groups], only_first=single)
             if group is not None:
-                found |= {one: group for one in (wanted if group.version == 2 else [controller]) if group.has(one)}
-    return found
+                groups |= {one: group for one in (wanted if group.version == 2 else [controller]) if group.has(one)}
+    return groups
 
 
 def _new(controller: str, wanted: Iterable[str], *, only_first: bool) -> Group | None:

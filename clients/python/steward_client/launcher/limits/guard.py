@@ -99,14 +99,14 @@ class Guard:
         for line in lines:
             self._obey(**json.loads(line))
 
-    def _obey(self, **told: Any) -> None:
-        if "duty" in told:
-            self._set_duty(told["duty"])
-        if "cpus" in told:
+    def _obey(self, **message: Any) -> None:
+        if "duty" in message:
+            self._set_duty(message["duty"])
+        if "cpus" in message:
             for _ in range(2):  # twice: what was started meanwhile
-                tree.pin(self._descendants(fresh=True), told["cpus"])
-        if "end" in told:
-            self._end(signal.Signals(told["end"][0]), told["end"][1])
+                tree.pin(self._descendants(fresh=True), message["cpus"])
+        if "end" in message:
+            self._end(signal.Signals(message["end"][0]), message["end"][1])
 
     def _set_duty(self, cores: float | None) -> None:
         if cores is None:
@@ -191,8 +191,8 @@ def _child_end_pipe() -> int:
 
 def _reap_children() -> Iterator[tuple[int, int]]:
     with suppress(ChildProcessError):
-        while (found := os.waitpid(-1, os.WNOHANG))[0]:
-            yield found
+        while (child := os.waitpid(-1, os.WNOHANG))[0]:
+            yield child
 
 
 def main() -> None:

@@ -126,7 +126,7 @@ class Guarded:
 
 
 def copy_output(stream: IO[bytes], take: Pieces) -> None:
-    """Pass output on in pieces: what is written at once, such as a line and its end, or read late, is one piece.
+    """Pass output of ``stream`` to ``take`` in pieces; what is written at once, such as a line with its end, is one.
 
     A line without its end waits 5 ms for the rest, so one of the other stream that ends meanwhile may overtake it.
     """

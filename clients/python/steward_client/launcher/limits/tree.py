@@ -28,14 +28,14 @@ def threads(pid: int) -> list[int]:
 
 def descendants(root: int) -> list[int]:
     """Ids of all descendants of process ``root``, parents before their children; empty if it has ended."""
-    found: list[int] = []
+    counts: list[int] = []
     ahead = [root]
     while ahead:
         parent = ahead.pop()
         children = [child for thread in threads(parent) for child in _children(parent, thread)]
-        found += children
+        counts += children
         ahead += children
-    return found
+    return counts
 
 
 def _children(pid: int, thread: int) -> Iterator[int]:
@@ -74,10 +74,10 @@ def pin(pids: Iterable[int], cpus: Iterable[int]) -> None:
 
 def session(leader: int) -> list[int]:
     """Ids of all processes in the session of process ``leader``; empty if there are none."""
-    found = []
+    session = []
     for entry in PROC.iterdir():
         if entry.name.isdigit():
             with suppress(*ENDED, PermissionError):
                 if os.getsid(int(entry.name)) == leader:
-                    found.append(int(entry.name))
-    return found
+                    session.append(int(entry.name))
+    return session

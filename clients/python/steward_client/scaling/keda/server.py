@@ -46,14 +46,14 @@ class Scaler:
         self._decided, self._poll = decided, poll_seconds
         self._threads = ThreadPoolExecutor(THREADS, "scaler")
 
-    async def is_active(self, asked: ScaledObjectRef, context: Context) -> IsActiveResponse:
+    async def is_active(self, ref: ScaledObjectRef, context: Context) -> IsActiveResponse:
         """Whether the decided amount exceeds the trigger's activation size."""
-        trigger = await self._trigger(asked, context)
+        trigger = await self._trigger(ref, context)
         return IsActiveResponse(result=await self._amount(trigger, context) > trigger.activation_size)
 
-    async def stream_is_active(self, asked: ScaledObjectRef, context: Context) -> AsyncIterator[IsActiveResponse]:
+    async def stream_is_active(self, ref: ScaledObjectRef, context: Context) -> AsyncIterator[IsActiveResponse]:
         """Yield whether the trigger is active, first now and then at each change."""
-        trigger, last_sent = await self._trigger(asked, context), None
+        trigger, last_sent = await self._trigger(ref, context), None
         while True:
             active = await self._amount(trigger, context) > trigger.activation_size
             if active != last_sent:
@@ -61,25 +61,25 @@ class Scaler:
                 last_sent = active
             await asyncio.sleep(self._poll)
 
-    async def get_metric_spec(self, asked: ScaledObjectRef, context: Context) -> GetMetricSpecResponse:
+    async def get_metric_spec(self, ref: ScaledObjectRef, context: Context) -> GetMetricSpecResponse:
         """The trigger's metric, with the amount per replica as its target."""
-        trigger = await self._trigger(asked, context)
+        trigger = await self._trigger(ref, context)
         size = trigger.target_size
         return GetMetricSpecResponse(
             metricSpecs=[MetricSpec(metricName=trigger.metric, targetSize=max(1, round(size)), targetSizeFloat=size)]
         )
 
-    async def get_metrics(self, asked: GetMetricsRequest, context: Context) -> GetMetricsResponse:
+    async def get_metrics(self, request: GetMetricsRequest, context: Context) -> GetMetricsResponse:
         """The decided amount of the trigger's resource."""
-        trigger = await self._trigger(asked.scaledObjectRef, context)
+        trigger = await self._trigger(request.scaledObjectRef, context)
         amount = await self._amount(trigger, context)
-        name = asked.metricName or trigger.metric
+        name = request.metricName or trigger.metric
         value = MetricValue(metricName=name, metricValue=math.ceil(amount), metricValueFloat=amount)
         return GetMetricsResponse(metricValues=[value])
 
-    async def _trigger(self, asked: ScaledObjectRef, context: Context) -> Trigger:
+    async def _trigger(self, ref: ScaledObjectRef, context: Context) -> Trigger:
         try:
-            return Trigger.of(asked.scalerMetadata)
+            return Trigger.of(ref.scalerMetadata)
         except SubjectError as error:
             await context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
 

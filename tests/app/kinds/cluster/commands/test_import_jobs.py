@@ -25,8 +25,8 @@ EXAMPLE = Path(__file__).parents[5] / "docs" / "jobs"
 
 
 def invoke(*arguments: object) -> tuple[int, str, str]:
-    found = CliRunner().invoke(cli, ["import", "jobs", *map(str, arguments), "--spec", str(EXAMPLE / "research.json")])
-    return found.exit_code, found.stdout, found.stderr
+    result = CliRunner().invoke(cli, ["import", "jobs", *map(str, arguments), "--spec", str(EXAMPLE / "research.json")])
+    return result.exit_code, result.stdout, result.stderr
 
 
 def test_people_are_told_what_is_in_their_files() -> None:
@@ -46,9 +46,9 @@ def test_what_cannot_be_right_is_told_with_its_line(tmp_path: Path) -> None:
     wrong.write_text("time,queue,gpus\n5,urgent,2\n4,nobody,1\n")
     status, _, complaints = invoke(wrong, "--check")
     assert status == 1
-    told = " ".join(complaints.split())
-    assert "line 3, time: must not be less than the time before it" in told
-    assert "line 3, queue: unknown queue; known: urgent, batch" in told
+    reported = " ".join(complaints.split())
+    assert "line 3, time: must not be less than the time before it" in reported
+    assert "line 3, queue: unknown queue; known: urgent, batch" in reported
     assert json.loads((EXAMPLE / "research.json").read_text())["kind"] == "cluster"
 
 
@@ -75,13 +75,13 @@ REPORT = {"family": "ernest", "metrics": {"seconds": {"mape": 0.1, "naive_mape":
 
 
 def imported(files: Sequence[Path], spec: Path) -> str:
-    told = Console(file=io.StringIO())
-    assert run(JOBS, Options(files, spec, check=False, url="http://there"), told, told) == 0
-    assert isinstance(told.file, io.StringIO)
-    return told.file.getvalue()
+    console = Console(file=io.StringIO())
+    assert run(JOBS, Options(files, spec, check=False, url="http://there"), console, console) == 0
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
 
 
-def kept(client: TestClient, name: str) -> tuple[list[str], int, list[str]]:
+def stored_rows(client: TestClient, name: str) -> tuple[list[str], int, list[str]]:
     """Executions, models, and states of jobs."""
     samples = [one["execution"] for one in client.get(f"/workloads/{name}/samples").json()["items"]]
     models = client.get(f"/workloads/{name}/models").json()["items"]
@@ -91,14 +91,14 @@ def kept(client: TestClient, name: str) -> tuple[list[str], int, list[str]]:
 def test_an_import_that_was_killed_anywhere_is_said_again_and_nothing_is_doubled(
     tmp_path: Path, client: TestClient, backend: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    given = json.loads((EXAMPLE / "research.json").read_text())
-    data = ClusterModel.unfitted(Layout(ClusterSpec.model_validate(given))).to_bytes()
+    body = json.loads((EXAMPLE / "research.json").read_text())
+    data = ClusterModel.unfitted(Layout(ClusterSpec.model_validate(body))).to_bytes()
     killing = Killing(played_service(client, FittingWorker(backend, data, REPORT), monkeypatch), monkeypatch)
     first, second, spec = (tmp_path / name for name in ("first.csv", "second.csv", "lab.json"))
     first.write_text("time,queue,gpus\n1,urgent,2\n"), second.write_text("time,queue,gpus\n2,batch,1\n")
     kills = 0
     for answers in itertools.count(1):
-        spec.write_text(json.dumps({**given, "name": f"lab-{answers}"}))
+        spec.write_text(json.dumps({**body, "name": f"lab-{answers}"}))
         before = kills
         for files, expected in (([first], 1), ([first, second], 2)):
             killing.left = answers
@@ -109,7 +109,7 @@ def test_an_import_that_was_killed_anywhere_is_said_again_and_nothing_is_doubled
             killing.left = float("inf")
             imported(files, spec)
             names = [file.stem for file in files]
-            assert kept(client, f"lab-{answers}") == (names, expected, ["succeeded"] * expected)
+            assert stored_rows(client, f"lab-{answers}") == (names, expected, ["succeeded"] * expected)
         if kills == before:
             assert "nothing new: model 2 stands" in imported(files, spec)
             break

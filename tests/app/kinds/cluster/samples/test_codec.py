@@ -54,14 +54,14 @@ def layout(classes: int = 1) -> Layout:
 def read(body: str, media: str = CSV, of: Layout | None = None, name: str | None = "x") -> Sample | Refused:
     """The one execution of a body, given in lines."""
     codec = ClusterSamples(of or layout())
-    [found] = codec.formats[media].reader(codec, name).read(iter(body.encode().split(b"\n")))
-    return found
+    [result] = codec.formats[media].reader(codec, name).read(iter(body.encode().split(b"\n")))
+    return result
 
 
 def sound(body: str, media: str = CSV, of: Layout | None = None, name: str | None = "x") -> Sample:
-    found = read(body, media, of, name)
-    assert isinstance(found, Sample)
-    return found
+    result = read(body, media, of, name)
+    assert isinstance(result, Sample)
+    return result
 
 
 def content(body: str, media: str = CSV, of: Layout | None = None) -> Content:
@@ -91,29 +91,29 @@ class TestWhatIsKept:
         assert_equal(codec.unpack(old.data).arrivals[:, DURATION:], [[60, np.nan, np.nan], [90, np.nan, np.nan]])
 
     def test_steps_are_packed_on_nodes_unless_they_say_otherwise(self) -> None:
-        told = content(STEPS)
-        assert told.applications == ("resnet", "bert")
-        assert_array_equal(told.steps[:, NODES], [1, 2])
-        assert_array_equal(told.steps[:, BATCH], [256, 64])
-        assert np.isnan(told.steps[:, COMPUTING]).all()
-        assert (told.steps[:, BESIDE:] == -1).all()
+        reported = content(STEPS)
+        assert reported.applications == ("resnet", "bert")
+        assert_array_equal(reported.steps[:, NODES], [1, 2])
+        assert_array_equal(reported.steps[:, BATCH], [256, 64])
+        assert np.isnan(reported.steps[:, COMPUTING]).all()
+        assert (reported.steps[:, BESIDE:] == -1).all()
 
     def test_curves_may_be_interleaved_and_know_which_way_is_better(self) -> None:
-        told = content(CURVES)
-        assert told.jobs == ("a", "b")
-        assert_array_equal(told.curves[:, [0, ITERATION, VALUE]], [[0, 1, 2.5], [1, 1, 3], [0, 2, 1.5]])
+        reported = content(CURVES)
+        assert reported.jobs == ("a", "b")
+        assert_array_equal(reported.curves[:, [0, ITERATION, VALUE]], [[0, 1, 2.5], [1, 1, 3], [0, 2, 1.5]])
         rising = content("job,iteration,metric\na,1,0.5\n")
-        assert (told.curves[:, 4] == 0).all()
+        assert (reported.curves[:, 4] == 0).all()
         assert (rising.curves[:, 4] == 1).all()
 
     def test_jobs_without_a_queue_are_of_the_least_urgent(self) -> None:
-        told = content(ARRIVALS)
-        assert_array_equal(told.arrivals[:, TIME], [0.5, 0.5, 60])
-        assert_array_equal(told.arrivals[:, QUEUE], [0, 1, 1])
+        reported = content(ARRIVALS)
+        assert_array_equal(reported.arrivals[:, TIME], [0.5, 0.5, 60])
+        assert_array_equal(reported.arrivals[:, QUEUE], [0, 1, 1])
 
     def test_times_may_be_timestamps(self) -> None:
-        told = content("time,gpus\n2026-01-31T12:00:00Z,1\n2026-01-31T12:00:01.5Z,1\n")
-        assert_allclose(np.diff(told.arrivals[:, TIME]), 1.5)
+        reported = content("time,gpus\n2026-01-31T12:00:00Z,1\n2026-01-31T12:00:01.5Z,1\n")
+        assert_allclose(np.diff(reported.arrivals[:, TIME]), 1.5)
 
     def test_neighbours_are_named_in_csv_and_json_alike(self) -> None:
         rows = "application,gpus,batch,seconds,beside\na,1,8,1,b;c\nb,1,8,1,\n"
@@ -126,8 +126,8 @@ class TestWhatIsKept:
 
     def test_one_body_may_hold_rows_of_each_form(self) -> None:
         body = "application,gpus,batch,seconds,job,iteration,loss,time\na,1,8,1,,,,\n,,,,j,1,2,\n,2,,,,,,5\n"
-        told = content(body)
-        assert [len(part) for part in told[2:]] == [1, 1, 1]
+        reported = content(body)
+        assert [len(part) for part in reported[2:]] == [1, 1, 1]
 
     def test_an_execution_without_a_name_is_called_by_its_content(self) -> None:
         assert (
@@ -215,13 +215,13 @@ def test_a_listing_tells_what_it_comes_to() -> None:
     codec = ClusterSamples(layout())
     [sample] = codec.formats[JSON].reader(codec, None).read(iter([SAMPLES[JSON]]))
     assert isinstance(sample, Sample)
-    told = codec.read(stored(sample), reports=True)
-    assert told.steps is not None
-    assert told.curves is not None
-    assert told.arrivals is not None
-    assert (told.steps.count, told.curves.jobs, told.arrivals.count) == (48, 6, 48)
-    assert told.arrivals.of_queues == {"urgent": 0, "batch": 48}
-    assert told.iterations == 48 + 72 + 48
+    reported = codec.read(stored(sample), reports=True)
+    assert reported.steps is not None
+    assert reported.curves is not None
+    assert reported.arrivals is not None
+    assert (reported.steps.count, reported.curves.jobs, reported.arrivals.count) == (48, 6, 48)
+    assert reported.arrivals.of_queues == {"urgent": 0, "batch": 48}
+    assert reported.iterations == 48 + 72 + 48
     assert codec.summary(sample.data) == sample.summary
 
 
@@ -237,11 +237,11 @@ def test_a_run_becomes_arrivals_steps_and_curves() -> None:
     codec = ClusterSamples(layout())
     sample = codec.of_run("run", reports)
     assert sample is not None
-    told = codec.unpack(sample.data)
-    assert_array_equal(told.arrivals[:, :2], [[4, 1], [5, 0]])
-    assert_array_equal(told.curves[:, [ITERATION, VALUE]], [[10, 2], [20, 1]])
-    assert told.applications == ("r", "s")
-    assert_array_equal(told.steps[:, BESIDE : BESIDE + 2], [[-1, -1], [1, 0]])
+    reported = codec.unpack(sample.data)
+    assert_array_equal(reported.arrivals[:, :2], [[4, 1], [5, 0]])
+    assert_array_equal(reported.curves[:, [ITERATION, VALUE]], [[10, 2], [20, 1]])
+    assert reported.applications == ("r", "s")
+    assert_array_equal(reported.steps[:, BESIDE : BESIDE + 2], [[-1, -1], [1, 0]])
     assert codec.of_run("run", [{"at": 1.0}]) is None
 
 
@@ -268,7 +268,7 @@ def test_a_step_of_a_member_needs_no_batch_size() -> None:
     ],
 )
 def test_what_of_a_run_cannot_be_a_sample_is_left_out_and_nothing_is_refused(wrong: dict[str, Any], rows: int) -> None:
-    told: dict[str, Any] = {
+    reported: dict[str, Any] = {
         "job": "a",
         "gpus": 4,
         "application": "r",
@@ -278,10 +278,10 @@ def test_what_of_a_run_cannot_be_a_sample_is_left_out_and_nothing_is_refused(wro
         "loss": 2.0,
     } | wrong
     named = ("job", "gpus", "application", "batch", "data"), ("job", "iteration", "seconds", "gpus", "loss", "nodes")
-    came, on = ({name: told[name] for name in names if name in told} for names in named)
-    on |= {name: told[name] for name in ("computing", "beside") if name in told}
+    came, on = ({name: reported[name] for name in names if name in reported} for names in named)
+    on |= {name: reported[name] for name in ("computing", "beside") if name in reported}
     reports = [{"at": 1.0, "submitted": [came]}, {"at": 2.0, "progressed": [on]}]
-    if told["seconds"] < 1e9:  # more was taken once, and is stored
+    if reported["seconds"] < 1e9:  # more was taken once, and is stored
         for report in reports:
             KIND.engine.decode(json.dumps(report).encode())  # the service takes it
     sample = ClusterSamples(layout()).of_run("run", reports)
@@ -297,8 +297,12 @@ def test_a_run_of_many_jobs_and_of_jobs_that_tell_losses_and_metrics_becomes_a_s
     codec = ClusterSamples(layout())
     sample = codec.of_run("run", [{"at": 1.0, "submitted": came}, {"at": 2.0, "progressed": [*on, *both]}])
     assert sample is not None
-    told = codec.unpack(sample.data)
-    assert (len(told.arrivals), len(told.curves), len(told.jobs)) == (len(names), len(names) + 1, len(names))
+    reported = codec.unpack(sample.data)
+    assert (len(reported.arrivals), len(reported.curves), len(reported.jobs)) == (
+        len(names),
+        len(names) + 1,
+        len(names),
+    )
 
 
 def test_a_long_log_is_read_in_little_more_than_it_takes_to_keep() -> None:

@@ -36,9 +36,9 @@ def invoke(tmp_path: Path) -> Invoke:
     (tmp_path / "vision.json").write_text(json.dumps(SPEC))
 
     def call(*arguments: object, spec: str = "vision.json") -> tuple[int, str, str]:
-        given = ["import", "requests", *map(str, arguments), "--spec", str(tmp_path / spec)]
-        found = CliRunner().invoke(cli, given)
-        return found.exit_code, found.stdout, found.stderr
+        values = ["import", "requests", *map(str, arguments), "--spec", str(tmp_path / spec)]
+        result = CliRunner().invoke(cli, values)
+        return result.exit_code, result.stdout, result.stderr
 
     return call
 
@@ -78,9 +78,9 @@ def test_all_is_registered_uploaded_and_fitted_and_once_only(
     assert "registered: workload vision" in output
     assert "uploaded: execution monday\nuploaded: execution measured" in output
     assert "off by 4.2% (the mean of their variant by 61.0%); 93% within the 90 % interval" in " ".join(output.split())
-    kept = {one["execution"]: one for one in service.get("/workloads/vision/samples").json()["items"]}
-    assert kept["monday"]["requests"]["count"] == 240
-    assert kept["measured"]["batches"]["count"] == 32
+    selection = {one["execution"]: one for one in service.get("/workloads/vision/samples").json()["items"]}
+    assert selection["monday"]["requests"]["count"] == 240
+    assert selection["measured"]["batches"]["count"] == 32
     status, output, _ = invoke(*files)
     assert status == 0
     assert "workload vision is there already\nthere already: execution monday" in output

@@ -41,14 +41,14 @@ ROWS = st.lists(
 def read(body: str, media: str = CSV, of: Layout | None = None, name: str | None = "x") -> Sample | Refused:
     """The one execution of a body, given in lines."""
     codec = InferenceSamples(of or layout())
-    [found] = codec.formats[media].reader(codec, name).read(iter(body.encode().split(b"\n")))
-    return found
+    [result] = codec.formats[media].reader(codec, name).read(iter(body.encode().split(b"\n")))
+    return result
 
 
 def sound(body: str, media: str = CSV, of: Layout | None = None, name: str | None = "x") -> Sample:
-    found = read(body, media, of, name)
-    assert isinstance(found, Sample)
-    return found
+    result = read(body, media, of, name)
+    assert isinstance(result, Sample)
+    return result
 
 
 def content(body: str, media: str = CSV, of: Layout | None = None) -> Content:
@@ -192,9 +192,9 @@ class TestRefusing:
         ],
     )
     def test_an_execution_in_json_is_refused_with_a_pointer(self, execution: Any, pointer: str) -> None:
-        found = read(json.dumps({"samples": [execution]}), JSON)
-        assert isinstance(found, Refused)
-        assert found.issue.pointer == pointer
+        result = read(json.dumps({"samples": [execution]}), JSON)
+        assert isinstance(result, Refused)
+        assert result.issue.pointer == pointer
 
     def test_order_is_kept_between_blocks_and_no_more_than_twenty_errors_are_told(self) -> None:
         codec = InferenceSamples(layout())
@@ -227,27 +227,27 @@ class TestKeeping:
             assert isinstance(read(body, JSON), Refused)
             return
         sample = sound(body, JSON)
-        kept = InferenceSamples(layout()).unpack(sample.data)
-        assert_array_equal(kept.requests.time, times)
-        assert_array_equal(kept.requests.size, [np.nan if size is None else size for size in sizes])
-        assert_array_equal(kept.batches[:, 3:], np.reshape([row[3:] for row in rows], (-1, 2)))
+        selection = InferenceSamples(layout()).unpack(sample.data)
+        assert_array_equal(selection.requests.time, times)
+        assert_array_equal(selection.requests.size, [np.nan if size is None else size for size in sizes])
+        assert_array_equal(selection.batches[:, 3:], np.reshape([row[3:] for row in rows], (-1, 2)))
         for media in (CSV, NDJSON):
             again = sound(exported(sample, media), media)
             assert (again.digest, again.iterations) == (sample.digest, len(times) + len(rows))
-            assert_equal(InferenceSamples(layout()).unpack(again.data), kept)
+            assert_equal(InferenceSamples(layout()).unpack(again.data), selection)
 
     def test_a_log_is_told_by_users_and_span(self) -> None:
-        told = InferenceSamples(layout()).read(stored(sound(LOG.replace("0.5,", "0.25,"))), reports=False)
-        assert told.requests is not None
-        assert told.requests.of_users == {"web": 2, "mobile": 1}
-        assert (told.requests.count, told.requests.start, told.requests.span_seconds) == (3, 0.25, 0.5)
-        assert (told.batches, told.iterations, told.seconds) == (None, 3, 0.5)
+        reported = InferenceSamples(layout()).read(stored(sound(LOG.replace("0.5,", "0.25,"))), reports=False)
+        assert reported.requests is not None
+        assert reported.requests.of_users == {"web": 2, "mobile": 1}
+        assert (reported.requests.count, reported.requests.start, reported.requests.span_seconds) == (3, 0.25, 0.5)
+        assert (reported.batches, reported.iterations, reported.seconds) == (None, 3, 0.5)
 
     def test_batches_are_told_by_number_and_seconds(self) -> None:
-        told = InferenceSamples(layout()).read(stored(sound(BATCHES)), reports=False)
-        assert told.batches is not None
-        assert (told.batches.count, told.requests) == (2, None)
-        assert told.batches.seconds == pytest.approx(0.32)
+        reported = InferenceSamples(layout()).read(stored(sound(BATCHES)), reports=False)
+        assert reported.batches is not None
+        assert (reported.batches.count, reported.requests) == (2, None)
+        assert reported.batches.seconds == pytest.approx(0.32)
 
     def test_a_run_leaves_its_arrivals_in_order_and_the_batches_that_it_measured(self) -> None:
         reports = [
@@ -262,22 +262,22 @@ class TestKeeping:
         codec = InferenceSamples(layout())
         sample = codec.of_run("r", reports)
         assert sample is not None
-        kept = codec.unpack(sample.data)
-        assert_array_equal(kept.requests.time, [200_000, 900_000, 2_500_000])
-        assert_array_equal(kept.requests.user, [1, 0, 0])
-        assert_array_equal(kept.batches, [[1, 2, 1, 8, 0.4]])
+        selection = codec.unpack(sample.data)
+        assert_array_equal(selection.requests.time, [200_000, 900_000, 2_500_000])
+        assert_array_equal(selection.requests.user, [1, 0, 0])
+        assert_array_equal(selection.batches, [[1, 2, 1, 8, 0.4]])
         assert codec.of_run("r", [{"at": 1.0}]) is None
 
     @pytest.mark.parametrize(
-        ("body", "said"),
+        ("body", "text"),
         [
             ("variant,batch,server,seconds\nsmall,1,cpu,1e30", "/seconds: must be greater than 0, at most 1000000000"),
             ("time,user\n1e30,web", "must be seconds, 0 or more, at most 4000000000"),
             ("", "/lines/1: the body is empty; its first line must name columns of time, user"),
         ],
     )
-    def test_what_is_refused_is_told_with_the_largest_that_is_accepted(self, body: str, said: str) -> None:
-        with pytest.raises(InvalidInput, match=re.escape(said)):
+    def test_what_is_refused_is_told_with_the_largest_that_is_accepted(self, body: str, text: str) -> None:
+        with pytest.raises(InvalidInput, match=re.escape(text)):
             read(body)
 
     def test_a_run_leaves_out_what_no_sample_can_hold(self) -> None:
@@ -293,9 +293,9 @@ class TestKeeping:
         codec = InferenceSamples(layout(servers=[{"name": "cpu", "maximum": 1, "cores": 1e10}]))
         sample = codec.of_run("r", [report])
         assert sample is not None
-        kept = codec.unpack(sample.data)
-        assert_array_equal(kept.requests.time, [1_000_000, 4_000_000_000_000_000])
-        assert_array_equal(kept.batches, [[0, 1, 0, 1e10, 0.4]])
+        selection = codec.unpack(sample.data)
+        assert_array_equal(selection.requests.time, [1_000_000, 4_000_000_000_000_000])
+        assert_array_equal(selection.batches, [[0, 1, 0, 1e10, 0.4]])
         assert codec.of_run("r", [{"at": 5e10, "arrived": report["arrived"][-1:]}]) is None
 
     def test_a_run_that_says_when_batches_began_has_measured_them_unless_a_variant_was_loaded_before(self) -> None:
@@ -321,10 +321,10 @@ class TestKeeping:
 
         codec = InferenceSamples(layout())
         tracemalloc.start()
-        [found] = codec.formats[CSV].reader(codec, "x").read(body())
+        [result] = codec.formats[CSV].reader(codec, "x").read(body())
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
-        assert isinstance(found, Sample)
-        assert found.iterations == lines * blocks
-        assert len(found.data) < 5 * found.iterations
+        assert isinstance(result, Sample)
+        assert result.iterations == lines * blocks
+        assert len(result.data) < 5 * result.iterations
         assert peak < 12e6

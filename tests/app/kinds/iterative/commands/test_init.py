@@ -28,9 +28,9 @@ def init(out: Path, *arguments: str, answers: str = "") -> Result:
 
 
 def written(out: Path) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(out.read_text())
-    IterativeSpec.model_validate(found)
-    return found
+    body: dict[str, Any] = json.loads(out.read_text())
+    IterativeSpec.model_validate(body)
+    return body
 
 
 def test_nothing_but_proposals_is_a_spec(out: Path) -> None:
@@ -105,7 +105,7 @@ def test_what_a_log_can_not_tell_is_said(out: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "reported"),
     [
         ("epoch,loss\n1,2\n", "line 1: column 'epoch' isn't known; columns are execution, iteration"),
         ("execution,allocation.cpu\na,1\n", "line 1: the header isn't known"),
@@ -117,9 +117,9 @@ def test_what_a_log_can_not_tell_is_said(out: Path, tmp_path: Path) -> None:
         ("\x00\udcff", "line 1: is no CSV file"),
     ],
 )
-def test_a_log_that_is_none_is_refused_by_its_line(out: Path, tmp_path: Path, text: str, told: str) -> None:
+def test_a_log_that_is_none_is_refused_by_its_line(out: Path, tmp_path: Path, text: str, reported: str) -> None:
     log = tmp_path / "log.csv"
     log.write_bytes(text.encode(errors="surrogateescape"))
     done = init(out, "--from", str(log))
     assert (done.exit_code, out.exists()) == (2, False)
-    assert told in done.stderr
+    assert reported in done.stderr

@@ -115,10 +115,10 @@ def test_when_all_fails_the_allocation_is_held(monkeypatch: pytest.MonkeyPatch) 
 def test_one_run_that_can_not_be_decided_leaves_its_neighbours_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     on = compiled()
 
-    def choosy(projector: Projector, state: State, *given: Any) -> object:
+    def choosy(projector: Projector, state: State, *values: Any) -> object:
         if (state.cost == -1).any():
             raise ValueError("a poisoned run")
-        return view(projector, state, *given)
+        return view(projector, state, *values)
 
     state = reported(on, [6, 8, 6])
     state = state._replace(cost=np.array([0.0, -1.0, 0.0]))
@@ -217,11 +217,11 @@ def test_why_no_agent_answers_is_not_said_again_after_the_guard_spoke() -> None:
     on = compiled()
     heuristics = reported(on, [8])
     first, codes = notices(on, heuristics)
-    guards, kept = notices(on, reported(on, [8], iterations=7), codes)
+    guards, selection = notices(on, reported(on, [8], iterations=7), codes)
     assert guards.endswith("more than 0.001 required)")
-    again, same = notices(on, heuristics, kept)
+    again, same = notices(on, heuristics, selection)
     assert first == f"no agent promoted, model_predictive decides: {again}"
-    assert same == kept == codes
+    assert same == selection == codes
 
 
 def test_a_warning_is_said_once_and_again_when_it_changes() -> None:
@@ -277,8 +277,8 @@ def test_a_run_whose_allocation_keeps_changing_says_so() -> None:
             text = json.loads(answered.decision)["reason"]["text"].rpartition("; changed ")[2]
             texts.append(text[0] if text.endswith(" times in the last 5 iterations") else "")
             if iteration == 4:
-                held = ENGINE.serving.hold(on, pending, "it failed")
-                state, texts[-1] = msgspec.structs.replace(state, state=held.state), ""
+                current = ENGINE.serving.hold(on, pending, "it failed")
+                state, texts[-1] = msgspec.structs.replace(state, state=current.state), ""
         assert texts == flagged
 
 
@@ -316,7 +316,7 @@ def test_a_decision_tells_the_chance_of_its_allocation() -> None:
     decision = plain(decide(on, state, [Subject("r", 4)], NOW)[0])
     after = np.array([[on.layout.spec.resources[0].level(decision["allocation"]["executors"])]])
     pause = on.pause(after - state.levels, np.array([True]))
-    found = chances(on.projector, state, on.layout.index(after)[None], pause[None])[0, 0, 0]
-    assert decision["chances"] == {"iteration_seconds": pytest.approx(found, abs=1e-4)}
-    assert found >= 0.9
+    result = chances(on.projector, state, on.layout.index(after)[None], pause[None])[0, 0, 0]
+    assert decision["chances"] == {"iteration_seconds": pytest.approx(result, abs=1e-4)}
+    assert result >= 0.9
     assert plain(decide(compiled(table=None), reported(on, [8]), [Subject("r", 4)], NOW)[0])["chances"] == {}

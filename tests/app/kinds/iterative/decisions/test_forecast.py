@@ -18,13 +18,13 @@ def test_the_projection_is_what_is_spent_and_what_is_left() -> None:
     on = compiled()
     state = reported(on, [8], slower=1.0, iterations=10)
     hold, chosen = on.layout.index(state.levels), on.layout.index(state.levels + 4)
-    seen = forecast(on.projector, state, hold, chosen, np.array([2.0]))
+    observation = forecast(on.projector, state, hold, chosen, np.array([2.0]))
     spread = math.exp(on.projector.noise_variance[0] / 2 + state.variance[0, 0] / 2)
-    assert seen.projected[0, 0, 0] == pytest.approx(10 * seconds(8) + 20 * seconds(8) * spread)
-    assert seen.projected[1, 0, 0] == pytest.approx(10 * seconds(8) + 20 * seconds(12) * spread + 2.0)
-    assert seen.excess[:, 0, 0] == pytest.approx(seen.projected[:, 0, 0] / 330 - 1)
+    assert observation.projected[0, 0, 0] == pytest.approx(10 * seconds(8) + 20 * seconds(8) * spread)
+    assert observation.projected[1, 0, 0] == pytest.approx(10 * seconds(8) + 20 * seconds(12) * spread + 2.0)
+    assert observation.excess[:, 0, 0] == pytest.approx(observation.projected[:, 0, 0] / 330 - 1)
     price = on.layout.prices[0] / 3600
-    assert seen.cost[0, 0] == pytest.approx(20 * seconds(8) * spread * 8 * price)
+    assert observation.cost[0, 0] == pytest.approx(20 * seconds(8) * spread * 8 * price)
 
 
 def test_the_next_iteration_holds_the_pause_of_a_change() -> None:
@@ -43,8 +43,8 @@ def test_intervals_narrow_as_the_run_is_known() -> None:
     for iterations in (0, 1, 5, 20):
         state = reported(on, [8], iterations=iterations)
         here = on.layout.index(state.levels)
-        seen = forecast(on.projector, state, here, here, np.zeros(1))
-        widths.append(float(seen.high[0, 0] / seen.low[0, 0]))
+        observation = forecast(on.projector, state, here, here, np.zeros(1))
+        widths.append(float(observation.high[0, 0] / observation.low[0, 0]))
     table = on.projector.table
     assert widths == sorted(widths, reverse=True)
     assert math.log(widths[0]) == pytest.approx(float(table.marginal_high[0] - table.marginal_low[0]))
@@ -62,8 +62,8 @@ def test_intervals_learn_their_scale_from_the_errors_of_the_run(times: float) ->
             measured = np.array([[seconds(8) * math.exp(error)]])
             state = advance(on.projector, state, state.levels, measured, np.zeros((1, 0)))
         here = on.layout.index(state.levels)
-        seen = forecast(on.projector, state, here, here, np.zeros(1))
-        widths.append(math.log(float(seen.high[0, 0] / seen.low[0, 0])))
+        observation = forecast(on.projector, state, here, here, np.zeros(1))
+        widths.append(math.log(float(observation.high[0, 0] / observation.low[0, 0])))
     assert (widths[1] < 0.75 * widths[0]) if times < 1 else (widths[1] > 1.5 * widths[0])
 
 
@@ -81,6 +81,6 @@ def test_loud_iterations_have_wider_intervals() -> None:
     state = begin(projector, np.array([[4]]))._replace(variance=np.zeros((1, 1)))
     here, widths = on.layout.index(state.levels), []
     for iteration in (0, 1):
-        seen = forecast(projector, state._replace(iteration=np.array([iteration])), here, here, np.zeros(1))
-        widths.append(math.log(float(seen.high[0, 0] / seen.low[0, 0])))
+        observation = forecast(projector, state._replace(iteration=np.array([iteration])), here, here, np.zeros(1))
+        widths.append(math.log(float(observation.high[0, 0] / observation.low[0, 0])))
     assert widths[1] == pytest.approx(4 * widths[0], rel=1e-6)

@@ -64,8 +64,8 @@ def state(executors: float = 16, memory: float = 20, **changes: Any) -> State:
 
 def outside(run: State, experience: Experience = EXPERIENCE) -> list[str]:
     """The ways in which a run is outside."""
-    seen = Situation(PROJECTOR, run, view(PROJECTOR, run))
-    return [way for way, rows in outside_conditions(seen, experience).items() if rows[0]]
+    situation = Situation(PROJECTOR, run, view(PROJECTOR, run))
+    return [way for way, rows in outside_conditions(situation, experience).items() if rows[0]]
 
 
 def test_what_was_seen_is_not_outside() -> None:
@@ -149,11 +149,11 @@ def test_a_heuristic_changes_only_for_more_than_the_noise_of_the_model(
     monkeypatch: pytest.MonkeyPatch, gain: float, verdict: Verdict
 ) -> None:
     run = advance(PROJECTOR, state(), state().levels, np.array([[10.0, 1.0, 1.0]]), np.array([[40.0, 4.0]]))
-    seen = view(PROJECTOR, run)
-    outlook = np.full_like(seen.outlook, -1.0)
-    best = next(a for a in range(outlook.shape[1]) if a != LAYOUT.noop and seen.mask[0, a])
+    observation = view(PROJECTOR, run)
+    outlook = np.full_like(observation.outlook, -1.0)
+    best = next(a for a in range(outlook.shape[1]) if a != LAYOUT.noop and observation.mask[0, a])
     outlook[0, best] += gain * MODEL_NOISE
-    got = decide(Situation(PROJECTOR, run, seen._replace(outlook=outlook)), None)
+    got = decide(Situation(PROJECTOR, run, observation._replace(outlook=outlook)), None)
     assert got.verdict[0] == verdict
     assert got.action[0] == (best if verdict == Verdict.FOLLOWED else LAYOUT.noop)
 

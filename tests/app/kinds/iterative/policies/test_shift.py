@@ -114,10 +114,10 @@ def test_the_view_values_actions_for_the_earlier_targets(members: int) -> None:
     if members > 1:
         offsets = np.stack([np.zeros_like(table.log_mean), np.full_like(table.log_mean, 0.2)])
         table = replace(table, members=offsets - offsets.mean(axis=0))
-    projector, state, seen, _ = runs(SHIFTING, table)
+    projector, state, observation, _ = runs(SHIFTING, table)
     assert projector.members == members
-    expected = outlook(projector, aimed(projector, state), reachable(projector, state, seen.mask)).T
-    np.testing.assert_allclose(seen.outlook[seen.mask], expected[seen.mask], rtol=1e-6)
+    expected = outlook(projector, aimed(projector, state), reachable(projector, state, observation.mask)).T
+    np.testing.assert_allclose(observation.outlook[observation.mask], expected[observation.mask], rtol=1e-6)
 
 
 def test_the_guard_asks_for_more_gain_but_for_runs_with_a_probability(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -126,16 +126,16 @@ def test_the_guard_asks_for_more_gain_but_for_runs_with_a_probability(monkeypatc
     situation = runs(SHIFTING)
     assert policies.hysteresis(situation, None).tolist() == pytest.approx([least, MODEL_NOISE, least, MODEL_NOISE])
     assert policies.hysteresis(runs(PLAIN), None).tolist() == [MODEL_NOISE] * 4
-    held, gains = situation.view.outlook.copy(), np.full(4, (MODEL_NOISE + least) / 2)
+    outlook, gains = situation.view.outlook.copy(), np.full(4, (MODEL_NOISE + least) / 2)
     noop = situation.projector.layout.noop
-    held[:] = 0
-    held[:, noop + 1] = gains
-    planted = _Planted({"heuristic": MODEL_PREDICTIVE}, held)
-    found = decide(situation, None, Heuristic(MODEL_PREDICTIVE, planted.act))
-    assert found.verdict.tolist() == [Verdict.WITHIN_NOISE, Verdict.FOLLOWED] * 2
-    assert found.action.tolist() == [noop, noop + 1] * 2
-    made = experience_of(situation.projector.layout, 0.5)
-    agent = Artifact(planted, situation.projector.layout.observation_names, 9, made, "iterative")
+    outlook[:] = 0
+    outlook[:, noop + 1] = gains
+    planted = _Planted({"heuristic": MODEL_PREDICTIVE}, outlook)
+    decision = decide(situation, None, Heuristic(MODEL_PREDICTIVE, planted.act))
+    assert decision.verdict.tolist() == [Verdict.WITHIN_NOISE, Verdict.FOLLOWED] * 2
+    assert decision.action.tolist() == [noop, noop + 1] * 2
+    experience = experience_of(situation.projector.layout, 0.5)
+    agent = Artifact(planted, situation.projector.layout.observation_names, 9, experience, "iterative")
     assert policies.hysteresis(situation, agent).tolist() == [0.5] * 4
 
 
@@ -212,10 +212,10 @@ def test_runs_whose_iterations_differ_have_the_same_targets() -> None:
         earlier = aimed(situation.projector, situation.state)
         undeclared = Projector(plain, table)
         same = Situation(undeclared, earlier, view(undeclared, earlier))
-        found, wanted = rule.act(situation), rule.act(same)
-        assert found.values is not None
+        actions, wanted = rule.act(situation), rule.act(same)
+        assert actions.values is not None
         assert wanted.values is not None
-        np.testing.assert_allclose(found.values, wanted.values, rtol=1e-6)
+        np.testing.assert_allclose(actions.values, wanted.values, rtol=1e-6)
         assert continuation(situation).tolist() == continuation(same).tolist()
         late = Situation(undeclared, situation.state, view(undeclared, situation.state))
         values = rule.act(late).values

@@ -28,8 +28,8 @@ def invoke() -> Invoke:
     """Runs ``steward import …``; exit status, output, complaints."""
 
     def call(*arguments: object) -> tuple[int, str, str]:
-        found = CliRunner().invoke(cli, ["import", *map(str, arguments)])
-        return found.exit_code, found.stdout, found.stderr
+        result = CliRunner().invoke(cli, ["import", *map(str, arguments)])
+        return result.exit_code, result.stdout, result.stderr
 
     return call
 
@@ -86,8 +86,8 @@ def test_programs_are_told_the_same_of_every_file(invoke: Invoke, log: Path, flo
         "message": "1 line of jobs without a run time left out; this is the first",
         "value": -1.0,
     }
-    [told] = json.loads(invoke("wfformat", flow, "--json")[1])
-    assert (told["edges"], told["critical_path_seconds"], told["name"]) == (1, 30, "toy-flow")
+    [reported] = json.loads(invoke("wfformat", flow, "--json")[1])
+    assert (reported["edges"], reported["critical_path_seconds"], reported["name"]) == (1, 30, "toy-flow")
 
 
 def test_a_bad_file_is_named_with_its_line_and_the_others_are_read(invoke: Invoke, log: Path, tmp_path: Path) -> None:
@@ -101,7 +101,7 @@ def test_a_bad_file_is_named_with_its_line_and_the_others_are_read(invoke: Invok
     assert invoke("swf", bad, "--sort")[0] == 0
     status, output, _ = invoke("swf", bad, log, "--json")
     assert status == 1
-    assert [[error["pointer"] for error in told.get("errors", [])] for told in json.loads(output)] == [
+    assert [[error["pointer"] for error in reported.get("errors", [])] for reported in json.loads(output)] == [
         ["/lines/5/submit"],
         [],
     ]
@@ -136,8 +136,8 @@ def test_what_was_read_is_uploaded(invoke: Invoke, service: TestClient, log: Pat
     assert status == 0
     assert "uploaded: execution toy of workload cluster" in output
     assert "was there already: execution toy" in invoke("swf", log, "--workload", "cluster", "--clip")[1]
-    [told] = json.loads(invoke("wfformat", flow, "--workload", "cluster", "--name", "f", "--json")[1])
-    assert told["uploaded"] == {"workload": "cluster", "execution": "f", "duplicate": False}
+    [reported] = json.loads(invoke("wfformat", flow, "--workload", "cluster", "--name", "f", "--json")[1])
+    assert reported["uploaded"] == {"workload": "cluster", "execution": "f", "duplicate": False}
     assert [(item["execution"], item["seconds"]) for item in items(service)] == [("toy", 300), ("f", 30)]
 
 
@@ -153,16 +153,18 @@ def test_what_is_in_a_file_is_told_before_what_was_refused(service: TestClient, 
     both = Console(record=True, width=200, file=io.StringIO())
     options = Options("swf", [log], {}, None, None, "swf", "nobody", None, "http://127.0.0.1:1")
     assert run(options, both, both) == 5
-    told = both.export_text()
-    assert told.index("lacks:") < told.index("no workload 'nobody'")
+    export_text = both.export_text()
+    assert export_text.index("lacks:") < export_text.index("no workload 'nobody'")
 
 
 def test_a_workflow_is_no_batch_log(invoke: Invoke, flow: Path) -> None:
     for options in ((), ("--skip-bad",)):
         status, _, complaints = invoke("swf", flow, *options)
         assert status == 1
-        told = "is JSON, not a log in Standard Workload Format; `steward import wfformat` reads workflows in WfFormat"
-        assert complaints.strip().splitlines() == [f"{flow}: {told}"]
+        reported = (
+            "is JSON, not a log in Standard Workload Format; `steward import wfformat` reads workflows in WfFormat"
+        )
+        assert complaints.strip().splitlines() == [f"{flow}: {reported}"]
 
 
 def test_without_a_service_the_status_is_3(invoke: Invoke, log: Path) -> None:
@@ -195,6 +197,6 @@ def test_bad_lines_are_left_out_and_told(invoke: Invoke, log: Path, service: Tes
     assert status == 0
     assert "; 3 left out" in output
     assert "skipped: 2 lines (7, 8): must have 18 columns" in output
-    [told] = json.loads(invoke("swf", log, "--skip-bad", "--json", "--workload", "cluster")[1])
-    assert told["skipped"] == [{"field": "", "reason": "must have 18 columns", "count": 2, "lines": [7, 8]}]
-    assert told["uploaded"]["duplicate"] is False
+    [reported] = json.loads(invoke("swf", log, "--skip-bad", "--json", "--workload", "cluster")[1])
+    assert reported["skipped"] == [{"field": "", "reason": "must have 18 columns", "count": 2, "lines": [7, 8]}]
+    assert reported["uploaded"]["duplicate"] is False

@@ -11,17 +11,17 @@ from app.cli.main import cli
 
 
 def test_all_that_is_asked_is_handed_over(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[list[str]] = []
+    parts: list[list[str]] = []
 
     def run(command: list[str], **_: object) -> subprocess.CompletedProcess[bytes]:
-        asked.append(command)
+        parts.append(command)
         return subprocess.CompletedProcess(command, 1)
 
     monkeypatch.setattr(subprocess, "run", run)
     options = ["--strategy", "F4", "--backfilling", "rls", "--exact-runtimes", "--nodes", "256", "--json"]
     result = CliRunner().invoke(cli, ["simulate", "--sequences", "1981:1024", *options, "log.swf"])
     assert result.exit_code == 1
-    (command,) = asked
+    (command,) = parts
     assert "workers.kinds.workflow.simulator" in command
     assert command[-2:] == ["--", "log.swf"]
     expected = {"--strategy=F4", "--backfilling=rls", "--exact-runtimes", "--nodes=256", "--json"}

@@ -97,10 +97,10 @@ def test_more_columns_than_the_standard_has_are_told_and_ignored() -> None:
 
 def test_run_times_above_the_estimate_are_cut_only_when_asked() -> None:
     rows = job(1, runtime=300, estimate=200), job(2, estimate=-1)
-    kept, cut = read(*rows), read(*rows, clip=True)
-    assert kept.trace.runtime.tolist() == [300, 100]
+    selection, cut = read(*rows), read(*rows, clip=True)
+    assert selection.trace.runtime.tolist() == [300, 100]
     assert cut.trace.runtime.tolist() == [200, 100]
-    assert [(w.pointer, w.value) for w in kept.warnings] == [("/lines/6/runtime", 300.0)]
+    assert [(w.pointer, w.value) for w in selection.warnings] == [("/lines/6/runtime", 300.0)]
     assert "cut down to it" in cut.warnings[0].message
 
 
@@ -132,9 +132,9 @@ def test_submit_times_out_of_order_are_refused_or_sorted() -> None:
 def test_what_no_job_can_have_is_refused_with_its_line(
     wrong: dict[str, float | str], field: str, value: object, message: str
 ) -> None:
-    [(pointer, said, shown)] = refused(job(1), job(2, **wrong), job(3))
+    [(pointer, text, shown)] = refused(job(1), job(2, **wrong), job(3))
     assert (pointer, shown) == (f"/lines/7/{field}", value)
-    assert said.startswith(message)
+    assert text.startswith(message)
 
 
 def test_too_few_columns_are_refused_with_the_line() -> None:

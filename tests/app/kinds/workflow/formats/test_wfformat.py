@@ -188,11 +188,11 @@ def test_without_any_edge_they_are_taken_from_who_writes_and_reads_files() -> No
 def test_what_no_workflow_can_have_is_refused_with_its_pointer(
     document: Json, path: tuple[str | int, ...], value: object, pointer: str, message: str
 ) -> None:
-    [(found, said, _)] = refused(changed(document, *path, value=value))
+    [(result, text, _)] = refused(changed(document, *path, value=value))
     places = {"S": "/workflow/specification/tasks", "E": "/workflow/execution/tasks", "F": "/workflow/tasks"}
     place, _, rest = pointer.partition("/")
-    assert found == f"{places.get(place, place)}/{rest}".removesuffix("/")
-    assert said.startswith(message)
+    assert result == f"{places.get(place, place)}/{rest}".removesuffix("/")
+    assert text.startswith(message)
 
 
 def test_a_cycle_is_named_task_by_task() -> None:

@@ -66,9 +66,9 @@ def test_what_is_followed_starts_on_its_node_alone_and_in_turn() -> None:
     on = layout(TWO)
     state = with_plan(on)
     assert state.plan is not None
-    found = follow_plan(QueueSituation(on, state), state.plan)
-    assert placed(on, state, found) == {"a": "fast-0"}
-    assert found.order == [0, 1]  # b waits for its turn, though slow-0 is idle
+    result = follow_plan(QueueSituation(on, state), state.plan)
+    assert placed(on, state, result) == {"a": "fast-0"}
+    assert result.order == [0, 1]  # b waits for its turn, though slow-0 is idle
 
 
 def test_a_plan_survives_the_database() -> None:
@@ -83,8 +83,8 @@ def test_what_ends_as_planned_changes_nothing() -> None:
     state = went_on(on, with_plan(on), now=52, finished=[{"id": "a", "end": 52, "node": "fast-0", "start": 0}])
     assert state.plan is not None
     assert [*state.plan.turns] == ["b", "c", "d"]
-    kept = planned_of(on, state)
-    assert (kept.plan, kept.plan and kept.plan.because) == (state.plan, "first plan")
+    plan_choice = planned_of(on, state)
+    assert (plan_choice.plan, plan_choice.plan and plan_choice.plan.because) == (state.plan, "first plan")
 
 
 @pytest.mark.parametrize(
@@ -203,8 +203,8 @@ def test_a_users_limit_holds_up_nobody_else() -> None:
     state = went_on(on, state, now=1, running=[{"id": "wide", "node": "slow-0", "start": 0}])
     plan = planned_of(on, state).plan
     assert plan is not None
-    found = follow_plan(QueueSituation(on, state), plan)
-    assert placed(on, state, found) == {"other": "fast-0"}
+    result = follow_plan(QueueSituation(on, state), plan)
+    assert placed(on, state, result) == {"other": "fast-0"}
 
 
 def test_nodes_that_a_plan_soon_needs_are_not_given_back() -> None:

@@ -21,7 +21,7 @@ LEFT = Remaining(
 )  # fmt: skip
 
 
-def found(search: PlanSearch, until: Callable[[str], bool], seconds: float = 120.0) -> SearchResult | str:
+def search_until(search: PlanSearch, until: Callable[[str], bool], seconds: float = 120.0) -> SearchResult | str:
     """The answer, or the first problem that ``until`` waits for; the child may have to compile first."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
@@ -40,7 +40,7 @@ def test_a_child_answers_once_it_is_there_and_again_after_it_was_ended() -> None
     with pytest.raises(SearchUnavailableError, match="is starting"):
         search(LEFT)
     for _ in range(2):
-        answer = found(search, lambda _: False)
+        answer = search_until(search, lambda _: False)
         assert isinstance(answer, SearchResult)
         assert answer.end.max() == answer.base == 10
         search.close()
@@ -52,10 +52,10 @@ def test_the_child_simulates_queues_ahead_too() -> None:
     search, lasts = PlanSearch(), np.array([10_000.0, 10.0])
     outlook = Outlook(
         need=np.full(2, 8), plan=lasts, score=np.arange(2.0), length=np.log(lasts), share=np.full(2, KNOWN),
-        held=np.zeros(0, np.int64), planned=np.zeros(0), ran=np.zeros(0), running_length=np.zeros(0),
+        processors=np.zeros(0, np.int64), planned=np.zeros(0), ran=np.zeros(0), running_length=np.zeros(0),
         running_share=np.zeros(0), past=np.zeros(0), free=8, head=-1, waiting=2, mechanism=2, seed=0,
     )  # fmt: skip
-    found(search, lambda _: False)
+    search_until(search, lambda _: False)
     answer = Alternatives(**search.ask(outlook))
     assert (answer.accepted, answer.front[0], answer.scenarios) == (True, 1, 24)
     search.close()
@@ -64,7 +64,7 @@ def test_the_child_simulates_queues_ahead_too() -> None:
 def test_a_child_that_ends_at_once_is_not_started_again_for_a_while() -> None:
     now = [0.0]
     search = PlanSearch(lambda: "this", clock=lambda: now[0])  # a module that prints a poem, and ends
-    assert "failed (EOFError: it ended with status 0)" in str(found(search, lambda problem: "failed" in problem))
+    assert "failed (EOFError: it ended with status 0)" in str(search_until(search, lambda problem: "failed" in problem))
     with pytest.raises(SearchUnavailableError, match="failed"):
         search(LEFT)
     now[0] = PAUSE_SECONDS + 1

@@ -56,28 +56,31 @@ def test_what_does_not_fit_is_refused_by_name(data: bytes, message: str) -> None
 
 def test_the_smallest_area_is_a_member_of_the_family() -> None:
     for seed in range(20):
-        seen = waiting(seed)
+        observation = waiting(seed)
         np.testing.assert_array_equal(
-            np.argsort(priority().orders(seen).scores, kind="stable"),
-            np.argsort(RULE.orders(seen).scores, kind="stable"),
+            np.argsort(priority().orders(observation).scores, kind="stable"),
+            np.argsort(RULE.orders(observation).scores, kind="stable"),
         )
 
 
 def test_a_predicted_share_counts_as_much_as_its_weight_says() -> None:
-    seen = waiting()
-    believed, predicted = priority().orders(seen).scores, priority(**{f"w{PREDICTION}": 0.5}).orders(seen).scores
-    np.testing.assert_allclose(predicted - believed, 0.5 * seen.share)
+    observation = waiting()
+    believed, predicted = (
+        priority().orders(observation).scores,
+        priority(**{f"w{PREDICTION}": 0.5}).orders(observation).scores,
+    )
+    np.testing.assert_allclose(predicted - believed, 0.5 * observation.share)
 
 
 def test_who_waits_longer_comes_first_where_ageing_counts() -> None:
-    seen = waiting()._replace(
+    queue = waiting()._replace(
         requested=np.full(12, 600.0), share=np.zeros(12), processors=np.full(12, 2), submit=np.arange(12.0)
     )
-    assert np.ptp(priority().orders(seen).scores) == 0.0
-    assert (np.diff(priority(**{f"w{AGEING}": 0.5}).orders(seen).scores) > 0.0).all()
+    assert np.ptp(priority().orders(queue).scores) == 0.0
+    assert (np.diff(priority(**{f"w{AGEING}": 0.5}).orders(queue).scores) > 0.0).all()
 
 
 def test_each_mechanism_has_weights_of_its_own() -> None:
     policy = PriorityPolicy(np.arange(3.0)[:, None] + np.zeros((3, WEIGHTS)))
-    found = [float(policy.under(mechanism)[0]) for mechanism in (NONE, RLS, EASY, CONSERVATIVE)]
-    assert found == [0.0, 1.0, 2.0, 2.0]
+    values = [float(policy.under(mechanism)[0]) for mechanism in (NONE, RLS, EASY, CONSERVATIVE)]
+    assert values == [0.0, 1.0, 2.0, 2.0]

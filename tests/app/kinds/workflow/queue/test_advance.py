@@ -160,8 +160,8 @@ def test_a_whole_report_leaves_out_what_no_longer_waits() -> None:
 
 
 def test_nodes_are_up_while_they_are_rented_always_and_else_as_reported() -> None:
-    def nodes(*given: Report, **report: Any) -> dict[int, tuple[int, float]]:
-        return after(*QUEUE, delta(nodes=list(given), **report)).nodes
+    def nodes(*values: Report, **report: Any) -> dict[int, tuple[int, float]]:
+        return after(*QUEUE, delta(nodes=list(values), **report)).nodes
 
     assert after(*QUEUE).nodes == {SLOW: (UP, 0)}
     ordered = {"name": "slow-1", "state": "starting", "since": 25}
@@ -178,9 +178,13 @@ def test_nodes_are_up_while_they_are_rented_always_and_else_as_reported() -> Non
         delta(40, nodes=[{"name": "slow-1", "state": "up"}]),
     )
     assert again.nodes[SLOWER] == (UP, 40)  # a failed node is rented anew
-    kept = delta(40, nodes=[{"name": "fast-0", "state": "up", "since": 35}])
-    assert after(*QUEUE, delta(nodes=[ordered]), kept).nodes == {SLOW: (UP, 0), SLOWER: (STARTING, 25), FAST: (UP, 35)}
-    whole = {**kept, "delta": False, "queued": [{"id": "waits"}], "running": [{"id": "runs"}]}
+    selection = delta(40, nodes=[{"name": "fast-0", "state": "up", "since": 35}])
+    assert after(*QUEUE, delta(nodes=[ordered]), selection).nodes == {
+        SLOW: (UP, 0),
+        SLOWER: (STARTING, 25),
+        FAST: (UP, 35),
+    }
+    whole = {**selection, "delta": False, "queued": [{"id": "waits"}], "running": [{"id": "runs"}]}
     assert after(*QUEUE, delta(nodes=[ordered]), whole).nodes == {SLOW: (UP, 0), FAST: (UP, 35)}
 
 
@@ -228,9 +232,9 @@ def test_a_committed_task_is_kept_in_view_until_it_runs_or_leaves() -> None:
     ],
 )
 def test_what_contradicts_the_reports_before_is_refused(report: Report, pointer: str, word: str) -> None:
-    found = refused(Contradiction, **report)
-    assert list(found) == [pointer]
-    assert word in found[pointer]
+    problem = refused(Contradiction, **report)
+    assert list(problem) == [pointer]
+    assert word in problem[pointer]
 
 
 @pytest.mark.parametrize(
@@ -308,9 +312,9 @@ def test_what_contradicts_the_reports_before_is_refused(report: Report, pointer:
     ],
 )
 def test_what_can_not_be_in_any_run_is_refused(report: Report, pointer: str, word: str) -> None:
-    found = refused(InvalidInput, **report)
-    assert list(found) == [pointer]
-    assert word in found[pointer]
+    problem = refused(InvalidInput, **report)
+    assert list(problem) == [pointer]
+    assert word in problem[pointer]
 
 
 @pytest.mark.parametrize(

@@ -118,8 +118,8 @@ def test_a_task_that_is_named_as_another_would_be_keeps_its_name() -> None:
     def ended(name: str, end: float) -> Report:
         return {"now": end, "delta": True, "finished": [{"id": name, "end": end}]}
 
-    told = [("a", 0), ("a~2", 10), ("a", 20), ("a", 30)]
-    log = from_reports(LAYOUT, [one for name, at in told for one in (ran(name, at), ended(name, at + 1))])
+    reported = [("a", 0), ("a~2", 10), ("a", 20), ("a", 30)]
+    log = from_reports(LAYOUT, [one for name, at in reported for one in (ran(name, at), ended(name, at + 1))])
     assert log is not None
     assert log.trace.names == ("a", "a~2", "a~3", "a~4")
 

@@ -15,8 +15,8 @@ from tests.contracts import test_kind as kit
 
 def why(state: State, layout: Layout = LAYOUT) -> dict[str, str]:
     waits = [at for at, node in enumerate(state.queue.node.tolist()) if node < 0]
-    found = reasons_pending(layout, state, waits)
-    return {state.queue.names[at]: reason for at, reason in zip(waits, found, strict=True)}
+    pending = reasons_pending(layout, state, waits)
+    return {state.queue.names[at]: reason for at, reason in zip(waits, pending, strict=True)}
 
 
 def task(name: str, processors: int, **more: object) -> Report:
@@ -27,13 +27,13 @@ def test_each_pending_task_says_why_it_does_not_run() -> None:
     running = [{"id": "runs", "processors": 3, "submit": 1, "node": "slow-0", "start": 2}]
     queued = [task("wide", 4), task("next", 2), task("small", 1), task("child", 1, parents=["wide"])]
     state = after({"now": 10, "queued": queued, "running": running})
-    found = why(state)
-    assert found["wide"] == "needs 4 processors, at most 1 free on a node"
-    assert found["next"] == "needs 2 processors, at most 1 free on a node; behind wide"
-    assert found["small"] == "behind wide"
-    assert found["child"] == "depends on wide"
-    held = state._replace(reserved=Reservations(0, 1, {"wide": 90.0}))
-    assert why(held)["wide"] == "needs 4 processors, at most 1 free on a node; reserved for 1 min 30 s of the run"
+    reason = why(state)
+    assert reason["wide"] == "needs 4 processors, at most 1 free on a node"
+    assert reason["next"] == "needs 2 processors, at most 1 free on a node; behind wide"
+    assert reason["small"] == "behind wide"
+    assert reason["child"] == "depends on wide"
+    current = state._replace(reserved=Reservations(0, 1, {"wide": 90.0}))
+    assert why(current)["wide"] == "needs 4 processors, at most 1 free on a node; reserved for 1 min 30 s of the run"
     committed = state._replace(head=("wide", 1_767_268_800.0, 0))
     assert why(committed)["wide"].endswith("reserved for 2026-01-01 12:00:00 UTC")
 
@@ -56,12 +56,12 @@ def test_only_nodes_that_fit_a_task_count_and_their_memory_does() -> None:
     ]
     queued = [task("heavy", 2, memory_gb=12), task("light", 2, memory_gb=4), task("least", 1, memory_gb=1)]
     state = after({"now": 10, "queued": queued, "running": running, "nodes": [{"name": "fast-0", "state": "up"}]})
-    found = why(state)
-    assert found["heavy"] == "needs 2 processors, at most 1 free on a node"  # slow-0 has 3, but not the memory
-    assert found["light"] == "needs 4 GB, at most 2 free on a node with enough processors; behind heavy"
-    assert found["least"] == "behind heavy"
+    reason = why(state)
+    assert reason["heavy"] == "needs 2 processors, at most 1 free on a node"  # slow-0 has 3, but not the memory
+    assert reason["light"] == "needs 4 GB, at most 2 free on a node with enough processors; behind heavy"
+    assert reason["least"] == "behind heavy"
     ordered = why(state._replace(nodes={**state.nodes, SLOWER: (STARTING, 9.0), FAST: (UP, 0.0)}))
-    assert ordered["heavy"] == found["heavy"]  # the node that starts does not fit it
+    assert ordered["heavy"] == reason["heavy"]  # the node that starts does not fit it
     assert "; slow-1 is starting; " in ordered["light"]
 
 

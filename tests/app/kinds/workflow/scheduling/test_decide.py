@@ -55,8 +55,8 @@ def decided(on: Layout, state: State, strategy: str = "fcfs", backfilling: str =
     return decide(QueueSituation(on, state), by_strategy(strategy, backfilling))
 
 
-def placed(on: Layout, state: State, found: DispatchDecision) -> dict[str, str]:
-    return {state.queue.names[row]: on.names[node] for row, node in found.started.starts}
+def placed(on: Layout, state: State, decision: DispatchDecision) -> dict[str, str]:
+    return {state.queue.names[row]: on.names[node] for row, node in decision.started.starts}
 
 
 def named(on: Layout, nodes: list[int]) -> list[str]:
@@ -98,19 +98,19 @@ def test_others_overtake_what_waits_where_they_do_not_delay_it(backfilling: str,
     queued = [task("a", 6, 200), task("head", 8), task("short", 2, 199, memory_gb=8), task("other", 2, 5000)]
     nodes = [{"name": "large-0", "state": "up"}, {"name": "small-0", "state": "up"}]
     state = after(on, {"now": 0, "queued": queued, "nodes": nodes})
-    found = decided(on, state, "fcfs", backfilling)
-    assert placed(on, state, found) == starts
-    window = found.started.window
+    decision = decided(on, state, "fcfs", backfilling)
+    assert placed(on, state, decision) == starts
+    window = decision.started.window
     assert (state.queue.names[window.task], on.names[window.node], window.until) == ("head", "large-0", 100.0)
 
 
 def test_what_no_rented_node_can_hold_blocks_none_and_a_node_is_ordered_for_it() -> None:
     on = layout([{**CLOUD[0], "minimum": 1}, {**CLOUD[1], "minimum": 0}])
     state = after(on, {"now": 0, "queued": [task("wide", 8, 1), task("b", 2)]})
-    found = decided(on, state)
-    assert placed(on, state, found) == {"b": "small-0"}
-    assert found.started.window.node == -1
-    assert named(on, found.renting.start) == ["large-0"]
+    decision = decided(on, state)
+    assert placed(on, state, decision) == {"b": "small-0"}
+    assert decision.started.window.node == -1
+    assert named(on, decision.renting.start) == ["large-0"]
 
 
 def test_nodes_are_ordered_when_the_work_that_waits_pays_their_start_up() -> None:
@@ -127,10 +127,10 @@ def test_nodes_are_ordered_when_the_work_that_waits_pays_their_start_up() -> Non
         {"now": 2, "delta": True, "nodes": [{"name": "small-1", "state": "starting"}]},
     )
     assert coming.nodes[1] == (STARTING, 2)
-    found = decided(on, coming)
-    assert named(on, found.renting.start) == ["small-2"]
-    assert placed(on, coming, found) == {}
-    assert found.started.window.until == 62.0
+    decision = decided(on, coming)
+    assert named(on, decision.renting.start) == ["small-2"]
+    assert placed(on, coming, decision) == {}
+    assert decision.started.window.until == 62.0
 
 
 def test_idle_nodes_are_given_back_at_the_end_of_the_period_that_is_paid_for() -> None:
@@ -143,8 +143,8 @@ def test_idle_nodes_are_given_back_at_the_end_of_the_period_that_is_paid_for() -
 
     assert at(1000) == ["small-3"]
     assert at(3570) == ["large-1", "small-3"]
-    held = {"running": [{**task("a"), "node": "small-3", "start": 3550}]}
-    assert at(3570, **held) == ["large-1"]
+    current = {"running": [{**task("a"), "node": "small-3", "start": 3550}]}
+    assert at(3570, **current) == ["large-1"]
 
 
 def test_a_failed_node_takes_nothing_and_its_task_waits_again() -> None:
@@ -178,8 +178,8 @@ def test_a_committed_head_is_kept_to_under_none_and_rls_and_chosen_anew_under_ot
         state = decided(on, state, "sjf", backfilling).state
         more = {"now": 1, "delta": True, "queued": [task("wider", 8, 10)]}
         later = advance(on, state, converted(more, QueueReport))
-        found = decided(on, later, "sjf", backfilling)
-        assert later.queue.names[found.started.window.task] == waits
+        decision = decided(on, later, "sjf", backfilling)
+        assert later.queue.names[decision.started.window.task] == waits
 
 
 SIZES = st.tuples(st.integers(1, 8), st.integers(1, 500), st.integers(0, 20))
@@ -236,16 +236,16 @@ def test_no_decision_breaks_capacity_precedence_or_a_start_up(
     ]
     nodes = [{"name": name, "state": "up" if i % 2 else "starting"} for i, name in enumerate(on.names[:up])]
     state = after(on, {"now": 30, "queued": tasks, "nodes": nodes})
-    found = decided(on, state, strategy, backfilling)
+    decision = decided(on, state, strategy, backfilling)
     need = np.zeros(len(on.names))
-    for row, node in found.started.starts:
+    for row, node in decision.started.starts:
         assert state.nodes[node][0] == UP
         assert not state.queue.inputs[row]
         need[node] += state.queue.processors[row]
     assert (need <= on.nodes.processors).all()
-    assert len({row for row, _ in found.started.starts}) == len(found.started.starts)
-    assert not set(found.renting.start) & set(state.nodes)
-    assert not set(found.renting.release) & {node for _, node in found.started.starts}
+    assert len({row for row, _ in decision.started.starts}) == len(decision.started.starts)
+    assert not set(decision.renting.start) & set(state.nodes)
+    assert not set(decision.renting.release) & {node for _, node in decision.started.starts}
 
 
 def test_every_strategy_of_the_spec_is_known_here() -> None:
@@ -283,8 +283,8 @@ def test_strategies_by_predicted_run_times_backfill_in_their_own_order_unless_an
     running = [{**task("r", 6, 100), "node": "pool-0", "start": 0}]
     queued = [task("wide", 8, 1), task("a", 2, 90, submit=1), task("b", 2, 50, submit=2)]
     state = after(on, {"now": 3, "running": running, "queued": queued})
-    found = decide(QueueSituation(on, state), by_strategy("saf-predicted", "easy", order))
-    assert list(placed(on, state, found)) == [second]
+    decision = decide(QueueSituation(on, state), by_strategy("saf-predicted", "easy", order))
+    assert list(placed(on, state, decision)) == [second]
 
 
 def test_a_spec_that_was_stored_when_fcfs_was_the_default_is_the_one_that_leaves_the_order_out() -> None:

@@ -24,18 +24,18 @@ QUEUED = [task("a", 4, 100.0, user="x"), task("b", 4, 300.0, user="y"), task("c"
 
 def answer(front: int, barred: int, *, accepted: bool = True) -> dict[str, Any]:
     """What the search process may answer: one change that saves 3 ± 0.5, and another that saves 1 ± 0.9."""
-    found = Alternatives(
+    alternatives = Alternatives(
         np.array([front, 0]), np.array([barred, -1]), np.array([3.0, 1.0]), np.array([0.5, 0.9]), accepted, 24, 8.0
     )
-    return vars(found)
+    return vars(alternatives)
 
 
-def started(on: Layout, state: State, told: dict[str, Any], backfilling: str = "easy") -> tuple[set[str], str]:
-    """The tasks that start if the search answers ``told``, and the reason's text."""
+def started(on: Layout, state: State, reported: dict[str, Any], backfilling: str = "easy") -> tuple[set[str], str]:
+    """The tasks that start if the search answers ``reported``, and the reason's text."""
     own = by_strategy("lookahead", backfilling)
 
     def choose(situation: QueueSituation) -> Choice:
-        return look_ahead(situation, own(situation), lambda _: told)
+        return look_ahead(situation, own(situation), lambda _: reported)
 
     situation = QueueSituation(on, state)
     decided = decide(situation, choose)
@@ -97,9 +97,9 @@ def test_while_the_search_is_not_there_the_order_answers() -> None:
         raise SearchUnavailableError("the plan search is starting")
 
     own = by_strategy("lookahead", "easy")(situation)
-    found = look_ahead(situation, own, absent)
-    assert found.text == "not simulated ahead: the plan search is starting"
-    np.testing.assert_array_equal(found.scores, own.scores)
+    choice = look_ahead(situation, own, absent)
+    assert choice.text == "not simulated ahead: the plan search is starting"
+    np.testing.assert_array_equal(choice.scores, own.scores)
 
 
 def test_a_run_that_chooses_lookahead_backfills_in_the_order_that_is_simulated() -> None:
@@ -189,30 +189,30 @@ def test_submissions_are_remembered_the_last_of_them_and_stored() -> None:
 
 
 def test_jobs_without_an_estimate_are_taken_as_planned() -> None:
-    on, asked = layout(POOL), list[Outlook]()
+    on, outlooks = layout(POOL), list[Outlook]()
     bare = {"id": "bare", "processors": 8}
     situation = QueueSituation(on, after(on, {"now": 7, "queued": [*QUEUED[:2], bare]}))
 
     def search(outlook: Outlook) -> dict[str, Any]:
-        asked.append(outlook)
+        outlooks.append(outlook)
         return answer(1, -1, accepted=False)
 
     look_ahead(situation, by_strategy("lookahead", "easy")(situation), search)
-    assert asked[0].share[2] == KNOWN
-    assert (asked[0].share[:2] <= 0.0).all()
-    assert (asked[0].free, asked[0].waiting, asked[0].head) == (8, 3, -1)
-    assert asked[0].past.tolist() == [7.0, 7.0, 7.0]
+    assert outlooks[0].share[2] == KNOWN
+    assert (outlooks[0].share[:2] <= 0.0).all()
+    assert (outlooks[0].free, outlooks[0].waiting, outlooks[0].head) == (8, 3, -1)
+    assert outlooks[0].past.tolist() == [7.0, 7.0, 7.0]
 
 
 def test_arrivals_are_sampled_by_time_though_reported_in_another_order() -> None:
-    on, asked = layout(POOL), list[Outlook]()
+    on, outlooks = layout(POOL), list[Outlook]()
     queued = [task("late", 2, 100.0, submit=90), task("early", 8, 900.0, submit=10), task("now", 4, 500.0)]
 
     def search(outlook: Outlook) -> dict[str, Any]:
-        asked.append(outlook)
+        outlooks.append(outlook)
         return answer(1, -1, accepted=False)
 
     situation = QueueSituation(on, after(on, {"now": 100, "queued": queued}))
     look_ahead(situation, by_strategy("lookahead", "easy")(situation), search)
-    assert asked[0].past.tolist() == [10.0, 90.0, 100.0]
-    assert asked[0].need[3:].tolist() == [8, 2, 4]
+    assert outlooks[0].past.tolist() == [10.0, 90.0, 100.0]
+    assert outlooks[0].need[3:].tolist() == [8, 2, 4]

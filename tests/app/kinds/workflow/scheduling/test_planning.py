@@ -30,8 +30,8 @@ REFERENCE: list[dict[str, Any]] = json.loads((Path(__file__).parent / "reference
 """Graphs, nodes and the schedules that another implementation made for them; the file says which."""
 
 
-def played(given: Problem, strategy: str) -> Plan:
-    return planned(given.graph, given.work, given.fleet, STRATEGIES[strategy](given))
+def played(problem: Problem, strategy: str) -> Plan:
+    return planned(problem.graph, problem.work, problem.fleet, STRATEGIES[strategy](problem))
 
 
 def test_heft_and_cpop_on_the_classic_graph_take_as_long_as_published() -> None:
@@ -50,22 +50,22 @@ def test_peft_makes_its_published_schedule() -> None:
 @pytest.mark.parametrize("strategy", ["heft", "cpop"])
 @pytest.mark.parametrize("number", range(len(REFERENCE)))
 def test_heft_and_cpop_equal_a_reference(strategy: str, number: int) -> None:
-    given = REFERENCE[number]
-    speed, links = np.array(given["speed"]), np.array(given["links"])
+    values = REFERENCE[number]
+    speed, links = np.array(values["speed"]), np.array(values["links"])
     nodes = len(speed)
-    start, parents, data = edges_of(given["tasks"], {(a, b): size for a, b, size in given["edges"]})
+    start, parents, data = edges_of(values["tasks"], {(a, b): size for a, b, size in values["edges"]})
     fleet = fleet_of(nodes)._replace(pace=1 / links)
-    cost = np.array(given["work"])[:, None] / speed
+    cost = np.array(values["work"])[:, None] / speed
     problem = planning.problem(graph(start, parents), work_of(cost, data), fleet)
     pairs = (nodes - 1) / (nodes + 1)  # what is left of the average over pairs with those of one node counted in
     plan = played(problem._replace(along=problem.along * pairs), strategy)
-    assert plan.start == pytest.approx(given[strategy]["start"])
-    assert plan.node.tolist() == given[strategy]["node"]
+    assert plan.start == pytest.approx(values[strategy]["start"])
+    assert plan.node.tolist() == values[strategy]["node"]
 
 
-def kept(given: Problem, plan: Plan, cost: Floats) -> None:
+def check_plan(problem: Problem, plan: Plan, cost: Floats) -> None:
     """Assert that a plan starts no task early, and no node has more on it than it holds."""
-    edges, work, fleet = given.graph, given.work, given.fleet
+    edges, work, fleet = problem.graph, problem.work, problem.fleet
     assert plan.end == pytest.approx(plan.start + cost[np.arange(len(cost)), plan.node])
     assert (plan.start >= np.maximum(work.submit, fleet.available[plan.node])).all()
     for child in range(len(cost)):
@@ -103,7 +103,7 @@ def test_no_plan_breaks_precedence_capacity_or_a_start_up(
     strategy: str, drawn: tuple[int, Edges], nodes: int, seed: int
 ) -> None:
     problem = drawn_problem(np.random.default_rng(seed), *drawn, nodes)
-    kept(problem, played(problem, strategy), problem.work.cost)
+    check_plan(problem, played(problem, strategy), problem.work.cost)
 
 
 def test_deadlines_buy_speed_only_where_it_is_needed() -> None:
@@ -114,8 +114,8 @@ def test_deadlines_buy_speed_only_where_it_is_needed() -> None:
     fleet = fleet_of(2)._replace(price=price)
 
     def by(due: float) -> list[int]:
-        given = planning.problem(graph(start, parents), work_of(cost, data), fleet, np.array([np.inf, due]))
-        return list(played(given, "deadline").node)
+        problem = planning.problem(graph(start, parents), work_of(cost, data), fleet, np.array([np.inf, due]))
+        return list(played(problem, "deadline").node)
 
     assert by(60.0) == [0, 0]
     assert by(35.0) == [0, 1]  # after the first one's 20 s, 15 are left for the second
@@ -127,9 +127,9 @@ def test_the_cheapest_node_is_the_one_whose_bill_grows_least() -> None:
     start, parents, data = edges_of(2, {(0, 1): 0.0})
     cost = np.array([[np.inf, 10.0], [20.0, 10.0]])
     fleet = fleet_of(2)._replace(price=np.array([1.0, 4.0]), billing=np.array([1.0, 30.0]))
-    given = planning.problem(graph(start, parents), work_of(cost, data), fleet)
-    assert played(given, "cheapest").node.tolist() == [1, 1]
-    assert played(given._replace(fleet=fleet._replace(billing=np.ones(2))), "cheapest").node.tolist() == [1, 0]
+    problem = planning.problem(graph(start, parents), work_of(cost, data), fleet)
+    assert played(problem, "cheapest").node.tolist() == [1, 1]
+    assert played(problem._replace(fleet=fleet._replace(billing=np.ones(2))), "cheapest").node.tolist() == [1, 0]
 
 
 def test_kept_nodes_are_used_before_any_is_rented() -> None:
@@ -139,9 +139,9 @@ def test_kept_nodes_are_used_before_any_is_rented() -> None:
         NodeType(name="own", processors=1, price_per_hour=9, minimum=1, maximum=1),
         NodeType(name="rented", processors=1, price_per_hour=1, maximum=1),
     )
-    given = planning.problem_of(trace, nodes_of(types))
-    assert played(given, "cheapest").node.tolist() == [0, 0]
-    assert sorted(played(given, "heft").node.tolist()) == [0, 1]
+    problem = planning.problem_of(trace, nodes_of(types))
+    assert played(problem, "cheapest").node.tolist() == [0, 0]
+    assert sorted(played(problem, "heft").node.tolist()) == [0, 1]
 
 
 def test_a_task_larger_than_any_node_is_an_error() -> None:

@@ -34,22 +34,22 @@ def running(name: str, start: float) -> dict[str, object]:
 def busy() -> State:
     """Tasks of 5 and 3 processors run, until 100 and until 50; one of 8 has the start at 100."""
     state = after(ON, {"now": 0, "queued": [task("a", 5, 100), task("b", 3, 50), task("wide", 8, 160)]})
-    found = reserving(state)
-    assert placed(ON, state, found) == {"a": "pool-0", "b": "pool-0"}
-    assert found.state.reserved == (0, 0, {"wide": 100.0})
-    return went_on(found.state, now=1, running=[running("a", 0), running("b", 0)])
+    result = reserving(state)
+    assert placed(ON, state, result) == {"a": "pool-0", "b": "pool-0"}
+    assert result.state.reserved == (0, 0, {"wide": 100.0})
+    return went_on(result.state, now=1, running=[running("a", 0), running("b", 0)])
 
 
 def test_shorter_tasks_that_come_later_put_nothing_off() -> None:
     state = went_on(busy(), now=2, queued=[task("short", 8, 10), task("filler", 3, 45)])
-    found = reserving(state)  # by sjf the short one comes first, but its place is behind the reservation
-    assert placed(ON, state, found) == {}
-    assert found.state.reserved.starts == {"wide": 100.0, "short": 260.0, "filler": 50.0}
-    assert found.started.window.until == 260.0
-    state = went_on(found.state, now=50, finished=[{"id": "b", "end": 50}])
-    found = reserving(state)  # as a task has ended, each may move forward
-    assert placed(ON, state, found) == {"filler": "pool-0"}
-    assert found.state.reserved == (1, 0, {"wide": 100.0, "short": 260.0})
+    result = reserving(state)  # by sjf the short one comes first, but its place is behind the reservation
+    assert placed(ON, state, result) == {}
+    assert result.state.reserved.starts == {"wide": 100.0, "short": 260.0, "filler": 50.0}
+    assert result.started.window.until == 260.0
+    state = went_on(result.state, now=50, finished=[{"id": "b", "end": 50}])
+    result = reserving(state)  # as a task has ended, each may move forward
+    assert placed(ON, state, result) == {"filler": "pool-0"}
+    assert result.state.reserved == (1, 0, {"wide": 100.0, "short": 260.0})
 
 
 @pytest.mark.parametrize("now", [100.0, 130.0])
@@ -61,24 +61,24 @@ def test_what_fell_due_while_nothing_was_reported_starts_at_once(now: float) -> 
 
 def test_a_task_that_runs_longer_than_expected_puts_reservations_off_and_they_stay_in_order() -> None:
     state = went_on(reserving(busy()).state, now=120, finished=[{"id": "b", "end": 50}])
-    found = reserving(state)
-    assert placed(ON, state, found) == {}
-    assert found.state.reserved.starts["wide"] == pytest.approx(120 + 0.1 * 120)
+    result = reserving(state)
+    assert placed(ON, state, result) == {}
+    assert result.state.reserved.starts["wide"] == pytest.approx(120 + 0.1 * 120)
 
 
 def test_what_is_withdrawn_leaves_its_place_to_others() -> None:
     state = reserving(went_on(busy(), now=2, queued=[task("short", 8, 10)])).state
-    found = reserving(went_on(state, now=3, withdrawn=["wide"]))
-    assert found.state.reserved.starts == {"short": 100.0}
+    result = reserving(went_on(state, now=3, withdrawn=["wide"]))
+    assert result.state.reserved.starts == {"short": 100.0}
 
 
 def test_no_more_than_so_many_hold_a_reservation() -> None:
     many = [task(f"t{n}", 8, 10 + n) for n in range(dispatch.MOST + 50)]
-    found = reserving(after(ON, {"now": 0, "queued": many}))
-    assert len(found.state.reserved.starts) == dispatch.MOST
-    assert "t100" in found.state.reserved.starts  # t0 starts
-    assert "t101" not in found.state.reserved.starts
-    state = went_on(found.state, now=10, running=[], finished=[{"id": "t0", "end": 10, "node": "pool-0", "start": 0}])
+    result = reserving(after(ON, {"now": 0, "queued": many}))
+    assert len(result.state.reserved.starts) == dispatch.MOST
+    assert "t100" in result.state.reserved.starts  # t0 starts
+    assert "t101" not in result.state.reserved.starts
+    state = went_on(result.state, now=10, running=[], finished=[{"id": "t0", "end": 10, "node": "pool-0", "start": 0}])
     after_one = reserving(state)
     assert placed(ON, state, after_one) == {"t1": "pool-0"}
     assert "t101" in after_one.state.reserved.starts
@@ -89,8 +89,8 @@ def test_what_leaves_the_machine_without_an_end_lets_others_move_forward(gone: d
     state = after(ON, {"now": 0, "queued": [task("a", 8, 1000), task("b", 8, 50)]})
     state = went_on(reserving(state, "fcfs").state, now=1, running=[running("a", 0)])
     state = went_on(reserving(state, "fcfs").state, now=10, **gone)
-    found = reserving(state, "sjf")
-    assert placed(ON, state, found) == {"b": "pool-0"}
+    result = reserving(state, "sjf")
+    assert placed(ON, state, result) == {"b": "pool-0"}
 
 
 def test_those_first_in_the_order_take_the_places_that_others_leave() -> None:
@@ -109,8 +109,8 @@ def test_those_first_in_the_order_take_the_places_that_others_leave() -> None:
     state = advance(
         on, state, converted({"now": 50, "delta": True, "finished": [{"id": "all", "end": 50}]}, QueueReport)
     )
-    found = decided(on, state, "sjf", "conservative")
-    assert len(placed(on, state, found)) == dispatch.MOST + 5
+    decision = decided(on, state, "sjf", "conservative")
+    assert len(placed(on, state, decision)) == dispatch.MOST + 5
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -137,12 +137,12 @@ def test_reports_that_gather_many_ends_are_decided_and_the_machine_never_idles(s
             "finished": [{"id": f"j{n}", "end": float(begun[n] + seconds[n]), **place.get(n, {})} for n in over],
         }
         state = unpack(json.loads(json.dumps(pack(advance(on, state, converted(report, QueueReport))))))
-        found = decided(on, state, "sjf", "conservative")
-        fresh = [int(name[1:]) for name in placed(on, state, found)]
+        decision = decided(on, state, "sjf", "conservative")
+        fresh = [int(name[1:]) for name in placed(on, state, decision)]
         begun |= dict.fromkeys(fresh, now)
         busy = int(sum(need[n] for n in begun if n not in ended))
         assert busy <= 64
         waiting = [n for n in np.flatnonzero(come <= now) if n not in begun]
         assert busy or not waiting
-        assert set(found.state.reserved.starts) == {f"j{n}" for n in waiting}
-        state = found.state
+        assert set(decision.state.reserved.starts) == {f"j{n}" for n in waiting}
+        state = decision.state

@@ -28,8 +28,8 @@ CHANGING = {"lxf", "wfp3", "unicep"}
 
 @pytest.mark.parametrize("name", RULES)
 def test_a_score_by_hand(name: str) -> None:
-    found = scores(RULES.index(name), NOW, SUBMIT, REQUESTED, PROCESSORS)
-    assert found == pytest.approx([EXPECTED[name]])
+    result = scores(RULES.index(name), NOW, SUBMIT, REQUESTED, PROCESSORS)
+    assert result == pytest.approx([EXPECTED[name]])
 
 
 @pytest.mark.parametrize("name", RULES)

@@ -44,11 +44,13 @@ def spec(queues: int = 1, speed: float = 1.0) -> ClusterSpec:
 
 def workload(body: bytes, of: ClusterSpec | None = None) -> Workload:
     """With the executions of a JSON body."""
-    given = of or spec()
-    codec = ClusterSamples(Layout(given))
+    values = of or spec()
+    codec = ClusterSamples(Layout(values))
     read = list(codec.formats[JSON].reader(codec, None).read(iter([body])))
     assert all(isinstance(one, Sample) for one in read)
-    return Workload(given, samples=[(one.execution, codec.unpack(one.data)) for one in read if isinstance(one, Sample)])
+    return Workload(
+        values, samples=[(one.execution, codec.unpack(one.data)) for one in read if isinstance(one, Sample)]
+    )
 
 
 @pytest.fixture(scope="module")
@@ -77,16 +79,16 @@ class TestModel:
     def test_what_was_measured_is_foretold(self, model: ClusterModel) -> None:
         for row in STEPS:
             place = Place(*(np.array(value) for value in (row["gpus"], row["nodes"], row["batch"] / row["gpus"])))
-            found = float(seconds(model.throughput, model.positions[row["application"]], place))
-            assert found == pytest.approx(row["seconds"], rel=0.25)
+            result = float(seconds(model.throughput, model.positions[row["application"]], place))
+            assert result == pytest.approx(row["seconds"], rel=0.25)
 
     def test_every_part_tells_its_error(self, fitted: FittedModel) -> None:
-        told = fitted.report
-        assert told["metrics"]["seconds"]["mape"] < 0.5 * told["metrics"]["seconds"]["naive_mape"]
-        assert set(told["throughput"]) == {"resnet50", "bert"}
-        assert told["learning"]["bert, loss"]["error"] < told["learning"]["bert, loss"]["naive_error"]
-        assert told["arrivals"]["jobs"] == 48
-        assert told["interference"] is None
+        report = fitted.report
+        assert report["metrics"]["seconds"]["mape"] < 0.5 * report["metrics"]["seconds"]["naive_mape"]
+        assert set(report["throughput"]) == {"resnet50", "bert"}
+        assert report["learning"]["bert, loss"]["error"] < report["learning"]["bert, loss"]["naive_error"]
+        assert report["arrivals"]["jobs"] == 48
+        assert report["interference"] is None
 
     def test_faster_gpus_were_measured_as_such(self, model: ClusterModel) -> None:
         fast = ClusterModel.from_bytes(fit(workload(SAMPLES[JSON], spec(speed=2.0)), 0).model)
@@ -156,9 +158,9 @@ class TestPrediction:
         names = ("bert", "resnet50")
         known = replace(model, curves=classes([model.positions[name] for name in names], [True, True], ended))
         curve = "1:0.2,2:0.4,3:0.5,4:0.55"
-        told = [ask(known, application=name, metric=curve, until="6")["left"] for name in names]
-        assert [one.measured for one in told] == [True, False]
-        assert told[0].gain.high - told[0].gain.low < told[1].gain.high - told[1].gain.low
+        reported = [ask(known, application=name, metric=curve, until="6")["left"] for name in names]
+        assert [one.measured for one in reported] == [True, False]
+        assert reported[0].gain.high - reported[0].gain.low < reported[1].gain.high - reported[1].gain.low
 
     @pytest.mark.parametrize(
         ("query", "pointer"),
@@ -191,11 +193,11 @@ class TestInterference:
         rng = np.random.default_rng(0)
         one, other = rng.integers(0, 3, 90), rng.integers(0, 3, 90)
         log = np.log(MATRIX[one, other]) + rng.normal(0, 0.1, 90)
-        found, report = fit_pairs(SharedSteps(one, np.eye(3)[other], log), 3, 0)
-        assert_allclose(np.exp(found.log_slowdown), MATRIX, rtol=0.1)
+        result, report = fit_pairs(SharedSteps(one, np.eye(3)[other], log), 3, 0)
+        assert_allclose(np.exp(result.log_slowdown), MATRIX, rtol=0.1)
         assert report is not None
         assert report["mape"] < report["naive_mape"]
-        middle, low, high = slowdown(found, 1, [2, 1])
+        middle, low, high = slowdown(result, 1, [2, 1])
         assert middle == pytest.approx(1.9 * 1.2, rel=0.2)
         assert low < middle < high
 
@@ -235,9 +237,9 @@ class TestInterference:
         assert slowdown(model.interference, a, [member])[0] == pytest.approx(1.5, rel=0.05)
         assert slowdown(model.interference, member, [a])[0] == pytest.approx(1.8, rel=0.05)
         beliefs = Beliefs(model, {"resnet18": MEMBER})
-        told = beliefs.neighbours(np.array(["resnet18", "a"], object))
-        assert told is not None
-        np.testing.assert_allclose(slowdowns(told, np.array([[2], [2]])), [1.8, 1.5], rtol=0.05)
+        neighbours = beliefs.neighbours(np.array(["resnet18", "a"], object))
+        assert neighbours is not None
+        np.testing.assert_allclose(slowdowns(neighbours, np.array([[2], [2]])), [1.8, 1.5], rtol=0.05)
 
 
 def test_arrivals_have_a_course_of_the_day_and_know_how_far_they_stray() -> None:
@@ -247,9 +249,9 @@ def test_arrivals_have_a_course_of_the_day_and_know_how_far_they_stray() -> None
     counts = rng.poisson(rate * rng.gamma(10, 0.1, len(hours)))
     time = np.sort(np.repeat(hours, counts) * 3600 + rng.uniform(0, 3600, counts.sum()))
     rows = np.column_stack([time, np.zeros((len(time), 1)), -np.ones(len(time)), np.full((len(time), 4), 2.0)])
-    found, report = fit_arrivals([rows], 1, 0)
-    assert_allclose(found.rate[0], rate[:24], rtol=0.35, atol=1.0)
-    assert found.variation[0] == pytest.approx(0.1, rel=0.4)
+    result, report = fit_arrivals([rows], 1, 0)
+    assert_allclose(result.rate[0], rate[:24], rtol=0.35, atol=1.0)
+    assert result.variation[0] == pytest.approx(0.1, rel=0.4)
     assert report is not None
     assert report["jobs"] == len(rows)
 
@@ -266,8 +268,8 @@ def job_log(hours: float, paces: tuple[float, float], *known: float) -> Floats:
 
 
 def test_jobs_of_each_queue_are_forecast_from_the_longest_log() -> None:
-    made, report = forecasts([job_log(1, (1, 1)), NO_JOBS, job_log(5, (60, 200))], ["high", "low"], 0)
-    assert {one.name: one.ahead().median.item() for one in deserialise(made)} == pytest.approx({"high": 10, "low": 3})
+    result, report = forecasts([job_log(1, (1, 1)), NO_JOBS, job_log(5, (60, 200))], ["high", "low"], 0)
+    assert {one.name: one.ahead().median.item() for one in deserialise(result)} == pytest.approx({"high": 10, "low": 3})
     assert [one["family"] for one in report["forecasts"]["low"]["horizons"]] == ["last_value"]
     assert report["log_seconds"] == 5 * 3600 - 60
     nothing, report = forecasts([job_log(3, (60, 60))], ["high", "low"], 0)
@@ -281,10 +283,10 @@ class TestGpusInUse:
         rows = np.full((4, WIDTHS["arrivals"]), np.nan)
         rows[:, [TIME, QUEUE]] = [[0, 0], [60_000, 1], [61_000, 0], [120_000, 1]]
         rows[:, [ASKED, DURATION, WAIT]] = [[1, 60.0, np.nan], [4, 900.0, 600.0], [2, 300.0, np.nan], [8, 60.0, 0.0]]
-        found, told = gpus_in_use([rows, rows[:2]])
-        assert found is not None
-        assert (found.start % 600, found.end, told["intervals"]) == (0, 120_000, len(found.counts))
-        counts = dict(zip(found.times.tolist(), found.counts.tolist(), strict=True))
+        result, reported = gpus_in_use([rows, rows[:2]])
+        assert result is not None
+        assert (result.start % 600, result.end, reported["intervals"]) == (0, 120_000, len(result.counts))
+        counts = dict(zip(result.times.tolist(), result.counts.tolist(), strict=True))
         # 4 GPUs from 60,600 s to 61,500 s, and 2 from 61,000 s to 61,300 s
         assert {at: count for at, count in counts.items() if count} == pytest.approx(
             {60_600: 4 + 2 * 200 / 600, 61_200: 2 + 2 * 100 / 600}
@@ -300,13 +302,13 @@ class TestGpusInUse:
         assert series.start == 5_400  # when what waited and ran before the log has ended
         assert series.counts[:3].tolist() == pytest.approx([66] * 3)
         assert series.counts[series.times == 84_000].tolist() == pytest.approx([30])
-        made, report = forecasts([rows, job_log(1, (60, 60), 1.0, 60.0)], ["high", "low"], 0)
-        known = {one.name: one for one in deserialise(made)}
+        result, report = forecasts([rows, job_log(1, (60, 60), 1.0, 60.0)], ["high", "low"], 0)
+        known = {one.name: one for one in deserialise(result)}
         assert list(known) == ["high", "low", GPUS_IN_USE] == list(report["forecasts"])
         assert report["gpus_in_use"] == {"jobs": 576, "durations": 576, "intervals": 278, "lacking": None}
-        told = known[GPUS_IN_USE]
-        assert told.horizons == (1, 6)
-        expected = told.ahead()
+        reported = known[GPUS_IN_USE]
+        assert reported.horizons == (1, 6)
+        expected = reported.ahead()
         assert expected.median[0] == pytest.approx(30, abs=3)  # 6 · (2 + 3)
         assert (expected.low <= expected.median).all()
         assert all(0.5 <= one["coverage"] <= 1 for one in report["forecasts"][GPUS_IN_USE]["horizons"])
@@ -321,19 +323,19 @@ class TestGpusInUse:
         ],
     )
     def test_too_little_data_is_told(self, log: Floats, lacking: str) -> None:
-        made, report = forecasts([log], ["high", "low"], 0)
+        result, report = forecasts([log], ["high", "low"], 0)
         assert report["gpus_in_use"]["lacking"] == lacking
         assert GPUS_IN_USE not in report["forecasts"]
-        assert all(one.name != GPUS_IN_USE for one in (deserialise(made) if len(made) else ()))
+        assert all(one.name != GPUS_IN_USE for one in (deserialise(result) if len(result) else ()))
 
     def test_a_log_with_durations_is_taken_before_a_longer_one_without(self) -> None:
-        series, told = gpus_in_use([job_log(90, (60, 60)), job_log(9, (600, 600), 2.0, 1_200.0)])
+        series, reported = gpus_in_use([job_log(90, (60, 60)), job_log(9, (600, 600), 2.0, 1_200.0)])
         assert series is not None
-        assert (told["jobs"], series.counts[-1]) == (108, pytest.approx(8))
+        assert (reported["jobs"], series.counts[-1]) == (108, pytest.approx(8))
 
     def test_a_queue_of_that_name_keeps_it(self) -> None:
-        made, report = forecasts([job_log(9, (60, 200), 1.0, 600.0)], ["high", GPUS_IN_USE], 0)
-        assert {one.name: one.ahead().median[0] for one in deserialise(made)} == pytest.approx(
+        result, report = forecasts([job_log(9, (60, 200), 1.0, 600.0)], ["high", GPUS_IN_USE], 0)
+        assert {one.name: one.ahead().median[0] for one in deserialise(result)} == pytest.approx(
             {"high": 10, GPUS_IN_USE: 3}
         )
         assert report["gpus_in_use"]["lacking"] == "another name for the queue gpus-in-use"
@@ -345,6 +347,6 @@ def test_a_forecast_of_what_was_counted_lately_is_seen_and_an_old_one_is_not(mod
     beliefs = Beliefs(model)
     usual = Compiled(plain).coming(beliefs, now)
     for known_until, expected in ((now - 900.0, 50 * float(beliefs.mean_asked[0])), (now - 7_200.0, usual)):
-        told = Compiled(replace(plain, coming={"q0": NextHour(known_until, 50.0)}))
-        assert told.coming(beliefs, now) == pytest.approx(expected)
+        reported = Compiled(replace(plain, coming={"q0": NextHour(known_until, 50.0)}))
+        assert reported.coming(beliefs, now) == pytest.approx(expected)
     assert Compiled(replace(plain, coming={"other": NextHour(now, 50.0)})).coming(beliefs, now) == usual

@@ -79,9 +79,9 @@ class TestProfile:
 
     def test_parts_of_the_day_that_were_not_seen_have_the_mean(self) -> None:
         log = planted(0.75)
-        found = profile([log])
-        assert found[-1] == pytest.approx(log.rate.mean())
-        assert (found > 0).all()
+        result = profile([log])
+        assert result[-1] == pytest.approx(log.rate.mean())
+        assert (result > 0).all()
 
 
 class TestBurstiness:
@@ -119,8 +119,8 @@ class TestParts:
     @pytest.mark.parametrize("parts", [(0.4, 0, 0, 0), (0, 0.3, 0, 0), (0, 0, 0.3, 0), (0.3, 0, 0.2, 0)])
     def test_planted_parts_are_found(self, parts: tuple[float, ...]) -> None:
         fine = by(bursts(80_000, 1, parts), 1)
-        found = parts_of_variation([fine], np.array([fine.rate.mean()]))
-        assert found == pytest.approx(parts, abs=0.05)
+        values = parts_of_variation([fine], np.array([fine.rate.mean()]))
+        assert values == pytest.approx(parts, abs=0.05)
 
     def test_a_poisson_process_has_none(self) -> None:
         fine = by(bursts(80_000, 1, (0, 0, 0, 0)), 1)
@@ -143,18 +143,20 @@ class TestParts:
 
 def drawn_dispersion(fitted: Arrivals, seconds: int) -> float:
     """Index of dispersion of what the simulator draws of a fit in so many seconds; control intervals of 10 s."""
-    made = layout(episode_seconds=seconds, control_seconds=10)
-    given = world(made, replace(service(made, 1e-6), rate=fitted.rate[None], parts=fitted.parts[None]), 6_000, seed=5)
-    given.reset()
-    counts = given.worlds.counts[:, kernels.REQUESTS]
+    result = layout(episode_seconds=seconds, control_seconds=10)
+    values = world(
+        result, replace(service(result, 1e-6), rate=fitted.rate[None], parts=fitted.parts[None]), 6_000, seed=5
+    )
+    values.reset()
+    counts = values.worlds.counts[:, kernels.REQUESTS]
     return float(counts.var() / counts.mean())
 
 
 def judged(log: Series) -> dict[str, Any]:
     """What the back-test of a log that is long enough says."""
-    found = back_test(log)
-    assert found is not None
-    return found
+    result = back_test(log)
+    assert result is not None
+    return result
 
 
 class TestForecasts:
@@ -171,8 +173,8 @@ class TestForecasts:
         cut = 6 * 1440
         fitted = fit_arrivals([log.until(cut)])
         numbers, later = fitted.numbers[1], log.since(cut)
-        told = bounds(numbers[TYPICAL] * usual_rate(fitted.rate, later.times), CONTROL, numbers)
-        assert ((told.low <= later.rate) & (later.rate <= told.high)).mean() == pytest.approx(0.9, abs=0.04)
+        reported = bounds(numbers[TYPICAL] * usual_rate(fitted.rate, later.times), CONTROL, numbers)
+        assert ((reported.low <= later.rate) & (later.rate <= reported.high)).mean() == pytest.approx(0.9, abs=0.04)
         assert numbers[WEIGHT] == 0
 
     def test_a_change_that_goes_on_is_forecast_better_than_by_the_last_value(self) -> None:
@@ -196,10 +198,10 @@ class TestForecasts:
 
     @pytest.mark.parametrize("level", [0.0, 1e-3])
     def test_a_user_who_never_or_hardly_comes_has_finite_numbers(self, level: float) -> None:
-        found = fit_arrivals([planted(1, level=level)])
-        assert np.isfinite(found.numbers).all()
-        assert np.isfinite(found.rate).all()
-        assert np.isfinite(found.variation)
+        arrivals = fit_arrivals([planted(1, level=level)])
+        assert np.isfinite(arrivals.numbers).all()
+        assert np.isfinite(arrivals.rate).all()
+        assert np.isfinite(arrivals.variation)
 
     @pytest.mark.parametrize("seed", range(3))
     def test_what_comes_where_nothing_was_expected_is_over_a_request_an_interval(self, seed: int) -> None:
@@ -214,8 +216,8 @@ class TestForecasts:
     def test_smoothed_rates_begin_with_the_first_and_forget_by_the_window(self) -> None:
         values = np.array([2.0, 2.0, 10.0, 10.0])
         assert smooth_exponentially(values, 1.0, 0.0).tolist() == values.tolist()
-        kept = np.exp(-1 / 5)
-        expected = [2.0, 2.0, 2 * kept + 10 * (1 - kept), (2 * kept + 10 * (1 - kept)) * kept + 10 * (1 - kept)]
+        exp = np.exp(-1 / 5)
+        expected = [2.0, 2.0, 2 * exp + 10 * (1 - exp), (2 * exp + 10 * (1 - exp)) * exp + 10 * (1 - exp)]
         assert smooth_exponentially(values, 1.0, 5.0) == pytest.approx(expected)
 
 
@@ -225,9 +227,9 @@ class TestCounts:
     def test_requests_are_counted_by_user_and_interval_and_the_last_is_left_out(self) -> None:
         time = np.array([3.0, 4.0, 11.0, 12.0, 34.0]) * MICRO
         log = Requests(time.astype(np.int64), np.array([0, 1, 0, 0, 1], np.uint8), np.full(5, np.nan))
-        [found] = count_requests([log], 2, 10.0)
-        assert found.counts.tolist() == [[1, 2, 0], [1, 0, 0]]
-        assert (found.start, found.daily, found.times.tolist()) == (0.0, False, [0.0, 10.0, 20.0])
+        [result] = count_requests([log], 2, 10.0)
+        assert result.counts.tolist() == [[1, 2, 0], [1, 0, 0]]
+        assert (result.start, result.daily, result.times.tolist()) == (0.0, False, [0.0, 10.0, 20.0])
 
     def test_what_runs_leave_counts_only_where_no_log_tells_of_times_of_day(self) -> None:
         run = Counts(np.full((1, 5), 600.0), 0.0, CONTROL)

@@ -137,15 +137,15 @@ class TestFit:
         assert (np.abs(model.rate.mean(axis=1) - each) < 4 * np.sqrt(each / span)).all()
 
     def test_the_report_is_plain_and_tells_errors_and_coverage_of_what_was_held_out(self, both: FittedModel) -> None:
-        told = json.loads(json.dumps(both.report, allow_nan=False))
-        seconds = told["metrics"]["seconds"]
+        report = json.loads(json.dumps(both.report, allow_nan=False))
+        seconds = report["metrics"]["seconds"]
         assert seconds["mape"] < seconds["naive_mape"]
         assert 0.7 <= seconds["coverage"] <= 1
         assert seconds["left_out"].keys() == {"batch", "server"}
-        assert told["arrivals"].keys() == {"web", "mobile"}
-        assert (told["executions"], told["observations"]) == (2, len(batches()))
-        assert sum(one["weight"] for one in told["candidates"]) == pytest.approx(1)
-        assert [one["family"] for one in told["candidates"] if one["chosen"]] == [told["family"]]
+        assert report["arrivals"].keys() == {"web", "mobile"}
+        assert (report["executions"], report["observations"]) == (2, len(batches()))
+        assert sum(one["weight"] for one in report["candidates"]) == pytest.approx(1)
+        assert [one["family"] for one in report["candidates"] if one["chosen"]] == [report["family"]]
 
     def test_the_same_seed_gives_the_same_bytes(self, both: FittedModel) -> None:
         again = fitted(Content(batches(), requests(0)), Content(np.zeros((0, 5)), requests()))

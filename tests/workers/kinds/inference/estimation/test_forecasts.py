@@ -28,19 +28,19 @@ def log(hours: float, every: tuple[float, float] = (10.0, 30.0)) -> Requests:
 def expected(drifts: Drifts, *logs: Requests) -> dict[str, ExpectedCounts]:
     """What a fitted model tells, by user."""
     samples = [(str(number), Content(few(servers=(0,)), one)) for number, one in enumerate(logs)]
-    made = fit(Workload(spec(), samples=samples, drifts=drifts), 0)
-    return {one.name: one.ahead() for one in KIND.forecasters(KIND.model(made.model))}
+    result = fit(Workload(spec(), samples=samples, drifts=drifts), 0)
+    return {one.name: one.ahead() for one in KIND.forecasters(KIND.model(result.model))}
 
 
 def test_each_user_is_forecast_from_the_longest_log() -> None:
-    told = expected(STEADY, log(1, (1.0, 1.0)), log(5))
-    assert {name: one.median.item() for name, one in told.items()} == pytest.approx({"web": 60, "mobile": 20})
+    reported = expected(STEADY, log(1, (1.0, 1.0)), log(5))
+    assert {name: one.median.item() for name, one in reported.items()} == pytest.approx({"web": 60, "mobile": 20})
 
 
 def test_a_drift_of_the_load_is_in_the_forecast() -> None:
-    told = expected(Drifts([{"arrivals.web": 2.0}]), log(5))
-    assert told["web"].median == pytest.approx([120.0])
-    assert told["mobile"].median == pytest.approx([20.0])
+    reported = expected(Drifts([{"arrivals.web": 2.0}]), log(5))
+    assert reported["web"].median == pytest.approx([120.0])
+    assert reported["mobile"].median == pytest.approx([20.0])
 
 
 def test_a_short_log_gives_none() -> None:
@@ -48,5 +48,5 @@ def test_a_short_log_gives_none() -> None:
     assert FEWEST * SECONDS == LEAST_SECONDS
     jumped = log(3)._replace(time=log(3).time + np.where(np.arange(len(log(3).time)) > 10, 10**14, 0))
     samples = [("0", Content(few(servers=(0,)), jumped))]
-    told = fit(Workload(spec(), samples=samples), 0).report["log_seconds"]
-    assert 2.9 * 3600 < told < 3 * 3600
+    log_seconds = fit(Workload(spec(), samples=samples), 0).report["log_seconds"]
+    assert 2.9 * 3600 < log_seconds < 3 * 3600

@@ -68,9 +68,9 @@ class TestServiceTime:
     def test_what_was_measured_is_met_within_its_error(self) -> None:
         rows = planted([1, 2, 4, 8], [1, 4], 20, 0.05)
         known = cells(rows).points
-        told = ServiceTime(2, 1, 0).fit(rows).predict(known)
+        predictions = ServiceTime(2, 1, 0).fit(rows).predict(known)
         expected = truth(known.variant, known.batch, known.cores)
-        assert np.abs(told.mean / expected - 1).max() < 4 * 0.05 / np.sqrt(20)
+        assert np.abs(predictions.mean / expected - 1).max() < 4 * 0.05 / np.sqrt(20)
 
     def test_the_noise_of_one_batch_is_found(self) -> None:
         rows = planted([1, 2, 4, 8], [1, 4], 40, 0.1)
@@ -82,10 +82,10 @@ class TestServiceTime:
         inside, errors = [], []
         for seed in range(6):
             told_at = at([0, 1, 0, 1], [6, 16, 3, 8], [2, 2, 8, 3])
-            told = ServiceTime(2, 1, seed).fit(planted([1, 2, 4, 8], [1, 4], 5, 0.03, seed)).predict(told_at)
+            predictions = ServiceTime(2, 1, seed).fit(planted([1, 2, 4, 8], [1, 4], 5, 0.03, seed)).predict(told_at)
             expected = truth(told_at.variant, told_at.batch, told_at.cores)
-            inside += ((told.low <= expected) & (expected <= told.high)).tolist()
-            errors += np.abs(told.mean / expected - 1).tolist()
+            inside += ((predictions.low <= expected) & (expected <= predictions.high)).tolist()
+            errors += np.abs(predictions.mean / expected - 1).tolist()
         assert np.mean(errors) < 0.08
         assert np.mean(inside) > 0.9 - 3 * np.sqrt(0.09 / len(inside))
 
@@ -99,11 +99,11 @@ class TestServiceTime:
 
     def test_a_variant_of_few_batches_borrows_the_shape_of_the_others(self) -> None:
         rows = planted([1, 2, 4, 8], [4], 10, 0.02)
-        kept = rows.take(np.flatnonzero((rows.variant == 0) | (rows.batch == 1)))
-        told = ServiceTime(2, 1, 0).fit(kept).predict(at([1], [8], [4]))
+        mask = rows.take(np.flatnonzero((rows.variant == 0) | (rows.batch == 1)))
+        predictions = ServiceTime(2, 1, 0).fit(mask).predict(at([1], [8], [4]))
         expected = truth(np.array([1]), np.array([8]), np.array([4]))
-        assert told.low < expected < told.high
-        assert abs(told.mean / expected - 1) < 0.35
+        assert predictions.low < expected < predictions.high
+        assert abs(predictions.mean / expected - 1) < 0.35
 
     def test_one_wild_batch_does_not_move_the_rest(self) -> None:
         rows = planted([1, 2, 4, 8], [1, 2, 4], 1, 0.02)
@@ -123,26 +123,26 @@ class TestServiceTime:
     def test_any_batches_give_finite_predictions(self, rows: list[tuple[int, int, float]]) -> None:
         variant, batch, seconds = (np.array(column) for column in zip(*rows, strict=True))
         given_rows = Rows(variant, 0 * variant, batch.astype(float), np.ones(len(rows)), seconds)
-        told = ServiceTime(2, 1, 0).fit(given_rows).predict(at([0, 1], [1, 1000], [1, 64]))
-        assert all(np.isfinite(part).all() for part in told)
-        assert (told.low <= told.mean).all()
-        assert (told.mean <= told.high).all()
+        predictions = ServiceTime(2, 1, 0).fit(given_rows).predict(at([0, 1], [1, 1000], [1, 64]))
+        assert all(np.isfinite(part).all() for part in predictions)
+        assert (predictions.low <= predictions.mean).all()
+        assert (predictions.mean <= predictions.high).all()
 
 
 class TestHeldOut:
     """Batch sizes, classes and cores left out in turn."""
 
     def test_errors_are_below_those_of_a_mean_and_intervals_cover(self) -> None:
-        found = held_out(planted([1, 2, 4, 8], [1, 2, 4], 5, 0.05), 2, 1, 0).report
-        assert found["mape"] < 0.12
-        assert found["mape"] < found["naive_mape"] / 3
-        assert found["coverage"] > 0.8
-        assert found["left_out"].keys() == {"batch", "cores"}
-        assert found["held_out"] == 2 * (2 * 4 * 3 * 5)
+        report = held_out(planted([1, 2, 4, 8], [1, 2, 4], 5, 0.05), 2, 1, 0).report
+        assert report["mape"] < 0.12
+        assert report["mape"] < report["naive_mape"] / 3
+        assert report["coverage"] > 0.8
+        assert report["left_out"].keys() == {"batch", "cores"}
+        assert report["held_out"] == 2 * (2 * 4 * 3 * 5)
 
     def test_nothing_can_be_held_out_where_all_was_measured_alike(self) -> None:
-        found = held_out(planted([4], [4], 5, 0.05), 2, 1, 0)
-        assert (found.factor, found.report["mape"], found.report["held_out"]) == (1.0, None, 0)
+        result = held_out(planted([4], [4], 5, 0.05), 2, 1, 0)
+        assert (result.factor, result.report["mape"], result.report["held_out"]) == (1.0, None, 0)
 
 
 def test_rows_are_thinned_by_what_was_measured_alike() -> None:

@@ -52,9 +52,9 @@ def _members(layout: Layout, flat: Flat, seed: int = 0, count: int = 16) -> Memb
     return members(layout, flat, inputs, bin_of, [None] * metrics, [every] * metrics, count=count, rng=rng)
 
 
-def _seconds(found: Members, metric: int = 0) -> Floats:
+def _seconds(members: Members, metric: int = 0) -> Floats:
     """Logs of whole runs, [K, A]."""
-    return np.log(np.exp(found.log_mean[:, metric, :, 0].astype(float)).sum(axis=2))
+    return np.log(np.exp(members.log_mean[:, metric, :, 0].astype(float)).sum(axis=2))
 
 
 def _ladder(low: int, high: int, count: int) -> Floats:
@@ -63,12 +63,12 @@ def _ladder(low: int, high: int, count: int) -> Floats:
 
 def test_a_planted_law_is_recovered_within_the_members() -> None:
     layout = _layout()
-    found = _members(layout, _flat(layout, _ladder(6, 36, 16)))
+    members = _members(layout, _flat(layout, _ladder(6, 36, 16)))
     truth = np.log(LENGTHS.sum() * _amdahl(layout.allocations))
     within = layout.allocations[:, 0] >= 6
-    assert found.log_mean.shape == (16, 1, 39, 1, STAGES)
-    assert np.abs(_seconds(found).mean(axis=0) - truth)[within].max() < 0.06
-    assert found.effect_sd[0] == pytest.approx(0.05, abs=0.05)
+    assert members.log_mean.shape == (16, 1, 39, 1, STAGES)
+    assert np.abs(_seconds(members).mean(axis=0) - truth)[within].max() < 0.06
+    assert members.effect_sd[0] == pytest.approx(0.05, abs=0.05)
 
 
 def test_members_disagree_more_where_nobody_has_measured() -> None:
@@ -103,8 +103,8 @@ def test_slopes_that_are_noise_do_not_add_up() -> None:
         flat = _flat(
             layout, _ladder(8, 30, count), lambda units: np.where(quiet, 16 / units[:, 0], 1.0), noise=noise, effect=0.1
         )
-        found = _seconds(_members(layout, flat)).mean(axis=0)
-        slopes.append(found[8 - 2] - found[30 - 2])
+        seconds = _seconds(_members(layout, flat)).mean(axis=0)
+        slopes.append(seconds[8 - 2] - seconds[30 - 2])
     whole = LENGTHS.sum() - LENGTHS[4]
     truth = float(np.log((whole + 2 * LENGTHS[4]) / (whole + LENGTHS[4] * 16 / 30)))
     assert abs(np.mean(slopes) - truth) < 0.06
@@ -112,15 +112,17 @@ def test_slopes_that_are_noise_do_not_add_up() -> None:
 
 def test_an_overhead_that_was_measured_is_seen() -> None:
     layout = _layout()
-    found = _members(layout, _flat(layout, _ladder(4, 40, 16), lambda units: 0.5 + 4 / units[:, 0] + units[:, 0] / 40))
-    assert (_seconds(found)[:, 8] < _seconds(found)[:, -1]).all()
+    members = _members(
+        layout, _flat(layout, _ladder(4, 40, 16), lambda units: 0.5 + 4 / units[:, 0] + units[:, 0] / 40)
+    )
+    assert (_seconds(members)[:, 8] < _seconds(members)[:, -1]).all()
 
 
 def test_each_stage_has_its_own_noise() -> None:
     layout, noise = _layout(), np.where(np.arange(STAGES) < 5, 0.3, 0.02)
-    found = _members(layout, _flat(layout, _ladder(6, 36, 24), noise=noise)).noise_sd
-    assert found.shape == (1, STAGES)
-    assert 2 * found[0, 5:].max() < found[0, :5].min()
+    noise_sd = _members(layout, _flat(layout, _ladder(6, 36, 24), noise=noise)).noise_sd
+    assert noise_sd.shape == (1, STAGES)
+    assert 2 * noise_sd[0, 5:].max() < noise_sd[0, :5].min()
 
 
 def test_noise_is_as_wide_as_it_was_planted_and_an_outlier_adds_little() -> None:
@@ -136,11 +138,11 @@ def test_noise_is_as_wide_as_it_was_planted_and_an_outlier_adds_little() -> None
 @pytest.mark.parametrize("sampled", [[[12.0], [20.0]], [[16.0]] * 6, [[16.0]]])
 def test_little_is_known_from_two_executions_or_one_allocation(sampled: list[list[float]]) -> None:
     layout = _layout()
-    found = _seconds(_members(layout, _flat(layout, np.array(sampled))))
-    shares = found[:, 0] - found[:, -1]  # of ln 20 at most
-    assert np.isfinite(found).all()
+    seconds = _seconds(_members(layout, _flat(layout, np.array(sampled))))
+    shares = seconds[:, 0] - seconds[:, -1]  # of ln 20 at most
+    assert np.isfinite(seconds).all()
     assert np.ptp(shares) > 0.4 * np.log(20)
-    assert found[:, 14].std() < 0.2
+    assert seconds[:, 14].std() < 0.2
 
 
 def test_two_resources_are_told_apart() -> None:
@@ -148,8 +150,8 @@ def test_two_resources_are_told_apart() -> None:
     layout = _layout(resources=resources)
     rng = np.random.default_rng(3)
     sampled = np.column_stack([rng.integers(2, 17, 24), rng.integers(1, 9, 24)]).astype(float)
-    found = _members(layout, _flat(layout, sampled, lambda units: 0.2 + 6.4 / units[:, 0]))
-    logs = _seconds(found).mean(axis=0).reshape(15, 8)
+    members = _members(layout, _flat(layout, sampled, lambda units: 0.2 + 6.4 / units[:, 0]))
+    logs = _seconds(members).mean(axis=0).reshape(15, 8)
     assert float(np.mean(logs[0] - logs[-1])) == pytest.approx(np.log(3.4 / 0.6), abs=0.3)
     assert float(np.abs(logs[:, 0] - logs[:, -1]).mean()) < 0.2
 
@@ -157,10 +159,10 @@ def test_two_resources_are_told_apart() -> None:
 def test_what_a_target_wants_at_least_rises_with_the_allocation() -> None:
     metrics = [{"name": "iteration_seconds"}, {"name": "throughput", "target": 5.0, "goal": "at_least"}]
     layout = _layout(metrics=metrics)
-    found = _members(layout, _flat(layout, _ladder(6, 36, 16))).log_mean[:, 1, :, 0]
+    result = _members(layout, _flat(layout, _ladder(6, 36, 16))).log_mean[:, 1, :, 0]
     truth = np.log(100 / LENGTHS / _amdahl(layout.allocations)[:, None])
-    assert (found[:, -1] > found[:, 0]).all()
-    assert np.abs(found.mean(axis=0) - truth)[4:].mean() < 0.08
+    assert (result[:, -1] > result[:, 0]).all()
+    assert np.abs(result.mean(axis=0) - truth)[4:].mean() < 0.08
 
 
 def test_features_act_as_the_selected_family_says() -> None:
@@ -174,9 +176,9 @@ def test_features_act_as_the_selected_family_says() -> None:
     inputs, every = grid.inputs(layout, (np.array([8.0, 16.0, 32.0]),)), np.ones(len(flat.groups), bool)
     chosen = select(Inputs(("executors",), ("batch",)), flat.X, flat.metrics[:, 0], flat.groups)
     one = np.zeros(STAGES, np.int32)
-    found = members(layout, flat, inputs, one, [chosen], [every], count=4, rng=np.random.default_rng(0))
-    assert found.log_mean.shape == (4, 1, 39, 3, 1)
-    np.testing.assert_allclose(np.diff(found.log_mean[:, 0, 4:35, :, 0], axis=2), np.log(2), atol=0.15)
+    result = members(layout, flat, inputs, one, [chosen], [every], count=4, rng=np.random.default_rng(0))
+    assert result.log_mean.shape == (4, 1, 39, 3, 1)
+    np.testing.assert_allclose(np.diff(result.log_mean[:, 0, 4:35, :, 0], axis=2), np.log(2), atol=0.15)
 
 
 def test_what_more_executors_spoil_is_not_taken_for_a_slow_run() -> None:
@@ -221,6 +223,6 @@ def test_single_rows_leave_open_what_is_noise_and_what_is_the_run() -> None:
     seconds = 20 * _amdahl(units[:, None]) * np.exp(0.2 * rng.normal(size=60))
     rows = [np.array([[0.0, x, y]]) for x, y in zip(units, seconds, strict=True)]
     flat = Executions(tuple((f"run-{n}", row) for n, row in enumerate(rows))).flat(layout)
-    found = _members(layout, flat)
-    assert 0.08 < found.effect_sd[0] < 0.2
-    assert 0.08 < found.noise_sd[0, 0] < 0.2
+    members = _members(layout, flat)
+    assert 0.08 < members.effect_sd[0] < 0.2
+    assert 0.08 < members.noise_sd[0, 0] < 0.2

@@ -36,13 +36,13 @@ def test_the_middle_is_the_familys_where_it_was_measured_and_goes_on_beyond() ->
     table = believed()
     flat = measured(table)
     used = [np.ones(len(flat.groups), bool)]
-    found = shift_members(LAYOUT, table, flat, [np.full(len(flat.groups), 0.01)], used)
-    middle = np.asarray(found.members).mean(axis=0)[0, :, 0, 0]
-    seen = slice(4, 17)
-    np.testing.assert_allclose(middle[seen], 0, atol=1e-6)
+    model_table = shift_members(LAYOUT, table, flat, [np.full(len(flat.groups), 0.01)], used)
+    middle = np.asarray(model_table.members).mean(axis=0)[0, :, 0, 0]
+    observation = slice(4, 17)
+    np.testing.assert_allclose(middle[observation], 0, atol=1e-6)
     np.testing.assert_allclose(middle[:4], TILT[:4] - TILT[4], atol=1e-6)
     np.testing.assert_allclose(middle[17:], TILT[17:] - TILT[16], atol=1e-6)
-    before, after = (np.asarray(one.members).std(axis=0) for one in (table, found))
+    before, after = (np.asarray(one.members).std(axis=0) for one in (table, model_table))
     np.testing.assert_allclose(after, before, atol=1e-6)
 
 
@@ -50,8 +50,8 @@ def test_a_family_that_errs_more_on_what_it_has_not_seen_moves_nothing() -> None
     table = believed()
     flat = measured(table)
     used = [np.ones(len(flat.groups), bool)]
-    found = shift_members(LAYOUT, table, flat, [np.full(len(flat.groups), 0.5)], used)
-    np.testing.assert_array_equal(found.members, table.members)
+    model_table = shift_members(LAYOUT, table, flat, [np.full(len(flat.groups), 0.5)], used)
+    np.testing.assert_array_equal(model_table.members, table.members)
 
 
 def test_one_model_stays_one() -> None:

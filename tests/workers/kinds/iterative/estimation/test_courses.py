@@ -30,48 +30,48 @@ def run(stages: list[int], batch: Any, rows: float) -> Floats:
     return np.column_stack([np.array(stages, float), np.broadcast_to(batch, len(stages)), np.full(len(stages), rows)])
 
 
-def drawn(given: Flat, iterations: int = ITERATIONS) -> Floats:
-    found = courses(given, iterations, np.random.default_rng(0))
-    assert found is not None
-    return found.astype(float)
+def drawn(flat: Flat, iterations: int = ITERATIONS) -> Floats:
+    result = courses(flat, iterations, np.random.default_rng(0))
+    assert result is not None
+    return result.astype(float)
 
 
 def test_whole_executions_are_their_own_courses_and_what_none_changes_has_none() -> None:
     every = list(range(ITERATIONS))
     batches = [64.0 + np.arange(ITERATIONS), 128.0 + np.arange(ITERATIONS)]
-    found = drawn(flat(*(run(every, batch, 10.0 * k) for k, batch in enumerate(batches))))
-    assert sorted(found[:, 0, 0]) == [64, 128]
-    assert np.isnan(found[:, :, 1]).all()
-    np.testing.assert_array_equal(found[found[:, 0, 0].argmin(), :, 0], batches[0])
+    result = drawn(flat(*(run(every, batch, 10.0 * k) for k, batch in enumerate(batches))))
+    assert sorted(result[:, 0, 0]) == [64, 128]
+    assert np.isnan(result[:, :, 1]).all()
+    np.testing.assert_array_equal(result[result[:, 0, 0].argmin(), :, 0], batches[0])
 
 
 def test_where_no_execution_changes_any_there_is_no_course() -> None:
-    given = flat(*(run([0, 1, 2], float(batch), 5.0) for batch in (32, 64, 128)))
-    assert courses(given, ITERATIONS, np.random.default_rng(0)) is None
+    values = flat(*(run([0, 1, 2], float(batch), 5.0) for batch in (32, 64, 128)))
+    assert courses(values, ITERATIONS, np.random.default_rng(0)) is None
 
 
 def test_single_rows_tell_of_no_course_but_of_a_distribution() -> None:
-    given = flat(*(run([0], float(batch), 5.0) for batch in (32, 64, 128)))
-    found = drawn(given)
-    assert np.isnan(found[:, :, 1]).all()
-    values, counts = np.unique(found[:, :, 0], return_counts=True)
+    inputs = flat(*(run([0], float(batch), 5.0) for batch in (32, 64, 128)))
+    result = drawn(inputs)
+    assert np.isnan(result[:, :, 1]).all()
+    values, counts = np.unique(result[:, :, 0], return_counts=True)
     assert values.tolist() == [32, 64, 128]
-    assert counts / counts.sum() == pytest.approx([1 / 3] * 3, abs=4 * np.sqrt(2 / 9 / found[:, :, 0].size))
+    assert counts / counts.sum() == pytest.approx([1 / 3] * 3, abs=4 * np.sqrt(2 / 9 / result[:, :, 0].size))
 
 
 def test_an_iteration_that_an_execution_lacks_is_anothers_there_else_any() -> None:
     long, short = run(list(range(20)), 100.0 + np.arange(20), 0.0), run([0, 1], np.array([7.0, 8.0]), 0.0)
-    found = drawn(flat(long, short))[:, :, 0]
-    assert {7.0, 100.0} == set(found[:, 0])
-    np.testing.assert_array_equal(found[:, 2:20], np.tile(102.0 + np.arange(18), (len(found), 1)))
-    beyond = set(found[:, 20:].ravel())
+    result = drawn(flat(long, short))[:, :, 0]
+    assert {7.0, 100.0} == set(result[:, 0])
+    np.testing.assert_array_equal(result[:, 2:20], np.tile(102.0 + np.arange(18), (len(result), 1)))
+    beyond = set(result[:, 20:].ravel())
     assert beyond <= {*long[:, 1], *short[:, 1]}
     assert len(beyond) > 10
 
 
 def test_long_runs_have_courses_of_bounded_length() -> None:
-    found = drawn(flat(run([0, 50_000, 99_999], np.array([1.0, 2.0, 3.0]), 0.0)), 100_000)
-    assert found.shape == (32, 1024, 2)
-    assert set(found[:, 0, 0]) == {1.0}
-    assert set(found[:, 512, 0]) == {2.0}
-    assert set(found[:, -1, 0]) == {3.0}
+    result = drawn(flat(run([0, 50_000, 99_999], np.array([1.0, 2.0, 3.0]), 0.0)), 100_000)
+    assert result.shape == (32, 1024, 2)
+    assert set(result[:, 0, 0]) == {1.0}
+    assert set(result[:, 512, 0]) == {2.0}
+    assert set(result[:, -1, 0]) == {3.0}

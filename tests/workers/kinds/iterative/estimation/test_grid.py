@@ -37,10 +37,14 @@ def test_without_features_a_family_is_read_directly() -> None:
     np.testing.assert_allclose(read, np.log(3) ** 2 - np.log(8))
 
 
-@pytest.mark.parametrize(("distinct", "kept"), [((2, 2, 3, 50), (2, 2, 3, 9)), ((50,) * 4, (4, 4, 4, 4)), ((5,), (5,))])
-def test_features_with_few_values_leave_their_nodes_to_others(distinct: tuple[int, ...], kept: tuple[int, ...]) -> None:
+@pytest.mark.parametrize(
+    ("distinct", "selection"), [((2, 2, 3, 50), (2, 2, 3, 9)), ((50,) * 4, (4, 4, 4, 4)), ((5,), (5,))]
+)
+def test_features_with_few_values_leave_their_nodes_to_others(
+    distinct: tuple[int, ...], selection: tuple[int, ...]
+) -> None:
     random = np.random.default_rng(0)
     features = np.stack([random.permutation(np.arange(400) % count) for count in distinct], axis=1).astype(float)
     nodes = grid.feature_nodes(features, 33)
-    assert tuple(map(len, nodes)) == kept
+    assert tuple(map(len, nodes)) == selection
     assert all(known[0] == 0 and known[-1] == count - 1 for known, count in zip(nodes, distinct, strict=True))

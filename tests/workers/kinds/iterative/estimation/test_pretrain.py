@@ -60,8 +60,8 @@ def test_the_command_reads_a_file_and_writes_one(tmp_path: Path) -> None:
     curves, out = _write(tmp_path / "own.csv", [*rows, ("c", 0, 1, 9)]), tmp_path / "made.json"
     done = _run("pretrain", str(curves), "--out", str(out))
     assert (done.returncode, done.stderr) == (0, f"{out}: {MEMBERS} members from 2 curves of 2 applications\n")
-    made = json.loads(out.read_text())
-    assert (made["applications"], made["curves"]) == (["a", "b"], 2)
+    body = json.loads(out.read_text())
+    assert (body["applications"], body["curves"]) == (["a", "b"], 2)
     np.testing.assert_array_equal(read_curves(curves)[0].seconds, [9, 6, 3])
 
 

@@ -28,13 +28,13 @@ NOTHING = PlannedPolicy(why_not="not requested")
 
 def executions(law: Callable[[float], float], count: int, seed: int = 0) -> Samples:
     """Runs of ten iterations, each at one allocation, whose durations follow a law."""
-    rng, found = np.random.default_rng(seed), []
+    rng, executions = np.random.default_rng(seed), []
     for i in range(count):
         allocation = float(4 + 4 * (i % 9))
         seconds = law(allocation) * np.exp(0.1 * rng.standard_normal() + 0.05 * rng.standard_normal(10))
         rows = np.column_stack([np.arange(10.0), np.full(10, allocation), seconds])
-        found.append((f"run-{i}", rows))
-    return tuple(found)
+        executions.append((f"run-{i}", rows))
+    return tuple(executions)
 
 
 def planted(allocation: float) -> float:
@@ -104,8 +104,8 @@ def test_no_deal_counts_twice_and_one_that_cannot_be_judged_is_dealt_again() -> 
     seeds = [works(seed) for seed in range(12)]
     first = seeds.index(False)
     assert True in seeds[first:]
-    found = CrossFit(SPEC, some, seed=first, episodes=16)
-    assert found.halves.max() + 1 >= 2
+    cross_fit = CrossFit(SPEC, some, seed=first, episodes=16)
+    assert cross_fit.halves.max() + 1 >= 2
     every = CrossFit(SPEC, executions(planted, 6), seed=0, episodes=16, deals=20)
     assert every.halves.max() + 1 == 20  # six executions are dealt in ten ways
 

@@ -56,21 +56,21 @@ def earned(at: Problem, sequences: NDArray[np.intp]) -> NDArray[np.float32]:
 def test_it_is_exhaustive_search(metrics: list[dict[str, Any]]) -> None:
     """Every sequence of three actions for six decisions, played."""
     at = problem(metrics)
-    found = hindsight(at.world(1, 4))
+    result = hindsight(at.world(1, 4))
     best = earned(at, np.array(list(itertools.product(range(3), repeat=6)))).max()
-    assert earned(at, found.policy.actions[None])[0] == pytest.approx(found.expected, rel=1e-4)
-    assert found.expected == pytest.approx(best, rel=1e-4)
-    assert best <= found.expected + found.error + 1e-6
+    assert earned(at, result.policy.actions[None])[0] == pytest.approx(result.expected, rel=1e-4)
+    assert result.expected == pytest.approx(best, rel=1e-4)
+    assert best <= result.expected + result.error + 1e-6
 
 
 def test_its_stated_error_is_small_and_nobody_beats_it() -> None:
     spec = planted_spec(iterations=30)
     at = IterativeProblem(spec, planted_table(spec))
-    found = hindsight(at.world(1, 4))
-    assert 0 <= found.error < 0.01 * abs(found.expected)
+    result = hindsight(at.world(1, 4))
+    assert 0 <= result.error < 0.01 * abs(result.expected)
     for rule in HEURISTICS.values():
         theirs = play(at.world(1, 4), Level.FIXED, 0, at.player(rule)).returns[0]
-        assert theirs <= found.expected + found.error + 1e-6, rule.name
+        assert theirs <= result.expected + result.error + 1e-6, rule.name
 
 
 def test_it_follows_the_member_of_the_belief_that_is_true() -> None:
@@ -81,12 +81,12 @@ def test_it_follows_the_member_of_the_belief_that_is_true() -> None:
     shape = (4, *table.log_mean.shape)
     believed = IterativeProblem(spec, replace(table, members=np.broadcast_to(offsets, shape).astype(np.float32)))
     for seed in range(4):
-        found = hindsight(believed.world(1, seed))
-        best = play(believed.world(1, seed), Level.FIXED, 0, believed.player(found.policy)).returns[0]
-        assert best == pytest.approx(found.expected, rel=1e-4)
+        result = hindsight(believed.world(1, seed))
+        best = play(believed.world(1, seed), Level.FIXED, 0, believed.player(result.policy)).returns[0]
+        assert best == pytest.approx(result.expected, rel=1e-4)
         for rule in HEURISTICS.values():
             theirs = play(believed.world(1, seed), Level.FIXED, 0, believed.player(rule)).returns[0]
-            assert theirs <= found.expected + found.error + 1e-6, rule.name
+            assert theirs <= result.expected + result.error + 1e-6, rule.name
 
 
 def test_what_can_not_be_searched_says_why() -> None:

@@ -34,8 +34,8 @@ def played(softness: float, runs: int, seed: int, *, chances: bool = True, rule:
     levels, metrics = [simulator.state.levels], [simulator.state.measured]
     chance: list[Any] = [np.ones(runs)]
     for _ in range(LAYOUT.iterations - 1):
-        seen = Situation(simulator.projector, simulator.state, simulator.view)
-        best, mask = HEURISTICS[rule].act(seen).action, simulator.view.mask
+        situation = Situation(simulator.projector, simulator.state, simulator.view)
+        best, mask = HEURISTICS[rule].act(situation).action, simulator.view.mask
         even = mask / mask.sum(axis=1, keepdims=True)
         drawn = (rng.random((runs, 1)) > np.cumsum(even, axis=1)).sum(axis=1).clip(0, mask.shape[1] - 1)
         action = np.where(rng.random(runs) < softness, drawn, best)
@@ -95,33 +95,33 @@ def test_a_measured_pause_is_not_taken_for_slower_work() -> None:
         late.append(from_reports(LAYOUT, reports, {}))
     assert any(one.paused is not None and np.isfinite(one.paused).any() for one in late)
     projector = Projector(LAYOUT, TABLE)
-    usual, found = (off_policy.replay(projector, artifact("hold"), each) for each in (logs, late))
-    np.testing.assert_allclose(found, usual, rtol=1e-6)
+    usual, result = (off_policy.replay(projector, artifact("hold"), each) for each in (logs, late))
+    np.testing.assert_allclose(result, usual, rtol=1e-6)
     one, other = (off_policy.follow(projector, artifact("hold"), each).rewards.sum() for each in (logs, late))
     assert other < one  # the logged runs did wait
 
 
 def test_replay_finds_what_the_candidate_earns(soft_logs: list[Log]) -> None:
-    found = score(LAYOUT, TABLE, artifact("model_predictive"), soft_logs[:2_000])
+    result = score(LAYOUT, TABLE, artifact("model_predictive"), soft_logs[:2_000])
     own = _earned(played(0.0, 4_000, 11))
     error = np.hypot(
-        own.std() / 4_000**0.5, (found["replay"]["return"]["high"] - found["replay"]["return"]["low"]) / 3.92
+        own.std() / 4_000**0.5, (result["replay"]["return"]["high"] - result["replay"]["return"]["low"]) / 3.92
     )
-    assert abs(found["replay"]["return"]["mean"] - own.mean()) < 4 * error
-    assert found["replay"]["advantage"]["low"] > 0  # half of the logged steps were random
+    assert abs(result["replay"]["return"]["mean"] - own.mean()) < 4 * error
+    assert result["replay"]["advantage"]["low"] > 0  # half of the logged steps were random
 
 
 @pytest.mark.slow
 def test_importance_sampling_with_logged_chances_is_right(soft_logs: list[Log]) -> None:
     """All three estimates of the candidate, softened, against playing it so."""
     candidate = artifact("model_predictive")
-    found = score(LAYOUT, TABLE, candidate, soft_logs)["importance"]
+    importance = score(LAYOUT, TABLE, candidate, soft_logs)["importance"]
     own = _earned(played(off_policy.SOFTNESS, 8_000, 23))
-    assert found["behaviour"] == "logged"
-    assert found["trusted"]
+    assert importance["behaviour"] == "logged"
+    assert importance["trusted"]
     for name in ("per_decision", "weighted", "doubly_robust"):
-        error = np.hypot(own.std() / 8_000**0.5, (found[name]["high"] - found[name]["low"]) / 3.92)
-        assert abs(found[name]["mean"] - own.mean()) < 4 * error, name
+        error = np.hypot(own.std() / 8_000**0.5, (importance[name]["high"] - importance[name]["low"]) / 3.92)
+        assert abs(importance[name]["mean"] - own.mean()) < 4 * error, name
 
 
 def _earned(logs: list[Log]) -> Any:
@@ -131,22 +131,22 @@ def _earned(logs: list[Log]) -> Any:
 def test_a_log_of_another_policy_is_not_trusted() -> None:
     """Every logged step held; a candidate that keeps changing has no support there."""
     logs = played(0.0, 40, 5, chances=False, rule="hold")
-    found = score(LAYOUT, TABLE, artifact("threshold"), logs)["importance"]
-    assert found["behaviour"] == "estimated"
-    assert found["effective_sample_size"] < off_policy.TRUSTED_SAMPLES
-    assert found["trusted"] is False
+    importance = score(LAYOUT, TABLE, artifact("threshold"), logs)["importance"]
+    assert importance["behaviour"] == "estimated"
+    assert importance["effective_sample_size"] < off_policy.TRUSTED_SAMPLES
+    assert importance["trusted"] is False
 
 
 def test_a_log_of_the_candidate_itself_agrees_and_has_nothing_to_gain() -> None:
     logs = played(0.0, 40, 5, chances=False, rule="hold")
     short = logs[0]._replace(levels=logs[0].levels[:3])
-    found = score(LAYOUT, TABLE, artifact("hold"), [*logs, short])
+    result = score(LAYOUT, TABLE, artifact("hold"), [*logs, short])
     earned = _earned(logs)
-    assert (found["runs"], found["incomplete"], found["agreement"]) == (40, 1, 1.0)
-    assert found["importance"]["trusted"] is True
-    assert found["logged"]["mean"] == pytest.approx(earned.mean())
-    assert found["replay"]["return"]["mean"] == pytest.approx(earned.mean(), rel=1e-5)
-    assert max(map(abs, found["replay"]["advantage"].values())) < 1e-6
+    assert (result["runs"], result["incomplete"], result["agreement"]) == (40, 1, 1.0)
+    assert result["importance"]["trusted"] is True
+    assert result["logged"]["mean"] == pytest.approx(earned.mean())
+    assert result["replay"]["return"]["mean"] == pytest.approx(earned.mean(), rel=1e-5)
+    assert max(map(abs, result["replay"]["advantage"].values())) < 1e-6
 
 
 def test_agreement_is_the_share_of_like_decisions() -> None:
@@ -172,19 +172,19 @@ def test_intervals_hold_95_percent_of_the_estimates() -> None:
     rewards = np.random.default_rng(2).normal(1.0, 1.0, (400, 3))
     returns = rewards.sum(axis=1)
     half = 1.96 * returns.std() / 20
-    found = off_policy.importance(trace(rewards), 2)
-    for estimate in (found["per_decision"], found["weighted"], found["doubly_robust"]):
+    importance = off_policy.importance(trace(rewards), 2)
+    for estimate in (importance["per_decision"], importance["weighted"], importance["doubly_robust"]):
         assert estimate["mean"] == pytest.approx(returns.mean())
         assert [estimate["low"], estimate["high"]] == pytest.approx(
             [returns.mean() - half, returns.mean() + half], abs=0.12 * half
         )
-    assert found["effective_sample_size"] == pytest.approx(400)
+    assert importance["effective_sample_size"] == pytest.approx(400)
 
 
 def test_a_step_that_the_candidate_would_take_rarely_weighs_little() -> None:
     """Of three legal actions, each logged with 1/2: the candidate's own, another, and one that is no action."""
     actions = np.array([[0], [1], [-1]])
-    found = off_policy.importance(
+    importance = off_policy.importance(
         trace(
             np.tile([0.0, 1.0], (3, 1)),
             actions=actions,
@@ -195,14 +195,14 @@ def test_a_step_that_the_candidate_would_take_rarely_weighs_little() -> None:
     )
     even = off_policy.SOFTNESS / 3
     ratios = [(even + 1 - off_policy.SOFTNESS) / 0.5, even / 0.5, 0.0]
-    assert found["per_decision"]["mean"] == pytest.approx(sum(ratios) / 3)
-    assert found["effective_sample_size"] == pytest.approx(off_policy.effective_sample_size(np.array(ratios)))
+    assert importance["per_decision"]["mean"] == pytest.approx(sum(ratios) / 3)
+    assert importance["effective_sample_size"] == pytest.approx(off_policy.effective_sample_size(np.array(ratios)))
 
 
 @pytest.mark.parametrize(("runs", "trusted"), [(9, False), (10, True)])
 def test_ten_runs_of_equal_weight_are_trusted(runs: int, trusted: bool) -> None:
-    found = off_policy.importance(trace(np.ones((runs, 2))), 2)
-    assert found["trusted"] is trusted
+    importance = off_policy.importance(trace(np.ones((runs, 2))), 2)
+    assert importance["trusted"] is trusted
 
 
 def test_one_unknown_chance_makes_all_of_them_estimates() -> None:
@@ -212,16 +212,16 @@ def test_one_unknown_chance_makes_all_of_them_estimates() -> None:
     chance[2] = np.nan
     logged = trace(np.ones((6, 2)), actions=actions, advised=advised, chance=chance, legal=legal)
     assert off_policy.importance(logged, 2)["behaviour"] == "estimated"
-    found = off_policy.estimated_behaviour(logged, 2)
-    assert found[:5, 0].tolist() == pytest.approx([4 / 6, 4 / 6, 4 / 6, 2 / 6, 2 / 3])
+    behaviour = off_policy.estimated_behaviour(logged, 2)
+    assert behaviour[:5, 0].tolist() == pytest.approx([4 / 6, 4 / 6, 4 / 6, 2 / 6, 2 / 3])
 
 
 def test_no_probability_is_spent_on_actions_that_were_illegal() -> None:
     """Of nine actions two are legal in four runs, and all in another; every log holds, as was advised."""
     legal = np.ones((5, 1, 9), np.bool_)
     legal[:4, :, 2:] = False
-    held = np.zeros((5, 1), np.int64)
-    logged = trace(np.ones((5, 2)), actions=held, advised=held, legal=legal, chance=np.full((5, 1), np.nan))
+    current = np.zeros((5, 1), np.int64)
+    logged = trace(np.ones((5, 2)), actions=current, advised=current, legal=legal, chance=np.full((5, 1), np.nan))
     assert off_policy.estimated_behaviour(logged, 9)[:, 0].tolist() == pytest.approx([6 / 7] * 4 + [6 / 14])
 
 
@@ -265,8 +265,8 @@ def test_too_few_runs_are_told() -> None:
 
 def test_a_change_that_is_no_action_is_marked() -> None:
     before = np.array([[0], [0]], np.int16)
-    found = off_policy.actions_of(LAYOUT, before, np.array([[1], [20]], np.int16)).tolist()
-    assert found == [LAYOUT.deltas[:, 0].tolist().index(1), -1]
+    actions = off_policy.actions_of(LAYOUT, before, np.array([[1], [20]], np.int16)).tolist()
+    assert actions == [LAYOUT.deltas[:, 0].tolist().index(1), -1]
 
 
 def test_an_action_changes_every_resource_as_its_delta_says() -> None:

@@ -48,8 +48,8 @@ def by_search(spec: Spec, table: ModelTable) -> float:
 
 def test_without_uncertainty_it_is_exhaustive_search() -> None:
     table = planted_table(SMALL, effect=1e-3, noise=1e-3)
-    found = solve(Layout(SMALL), table, Grid(401, 5, 5), with_error=False)
-    assert found.expected == pytest.approx(by_search(SMALL, table), rel=0.01)
+    solution = solve(Layout(SMALL), table, Grid(401, 5, 5), with_error=False)
+    assert solution.expected == pytest.approx(by_search(SMALL, table), rel=0.01)
 
 
 def test_it_knows_which_iterations_are_noisy() -> None:
@@ -59,10 +59,10 @@ def test_it_knows_which_iterations_are_noisy() -> None:
     bins = np.repeat(np.arange(2, dtype=np.int32), 6)
     loud = np.array([[0.6, 0.02]])
     table = replace(alike, log_mean=np.repeat(alike.log_mean, 2, axis=3), iteration_bin=bins, noise_by_bin=loud)
-    found, ignorant = solve(Layout(spec), table), solve(Layout(spec), replace(table, noise_by_bin=None))
+    solution, ignorant = solve(Layout(spec), table), solve(Layout(spec), replace(table, noise_by_bin=None))
     evaluator = Evaluator(spec, table, seed=11, episodes=8192)
-    earned, other = (evaluator.score(plan.policy).returns for plan in (found, ignorant))
-    assert abs(earned.mean() - found.expected) <= 4 * earned.std() / len(earned) ** 0.5 + found.error
+    earned, other = (evaluator.score(plan.policy).returns for plan in (solution, ignorant))
+    assert abs(earned.mean() - solution.expected) <= 4 * earned.std() / len(earned) ** 0.5 + solution.error
     ahead = earned - other
     assert ahead.mean() > 4 * ahead.std() / len(ahead) ** 0.5
 
@@ -72,19 +72,19 @@ def test_what_it_promises_is_what_its_policy_earns(spread: dict[str, float]) -> 
     """Within four standard errors plus the grid's own stated error."""
     spec = planted_spec(iterations=12, metrics=[{"name": "iteration_seconds", "target": 140.0, "scope": "run"}])
     table = planted_table(spec, **spread)
-    found = solve(Layout(spec), table)
+    solution = solve(Layout(spec), table)
     evaluator = Evaluator(spec, table, seed=11, episodes=8192)
-    returns = evaluator.score(found.policy).returns
+    returns = evaluator.score(solution.policy).returns
     error = returns.std() / len(returns) ** 0.5
-    assert abs(returns.mean() - found.expected) < 4 * error + found.error
+    assert abs(returns.mean() - solution.expected) < 4 * error + solution.error
 
 
 def test_an_iteration_target_is_solved_too() -> None:
     spec = planted_spec(iterations=8, metrics=[{"name": "iteration_seconds", "target": 9.0}])
     table = planted_table(spec, effect=0.2, noise=0.05)
-    found = solve(Layout(spec), table)
+    solution = solve(Layout(spec), table)
     evaluator = Evaluator(spec, table, seed=3, episodes=4096)
-    scores = evaluator.score(found.policy).returns
+    scores = evaluator.score(solution.policy).returns
     best = max(evaluator.score(rule).returns.mean() for rule in HEURISTICS.values())
     assert scores.mean() > best - 4 * scores.std() / 64
 
@@ -105,8 +105,8 @@ def test_a_changed_target_is_obeyed_without_solving_again() -> None:
     late = planted_spec(metrics=[{"name": "iteration_seconds", "target": 280.0, "scope": "run"}])
     evaluator = Evaluator(late, table, seed=5, episodes=2048)
     own = solve(Layout(late), table, Grid(81, 9, 7), with_error=False).policy
-    kept, fresh = evaluator.score(policy).returns.mean(), evaluator.score(own).returns.mean()
-    assert kept == pytest.approx(fresh, rel=0.03)
+    returns, fresh = evaluator.score(policy).returns.mean(), evaluator.score(own).returns.mean()
+    assert returns == pytest.approx(fresh, rel=0.03)
 
 
 def test_its_policy_is_legal_wherever_it_is_asked() -> None:

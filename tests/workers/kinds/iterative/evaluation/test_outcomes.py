@@ -25,9 +25,9 @@ def counted(level: int | None = None, **changes: Any) -> dict[str, float]:
     table = planted_table(spec, effect=0.0, noise=0.0)
     problem = IterativeProblem(spec, table)
     policy = HEURISTICS["hold"] if level is None else problem.static({"gpus": level})
-    found = play(problem.world(4, 0), Level.SEEDS, 1, problem.player(policy)).outcomes
+    outcomes = play(problem.world(4, 0), Level.SEEDS, 1, problem.player(policy)).outcomes
     names = [outcome.name for outcome in outcomes_of(spec)]
-    return dict(zip(names, found.mean(axis=0).tolist(), strict=True))
+    return dict(zip(names, outcomes.mean(axis=0).tolist(), strict=True))
 
 
 def seconds(gpus: float) -> float:
@@ -45,7 +45,7 @@ def test_a_late_run_tells_by_how_much_and_what_it_held() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "unit", "told", "whole"),
+    ("name", "unit", "text", "whole"),
     [
         ("gpus", "", "GPU-hours", 1),
         ("gpus", "gpu", "GPU-hours", 1),
@@ -57,9 +57,9 @@ def test_a_late_run_tells_by_how_much_and_what_it_held() -> None:
         ("memory", "GiB", "GiB-hours", 1),
     ],
 )
-def test_hours_are_of_what_is_allocated(name: str, unit: str, told: str, whole: float) -> None:
+def test_hours_are_of_what_is_allocated(name: str, unit: str, text: str, whole: float) -> None:
     resource = Resource(name=name, unit=unit, minimum=1, maximum=8)
-    assert hours_of([resource]) == [(told, whole)]
+    assert hours_of([resource]) == [(text, whole)]
 
 
 @pytest.mark.parametrize(
@@ -90,8 +90,8 @@ def test_hours_of_two_that_would_be_called_the_same_are_told_apart() -> None:
 
 def test_hours_in_per_cent_are_of_whole_cores() -> None:
     cpu = {"name": "gpus", "unit": "%", "minimum": 2, "maximum": 8, "initial": 4, "price_per_hour": 2.5}
-    found = counted(resources=[cpu], metrics=[{**LATE, "target": 1e6}], iterations=3)
-    assert found["cost"] == pytest.approx(250 * found["GPU-hours"], rel=1e-4)
+    result = counted(resources=[cpu], metrics=[{**LATE, "target": 1e6}], iterations=3)
+    assert result["cost"] == pytest.approx(250 * result["GPU-hours"], rel=1e-4)
 
 
 def test_a_run_in_time_is_late_by_nothing_and_one_resource_at_price_one_is_its_own_money() -> None:
@@ -104,11 +104,11 @@ def test_iterations_that_miss_are_a_share_and_changes_are_counted() -> None:
     """From the largest allocation, which meets the target, a step at a time to the smallest."""
     target = seconds(8) * 1.02
     metrics = [{"name": "iteration_seconds", "unit": "s", "target": target}]
-    found = counted(0, resources=[{**GPUS, "max_steps": 1}], metrics=metrics, iterations=12)
+    result = counted(0, resources=[{**GPUS, "max_steps": 1}], metrics=metrics, iterations=12)
     took = np.array([*(seconds(gpus) for gpus in (8, 7, 6, 5, 4, 3)), *[seconds(2)] * 6])
-    assert found["iterations that miss iteration_seconds"] == pytest.approx(11 / 12)
-    assert found["iteration_seconds missed by"] == pytest.approx(np.maximum(took - target, 0).mean(), rel=0.01)
-    assert found["changes"] == 6
+    assert result["iterations that miss iteration_seconds"] == pytest.approx(11 / 12)
+    assert result["iteration_seconds missed by"] == pytest.approx(np.maximum(took - target, 0).mean(), rel=0.01)
+    assert result["changes"] == 6
 
 
 def test_the_verdict_counts_what_the_evaluation_does() -> None:

@@ -37,8 +37,8 @@ TUNES = 20_000  # enough to tune the rule too
 
 
 def improved(spec: Spec, point: np.ndarray, arrays: Arrays) -> ImprovedRulePolicy:
-    made = load(artifact_of(Layout(spec), point))
-    config = {**made.policy.config, "algorithm": IMPROVED, "hysteresis": made.experience.hysteresis}
+    result = load(artifact_of(Layout(spec), point))
+    config = {**result.policy.config, "algorithm": IMPROVED, "hysteresis": result.experience.hysteresis}
     return ImprovedRulePolicy.build(config, arrays)
 
 
@@ -99,14 +99,14 @@ def test_the_advantage_of_the_own_action_is_nothing_and_that_of_illegal_ones_is_
     simulator = Branching(Layout(TWO), planted_table(TWO), 1, 0, shaped=False)
     simulator.restart(32, 3)
     policy = improved(TWO, POINTS[1], untrained(TWO))
-    found = label(simulator, policy, 16, np.random.default_rng(1))
-    assert found.advantages.shape == found.values.shape == (16 * 11, len(Layout(TWO).deltas))
-    own = found.advantages[np.arange(len(found.values)), found.values.argmax(axis=1)]
+    result = label(simulator, policy, 16, np.random.default_rng(1))
+    assert result.advantages.shape == result.values.shape == (16 * 11, len(Layout(TWO).deltas))
+    own = result.advantages[np.arange(len(result.values)), result.values.argmax(axis=1)]
     np.testing.assert_array_equal(own, 0)
-    illegal = np.isneginf(found.values)
+    illegal = np.isneginf(result.values)
     assert illegal.any()
-    np.testing.assert_array_equal(found.advantages[illegal], 0)
-    assert (found.advantages[~illegal] != 0).mean() > 0.5
+    np.testing.assert_array_equal(result.advantages[illegal], 0)
+    assert (result.advantages[~illegal] != 0).mean() > 0.5
 
 
 @pytest.fixture
@@ -116,10 +116,10 @@ def tuned() -> bytes:
 
 def test_it_gains_over_its_rule_where_runs_change_their_pace(tuned: bytes) -> None:
     table = planted_table(SHIFTING, noise=0.15)
-    found = improve(SHIFTING, table, tuned, 1, 40_000)
-    assert found is not None
+    data = improve(SHIFTING, table, tuned, 1, 40_000)
+    assert data is not None
     evaluator = Evaluator(SHIFTING, table, 9_100, 8_192)
-    gain = evaluator.score_artifact(load(found)).returns - evaluator.score_artifact(load(tuned)).returns
+    gain = evaluator.score_artifact(load(data)).returns - evaluator.score_artifact(load(tuned)).returns
     assert mean_interval(gain.reshape(64, -1).mean(axis=1))["low"] > 0
 
 

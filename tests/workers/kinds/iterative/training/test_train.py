@@ -29,24 +29,24 @@ def request(algorithm: str = "auto", budget: int = 40_000, **more: Any) -> Reque
     return Request(algorithm, budget, seed=3, **more)
 
 
-def finished(given: Training) -> Training:
+def finished(training: Training) -> Training:
     before = -1.0
-    while not given.done:
-        assert given.progress >= before
-        before = given.progress
-        given.advance()
-    return given
+    while not training.done:
+        assert training.progress >= before
+        before = training.progress
+        training.advance()
+    return training
 
 
-def competition(given: Training) -> Competition:
-    assert isinstance(given.trainer, Competition)
-    return given.trainer
+def competition(training: Training) -> Competition:
+    assert isinstance(training.trainer, Competition)
+    return training.trainer
 
 
-def learner(given: Training) -> Executor:
-    found = competition(given).learner
-    assert found is not None
-    return found
+def learner(training: Training) -> Executor:
+    learner = competition(training).learner
+    assert learner is not None
+    return learner
 
 
 FEW_EPISODES = 512
@@ -105,9 +105,9 @@ def test_the_margin_that_is_asked_for_judges(exact: TrainedAgent) -> None:
 def test_every_algorithm_is_exported_and_judged(algorithm: str) -> None:
     done = finished(training(SPEC, TABLE, request(algorithm, 4_000)))
     artifact, report = done.result().artifact, done.result().report
-    made = load(artifact)
-    check(made, Layout(SPEC))
-    assert made.policy.name == report["algorithm"] == algorithm
+    result = load(artifact)
+    check(result, Layout(SPEC))
+    assert result.policy.name == report["algorithm"] == algorithm
     assert {"return", "terms", "heuristics", "optimum", "promoted", "reason"} <= set(report)
     assert done.progress == 1.0
     assert done.live["phase"] == "done"
@@ -132,16 +132,16 @@ def test_a_training_goes_on_from_its_checkpoint_with_as_full_a_memory() -> None:
         straight.advance()
     resumed = training(SPEC, TABLE, body, straight.checkpoint())
     assert resumed.progress == straight.progress
-    found = []
+    results = []
     for one in (straight, resumed):
         one.advance()
-        found.append([learner(one).agent.buffer.size])
+        results.append([learner(one).agent.buffer.size])
         while one.learning:
             one.advance()
-        found[-1] += [learner(one).steps, learner(one).updates]
-    assert found[0] == found[1]
-    assert found[0][0] > 8_192
-    assert found[0][1] >= 200_000
+        results[-1] += [learner(one).steps, learner(one).updates]
+    assert results[0] == results[1]
+    assert results[0][0] > 8_192
+    assert results[0][1] >= 200_000
 
 
 def test_what_cannot_be_trained_says_why() -> None:

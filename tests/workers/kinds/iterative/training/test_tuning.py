@@ -83,11 +83,11 @@ def situations(spec: Spec, table: ModelTable) -> Iterator[Situation]:
 def test_neutral_numbers_are_model_predictive_control(table: ModelTable) -> None:
     policy = load(artifact_of(Layout(SPEC), NEUTRAL)).policy
     for situation in situations(SPEC, table):
-        found, wanted = policy.act(situation), HEURISTICS["model_predictive"].act(situation)
-        assert found.action.tolist() == wanted.action.tolist()
-        assert found.values is not None
+        actions, wanted = policy.act(situation), HEURISTICS["model_predictive"].act(situation)
+        assert actions.action.tolist() == wanted.action.tolist()
+        assert actions.values is not None
         assert wanted.values is not None
-        assert np.allclose(found.values, wanted.values, rtol=1e-4, atol=1e-6)
+        assert np.allclose(actions.values, wanted.values, rtol=1e-4, atol=1e-6)
 
 
 @pytest.mark.parametrize("table", [planted_table(SPEC), two_laws(SPEC)], ids=["one law", "two laws"])
@@ -137,18 +137,18 @@ def test_other_numbers_are_refused(numbers: Any) -> None:
 
 def test_too_small_a_budget_tunes_nothing() -> None:
     assert tune(SPEC, planted_table(SPEC), 1, BUDGET - 1) is None
-    found, again = (tune(SPEC, planted_table(SPEC), 1, BUDGET) for _ in range(2))
-    assert found is not None
-    assert found.generations == 4
-    assert found == again
+    result, again = (tune(SPEC, planted_table(SPEC), 1, BUDGET) for _ in range(2))
+    assert result is not None
+    assert result.generations == 4
+    assert result == again
 
 
 def test_tuning_gains_where_the_pace_shifts() -> None:
     table = planted_table(SHIFTING, effect=0.1, noise=0.1)
-    found = tune(SHIFTING, table, 1, 2 * BUDGET)
-    assert found is not None
+    result = tune(SHIFTING, table, 1, 2 * BUDGET)
+    assert result is not None
     evaluator, layout = Evaluator(SHIFTING, table, 99, 512), Layout(SHIFTING)
-    artifacts = found.artifact, artifact_of(layout, served(Projector(layout, table))), artifact_of(layout, NEUTRAL)
+    artifacts = result.artifact, artifact_of(layout, served(Projector(layout, table))), artifact_of(layout, NEUTRAL)
     tuned, answers, neutral = (evaluator.score_artifact(load(artifact)).returns for artifact in artifacts)
     assert min(tuned.mean(), answers.mean()) > neutral.mean()
     assert tuned.mean() > answers.mean() - 0.005 * abs(answers.mean())  # other episodes than it was tuned on
@@ -201,10 +201,10 @@ def test_the_tuned_rule_is_one_more_rival_and_the_share_won_is_told() -> None:
 
 
 def trained(spec: Spec, table: ModelTable, request: Request) -> TrainedAgent:
-    made = training(spec, table, request)
-    while not made.done:
-        made.advance()
-    return made.result()
+    result = training(spec, table, request)
+    while not result.done:
+        result.advance()
+    return result.result()
 
 
 def nothing(*_: Any) -> Headroom:
@@ -216,13 +216,13 @@ def nothing(*_: Any) -> Headroom:
 def test_nothing_is_learned_where_there_is_nothing_to_win_unless_forced(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("workers.kinds.iterative.training.headroom", nothing)
     table = planted_table(SPEC)
-    given = Request("ppo", budget=BUDGET, seed=3)
+    request = Request("ppo", budget=BUDGET, seed=3)
     with pytest.raises(Untrainable, match=r'nothing to gain here: .* train all the same with "force": true'):
-        trained(SPEC, table, given)
-    auto = trained(SPEC, table, replace(given, algorithm="auto", seeds=1)).report
+        trained(SPEC, table, request)
+    auto = trained(SPEC, table, replace(request, algorithm="auto", seeds=1)).report
     assert auto["algorithm"] == TUNED
     assert [row["steps"] for row in auto["bracket"] if row["algorithm"] == "ppo"] == [0]
-    forced = trained(SPEC, table, replace(given, force=True)).report
+    forced = trained(SPEC, table, replace(request, force=True)).report
     assert forced["environment_steps"] > 0
 
 
@@ -251,10 +251,10 @@ def test_the_better_of_plan_and_tuned_rule_competes(monkeypatch: pytest.MonkeyPa
 def test_a_share_says_nothing_where_the_whole_may_be_nothing() -> None:
     random = np.random.default_rng(0)
     wholes = 1 + 0.1 * random.standard_normal(400)
-    found = ratio_interval(0.5 * wholes, wholes)
-    assert found is not None
-    assert found.low <= 0.5 <= found.high
-    assert found.high - found.low < 1e-9
+    interval = ratio_interval(0.5 * wholes, wholes)
+    assert interval is not None
+    assert interval.low <= 0.5 <= interval.high
+    assert interval.high - interval.low < 1e-9
     noisy = ratio_interval(0.5 + random.standard_normal(400), wholes)
     assert noisy is not None
     assert noisy.low < 0.5 < noisy.high < 0.7

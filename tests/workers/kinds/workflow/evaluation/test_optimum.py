@@ -73,10 +73,10 @@ def test_of_batch_jobs_it_is_what_trying_everything_finds(seed: int, weights: np
     trace = jobs([0, 0, 1, 2], rng.integers(1, 4, count).tolist(), rng.integers(1, 4, count).tolist())
     trace = trace._replace(runtime=trace.runtime * 1.0, deadline=np.array([np.nan, 3, 5, 4]))
     dear = nodes_of((NodeType(name="all", processors=3, minimum=1, maximum=1, price_per_hour=1.0, billing_seconds=2),))
-    found = solve(trace, dear, weights)
-    assert found.exact
-    assert found.value == pytest.approx(everything(trace, dear, weights, 9))
-    assert feasible(trace, dear, found.schedule, 1 / dear.bandwidth)
+    solution = solve(trace, dear, weights)
+    assert solution.exact
+    assert solution.value == pytest.approx(everything(trace, dear, weights, 9))
+    assert feasible(trace, dear, solution.schedule, 1 / dear.bandwidth)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -93,41 +93,41 @@ def test_of_workflows_it_is_what_trying_everything_finds(seed: int) -> None:
     )
     trace = trace._replace(runtime=trace.runtime * 2)  # whole seconds on the fast node too
     weights = np.array([0.0, 0, 1, 0.5, 0, 0])
-    found = solve(trace, nodes, weights)
-    assert found.exact
-    assert found.value == pytest.approx(everything(trace, nodes, weights, 11))
+    solution = solve(trace, nodes, weights)
+    assert solution.exact
+    assert solution.value == pytest.approx(everything(trace, nodes, weights, 11))
 
 
 def test_shortest_first_is_best_on_one_processor() -> None:
     """Smith's rule: the sum of the ends is least in order of length."""
     trace = jobs([0.0] * 8, [50, 20, 80, 10, 40, 70, 30, 60], [1] * 8)
-    found = solve(trace, pool(1), np.array([0.0, 1, 0, 0, 0, 0]))
-    assert found.exact
-    assert np.argsort(found.schedule.start).tolist() == [3, 1, 6, 4, 0, 7, 5, 2]
+    solution = solve(trace, pool(1), np.array([0.0, 1, 0, 0, 0, 0]))
+    assert solution.exact
+    assert np.argsort(solution.schedule.start).tolist() == [3, 1, 6, 4, 0, 7, 5, 2]
 
 
 def test_two_machines_are_filled_evenly() -> None:
     trace = jobs([0.0] * 7, [7, 5, 4, 4, 3, 3, 2], [1] * 7)
-    found = solve(trace, pool(2), MAKESPAN)
-    assert (found.exact, found.schedule.end.max()) == (True, 14)
+    solution = solve(trace, pool(2), MAKESPAN)
+    assert (solution.exact, solution.schedule.end.max()) == (True, 14)
 
 
 def test_it_is_never_worse_than_what_it_begins_with() -> None:
     for seed in range(4):
         trace = drawn(7, seed, pause=20.0)
         known = in_turn(trace, 16)
-        found = solve(trace, pool(16), SLOWDOWN, known)
-        assert found.exact
-        assert slowdowns(trace, found.schedule).mean() <= slowdowns(trace, known).mean() + 1e-9
-        assert found.value == pytest.approx(1 - slowdowns(trace, found.schedule).mean())
+        solution = solve(trace, pool(16), SLOWDOWN, known)
+        assert solution.exact
+        assert slowdowns(trace, solution.schedule).mean() <= slowdowns(trace, known).mean() + 1e-9
+        assert solution.value == pytest.approx(1 - slowdowns(trace, solution.schedule).mean())
 
 
 def test_a_search_that_is_given_up_says_so() -> None:
     trace = drawn(10, 1, pause=5.0)
-    found: Optimum = solve(trace, pool(16), SLOWDOWN, in_turn(trace, 16), branches=5)
-    assert not found.exact
-    assert found.branches > 5
-    assert np.isfinite(found.value)
+    solution: Optimum = solve(trace, pool(16), SLOWDOWN, in_turn(trace, 16), branches=5)
+    assert not solution.exact
+    assert solution.branches > 5
+    assert np.isfinite(solution.value)
 
 
 @pytest.mark.parametrize(
@@ -140,12 +140,12 @@ def test_a_search_that_is_given_up_says_so() -> None:
     ],
 )
 def test_what_can_not_be_had_is_said(changed: dict[str, Any], words: str) -> None:
-    given: dict[str, Any] = {"trace": jobs([0], [1], [1]), "nodes": pool(4), "weights": MIXED, "limits": Limits()}
-    assert why_not(**given) is None
-    assert words in str(why_not(**given | changed))
+    values: dict[str, Any] = {"trace": jobs([0], [1], [1]), "nodes": pool(4), "weights": MIXED, "limits": Limits()}
+    assert why_not(**values) is None
+    assert words in str(why_not(**values | changed))
     if "limits" not in changed:
         with pytest.raises(ValueError, match=words):
-            solve(**{name: value for name, value in (given | changed).items() if name != "limits"})
+            solve(**{name: value for name, value in (values | changed).items() if name != "limits"})
 
 
 def test_a_task_that_fits_nowhere_is_an_error() -> None:

@@ -41,7 +41,7 @@ def spec(**changes: Any) -> Spec:
     return Spec.model_validate({"name": "hpc", "kind": "workflow", "nodes": [pool], **changes})
 
 
-def made(tasks: int = 8, held_out: int = 1) -> WorkflowProblem:
+def build(tasks: int = 8, held_out: int = 1) -> WorkflowProblem:
     """A busy pool, and for speed's sake a few of its heuristics, of which the best of FEW is well ahead."""
     problem = WorkflowProblem(spec(), drawn(400, 1, pause=15.0), [drawn(200, 2, pause=15.0)] * held_out, tasks=tasks)
     problem.schedulers = {name: problem.schedulers[name] for name in FEW}
@@ -63,21 +63,21 @@ def test_levels_plan_by_the_predictor_that_serves_fitted_to_what_is_not_held_out
     traces = {"a": drawn(60, 1), "b": drawn(60, 2)}
     model = Predictor("mean", mean=1.0).to_bytes()
     workload = Workload(spec(), model, list(traces.items()))
-    found = KIND.evaluation(workload, HoldOut(("b",), 0.0), 0).problem
-    assert isinstance(found, WorkflowProblem)
+    problem = KIND.evaluation(workload, HoldOut(("b",), 0.0), 0).problem
+    assert isinstance(problem, WorkflowProblem)
     mean = traces["a"].runtime.mean()
-    for played, trace in zip((*found.traces, *found.held_out), traces.values(), strict=True):
+    for played, trace in zip((*problem.traces, *problem.held_out), traces.values(), strict=True):
         np.testing.assert_allclose(played.expected, np.minimum(mean, trace.requested))
-    world = found.world(4, 0)
+    world = problem.world(4, 0)
     world.reset()
     assert all(episode.trace.predicted is not None for episode in world.truth)
-    exact = distort_estimates(found.traces[0], 0.0)
+    exact = distort_estimates(problem.traces[0], 0.0)
     np.testing.assert_allclose(exact.expected, exact.runtime)
 
 
 @pytest.fixture(scope="module")
 def problem() -> WorkflowProblem:
-    return made()
+    return build()
 
 
 @pytest.fixture(scope="module")
@@ -114,23 +114,23 @@ def test_a_bad_policy_is_of_no_class(planted: Evaluation) -> None:
 
 
 def test_the_document_is_plain_and_whole(planted: Evaluation) -> None:
-    told = planted.as_dict()
-    assert json.loads(json.dumps(told, allow_nan=False)) == told
-    assert [level["available"] for level in told["levels"]] == [True] * 6
-    assert told["levels"][1]["optimum"]["exact"]
-    assert told["levels"][-1]["wrappers"][-1] == "load"
-    assert "load" not in told["levels"][-2]["wrappers"]
-    assert set(RULES) < set(told["levels"][1]["policies"])
-    assert told["terms"] == ["slowdown", "wait", "makespan", "deadline", "utilisation", "cost"]
+    fields = planted.as_dict()
+    assert json.loads(json.dumps(fields, allow_nan=False)) == fields
+    assert [level["available"] for level in fields["levels"]] == [True] * 6
+    assert fields["levels"][1]["optimum"]["exact"]
+    assert fields["levels"][-1]["wrappers"][-1] == "load"
+    assert "load" not in fields["levels"][-2]["wrappers"]
+    assert set(RULES) < set(fields["levels"][1]["policies"])
+    assert fields["terms"] == ["slowdown", "wait", "makespan", "deadline", "utilisation", "cost"]
     assert sum(map(sum, candidate(planted, "hindmost")["heat_map"]["count"])) == 10 * 8
 
 
 def test_the_page_draws_the_fixed_episode(planted: Evaluation) -> None:
-    given = planted.as_dict()
-    shown = Seen(page(given))
+    fields = planted.as_dict()
+    shown = Seen(page(fields))
     assert "The fixed episode" in shown.texts
-    names = [one["name"] for one in given["pictures"]["schedules"]]
-    best = given["levels"][1]["best_heuristic"]
+    names = [one["name"] for one in fields["pictures"]["schedules"]]
+    best = fields["levels"][1]["best_heuristic"]
     assert names == ["memoriser", "told", "hindmost", best, "optimum"]
     assert f"{best}: which task ran when, and where" in shown.texts
     assert "Cost against makespan; nothing beats those on the line in both" in shown.texts
@@ -139,36 +139,36 @@ def test_the_page_draws_the_fixed_episode(planted: Evaluation) -> None:
 def test_an_evaluation_goes_on_where_it_stopped() -> None:
     settings = replace(SETTINGS, episodes=4, level="L2")
     candidates = [Candidate("agent 1", [SchedulerPolicy(RuleScheduler("sjf", "none"))])]
-    whole = evaluate(made(), candidates, settings).as_dict()
-    run = EvaluationRun(made(), candidates, settings)
+    whole = evaluate(build(), candidates, settings).as_dict()
+    run = EvaluationRun(build(), candidates, settings)
     run.advance()
-    kept = run.checkpoint()
-    resumed = EvaluationRun(made(), candidates, settings, kept)
+    checkpoint = run.checkpoint()
+    resumed = EvaluationRun(build(), candidates, settings, checkpoint)
     while not resumed.done:
         resumed.advance()
     again = resumed.result().as_dict()
-    for told in (whole, again):
-        told.pop("seconds")
-        told["tuner"].pop("seconds")
+    for reported in (whole, again):
+        reported.pop("seconds")
+        reported["tuner"].pop("seconds")
     assert again == whole
 
 
 def test_without_held_out_traces_there_is_no_l3() -> None:
-    problem = made(held_out=0)
+    problem = build(held_out=0)
     assert "held out" in str(problem.unavailable(Level.COMPOSITION))
     assert problem.unavailable(Level.ENVIRONMENT) is None
 
 
 def test_many_tasks_have_a_best_plan_that_is_not_exact() -> None:
-    problem = made(tasks=40)
-    found = problem.optimum(Level.FIXED, 3)
+    problem = build(tasks=40)
+    optimum = problem.optimum(Level.FIXED, 3)
     world = problem.world(1, 3)
     world.reset()
     best = max(world.value(0, number) for number in range(world.numbered))
-    assert not found.exact
-    assert "40 tasks are too many" in str(found.reason)
-    assert found.expected is not None
-    assert found.expected >= best
+    assert not optimum.exact
+    assert "40 tasks are too many" in str(optimum.reason)
+    assert optimum.expected is not None
+    assert optimum.expected >= best
     assert problem.optimum(Level.SEEDS, 3).policy is None
 
 
@@ -224,10 +224,10 @@ def test_a_workflow_on_several_nodes_is_judged_beside_its_own_strategies() -> No
     weights = {"slowdown": 0, "makespan": 1, "cost": 0.1}
     problem = WorkflowProblem(spec(nodes=nodes, weights=weights), (diamond(), diamond()), held_out=(diamond(),))
     settings = replace(SETTINGS, episodes=2, trials=0, equivalence_margin=0.03)
-    told = evaluate(problem, [Candidate("agent 1", [Hindsight()])], settings).as_dict()
-    fixed = told["levels"][1]
+    fields = evaluate(problem, [Candidate("agent 1", [Hindsight()])], settings).as_dict()
+    fixed = fields["levels"][1]
     assert {"heft", "cpop", "peft", "level", "cheapest", "deadline", "heft at run time"} <= set(fixed["policies"])
     assert fixed["optimum"]["exact"]
     optimum = fixed["policies"]["optimum"]["return"]["mean"]
     assert all(row["return"]["mean"] <= optimum + 1e-6 for row in fixed["policies"].values())
-    assert told["candidates"][0]["class"] == "L4"
+    assert fields["candidates"][0]["class"] == "L4"

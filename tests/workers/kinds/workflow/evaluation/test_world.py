@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests.workers.kinds.workflow.evaluation.schedules import drawn, jobs
-from tests.workers.kinds.workflow.evaluation.test_protocol import made, spec
+from tests.workers.kinds.workflow.evaluation.test_protocol import build, spec
 from workers.evaluation.arena import play
 from workers.evaluation.statistics import Level
 from workers.evaluation.wrappers import (
@@ -31,7 +31,7 @@ from workers.kinds.workflow.evaluation.world import WorkflowWorld
 
 
 def disturbed(*wrappers: type[Wrapper], batch: int = 16, seed: int = 1) -> tuple[WorkflowWorld, World | Wrapper]:
-    inner = made().world(batch, 3)
+    inner = build().world(batch, 3)
     outer: World | Wrapper = inner
     for wrapper in wrappers:
         outer = wrapper(outer, seed)
@@ -61,11 +61,11 @@ def test_a_state_that_is_put_back_goes_on_the_same(wrapper: type[Wrapper]) -> No
     outer.reset()
     outer.step(np.zeros(16, np.int64))
     assert inner.value(0, 0) <= 0, "what befalls these episodes is known from here on"
-    kept = outer.get_state()
+    state = outer.get_state()
     first = onwards(outer)
     _, other = disturbed(*with_seeds, seed=99)
     other.reset()
-    other.set_state(kept)
+    other.set_state(state)
     np.testing.assert_array_equal(first, onwards(other))
 
 
@@ -84,12 +84,12 @@ def test_undisturbed_all_episodes_are_one_and_seeds_part_them() -> None:
 
 def test_everybody_plays_the_same_episodes() -> None:
     """Through shared memory or afresh: the same returns to the bit."""
-    problem = made()
+    problem = build()
     policy = problem.heuristics["ljf+easy"]
     level = Level.ENVIRONMENT
     first = play(problem.world(8, 0), level, 5, problem.player(policy)).returns
     shared = play(problem.world(8, 0), level, 5, problem.player(policy)).returns
-    fresh = made()
+    fresh = build()
     np.testing.assert_array_equal(first, shared)
     np.testing.assert_array_equal(first, play(fresh.world(8, 0), level, 5, fresh.player(policy)).returns)
 
@@ -167,9 +167,11 @@ def test_capacity_takes_processors_and_wide_tasks_take_longer() -> None:
     episode = disturbed(Seeds)[0]
     episode.reset()
     known = episode.truth[0]
-    told = disturbed_episode(known, TaskDisturbance(np.ones(known.trace.tasks), 0.5))
-    assert told.trace.processors.max() <= 8
-    np.testing.assert_allclose(told.trace.runtime * told.trace.processors, known.trace.runtime * known.trace.processors)
+    reported = disturbed_episode(known, TaskDisturbance(np.ones(known.trace.tasks), 0.5))
+    assert reported.trace.processors.max() <= 8
+    np.testing.assert_allclose(
+        reported.trace.runtime * reported.trace.processors, known.trace.runtime * known.trace.processors
+    )
 
 
 def test_of_several_nodes_some_are_lost_as_long_as_all_tasks_fit() -> None:
@@ -193,5 +195,5 @@ def test_a_stretch_begins_at_second_zero_with_its_estimates() -> None:
     assert part.submit[0] == 0
     np.testing.assert_allclose(part.submit, trace.submit[first : first + 10] - trace.submit[first])
     unknown = trace._replace(estimate=np.full(100, np.nan))
-    kept = episodes.draw_episode(unknown, 10, np.random.default_rng(3))
-    np.testing.assert_array_equal(kept.estimate, kept.runtime)
+    episode = episodes.draw_episode(unknown, 10, np.random.default_rng(3))
+    np.testing.assert_array_equal(episode.estimate, episode.runtime)

@@ -35,26 +35,26 @@ def drawn(random: np.random.Generator, count: int, edges: Edges, nodes: int, fix
     )  # fmt: skip
 
 
-def checked(left: Remaining, found: SearchResult) -> None:
+def checked(left: Remaining, search_result: SearchResult) -> None:
     """Every task is after its parents, with its data, on processors of its own; fixed ones are as they were."""
-    assert found.end[: left.fixed].tolist() == left.end.tolist()
-    assert found.node[: left.fixed].tolist() == left.node[: left.fixed].tolist()
-    assert sorted(found.order.tolist()) == list(range(len(left.node)))
+    assert search_result.end[: left.fixed].tolist() == left.end.tolist()
+    assert search_result.node[: left.fixed].tolist() == left.node[: left.fixed].tolist()
+    assert sorted(search_result.order.tolist()) == list(range(len(left.node)))
     for task in range(left.fixed, len(left.node)):
-        j, edges = found.node[task], range(*left.parent_start[task : task + 2])
+        j, edges = search_result.node[task], range(*left.parent_start[task : task + 2])
         wait = 0.0
         for e in edges:
             parent = left.parents[e]
-            assert found.start[task] >= found.end[parent] - 1e-9
-            if found.node[parent] != j:
-                wait = max(wait, left.data[e] * max(left.pace[found.node[parent]], left.pace[j]))
-        assert found.end[task] == np.float64(found.start[task] + wait + left.cost[task, j])
-        assert found.start[task] >= left.available[j]
-    for at in found.start[left.fixed :]:
-        runs = (found.start <= at) & (found.end > at)
+            assert search_result.start[task] >= search_result.end[parent] - 1e-9
+            if search_result.node[parent] != j:
+                wait = max(wait, left.data[e] * max(left.pace[search_result.node[parent]], left.pace[j]))
+        assert search_result.end[task] == np.float64(search_result.start[task] + wait + left.cost[task, j])
+        assert search_result.start[task] >= left.available[j]
+    for at in search_result.start[left.fixed :]:
+        runs = (search_result.start <= at) & (search_result.end > at)
         runs[: left.fixed] = left.end > at
-        held = np.bincount(found.node[runs], left.processors[runs], minlength=len(left.slots))
-        assert (held <= left.slots).all()
+        current = np.bincount(search_result.node[runs], left.processors[runs], minlength=len(left.slots))
+        assert (current <= left.slots).all()
 
 
 @settings(max_examples=25, deadline=None)
@@ -63,18 +63,18 @@ def test_plans_are_feasible_and_better_or_the_bases_own(
     graph: tuple[int, Edges], nodes: int, fixed: int, seed: int
 ) -> None:
     left = drawn(np.random.default_rng(seed), *graph, nodes, fixed)
-    found = search_plan(left, attempts=200)
-    checked(left, found)
+    plan = search_plan(left, attempts=200)
+    checked(left, plan)
     live = left.end.max(initial=0.0)
-    length = max(found.end.max(), live)
-    assert length <= max(found.base, live) + 1e-9
-    if found.better:
-        assert length < found.base * (1 - WORTHWHILE)
-        assert length <= found.heft + 1e-9
+    length = max(plan.end.max(), live)
+    assert length <= max(plan.base, live) + 1e-9
+    if plan.better:
+        assert length < plan.base * (1 - WORTHWHILE)
+        assert length <= plan.heft + 1e-9
     else:
         own = base(left, problem_of(left))
-        assert own.length == found.base
-        assert found.node.tolist() == own.node.tolist()
+        assert own.length == plan.base
+        assert plan.node.tolist() == own.node.tolist()
 
 
 @settings(max_examples=15, deadline=None)
@@ -118,11 +118,11 @@ def test_a_plan_waits_for_the_better_node() -> None:
         cost=np.array([[10.0, 100.0], [1.0, 10.0], [1.0, 10.0]]), processors=np.ones(3, np.int64), end=np.zeros(0),
         node=np.full(3, -1), order=np.arange(3), slots=np.ones(2, np.int64), available=np.zeros(2), pace=np.ones(2),
     )  # fmt: skip
-    found = search_plan(left, attempts=500)
-    assert found.base > 12
-    assert found.better
-    assert found.end.max() == 12
-    assert set(found.node.tolist()) == {0}
+    plan = search_plan(left, attempts=500)
+    assert plan.base > 12
+    assert plan.better
+    assert plan.end.max() == 12
+    assert set(plan.node.tolist()) == {0}
 
 
 def test_where_nothing_waits_there_is_nothing_to_change() -> None:
@@ -131,8 +131,8 @@ def test_where_nothing_waits_there_is_nothing_to_change() -> None:
         cost=np.array([[0.0, np.inf], [np.inf, 0.0]]), processors=np.ones(2, np.int64), end=np.array([5.0, 9.0]),
         node=np.arange(2), order=np.arange(2), slots=np.ones(2, np.int64), available=np.zeros(2), pace=np.zeros(2),
     )  # fmt: skip
-    found = search_plan(left, attempts=1000)
-    assert (found.end.tolist(), found.node.tolist(), found.better) == ([5, 9], [0, 1], False)
+    plan = search_plan(left, attempts=1000)
+    assert (plan.end.tolist(), plan.node.tolist(), plan.better) == ([5, 9], [0, 1], False)
 
 
 def test_the_plan_so_far_is_never_lost() -> None:

@@ -51,8 +51,8 @@ def jobs(seed: int, count: int, gap: float = 60.0, known: bool = True) -> Trace:
     rng = np.random.default_rng(seed)
     runtime = rng.integers(20, 900, count).astype(np.float64)
     submit = np.cumsum(rng.exponential(gap, count)).round() if gap else np.zeros(count)
-    told = np.full(count, np.nan) if known else 3 * runtime
-    return independent_jobs(submit, runtime, told, rng.integers(1, SIZE, count), rng.integers(-1, 2, count))
+    reported = np.full(count, np.nan) if known else 3 * runtime
+    return independent_jobs(submit, runtime, reported, rng.integers(1, SIZE, count), rng.integers(-1, 2, count))
 
 
 @pytest.mark.parametrize("mechanism", [NONE, EASY])
@@ -66,8 +66,8 @@ def test_a_scenario_is_played_as_the_simulator_plays(mechanism: int) -> None:
         area = (trace.runtime * trace.processors)[1:]
         order = 1 + np.argsort(area, kind="stable")
         run, need = trace.runtime[order], trace.processors[order]
-        left, held = np.full(1, 4.0), np.full(1, SIZE)
-        scenario = Scenario(np.zeros(11), need, run, run, np.sort(area), left, left, held)
+        left, current = np.full(1, 4.0), np.full(1, SIZE)
+        scenario = Scenario(np.zeros(11), need, run, run, np.sort(area), left, left, current)
         course = Course(
             np.zeros(11, np.int64), np.zeros(12), np.zeros(12), np.zeros(12, np.int64), np.zeros(12),
             np.zeros(12, np.int64), np.zeros(11), np.zeros(5, np.int64),
@@ -84,7 +84,7 @@ def outlook(lasts: tuple[float, ...], mechanism: int = EASY) -> Outlook:
     count, length = len(lasts), np.log(np.array(lasts))
     return Outlook(
         need=np.full(count, SIZE), plan=np.array(lasts), score=np.arange(float(count)), length=length,
-        share=np.full(count, KNOWN), held=np.zeros(0, np.int64), planned=np.zeros(0), ran=np.zeros(0),
+        share=np.full(count, KNOWN), processors=np.zeros(0, np.int64), planned=np.zeros(0), ran=np.zeros(0),
         running_length=np.zeros(0), running_share=np.zeros(0), past=np.zeros(0), free=SIZE, head=-1, waiting=count,
         mechanism=mechanism, seed=3,
     )  # fmt: skip
@@ -115,22 +115,24 @@ def test_in_a_large_queue_only_the_best_change_is_played_to_the_end() -> None:
     lasts = (10_000.0, 10.0, 20.0, 30.0, 40.0, 50.0, *(10_000.0 for _ in range(34)), *(600.0 for _ in range(128)))
     ran = np.full(60, 1e6)
     large = replace(
-        outlook(lasts), waiting=40, past=np.linspace(0.0, 38_100.0, 128), held=np.ones(60, np.int64), planned=ran,
+        outlook(lasts), waiting=40, past=np.linspace(0.0, 38_100.0, 128), processors=np.ones(60, np.int64), planned=ran,
         ran=ran, running_length=np.log(ran), running_share=np.full(60, KNOWN),
     )  # fmt: skip
     for one, most in ((large, 1), (outlook(lasts[:12]), 5)):
         state = np.array([one.free, one.head, one.waiting])
-        found = compare(Present._make([*(getattr(one, name) for name in Present._fields[:-1]), state]), TABLE, EASY, 0)
-        assert found.whole[1:].sum() == most
-        assert found.front[best_of(found)] == 1
-        assert found.gain[best_of(found)] > 900.0
+        comparison = compare(
+            Present._make([*(getattr(one, name) for name in Present._fields[:-1]), state]), TABLE, EASY, 0
+        )
+        assert comparison.whole[1:].sum() == most
+        assert comparison.front[best_of(comparison)] == 1
+        assert comparison.gain[best_of(comparison)] > 900.0
 
 
 def test_the_same_decision_is_made_again() -> None:
-    asked = replace(outlook((3_600.0, 1_800.0, 900.0)), share=np.array([-0.5, -3.0, -2.0]))
-    one, two = simulate_ahead(asked), simulate_ahead(asked)
+    request = replace(outlook((3_600.0, 1_800.0, 900.0)), share=np.array([-0.5, -3.0, -2.0]))
+    one, two = simulate_ahead(request), simulate_ahead(request)
     np.testing.assert_array_equal(one.gain, two.gain)
-    assert not np.array_equal(one.gain, simulate_ahead(replace(asked, seed=4)).gain)
+    assert not np.array_equal(one.gain, simulate_ahead(replace(request, seed=4)).gain)
 
 
 @pytest.mark.parametrize("mechanism", [NONE, EASY])
@@ -179,14 +181,16 @@ def test_the_service_sees_what_the_simulator_sees() -> None:
             continue
         situation = QueueSituation(layout, state)
         order = situation.ready[np.argsort(ranking("lookahead", situation), kind="stable")]
-        found = outlook_of(situation, order, EASY)
+        outlook = outlook_of(situation, order, EASY)
         row = {f"t{i}": i for i in range(trace.tasks)}
         jobs_in_order = np.array([row[state.queue.names[k]] for k in order])
-        seen = present_of(play, jobs_in_order, EASY)
+        present = present_of(play, jobs_in_order, EASY)
         for name in Present._fields[:-1]:
-            np.testing.assert_allclose(getattr(found, name), getattr(seen, name), rtol=1e-9, atol=1e-9, err_msg=name)
-        np.testing.assert_array_equal(found.score, seen.score)  # ties are ties on both sides
-        assert [found.free, found.waiting] == seen.state[[0, 2]].tolist()
+            np.testing.assert_allclose(
+                getattr(outlook, name), getattr(present, name), rtol=1e-9, atol=1e-9, err_msg=name
+            )
+        np.testing.assert_array_equal(outlook.score, present.score)  # ties are ties on both sides
+        assert [outlook.free, outlook.waiting] == present.state[[0, 2]].tolist()
         compared += len(order) > 1
         by_area = order_waiting(play, SAF).copy()
         settle(play, EASY, by_area, by_area)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from app.kinds.workflow.scheduling.placement import Indices, planned
 from app.kinds.workflow.scheduling.planning import STRATEGIES, Problem, length, money
 from tests.app.kinds.workflow.graphs import TOPCUOGLU, Edges, layered, problem_of
-from tests.app.kinds.workflow.scheduling.test_planning import drawn_problem, kept
+from tests.app.kinds.workflow.scheduling.test_planning import check_plan, drawn_problem
 from workers.kinds.workflow.simulator.annealing import (
     DRAWS,
     SearchObjective,
@@ -29,10 +29,10 @@ FREE = st.integers(0, 2**32 - 1)
 
 def begun(problem: Problem) -> tuple[Indices, Indices]:
     """HEFT's plan as an order by starts, and its nodes."""
-    made = planned(problem.graph, problem.work, problem.fleet, STRATEGIES["heft"](problem))
-    place = np.empty(len(made.start))
+    result = planned(problem.graph, problem.work, problem.fleet, STRATEGIES["heft"](problem))
+    place = np.empty(len(result.start))
     place[problem.graph.sequence] = np.arange(len(place))
-    return np.lexsort((place, made.start)), made.node
+    return np.lexsort((place, result.start)), result.node
 
 
 def unlimited(problem: Problem) -> Problem:
@@ -47,7 +47,7 @@ def test_a_plan_in_the_order_of_its_starts_is_never_later(graph: tuple[int, Edge
     heft = planned(problem.graph, problem.work, problem.fleet, STRATEGIES["heft"](problem))
     again = plan_of(*begun(problem), problem.graph, problem.work, problem.fleet)
     assert (again.end <= heft.end + 1e-9).all()
-    kept(problem, again, problem.work.cost)
+    check_plan(problem, again, problem.work.cost)
 
 
 @settings(max_examples=25)
@@ -109,9 +109,9 @@ def test_money_counts_where_it_is_weighed() -> None:
     order, node = np.arange(2), np.arange(2)
     draws = random.uniform(size=(500, DRAWS))
     objective = SearchObjective(1e-6, 1.0)
-    found = anneal_course(course(order, node, one), *problem[:3], np.zeros(2), objective, draws)
-    made = plan_of(found[0], found[1], *problem[:3])
-    assert made.node.tolist() == [0, 0]
-    assert money(problem, made) == pytest.approx(found[2])
+    result = anneal_course(course(order, node, one), *problem[:3], np.zeros(2), objective, draws)
+    plan = plan_of(result[0], result[1], *problem[:3])
+    assert plan.node.tolist() == [0, 0]
+    assert money(problem, plan) == pytest.approx(result[2])
     quick = anneal_course(course(order, node, one), *problem[:3], np.zeros(2), SearchObjective(), draws)
-    assert length(plan_of(quick[0], quick[1], *problem[:3])) <= length(made)
+    assert length(plan_of(quick[0], quick[1], *problem[:3])) <= length(plan)

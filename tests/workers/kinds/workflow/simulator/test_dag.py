@@ -103,7 +103,7 @@ def drawn(seed: int, count: int, edges: Edges, kinds: int, exact: bool) -> tuple
     return trace, nodes_of(types)
 
 
-def held(trace: Trace, nodes: Nodes, schedule: Schedule, prefetched: bool, breakdowns: Breakdowns = NONE) -> None:
+def check(trace: Trace, nodes: Nodes, schedule: Schedule, prefetched: bool, breakdowns: Breakdowns = NONE) -> None:
     """Assert that no task starts early, and no node has more on it than it holds, or any while it is not there."""
     start, end, node = schedule.start, schedule.end, schedule.node
     assert np.isfinite(end).all()
@@ -150,7 +150,7 @@ def test_nothing_starts_early_or_where_there_is_no_room(
     mode: str, strategy: str, graph: tuple[int, Edges], kinds: int, seed: int
 ) -> None:
     trace, nodes = drawn(seed, *graph, kinds, exact=False)
-    held(trace, nodes, MODES[mode](trace, nodes, strategy), mode == "planned")
+    check(trace, nodes, MODES[mode](trace, nodes, strategy), mode == "planned")
 
 
 @pytest.mark.parametrize("mode", sorted(MODES))
@@ -163,12 +163,12 @@ def test_nodes_that_fail_lose_their_tasks_and_nothing_else(
     failures = Failures(mean_seconds=60.0, repair_seconds=15.0, horizon_seconds=600.0)
     breakdowns = failures.drawn(len(nodes.kind), np.random.default_rng(seed))
 
-    def strict(trace: Trace, nodes: Nodes, given: Breakdowns) -> Schedule:
-        assert given.at.tolist() == breakdowns.at.tolist()
-        return MODES[mode](trace, nodes, "heft", given)
+    def strict(trace: Trace, nodes: Nodes, values: Breakdowns) -> Schedule:
+        assert values.at.tolist() == breakdowns.at.tolist()
+        return MODES[mode](trace, nodes, "heft", values)
 
     schedule = failures.play(strict, trace, nodes, np.random.default_rng(seed))
-    held(trace, nodes, schedule, mode == "planned", breakdowns)
+    check(trace, nodes, schedule, mode == "planned", breakdowns)
 
 
 @settings(max_examples=60)
@@ -180,19 +180,19 @@ def test_a_plan_made_with_true_run_times_comes_true(graph: tuple[int, Edges], ki
     """
     trace, nodes = drawn(seed, *graph, kinds, exact=True)
     for strategy in ("heft", "peft", "cpop"):
-        made = plan_by(problem_of(trace, nodes), strategy)
-        schedule = follow_plan(trace, nodes, made)
-        assert (schedule.start <= made.start + 1e-9).all()
-        assert schedule.start == pytest.approx(made.start) or (trace.runtime == 0).any()
-        assert schedule.node.tolist() == made.node.tolist()
+        plan = plan_by(problem_of(trace, nodes), strategy)
+        schedule = follow_plan(trace, nodes, plan)
+        assert (schedule.start <= plan.start + 1e-9).all()
+        assert schedule.start == pytest.approx(plan.start) or (trace.runtime == 0).any()
+        assert schedule.node.tolist() == plan.node.tolist()
 
 
 @settings(max_examples=20)
 @given(graph=layered(20), kinds=st.integers(1, 3), seed=st.integers(0, 2**32 - 1))
 def test_compiled_plans_are_the_plain_functions_own(graph: tuple[int, Edges], kinds: int, seed: int) -> None:
-    given = problem_of(*drawn(seed, *graph, kinds, exact=False))
-    for rule in (STRATEGIES[name](given) for name in STRATEGIES):
-        plain, compiled = planned(given.graph, given.work, given.fleet, rule), plan(given, rule)
+    problem = problem_of(*drawn(seed, *graph, kinds, exact=False))
+    for rule in (STRATEGIES[name](problem) for name in STRATEGIES):
+        plain, compiled = planned(problem.graph, problem.work, problem.fleet, rule), plan(problem, rule)
         assert plain.start.tolist() == compiled.start.tolist()
         assert plain.node.tolist() == compiled.node.tolist()
 
@@ -222,6 +222,6 @@ def test_a_dispatcher_does_better_than_a_plan_when_estimates_are_wrong() -> None
 def test_a_task_without_a_place_in_the_plan_is_an_error() -> None:
     trace = trace_of(2, {}, [1.0, 1.0])
     nodes = nodes_of((NodeType(name="n", processors=1, maximum=1),))
-    made = plan_by(problem_of(trace, nodes), "heft")
+    plan = plan_by(problem_of(trace, nodes), "heft")
     with pytest.raises(ValueError, match="task 1 has no place in the plan"):
-        follow_plan(trace, nodes, made._replace(node=np.array([0, -1])))
+        follow_plan(trace, nodes, plan._replace(node=np.array([0, -1])))

@@ -43,8 +43,8 @@ def test_rlscheduler_per_sequence(shared_data: Path, mechanism: int, key: str) -
         rule = RULES.index(COLUMNS.get(name, name))
         for first, expected in zip(golden["starts"], columns[name], strict=True):
             trace = lublin(shared_data, first)
-            found = slowdown(trace, begun(trace, 256, mechanism, rule, FCFS))
-            assert round(found, 4) == expected, (name, first)
+            result = slowdown(trace, begun(trace, 256, mechanism, rule, FCFS))
+            assert round(result, 4) == expected, (name, first)
 
 
 @pytest.mark.parametrize(("name", "average"), [("KTH-SP2", 92.58), ("SDSC-SP2", 87.87)])

@@ -23,12 +23,12 @@ def played(trace: Trace, start: list[float], node: list[int]) -> Schedule:
 
 def test_a_pools_figures() -> None:
     trace = two()
-    found = figures(trace, pool(4), played(trace, [15.0, 20.0], [0, 0]))
-    assert found.slowdown == pytest.approx((2.0 + 1.1) / 2)
-    assert found.wait == pytest.approx((15 + 10) / 2)
-    assert found.makespan == 120
-    assert found.utilisation == pytest.approx((10 + 400) / (4 * 120))
-    assert (found.misses, found.cost) == (0, 0)
+    result = figures(trace, pool(4), played(trace, [15.0, 20.0], [0, 0]))
+    assert result.slowdown == pytest.approx((2.0 + 1.1) / 2)
+    assert result.wait == pytest.approx((15 + 10) / 2)
+    assert result.makespan == 120
+    assert result.utilisation == pytest.approx((10 + 400) / (4 * 120))
+    assert (result.misses, result.cost) == (0, 0)
 
 
 def test_short_jobs_count_as_ten_seconds() -> None:
@@ -38,11 +38,11 @@ def test_short_jobs_count_as_ten_seconds() -> None:
 
 
 def test_rented_nodes_are_billed_from_their_order_in_whole_multiples() -> None:
-    kept = NodeType(name="kept", processors=4, price_per_hour=3600, minimum=1, maximum=1)
+    node_type = NodeType(name="kept", processors=4, price_per_hour=3600, minimum=1, maximum=1)
     more = NodeType(
         name="more", processors=4, price_per_hour=7200, billing_seconds=60, startup_seconds=8, minimum=0, maximum=2
     )
-    nodes = nodes_of((kept, more))
+    nodes = nodes_of((node_type, more))
     trace = two()
     schedule = played(trace, [8.0, 10.0], [1, 0])
     assert list(list_rentals(trace, nodes, schedule).node) == [0, 1]  # the second rentable node was never used
@@ -54,8 +54,8 @@ def test_rented_nodes_are_billed_from_their_order_in_whole_multiples() -> None:
 
 def test_a_child_waits_from_its_parents_end() -> None:
     trace = two()._replace(parent_start=np.array([0, 0, 1]), parents=np.array([0]), data=np.array([0.0]))
-    found = figures(trace, pool(4), played(trace, [15.0, 30.0], [0, 0]))
-    assert found.wait == pytest.approx((15 + 10) / 2)
+    result = figures(trace, pool(4), played(trace, [15.0, 30.0], [0, 0]))
+    assert result.wait == pytest.approx((15 + 10) / 2)
 
 
 def test_deadlines_are_counted_among_those_that_have_one() -> None:

@@ -20,7 +20,7 @@ from tests.app.kinds.workflow.graphs import (
     problem_of,
     work_of,
 )
-from tests.app.kinds.workflow.scheduling.test_planning import drawn_problem, kept
+from tests.app.kinds.workflow.scheduling.test_planning import check_plan, drawn_problem
 from tests.workers.kinds.workflow.generated import chosen, drawn, generated, tuned
 from tests.workers.kinds.workflow.simulator.test_dag import drawn as drawn_trace
 from tests.workers.kinds.workflow.simulator.test_dag import trace_of
@@ -53,11 +53,11 @@ from workers.kinds.workflow.simulator.simulate import figures
 def test_searched_plans_keep_everything_and_are_no_worse(graph: tuple[int, Edges], nodes: int, seed: int) -> None:
     problem = drawn_problem(np.random.default_rng(seed), *graph, nodes)
     for objective in (SHORT, SearchObjective(0.01, 0.1)):
-        made = agent(problem, np.random.default_rng(seed), objective, 30)
-        kept(problem, made, problem.work.cost)
+        result = agent(problem, np.random.default_rng(seed), objective, 30)
+        check_plan(problem, result, problem.work.cost)
         for name in ("heft", "cpop", "peft"):
-            assert value(problem, made, objective) <= value(problem, plan_by(problem, name), objective) * (1 + 1e-5)
-    assert length(made) >= bound(problem) * (1 - 1e-9)
+            assert value(problem, result, objective) <= value(problem, plan_by(problem, name), objective) * (1 + 1e-5)
+    assert length(result) >= bound(problem) * (1 - 1e-9)
 
 
 def test_the_search_finds_what_heft_misses() -> None:
@@ -69,34 +69,34 @@ def test_the_search_finds_what_heft_misses() -> None:
 
 def test_a_search_ends_at_the_lower_bound() -> None:
     start, parents, data = edges_of(3, {})
-    given = planning.problem(graph(start, parents), work_of(np.full((3, 3), 5.0), data), fleet_of(3))
-    assert bound(given) == 5
-    assert length(search_better(given, plan_by(given, "heft"), SHORT, np.random.default_rng(0), 10**6)) == 5
+    problem = planning.problem(graph(start, parents), work_of(np.full((3, 3), 5.0), data), fleet_of(3))
+    assert bound(problem) == 5
+    assert length(search_better(problem, plan_by(problem, "heft"), SHORT, np.random.default_rng(0), 10**6)) == 5
 
 
 def test_the_neutral_taste_is_heft() -> None:
-    given = generated(np.random.default_rng(3), 40)
-    neutral = learned(given, rule_inputs(given), LearnedRule(1, 0, 0, 0, 0, 0, 1))
-    heft = STRATEGIES["heft"](given)
+    values = generated(np.random.default_rng(3), 40)
+    neutral = learned(values, rule_inputs(values), LearnedRule(1, 0, 0, 0, 0, 0, 1))
+    heft = STRATEGIES["heft"](values)
     assert neutral.order.tolist() == heft.order.tolist()
     assert (neutral.bias == heft.bias).all()
 
 
 def test_a_taste_may_use_the_quickest_nodes_alone() -> None:
-    given = problem_of(ARABNEJAD)
-    rule = learned(given, rule_inputs(given), LearnedRule(1, 0, 0, 0, 0, 0, 0.0))
-    made = planned(given.graph, given.work, given.fleet, rule)
+    problem = problem_of(ARABNEJAD)
+    rule = learned(problem, rule_inputs(problem), LearnedRule(1, 0, 0, 0, 0, 0, 0.0))
+    result = planned(problem.graph, problem.work, problem.fleet, rule)
     quickest = int(np.argmin(ARABNEJAD.cost.sum(axis=0)))
-    assert set(made.node.tolist()) == {quickest}
-    assert length(made) == ARABNEJAD.cost[:, quickest].sum()
+    assert set(result.node.tolist()) == {quickest}
+    assert length(result) == ARABNEJAD.cost[:, quickest].sum()
 
 
 def test_learned_rules_better_the_published_ones_on_workflows_that_they_were_not_chosen_on() -> None:
     """By more than three standard errors of the mean logarithm over 100 generated workflows."""
     random, gains = np.random.default_rng(12345), []
     for _ in range(100):
-        given = generated(random, 40)
-        tried = [length(plan(given, rule)) for rule in rules(given)]
+        values = generated(random, 40)
+        tried = [length(plan(values, rule)) for rule in rules(values)]
         gains.append(np.log(min(tried) / min(tried[:4])))
     assert np.mean(gains) < -3 * np.std(gains, ddof=1) / np.sqrt(len(gains)) < 0
 
@@ -116,8 +116,8 @@ def test_rules_are_chosen_to_complement_each_other() -> None:
 def test_money_is_what_rented_nodes_cost() -> None:
     nodes = nodes_of(nodes_written("1x1:3600", startup_seconds=10, billing_seconds=60, rented=True))
     trace = trace_of(2, {(0, 1): 0.0}, [20.0, 40.0])
-    given = planning.problem_of(trace, nodes)
-    assert money(given, plan_by(given, "heft")) == 120  # 70 s, billed by the minute, at 1 a second
+    problem = planning.problem_of(trace, nodes)
+    assert money(problem, plan_by(problem, "heft")) == 120  # 70 s, billed by the minute, at 1 a second
     schedule = schedule_trace(trace, nodes, "agent")
     assert schedule.end.tolist() == [30, 70]
 
@@ -155,8 +155,8 @@ def test_compiled_searches_are_the_plain_functions_own(graph: tuple[int, Edges],
 
 
 def test_the_same_input_has_the_same_plan() -> None:
-    given = generated(np.random.default_rng(8), 60)
-    plans = [agent(given, np.random.default_rng(0), attempts=2000) for _ in range(2)]
+    values = generated(np.random.default_rng(8), 60)
+    plans = [agent(values, np.random.default_rng(0), attempts=2000) for _ in range(2)]
     assert plans[0].start.tolist() == plans[1].start.tolist()
 
 
@@ -165,9 +165,9 @@ def test_a_bound_counts_what_must_share_the_quickest_nodes() -> None:
     edges = {(0, child): 0.0 for child in range(1, 5)} | {(child, 5): 0.0 for child in range(1, 5)}
     start, parents, data = edges_of(6, edges)
     seconds = np.array([1.0, 8, 8, 8, 8, 2])
-    given = planning.problem(graph(start, parents), work_of(np.outer(seconds, [0.5, 1.0]), data), fleet_of(2))
-    assert bound(given) == pytest.approx(0.5 + 32 / 3 + 1)
-    assert length(agent(given, np.random.default_rng(0), attempts=500)) == pytest.approx(13.5)
+    problem = planning.problem(graph(start, parents), work_of(np.outer(seconds, [0.5, 1.0]), data), fleet_of(2))
+    assert bound(problem) == pytest.approx(0.5 + 32 / 3 + 1)
+    assert length(agent(problem, np.random.default_rng(0), attempts=500)) == pytest.approx(13.5)
 
 
 def test_searches_of_the_largest_shared_workflow_are_bounded() -> None:

@@ -58,17 +58,17 @@ def test_a_terminal_has_a_bar_while_sequences_are_played(
 ) -> None:
     monkeypatch.setenv("TERM", "xterm")
     ours, theirs = os.openpty()
-    seen: list[bytes] = []
-    reader = threading.Thread(target=read_to_its_end, args=(ours, seen))
+    visited: list[bytes] = []
+    reader = threading.Thread(target=read_to_its_end, args=(ours, visited))
     reader.start()
     with closing(os.fdopen(theirs, "w")) as terminal:
         monkeypatch.setattr(sys, "stderr", terminal)
         assert main([log, "--strategy=fcfs,sjf,f4", "--json"]) == 0
     reader.join()
     os.close(ours)
-    told = b"".join(seen).decode()
-    assert "simulate" in told
-    assert "100%" in told
+    reported = b"".join(visited).decode()
+    assert "simulate" in reported
+    assert "100%" in reported
     assert len(json.loads(capsys.readouterr().out)["strategies"]) == 3
 
 
@@ -79,8 +79,8 @@ def test_a_pipe_has_no_bar(log: str, capsys: pytest.CaptureFixture[str]) -> None
 
 def test_figures_of_a_log_as_json(log: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([log, "--strategy=FCFS,sjf", "--backfilling=easy", "--nodes=1x4@1.0:36", "--json"]) == 0
-    said = json.loads(capsys.readouterr().out)
-    first, second = said["strategies"]
+    body = json.loads(capsys.readouterr().out)
+    first, second = body["strategies"]
     assert first["sequences"] == [
         {
             "first": 0,
@@ -113,8 +113,8 @@ def test_a_published_figure(shared_data: Path, capsys: pytest.CaptureFixture[str
     trace = str(shared_data / "swf" / "lublin_256.swf.gz")
     options = ["--strategy=F4", "--backfilling=rls", "--nodes=256", "--sequences=1981:1024,2756:1024", "--json"]
     assert main([*options, trace]) == 0
-    (found,) = json.loads(capsys.readouterr().out)["strategies"]
-    assert [round(part["slowdown"], 4) for part in found["sequences"]] == [65.3625, 33.5664]
+    (result,) = json.loads(capsys.readouterr().out)["strategies"]
+    assert [round(part["slowdown"], 4) for part in result["sequences"]] == [65.3625, 33.5664]
 
 
 def test_predicted_run_times_and_simulating_ahead_stand_beside_the_rules(
@@ -125,9 +125,9 @@ def test_predicted_run_times_and_simulating_ahead_stand_beside_the_rules(
     options = ["--sort", f"--strategy={','.join(names)}", "--backfilling=easy", "--sequences=9000:300,12000:300"]
     for more in ([], ["--exact-runtimes"]):
         assert main([trace, "--json", *options, *more]) == 0
-        found = json.loads(capsys.readouterr().out)["strategies"]
-        assert [one["strategy"] for one in found] == names
-        starts = [[part["slowdown"] for part in one["sequences"]] for one in found]
+        strategies = json.loads(capsys.readouterr().out)["strategies"]
+        assert [one["strategy"] for one in strategies] == names
+        starts = [[part["slowdown"] for part in one["sequences"]] for one in strategies]
         assert all(len({one[k] for one in starts}) == 3 for k in (0, 1))  # each schedules both in a way of its own
 
 
@@ -148,9 +148,9 @@ def test_a_workflow_is_played_on_nodes(tmp_path: Path, capsys: pytest.CaptureFix
     path = tmp_path / "two.json"
     path.write_text(json.dumps(WORKFLOW))
     assert main([str(path), "--strategy=heft", "--nodes=1x1@2.0:360", "--json"]) == 0
-    (found,) = json.loads(capsys.readouterr().out)["strategies"]
-    assert found["mean"]["makespan"] == 15
-    assert found["mean"]["cost"] == pytest.approx(1.5)
+    (result,) = json.loads(capsys.readouterr().out)["strategies"]
+    assert result["mean"]["makespan"] == 15
+    assert result["mean"]["cost"] == pytest.approx(1.5)
     assert main([str(path), "--nodes=1x1", "--backfilling=easy"]) == 1
     assert main([str(path)]) == 1
     assert "--nodes: say what the workflow runs on" in capsys.readouterr().err

@@ -21,9 +21,9 @@ SMALL = {"name": "small", "processors": 2, "maximum": 3}
 
 def shown(policy: Scheduler, mechanism: int = EASY, *, champion: bool = False, price: float = 2.0) -> dict[str, Any]:
     own = spec(nodes=[SMALL, {**PRICED, "price_per_hour": price}])
-    found = pictures(own, sequences(mechanism, 3), save(policy), "f4", save(SJF) if champion else None)
-    assert json.loads(json.dumps(found, allow_nan=False)) == found
-    return found
+    picture = pictures(own, sequences(mechanism, 3), save(policy), "f4", save(SJF) if champion else None)
+    assert json.loads(json.dumps(picture, allow_nan=False)) == picture
+    return picture
 
 
 def slowdown(sequence: Sequence, policy: Scheduler) -> float:
@@ -36,20 +36,20 @@ def slowdown(sequence: Sequence, policy: Scheduler) -> float:
 @pytest.mark.parametrize("policy", [SJF, SHIPPED_AGENT], ids=lambda policy: policy.name)
 def test_what_is_shown_is_what_was_judged(policy: Scheduler) -> None:
     for mechanism in (RLS, EASY):
-        played, found = middle(sequences(mechanism, 3)), shown(policy, mechanism, champion=True)
-        told = [one["figures"]["slowdown"] for one in found["schedules"][:2]]
-        assert told == pytest.approx([slowdown(played, policy), slowdown(played, SJF)], rel=1e-12)
+        played, picture = middle(sequences(mechanism, 3)), shown(policy, mechanism, champion=True)
+        reported = [one["figures"]["slowdown"] for one in picture["schedules"][:2]]
+        assert reported == pytest.approx([slowdown(played, policy), slowdown(played, SJF)], rel=1e-12)
 
 
 def test_agent_champion_best_rule_and_cheapest_are_beside_each_other() -> None:
-    found = shown(SHIPPED_AGENT, champion=True)
-    names = [one["name"] for one in found["schedules"]]
-    cheapest = min(found["points"], key=lambda point: (point["cost"], point["makespan"]))["name"]
+    picture = shown(SHIPPED_AGENT, champion=True)
+    names = [one["name"] for one in picture["schedules"]]
+    cheapest = min(picture["points"], key=lambda point: (point["cost"], point["makespan"]))["name"]
     assert names == ["agent", "champion", *dict.fromkeys(["f4+easy", cheapest])]
-    assert [point["name"] for point in found["points"]] == [f"{rule}+easy" for rule in RULES]
-    assert found["schedules"][0]["gantt"]["nodes"] == [{"name": "big-0", "first": 0, "lanes": MACHINE}]
-    costs = {one["name"]: one["figures"]["cost"] for one in found["schedules"]}
-    assert all(costs[point["name"]] == point["cost"] for point in found["points"] if point["name"] in costs)
+    assert [point["name"] for point in picture["points"]] == [f"{rule}+easy" for rule in RULES]
+    assert picture["schedules"][0]["gantt"]["nodes"] == [{"name": "big-0", "first": 0, "lanes": MACHINE}]
+    costs = {one["name"]: one["figures"]["cost"] for one in picture["schedules"]}
+    assert all(costs[point["name"]] == point["cost"] for point in picture["points"] if point["name"] in costs)
 
 
 def test_where_nothing_costs_anything_nobody_is_the_cheapest() -> None:
@@ -57,10 +57,10 @@ def test_where_nothing_costs_anything_nobody_is_the_cheapest() -> None:
 
 
 def test_what_draws_evaluations_draws_all_of_it() -> None:
-    found = shown(SHIPPED_AGENT)
-    headings = [heading for heading, _, _ in schedule_charts(found["schedules"], found["points"])]
+    picture = shown(SHIPPED_AGENT)
+    headings = [heading for heading, _, _ in schedule_charts(picture["schedules"], picture["points"])]
     charts = ["Ranks", "Ranks", "Utilisation", "Queue", "Slowdown", "Cost", *["Gantt chart"] * 3]
-    assert headings == charts[: 6 + len(found["schedules"])]
+    assert headings == charts[: 6 + len(picture["schedules"])]
 
 
 def test_the_middle_is_neither_short_nor_idle() -> None:

@@ -254,11 +254,11 @@ def test_a_training_goes_on_from_its_checkpoint_and_ends_in_a_verdict() -> None:
 
 @pytest.mark.parametrize("strategy", ["fcfs", "agent"])
 def test_a_training_measures_first_what_true_run_times_would_give(strategy: str) -> None:
-    given = [(name, trace(seed, 800)) for name, seed in (("a", 1), ("b", 2))]
-    made = training(spec(strategy=strategy), given, 3, 20_000)
-    while not made.done:
-        made.advance()
-    room = made.result().report["headroom"]
+    values = [(name, trace(seed, 800)) for name, seed in (("a", 1), ("b", 2))]
+    result = training(spec(strategy=strategy), values, 3, 20_000)
+    while not result.done:
+        result.advance()
+    room = result.result().report["headroom"]
     assert room["rule"] == {"fcfs": "fcfs", "agent": "shipped"}[strategy]
     assert room["best"] in RULES
     assert room["left"]["mean"] > 0
@@ -278,10 +278,10 @@ def test_nothing_is_searched_where_no_job_waits_unless_forced() -> None:
     steps = []
     for force in (False, True):
         trainer = KIND.trainer(Workload(spec(), samples=[("a", idle())]), Request(budget=1, force=force), None)
-        made = Training(trainer)
-        while not made.done:
-            made.advance()
-        report = made.result().report
+        training = Training(trainer)
+        while not training.done:
+            training.advance()
+        report = training.result().report
         steps.append(len(report["curve"]) - 1)
         assert report["headroom"]["beyond"]["high"] < report["headroom"]["margin"]
         assert report["headroom"]["share_won"] is None
@@ -342,22 +342,22 @@ def test_what_is_not_shown_to_be_better_does_not_replace_what_ships() -> None:
 
 def test_pieces_do_not_overlap() -> None:
     source = Source(trace(0, 300), MACHINE, whole=False)
-    found = pieces(source, 1_000)
-    assert [one.tasks for one in found] == [37] * 8
-    ends = np.concatenate([one.runtime for one in found])
-    assert len(np.unique(np.stack([ends, np.concatenate([one.submit for one in found])]), axis=1).T) == 8 * 37
+    result = pieces(source, 1_000)
+    assert [one.tasks for one in result] == [37] * 8
+    ends = np.concatenate([one.runtime for one in result])
+    assert len(np.unique(np.stack([ends, np.concatenate([one.submit for one in result])]), axis=1).T) == 8 * 37
 
 
 @pytest.mark.parametrize(("mechanism", "most"), [(NONE, 1.1 * 292.88), (RLS, 1.1 * 54.00)])
 def test_what_ships_keeps_up_with_the_smallest_area_first(shared_data: Path, mechanism: int, most: float) -> None:
     """By the published definition: whole sequences from an empty machine; the standard error is 4 to 8 %."""
     log = read_swf(shared_data / "swf" / "lublin_256.swf.gz").trace
-    found = []
+    results = []
     for start in TEN:
         part = piece(log, start, 1024)
         begun = play_agent(SHIPPED_AGENT, part, 256, mechanism, 0)
-        found.append(np.maximum(1.0, (begun - part.submit + part.runtime) / np.maximum(part.runtime, 10.0)).mean())
-    assert np.mean(found) < most
+        results.append(np.maximum(1.0, (begun - part.submit + part.runtime) / np.maximum(part.runtime, 10.0)).mean())
+    assert np.mean(results) < most
 
 
 @pytest.mark.parametrize(("name", "machine", "peer"), [("KTH-SP2", 100, 45.80), ("SDSC-SP2", 128, 65.02)])

@@ -71,24 +71,24 @@ def samples(session: Session, workload_id: str) -> list[str]:
     return [f"{job} has not ended, and may read it" for job in open_jobs(session, workload_id)]
 
 
-def run(session: Session, found: Run) -> list[str]:
+def run(session: Session, run: Run) -> list[str]:
     """Reasons against deleting a run; empty if nothing needs it."""
-    if found.state == RUNNING:
+    if run.state == RUNNING:
         return ["it is running; finish or fail it first"]
-    adaptation = going_on(session, found.workload_id)
-    if adaptation is not None and (found.id == adaptation.run_id or found.id in adaptation.marks):
+    adaptation = going_on(session, run.workload_id)
+    if adaptation is not None and (run.id == adaptation.run_id or run.id in adaptation.marks):
         return [f"adaptation {adaptation.id}, which is in progress, is judged by it"]
     return []
 
 
-def job(session: Session, found: Job) -> list[str]:
+def job(session: Session, job: Job) -> list[str]:
     """Reasons against deleting a job; empty if nothing needs it."""
-    if found.state in OPEN:
+    if job.state in OPEN:
         return ["it has not ended; cancel it first"]
-    adaptation = going_on(session, found.workload_id)
-    if adaptation is not None and adaptation.job_id == found.id:
+    adaptation = going_on(session, job.workload_id)
+    if adaptation is not None and adaptation.job_id == job.id:
         return [f"adaptation {adaptation.id}, which is in progress, needs its result"]
-    parent = select(Job.id).join(Trial, Trial.parent_id == Job.id).where(Trial.job_id == found.id)
+    parent = select(Job.id).join(Trial, Trial.parent_id == Job.id).where(Trial.job_id == job.id)
     training = session.scalar(parent.where(Job.state.in_(OPEN)))
     return [] if training is None else [f"job {training} (train) compares it"]
 
@@ -149,11 +149,11 @@ def _models(session: Session, workload_id: str) -> Iterator[tuple[int | None, st
 
 
 def _by_version(reasons: Iterator[tuple[int | None, str]]) -> Reasons:
-    found: dict[int, list[str]] = defaultdict(list)
+    by_version: dict[int, list[str]] = defaultdict(list)
     for version, reason in reasons:
         if version is not None:
-            found[version].append(reason)
-    return found
+            by_version[version].append(reason)
+    return by_version
 
 
 def forget_version(row: Workload, *, agent: int = 0, model: int = 0) -> None:

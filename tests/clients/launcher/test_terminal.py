@@ -1,4 +1,4 @@
-"""What is said: as wide as a terminal, and a line where it goes elsewhere."""
+"""Lines of the launcher: as wide as a terminal, and a line where it goes elsewhere."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from steward_client.launcher import said, summary
+from steward_client.launcher import summary, terminal
 
 
 def test_a_long_message_stands_in_the_terminal_without_losing_a_word() -> None:
     text = "steward: after iteration 7 (2.66 s): cpu 25 % " + "(heuristic: 2 gpus: finish at 174 s; target 240 s) " * 3
-    found = list(said.lines(text, 60))
-    assert max(map(len, found)) <= 60
-    assert [line.startswith(said.INDENT) for line in found] == [False] + [True] * (len(found) - 1)
-    assert " ".join(line.strip() for line in found) == text.strip()
-    assert list(said.lines(text, None)) == [text]
+    lines = list(terminal.lines(text, 60))
+    assert max(map(len, lines)) <= 60
+    assert [line.startswith(terminal.INDENT) for line in lines] == [False] + [True] * (len(lines) - 1)
+    assert " ".join(line.strip() for line in lines) == text.strip()
+    assert list(terminal.lines(text, None)) == [text]
 
 
 def test_elsewhere_a_message_is_a_line(capsys: pytest.CaptureFixture[str]) -> None:
-    said.say("word " * 60)
+    terminal.say("word " * 60)
     assert capsys.readouterr().err.count("\n") == 1
 
 
@@ -29,20 +29,20 @@ def test_a_chart_is_no_wider_than_it_may_be(count: int, wide: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("status", "told"),
+    ("status", "parts"),
     [
         (0, ["finished after 3 iterations in 1.5 s, 50 % of the deadline of 3 s", "outcome: met (1.5 s early)"]),
         (137, ["failed after 3 iterations in 1.5 s: killed by SIGKILL"]),
     ],
 )
-def test_only_what_was_done_has_kept_a_deadline(status: int, told: list[str]) -> None:
+def test_only_what_was_done_has_kept_a_deadline(status: int, parts: list[str]) -> None:
     watched = SimpleNamespace(status=status, began=0.0, ended=1.5, clock=SimpleNamespace(count=3))
     watched.failure = "killed by SIGKILL"
     governed: Any = SimpleNamespace(rows=[], watched=watched, deadline=3.0, cancelled="", stopped=False)
     governed.spec = {"name": "train", "iterations": 3}
     governed.run = SimpleNamespace(id="5f", outcome="met", outcome_reason="1.5 s early")
     governed.page, governed.page_later = "http://steward/ui/runs/5f", ""
-    assert summary.lines(governed) == [*told, "run: http://steward/ui/runs/5f"]
+    assert summary.lines(governed) == [*parts, "run: http://steward/ui/runs/5f"]
     watched.clock.count, governed.page_later = 4, "steward serve --data data"
     lines = summary.lines(governed)
     assert "after 4 iterations (workload 'train' has 3) in 1.5 s" in lines[0]
