@@ -1,8 +1,8 @@
 """Formatting of figures for people, on pages, in reports and on the command line.
 
 Numbers have three significant digits unless a caller asks for more, thousands separators, no exponent below 10¹⁸ and
-no negative zero. Durations below a second are in milliseconds or microseconds, costs carry the currency of
-``STEWARD_CURRENCY``, and times are in UTC. Without a currency, costs are in “cost units”.
+no negative zero. Durations below a second are in milliseconds or microseconds, and times are in UTC. Costs carry the
+currency of ``STEWARD_CURRENCY``, with two decimals from 0.10 to below 1,000, or are in “cost units” if it is empty.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ LARGEST = 1e18
 MOST_DIGITS = 8
 LONGEST = 30
 CODE_LENGTH = 3
+LEAST_IN_CENTS = 0.1
 UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
 
 _currency = ["$"]
@@ -126,9 +127,8 @@ def amount(value: float, unit: str) -> str:
     sign = bool(unit) and not any(letter.isalnum() or letter == "%" for letter in unit.split("/")[0])
     if sign or (len(unit) == CODE_LENGTH and unit.isupper()):
         size = abs(value)
-        whole = _round_significant(size) >= 1 and round(size, 2) < 1_000
-        tenths = len(number(size).partition(".")[2]) == 1
-        figure = decimals(size, 2) if whole or tenths else number(size)
+        cents = _round_significant(size) >= LEAST_IN_CENTS and round(size, 2) < 1_000
+        figure = decimals(size, 2) if cents else number(size)
         figure = figure.removeprefix("< ")
         minus = "-" if value < 0 and figure != "0" else ""
         below = ("> " if value < 0 else "< ") if ROUNDING <= size < SMALLEST else ""
@@ -179,6 +179,12 @@ GPUS = {"gpu": "GPUs", "gpus": "GPUs"}
 def resource_name(name: str) -> str:
     """A resource’s name for people: “GPUs”, “executors”."""
     return GPUS.get(name, name.replace("_", " "))
+
+
+def count_text(count: float, noun: str, most: float | None = None) -> str:
+    """A count with its noun, or a range of counts up to ``most``: “1 node”, “1,912 nodes”, “1–8 nodes”."""
+    counts = sorted({count, count if most is None else most})
+    return f"{'–'.join(number(one, 9) for one in counts)} {noun}{'' if counts == [1] else 's'}"
 
 
 def quantity(figure: str, name: str, unit: str = "") -> str:

@@ -315,7 +315,7 @@ def test_other_kinds_are_told_beside(client: TestClient) -> None:
     client.post("/workloads", json=POOL)
     run = client.post("/runs", json={"workload": "pool"}).json()["id"]
     client.put(f"/runs/{run}/iterations/0", json={"now": 1.0, "queued": [{"id": "a", "processors": 2}]})
-    assert "1–1 pool nodes of 8 processors" in {text.partition(";")[0] for text in shown(client).texts}
+    assert "1 pool node of 8 processors" in {text.partition(";")[0] for text in shown(client).texts}
     assert "1 task starts" in shown(client, f"/ui/runs/{run}").texts
     assert "pool" in shown(client, "/ui/workloads/pool").texts
 
