@@ -138,11 +138,13 @@ def saved(found: Savings, units: Mapping[str, str]) -> list[Fact]:
     """Facts: cost that a finished run saved against fixed allocations, or that its recommendations would have saved."""
 
     def text(value: Estimate, sign: float = 1.0) -> str:
+        saving = sign * value.value
+        words = lists.saved_in_words(saving)
         if value.low is None or value.high is None:
-            return lists.saved_in_words(sign * value.value)
-        saving = lists.saved_in_words(sign * value.value)
+            return words
+        sign *= 1.0 if saving >= 0 else -1.0  # bounds of what was lost
         low, high = (money(bound) for bound in sorted((sign * value.low, sign * value.high)))
-        return saving if saving == low == high else f"{saving} ({low} to {high})"
+        return words if low == high else f"{words} ({low} to {high})"
 
     facts = []
     for what, one in (("largest", found.largest), ("best fixed, with hindsight", found.best_fixed)):

@@ -161,9 +161,10 @@ def digits(value: float) -> str:
 
 
 def _money(value: float, currency: str) -> str:
-    """An amount with its currency, as the service writes it: a sign before it, a code or “cost units” after it, with two
-    decimals from 0.10 to below 1,000."""
-    cents = currency != "cost units" and LEAST_IN_CENTS <= round(value, 4) and round(value, 2) < MOST_IN_CENTS
+    """An amount with its currency, as the service writes it: a sign before it, a code or “cost units” after it.
+
+    It has two decimals from 0.10 to below 1,000."""
+    cents = currency != "cost units" and round(value, 4) >= LEAST_IN_CENTS and round(value, 2) < MOST_IN_CENTS
     figure = f"{value:.2f}" if cents else digits(value)
     return f"{figure} {currency}" if currency[:1].isalpha() else f"{currency}{figure}"
 
