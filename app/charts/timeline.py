@@ -333,13 +333,12 @@ def projected(
     of the allocation.
 
     Args:
-        title: heading.
         axis: label of the values, and the size of its unit in that of the values.
         points: measured values.
         ahead: projection from the last measured value on; empty: none.
         changes: changes of the allocation to mark.
         target: target of the value at the end; None: none.
-        told: sentences that explain the marks.
+        caption: sentences that explain the marks.
     """
     label, size = axis
     past = [{"iteration": one.iteration, "value": one.value / size} for one in points]

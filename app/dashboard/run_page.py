@@ -138,12 +138,11 @@ def saved(found: Savings, units: Mapping[str, str]) -> list[Fact]:
     """Facts: cost that a finished run saved against fixed allocations, or that its recommendations would have saved."""
 
     def text(value: Estimate, sign: float = 1.0) -> str:
-        saving = sign * value.value
-        words = lists.saved_in_words(saving)
+        words = lists.saved_in_words(sign * value.value)
         if value.low is None or value.high is None:
             return words
-        sign *= 1.0 if saving >= 0 else -1.0  # bounds of what was lost
-        low, high = (money(bound) for bound in sorted((sign * value.low, sign * value.high)))
+        way = sign if sign * value.value >= 0 else -sign  # bounds of a loss are losses
+        low, high = (money(bound) for bound in sorted((way * value.low, way * value.high)))
         return words if low == high else f"{words} ({low} to {high})"
 
     facts = []
