@@ -136,9 +136,7 @@ class IterativeProblem(Problem):
         if isinstance(planned, str):
             return LevelOptimum(reason=planned)
         if level in {Level.TRAIN, Level.SEEDS}:
-            coarse = (
-                None if planned.exact else f"solved on a coarser grid, {tuple(planned.grid)}, than a reference needs"
-            )
+            coarse = None if planned.exact else f"solved on a coarser grid, {tuple(planned.grid)}, than needed"
             return LevelOptimum(planned.policy, planned.exact, planned.expected, planned.error, coarse)
         changed = {Level.PARAMETERS: "they change", Level.COMPOSITION: "the model changes"}
         reason = OTHER_PARAMETERS.format(changed.get(level, "the environment changes"))
