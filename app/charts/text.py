@@ -1,8 +1,8 @@
 """Formatting of figures for people, on pages, in reports and on the command line.
 
 Numbers have three significant digits unless a caller asks for more, thousands separators, no exponent below 10¹⁸ and
-no negative zero. Durations below a second are in milliseconds or microseconds, costs carry the currency of
-``STEWARD_CURRENCY``, and times are in UTC. Without a currency, costs are in “cost units”.
+no negative zero. Durations below a second are in milliseconds or microseconds, and times are in UTC. Costs carry the
+currency of ``STEWARD_CURRENCY``, with two decimals from 0.10 to below 1,000, or are in “cost units” if it is empty.
 """
 
 from __future__ import annotations
@@ -128,10 +128,8 @@ def amount(value: float, unit: str) -> str:
     sign, code = _currency_form(unit)
     if sign or code:
         size = abs(value)
-        whole = 0.9995 <= size < 999.995  # $1.00 to $999.99 when rounded
-        figure = "" if whole else number(size)
-        if whole or len(figure.partition(".")[2]) == 1:
-            figure = decimals(size, 2)
+        cents = 0.09995 <= size < 999.995  # $0.10 to $999.99 when rounded
+        figure = decimals(size, 2) if cents else number(size)
         figure = figure.removeprefix("< ")
         minus = "-" if value < 0 and figure != "0" else ""
         below = ("> " if value < 0 else "< ") if ROUNDING <= size < SMALLEST else ""
@@ -192,6 +190,12 @@ GPUS = {"gpu": "GPUs", "gpus": "GPUs"}
 def resource_name(name: str) -> str:
     """A resource’s name for people: “GPUs”, “executors”."""
     return GPUS.get(name, name.replace("_", " "))
+
+
+def count_text(count: float, noun: str, most: float | None = None) -> str:
+    """A count with its noun, or a range of counts up to ``most``: “1 node”, “1,912 nodes”, “1–8 nodes”."""
+    counts = sorted({count, count if most is None else most})
+    return f"{'–'.join(number(one, 9) for one in counts)} {noun}{'' if counts == [1] else 's'}"
 
 
 def quantity(figure: str, name: str, unit: str = "") -> str:

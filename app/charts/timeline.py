@@ -30,8 +30,10 @@ LANE = 14  # pixels
 MOST_NAMES = len(LIGHT_COLOURS)
 """Number of names with a colour of their own; further names share one."""
 OTHERS = "Other"
-WIDTH, LETTER = 600, 5.5
-"""Assumed width of a Gantt chart, and of a letter of its labels, in pixels."""
+WIDEST, LETTER = 1_300, 5.5
+"""Largest width of a Gantt chart, and width of a letter of its labels, in pixels."""
+FITS = f"scale('x', datum.end) - scale('x', datum.start) > {LETTER} * (length(datum.name) + 1)"
+"""Whether a bar is as wide as its label, in the chart as it is drawn or zoomed."""
 
 
 class Bar(NamedTuple):
@@ -181,7 +183,7 @@ def gantt(title: str, bars: Sequence[Bar], caption: str) -> Figure:
         told_of = {"began": text.clock(bar.start), "lasted": lasted}
         rows.append(bar._asdict() | {"row": row, "below": row + 1, "middle": row + 0.5, **told_of})
     height = LANE * (max((row["row"] for row in rows), default=0) + 1)
-    room = WIDTH / LETTER / (whole or 1.0)
+    room = WIDEST / LETTER / (whole or 1.0)
     named = [row for row in rows if (row["end"] - row["start"]) * room > len(row["name"]) + 1]
     y = quantity("row", None, scale={"nice": False, "reverse": True}, axis=None)
     lanes = list(dict.fromkeys(bar.lane for bar in bars))
@@ -198,7 +200,7 @@ def gantt(title: str, bars: Sequence[Bar], caption: str) -> Figure:
     caption += f" All ran on {lanes[0]}." if len(lanes) == 1 else ""
     spec = layer_charts(
         layer("rect", "block", rows, encoding),
-        layer("text", "label", named, label, align="left", dx=3, tooltip=None),
+        layer("text", "label", named, label, align="left", dx=3, opacity={"expr": f"{FITS} ? 1 : 0"}, tooltip=None),
         height=max(80, min(height, 420)),
     )
     table = [[bar.name, bar.lane, bar.start, None if bar.open else bar.end] for bar in bars]
@@ -331,13 +333,12 @@ def projected(
     of the allocation.
 
     Args:
-        title: heading.
         axis: label of the values, and the size of its unit in that of the values.
         points: measured values.
         ahead: projection from the last measured value on; empty: none.
         changes: changes of the allocation to mark.
         target: target of the value at the end; None: none.
-        told: sentences that explain the marks.
+        caption: sentences that explain the marks.
     """
     label, size = axis
     past = [{"iteration": one.iteration, "value": one.value / size} for one in points]

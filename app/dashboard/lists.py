@@ -348,7 +348,7 @@ def _run(one: TroubledWorkload) -> Notice:
     which = urlencode({"workload": one.workload, "outcome": one.outcome})
     what = f"{one.number:,} runs of {one.workload} {TOGETHER[one.outcome]}"
     do = None if one.outcome == "stale" else _run_action(one, kind)  # of each run, it may be another
-    return Notice(level, what, f"the newest: {reason}", remedy, f"/ui/runs?{which}", do)
+    return Notice(level, what, f"the newest, {one.run[:8]}: {reason}", remedy, f"/ui/runs?{which}", do)
 
 
 def _run_action(one: TroubledWorkload, kind: str) -> Action | None:

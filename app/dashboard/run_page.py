@@ -138,11 +138,12 @@ def saved(savings: Savings, units: Mapping[str, str]) -> list[Fact]:
     """Facts: cost that a finished run saved against fixed allocations, or that its recommendations would have saved."""
 
     def text(value: Estimate, sign: float = 1.0) -> str:
+        words = lists.saved_in_words(sign * value.value)
         if value.low is None or value.high is None:
-            return lists.saved_in_words(sign * value.value)
-        saving = lists.saved_in_words(sign * value.value)
-        low, high = (money(bound) for bound in sorted((sign * value.low, sign * value.high)))
-        return saving if saving == low == high else f"{saving} ({low} to {high})"
+            return words
+        way = sign if sign * value.value >= 0 else -sign  # bounds of a loss are losses
+        low, high = (money(bound) for bound in sorted((way * value.low, way * value.high)))
+        return words if low == high else f"{words} ({low} to {high})"
 
     facts = []
     for what, one in (("largest", savings.largest), ("best fixed, with hindsight", savings.best_fixed)):

@@ -135,6 +135,37 @@ def test_new_pages_fit_and_are_accessible(browser: Browser, site: Site, runs: tu
             page.set_viewport_size({"width": 1440, "height": 900})
 
 
+@pytest.mark.parametrize("width", [1120, 768, 320])
+def test_lists_of_runs_and_jobs_are_not_cut_off(
+    browser: Browser, site: Site, runs: tuple[str, str, str], width: int
+) -> None:
+    assert runs
+    with opened(browser, site, width=width) as page:
+        for path, name in (("/", "Latest runs"), ("/ui/runs", "Runs"), ("/ui/jobs", "Jobs")):
+            page.goto(path)
+            table = page.get_by_role("region", name=f"Table: {name}", exact=True)
+            assert table.evaluate("one => one.scrollWidth - one.clientWidth") <= 0, path
+
+
+def test_names_in_a_gantt_chart_are_shown_where_they_fit(browser: Browser, site: Site) -> None:
+    run = str(site.api.post("/runs", json={"workload": "queue"}).raise_for_status().json()["id"])
+    queued = [{"id": f"nightly-{one}", "processors": 16, "estimate": 60} for one in range(6)]
+    body = {"now": 0.0, "delta": True, "queued": queued}
+    for number in range(len(queued)):
+        decision = site.api.put(f"/runs/{run}/iterations/{number}", json=body).raise_for_status().json()
+        (placed,) = decision["placements"][:1]
+        at = 100.0 * (number + 1)
+        ended = {"id": placed["task"], "node": placed["node"], "start": at - 100, "end": at}
+        body = {"now": at, "delta": True, "finished": [ended]}
+    shown = "#live figure:first-of-type .mark-text.role-mark text"
+    for width, names in ((1440, 5), (320, 0)):
+        with opened(browser, site, width=width) as page:
+            page.goto(f"/ui/runs/{run}")
+            drawn(page)
+            fits = [text for text in page.locator(shown).all() if text.get_attribute("opacity") != "0"]
+            assert len(fits) == names
+
+
 def test_a_list_and_iterations_are_downloaded(browser: Browser, site: Site, runs: tuple[str, str, str]) -> None:
     with opened(browser, site) as page:
         page.goto(f"/ui/runs?search={runs[2][:8]}")

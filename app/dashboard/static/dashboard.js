@@ -11,7 +11,7 @@ function theme() {
 }
 
 function fitted(config, room) {
-  const axis = { tickCount: Math.min(Math.max(Math.floor(room / 90), 2), 10), labelSeparation: 8 };
+  const axis = { tickCount: Math.min(Math.max(Math.floor(room / 50), 2), 10), labelSeparation: 8 };
   const legend = { ...config.legend, columns: Math.max(Math.floor(room / 110), 1) };
   return { ...config, axisXQuantitative: axis, legend };
 }

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from app.charts.text import duration, number
+from app.charts.text import count_text, duration, number
 from app.kinds.cluster import jobs as table
 from app.kinds.cluster import records, waiting
 from app.kinds.cluster import state as counting
@@ -290,21 +290,17 @@ def words(one: Subject) -> str:
     """Return the reason for one job's change: GPUs, seconds to completion, trades, and whether a node was lost."""
     had, has = one.had, one.has
     reasons = {
-        "started": f"start on {_gpus(has)}{_after(one.waited)}",
-        "preempted": f"release {_gpus(had)}",
-        "grown": f"{_gpus(has)} (was {had:,})",
-        "shrunk": f"{_gpus(has)} (was {had:,})",
-        "moved": f"{_gpus(has)} on other nodes",
+        "started": f"start on {count_text(has, 'GPU')}{_after(one.waited)}",
+        "preempted": f"release {count_text(had, 'GPU')}",
+        "grown": f"{count_text(has, 'GPU')} (was {had:,})",
+        "shrunk": f"{count_text(has, 'GPU')} (was {had:,})",
+        "moved": f"{count_text(has, 'GPU')} on other nodes",
     }[code_of(had, has)]
     return reasons + _completion_text(one) + _trades_text(one) + ("; a node was lost" if one.lost else "")
 
 
 def _after(waited: float) -> str:
     return f" after {duration(waited)} pending" if waited >= 1 else " immediately"
-
-
-def _gpus(count: int) -> str:
-    return f"{count:,} GPU" if count == 1 else f"{count:,} GPUs"
 
 
 def _completion_text(one: Subject) -> str:

@@ -2,7 +2,7 @@
 
 from operator import attrgetter
 
-from app.charts.text import exact
+from app.charts.text import count_text, exact
 from app.kinds.cluster import views
 from app.kinds.cluster.engine import ENGINE
 from app.kinds.cluster.example import EXAMPLE
@@ -24,7 +24,7 @@ def terms(spec: ClusterSpec) -> Terms:
 
 def describe(spec: ClusterSpec) -> Description:
     """Return a short text on a spec: nodes, duration of runs, and queues with their weights."""
-    nodes = ", ".join(f"{one.count} {one.name} nodes of {one.gpus} GPUs" for one in spec.nodes)
+    nodes = ", ".join(f"{count_text(n.count, f'{n.name} node')} of {count_text(n.gpus, 'GPU')}" for n in spec.nodes)
     queues = ", ".join(f"{one.name} (weight {exact(one.weight)})" for one in spec.queues)
     return Description(nodes, "no fixed length", f"completion times of {queues}", REMEDY)
 

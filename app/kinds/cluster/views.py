@@ -12,7 +12,7 @@ import numpy as np
 from typing_extensions import override
 
 from app.charts.figures import DECIDED, Figure, Fitted, beside_decided, responses
-from app.charts.text import NOTHING, duration, number, percent
+from app.charts.text import NOTHING, count_text, duration, number, percent
 from app.charts.timeline import courses, shares
 from app.kinds.cluster import jobs as table
 from app.kinds.cluster import records
@@ -276,7 +276,7 @@ def reasons_pending(layout: Layout, state: ClusterState, waits: Sequence[int]) -
     free, first = there - int(state.jobs.gpus.sum()), ""
     for at in waits:
         least, name = int(state.jobs.minimum[at]), state.names[at]
-        needs = f"needs {least:,} GPU{'' if least == 1 else 's'}"
+        needs = f"needs {count_text(least, 'GPU')}"
         if least > whole:
             pending.append(f"can never start: {needs}, the cluster has {whole:,}")
             continue

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from app.charts.text import exact
+from app.charts.text import count_text, exact
 from app.kinds.contract.kind import Description, Kind, Prediction, Terms, TrainingOptions, price_terms
 from app.kinds.contract.run_outcome import EndedRun, Judgement
 from app.kinds.forecasting.answer import Forecaster, deserialise
@@ -39,7 +39,9 @@ def judge(compiled: Any, run: EndedRun) -> Judgement:  # noqa: ARG001
 
 def describe(spec: InferenceSpec) -> Description:
     """Describe a spec in a few words: variants on servers, duration, and response times in seconds by user."""
-    servers = ", ".join(f"{s.minimum}–{s.maximum} {s.name} servers of {exact(s.cores)} cores" for s in spec.servers)
+    servers = ", ".join(
+        f"{count_text(s.minimum, f'{s.name} server', s.maximum)} of {count_text(s.cores, 'core')}" for s in spec.servers
+    )
     variants = ", ".join(variant.name for variant in spec.variants)
     wanted = "; ".join(
         f"{u.name}: full quality within {exact(u.quality.full_until)} s, none after {exact(u.quality.zero_at)} s"

@@ -22,7 +22,8 @@ def describe(spec: IterativeSpec) -> Description:
     """Describe a spec in a few words: resources, number of iterations, and targets."""
     metrics = [metric for metric in spec.metrics if metric.target is not None]
     resources = ", ".join(
-        quantity(f"{number(r.minimum, 9)}–{number(r.maximum, 9)}", r.name, r.unit) for r in spec.resources
+        quantity("–".join(number(one, 9) for one in sorted({r.minimum, r.maximum})), r.name, r.unit)
+        for r in spec.resources
     )
     eased = [f"relax the target of {one.name}" for one in metrics if not is_deadline(one)]
     eased += ["raise the deadline"] if len(eased) < len(metrics) else []

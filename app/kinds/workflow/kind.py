@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from app.charts.text import exact
+from app.charts.text import count_text, exact
 from app.kinds.contract.kind import Description, Kind, Terms, TrainingOptions, price_terms
 from app.kinds.contract.run_outcome import EndedRun, Judgement
 from app.kinds.workflow import policies, views
@@ -27,7 +27,10 @@ def judge(compiled: Any, run: EndedRun) -> Judgement:  # noqa: ARG001
 
 def describe(spec: WorkflowSpec) -> Description:
     """Return a short text on a spec: nodes, duration of runs, and terms of the objective with weights."""
-    nodes = ", ".join(f"{n.minimum}–{n.maximum} {n.name} nodes of {n.processors} processors" for n in spec.nodes)
+    nodes = ", ".join(
+        f"{count_text(n.minimum, f'{n.name} node', n.maximum)} of {count_text(n.processors, 'processor')}"
+        for n in spec.nodes
+    )
     wanted = [f"{name} {exact(weight)}" for name, weight in spec.weights.model_dump().items() if weight]
     remedy = f"raise the maximum of {' or '.join(node.name for node in spec.nodes)}, or move the tasks' deadlines"
     return Description(nodes, "no fixed length", f"weights: {', '.join(wanted)}" if wanted else "", remedy)

@@ -14,7 +14,7 @@ import numpy as np
 from typing_extensions import override
 
 from app.charts.figures import DECIDED, Figure, beside_decided
-from app.charts.text import NOTHING, clock, duration, number, percent
+from app.charts.text import NOTHING, clock, count_text, duration, number, percent
 from app.charts.timeline import Bar, courses, gantt
 from app.kinds.contract.run_outcome import EndedRun, Judgement, in_time
 from app.kinds.contract.views import (
@@ -257,7 +257,7 @@ def reasons_pending(layout: Layout, state: State, waits: Sequence[int]) -> list[
     pending, first = list[str](), ""
     for at in waits:
         name, least = queue.names[at], int(queue.processors[at])
-        needs = f"needs {least:,} processor{'' if least == 1 else 's'}"
+        needs = f"needs {count_text(least, 'processor')}"
         parents = [parent for parent, _ in queue.inputs[at] if parent in queue.row]
         if parents:
             more = f" and {len(parents) - 1:,} more" if len(parents) > 1 else ""

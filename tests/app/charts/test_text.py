@@ -108,6 +108,10 @@ def test_a_number_to_be_given_back_has_all_its_digits(value: float, reported: st
     [
         (5e-7, "< $0.000001"),
         (-5e-7, "> -$0.000001"),
+        (0.0995, "$0.0995"),
+        (0.09996, "$0.10"),
+        (0.4709, "$0.47"),
+        (-0.4709, "-$0.47"),
         (0.9999, "$1.00"),
         (999.99, "$999.99"),
         (999.996, "$1,000"),
@@ -146,7 +150,24 @@ def test_allocations_are_in_the_words_of_their_resources() -> None:
 
 
 @pytest.mark.parametrize(
-    ("share", "reported"),
+    ("count", "most", "expected"),
+    [
+        (1, None, "1 node"),
+        (0, None, "0 nodes"),
+        (1.0, None, "1 node"),
+        (28_481, None, "28,481 nodes"),
+        (1, 1, "1 node"),
+        (4, 4, "4 nodes"),
+        (0, 1, "0–1 nodes"),
+        (1, 8, "1–8 nodes"),
+    ],
+)
+def test_a_count_of_one_has_its_noun_in_the_singular(count: float, most: float | None, expected: str) -> None:
+    assert text.count_text(count, "node", most) == expected
+
+
+@pytest.mark.parametrize(
+    ("share", "expected"),
     [
         (0.0, "under 1 %"),
         (1e-6, "under 1 %"),

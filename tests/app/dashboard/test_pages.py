@@ -20,6 +20,7 @@ from sqlalchemy import event
 from starlette.requests import Request
 
 from app.charts.text import duration, probability, use_currency
+from app.dashboard import run_page
 from app.dashboard.lists import numbers
 from app.dashboard.rendering import NAMES, address, cell, error_page, page
 from app.database.base import utc_now
@@ -27,6 +28,7 @@ from app.database.engine import Database
 from app.database.tables import Job, Run, Workload
 from app.errors import Forbidden, StewardError
 from app.kinds.contract.run_outcome import RunOutcome
+from app.kinds.contract.savings import Savings
 from app.kinds.contract.views import MOST_STEPS
 from app.kinds.registry import KINDS
 from app.main import create_app
@@ -315,7 +317,7 @@ def test_other_kinds_are_told_beside(client: TestClient) -> None:
     client.post("/workloads", json=POOL)
     run = client.post("/runs", json={"workload": "pool"}).json()["id"]
     client.put(f"/runs/{run}/iterations/0", json={"now": 1.0, "queued": [{"id": "a", "processors": 2}]})
-    assert "1–1 pool nodes of 8 processors" in {text.partition(";")[0] for text in shown(client).texts}
+    assert "1 pool node of 8 processors" in {text.partition(";")[0] for text in shown(client).texts}
     assert "1 task starts" in shown(client, f"/ui/runs/{run}").texts
     assert "pool" in shown(client, "/ui/workloads/pool").texts
 
@@ -451,7 +453,7 @@ def test_what_happened_to_runs_needs_attention_until_a_later_run_makes_up_for_it
     words = [text for text in picture.texts if text]
     assert words[words.index("Needs attention") + 1 :][:10] == [
         f"10 runs of {workload} failed",
-        f"the newest: exit status 1 of {lost[-1]}",
+        f"the newest, {lost[-1][:8]}: exit status 1 of {lost[-1]}",
         "To do:",
         "look at the end of its process's output, mend the fault, and start it again.",
         f"Run {run[:8]} of other is at risk",
@@ -516,7 +518,8 @@ def test_a_silent_run_needs_attention(client: TestClient, workload: str) -> None
     texts = shown(client).texts
     assert '<div class="warn"><dt>At risk now</dt>' in client.get("/").text, "stale runs are in it"
     why = texts[texts.index(f"2 runs of {workload} do not report") + 1]
-    assert why == "the newest: no report for 40 min"  # its reports came at once: what they took tells nothing
+    # its reports came at once: what they took tells nothing
+    assert re.fullmatch("the newest, [0-9a-f]{8}: no report for 40 min", why)
     for path in ("/ui/runs", f"/ui/runs/{runs[0]}", f"/ui/workloads/{workload}", "/ui/runs?outcome=stale"):
         assert "stale" in shown(client, path).texts
     assert "End as failed" not in texts  # each of several may be another matter
@@ -595,6 +598,27 @@ def saved(largest: float, fixed: float) -> dict[str, Any]:
 
     result = {"iterations": 3, "seconds": 90, "cost": 1, "level": 0.9}
     return {**result, "largest": against(largest), "best_fixed": against(fixed)}
+
+
+@pytest.mark.parametrize(
+    ("fixed", "words"),
+    [
+        (0.4709, "$0.47 (-$0.53 to $1.47)"),
+        (-0.4709, "$0.47 lost (-$0.53 to $1.47)"),
+        (-2.0, "$2.00 lost ($1.00 to $3.00)"),
+        (2.0, "$2.00 ($1.00 to $3.00)"),
+    ],
+)
+def test_bounds_of_a_loss_have_the_sign_of_the_loss(fixed: float, words: str) -> None:
+    largest, best_fixed = run_page.saved(Savings.model_validate(saved(5.0, fixed)), {})
+    assert (largest.value, best_fixed.value) == ("$5.00 ($4.00 to $6.00)", words)
+
+
+def test_a_run_whose_decisions_are_not_applied_says_so(client: TestClient, workload: str) -> None:
+    for mode, says in (("advise", True), ("control", False)):
+        run = client.post("/runs", json={"workload": workload, "mode": mode}).json()["id"]
+        page = client.get(f"/ui/runs/{run}").text
+        assert ("decisions are recommendations, and are not applied" in page) is says
 
 
 def fact(client: TestClient, name: str) -> list[str]:

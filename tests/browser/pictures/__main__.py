@@ -40,7 +40,7 @@ def main() -> int:
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as data, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=program(), args=ARGUMENTS)
-        server = start_steward(Path(data))
+        server = start_steward(Path(data), stale_after_seconds="86400")  # however slowly this machine fills it
         try:
             result = _drawn(browser, server.url, folder, every=options.look is not None)
         finally:

@@ -499,6 +499,8 @@ def test_savings_are_said_in_one_direction_with_their_interval_and_without_round
         "against cpu 100 % (best fixed, known only afterwards): cost the same",
         f"recommendations, applied, would have saved $2.00, 90 % of models: $1.00 to $3.00{met}",
     ]
+    small = savings_lines({**one, "largest": of(-0.471, -0.09996, 0.0123), "advised": None}, {"cpu": "%"}, "$")[0]
+    assert f"cost $0.47 more (5 %), 90 % of models: -$0.0123 to $0.10{met}" in small
     free = {**one, "cost": 0.0, "largest": of(0.0, 0.0, -0.0, 0.0), "advised": None}
     assert savings_lines(free, {}, "EUR")[0] == f"{OVER} against cpu 100 (largest): cost the same{met}"
 

@@ -74,7 +74,7 @@ STYLE = """
 --mark: #0b7285; --good: #2b8a3e; --bad: #c92a2a; --none: #6c757d; }
 @media (prefers-color-scheme: dark) { :root { --text: #ced4da; --quiet: #adb5bd; --ground: #13171f; --line: #343a40;
 --own: #10343c; --mark: #3bc9db; --good: #69db7c; --bad: #ff8787; --none: #adb5bd; } }
-body { font: 15px/1.5 system-ui, sans-serif; max-width: 64rem; margin: 2rem auto; padding: 0 1rem; color: var(--text);
+body { font: 15px/1.5 system-ui, sans-serif; max-width: 70rem; margin: 2rem auto; padding: 0 1rem; color: var(--text);
 background: var(--ground); overflow-wrap: anywhere; }
 h1 { margin-bottom: .2rem; } h2 { margin-top: 2.5rem; font-size: 1.2rem; } h3 { font-size: 1rem; }
 p, figcaption, small { color: var(--quiet); } figure { margin: 1rem 0; } figure img { max-width: 100%; height: auto; }

@@ -136,7 +136,7 @@ class IterativeProblem(Problem):
         if isinstance(planned, str):
             return LevelOptimum(reason=planned)
         if level in {Level.TRAIN, Level.SEEDS}:
-            coarse = None if planned.exact else f"solved on a coarser grid, {planned.grid}, than a yardstick needs"
+            coarse = None if planned.exact else f"solved on a coarser grid, {tuple(planned.grid)}, than needed"
             return LevelOptimum(planned.policy, planned.exact, planned.expected, planned.error, coarse)
         changed = {Level.PARAMETERS: "they change", Level.COMPOSITION: "the model changes"}
         reason = OTHER_PARAMETERS.format(changed.get(level, "the environment changes"))
@@ -177,7 +177,7 @@ class IterativeProblem(Problem):
             LookupError: no entry is suitable, which does not happen with the kind's observations.
         """
         for prefix, form in (
-            ("left.", "{} left of the target over what is projected (log)"),
+            ("left.", "{}: left to the target / projected (log ratio)"),
             ("measured.", "{} over its target (log)"),
             ("effect.", "run effect on {} (standard deviations)"),
         ):

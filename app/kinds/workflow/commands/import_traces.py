@@ -13,12 +13,12 @@ from typing import Any, NamedTuple
 from rich.console import Console
 from rich.text import Text
 
-from app.charts.text import number
+from app.charts.text import count_text, number
 from app.cli.failures import exit_status
 from app.cli.options import DONE, INTERRUPTED, MISUSED, REFUSED, UNREACHABLE
 from app.cli.remote.service import RefusedError, Service, UnreachableError
 from app.kinds.contract.inputs import FieldIssue, InvalidInput, Skipped, plain
-from app.kinds.workflow.formats.reading import Reading, count_text, misfits, refuse
+from app.kinds.workflow.formats.reading import Reading, misfits, refuse
 from app.kinds.workflow.formats.sacct import read_sacct
 from app.kinds.workflow.formats.swf import OUT_OF_ORDER, read_swf
 from app.kinds.workflow.formats.wfformat import read_wfformat

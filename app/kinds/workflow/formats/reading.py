@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import ValidationError
 
-from app.charts.text import exact
+from app.charts.text import count_text, exact
 from app.kinds.contract.inputs import FieldIssue, InvalidInput, Skipped
 from app.kinds.workflow.queue import Nodes
 from app.kinds.workflow.spec import NodeType
@@ -59,11 +59,6 @@ def refuse(issues: Sequence[FieldIssue]) -> None:
     """Raise InvalidInput with the first ``LISTED`` issues, in order; do nothing if there are none."""
     if issues:
         raise InvalidInput(issues[:LISTED])
-
-
-def count_text(count: int, noun: str) -> str:
-    """Format a count with its noun, such as ``1 job`` or ``28,481 jobs``."""
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
 def share_lacking(missing: int, tasks: int, noun: str, thing: str, consequence: str) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from app.charts.text import exact
+from app.charts.text import count_text, exact
 from app.kinds.contract.inputs import FieldIssue
 from app.kinds.workflow.formats.reading import (
     LISTED,
@@ -19,7 +19,6 @@ from app.kinds.workflow.formats.reading import (
     Source,
     Where,
     blocks,
-    count_text,
     cycle_issue,
     doubtful_units,
     field_of,

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
+from app.charts.text import count_text
 from app.kinds.contract.inputs import FieldIssue
 from app.kinds.workflow.formats.json_walk import PointerValue, token, walk
 from app.kinds.workflow.formats.reading import (
@@ -19,7 +20,6 @@ from app.kinds.workflow.formats.reading import (
     Reading,
     Source,
     Where,
-    count_text,
     cycle_issue,
     doubtful_units,
     pieces,

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from app.kinds.workflow.formats.reading import Edges, count_text, order
+from app.charts.text import count_text
+from app.kinds.workflow.formats.reading import Edges, order
 from app.kinds.workflow.formats.swf import KIBI
 from app.kinds.workflow.trace import Trace
 

@@ -18,6 +18,7 @@ FEWEST_MEASURED = 2
 """Fewest iterations at the largest allocation for which their mean is reported."""
 PARTS = ("value", "low", "high")
 NOTHING = 1e-9  # of the costs: rounding
+LEAST_IN_CENTS, MOST_IN_CENTS = 0.1, 1_000.0
 JUDGED = ("met", "missed", "completed")
 LEAST_PLACES = 12
 """Decimal places at most; what is smaller shows as 0."""
@@ -160,8 +161,12 @@ def digits(value: float) -> str:
 
 
 def _money(value: float, currency: str) -> str:
-    """An amount with its currency: a sign before it, a code or “cost units” after it."""
-    return f"{digits(value)} {currency}" if currency[:1].isalpha() else f"{currency}{digits(value)}"
+    """An amount with its currency, as the service writes it: a sign before it, a code or “cost units” after it.
+
+    It has two decimals from 0.10 to below 1,000."""
+    cents = currency != "cost units" and round(value, 4) >= LEAST_IN_CENTS and round(value, 2) < MOST_IN_CENTS
+    figure = f"{value:.2f}" if cents else digits(value)
+    return f"{figure} {currency}" if currency[:1].isalpha() else f"{currency}{figure}"
 
 
 def _decisions_line(rows: Sequence[Row], *, advise: bool) -> str:
