@@ -260,7 +260,9 @@ def test_silent_and_unusual_scripts_are_told_what_is_missing_while_they_run(
     for launched in (silent, unusual):
         assert launched.status() == 0
         assert re.search(
-            r"the command finished after .+ s, without decisions: print a line per iteration.+\n$", launched.said
+            r"the command finished after .+ s, .+ of the deadline of 9 min, without decisions: "
+            r"print a line per iteration.+\n$",
+            launched.said,
         ), launched.said
         assert launched.said.count("no iteration was recognised") == 1
     began = time.monotonic()
