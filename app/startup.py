@@ -133,9 +133,10 @@ def check_database(settings: Settings, *, creates: bool) -> None:
         database = Database(settings.database_url, settings)
         try:
             with database.reading() as session:
-                session.connection().exec_driver_sql(
-                    "SELECT 1 FROM sqlite_master" if database.is_sqlite else "SELECT 1"
-                )
+                asks = "SELECT 1 FROM sqlite_master" if database.is_sqlite else "SHOW server_encoding"
+                if session.connection().exec_driver_sql(asks).scalar() == "SQL_ASCII":  # of initdb without a locale
+                    remedy = "make it by CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0"
+                    raise StartupError(f"{text}: its encoding is SQL_ASCII, UTF8 is needed; {remedy}")
         finally:
             database.dispose()
     except (SQLAlchemyError, OSError) as error:

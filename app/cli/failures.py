@@ -17,6 +17,7 @@ LISTS = {
     if noun.command and noun.item
 }
 """Command that lists a noun's items, by the name of one item in error messages."""
+CREATES = {noun.tag: f"{noun.command} create" for noun in NOUNS.values() if noun.path.startswith("/workloads/{")}
 UNAUTHORISED, CONFLICT = 401, 409
 REMEDIES = {
     UNAUTHORISED: "set STEWARD_API_KEY to a key; `steward key create` makes one where the database is",
@@ -76,6 +77,11 @@ def _detail(problem: Json) -> str:
     remedy = REMEDIES.get(status or 0)
     if status == UNAUTHORISED:  # the remedy for API callers does not apply to commands
         text = text.partition("; ")[0]
+    text = re.sub(
+        rf"POST /workloads/([^/ ]+)/({'|'.join(CREATES)})(?![\w/])",
+        lambda call: f"`steward {CREATES[call[2]]} {call[1]}`",
+        text,
+    )
     return "; ".join(filter(None, (text, remedy)))
 
 

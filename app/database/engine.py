@@ -207,6 +207,7 @@ class Database:
             theirs |= {f"tcp_keepalives_{name}": value for name, value in alive.items()}  # PostgreSQL's own side
             options["connect_args"] = {
                 "options": " ".join([*(f"-c {name}={value}" for name, value in theirs.items()), str(own)]).rstrip(),
+                "client_encoding": "utf8",  # a database of SQL_ASCII would give bytes, and no message
                 "connect_timeout": settings.database_connect_seconds,
                 "tcp_user_timeout": 1000 * silence,  # what was sent
                 **{f"keepalives_{name}": value for name, value in alive.items()},  # and while an answer is waited for

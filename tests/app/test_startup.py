@@ -20,7 +20,7 @@ from app import installed, startup
 from app.cli.main import cli
 from app.settings import Settings
 from app.startup import StartupError
-from tests.servers import clean_environment, free_port
+from tests.servers import PostgresServer, clean_environment, free_port
 
 FAR_BUT_CLOSED = "127.0.0.1:1"
 REFUSED = {
@@ -131,6 +131,24 @@ def test_a_file_that_is_no_database_is_told(tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "steward.db").write_text("no database" * 100)
     assert "file is not a database" in stderr_of(steward(tmp_path, "db", "upgrade"))
+
+
+def test_a_database_without_an_encoding_is_told_by_every_command(tmp_path: Path, postgres: PostgresServer) -> None:
+    encodings = {"ascii": "SQL_ASCII", "unicode": "UTF8"}
+    for name, encoding in encodings.items():
+        postgres.execute(f"CREATE DATABASE new_{name} ENCODING '{encoding}' TEMPLATE template0")
+    url = postgres.url("new_ascii")
+    try:
+        for command in (("db", "upgrade"), ("db", "backup", "b"), ("serve", "--workers", "0")):
+            ended = steward(tmp_path, *command, STEWARD_DATABASE_URL=url)
+            assert "its encoding is SQL_ASCII, UTF8 is needed; make it by CREATE DATABASE" in stderr_of(ended)
+        new, kept = {"STEWARD_DATABASE_URL": postgres.url("new_unicode")}, str(tmp_path / "kept")
+        assert [steward(tmp_path, "db", *one, **new).returncode for one in (("upgrade",), ("backup", kept))] == [0, 0]
+        told = stderr_of(steward(tmp_path, "db", "restore", kept, STEWARD_DATABASE_URL=url))
+        assert "its encoding is SQL_ASCII, UTF8 is needed" in told
+    finally:
+        for name in encodings:
+            postgres.execute(f"DROP DATABASE new_{name}")
 
 
 def test_a_full_disk_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -44,18 +44,23 @@ class Service:
     def __init__(self, url: str, headers: Mapping[str, str] | None = None) -> None:
         self.url = without_userinfo(url)
         try:
-            # True for https; else a context that trusts nobody, since it takes long to read whom to trust
+            # For https whom SSL_CERT_FILE names; else a context that trusts nobody, since it takes long to read whom to
             self._http = httpx.Client(
                 base_url=url,
                 timeout=READ_SECONDS,
                 trust_env=False,
                 headers={**authorization_header(), **(headers or {})},
-                verify=True if url.lower().startswith("https:") else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT),
+                verify=httpx.create_ssl_context()
+                if url.lower().startswith("https:")
+                else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT),
             )
         except httpx.InvalidURL as error:
             # httpx's own words may quote a part of a password
             message = f"{self.url!r} is not the address of a service, such as http://127.0.0.1:8080"
             raise UnreachableError(message) from error
+        except OSError as error:  # no such file, or no certificate in it
+            named = f"SSL_CERT_FILE={os.environ.get('SSL_CERT_FILE')}: {error.strerror or error}"
+            raise UnreachableError(f"{named}; a PEM file of certificates is accepted") from error
 
     def __enter__(self) -> Self:
         return self
@@ -105,6 +110,8 @@ class Service:
 
     def _unreachable(self, error: httpx.HTTPError) -> UnreachableError:
         remedy = "start one with `steward serve`, or say where it is (--url, STEWARD_URL)"
+        if "CERTIFICATE_VERIFY_FAILED" in str(error):
+            remedy = "SSL_CERT_FILE names the certificate of an authority of your own"
         # The words about a request's form quote its headers, and so the key
         reason = "the request can't be sent" if isinstance(error, httpx.LocalProtocolError) else str(error)[:QUOTED]
         return UnreachableError(f"no answer from {self.url}: {reason}; {remedy}")

@@ -264,6 +264,8 @@ def _restore(settings: Settings, file: Path, force: bool) -> None:
             f"{file} was made by another version of Steward (revision {result.revision}), which this one does not "
             "know: restore it with that version"
         )
+    if not embedded:  # an embedded one may be damaged
+        startup.check_database(settings, creates=True)
     filled = backup_sqlite.is_filled(Path(url.database or "")) if embedded else backup_postgresql.is_filled(url)
     if filled and not force:
         raise BackupError("the database is not empty; name another, or replace all that it holds with --force")

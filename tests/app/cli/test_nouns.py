@@ -269,6 +269,22 @@ def test_who_may_not_is_told_what_helps(
     assert text in process.stderr
 
 
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        (
+            "no domain model yet: fit one with POST /workloads/a/models first",
+            "fit one with `steward model create a` first",
+        ),
+        ("train one with POST /workloads/b-2/agents first", "train one with `steward agent create b-2` first"),
+        ("no model 3: fit one with POST /workloads/a.b/models", "fit one with `steward model create a.b`"),
+        ("POST /workloads/a/models/3/forecast", "POST /workloads/a/models/3/forecast"),
+    ],
+)
+def test_what_is_to_be_created_is_told_as_a_command(said: str, told: str) -> None:
+    assert str(RefusedError({"title": "Conflict", "status": 409, "detail": said})).endswith(told)
+
+
 def test_a_conflict_is_told_by_its_detail_other_problems_by_their_fields() -> None:
     problem = {"title": "No", "detail": "all of it", "errors": [{"pointer": "/a", "message": "must be b"}]}
     texts = [str(RefusedError({**problem, "status": status})) for status in (409, 422)]

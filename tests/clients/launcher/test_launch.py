@@ -635,6 +635,12 @@ def test_ctrl_c_after_the_end_of_the_command_keeps_its_iterations_and_its_status
         (["--workload", "busy", "--actuator", "moon"], "actuator 'moon' is not installed; there are: "),
         (["--workload", "busy", "--option", "x=1"], "has no option x=1; it has: cpu_method"),
         (["--learn", "--name", "busy", "--resource", "cpu=50..100/50%"], "is registered with cpu=20..100/20%"),
+        (
+            ["--name", "busy", "--deadline", "30m", "--resource", "cpu=50..100/50%"],
+            "is registered with cpu=20..100/20%; leave it out, or give another --name\n",
+        ),
+        (["--workload", "busy", "--iterations", "7"], "--iterations 7: workload 'busy' is registered with "),
+        (["--name", "other"], "has no workload 'other' (there are: busy); --deadline 30m, or --learn, registers one"),
         (["--learn", "--resource", "moons=1..2"], "moons=1… can't be set: local processes have cpu (%) and memory"),
     ],
 )
@@ -853,6 +859,21 @@ def test_a_workload_that_has_to_be_registered_is_not_made_by_a_deadline(
         in output.err
     )
     assert "epoch" not in output.out
+
+
+def test_a_command_without_iterations_is_told_what_it_took_and_what_is_missing(
+    serve: Serve, folder: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    url = serve().url
+    assert main([*DEADLINE, "--url", url, "--", sys.executable, "-c", "pass"]) == 0
+    assert re.search(r"finished after .+ m?s, \d+ % of the deadline of .+, without decisions: ", capfd.readouterr().err)
+    assert run(url, "--watch-file", "none/log.csv", "--", sys.executable, "-c", "pass") == 0
+    told = capfd.readouterr().err
+    assert "--watch-file none/log.csv: folder none does not exist; the command would have to make it" in told
+    assert "no iteration was recognised: none/log.csv does not exist" in told
+    Path("log.csv").write_text("epoch,loss\n")
+    assert run(url, "--watch-file", "log.csv", "--", sys.executable, "-c", "pass") == 0
+    assert "no iteration was recognised: log.csv has no new line that tells of one" in capfd.readouterr().err
 
 
 class Refuses(LocalProcesses):

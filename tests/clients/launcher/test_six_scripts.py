@@ -262,7 +262,9 @@ def test_silent_and_unusual_scripts_are_told_what_is_missing_while_they_run(
     for launched in (silent, unusual):
         assert launched.status() == 0
         assert re.search(
-            r"the command finished after .+ s, without decisions: print a line per iteration.+\n$", launched.output
+            r"the command finished after .+ s, .+ of the deadline of 9 min, without decisions: "
+            r"print a line per iteration.+\n$",
+            launched.output,
         ), launched.output
         assert launched.output.count("no iteration was recognised") == 1
     began = time.monotonic()

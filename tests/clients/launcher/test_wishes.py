@@ -26,6 +26,13 @@ def test_a_command_line_is_read() -> None:
         ("--resource cpu=400..50/50% -- ls", "--resource cpu=400..50/50%: the least must be below the most"),
         ("--resource cpu=50-400 -- ls", "NAME=LEAST..MOST/STEP is accepted, for example cpu=50..400/50%"),
         ("--resource cpu=50..400/60% -- ls", "the step must divide the range; 50..410/60 would"),
+        ("--resource memory=1024..1048577/1024MiB -- ls", "must divide the range; 1024..1048576/1024 would"),
+        (
+            "--name slowA -- ls",
+            "--name slowA: a lower-case letter or digit, then up to 62 of these and . _ - are accepted",
+        ),
+        ("--name slowA -- ls", ", such as slowa"),
+        ("--workload my/nets -- ls", "--workload my/nets: a lower-case letter or digit, "),
         ("--resource cpu=1..4/1cores -- ls", "cpu is counted in %, not cores"),
         ("--deadline soon -- ls", "--deadline soon: not a duration; 90s, 30m, 1h30m are accepted"),
         ("--deadline 0 -- ls", "a duration above 0 is accepted"),

@@ -163,7 +163,7 @@ def read(program: str, arguments: Sequence[str]) -> Wishes:
         raise Misuse("--resource: a workload has its own; another --name registers another")
     return Wishes(
         command=tuple(options.command),
-        workload=options.workload or options.name or wishes.default_name(options.command),
+        workload=_name(options),
         registered=options.workload is not None,
         learn=options.learn,
         clean=options.clean,
@@ -195,3 +195,11 @@ def read(program: str, arguments: Sequence[str]) -> Wishes:
         profile_jobs=options.profile_jobs,
         budget=options.budget,
     )
+
+
+def _name(options: argparse.Namespace) -> str:
+    """The workload's name: as the options say, else the command's."""
+    for option in ("workload", "name"):
+        if (given := getattr(options, option)) is not None:
+            return wishes.workload(given, f"--{option}")
+    return wishes.default_name(options.command)

@@ -20,6 +20,7 @@ from .governed import Governed, targets
 from .interrupts import Interrupted, ignore_signals, interruptible
 from .learn.learning import CommandEnded, Learning
 from .learn.profile import Profile
+from .learn.specification import check_same
 from .service import JobFailed, Json, Service, error_line
 from .serving import service_at
 from .terminal import columns, say
@@ -103,7 +104,8 @@ def _check_start(wishes: Wishes) -> None:
     if wishes.actuator == "local" and shutil.which(program) is None and not Path(program).exists():
         raise ActuatorError(f"{program}: No such file or directory")
     if wishes.watch_file is not None and not wishes.watch_file.parent.is_dir():
-        say(f"--watch-file {wishes.watch_file}: folder {wishes.watch_file.parent} does not exist")
+        folder = wishes.watch_file.parent
+        say(f"--watch-file {wishes.watch_file}: folder {folder} does not exist; the command would have to make it")
 
 
 def _clean(wishes: Wishes) -> int:
@@ -146,13 +148,15 @@ def _workload(wishes: Wishes, service: Service) -> Json:
     if row is None:
         there = [one["name"] for one in service.call("GET", "/workloads?limit=20")["items"]]
         known = f"there are: {', '.join(there)}" if there else "there is none"
-        makes = "--deadline 30m, or --learn, without --workload registers one for the command"
+        without = " without --workload" if wishes.registered else ""
+        makes = f"--deadline 30m, or --learn,{without} registers one for the command"
         raise Misuse(f"{service.url} has no workload {wishes.workload!r} ({known}); {makes}")
     spec: Json = row["spec"]
     if "resources" not in spec or "iterations" not in spec:
         raise Misuse(
             f"workload {wishes.workload!r} is of kind {spec.get('kind')!r}; one that goes through iterations is run"
         )
+    check_same(wishes, spec)
     return spec
 
 

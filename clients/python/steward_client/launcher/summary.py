@@ -10,7 +10,7 @@ from typing import Any
 
 from .governed import Governed
 from .row import PROFILE, Row, source_in_words
-from .wishes import duration_text, percent
+from .wishes import duration_text, of_deadline, percent
 
 HOUR = 3600.0
 WIDTH, HEIGHT, MARGIN = 64, 4, 11
@@ -40,9 +40,7 @@ def lines(governed: Governed) -> list[str]:
     elif deadline is None:
         lines = [f"finished after {lines[0]}, without a deadline"]
     else:
-        lines = [
-            f"finished after {lines[0]}, {percent(seconds / deadline)} of the deadline of {duration_text(deadline)}"
-        ]
+        lines = [f"finished after {lines[0]}, {of_deadline(seconds, deadline)}"]
     if governed.stopped or not (governed.cancelled or watched.status):
         lines.append(_outcome(governed))
     if governed.rows:

@@ -366,8 +366,8 @@ class Watched:
         self._say(f"no iteration was recognised{since}: {text}")
 
     def _without_pattern(self, tail: list[str]) -> str:
-        if self._own is not None:
-            return f"{self._wishes.watch_file} has no new line that tells of one"
+        if self._own is not None and (file := self._wishes.watch_file) is not None:
+            return f"{file} {'has no new line that tells of one' if file.exists() else 'does not exist'}"
         if self._wishes.pattern is not None and tail:
             return f"--pattern matches none of its lines, such as {tail[-1][:80]!r}"
         lines = f"none of its last {len(tail)} lines has a number that grows" if tail else "it has written no line yet"

@@ -10,7 +10,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from .actuators.contract import UNITS, Range
+from .actuators.contract import UNITS, Range, amount
 from .actuators.requests import GRANT_SECONDS
 
 NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)"
@@ -23,6 +23,7 @@ LARGEST_COST = 1e100
 LONGEST = 1e9  # seconds; waits of clocks end not much later
 MOST_LEVELS = 20_000
 STEPS = 1e-6
+NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")  # as the service accepts names
 
 
 class Misuse(ValueError):
@@ -174,7 +175,9 @@ def resource(text: str) -> Resource:
         raise Misuse(f"--resource {text}: at most {MOST_LEVELS:,} steps are accepted")
     if abs(steps - round(steps)) > STEPS:
         fitting = low + round(steps) * step
-        raise Misuse(f"--resource {text}: the step must divide the range; {low:g}..{fitting:g}/{step:g} would")
+        raise Misuse(
+            f"--resource {text}: the step must divide the range; {amount(low)}..{amount(fitting)}/{amount(step)} would"
+        )
     return Resource(match["name"], low, high, step, unit)
 
 
@@ -191,6 +194,20 @@ def duration(text: str, option: str = "--deadline") -> float:
     if not 0 < seconds <= LONGEST:
         raise Misuse(f"{option} {text}: a duration above 0 is accepted, up to 30 years, such as 90s, 1h30m")
     return seconds
+
+
+def workload(text: str, option: str) -> str:
+    """Check a workload's name; ``option`` is named in the error.
+
+    Raises:
+        Misuse: the service would not accept it.
+    """
+    if not NAME.fullmatch(text):
+        raise Misuse(
+            f"{option} {text}: a lower-case letter or digit, then up to 62 of these and . _ - are accepted, such as "
+            f"{default_name((text,))}"
+        )
+    return text
 
 
 def cost(text: str) -> float:
@@ -263,6 +280,11 @@ def default_name(command: Iterable[str]) -> str:
 def percent(share: float, places: int = 0) -> str:
     """Format a share of 1 in per cent: ``47 %``."""
     return f"{100 * share:.{places}f} %"
+
+
+def of_deadline(seconds: float, deadline: float) -> str:
+    """Format what a command took as a share of its deadline: ``70 % of the deadline of 1 min 30 s``."""
+    return f"{percent(seconds / deadline)} of the deadline of {duration_text(deadline)}"
 
 
 def duration_text(seconds: float) -> str:

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 SERVICE = "http://127.0.0.1:8080"
+INSTALL = 'pip install "$(echo dist/steward_client-*.whl)[scaling]" after `make wheels` in a checkout'
 Url = Annotated[str, typer.Option(envvar="STEWARD_URL", help="Address of the service.")]
 Host = Annotated[str, typer.Option(help="Address to listen on; 0.0.0.0 for all interfaces.")]
 Hold = Annotated[
@@ -114,7 +115,7 @@ def _load_function(command: str, name: str) -> Any:
     try:
         from . import programs
     except ImportError as error:
-        typer.echo(f"steward {command}: {error.name} isn't installed: pip install 'steward-client[scaling]'", err=True)
+        typer.echo(f"steward {command}: {error.name} isn't installed: {INSTALL}", err=True)
         raise typer.Exit(1) from error
     return getattr(programs, name)
 

@@ -89,6 +89,13 @@ def test_tls_by_settings(settings: Settings, database: Database, tmp_path: Path)
         there = {"STEWARD_PORT": str(port), "STEWARD_HOST": "0.0.0.0", "STEWARD_URL": None}  # noqa: S104 - of all of them
         tls = {"STEWARD_TLS_CERTIFICATE": str(chain), "STEWARD_TLS_KEY": str(key)}
         assert [CliRunner().invoke(cli, ["health"], env=there | one).exit_code for one in (tls, {})] == [0, 1]
+        url = f"https://127.0.0.1:{port}"
+        cases = [(chain, 0, "none\n"), (None, 3, "SSL_CERT_FILE names the certificate")]
+        cases += [(key, 3, f"SSL_CERT_FILE={key}: "), (tmp_path / "none", 3, "none: No such file")]
+        for file, status, told in cases:
+            there = {"STEWARD_URL": url, "SSL_CERT_FILE": None if file is None else str(file)}
+            listed = CliRunner().invoke(cli, ["workload", "list"], env=there)
+            assert (listed.exit_code, told in listed.output) == (status, True), listed.output
 
 
 def test_health_asks_the_service_that_is_named_or_the_local_one(

@@ -28,6 +28,11 @@ Sink = Callable[[Stream, bytes], None]
 """Called from the actuator's own threads with the stream and a piece of the command's output, of any size."""
 
 
+def amount(value: float) -> str:
+    """Format an amount as it can be given again: ``1048576``, where ``:g`` would write ``1.04858e+06``."""
+    return f"{value:.12g}"
+
+
 class ActuatorError(RuntimeError):
     """An actuator can't do what was requested, and nothing was changed; the message has reason and remedy."""
 
@@ -48,7 +53,7 @@ class CannotSet(ActuatorError):
 
     def __init__(self, resource: str, value: object, accepted: str, reason: str = "") -> None:
         self.resource, self.value, self.accepted, self.reason = resource, value, accepted, reason
-        super().__init__(f"{resource}={value:g}" if isinstance(value, int | float) else f"{resource}={value}", accepted)
+        super().__init__(f"{resource}={amount(value) if isinstance(value, int | float) else value}", accepted)
 
     def __str__(self) -> str:
         return f"{self.args[0]} can't be set: {self.accepted}"
@@ -85,8 +90,8 @@ class Settable:
     def check(self, name: str, value: float) -> None:
         """Check that a ``value`` of resource ``name`` is within the bounds; raises `CannotSet` if not, or for NaN."""
         if not self.minimum <= value <= (float("inf") if self.maximum is None else self.maximum):  # NaN neither
-            most = "" if self.maximum is None else f" to {self.maximum:g}"
-            least = f"{self.minimum:g}{most}" if most else f"{self.minimum:g} or more"
+            most = "" if self.maximum is None else f" to {amount(self.maximum)}"
+            least = f"{amount(self.minimum)}{most}" if most else f"{amount(self.minimum)} or more"
             raise CannotSet(name, value, f"{least}{f' {self.unit}' if self.unit else ''} is accepted ({self.how})")
 
 

@@ -32,6 +32,7 @@ from .contract import (
     Settable,
     Sink,
     Unavailable,
+    amount,
 )
 
 METHODS = ("auto", "quota", "affinity", "duty")
@@ -61,7 +62,7 @@ class LocalProcesses(Actuator):
             raise ActuatorError(f"cpu_method={cpu_method}: one of {', '.join(METHODS)} is accepted")
         for name, bounds in wanted.items():
             if name not in ("cpu", "memory"):
-                raise CannotSet(name, f"{bounds.minimum:g}…", "local processes have cpu (%) and memory (MiB)")
+                raise CannotSet(name, f"{amount(bounds.minimum)}…", "local processes have cpu (%) and memory (MiB)")
         self._current: dict[str, float] = {}
         self._command: Guarded | None = None
         self._groups = groups(name for name in wanted if name == "memory" or cpu_method in ("auto", "quota"))

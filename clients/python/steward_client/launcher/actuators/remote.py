@@ -26,6 +26,7 @@ from .contract import (
     Settable,
     Sink,
     Stream,
+    amount,
 )
 
 SHARE = 0.1
@@ -59,7 +60,7 @@ class Remote(Actuator, Scheduled, Deferring, ABC):
     def __init__(self, settable: Mapping[str, Settable], wanted: Mapping[str, Range]) -> None:
         for name, bounds in wanted.items():
             if name not in settable:
-                raise CannotSet(name, f"{bounds.minimum:g}…", f"{self.name} sets {', '.join(settable)}")
+                raise CannotSet(name, f"{amount(bounds.minimum)}…", f"{self.name} sets {', '.join(settable)}")
             settable[name].check(name, bounds.minimum)
             settable[name].check(name, bounds.maximum)
         self._settable = {name: settable[name] for name in wanted}

@@ -21,7 +21,7 @@ from steward_client.launcher.iterations.mark import SECONDS
 from steward_client.launcher.service import JobFailed, Json, Say, Service
 from steward_client.launcher.terminal import unless
 from steward_client.launcher.watched import Watched
-from steward_client.launcher.wishes import Misuse, Resource, Wishes, duration_text
+from steward_client.launcher.wishes import Misuse, Resource, Wishes, duration_text, of_deadline
 
 from .apart import measure_apart
 from .beside import beside
@@ -337,8 +337,9 @@ class Learning:
         self._note_end(watched)
         if not profile.rows:
             hint = ": only one iteration was seen, and not its start" if watched.clock.count else ""
-            seconds = duration_text(watched.ended - watched.began)
-            raise CommandEnded(0, f"the command finished after {seconds}, without decisions{hint or NEXT_TIME}")
+            seconds, deadline = watched.ended - watched.began, self._wishes.deadline
+            took = duration_text(seconds) + (f", {of_deadline(seconds, deadline)}" if deadline else "")
+            raise CommandEnded(0, f"the command finished after {took}, without decisions{hint or NEXT_TIME}")
 
     def _actuator(self) -> Actuator:
         """A new actuator of the launch, which hasn't started anything."""

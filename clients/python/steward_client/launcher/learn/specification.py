@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 
+from steward_client.launcher.actuators.contract import amount
 from steward_client.launcher.iterations.mark import SECONDS
 from steward_client.launcher.service import Json
 from steward_client.launcher.wishes import Misuse, Resource, Wishes
@@ -72,19 +73,19 @@ def check_same(wishes: Wishes, spec: Json) -> None:
         Misuse: it has other resources, or another number of iterations.
     """
     there = [Resource.of_spec(one) for one in spec["resources"]]
+    remedy = "leave it out" if wishes.registered else "leave it out, or give another --name"
     for requested in wishes.resources:
         if requested not in there:
             has = ", ".join(_text(one) for one in there)
             raise Misuse(
-                f"--resource {_text(requested)}: workload {spec['name']!r} is registered with {has}; leave it out, or "
-                "give another --name"
+                f"--resource {_text(requested)}: workload {spec['name']!r} is registered with {has}; " + remedy
             )
     if wishes.iterations is not None and wishes.iterations != spec["iterations"]:
         raise Misuse(
             f"--iterations {wishes.iterations}: workload {spec['name']!r} is registered with {spec['iterations']}; "
-            "leave it out, or give another --name"
+            + remedy
         )
 
 
 def _text(one: Resource) -> str:
-    return f"{one.name}={one.minimum:g}..{one.maximum:g}/{one.step:g}{one.unit}"
+    return f"{one.name}={amount(one.minimum)}..{amount(one.maximum)}/{amount(one.step)}{one.unit}"
