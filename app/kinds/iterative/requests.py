@@ -209,8 +209,7 @@ def outcome(
     why = f", {one.reason}" if one.reason else ""
     following = one.until if waits is None and one.until < iterations else None
     if waits is not None:
-        since = moment(datetime.fromisoformat(one.since))
-        text = f"not granted: {requested.words} (requested since {since}{why}); {plans}"
+        text = f"not granted: {requested.words} (requested since {moment(datetime.fromisoformat(one.since))}{why}); {plans}"
     else:
         how = "refused" if one.state == "refused" else "timed out"
         then = "isn't requested again" if following is None else f"asks again after iteration {following - 1}"
