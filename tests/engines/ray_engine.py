@@ -12,7 +12,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,8 +25,9 @@ import pytest
 from tests.engines.required import PATH, left_out
 from tests.servers import free_port, stop, wait_until
 
-HOST = "127.0.0.2"
-"""Ray takes a node's address 127.0.0.1 for the machine's first outer one; this one is loopback too."""
+HOST, OTHER_HOST = "127.0.0.2", "127.0.0.3"
+"""Of the head, and of a node that joins it. Ray takes a node's address 127.0.0.1 for the machine's first outer one;
+these are loopback, too."""
 START_SECONDS, TRIES = 240, 4
 RAYLET, GAVE_UP = "t/session_*/logs/raylet.out", "Timed out waiting for file"
 """A node's log, and what it has said if its agents took more than 15 s, as on a busy machine."""
@@ -38,11 +39,12 @@ ENVIRONMENT = {
     "RAY_raylet_start_wait_time_s": str(START_SECONDS),
     "RAY_worker_register_timeout_seconds": str(START_SECONDS),
 }
+CLIENTS = "ray-client-server-port"
 PORTS = (
     "dashboard-agent-listen-port",
     "dashboard-agent-grpc-port",
     "metrics-export-port",
-    "ray-client-server-port",
+    CLIENTS,
     "runtime-env-agent-port",
 )
 """Told rather than chosen: for those that its agents choose a node waits 15 s, whatever else the machine does."""
@@ -67,6 +69,7 @@ class RayEngine:
     port: int = field(default_factory=free_port)
     dashboard: int = field(default_factory=free_port)
     process: subprocess.Popen[bytes] | None = field(default=None, repr=False)
+    node: subprocess.Popen[bytes] | None = field(default=None, repr=False)
 
     @property
     def code(self) -> Path:
@@ -117,13 +120,34 @@ class RayEngine:
             "include-log-monitor": "False",
             "temp-dir": self.folder / "t",
         }
-        command = [str(self.program), "start", "--head", "--block", "--disable-usage-stats"]
+        self.process = self._launched("--head", options)
+
+    def add_node(self, cores: int) -> None:
+        """Start another node, which joins the head; it ends with it."""
+        options = {
+            "address": f"{HOST}:{self.port}",
+            "node-ip-address": OTHER_HOST,
+            "num-cpus": cores,
+            "object-store-memory": 78_643_200,
+            **{name: free_port() for name in PORTS if name != CLIENTS},
+        }
+        self.node = self._launched("", options)
+
+    def remove_node(self) -> None:
+        """End what `add_node` started."""
+        if self.node is not None:
+            stop(self.node, seconds=20)
+            self.node = None
+
+    def _launched(self, how: str, options: Mapping[str, object]) -> subprocess.Popen[bytes]:
+        """A process of ``ray start``."""
+        command = [str(self.program), "start", *filter(None, (how,)), "--block", "--disable-usage-stats"]
         command += [f"--{name}={value}" for name, value in options.items()]
         mine = {"PATH": f"{self.program.parent}:{PATH}", "RAY_AUTH_TOKEN": self.token, MARK: str(self.folder)}
         environment = {**os.environ, **ENVIRONMENT, **mine, "PYTHONPATH": str(self.code)}
         environment.pop("PYTHONDONTWRITEBYTECODE", None)  # its dozens of processes all import much
         with (self.folder / "log").open("ab") as log:
-            self.process = subprocess.Popen(command, stdout=log, stderr=log, env=environment, start_new_session=True)
+            return subprocess.Popen(command, stdout=log, stderr=log, env=environment, start_new_session=True)
 
     def _takes_jobs(self) -> bool:
         """Whether there is a node to run jobs."""
@@ -149,6 +173,7 @@ class RayEngine:
 
     def stop(self) -> None:
         """End the head, and by their ids what it has started."""
+        self.remove_node()
         if self.process is not None:
             stop(self.process, seconds=20)
         left = [process for process in psutil.process_iter() if _mark(process) == str(self.folder)]
