@@ -29,8 +29,8 @@ HOST, OTHER_HOST = "127.0.0.2", "127.0.0.3"
 """Of the head, and of a node that joins it. Ray takes a node's address 127.0.0.1 for the machine's first outer one;
 these are loopback, too."""
 START_SECONDS, TRIES = 240, 4
-RAYLET, GAVE_UP = "t/session_*/logs/raylet.out", "Timed out waiting for file"
-"""A node's log, and what it has said if its agents took more than 15 s, as on a busy machine."""
+RAYLETS, GAVE_UP = "t/session_*/logs/raylet*.out", "Timed out waiting for file"
+"""The nodes' logs, and what it has said if its agents took more than 15 s, as on a busy machine."""
 ENVIRONMENT = {
     "OMP_NUM_THREADS": "1",
     "RAY_AUTH_MODE": "token",
@@ -105,7 +105,10 @@ class RayEngine:
     def _decided(self) -> bool:
         """Whether it has started, or won't."""
         ended = self.process is None or self.process.poll() is not None
-        return ended or any(GAVE_UP in log.read_text() for log in self.folder.glob(RAYLET)) or self._takes_jobs()
+        return ended or self._gave_up() > 0 or self._takes_jobs()
+
+    def _gave_up(self) -> int:
+        return sum(GAVE_UP in log.read_text(errors="replace") for log in self.folder.glob(RAYLETS))
 
     def _begin(self) -> None:
         shutil.rmtree(self.folder / "t", ignore_errors=True)
@@ -123,7 +126,7 @@ class RayEngine:
         self.process = self._launched("--head", options)
 
     def add_node(self, cores: int) -> None:
-        """Start another node, which joins the head; it ends with it."""
+        """Start another node, and wait until it has joined; again if it gave up waiting for its own agents."""
         options = {
             "address": f"{HOST}:{self.port}",
             "node-ip-address": OTHER_HOST,
@@ -131,7 +134,14 @@ class RayEngine:
             "object-store-memory": 78_643_200,
             **{name: free_port() for name in PORTS if name != CLIENTS},
         }
-        self.node = self._launched("", options)
+        for _ in range(TRIES):
+            gave_up = self._gave_up()
+            self.node = self._launched("", options)
+            wait_until(lambda: len(self._nodes()) > 1 or self._gave_up() > gave_up, START_SECONDS, "a node to join")  # noqa: B023
+            if len(self._nodes()) > 1:
+                return
+            self.remove_node()
+        left_out("a second node of Ray can't be started here")
 
     def remove_node(self) -> None:
         """End what `add_node` started."""
@@ -151,12 +161,16 @@ class RayEngine:
 
     def _takes_jobs(self) -> bool:
         """Whether there is a node to run jobs."""
+        return bool(self._nodes())
+
+    def _nodes(self) -> list[Any]:
+        """The nodes that are there; none if the head doesn't answer."""
         try:
             with self.http as http:
                 listed = http.get("/nodes", params={"view": "summary"})
-                return listed.is_success and bool(listed.json()["data"]["summary"])
+                return list(listed.json()["data"]["summary"]) if listed.is_success else []
         except httpx.HTTPError:
-            return False
+            return []
 
     def requested(self) -> list[dict[str, float]]:
         """The bundles that the autoscaler was requested to have room for, as it reports them every few seconds."""

@@ -172,7 +172,7 @@ class TestPod(LeavingKit, DeferringKit):
         """A policy against smaller sizes, such as a validating admission policy, lets a pod ask for too much."""
         patch = KubernetesApi.patch
 
-        def no_smaller(api: KubernetesApi, path: str, body: Any, kind: str) -> Any:
+        def no_smaller(api: KubernetesApi, path: str, body: Any, kind: Any) -> Any:
             wanted = parse_quantity(body["spec"]["containers"][0]["resources"]["requests"]["cpu"])
             pod = cluster.objects[path.removesuffix("/resize")]
             if wanted < parse_quantity(pod["spec"]["containers"][0]["resources"]["requests"]["cpu"]):
