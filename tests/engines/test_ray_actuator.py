@@ -71,16 +71,16 @@ def test_the_autoscaler_has_what_two_runs_request_together(cluster: RayEngine) -
     assert not [one for one in left if one["metadata"]], "neither jobs nor requests are left, but records without a job"
 
 
-RUN = "import time\nfor n in range(600):\n    print(f'epoch {n + 1}/600', flush=True); time.sleep(1)"
+RUN = "import time\nfor n in range(600):\n    print(f'epoch {n + 1}/600', flush=True); time.sleep(2)"
 SPEC = {
     "name": "grows",
     "kind": "iterative",
     "resources": [{"name": "workers", "minimum": 1, "maximum": 2, "max_steps": 1, "initial": 1, "price_per_hour": 1.0}],
-    "metrics": [{"name": "iteration_seconds", "unit": "s", "target": 400, "goal": "at_most", "scope": "run"}],
+    "metrics": [{"name": "iteration_seconds", "unit": "s", "target": 800, "goal": "at_most", "scope": "run"}],
     "iterations": 600,
     "weights": {"sla": 20.0, "cost": 0.1, "change": 0.002},
 }
-"""By the samples one worker is fast enough for the target; the command takes twice as long."""
+"""By the samples one worker is fast enough for the target; the command takes four times as long."""
 
 
 def test_a_request_is_granted_once_a_node_joins_and_the_next_decision_plans_with_it(
@@ -129,13 +129,13 @@ def test_a_request_is_granted_once_a_node_joins_and_the_next_decision_plans_with
             def there() -> list[float]:
                 return [row["report"]["allocation"]["workers"] for row in rows() if row.get("report")]
 
-            wait_until(lambda: there().count(2.0) > 1, 300, f"a node that joins, see {tmp_path}")
+            wait_until(lambda: there().count(2.0) > 2, 300, f"a node that joins, see {tmp_path}")
             texts = [row["decision"]["reason"]["text"] for row in rows()]
             print(*texts, sep="\n")
             assert there()[0] == 1
             assert any("not granted: 2 workers" in text for text in texts)
-            [first] = [n for n, text in enumerate(texts) if "granted by now: 2 workers" in text]
-            assert not any("not granted" in text for text in texts[first:])
+            assert not any("not granted" in text for text in texts[-2:])
+            assert "2 workers" in texts[-1]
         finally:
             launcher.send_signal(signal.SIGINT)
             stop(launcher, seconds=60)
