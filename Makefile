@@ -38,9 +38,19 @@ test: setup
 test-all: test
 	$(PYTEST) -m slow $(ARGS)
 
-# On a real Docker daemon and a real Slurm, as root; `.ci/engines` installs them. Building the images takes minutes.
+# On a real Docker daemon, Slurm and Ray, as root; `.ci/engines` installs the first two. What is missing is said at once,
+# in one line. Building the images takes minutes, all of it about an hour.
 engines: setup
+	@$(BIN)/python -m tests.engines.required
+	@$(MAKE) --no-print-directory $(RAY)/bin/ray
 	STEWARD_REQUIRE_ENGINES=1 OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -rs -m engines tests/engines $(ARGS)
+
+# Ray's programs have an environment of their own: Ray Serve comes with HAProxy (GPL).
+RAY := $(VENV)/ray
+$(RAY)/bin/ray: constraints.txt
+	@test -x $(RAY)/bin/python || $(PYTHON) -m venv --without-pip $(RAY)
+	@$(BIN)/uv pip install --quiet --compile-bytecode --python $(RAY)/bin/python -c constraints.txt 'ray[default,serve]'
+	@touch $@
 
 # Would the tests notice a fault? `make mutants ARGS="guard lease --most 20 --seed 3"`; takes hours in full.
 mutants: setup

@@ -12,7 +12,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,11 +25,12 @@ import pytest
 from tests.engines.required import PATH, left_out
 from tests.servers import free_port, stop, wait_until
 
-HOST = "127.0.0.2"
-"""Ray takes a node's address 127.0.0.1 for the machine's first outer one; this one is loopback too."""
+HOST, OTHER_HOST = "127.0.0.2", "127.0.0.3"
+"""Of the head, and of a node that joins it. Ray takes a node's address 127.0.0.1 for the machine's first outer one;
+these are loopback, too."""
 START_SECONDS, TRIES = 240, 4
-RAYLET, GAVE_UP = "t/session_*/logs/raylet.out", "Timed out waiting for file"
-"""A node's log, and what it has said if its agents took more than 15 s, as on a busy machine."""
+RAYLETS, GAVE_UP = "t/session_*/logs/raylet*.out", "Timed out waiting for file"
+"""The nodes' logs, and what it has said if its agents took more than 15 s, as on a busy machine."""
 ENVIRONMENT = {
     "OMP_NUM_THREADS": "1",
     "RAY_AUTH_MODE": "token",
@@ -38,11 +39,12 @@ ENVIRONMENT = {
     "RAY_raylet_start_wait_time_s": str(START_SECONDS),
     "RAY_worker_register_timeout_seconds": str(START_SECONDS),
 }
+CLIENTS = "ray-client-server-port"
 PORTS = (
     "dashboard-agent-listen-port",
     "dashboard-agent-grpc-port",
     "metrics-export-port",
-    "ray-client-server-port",
+    CLIENTS,
     "runtime-env-agent-port",
 )
 """Told rather than chosen: for those that its agents choose a node waits 15 s, whatever else the machine does."""
@@ -67,6 +69,7 @@ class RayEngine:
     port: int = field(default_factory=free_port)
     dashboard: int = field(default_factory=free_port)
     process: subprocess.Popen[bytes] | None = field(default=None, repr=False)
+    node: subprocess.Popen[bytes] | None = field(default=None, repr=False)
 
     @property
     def code(self) -> Path:
@@ -102,7 +105,10 @@ class RayEngine:
     def _decided(self) -> bool:
         """Whether it has started, or won't."""
         ended = self.process is None or self.process.poll() is not None
-        return ended or any(GAVE_UP in log.read_text() for log in self.folder.glob(RAYLET)) or self._takes_jobs()
+        return ended or self._gave_up() > 0 or self._takes_jobs()
+
+    def _gave_up(self) -> int:
+        return sum(GAVE_UP in log.read_text(errors="replace") for log in self.folder.glob(RAYLETS))
 
     def _begin(self) -> None:
         shutil.rmtree(self.folder / "t", ignore_errors=True)
@@ -117,22 +123,54 @@ class RayEngine:
             "include-log-monitor": "False",
             "temp-dir": self.folder / "t",
         }
-        command = [str(self.program), "start", "--head", "--block", "--disable-usage-stats"]
+        self.process = self._launched("--head", options)
+
+    def add_node(self, cores: int) -> None:
+        """Start another node, and wait until it has joined; again if it gave up waiting for its own agents."""
+        options = {
+            "address": f"{HOST}:{self.port}",
+            "node-ip-address": OTHER_HOST,
+            "num-cpus": cores,
+            "object-store-memory": 78_643_200,
+            **{name: free_port() for name in PORTS if name != CLIENTS},
+        }
+        for _ in range(TRIES):
+            gave_up = self._gave_up()
+            self.node = self._launched("", options)
+            wait_until(lambda: len(self._nodes()) > 1 or self._gave_up() > gave_up, START_SECONDS, "a node to join")  # noqa: B023
+            if len(self._nodes()) > 1:
+                return
+            self.remove_node()
+        left_out("a second node of Ray can't be started here")
+
+    def remove_node(self) -> None:
+        """End what `add_node` started."""
+        if self.node is not None:
+            stop(self.node, seconds=20)
+            self.node = None
+
+    def _launched(self, how: str, options: Mapping[str, object]) -> subprocess.Popen[bytes]:
+        """A process of ``ray start``."""
+        command = [str(self.program), "start", *filter(None, (how,)), "--block", "--disable-usage-stats"]
         command += [f"--{name}={value}" for name, value in options.items()]
         mine = {"PATH": f"{self.program.parent}:{PATH}", "RAY_AUTH_TOKEN": self.token, MARK: str(self.folder)}
         environment = {**os.environ, **ENVIRONMENT, **mine, "PYTHONPATH": str(self.code)}
         environment.pop("PYTHONDONTWRITEBYTECODE", None)  # its dozens of processes all import much
         with (self.folder / "log").open("ab") as log:
-            self.process = subprocess.Popen(command, stdout=log, stderr=log, env=environment, start_new_session=True)
+            return subprocess.Popen(command, stdout=log, stderr=log, env=environment, start_new_session=True)
 
     def _takes_jobs(self) -> bool:
         """Whether there is a node to run jobs."""
+        return bool(self._nodes())
+
+    def _nodes(self) -> list[Any]:
+        """The nodes that are there; none if the head doesn't answer."""
         try:
             with self.http as http:
                 listed = http.get("/nodes", params={"view": "summary"})
-                return listed.is_success and bool(listed.json()["data"]["summary"])
+                return list(listed.json()["data"]["summary"]) if listed.is_success else []
         except httpx.HTTPError:
-            return False
+            return []
 
     def requested(self) -> list[dict[str, float]]:
         """The bundles that the autoscaler was requested to have room for, as it reports them every few seconds."""
@@ -149,6 +187,7 @@ class RayEngine:
 
     def stop(self) -> None:
         """End the head, and by their ids what it has started."""
+        self.remove_node()
         if self.process is not None:
             stop(self.process, seconds=20)
         left = [process for process in psutil.process_iter() if _mark(process) == str(self.folder)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +16,7 @@ from steward_client.launcher.actuators.kit import ActuatorKit, DeferringKit
 from steward_client.launcher.actuators.requests import Requests
 from steward_client.launcher.actuators.slurm import SlurmJob
 
-from tests.clients.launcher.kits import LeavingKit
+from tests.clients.launcher.kits import LeavingKit, QueueKit
 from tests.engines.slurm_engine import SlurmEngine, cluster, engine, until_state
 from tests.servers import wait_until
 
@@ -194,6 +194,41 @@ class TestFullQueue(DeferringKit):
             until_state(self.cluster, actuator.number, ["RUNNING"])
             job = self.cluster.job(actuator.number)
             assert (job["NumNodes"], job["Restarts"]) == ("2", "1")
+
+
+class TestQueue(QueueKit):
+    """A node is taken by another job, and whole nodes are asked for."""
+
+    wanted: ClassVar[dict[str, Range]] = NODES
+    small: ClassVar[dict[str, float]] = {"nodes": 1}
+    large: ClassVar[dict[str, float]] = {"nodes": 2}
+    options: ClassVar[list[str]] = ["slurm", "--option", "shared=yes", "--option", f"sbatch={WHOLE} --time=5"]
+    spoilt: ClassVar[dict[str, str]] = {"partition": "Partition(Config|NodeLimit)", "nodes": ".*(DOWN|Unavailable)"}
+
+    @pytest.fixture(autouse=True)
+    def place(self, cluster: SlurmEngine) -> Iterator[None]:
+        self.cluster, self.others = cluster, list[str]()
+        yield
+        cluster.call("scontrol", "update", "PartitionName=low", "MaxNodes=UNLIMITED")
+        if "drain" in cluster.call("sinfo", "--noheader", "--format=%T"):
+            cluster.call("scontrol", "update", "NodeName=n2", "State=RESUME")
+
+    def fill(self) -> None:
+        told = self.cluster.call("sbatch", "--parsable", WHOLE, "--time=5", "--output=/dev/null", "--wrap=sleep 300")
+        self.others.append(told.strip())
+        until_state(self.cluster, self.others[0], ["RUNNING"])
+
+    def free(self) -> None:
+        self.cluster.call("scancel", self.others[0])
+
+    def spoil(self, how: str) -> None:
+        if how == "partition":
+            self.cluster.call("scontrol", "update", "PartitionName=low", "MaxNodes=1")
+        else:
+            self.cluster.call("scontrol", "update", "NodeName=n2", "State=DRAIN", "Reason=test")
+
+    def left(self) -> list[str]:
+        return [job for job in self.cluster.jobs() if job not in self.others]
 
 
 def test_a_job_that_waits_says_why_and_is_changed_in_place(tmp_path: Path, cluster: SlurmEngine) -> None:

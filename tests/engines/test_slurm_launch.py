@@ -208,6 +208,46 @@ def test_short_jobs_side_by_side_are_measured_and_the_run_gets_its_size_once(
     assert len({one["report"]["allocation"]["nodes"] for one in reports}) == 1
 
 
+def test_a_profile_goes_on_without_what_a_full_queue_does_not_start(
+    launch: Launch, service: Service, cluster: SlurmEngine
+) -> None:
+    whole = ["--cpus-per-task=2", "--output=/dev/null", "--wrap=sleep 300"]
+    other = cluster.call("sbatch", "--parsable", *whole).strip()
+    wait_until(lambda: cluster.job(other)["JobState"] == "RUNNING", 60, "the other job to run")
+    learn = ["--learn", "--profile-jobs", "--profile-iterations", "12", "--deadline", "90", "--no-output"]
+    more = ["--resource", "nodes=1..2", "--iterations", str(ITERATIONS), "--queue-timeout", "8s"]
+    run = launch("", *learn, "--name", "full", *more)
+    _, said = run.communicate(timeout=240)
+    print(said)
+    assert "a short job (nodes 2) was not measured: it has not started in 8 s (--queue-timeout): Resources" in said
+    assert "profile: 6 of 12 iterations must do: the queue has no room for more" in said
+    assert (run.returncode, service.outcome("full")) == (0, ("finished", "met")), said
+    assert {one["report"]["allocation"]["nodes"] for one in service.iterations("full")} == {1}
+    assert cluster.jobs() == [other]
+
+
+@pytest.mark.parametrize("how", ["--queue-timeout", "never"])
+def test_a_run_whose_job_does_not_start_fails_and_says_why(
+    launch: Launch, service: Service, cluster: SlurmEngine, how: str
+) -> None:
+    name = f"stays-{how.strip('-')}"
+    service.known(name)
+    try:
+        cluster.call("scontrol", "update", "PartitionName=low", "MaxTime=UNLIMITED" if how != "never" else "MaxTime=1")
+        if how != "never":
+            cluster.call("sbatch", "--nodes=2", "--cpus-per-task=2", "--output=/dev/null", "--wrap=sleep 300")
+        more = ["--queue-timeout", "5s"] if how != "never" else ["--option", "sbatch=--cpus-per-task=2 --time=60"]
+        _, said = launch(name, "--checkpoint", *more).communicate(timeout=90)
+    finally:
+        cluster.call("scontrol", "update", "PartitionName=low", "MaxTime=UNLIMITED")
+    why = (
+        "it has not started in 5 s (--queue-timeout): " if how != "never" else "it can't start in this cluster as it is"
+    )
+    assert why in said
+    assert service.outcome(name)[0] == "failed"
+    assert service.iterations(name) == []
+
+
 def test_an_interrupt_ends_short_jobs_that_run_and_that_wait(launch: Launch, cluster: SlurmEngine) -> None:
     learn = ["--learn", "--profile-jobs", "--profile-iterations", "9", "--deadline", "90", "--no-output"]
     run = launch("", *learn, "--name", "stopped", "--resource", "nodes=1..2", "--iterations", str(ITERATIONS))

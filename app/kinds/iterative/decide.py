@@ -335,7 +335,8 @@ def _with_requests(
     found = outcome(requests, decided, compiled.allocation_text(held), text, iteration, layout.iterations)
     if made.valid == 0:
         return msgspec.structs.replace(made, requested=reached)
-    reason = {**made.reason, "text": "; ".join(filter(None, (made.reason["text"], found.text)))}
+    late = f"granted by now: {compiled.allocation_text(held).words}" if reached == "granted" else ""
+    reason = {**made.reason, "text": "; ".join(filter(None, (made.reason["text"], late, found.text)))}
     if found.granted is None:
         return msgspec.structs.replace(made, reason=reason, requested=reached)
     risk = f"{made.risk}; {found.text}" if made.risk else made.risk

@@ -209,12 +209,11 @@ def outcome(
     why = f", {one.reason}" if one.reason else ""
     following = one.until if waits is None and one.until < iterations else None
     if waits is not None:
-        since = moment(datetime.fromisoformat(one.since))
-        text = f"not granted: {requested.words} (requested since {since}{why}); {plans}"
+        how, then = f"requested since {moment(datetime.fromisoformat(one.since))}", ""
     else:
-        how = "refused" if one.state == "refused" else "timed out"
-        then = "isn't requested again" if following is None else f"asks again after iteration {following - 1}"
-        text = f"not granted: {requested.words} ({how} {_times(one.times)}{why}); {plans}, {then}"
+        how = f"{'refused' if one.state == 'refused' else 'timed out'} {_times(one.times)}"
+        then = ", isn't requested again" if following is None else f", asks again after iteration {following - 1}"
+    text = f"not granted: {requested.words} ({how}{why}); {plans}{then}"
     return Outcome(
         {
             "allocation": present.encoded,

@@ -17,20 +17,20 @@ from tests.kubernetes_double import Json, KubernetesDouble, Refused
 from tests.kubernetes_schemas import check
 
 PODS = "/api/v1/namespaces/default/pods"
-ROOM = Decimal(4)
-"""Cores of the node; those that other pods have (``used``) may come back, those beyond never do."""
 
 
 @dataclass
 class Pods(KubernetesDouble):
     """As the double, and what is made under pods is run.
 
-    ``used`` are the node's cores that others have; ``syncs`` are looks at a pod until the kubelet has judged a resize;
-    ``ready`` is the number of replicas for which there is room, and ``failure`` a quota's refusal of others.
+    ``room`` are the node's cores, of which others have ``used``; ``syncs`` are looks at a pod until the kubelet has
+    judged a resize; ``ready`` is the number of replicas for which there is room, and ``failure`` a quota's refusal of
+    others.
     """
 
     folder: Path = Path()
     programs: dict[str, Program] = field(default_factory=dict)
+    room: Decimal = Decimal(4)
     used: Decimal = Decimal(0)
     syncs: int = 0
     ready: int = 100
@@ -91,17 +91,17 @@ class Pods(KubernetesDouble):
         check(pod)
 
     def _resized(self, path: str, wanted: Json) -> tuple[Json, list[Json]]:
-        """Resources that are in force, and conditions: of a resize that the kubelet can't do now, or ever."""
+        """Resources that are in force, and conditions: of a resize that the kubelet can't do now, or on this node."""
         in_force, looks = self._judged.setdefault(path, (wanted, 0))
-        cores, beside = parse_quantity(wanted["requests"].get("cpu", "0")), ROOM - self.used
+        cores, room = parse_quantity(wanted["requests"].get("cpu", "0")), self.room
         if wanted == in_force or looks < self.syncs:
             self._judged[path] = (in_force, 0 if wanted == in_force else looks + 1)
             return in_force, []
         pending = {"type": "PodResizePending", "status": "True", "lastTransitionTime": "2026-01-01T00:00:00Z"}
-        if cores > ROOM:
-            lacks = f"Node didn't have enough capacity: cpu, requested: {cores * 1000:.0f}, capacity: {ROOM * 1000}"
+        if cores > room:
+            lacks = f"Node didn't have enough capacity: cpu, requested: {cores * 1000:.0f}, capacity: {room * 1000}"
             return in_force, [{**pending, "reason": "Infeasible", "message": lacks}]
-        if cores > beside:
+        if cores > room - self.used:
             lacks = f"Node didn't have enough resource: cpu, requested: {cores * 1000:.0f}, used: {self.used * 1000}"
             return in_force, [{**pending, "reason": "Deferred", "message": lacks}]
         self._judged[path] = (wanted, 0)

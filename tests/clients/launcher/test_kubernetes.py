@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
-from steward_client.kubernetes import KubernetesApi
+from steward_client.kubernetes import KubernetesApi, parse_quantity
 from steward_client.launcher.actuators import registry
 from steward_client.launcher.actuators.contract import (
     Actuator,
@@ -163,6 +163,53 @@ class TestPod(LeavingKit, DeferringKit):
             assert code is not None
             assert (code.state, code.allocation) == ("granted", {"cpu": 200})
             assert self.same(actuator.current(), {**self.first, "cpu": 200})
+            assert self.same(other.current(), self.first)
+
+    @pytest.mark.parametrize("ends", ["taken back", "granted"])
+    def test_what_is_infeasible_and_cannot_be_taken_back_still_waits(
+        self, make: Make, cluster: Pods, monkeypatch: pytest.MonkeyPatch, ends: str
+    ) -> None:
+        """A policy against smaller sizes, such as a validating admission policy, lets a pod ask for too much."""
+        patch = KubernetesApi.patch
+
+        def no_smaller(api: KubernetesApi, path: str, body: Any, kind: Any) -> Any:
+            wanted = parse_quantity(body["spec"]["containers"][0]["resources"]["requests"]["cpu"])
+            pod = cluster.objects[path.removesuffix("/resize")]
+            if wanted < parse_quantity(pod["spec"]["containers"][0]["resources"]["requests"]["cpu"]):
+                cluster.plan = [POLICY]
+            return patch(api, path, body, kind)
+
+        with self.started(make, self.running()) as actuator, self.started(make, self.running()) as other:
+            actuator.wait(0)
+            now = [0.0]
+            requests = Requests(actuator, 60.0, clock=lambda: now[0])
+            with monkeypatch.context() as policy:
+                policy.setattr(KubernetesApi, "patch", no_smaller)
+                found = requests.set({"cpu": 500})
+                assert found.state == "requested"
+                assert found.reason.startswith("Infeasible: Node didn't have enough capacity: cpu, requested: 5000")
+                assert "; it can't be taken back: cpu=50 can't be set: Kubernetes refused it: " in found.reason
+                assert requests.set({"cpu": 100}).state == "refused"
+                for now[0] in (2.0, 90.0):  # also after its time
+                    assert requests.poll() is None
+                assert requests.awaits
+                assert self.same(actuator.current(), self.first)
+                if ends == "granted":  # the node was resized
+                    cluster.room, now[0] = Decimal(8), 200.0
+                    granted = requests.poll()
+            now[0] = 300.0
+            settled = granted if ends == "granted" else requests.poll()
+            assert settled is not None
+            cores = [one["spec"]["containers"][0]["resources"]["requests"]["cpu"] for one in cluster.objects.values()]
+            if ends == "granted":
+                assert (settled.state, settled.allocation) == ("granted", {"cpu": 500})
+                assert actuator.current() == {**self.first, "cpu": 500}
+                assert sorted(cores) == ["5", "500m"]
+            else:
+                assert (settled.state, settled.reason) == ("refused", "Infeasible")
+                assert self.same(actuator.current(), self.first)
+                assert cores == ["500m", "500m"]
+                assert requests.set({"cpu": 100}).state == "granted"
             assert self.same(other.current(), self.first)
 
     def test_it_is_resized_in_place_and_gone_at_the_end(self, make: Make, cluster: Pods) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -11,11 +12,20 @@ from typing import ClassVar
 import pytest
 from steward_client.launcher.actuators import registry
 from steward_client.launcher.actuators import slurm as slurm_
-from steward_client.launcher.actuators.contract import Actuator, ActuatorError, CannotSet, Launch, Range, Unavailable
+from steward_client.launcher.actuators.contract import (
+    Actuator,
+    ActuatorError,
+    CannotSet,
+    Launch,
+    Range,
+    Unavailable,
+    Waiting,
+)
 from steward_client.launcher.actuators.kit import DeferringKit
 from steward_client.launcher.actuators.slurm import SlurmJob
+from steward_client.launcher.watched import QueueTimeout
 
-from tests.clients.launcher.kits import LeavingKit
+from tests.clients.launcher.kits import LeavingKit, QueueKit
 from tests.servers import wait_until
 
 PROGRAMS = Path(__file__).parent / "slurm"
@@ -30,6 +40,92 @@ def slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("FAKE_SLURM", str(folder))
     monkeypatch.setenv("PATH", f"{PROGRAMS}{os.pathsep}{os.environ['PATH']}")
     return folder
+
+
+class TestQueue(QueueKit):
+    wanted: ClassVar[dict[str, Range]] = {"cpu": Range(100, 400, 100)}
+    small: ClassVar[dict[str, float]] = {"cpu": 100}
+    large: ClassVar[dict[str, float]] = {"cpu": 400}
+    options: ClassVar[list[str]] = ["slurm", "--option", "shared=yes"]
+    spoilt: ClassVar[dict[str, str]] = {
+        "partition": "PartitionNodeLimit",
+        "nodes": "ReqNodeNotAvail,_UnavailableNodes:n2",
+    }
+
+    @pytest.fixture(autouse=True)
+    def place(self, slurm: Path) -> None:
+        self.slurm = slurm
+
+    def fill(self) -> None:
+        (self.slurm / "busy").write_text(f"1 {self.waits}\n")
+
+    def free(self) -> None:
+        (self.slurm / "busy").unlink()
+
+    def spoil(self, how: str) -> None:
+        down = " down" if how == "nodes" else ""
+        (self.slurm / "busy").write_text(f"1 {self.spoilt[how]}{down}\n")
+
+    def left(self) -> list[str]:
+        places = [self.slurm, *(self.slurm / name for name in ("43", "44"))]
+        return [(one / "state").read_text() for one in places if one.exists() and not ended(one)]
+
+    def test_nodes_that_others_have_reserved_are_waited_for(self, tmp_path: Path) -> None:
+        reason = "Nodes_required_for_job_are_DOWN,_DRAINED_or_reserved_for_jobs_in_higher_priority_partitions"
+        (self.slurm / "busy").write_text(f"1 {reason}\n")
+        found = {size == self.large: found for size, found in self.measured(tmp_path, QueueTimeout(7.0))}
+        assert found[True] == f"it has not started in 7 s (--queue-timeout): {reason}"
+
+    def test_a_job_that_nobody_cancels_is_tried_again_and_one_that_started_meanwhile_goes_on(
+        self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        self.fill()
+        (self.slurm / "deaf").touch()
+        first, second = (self.watched(tmp_path / name, QueueTimeout(0.5)) for name in ("one", "two"))
+        first.start(self.large, {})
+        later = threading.Timer(2.0, (self.slurm / "deaf").unlink)
+        later.start()
+        assert list(first.iterations()) == []
+        assert "it can't be cancelled: scancel: scancel: error: Unable to contact" in capsys.readouterr().out
+        assert self.left() == []
+        second.start(self.large, {})
+        self.free()
+        iterations = second.iterations()
+        assert next(iterations).index == 0
+        second.actuator.close()
+
+
+def ended(job: Path) -> bool:
+    """Whether a job of the double's has ended."""
+    return (job / "code").exists() or (job / "state").read_text() == "CANCELLED\n"
+
+
+ROOM, BEHIND = Waiting("Resources"), Waiting("Priority", behind=True)
+
+
+def test_jobs_that_share_a_time_out_wait_for_one_another() -> None:
+    now = [0.0]
+    shared, own = QueueTimeout(600.0, lambda: now[0]), QueueTimeout(600.0, lambda: now[0])
+    for now[0] in (300.0, 590.0, 1_000.0):
+        assert shared.check(None) == ""
+        assert shared.check(ROOM) == ""
+    assert own.check(ROOM) == "it has not started in 10 min (--queue-timeout): Resources"
+    assert (own.passed, shared.passed) == (True, False)
+    now[0] = 1_601.0
+    assert "Resources" in shared.check(ROOM)
+
+
+def test_a_job_that_held_up_others_is_given_up_before_them() -> None:
+    now = [601.0]
+    shared = QueueTimeout(600.0, lambda: now[0] - 601.0)
+    gone = list[tuple[float, str]]()
+    for now[0] in (1_200.0, 1_201.0, 1_202.0, 1_262.0, 1_322.0):
+        gone += [(now[0], why.rpartition(" ")[2]) for why in map(shared.check, (BEHIND, ROOM, BEHIND, ROOM)) if why]
+    assert gone == [(1_201.0, "Resources"), (1_262.0, "Resources"), (1_322.0, "Resources")]
+    now[0] += 121.0
+    assert "Priority" in shared.check(BEHIND)
+    assert QueueTimeout(None, lambda: 1e9).check(ROOM) == ""
+    assert "PartitionConfig" in QueueTimeout(None).check(Waiting("PartitionConfig", never=True))
 
 
 def updates(slurm: Path) -> list[str]:

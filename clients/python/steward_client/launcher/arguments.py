@@ -100,6 +100,7 @@ def parser(program: str) -> argparse.ArgumentParser:
         "--data", metavar="FOLDER", type=Path, help="data folder of a service started if none is running"
     )
     place.add_argument("--grant-timeout", metavar="TIME", help=_GRANT)
+    place.add_argument("--queue-timeout", metavar="TIME", help=_QUEUE)
     place.add_argument("--checkpoint", action="store_true", help=_CHECKPOINT)
     place.add_argument("--clean", action="store_true", help=_CLEAN)
     output_group = parser.add_argument_group("output")
@@ -127,6 +128,10 @@ _CHECKPOINT = (
     "(slurm, elastic)"
 )
 _GRANT = "give up an allocation that waits for room after this time: seconds, or 30m; default: 10m"
+_QUEUE = (
+    "cancel a job that has not started after this time in the queue (slurm): seconds, or 30m; default: 1h for those of "
+    "--profile-jobs, no limit for the run's own"
+)
 _CLEAN = "also remove what launchers on other machines left of this run; without a command, do only that"
 _NO_RESTART = (
     "start the command once only; without this, one that ends before enough is measured is started again, and once "
@@ -173,6 +178,9 @@ def read(program: str, arguments: Sequence[str]) -> Wishes:
         grant_seconds=wishes.duration(options.grant_timeout, "--grant-timeout")
         if options.grant_timeout
         else GRANT_SECONDS,
+        queue_seconds=None
+        if options.queue_timeout is None
+        else wishes.duration(options.queue_timeout, "--queue-timeout"),
         max_seconds=None if options.max_duration is None else wishes.duration(options.max_duration, "--max-duration"),
         resources=tuple(map(wishes.resource, options.resource)),
         policy=options.policy,

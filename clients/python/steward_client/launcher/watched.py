@@ -26,9 +26,11 @@ from .actuators.contract import (
     ActuatorError,
     Allocation,
     Launch,
+    Queued,
     Scheduled,
     Sink,
     Stream,
+    Waiting,
     reason_of,
 )
 from .actuators.requests import Request, Requests
@@ -41,7 +43,9 @@ from .iterations.suggestion import suggest_pattern
 from .terminal import pass_on, unless, write
 from .wishes import Wishes, duration_text
 
-LOOK_SECONDS = 0.02
+LOOK_SECONDS, AGAIN_SECONDS = 0.02, 2.0
+TURN_SECONDS = 60.0
+"""Time in which a scheduler starts what was held up by a job that is cancelled; many plan anew every 30 s."""
 SILENT_SECONDS = 30.0
 """Seconds without a recognised iteration until a hint is printed."""
 LINES_SEEN, LINES_AFTER_TRACEBACK = 500, 5
@@ -67,6 +71,40 @@ class Marks(Protocol):
 S = TypeVar("S", bound=Marks)
 
 
+class QueueTimeout:
+    """Decides when commands are given up that wait in a queue. While one of those that share it runs, the others wait
+    for their turn, and this time doesn't count. They are given up one by one, first those that wait for room: the one
+    ahead may have held up the others, which have some time to start then.
+
+    Attributes:
+        passed: whether a command was given up for the time.
+
+    Args:
+        seconds: how long a command may wait; None: without limit, unless it can never start.
+        clock: seconds of a monotonic clock.
+    """
+
+    def __init__(self, seconds: float | None, clock: Callable[[], float] = time.monotonic) -> None:
+        self._seconds, self._clock, self._since, self._lock = seconds, clock, clock(), Lock()
+        self.passed = False
+
+    def check(self, waiting: Waiting | None) -> str:
+        """Why a command is given up, in words; empty: it isn't, or runs (``waiting`` is None)."""
+        if waiting is not None and waiting.never:
+            return f"it can't start in this cluster as it is now: {waiting.reason}"
+        with self._lock:
+            now = self._clock()
+            if waiting is None:
+                self._since = now
+            if waiting is None or self._seconds is None:
+                return ""
+            turn = min(TURN_SECONDS, self._seconds)
+            if now - self._since < self._seconds + (turn if waiting.behind else 0.0):
+                return ""
+            self._since, self.passed = now - self._seconds + turn, True
+            return f"it has not started in {duration_text(self._seconds)} (--queue-timeout): {waiting.reason}"
+
+
 class Watched:
     """One run of a command below an actuator.
 
@@ -76,6 +114,7 @@ class Watched:
         began, ended: its start and end, in seconds of ``time.monotonic``; ``ended`` while it runs: the last look.
         clock: counts its iterations.
         requests: what was requested of the actuator, and became of it.
+        given_up: why it was cancelled before it started, in words; empty: it wasn't.
         between: called at each look at the running command, some fifty times a second; None: nothing is.
 
     Args:
@@ -84,16 +123,25 @@ class Watched:
         folder: folder for files between launcher and command.
         say: called with messages for the user.
         iterations: the registered workload's number of iterations; None: unknown.
+        timeout: decides when it is given up if it doesn't start; None: the launch's time-out does.
     """
 
     def __init__(
-        self, wishes: Wishes, actuator: Actuator, folder: Path, say: Say, iterations: int | None = None
+        self,
+        wishes: Wishes,
+        actuator: Actuator,
+        folder: Path,
+        say: Say,
+        iterations: int | None = None,
+        timeout: QueueTimeout | None = None,
     ) -> None:
         self._wishes, self.actuator, self._folder, self._say = wishes, actuator, folder, say
         self.status: int | None = None
         self.began = self.ended = time.monotonic()
         self.clock, self._stream = Clock(iterations, resumes=wishes.checkpoint), self._each()
         self._scheduled = actuator if isinstance(actuator, Scheduled) else None
+        self._queued = actuator if isinstance(actuator, Queued) else None
+        self._timeout, self.given_up = timeout or QueueTimeout(wishes.queue_seconds), ""
         self.requests = Requests(actuator, wishes.grant_seconds)
         self._restarts, self._heard = 0, 0.0
         self._late: list[tuple[int, Mark]] | None = None
@@ -269,6 +317,7 @@ class Watched:
             if self.status is None:  # else its last lines may not have arrived yet
                 self._hint()
                 self._check_duration()
+                self._check_queue()
                 if self.between is not None:
                     self.between()
         self.actuator.close()  # all that was written has arrived then
@@ -288,6 +337,23 @@ class Watched:
         most = self._wishes.max_seconds
         if most is not None and time.monotonic() - self.began >= most:
             self.stop(f"the command has run for {duration_text(most)}, the most by --max-duration")
+
+    def _check_queue(self) -> None:
+        """Cancel a command that doesn't start; if nobody answers, it is tried again."""
+        why = self._timeout.check(self._queued.waiting) if self._queued is not None else ""
+        if self._queued is None or not why:
+            return
+        try:
+            if self._scheduled is not None:
+                self._scheduled.look()
+            if self._queued.waiting is None:  # it has just started
+                return
+            self.status = self.actuator.stop()
+        except ActuatorError as failure:
+            self.once(f"{why}; it can't be cancelled: {failure}")
+            time.sleep(AGAIN_SECONDS)
+        else:
+            self.given_up = why
 
     def once(self, text: str) -> None:
         """Say a text unless it has been said."""
@@ -375,10 +441,12 @@ class Watched:
 
     @property
     def failure(self) -> str:
-        """Why the command failed, in words: its signal or exit status, and what the actuator knows, else the exception
-        that it printed.
+        """Why the command failed, in words: that it never started, or its signal or exit status, and what the actuator
+        knows, else the exception that it printed.
         """
         status, known = self.status or 0, reason_of(self.actuator)
+        if self.given_up:
+            return self.given_up
         try:
             return f"killed by {signal.Signals(status - SIGNALLED).name}{f': {known}' if known else ''}"
         except ValueError:

@@ -77,6 +77,8 @@ class Wishes:
         max_cost: cost at which the command is stopped, in the currency of prices; None: no limit.
         max_seconds: seconds from the command's start, and of its iterations, after which it is stopped; None: no limit.
         grant_seconds: time after which a request that waits for room is withdrawn.
+        queue_seconds: time after which a job that has not started is cancelled; None: an hour for each that only
+            measures, and without limit for the run's own.
         policy: name of the rule that decides; None: the agent or the default rule.
         advise: whether the command keeps the largest allocation, and decisions are only shown.
         resources: resources to be set; empty: the workload's, or this machine's CPU.
@@ -104,6 +106,7 @@ class Wishes:
     max_cost: float | None = None
     max_seconds: float | None = None
     grant_seconds: float = GRANT_SECONDS
+    queue_seconds: float | None = None
     policy: str | None = None
     advise: bool = False
     resources: tuple[Resource, ...] = ()

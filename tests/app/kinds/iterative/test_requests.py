@@ -186,9 +186,30 @@ def test_what_is_awaited_is_asked_for_on_and_what_is_there_is_projected_and_char
     waits.most = math.inf  # room came
     drive([waits, free], 1)
     assert waits.reached[2:] == ["granted"]
+    assert f"; granted by now: {wanted:g} executors" in waits.decision["reason"]["text"]
     assert "granted" not in waits.decision
     assert waits.granted == wanted
     assert "not granted" not in waits.risk
+
+
+def test_what_is_granted_late_after_its_refusal_is_planned_with_and_said() -> None:
+    """Such as a resize that Kubernetes could not do, nor anybody take back, until its node grew."""
+    on = compiled(SPEC)
+    late, bound = Launched(on, most=8), Launched(on, most=8)
+    drive([late, bound], 1)
+    wanted = late.decision["granted"]["requested"]["executors"]
+    assert late.decision["granted"]["next_request"] > 2
+    late.granted = late.most = wanted
+    late.decision["allocation"]["executors"] = wanted
+    drive([late, bound], 1)
+    assert late.reached == ["refused", "granted"]
+    text = late.decision["reason"]["text"]
+    assert f"; granted by now: {wanted:g} executors" in text
+    assert "granted" not in late.decision
+    assert late.decision["delta"]["executors"] == late.decision["allocation"]["executors"] - wanted
+    assert "granted by now" not in bound.decision["reason"]["text"]
+    drive([late, bound], 1)
+    assert "granted by now" not in late.decision["reason"]["text"], "it is said once"
 
 
 @pytest.mark.parametrize("policy", [Scripted(8), None])

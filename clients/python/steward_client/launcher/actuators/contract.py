@@ -16,7 +16,7 @@ import signal
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, Protocol, runtime_checkable
+from typing import Literal, NamedTuple, Protocol, runtime_checkable
 
 GROUP = "steward.actuators"
 UNITS = {"cpu": "%", "memory": "MiB", "gpus": "", "nodes": "", "workers": ""}
@@ -214,6 +214,31 @@ class Scheduled(Protocol):
     def news(self) -> list[str]:
         """What the scheduler has done since the last call, one line each: the command waits, runs, was requeued."""
         ...
+
+
+class Waiting(NamedTuple):
+    """A command that waits in a queue for its first start.
+
+    Attributes:
+        reason: why, by the name that the scheduler gives it, such as ``Resources``.
+        never: whether it can't start as the cluster is now, however long it waits.
+        behind: whether it waits for others ahead of it, rather than for room.
+    """
+
+    reason: str
+    never: bool = False
+    behind: bool = False
+
+
+@runtime_checkable
+class Queued(Protocol):
+    """What an actuator offers besides if its command may wait in a queue for its first start.
+
+    Attributes:
+        waiting: why it waits, as of the last look; None: it doesn't.
+    """
+
+    waiting: Waiting | None
 
 
 @runtime_checkable

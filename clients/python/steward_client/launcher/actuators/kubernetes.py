@@ -10,7 +10,6 @@ import re
 import secrets
 import time
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
 from typing import Any
 
 from typing_extensions import override
@@ -87,10 +86,10 @@ class KubernetesPod(Remote, Leaving):
         return self._waits_as_requested(allocation)
 
     def _waits(self, allocation: Allocation) -> str:
-        """Why the kubelet hasn't resized the pod yet, by the pod's status; one that it never will is undone.
+        """Why the kubelet hasn't resized the pod yet, by the pod's status; it is undone if the node is too small.
 
         Raises:
-            CannotSet: no node like the pod's could ever have room.
+            CannotSet: the node is too small, and the pod asks for its former resources again.
         """
         status = call_api(self._api.get, self._pod).get("status") or {}
         for one in status.get("conditions") or ():
@@ -98,8 +97,10 @@ class KubernetesPod(Remote, Leaving):
                 continue
             reason, message = str(one.get("reason") or one["type"]), str(one.get("message") or "")
             if reason == INFEASIBLE:
-                with suppress(CannotSet):  # a policy may refuse that; the pod keeps what it has either way
+                try:
                     self._withdraw(allocation)
+                except ActuatorError as error:  # the pod asks for it on, and gets it once its node has room
+                    return f"{reason}: {message}; it can't be taken back: {error}"
                 name, why = next(iter(allocation)), message or reason
                 raise CannotSet(name, allocation[name], f"the node has no room for it now: {why}", reason)
             return f"{reason}: {message}" if message else reason

@@ -8,6 +8,7 @@ was submitted. If the launcher is killed, the job runs on until the same run is 
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import shlex
@@ -22,7 +23,7 @@ from typing import NamedTuple
 
 from typing_extensions import override
 
-from .contract import UNITS, ActuatorError, Allocation, CannotSet, Launch, Range, Settable, Sink, Unavailable
+from .contract import UNITS, ActuatorError, Allocation, CannotSet, Launch, Range, Settable, Sink, Unavailable, Waiting
 from .leftovers import Leaving, Leftover, launcher
 from .remote import KILLED, Remote
 
@@ -35,6 +36,13 @@ REVOKED_SECONDS = 2.0
 SCRIPT = "#!/bin/sh\n"
 START, ROOM_SECONDS = re.compile(r"to start at (\d\S+)"), 5.0
 """What ``sbatch --test-only`` says, and how soon a job must start for there to be room now."""
+NEVER = {"BadConstraints", "PartitionConfig", "PartitionNodeLimit", "PartitionTimeLimit"}
+OF_A_JOB = "PerJob"
+"""Reasons for which a job never starts; others are limits of one job, such as ``QOSMaxCpuPerJobLimit``."""
+OF_NODES = ("ReqNodeNotAvail", "Nodes_required_for_job_are_DOWN")
+"""Reasons that say that nodes are down, but also that they are reserved for others: ``sbatch --test-only`` knows."""
+NEVER_SECONDS, TEST_SECONDS, NO_START = 4.0, 30.0, "allocation failure"
+"""How long such a reason must last, as a node that comes back counts as down for a second, and its next test."""
 WAITING = {"PENDING", "REQUEUED", "REQUEUE_HOLD", "SPECIAL_EXIT"}
 ENDED = {
     "COMPLETED": "",
@@ -94,6 +102,8 @@ class SlurmJob(Remote, Leaving):
         self._seen = JobStatus()
         self._tasks_of_node = 1.0
         self._submitted, self._told = 0.0, ""
+        self.waiting: Waiting | None = None
+        self._ran, self._never_since, self._tested = False, math.inf, ("", False, 0.0)
 
     def _round(self, name: str, value: float) -> float:
         return max(100.0, round(value / 100) * 100.0) if name == "cpu" else float(round(value))
@@ -118,6 +128,7 @@ class SlurmJob(Remote, Leaving):
             with suppress(ActuatorError):
                 _run(["scancel", self._job])
             raise
+        self.waiting = Waiting(self._seen.reason)
         self._tasks_of_node = self._seen.tasks / allocation.get("nodes", 1)
 
     @property
@@ -245,8 +256,14 @@ class SlurmJob(Remote, Leaving):
 
     def _look(self) -> int | None:
         before = self._seen
-        job_status = self._seen = _job_status(self._job)
+        job_status = self._job_status = _job_status(self._job)
         self._note(before, job_status)
+        self._ran = self._ran or job_status.state not in WAITING
+        self.waiting = (
+            None
+            if self._ran or self._held
+            else Waiting(job_status.reason, self._never(job_status), behind=job_status.reason == "Priority")
+        )
         if job_status.state not in ENDED:
             return None
         if not self._stopping:
@@ -254,6 +271,21 @@ class SlurmJob(Remote, Leaving):
         if job_status.state == "CANCELLED":
             return 128 + self._ending
         return job_status.status if job_status.state == "COMPLETED" else job_status.status or KILLED
+
+    def _never(self, job: JobStatus) -> bool:
+        """Whether a job that waits can't start as the cluster is, by its reason or a test, for some seconds by now."""
+        now, (reason, refused, at) = time.monotonic(), self._tested
+        if job.reason.startswith(OF_NODES) and (reason != job.reason or now >= at + TEST_SECONDS):
+            try:
+                _run(["sbatch", "--test-only", *_resource_options(self._current), *self._more], SCRIPT)
+                refused = False
+            except ActuatorError as error:
+                refused = NO_START in str(error)
+            self._tested = job.reason, refused, now
+        refused = refused and job.reason.startswith(OF_NODES)
+        never = refused or job.reason in NEVER or OF_A_JOB in job.reason
+        self._never_since = min(self._never_since, now) if never else math.inf
+        return now >= self._never_since + NEVER_SECONDS
 
     def _note(self, before: JobStatus, job: JobStatus) -> None:
         """Write down what Slurm did with the job since the look ``before``."""

@@ -20,7 +20,7 @@ from steward_client.launcher.interrupts import Interrupted
 from steward_client.launcher.iterations.mark import SECONDS
 from steward_client.launcher.service import JobFailed, Json, Say, Service
 from steward_client.launcher.terminal import unless
-from steward_client.launcher.watched import Watched
+from steward_client.launcher.watched import QueueTimeout, Watched
 from steward_client.launcher.wishes import Misuse, Resource, Wishes, duration_text, of_deadline
 
 from .apart import measure_apart
@@ -35,6 +35,8 @@ FILLING = 5
 NOT_STARTED = 127
 RUNS, MOST_JOBS = 20, 100
 """Most runs of a short command while it is measured, and most jobs that are measured side by side."""
+QUEUE_SECONDS = 3600.0
+"""Default of the longest time in a queue in which none of these jobs runs."""
 LEFT = (JobFailed, StewardError, Unreachable)
 """Errors that don't end a running command; learning is continued by a later launch."""
 BEGUN = "training interrupted; the next --learn resumes it"
@@ -154,8 +156,7 @@ class Learning:
     def _learned_beside(self, going: Profile) -> Profile | None:
         """Fit while the command runs on; return the command if it still runs afterwards, else None."""
         most = {one.name: one.maximum for one in self._resources}
-        limits = ", ".join(f"{one.name} {one.maximum:g} {one.unit}".strip() for one in self._resources)
-        self._tell(f"measured: the command keeps {limits} until a model is fitted")
+        self._tell(f"measured: the command keeps {self._in_words(most)} until a model is fitted")
         fitted = beside(self._fit_model)
         try:
             holds = going.hold(most, lambda: fitted.done() and self._iterations_remain(going))
@@ -391,35 +392,38 @@ class Learning:
         with closing(self._actuator()) as unused:  # once: each job would remove those beside it
             leftovers.remove(unused, self._wishes.run_name, self._say, every=self._wishes.clean)
             registry.introduce(unused, self._tell)
-        statuses = set[int]()
+        statuses, queue = set[int](), QueueTimeout(self._wishes.queue_seconds or QUEUE_SECONDS)
         for _ in range(RUNS):  # a queue may admit few at a time
             known = self._iterations
-            self._measure_jobs(filled, ceil((wanted - known) / LENGTH), statuses)
-            if known == self._iterations or self._iterations >= wanted:
+            self._measure_jobs(filled, ceil((wanted - known) / LENGTH), statuses, queue)
+            if known == self._iterations or self._iterations >= wanted or queue.passed:
                 break
+        if queue.passed and self._iterations:
+            self._say(f"profile: {self._iterations} of {wanted} iterations must do: the queue has no room for more")
         if not self._iterations:
             raise CommandEnded(max(statuses, default=NOT_STARTED), "no short job was measured")
         if self.spec is None:
             raise Misuse("the number of iterations is unknown: --iterations N sets it")
 
-    def _measure_jobs(self, filled: Iterator[Allocation], count: int, statuses: set[int]) -> None:
+    def _measure_jobs(self, filled: Iterator[Allocation], count: int, statuses: set[int], queue: QueueTimeout) -> None:
         """Measure ``count`` jobs side by side; adds the exit statuses of those that ended by themselves."""
         quiet = replace(self._wishes, quiet=True, clean=False)
         commands = list[tuple[Watched, Allocation]]()
         for _ in range(count):
             folder = Path(tempfile.mkdtemp(prefix="job-", dir=self._folder))
-            watched = Watched(quiet, self._actuator(), folder, self._say, self._wishes.iterations)
+            watched = Watched(quiet, self._actuator(), folder, self._say, self._wishes.iterations, queue)
             commands.append((watched, self._fresh(filled)))
         lost: Unreachable | None = None
         jobs = f"{count} short jobs side by side, each" if count > 1 else "1 short job,"
         self._tell(f"profile: {jobs} ended after {LENGTH} measured iterations")
+        sizes = {watched: self._in_words(allocation) for watched, allocation in commands}
         try:
             with closing(measure_apart(commands)) as measured:
                 for watched, rows in measured:
-                    if watched.status is not None:
+                    if watched.status is not None and not watched.given_up:
                         statuses.add(watched.status)
                     if isinstance(rows, str):
-                        self._say(f"a short job was not measured: {rows}")
+                        self._say(f"a short job ({sizes[watched]}) was not measured: {rows}")
                         continue
                     try:
                         self._keep(rows, watched)
@@ -451,7 +455,7 @@ class Learning:
         wanted, known = self._wishes.profile_iterations, self._iterations
         self._iterations += len(whole.rows)
         seconds = sum(row.seconds - row.change_seconds for row in whole.rows) / len(whole.rows)
-        texts = ", ".join(f"{one.name} {whole.allocation[one.name]:g} {one.unit}".strip() for one in self._resources)
+        texts = self._in_words(whole.allocation)
         if known < wanted or self.spec is None:
             self._tell(f"profile: {self._iterations} iterations ({wanted} wanted); {texts}: {duration_text(seconds)}")
         self._register(self._wishes.iterations or watched.clock.total)
@@ -461,6 +465,9 @@ class Learning:
             self._tell("profile: the number of iterations is unknown (--iterations N sets it): measured to the end")
             self._explained = True
         return True
+
+    def _in_words(self, allocation: Mapping[str, float]) -> str:
+        return ", ".join(f"{one.name} {allocation[one.name]:g} {one.unit}".strip() for one in self._resources)
 
     def _register(self, iterations: int | None) -> None:
         """Register the workload if its number of iterations is known, and upload waiting samples; raises Misuse."""
