@@ -216,66 +216,29 @@ def _render(compiled: Compiled, batch: Batch, steps: Steps, responder: _Responde
             for i, rule in enumerate(responder.rules)
         ]
     spendings = _spendings(compiled, state, seen, over)
-    columns = zip(
-        contexts,
-        hold.tolist(),
-        after.tolist(),
-        _unless(over, _predictions(compiled, seen)),
-        _unless(over, _chances(compiled, seen)),
-        offered,
-        why,
-        map(
-            RunState,
-            pack(state),
-            batch.upcoming,
-            notices,
-            repeat(compiled.belief),
-            batch.changes,
-            [some for some, _ in batch.requests] if batch.requests else repeat(()),
-        ),
-        state.iteration.tolist(),
-        sources,
-        responder.policies,
-        over,
-        risks(compiled.layout, state, seen),
-        spendings,
-        strict=True,
-    )
+    predictions, chances = _unless(over, _predictions(compiled, seen)), _unless(over, _chances(compiled, seen))
+    rows, iterations, at_risk = pack(state), state.iteration.tolist(), risks(compiled.layout, state, seen)
+    refused = [some for some, _ in batch.requests] or [()] * len(after)
     made = [
         KindDecision(
             {
                 "allocation": compiled.allocation_text(to).encoded,
                 "delta": compiled.delta(held, to),
-                "predicted": predicted,
-                "chances": chances,
-                "contingencies": contingencies,
+                "predicted": predictions[i],
+                "chances": chances[i],
+                "contingencies": offered[i],
             },
-            reason,
+            why[i],
             noop=held == to,
-            state=run,
-            iteration=iteration,
-            source=source,
-            policy=policy,
-            valid=0 if is_over else 1,
-            risk=at_risk,
-            spending=spending,
+            state=RunState(rows[i], batch.upcoming[i], notices[i], compiled.belief, batch.changes[i], refused[i]),
+            iteration=iterations[i],
+            source=sources[i],
+            policy=responder.policies[i],
+            valid=0 if over[i] else 1,
+            risk=at_risk[i],
+            spending=spendings[i],
         )
-        for (
-            context,
-            held,
-            to,
-            predicted,
-            chances,
-            contingencies,
-            reason,
-            run,
-            iteration,
-            source,
-            policy,
-            is_over,
-            at_risk,
-            spending,
-        ) in columns
+        for i, (held, to) in enumerate(zip(hold.tolist(), after.tolist(), strict=True))
     ]
     if batch.requests:
         each = zip(made, batch.requests, steps.levels, hold.tolist(), strict=True)
