@@ -2,7 +2,8 @@
 
 A report says which allocation was requested, and that it is still awaited or was refused. An awaited one is decided as
 any other, but what is projected is what is there. A refused one, and what asks for still more of the same resources, is
-excluded until its back-off ends; each further refusal doubles the back-off. Shapes: R resources, N actions."""
+excluded until its back-off ends; each further refusal doubles the back-off. So is one that decisions have given up
+while it was awaited, from the second time on. Shapes: R resources, N actions."""
 
 from __future__ import annotations
 
@@ -78,6 +79,7 @@ class Request(msgspec.Struct, frozen=True):
         state, since, reason: as in ``RequestedAllocation``; ``since`` as RFC 3339.
         times: how often it was refused.
         until: iteration from which it may be requested again.
+        withdrawals: how often it was given up by a decision since the last refusal; its state is ``timed_out`` then.
     """
 
     levels: tuple[int, ...]
@@ -87,6 +89,12 @@ class Request(msgspec.Struct, frozen=True):
     reason: str
     times: int = 0
     until: int = 0
+    withdrawals: int = 0
+
+    @property
+    def withdrawn(self) -> bool:
+        """Whether a decision has given it up."""
+        return self.withdrawals > 0 and self.state != "requested"
 
     def covers(self, levels: NDArray[np.integer] | Sequence[int]) -> NDArray[np.bool_]:
         """Return a mask, [...], of allocations ``levels`` [..., R] that ask for as much as this, or more, of each
@@ -136,18 +144,27 @@ def after_report(
     left = [one for one in before if not one.covers(levels)]
     rest = [one for one in left if one.state != "requested"]
     if request is None:
+        given_up = awaited(left)
+        if given_up is not None:  # the first time is free: it may have been granted meanwhile, or circumstances changed
+            times, until = given_up.withdrawals, following + _wait(given_up.withdrawals, seconds)
+            rest.append(msgspec.structs.replace(given_up, state="timed_out", until=until, withdrawals=times + 1))
         return tuple(rest), "granted" if len(left) < len(before) else ""
     known = next((one for one in left if one.levels == request.levels), None)
     others = [one for one in rest if one.levels != request.levels][1 - MOST_REQUESTS :]
     if request.state == "requested":
-        times = known.times if known else 0
-        anew = known is None or known.state != "requested"
-        return (*others, msgspec.structs.replace(request, times=times)), "requested" if anew else ""
-    if known is not None and known.state != "requested" and following <= known.until:
+        if known is not None:
+            request = msgspec.structs.replace(request, times=known.times, withdrawals=known.withdrawals)
+        return (*others, request), "requested" if known is None or known.state != "requested" else ""
+    if known is not None and known.state != "requested" and not known.withdrawn and following <= known.until:
         return tuple(rest), ""  # the same refusal once more: it hasn't been asked for since
     times = (known.times if known else 0) + 1
-    wait = 2 ** min(times - 1, MOST_DOUBLINGS) * max(1, math.ceil(FIRST_WAIT_SECONDS / seconds))
-    return (*others, msgspec.structs.replace(request, times=times, until=following + wait)), request.state
+    refused = msgspec.structs.replace(request, times=times, until=following + _wait(times, seconds))
+    return (*others, refused), request.state
+
+
+def _wait(times: int, seconds: float) -> int:
+    """Return the back-off in iterations of so many ``seconds`` after so many times; none after none."""
+    return times and 2 ** min(times - 1, MOST_DOUBLINGS) * max(1, math.ceil(FIRST_WAIT_SECONDS / seconds))
 
 
 def awaited(requests: Sequence[Request]) -> Request | None:
@@ -197,11 +214,14 @@ def outcome(
 
     ``decided`` [R]: the decided allocation; ``present``: what is there, as ``allocation_text`` returns any;
     ``iterations``: number of iterations of the run."""
-    again = next((one for one in requests if one.times and one.until <= iteration and one.covers(decided)), None)
+    again = [one for one in requests if one.times and one.until <= iteration and one.covers(decided)][:1]
     waits = awaited(requests)
-    refused = [one for one in requests if one.state != "requested" and iteration < one.until]
+    past = [one for one in requests if one.state != "requested" and iteration < one.until]
+    refused = [one for one in past if not one.withdrawn]
     if waits is None and not refused:
-        return Outcome(None, f"requested again after {_times(again.times, 'refusal')}" if again else "")
+        texts = [f"requested again after {_times(one.times, 'refusal')}" for one in again]
+        texts += [f"{allocation_text(one.levels).words} isn't requested before iteration {one.until}" for one in past]
+        return Outcome(None, "; ".join(texts))
     one = waits or refused[-1]
     requested = allocation_text(one.levels)
     waits_for_it = waits is not None and waits.levels == tuple(decided)

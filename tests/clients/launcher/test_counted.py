@@ -552,7 +552,7 @@ def test_advice_to_a_command_elsewhere_is_by_its_output_and_it_gets_no_run_to_fo
     assert {item["report"]["allocation"]["cpu"] for item in iterations(client, one["id"])} == {100.0}
 
 
-def test_advice_is_refused_only_where_no_iteration_could_be_seen(
+def test_options_are_refused_only_where_they_would_have_no_effect(
     serve: Serve, client: TestClient, folder: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Silent(Elsewhere):
@@ -563,6 +563,9 @@ def test_advice_is_refused_only_where_no_iteration_could_be_seen(
     command = ["--", sys.executable, script(folder, HEAD + logs)]
     assert run(serve().url, "--advise", *command) == 2
     assert "iterations can't be seen, as with these options" in capfd.readouterr().err
+    assert runs(client) == []
+    assert run(serve().url, "--queue-timeout", "5m", *command) == 2
+    assert "--queue-timeout with actuator local: it knows of no queue; slurm is" in capfd.readouterr().err
     assert runs(client) == []
     assert run(serve().url, "--advise", "--watch-file", "log.csv", *command) == 0
     assert [(one["state"], one["start"]["mode"]) for one in runs(client)] == [("finished", "advise")]

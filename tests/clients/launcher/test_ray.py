@@ -94,6 +94,21 @@ class TestRay(LeavingKit, DeferringKit):
             assert code is not None
             assert code.state == "granted"
             assert self.same(actuator.current(), self.last)
+            request = requests.take(self.first)  # by a report of an iteration before it was granted
+            assert request is not None
+            assert (request.state, request.allocation) == ("requested", self.last)
+            assert requests.take(self.first) is None, "it is reported once"
+
+    def test_a_first_allocation_that_is_not_there_is_said(self, make: Make, head: RayDouble) -> None:
+        head.totals = {"CPU": 4.0, "GPU": 4.0}
+        with self.started(make, self.running()) as there:
+            assert isinstance(there, RayJob)
+            assert there.news() == []
+        head.totals = {"CPU": 4.0}
+        with self.started(make, self.running()) as lacking:
+            assert isinstance(lacking, RayJob)
+            lacks = "Insufficient resources: the cluster has GPU 0 of 1"
+            assert lacking.news() == [f"the first allocation counts as granted, but {lacks}"]
 
     def test_a_token_goes_with_each_call(self, make: Make, head: RayDouble, monkeypatch: pytest.MonkeyPatch) -> None:
         head.token = "secret"

@@ -98,6 +98,34 @@ def test_a_requeue_is_measured_and_is_no_iterations(
     assert paused[first] == max(paused)
 
 
+def test_what_is_granted_within_an_iteration_is_reported_as_what_it_ran_with(
+    serve: Serve, forwarded: Handler, client: TestClient, folder: Path, slurm: Path
+) -> None:
+    checkpoint = folder / "checkpoint"
+    (slurm / "start").write_text("2099-01-01T00:00:00")  # no room for more
+
+    def free() -> None:
+        wait_until(lambda: checkpoint.exists() and checkpoint.read_text() == "6", 60, "the iteration that hangs")
+        time.sleep(2)  # its request has been reported as awaited
+        (slurm / "start").write_text("2026-01-01T00:00:00")
+
+    command = [sys.executable, script(folder, RESUMES), str(checkpoint), "waits"]
+    requests = ["--workload", "sized", "--url", serve(larger(forwarded, 4)).url, *SLURM, "--checkpoint"]
+    with ThreadPoolExecutor(1) as beside:
+        freed = beside.submit(free)
+        assert main([*requests, "--", *command]) == 0
+        freed.result()
+    assert (slurm / "restarts").read_text() == "1\n"
+    (one,) = runs(client)
+    items = iterations(client, one["id"])
+    cpus = [item["report"]["allocation"]["cpu"] for item in items]
+    paused = [item["report"].get("change_seconds") or 0.0 for item in items]
+    first = paused.index(max(paused))
+    assert cpus == [100.0] * first + [300.0] * (len(cpus) - first)
+    texts = [item["decision"]["reason"]["text"] for item in items]
+    assert [index for index, text in enumerate(texts) if "granted by now" in text] == [first], texts
+
+
 def test_without_a_checkpoint_the_size_of_the_submission_stays(
     serve: Serve,
     forwarded: Handler,

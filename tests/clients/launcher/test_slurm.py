@@ -109,7 +109,7 @@ def test_jobs_that_share_a_time_out_wait_for_one_another() -> None:
     for now[0] in (300.0, 590.0, 1_000.0):
         assert shared.check(None) == ""
         assert shared.check(ROOM) == ""
-    assert own.check(ROOM) == "it has not started in 10 min (--queue-timeout): Resources"
+    assert own.check(ROOM) == "it has not started in 16 min 40 s (--queue-timeout): Resources"
     assert (own.passed, shared.passed) == (True, False)
     now[0] = 1_601.0
     assert "Resources" in shared.check(ROOM)
@@ -122,6 +122,8 @@ def test_a_job_that_held_up_others_is_given_up_before_them() -> None:
     for now[0] in (1_200.0, 1_201.0, 1_202.0, 1_262.0, 1_322.0):
         gone += [(now[0], why.rpartition(" ")[2]) for why in map(shared.check, (BEHIND, ROOM, BEHIND, ROOM)) if why]
     assert gone == [(1_201.0, "Resources"), (1_262.0, "Resources"), (1_322.0, "Resources")]
+    now[0] += 121.0
+    assert shared.check(BEHIND) == "it has not started in 14 min 02 s (--queue-timeout): Priority"
     now[0] += 121.0
     assert "Priority" in shared.check(BEHIND)
     assert QueueTimeout(None, lambda: 1e9).check(ROOM) == ""

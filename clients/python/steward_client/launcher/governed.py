@@ -89,8 +89,8 @@ class Governed:
         self.stopped = False
         self._changes = 0
         self._timetable: Timetable | None = None
-        in_place = not wishes.advise and not restarts  # a restart would lose the iteration
-        self.watched.between = self._react if in_place else None
+        self._in_place = not wishes.advise and not restarts  # a restart would lose the iteration
+        self.watched.between = self._react if self._in_place else None
         self._former: Allocation = self._allowed
         self._refused: Allocation | None = None  # as long as the decision may not know of it
 
@@ -268,7 +268,7 @@ class Governed:
             self.watched.stop(self.run.decision.reason.text.removeprefix("stop: "))
         if not iteration.late:  # else the present allocation is newer than the one for which this decision is
             self._apply(when, before, self._decided_allocation())
-        decided &= not self.wishes.advise
+        decided &= self._in_place  # else an iteration has one allocation, that with which it was started
         self._timetable = Timetable(self._set(), self.run.contingencies, iteration.at) if decided else None
 
     def _nearest_request(self, request: Request, there: Allocation) -> Json | None:

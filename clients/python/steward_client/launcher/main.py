@@ -120,7 +120,7 @@ def _govern(wishes: Wishes, service: Service, spec: Json, folder: Path, going: P
     ranges = {resource["name"]: Resource.of_spec(resource).range for resource in spec["resources"]}
     actuator = going.watched.actuator if going else registry.create(wishes.actuator, ranges, dict(wishes.options))
     try:
-        wishes.check_advice(shares_files=actuator.shares_files, passes_output=getattr(actuator, "passes_output", True))
+        wishes.check_place(actuator)
         watched = going.watched if going else Watched(wishes, actuator, folder, say, spec["iterations"])
         known = going.rows if going else None
         with closing(Governed(wishes, service, spec, watched, say, known, _sink(wishes))) as governed:

@@ -85,7 +85,8 @@ class QueueTimeout:
     """
 
     def __init__(self, seconds: float | None, clock: Callable[[], float] = time.monotonic) -> None:
-        self._seconds, self._clock, self._since, self._lock = seconds, clock, clock(), Lock()
+        self._seconds, self._clock, self._lock = seconds, clock, Lock()
+        self._since, self._turn = clock(), 0.0  # since when none has run, and time for those that were held up
         self.passed = False
 
     def check(self, waiting: Waiting | None) -> str:
@@ -95,14 +96,15 @@ class QueueTimeout:
         with self._lock:
             now = self._clock()
             if waiting is None:
-                self._since = now
+                self._since, self._turn = now, 0.0
             if waiting is None or self._seconds is None:
                 return ""
-            turn = min(TURN_SECONDS, self._seconds)
-            if now - self._since < self._seconds + (turn if waiting.behind else 0.0):
+            waited, turn = now - self._since, min(TURN_SECONDS, self._seconds)
+            if waited < self._seconds + self._turn + (turn if waiting.behind else 0.0):
                 return ""
-            self._since, self.passed = now - self._seconds + turn, True
-            return f"it has not started in {duration_text(self._seconds)} (--queue-timeout): {waiting.reason}"
+            self._turn, self.passed = waited - self._seconds + turn, True
+            text = duration_text(max(self._seconds, round(waited)))
+            return f"it has not started in {text} (--queue-timeout): {waiting.reason}"
 
 
 class Watched:

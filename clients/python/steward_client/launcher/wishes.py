@@ -10,7 +10,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from .actuators.contract import UNITS, Range, amount
+from .actuators.contract import UNITS, Actuator, Queued, Range, amount
 from .actuators.requests import GRANT_SECONDS
 
 NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)"
@@ -134,18 +134,20 @@ class Wishes:
         result = {"cost": self.max_cost, "seconds": self.max_seconds}
         return {name: limit for name, limit in result.items() if limit is not None}
 
-    def check_advice(self, *, shares_files: bool, passes_output: bool) -> None:
-        """Refuse advice where no iteration could be seen: advice goes to the launcher alone, so the command gets no run
-        to report to by itself, whose decisions it would take for its allocation.
+    def check_place(self, actuator: Actuator) -> None:
+        """Refuse options that would have no effect where the command runs.
 
-        Args:
-            shares_files: whether the command sees the launcher's files.
-            passes_output: whether the launcher sees the command's output.
+        Advice goes to the launcher alone, so the command gets no run to report to by itself, whose decisions it would
+        take for its allocation: the launcher must see its iterations.
 
         Raises:
-            Misuse: neither is so, and no file is watched.
+            Misuse: advice is wanted, and the command doesn't see the launcher's files, nor the launcher its output, and
+                no file is watched; or a time-out is wanted for a queue that isn't known.
         """
-        if self.advise and not (shares_files or passes_output or self.watch_file):
+        if self.queue_seconds is not None and not isinstance(actuator, Queued):
+            raise Misuse(f"--queue-timeout with actuator {self.actuator}: it knows of no queue; slurm is accepted")
+        seen = actuator.shares_files or getattr(actuator, "passes_output", True) or self.watch_file
+        if self.advise and not seen:
             raise Misuse(
                 f"--advise with actuator {self.actuator}: iterations can't be seen, as with these options the command "
                 "doesn't see the launcher's files, nor the launcher its output; --watch-file FILE is accepted, or for "

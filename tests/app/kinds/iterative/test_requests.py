@@ -19,7 +19,7 @@ from app.kinds.engine import RunMemory
 from app.kinds.iterative.engine import ENGINE, IterativeServing
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.report import IterationRunStart
-from app.kinds.iterative.requests import MOST_DOUBLINGS, MOST_REQUESTS, Request, after_report, excluded
+from app.kinds.iterative.requests import MOST_DOUBLINGS, MOST_REQUESTS, Request, after_report, excluded, outcome
 from tests.answers import all_answered
 from tests.app.kinds.iterative import test_phases as phases
 from tests.app.kinds.iterative.decisions.deciding import NOW, Scripted, compiled, seconds
@@ -72,7 +72,6 @@ def test_what_is_there_is_forgotten_and_others_stay() -> None:
     assert (reached, waits.times) == ("requested", 0)
     assert after_report((waits,), request((8,), (1,), "requested"), [4], 2, 1.0) == ((waits,), "")
     assert after_report((waits,), None, [8], 2, 1.0) == ((), "granted")
-    assert after_report((waits,), None, [4], 2, 1.0) == ((), "")  # withdrawn
     (refused,), reached = after_report((waits,), request((8,), (1,)), [4], 2, 100.0)
     assert (reached, refused.times, refused.until) == ("refused", 1, 3)
     many: tuple[Request, ...] = ()
@@ -81,6 +80,37 @@ def test_what_is_there_is_forgotten_and_others_stay() -> None:
     assert [one.levels for one in many] == [(level + 5,) for level in range(20)][-MOST_REQUESTS:]
     beyond = after_report((request((8,), (1,), until=9),), request((8,), (-1,)), [10], 3, 100.0)
     assert beyond == ((request((8,), (-1,), times=1, until=4),), "refused")  # it was there meanwhile: another refusal
+
+
+def test_what_decisions_give_up_again_and_again_is_requested_with_back_off() -> None:
+    """Near a tie of two allocations decisions change their mind with each measurement."""
+    known: tuple[Request, ...] = (request((12,), (1,), until=3, times=1),)
+    blocked, following = list[int](), 1
+    for _ in range(4):
+        known, reached = after_report(known, request((8,), (1,), "requested"), [4], following, 20.0)
+        assert reached == "requested"
+        known, reached = after_report(known, None, [4], following, 20.0)
+        assert reached == ""
+        blocked.append(known[-1].until - following)
+        assert excluded(known, following, np.array([[8]])).tolist() == [blocked[-1] > 0]
+        following += 20
+    assert blocked == [0, 3, 6, 12]  # the first time is free, then a minute
+    assert known[0] == request((12,), (1,), until=3, times=1)
+    assert after_report(known, None, [8], following, 20.0) == (known[:1], "granted"), "it was granted meanwhile"
+    (_, refused), reached = after_report(known, request((8,), (1,)), [4], 61, 20.0)
+    assert (reached, refused.times, refused.withdrawals, refused.until) == ("refused", 1, 0, 64)
+
+
+def test_what_was_given_up_is_no_refusal_and_what_earlier_versions_stored_is_read() -> None:
+    on = compiled(SPEC)
+    given_up = request((10,), (1,), "timed_out", until=5, withdrawals=2)
+    text = on.allocation_text
+    said = outcome([given_up], np.array([0]), text(0), lambda levels: text(levels[0]), 4, 30)
+    assert said.granted is None
+    assert said.text == f"{text(10).words} isn't requested before iteration 5"
+    stored = msgspec.to_builtins(request((8,), (1,), until=5))
+    del stored["withdrawals"]
+    assert msgspec.convert(stored, Request) == request((8,), (1,), until=5)
 
 
 class Launched:

@@ -86,6 +86,8 @@ class RayJob(Remote, Leaving):
         self._submit(self._job, self._entrypoint, launch.environment, _labels(launch.name))
         try:
             self._request(allocation)
+            if waits := self._waits_as_requested(allocation):
+                self._news.append(f"the first allocation counts as granted, but {waits}")
         except ActuatorError:
             with suppress(ActuatorError):  # else it is a leftover, which the next start removes
                 self._signal(signal.SIGTERM, 0.0)

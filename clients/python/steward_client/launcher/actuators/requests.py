@@ -70,6 +70,7 @@ class Requests:
     ) -> None:
         self._actuator, self._seconds, self._clock, self._now = actuator, seconds, clock, now
         self.last: Request | None = None
+        self._late: Request | None = None  # what waited, and was granted since the last report
         self._asked = self._due = 0.0
 
     @property
@@ -128,6 +129,7 @@ class Requests:
         except ActuatorError:  # nobody responds just now
             return None
         if not waits:
+            self._late = self.last
             self.last = replace(self.last, state="granted", reason="", message="")
             return self.last
         self.last = replace(self.last, reason=waits)
@@ -144,11 +146,15 @@ class Requests:
     def take(self, allocation: Mapping[str, float]) -> Request | None:
         """The last request, for a report of ``allocation``; None if nothing else was requested, or it was granted.
 
-        A refusal is returned once: it is reported once, however long nothing else is requested."""
-        result = self.last
-        if result is None or result.state == "granted" or result.allocation.items() <= dict(allocation).items():
+        A refusal is returned once: it is reported once, however long nothing else is requested. One that was granted
+        after the reported iteration is returned as it was before: without it the report would say that it was given up.
+        """
+        result, late, self._late = self.last, self._late, None
+        if result is not None and result.state == "granted":
+            result = late
+        if result is None or result.allocation.items() <= dict(allocation).items():
             return None
-        if result.state != "requested":
+        if result is self.last and result.state != "requested":
             self.last = None
         return result
 

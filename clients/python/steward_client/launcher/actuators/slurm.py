@@ -256,7 +256,7 @@ class SlurmJob(Remote, Leaving):
 
     def _look(self) -> int | None:
         before = self._seen
-        job_status = self._job_status = _job_status(self._job)
+        job_status = self._seen = _job_status(self._job)
         self._note(before, job_status)
         self._ran = self._ran or job_status.state not in WAITING
         self.waiting = (

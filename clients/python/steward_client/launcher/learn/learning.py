@@ -320,9 +320,7 @@ class Learning:
     ) -> None:
         with ExitStack() as undone:
             actuator = undone.enter_context(closing(self._actuator()))
-            self._wishes.check_advice(
-                shares_files=actuator.shares_files, passes_output=getattr(actuator, "passes_output", True)
-            )
+            self._wishes.check_place(actuator)
             if self.status is None:
                 registry.introduce(actuator, self._tell)
             iterations = self._wishes.iterations if self.spec is None else self.spec["iterations"]
