@@ -53,14 +53,21 @@ def store(session: Session, tenant: str, key: str, token: str, answer: dict[str,
 
 def release(session: Session, tenant: str, key: str, token: str) -> None:
     """Delete the key of a failed request, if this token still holds it and no response is stored."""
-    claim = (IdempotencyKey.tenant == tenant, IdempotencyKey.key == key, IdempotencyKey.claim == token)
-    session.execute(delete(IdempotencyKey).where(*claim, IdempotencyKey.status.is_(None)))
+    _delete(session, tenant, key, token, None)
 
 
-def forget(session: Session, tenant: str, key: str, token: str) -> None:
-    """Delete a key with its stored response, if it is still held by this token."""
-    claim = (IdempotencyKey.tenant == tenant, IdempotencyKey.key == key, IdempotencyKey.claim == token)
-    session.execute(delete(IdempotencyKey).where(*claim).execution_options(synchronize_session=False))
+def forget(session: Session, row: IdempotencyKey) -> None:
+    """Delete a key whose time is over, unless it has changed since ``row`` was read.
+
+    On PostgreSQL the slow request that holds it may store its response meanwhile; then this response stays.
+    """
+    _delete(session, row.tenant, row.key, row.claim, row.status)
+
+
+def _delete(session: Session, tenant: str, key: str, token: str, status: int | None) -> None:
+    own = (IdempotencyKey.tenant == tenant, IdempotencyKey.key == key, IdempotencyKey.claim == token)
+    statement = delete(IdempotencyKey).where(*own, IdempotencyKey.status.is_not_distinct_from(status))
+    session.execute(statement.execution_options(synchronize_session=False))
 
 
 def purge(session: Session, before: datetime) -> None:
@@ -215,7 +222,7 @@ class Once:
                     raise self._in_flight()
                 return row
             if row is not None:
-                forget(session, self.tenant, key, row.claim)
+                forget(session, row)
             if not claim(session, self.tenant, key, self.token, self.digest, now):
                 raise self._in_flight()
             return None
