@@ -161,7 +161,7 @@ class Once:
         if self.key is None:
             return self._respond(work(self._record))
         self.digest = hashlib.sha256(f"{self.digest} {content}".encode()).hexdigest()
-        stored = self._claim()
+        stored = self._claim(self.key)
         if stored is not None:
             replayed = {**(stored.headers or {}), "Idempotent-Replayed": "true"}
             return self._json((stored.body or {}).get("answer"), cast("int", stored.status), replayed)
@@ -171,20 +171,17 @@ class Once:
                 with self.database.session() as session:
                     self._record(session, body)
         except BaseException:
-            self._release()
+            self._release(self.key)
             raise
         return self._respond(body)
 
-    def _release(self) -> None:
+    def _release(self, key: str) -> None:
         """Free the key; if the database is unreachable, it becomes free after `idempotency_claim_seconds`."""
         try:
             with self.database.session(in_time=False) as session:
-                release(session, self.tenant, self._describe(), self.token)
+                release(session, self.tenant, key, self.token)
         except SQLAlchemyError as error:
-            logger.warning("%s %r stays in flight for a while: %s", HEADER, self.key, error)
-
-    def _describe(self) -> str:
-        return self.key or ""
+            logger.warning("%s %r stays in flight for a while: %s", HEADER, key, error)
 
     def _respond(self, body: Any) -> Response:
         return self._json(jsonable_encoder(body), self.status, self.headers)
@@ -206,9 +203,8 @@ class Once:
             raise Conflict(f"{HEADER} {self.key!r} was taken over by a repeat of this request")
         self.has_record = True
 
-    def _claim(self) -> IdempotencyKey | None:
+    def _claim(self, key: str) -> IdempotencyKey | None:
         """Claim the key, or return the row with its stored response; raises Conflict and Invalid as ``run``."""
-        key = self._describe()
         with self.database.session() as session:
             now = database_time(session)
             if claim(session, self.tenant, key, self.token, self.digest, now):

@@ -287,10 +287,8 @@ def _end(draft: Draft, row: int, task: FinishedTask) -> None:
     user = columns["users"][row]
     if user and task.state == "finished":
         took = (task.end - columns["start"][row]) * float(draft.layout.nodes.speed[node])
-        before, ended = (
-            draft.history.pop(user, ()),
-            PastTask(took, columns["estimate"][row], columns["processors"][row]),
-        )
+        before = draft.history.pop(user, ())
+        ended = PastTask(took, columns["estimate"][row], columns["processors"][row])
         # Update the regression, of a single user, by a finished task with an estimate
         regression = draft.regression._replace(history=table([before]))
         if ended.estimate > 0.0:
