@@ -17,7 +17,7 @@ from msgspec import Meta
 from numpy.typing import NDArray
 from pydantic import BaseModel, Field
 
-from app.charts.text import moment
+from app.charts.text import count_text, moment
 from app.kinds.contract.inputs import InvalidInput, invalid, timestamp
 from app.kinds.fields import Part
 from app.kinds.iterative.layout import Layout
@@ -201,7 +201,7 @@ def outcome(
     waits = awaited(requests)
     refused = [one for one in requests if one.state != "requested" and iteration < one.until]
     if waits is None and not refused:
-        return Outcome(None, f"requested again after {_times(again.times, 'refusal')}" if again else "")
+        return Outcome(None, f"requested again after {count_text(again.times, 'refusal')}" if again else "")
     one = waits or refused[-1]
     requested = allocation_text(one.levels)
     waits_for_it = waits is not None and waits.levels == tuple(decided)
@@ -211,7 +211,7 @@ def outcome(
     if waits is not None:
         how, then = f"requested since {moment(datetime.fromisoformat(one.since))}", ""
     else:
-        how = f"{'refused' if one.state == 'refused' else 'timed out'} {_times(one.times)}"
+        how = f"{'refused' if one.state == 'refused' else 'timed out'} {count_text(one.times, 'time')}"
         then = ", isn't requested again" if following is None else f", asks again after iteration {following - 1}"
     text = f"not granted: {requested.words} ({how}{why}); {plans}{then}"
     return Outcome(
@@ -226,7 +226,3 @@ def outcome(
         },
         text,
     )
-
-
-def _times(count: int, what: str = "time") -> str:
-    return f"{count} {what}{'s' if count > 1 else ''}"
