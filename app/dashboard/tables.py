@@ -80,11 +80,9 @@ class Chosen(NamedTuple):
     def toggled(self, choice: Choice, value: str | None) -> str:
         """URL of the list with a value of a filter added, or removed if it is chosen; None: with all values."""
         had = self.values(choice.name)
-        selection = had if choice.several else []
-        results = (
-            [one for one in selection if one != value] if value in had else [*selection, *([value] if value else [])]
-        )
-        other: dict[str, Any] = {choice.name: None if value is None else results}
+        others = [one for one in had if one != value] if choice.several else []
+        chosen = others if value in had else [*others, value]
+        other: dict[str, Any] = {choice.name: None if value is None else chosen}
         return self.address(**other)
 
     def sorted_by(self, column: str) -> str:

@@ -53,14 +53,21 @@ def store(session: Session, tenant: str, key: str, token: str, answer: dict[str,
 
 def release(session: Session, tenant: str, key: str, token: str) -> None:
     """Delete the key of a failed request, if this token still holds it and no response is stored."""
-    claim = (IdempotencyKey.tenant == tenant, IdempotencyKey.key == key, IdempotencyKey.claim == token)
-    session.execute(delete(IdempotencyKey).where(*claim, IdempotencyKey.status.is_(None)))
+    _delete(session, tenant, key, token, None)
 
 
-def forget(session: Session, tenant: str, key: str, token: str) -> None:
-    """Delete a key with its stored response, if it is still held by this token."""
-    claim = (IdempotencyKey.tenant == tenant, IdempotencyKey.key == key, IdempotencyKey.claim == token)
-    session.execute(delete(IdempotencyKey).where(*claim).execution_options(synchronize_session=False))
+def forget(session: Session, row: IdempotencyKey) -> None:
+    """Delete a key whose time is over, unless it has changed since ``row`` was read.
+
+    On PostgreSQL the slow request that holds it may store its response meanwhile; then this response stays.
+    """
+    _delete(session, row.tenant, row.key, row.claim, row.status)
+
+
+def _delete(session: Session, tenant: str, key: str, token: str, status: int | None) -> None:
+    own = (IdempotencyKey.tenant == tenant, IdempotencyKey.key == key, IdempotencyKey.claim == token)
+    statement = delete(IdempotencyKey).where(*own, IdempotencyKey.status.is_not_distinct_from(status))
+    session.execute(statement.execution_options(synchronize_session=False))
 
 
 def purge(session: Session, before: datetime) -> None:
@@ -154,7 +161,7 @@ class Once:
         if self.key is None:
             return self._respond(work(self._record))
         self.digest = hashlib.sha256(f"{self.digest} {content}".encode()).hexdigest()
-        stored = self._claim()
+        stored = self._claim(self.key)
         if stored is not None:
             replayed = {**(stored.headers or {}), "Idempotent-Replayed": "true"}
             return self._json((stored.body or {}).get("answer"), cast("int", stored.status), replayed)
@@ -164,20 +171,17 @@ class Once:
                 with self.database.session() as session:
                     self._record(session, body)
         except BaseException:
-            self._release()
+            self._release(self.key)
             raise
         return self._respond(body)
 
-    def _release(self) -> None:
+    def _release(self, key: str) -> None:
         """Free the key; if the database is unreachable, it becomes free after `idempotency_claim_seconds`."""
         try:
             with self.database.session(in_time=False) as session:
-                release(session, self.tenant, self._describe(), self.token)
+                release(session, self.tenant, key, self.token)
         except SQLAlchemyError as error:
-            logger.warning("%s %r stays in flight for a while: %s", HEADER, self.key, error)
-
-    def _describe(self) -> str:
-        return self.key or ""
+            logger.warning("%s %r stays in flight for a while: %s", HEADER, key, error)
 
     def _respond(self, body: Any) -> Response:
         return self._json(jsonable_encoder(body), self.status, self.headers)
@@ -199,9 +203,8 @@ class Once:
             raise Conflict(f"{HEADER} {self.key!r} was taken over by a repeat of this request")
         self.has_record = True
 
-    def _claim(self) -> IdempotencyKey | None:
+    def _claim(self, key: str) -> IdempotencyKey | None:
         """Claim the key, or return the row with its stored response; raises Conflict and Invalid as ``run``."""
-        key = self._describe()
         with self.database.session() as session:
             now = database_time(session)
             if claim(session, self.tenant, key, self.token, self.digest, now):
@@ -215,7 +218,7 @@ class Once:
                     raise self._in_flight()
                 return row
             if row is not None:
-                forget(session, self.tenant, key, row.claim)
+                forget(session, row)
             if not claim(session, self.tenant, key, self.token, self.digest, now):
                 raise self._in_flight()
             return None

@@ -18,7 +18,7 @@ from msgspec import Meta
 from numpy.typing import NDArray
 from pydantic import BaseModel, Field
 
-from app.charts.text import moment
+from app.charts.text import count_text, moment
 from app.kinds.contract.inputs import InvalidInput, invalid, timestamp
 from app.kinds.fields import Part
 from app.kinds.iterative.layout import Layout
@@ -219,7 +219,7 @@ def outcome(
     past = [one for one in requests if one.state != "requested" and iteration < one.until]
     refused = [one for one in past if not one.withdrawn]
     if waits is None and not refused:
-        texts = [f"requested again after {_times(one.times, 'refusal')}" for one in again]
+        texts = [f"requested again after {count_text(one.times, 'refusal')}" for one in again]
         texts += [f"{allocation_text(one.levels).words} isn't requested before iteration {one.until}" for one in past]
         return Outcome(None, "; ".join(texts))
     one = waits or refused[-1]
@@ -231,7 +231,7 @@ def outcome(
     if waits is not None:
         how, then = f"requested since {moment(datetime.fromisoformat(one.since))}", ""
     else:
-        how = f"{'refused' if one.state == 'refused' else 'timed out'} {_times(one.times)}"
+        how = f"{'refused' if one.state == 'refused' else 'timed out'} {count_text(one.times, 'time')}"
         then = ", isn't requested again" if following is None else f", asks again after iteration {following - 1}"
     text = f"not granted: {requested.words} ({how}{why}); {plans}{then}"
     return Outcome(
@@ -246,7 +246,3 @@ def outcome(
         },
         text,
     )
-
-
-def _times(count: int, what: str = "time") -> str:
-    return f"{count} {what}{'s' if count > 1 else ''}"

@@ -287,10 +287,8 @@ def _end(draft: Draft, row: int, task: FinishedTask) -> None:
     user = columns["users"][row]
     if user and task.state == "finished":
         took = (task.end - columns["start"][row]) * float(draft.layout.nodes.speed[node])
-        before, ended = (
-            draft.history.pop(user, ()),
-            PastTask(took, columns["estimate"][row], columns["processors"][row]),
-        )
+        before = draft.history.pop(user, ())
+        ended = PastTask(took, columns["estimate"][row], columns["processors"][row])
         # Update the regression, of a single user, by a finished task with an estimate
         regression = draft.regression._replace(history=table([before]))
         if ended.estimate > 0.0:
@@ -385,12 +383,12 @@ def _check_capacity(draft: Draft) -> None:
     node[list(draft.gone)] = WAITING
     rows = np.flatnonzero(node != WAITING)
     for part, scale, limit in (("processors", 1.0, nodes.processors), ("memory", GIGA, nodes.memory)):
-        processors = np.bincount(node[rows], np.array(columns[part], np.float64)[rows], minlength=len(nodes.processors))
-        for full in np.flatnonzero(processors > limit * (1 + 1e-9)).tolist():
+        used = np.bincount(node[rows], np.array(columns[part], np.float64)[rows], minlength=len(nodes.processors))
+        for full in np.flatnonzero(used > limit * (1 + 1e-9)).tolist():
             unit = "GB of memory" if part == "memory" else "processors"
             most, on = exact(limit[full] / scale), draft.layout.names[full]
             message = f"must be at most {most} {unit} on {on}: its running tasks need more"
-            draft.wrong.append(FieldIssue("/running", message, processors[full] / scale))
+            draft.wrong.append(FieldIssue("/running", message, used[full] / scale))
 
 
 def _next_state(draft: Draft) -> State:

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, Field
 
-from app.charts.text import clock
+from app.charts.text import clock, count_text
 from app.kinds.contract.engine import DecisionBase, Reason
 from app.kinds.workflow.scheduling.decide import DispatchDecision
 from app.kinds.workflow.scheduling.dispatch import EASY, MECHANISMS, NONE, RLS, UNCOMMITTED
@@ -222,7 +222,7 @@ def _waits(decided: DispatchDecision, window: dict[str, Any] | None) -> str:
     may = "tasks that end before then" if mechanism == RLS else "tasks that end by then"
     spare = window["spare_processors"]
     if mechanism == EASY and spare:
-        may += f" or need at most {spare:,} processor{'' if spare == 1 else 's'} there"
+        may += f" or need at most {count_text(spare, 'processor')} there"
     did = f" ({len(window['overtook']):,} backfilled)" if window["overtook"] else ""
     return f"{reserved}; {may} can be backfilled{did}"
 

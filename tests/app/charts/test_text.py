@@ -178,8 +178,8 @@ def test_a_count_of_one_has_its_noun_in_the_singular(count: float, most: float |
         (1.0, "99 %"),
     ],
 )
-def test_a_probability_is_not_overstated_and_never_certain(share: float, reported: str) -> None:
-    assert text.probability(share) == reported
+def test_a_probability_is_not_overstated_and_never_certain(share: float, expected: str) -> None:
+    assert text.probability(share) == expected
 
 
 def test_moments_say_that_they_are_utc() -> None:

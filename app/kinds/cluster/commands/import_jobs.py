@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from app.charts.text import number
+from app.charts.text import count_text, number
 from app.cli.remote.sample_import import Import, lasting, since
 from app.kinds.cluster.layout import Layout
 from app.kinds.cluster.samples import APPLICATION, ASKED, DURATION, GPUS, Content, unpack
@@ -19,7 +19,7 @@ def _words(sample: Sample, layout: Layout) -> Iterator[str]:
     yield from _log(content, sample.summary["arrivals"], layout)
     yield from _steps(content)
     if len(content.curves):
-        yield f"{len(content.curves):,} points of {len(content.jobs):,} learning curves"
+        yield f"{count_text(len(content.curves), 'point')} of {count_text(len(content.jobs), 'learning curve')}"
 
 
 def _log(content: Content, counts: Any, layout: Layout) -> Iterator[str]:
@@ -27,7 +27,7 @@ def _log(content: Content, counts: Any, layout: Layout) -> Iterator[str]:
         return
     count, span = counts["count"], counts["span_seconds"]
     over = f" over {lasting(span)}" if span > 0 else ""
-    yield f"{count:,} {'job' if count == 1 else 'jobs'}{over}{since(counts['start'])}"
+    yield f"{count_text(count, 'job')}{over}{since(counts['start'])}"
     for name, count in zip(layout.queues, [*counts["of_queues"], *[0] * len(layout.queues)], strict=False):
         yield f"  {name}: {count:,}" if count else f"  {name}: none"
     total, gpus = int(layout.capacity.sum()), content.arrivals[:, ASKED]
@@ -42,7 +42,7 @@ def _log(content: Content, counts: Any, layout: Layout) -> Iterator[str]:
 def _steps(content: Content) -> Iterator[str]:
     if not len(content.steps):
         return
-    yield f"{len(content.steps):,} measured steps"
+    yield count_text(len(content.steps), "measured step")
     for place, name in enumerate(content.applications):
         own = content.steps[content.steps[:, APPLICATION] == place]
         sizes = ", ".join(f"{size:g}" for size in np.unique(own[:, GPUS]))

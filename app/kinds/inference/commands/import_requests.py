@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from app.charts.text import number
+from app.charts.text import count_text, number
 from app.cli.remote.sample_import import Import, lasting, since
 from app.kinds.contract.inputs import Sample
 from app.kinds.inference.layout import Layout
@@ -23,7 +23,7 @@ def _log(log: Any, layout: Layout) -> Iterator[str]:
     if log is None:
         return
     seconds = max(float(log["span_seconds"]), 1e-6)
-    yield f"{log['count']:,} requests over {lasting(seconds)}{since(float(log['start']))}"
+    yield f"{count_text(log['count'], 'request')} over {lasting(seconds)}{since(float(log['start']))}"
     counts = [*log["of_users"], *[0] * len(layout.users)]
     for name, count in zip(layout.users, counts, strict=False):
         yield f"  {name}: {count:,}, {number(count / seconds)} a second" if count else f"  {name}: none"
@@ -33,7 +33,7 @@ def _batches(data: bytes, layout: Layout) -> Iterator[str]:
     rows = batches_of(data)
     if not len(rows):
         return
-    yield f"{len(rows):,} measured batches"
+    yield f"{len(rows):,} measured batch{'' if len(rows) == 1 else 'es'}"
     for position, name in enumerate(layout.variants):
         own = rows[rows[:, VARIANT] == position]
         sizes = ", ".join(f"{size:g}" for size in np.unique(own[:, BATCH]))

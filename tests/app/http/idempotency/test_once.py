@@ -17,7 +17,7 @@ from app.database.tables import IdempotencyKey, Workload
 from app.errors import Conflict
 from app.http import problems
 from app.http.caller import ANYBODY
-from app.http.idempotency import IdempotentPost, IdempotentUpload, Record, purge
+from app.http.idempotency import IdempotentPost, IdempotentUpload, Record, claim, find, forget, purge, store
 from app.settings import Settings
 from tests.callers import called_by
 
@@ -227,6 +227,25 @@ def test_a_request_whose_key_was_taken_over_writes_nothing(
         assert session.scalars(select(Workload.name)).all() == ["b"]
     again = client.post("/things", json={"name": "b"}, headers=KEY)
     assert (again.status_code, again.headers["idempotent-replayed"]) == (201, "true")
+
+
+def test_a_response_that_was_stored_after_its_key_was_taken_for_dead_stays(any_database: Database) -> None:
+    """On PostgreSQL a slow request may end between the steps of the one that takes its key over."""
+    answer, old = {"status": 201, "body": {"answer": 1}, "headers": {}}, utc_now() - timedelta(hours=1)
+    with any_database.session() as session:
+        for key in ("slow", "dead"):
+            assert claim(session, "default", key, "first", "digest", old)
+    with any_database.reading() as session:
+        rows = [find(session, "default", key) for key in ("slow", "dead")]
+    with any_database.session() as session:
+        assert store(session, "default", "slow", "first", answer)
+    with any_database.session() as session:
+        for row in rows:
+            assert row is not None
+            forget(session, row)
+        taken = [claim(session, "default", key, "second", "digest", utc_now()) for key in ("slow", "dead")]
+        kept = find(session, "default", "slow")
+        assert (taken, kept and kept.status) == ([False, True], 201)
 
 
 @pytest.mark.parametrize("key", ["", "x" * 256, "tab\there"])

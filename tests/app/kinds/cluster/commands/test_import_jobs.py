@@ -41,6 +41,17 @@ def test_people_are_told_what_is_in_their_files() -> None:
         assert words in output
 
 
+def test_one_job_step_and_point_are_in_the_singular(tmp_path: Path) -> None:
+    job, step = ((EXAMPLE / name).read_text().splitlines(keepends=True)[:2] for name in ("jobs.csv", "steps.csv"))
+    files = [tmp_path / f"{name}.csv" for name in ("jobs", "steps", "curves")]
+    for file, rows in zip(files, (job, step, ["job,iteration,loss\n", "a,1,2.5\n"]), strict=True):
+        file.write_text("".join(rows))
+    status, output, complaints = invoke(*files, "--check")
+    assert (status, complaints) == (0, "")
+    lines = [line.partition(" from ")[0].strip() for line in output.splitlines()]
+    assert {"1 job", "1 measured step", "1 point of 1 learning curve"} <= set(lines)
+
+
 def test_what_cannot_be_right_is_told_with_its_line(tmp_path: Path) -> None:
     wrong = tmp_path / "jobs.csv"
     wrong.write_text("time,queue,gpus\n5,urgent,2\n4,nobody,1\n")
