@@ -53,14 +53,14 @@ def store(session: Session, tenant: str, key: str, token: str, answer: dict[str,
 
 def release(session: Session, tenant: str, key: str, token: str) -> None:
     """Delete the key of a failed request, if this token still holds it and no response is stored."""
-    claim = (IdempotencyKey.tenant == tenant, IdempotencyKey.key == key, IdempotencyKey.claim == token)
-    session.execute(delete(IdempotencyKey).where(*claim, IdempotencyKey.status.is_(None)))
+    own = (IdempotencyKey.tenant == tenant, IdempotencyKey.key == key, IdempotencyKey.claim == token)
+    session.execute(delete(IdempotencyKey).where(*own, IdempotencyKey.status.is_(None)))
 
 
 def forget(session: Session, tenant: str, key: str, token: str) -> None:
     """Delete a key with its stored response, if it is still held by this token."""
-    claim = (IdempotencyKey.tenant == tenant, IdempotencyKey.key == key, IdempotencyKey.claim == token)
-    session.execute(delete(IdempotencyKey).where(*claim).execution_options(synchronize_session=False))
+    own = (IdempotencyKey.tenant == tenant, IdempotencyKey.key == key, IdempotencyKey.claim == token)
+    session.execute(delete(IdempotencyKey).where(*own).execution_options(synchronize_session=False))
 
 
 def purge(session: Session, before: datetime) -> None:

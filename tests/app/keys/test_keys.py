@@ -43,10 +43,10 @@ def test_a_key_is_shown_once_and_kept_hashed(client: TestClient, key: MakeKey, d
     assert values is not None
     assert len(base64.urlsafe_b64decode(f"{values.secret}=")) == 32
     with database.reading() as session:
-        mask = session.scalars(select(Key).where(Key.id == response.json()["id"])).one()
+        row = session.scalars(select(Key).where(Key.id == response.json()["id"])).one()
         repeated = session.scalars(select(IdempotencyKey)).one()
-    assert mask.digest == secrets.digest(values.secret)
-    assert values.secret not in f"{vars(mask)} {vars(repeated)}"
+    assert row.digest == secrets.digest(values.secret)
+    assert values.secret not in f"{vars(row)} {vars(repeated)}"
     listed = client.get("/keys", headers=key()).text
     assert values.id in listed
     assert values.secret not in listed
