@@ -118,11 +118,11 @@ def _curves() -> list[Row]:
             number = int(part * epochs)
             foretold = cluster_convergence.foretold(request, np.full(count, number), known)
             error = np.abs(foretold.level + foretold.gain - request[:, -1])
-            current, inside = mean_interval(error), (error <= foretold.half).mean()
-            bounds = f"{current['low']:.4f}–{current['high']:.4f}; 90 % hold {inside:.3f}"
+            interval, inside = mean_interval(error), (error <= foretold.half).mean()
+            bounds = f"{interval['low']:.4f}–{interval['high']:.4f}; 90 % hold {inside:.3f}"
             text = f"{name}, after {number} of {epochs} epochs ({bounds})"
             naive = float(np.abs(request[:, number - 1] - request[:, -1]).mean())
-            rows.append(_row(text, current["mean"], "accuracy off", "nothing more is gained", naive, ""))
+            rows.append(_row(text, interval["mean"], "accuracy off", "nothing more is gained", naive, ""))
     return rows
 
 

@@ -99,21 +99,19 @@ def play(here: World, seed: int, *, reacts: bool) -> Outcome:
     (resource,), (metric,) = spec.resources, spec.metrics
     nothing = np.zeros((EPISODES, 0))
     engine.begin(nothing, nothing[:, None])
-    current, seconds, money, offered, taken = np.zeros(EPISODES), np.zeros(EPISODES), np.zeros(EPISODES), 0, 0
+    row, seconds, money, offered, taken = np.zeros(EPISODES), np.zeros(EPISODES), np.zeros(EPISODES), 0, 0
     for i in range(spec.iterations):
         last, took, parts = np.zeros(EPISODES), np.zeros(EPISODES), []
         for e, decision in enumerate(engine.decisions):
             offers = decision["contingencies"] if reacts else []
-            courses = _courses(
-                here, i, float(chance.factors[e, i, 0]), decision, offers, float(current[e]) if i else None
-            )
+            courses = _courses(here, i, float(chance.factors[e, i, 0]), decision, offers, float(row[e]) if i else None)
             offered, taken = offered + bool(offers), taken + (len(courses) > 1)
             last[e], took[e] = courses[-1][0], sum(part for _, part in courses)
             money[e] += sum(units * part for units, part in courses) * resource.price_per_hour / 3600
             levels = [[resource.level(units) or 0] for units, _ in courses]
             each = zip(levels, courses, strict=True)
             parts.append([Segment(at, part) for at, (_, part) in each] if len(courses) > 1 else [])
-        current, seconds = last, seconds + took
+        row, seconds = last, seconds + took
         if i + 1 < spec.iterations:
             engine.next(Report(i, last[:, None], took[:, None], nothing, nothing[:, None]), parts)
     count = EPISODES * spec.iterations

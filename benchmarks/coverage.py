@@ -91,8 +91,8 @@ def covered(cases: Iterator[Case]) -> Iterator[Row]:
     """How often the intervals of each case hold the truth."""
     for case in cases:
         drawn = [case.bounds(np.random.default_rng([seed, 1])) for seed in range(case.repeats)]
-        current = np.array([[low <= case.truth <= high for low, high in bounds] for bounds in drawn]).mean(axis=0)
-        yield row(case.name, float(current[0]), case.peer, float(current[1]) if case.peer else None)
+        inside = np.array([[low <= case.truth <= high for low, high in bounds] for bounds in drawn]).mean(axis=0)
+        yield row(case.name, float(inside[0]), case.peer, float(inside[1]) if case.peer else None)
 
 
 def row(name: str, share: float, peer: str = "", peer_share: float | None = None) -> Row:
@@ -183,8 +183,8 @@ def _found() -> Row:
         luck = 0.5 * normal(random, 16)[clusters] + normal(random, 256)
         return Judgement(rule + gain + luck, {"rule": rule}, clusters=clusters)
 
-    observation = float(np.mean([judged(seed, 0.0).detectable for seed in range(REPEATS)]))
-    share = float(np.mean([judged(seed, observation).better for seed in range(REPEATS, 2 * REPEATS)]))
+    detectable = float(np.mean([judged(seed, 0.0).detectable for seed in range(REPEATS)]))
+    share = float(np.mean([judged(seed, detectable).better for seed in range(REPEATS, 2 * REPEATS)]))
     goal = f"{POWER:.0%} ± 5 %: {'met' if abs(share - POWER) <= 0.05 else 'missed'}"
     return row("gains that are called detectable and found to be better", share) | {"goal": goal}
 
@@ -258,10 +258,10 @@ def _percentiles(values: Floats) -> Bounds:
 
 def counts(random: Random, seconds: int, lasting: float) -> NDArray[np.int64]:
     """Requests in each second, of a rate whose log wanders and forgets within so many seconds."""
-    selection = float(np.exp(-1 / lasting))
-    steps = random.standard_normal(seconds) * np.sqrt(1 - selection**2)
+    retained = float(np.exp(-1 / lasting))
+    steps = random.standard_normal(seconds) * np.sqrt(1 - retained**2)
     steps[0] = random.standard_normal()
-    level = np.exp(0.5 * lfilter([1.0], [1.0, -selection], steps) - 0.125)
+    level = np.exp(0.5 * lfilter([1.0], [1.0, -retained], steps) - 0.125)
     return random.poisson(RATE * level)
 
 
@@ -361,8 +361,8 @@ def _estimated(runs: int) -> Iterator[Row]:
     importances = [importance(trace(np.random.default_rng([seed, 5]), runs), 3) for seed in range(REPEATS)]
     size = np.mean([one["effective_sample_size"] for one in importances])
     for name in names:
-        current = float(np.mean([_holds(one[name], truth) for one in importances]))
-        yield row(f"off policy, {name.replace('_', ' ')}: {runs} runs, {size:.1f} effective", current)
+        inside = float(np.mean([_holds(one[name], truth) for one in importances]))
+        yield row(f"off policy, {name.replace('_', ' ')}: {runs} runs, {size:.1f} effective", inside)
 
 
 def target_return() -> float:

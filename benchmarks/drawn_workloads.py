@@ -140,6 +140,6 @@ def _executions(random: Random, spec: Spec, truth: ModelTable) -> Executions:
     for number, row in enumerate(rows):
         slow = effect_sd * random.standard_normal() + drift_sd * random.standard_normal(spec.iterations).cumsum()
         logs = truth.log_mean[0, row, 0] + slow + noise_sd * random.standard_normal(spec.iterations)
-        current = np.repeat(layout.allocations[row][None], spec.iterations, axis=0)
-        runs.append((f"run-{number}", np.column_stack([np.arange(spec.iterations), current, np.exp(logs)])))
+        allocation = np.repeat(layout.allocations[row][None], spec.iterations, axis=0)
+        runs.append((f"run-{number}", np.column_stack([np.arange(spec.iterations), allocation, np.exp(logs)])))
     return Executions(tuple(runs))

@@ -69,39 +69,39 @@ SERVED = 400  # jobs of the window that is played over HTTP
 @kernel
 def play_predicted(play: Play, mechanism: int, last_two: bool, shares: Floats) -> None:
     """Play by the smallest predicted area first; ``shares`` [L] receives each job's predicted share at submission."""
-    current = without_reference_counts(play)
-    counts, tasks, history = current.counts, current.tasks, current.regression.history
-    while next_event(current, mechanism):
+    state = without_reference_counts(play)
+    counts, tasks, history = state.counts, state.tasks, state.regression.history
+    while next_event(state, mechanism):
         if counts[ARRIVED]:
-            shares[counts[ARRIVING] - 1] = share_of(current, counts[ARRIVING] - 1)
-        if counts[QUEUED] == 0 or is_futile(current, mechanism, SAF):
+            shares[counts[ARRIVING] - 1] = share_of(state, counts[ARRIVING] - 1)
+        if counts[QUEUED] == 0 or is_futile(state, mechanism, SAF):
             continue
-        line = current.queue[: counts[QUEUED]].copy()
-        length = predict_seconds(current, 1.0)
+        line = state.queue[: counts[QUEUED]].copy()
+        length = predict_seconds(state, 1.0)
         if last_two:
             for i in range(len(line)):
                 own = history[tasks.user[line[i]]]
-                length[i] = current.length[line[i]]
+                length[i] = state.length[line[i]]
                 if own[1, 2] > 0.0:
                     length[i] = min(length[i], np.log((np.exp(own[0, 3]) + np.exp(own[1, 3])) / 2.0))
                 elif own[0, 2] > 0.0:
                     length[i] = min(length[i], own[0, 3])
         order = line[np.argsort(length + np.log(tasks.processors[line] * 1.0), kind="mergesort")]
-        settle(current, mechanism, order, order)
+        settle(state, mechanism, order, order)
 
 
 @kernel
 def play_powers(play: Play, mechanism: int, trust: float, width: float) -> None:
     """Play by powers of the predicted share of the estimate and of the processors."""
-    current = without_reference_counts(play)
-    counts, tasks = current.counts, current.tasks
-    while next_event(current, mechanism):
-        if counts[QUEUED] == 0 or is_futile(current, mechanism, SAF):
+    state = without_reference_counts(play)
+    counts, tasks = state.counts, state.tasks
+    while next_event(state, mechanism):
+        if counts[QUEUED] == 0 or is_futile(state, mechanism, SAF):
             continue
-        line = current.queue[: counts[QUEUED]].copy()
-        score = predict_seconds(current, trust) + width * np.log(tasks.processors[line] * 1.0)
+        line = state.queue[: counts[QUEUED]].copy()
+        score = predict_seconds(state, trust) + width * np.log(tasks.processors[line] * 1.0)
         order = line[np.argsort(score, kind="mergesort")]
-        settle(current, mechanism, order, order)
+        settle(state, mechanism, order, order)
 
 
 def orders() -> Iterator[Figure]:

@@ -66,10 +66,10 @@ def deciding(engine: Engine, spec: Spec) -> Decide:
 
 def played(engine: Engine, trace: Trace, ratio: float, strategy: str, spread: float, seed: int) -> Played:
     """One workflow by one strategy; the same run times for all of one seed."""
-    values = spec(trace, ratio, strategy)
+    workload = spec(trace, ratio, strategy)
     stray = np.random.default_rng(seed).lognormal(0.0, spread, trace.tasks) if spread else np.ones(trace.tasks)
-    on = Layout(values)
-    return play(Cluster(trace, on.names, on.nodes, trace.runtime * stray), deciding(engine, values))
+    on = Layout(workload)
+    return play(Cluster(trace, on.names, on.nodes, trace.runtime * stray), deciding(engine, workload))
 
 
 def warm(engine: Engine, trace: Trace) -> None:

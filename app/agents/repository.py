@@ -101,4 +101,4 @@ def champions(session: Session, tenant: str) -> list[tuple[str, str, datetime]]:
     trained = (Agent.workload_id == Champion.workload_id) & (Agent.version == Champion.version)
     query = select(Workload.name, Champion.role, Agent.created_at).select_from(Champion).join(Agent, trained)
     rows = session.execute(query.join(Workload, Workload.id == Champion.workload_id).where(Champion.tenant == tenant))
-    return [(name, role, result) for name, role, result in rows]
+    return [(name, role, trained_at) for name, role, trained_at in rows]

@@ -220,7 +220,7 @@ def _load_example(database: Database, tenant: str, settings: Settings, kind: str
     example = KINDS[kind].example
     spec = parse_spec({"kind": kind, **example.spec})
     name = workloads.register(database, tenant, spec).name
-    media, body = max(example.samples.items(), key=lambda text: len(text[1]))
+    media, body = max(example.samples.items(), key=lambda sample: len(sample[1]))
     named = KINDS[kind].samples.formats[media].named
     stored = samples.upload(
         database,

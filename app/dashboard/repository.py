@@ -101,11 +101,11 @@ def targets(session: Session, workload_ids: Sequence[str]) -> dict[str, Targets]
         )
         return select(judged.c.workload_id, judged.c.outcome)
 
-    counts: dict[str, list[str]] = {workload: [] for workload in workload_ids}
-    if counts:
-        for row in session.execute(union_all(*map(newest, counts))):
-            counts[row.workload_id].append(row.outcome)
-    return {workload: Targets(outcomes.count("met"), len(outcomes)) for workload, outcomes in counts.items()}
+    by_workload: dict[str, list[str]] = {workload: [] for workload in workload_ids}
+    if by_workload:
+        for row in session.execute(union_all(*map(newest, by_workload))):
+            by_workload[row.workload_id].append(row.outcome)
+    return {workload: Targets(outcomes.count("met"), len(outcomes)) for workload, outcomes in by_workload.items()}
 
 
 class Outcomes(NamedTuple):

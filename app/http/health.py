@@ -143,8 +143,8 @@ class TenantCollector(Collector):
             for against, counts in saved.items():
                 costs.add_metric((against,), counts.cost)
                 unmeasured.add_metric((against,), counts.unmeasured)
-            for workload, role, result in agents.champions(session, self.tenant):
-                ages.add_metric((workload, role), (now - result).total_seconds())
+            for workload, role, trained_at in agents.champions(session, self.tenant):
+                ages.add_metric((workload, role), (now - trained_at).total_seconds())
             for workload, chance in standing.lowest_chances(session, self.tenant).items():
                 chances.add_metric((workload,), chance)
         return [costs, unmeasured, ages, chances]

@@ -143,7 +143,7 @@ def _message(item: Mapping[str, Any]) -> str:
     if isinstance(value, float) and math.isnan(value):
         return "must be a finite number"
     message = str(item["msg"]).removeprefix("Value error, ")
-    message = LONG_NUMBER.sub(lambda result: f"{float(result[0]):g}", message)
+    message = LONG_NUMBER.sub(lambda match: f"{float(match[0]):g}", message)
     return message[:1].lower() + message[1:]
 
 

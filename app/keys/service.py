@@ -249,10 +249,10 @@ class RunTokens:
 
     async def get(self, identifier: str) -> Token | None:
         """The token with this id; None if there is none."""
-        response = self._known.get(identifier)
-        if response is None:
-            response = await asyncio.get_running_loop().run_in_executor(self._thread, self._read, identifier)
-        return response
+        token = self._known.get(identifier)
+        if token is None:
+            token = await asyncio.get_running_loop().run_in_executor(self._thread, self._read, identifier)
+        return token
 
     def _read(self, identifier: str) -> Token | None:
         with self._database.reading() as session:

@@ -77,11 +77,11 @@ class EarlyMaxLength:
         schema = handler(source)
         most: int = schema["max_length"]
 
-        def few(few: Any) -> Any:
-            if isinstance(few, list | tuple) and len(few) > most:
-                fields = {"field_type": "Tuple", "max_length": most, "actual_length": len(few)}
+        def few(value: Any) -> Any:
+            if isinstance(value, list | tuple) and len(value) > most:
+                fields = {"field_type": "Tuple", "max_length": most, "actual_length": len(value)}
                 raise PydanticKnownError("too_long", fields)
-            return few
+            return value
 
         return core_schema.no_info_before_validator_function(few, schema)
 
@@ -222,9 +222,9 @@ def converted(value: Any, report: type[Report]) -> Report:
         return msgspec.convert(value, report)
     except msgspec.ValidationError as error:
         results = []
-        for path, message, values in _wrong(value, report, ()):
+        for path, message, wrong in _wrong(value, report, ()):
             pointer = "".join("/" + str(step).replace("~", "~0").replace("/", "~1") for step in path)
-            results.append(FieldIssue(pointer, message, str(values.real) if isinstance(values, complex) else values))
+            results.append(FieldIssue(pointer, message, str(wrong.real) if isinstance(wrong, complex) else wrong))
         raise InvalidInput(results) from error
 
 
@@ -252,9 +252,9 @@ def _wrong_members(value: Any, expected: Any, path: _Path) -> Iterator[_Wrong]:
             yield (*path, name), "is required", None
         members = ((name, value[name], field.type) for name, field in fields.items() if name in value)
     elif isinstance(value, dict) and origin is dict:
-        members = ((name, values, arguments[1]) for name, values in value.items())
+        members = ((name, own, arguments[1]) for name, own in value.items())
     elif isinstance(value, list) and origin in (list, tuple):
-        members = ((place, values, arguments[0]) for place, values in enumerate(value))
+        members = ((place, own, arguments[0]) for place, own in enumerate(value))
     for step, member, inside in members:
         yield from _wrong(member, inside, (*path, step))
     for name in extra:
@@ -286,7 +286,7 @@ def _message(value: Any, expected: Any, error: msgspec.ValidationError) -> str:
         return f"must be {_NAMES[length[1]]} of {_LENGTHS[length[2]]} {length[3]} {_UNITS[length[1]]}"
     for symbol, words in _BOUNDS.items():
         accepted = accepted.replace(f" {symbol} ", f" {words} ")
-    named = re.sub(r"`([^`]+)`", lambda result: " or ".join(_NAMES.get(n, n) for n in result[1].split(" | ")), accepted)
+    named = re.sub(r"`([^`]+)`", lambda match: " or ".join(_NAMES.get(n, n) for n in match[1].split(" | ")), accepted)
     return f"must be {named.removesuffix('.0')}"
 
 
@@ -299,8 +299,8 @@ def _validate(report: type[Part], value: Any) -> Part:
     except msgspec.ValidationError as error:
         details = [
             InitErrorDetails(
-                type=PydanticCustomError("report", "{accepted}", {"accepted": message}), loc=path, input=values
+                type=PydanticCustomError("report", "{accepted}", {"accepted": message}), loc=path, input=wrong
             )
-            for path, message, values in _wrong(value, report, ())
+            for path, message, wrong in _wrong(value, report, ())
         ]
         raise ValidationError.from_exception_data(report.__name__, details) from error

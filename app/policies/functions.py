@@ -64,10 +64,10 @@ def gru_step(inputs: Array, memory: Array, arrays: Mapping[str, Array]) -> Array
 def gated_by(array: Array, memory: Array, arrays: Mapping[str, Array]) -> Array:
     """Compute ``gru_step`` from the inputs' linear map ``array``, [B, 3H]; cheaper for a whole sequence."""
     wide = memory.shape[1]
-    selection = linear(memory, arrays["memory.weight"], arrays["memory.bias"])
-    reset = sigmoid(array[:, :wide] + selection[:, :wide])
-    update = sigmoid(array[:, wide : 2 * wide] + selection[:, wide : 2 * wide])
-    new = namespace_of(array).tanh(array[:, 2 * wide :] + reset * selection[:, 2 * wide :])
+    recurrent = linear(memory, arrays["memory.weight"], arrays["memory.bias"])
+    reset = sigmoid(array[:, :wide] + recurrent[:, :wide])
+    update = sigmoid(array[:, wide : 2 * wide] + recurrent[:, wide : 2 * wide])
+    new = namespace_of(array).tanh(array[:, 2 * wide :] + reset * recurrent[:, 2 * wide :])
     return new + update * (memory - new)
 
 

@@ -114,14 +114,14 @@ class Reporter:
         """
         number = self._waiting.enter()
         try:
-            live, values = self._live_run(run), None
+            live, decoded = self._live_run(run), None
             fresh = live is None
             for _ in range(ATTEMPTS):
                 if live is None or live.tenant != tenant:
                     live, fresh = await self._load(tenant, run), True
-                values = values or await self._decode(number, live, body)
+                decoded = decoded or await self._decode(number, live, body)
                 if iteration < live.following:
-                    return REPEATED, await self._repeat_decision(live, iteration, values.digest)
+                    return REPEATED, await self._repeat_decision(live, iteration, decoded.digest)
                 if not _is_next(live, iteration, fresh):
                     live = None
                     continue
@@ -131,8 +131,8 @@ class Reporter:
                 caps = await self._caps(live, compiled.snapshot)
                 if iteration != live.following:
                     continue
-                item = _item(live, compiled, iteration, values, commit, caps)
-                if KINDS[live.kind].engine.takes_long(compiled, live.kind_state, values.report):
+                item = _item(live, compiled, iteration, decoded, commit, caps)
+                if KINDS[live.kind].engine.takes_long(compiled, live.kind_state, decoded.report):
                     with self._waiting.away(number):
                         await self._aside.run(tenant, len(item.encoded), self._decide_aside, item)
                 else:

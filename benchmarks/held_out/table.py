@@ -141,8 +141,8 @@ class Line(NamedTuple):
         peer = f"({row['punctual_cost']:.4g})" if self.punctual else "(–)"
         figures = f"{row['cost']:8.4g} {peer:8}  {row['changes']:5.1f}  {row['return']:+8.4f}"
         less = "  ".join(_signed(row[name]) for name in ("less_rule", "less_static"))
-        current = "  ".join(_percents(row[f"coverage_{where}"]) for where in ("inside", "outside"))
-        return f"  {self.played.policy:28} {late}  {figures}  {less}  {current}"
+        coverages = "  ".join(_percents(row[f"coverage_{where}"]) for where in ("inside", "outside"))
+        return f"  {self.played.policy:28} {late}  {figures}  {less}  {coverages}"
 
 
 LEGEND = (

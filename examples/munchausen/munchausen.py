@@ -86,11 +86,11 @@ def targets(config: DQN, q: Component) -> list[Node]:
     ]
 
 
-def build(config: Munchausen, agent: AgentSpaces, backend: Backend) -> Learner:
+def build(config: Munchausen, agent_spaces: AgentSpaces, backend: Backend) -> Learner:
     """Build the learner. Raises ValueError for a switch that has no place in it."""
-    if config.quantiles or config.double or not isinstance(agent.actions, spaces.Discrete):
+    if config.quantiles or config.double or not isinstance(agent_spaces.actions, spaces.Discrete):
         raise ValueError("Munchausen DQN learns mean values of discrete actions, by one softmax policy")
-    return ValueLearner(config, *agent, backend, targets)
+    return ValueLearner(config, *agent_spaces, backend, targets)
 
 
 _SERVED = {name: getattr(SERVED, name) for name in SERVED.__struct_fields__}

@@ -96,12 +96,12 @@ async def _set(event: asyncio.Event) -> None:
 def test_what_is_wrong_is_named_by_row_and_column(
     workload: str, forwarded: Handler, make: Make, column: str, value: Any, text: str
 ) -> None:
-    values = columns()
-    values[column][4] = value
+    table = columns()
+    table[column][4] = value
     if isinstance(value, str):
-        values[column] = [str(one) for one in values[column]]
+        table[column] = [str(one) for one in table[column]]
     with pytest.raises(steward.RejectedRows) as raised:
-        steward.upload(workload, make(values), through(forwarded))
+        steward.upload(workload, make(table), through(forwarded))
     assert text in str(raised.value)
     assert (raised.value.uploaded.accepted, raised.value.uploaded.rejected) == (1, 1)
 
@@ -112,10 +112,10 @@ def test_a_frame_of_which_nothing_is_right_is_told_so_too(workload: str, forward
 
 
 def test_a_column_that_is_missing_is_named(workload: str, forwarded: Handler, make: Make) -> None:
-    values = columns()
-    del values["feature.batch"]
+    table = columns()
+    del table["feature.batch"]
     with pytest.raises(steward.StewardError, match=r"feature\.batch: column is missing"):
-        steward.upload(workload, make({**values, "colour": [1] * 6}), through(forwarded))
+        steward.upload(workload, make({**table, "colour": [1] * 6}), through(forwarded))
 
 
 def test_an_empty_frame_is_refused(workload: str, forwarded: Handler, make: Make) -> None:

@@ -109,26 +109,26 @@ def test_a_world_goes_on_from_its_state(kind: LearnedKind) -> None:
 
 
 def test_learners_get_a_simulator_by_its_description_or_are_told_why_not(kind: LearnedKind) -> None:
-    values = workload(kind)
-    described = SimulatorSpec(kind.name, values.spec.model_dump_json().encode(), values.model, BATCH, 5)
+    own = workload(kind)
+    described = SimulatorSpec(kind.name, own.spec.model_dump_json().encode(), own.model, BATCH, 5)
     answer = msgspec.msgpack.decode(msgspec.msgpack.encode(described), type=SimulatorSpec)
     if not isinstance(kind, Competing):
         with pytest.raises(ValueError, match=r"\w"):
             answer.make()
         return
-    one, other, spaces = described.make(), answer.make(), kind.spaces(values.spec)
+    one, other, spaces = described.make(), answer.make(), kind.spaces(own.spec)
     assert (one.observation_space, one.action_space, one.advice) == (spaces.observation, spaces.action, spaces.advice)
     np.testing.assert_array_equal(one.reset()[0], other.reset()[0])
 
 
 def test_baselines_choose_legal_actions(kind: LearnedKind) -> None:
-    values = world(kind)
+    simulated = world(kind)
     baselines = kind.baselines(workload(kind))
     assert baselines
     for name, policy in baselines.items():
         assert policy.name == name
-        _, mask = values.reset()
-        action = policy.act(values.situation).action
+        _, mask = simulated.reset()
+        action = policy.act(simulated.situation).action
         assert mask[np.arange(BATCH), action].all()
 
 

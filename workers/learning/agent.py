@@ -169,10 +169,10 @@ class Agent:
     def state(self, *, memory: bool) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
         """Return arrays and plain values for `restore`, by name; with ``memory`` including the buffer's transitions."""
         host = self.learner.backend.to_numpy
-        selection, values = self.buffer.state(memory=memory)
+        buffered, values = self.buffer.state(memory=memory)
         arrays = {name: host(value).copy() for name, value in self.learned.arrays.items()}
         carried = {} if self._carry is None else {CARRY: self._carry.copy()}
-        return {**arrays, **selection, **carried}, {**values, **self.learned.values}
+        return {**arrays, **buffered, **carried}, {**values, **self.learned.values}
 
     def restore(self, arrays: Host, values: Mapping[str, Any]) -> None:
         """Restore arrays and plain values that `state` returned; KeyError if a value is missing."""

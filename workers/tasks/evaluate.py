@@ -155,8 +155,8 @@ def _resume_checkpoint(job: RunningJob, inputs: EvaluateInput) -> bytes | None:
     """Return the checkpoint of the run to resume; None without one, or if spec or judge have changed since."""
     if not job.lease.checkpoint:
         return None
-    selection = msgspec.msgpack.decode(job.lease.checkpoint, type=EvaluationCheckpoint)
-    return selection.run if (selection.spec_version, selection.judge) == (inputs.spec_version, JUDGE) else None
+    checkpoint = msgspec.msgpack.decode(job.lease.checkpoint, type=EvaluationCheckpoint)
+    return checkpoint.run if (checkpoint.spec_version, checkpoint.judge) == (inputs.spec_version, JUDGE) else None
 
 
 def _run_evaluation(job: RunningJob, inputs: EvaluateInput, report: dict[str, Any]) -> EvaluationResult:

@@ -380,7 +380,7 @@ class Tools:
     def _preview(self, tool: Tool, arguments: Json, path: str, body: Json) -> Answer:
         """Preview of a change, with the present state of what its path names, and a token to confirm it."""
         state: Json = {}
-        visited: Json = {}
+        states: Json = {}
         missing: Json = {}
         parts = path.split("/")
         for end, part in enumerate(tool.path.split("/"), 1):
@@ -388,13 +388,13 @@ class Tools:
                 prefix = "/".join(parts[:end])
                 result, left_out = self._service.call("GET", prefix), list[str]()
                 state[prefix] = shortened(result, STATE, left_out)
-                visited |= {prefix: _decisive(result)} if part == "{workload}" else {}
+                states |= {prefix: _decisive(result)} if part == "{workload}" else {}
                 missing |= {prefix: left_out} if left_out else {}
         token, now = secrets.token_urlsafe(16), self._clock()
         with self._lock:
             waiting = {name: one for name, one in self._previews.items() if one.expires >= now}
             recent = [*waiting.items()][1 - PREVIEWS :]
-            preview = Preview(tool.name, arguments, path, visited, now + PREVIEW_SECONDS)
+            preview = Preview(tool.name, arguments, path, states, now + PREVIEW_SECONDS)
             self._previews = {**dict(recent), token: preview}
         shown: Json = {"request": {"method": tool.method, "path": path, "body": body.get("json")}}
         shown |= {"effect": tool.entry["description"], "current_state": state}

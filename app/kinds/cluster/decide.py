@@ -406,10 +406,10 @@ class Compiled:
         1970 UTC). Forecasts count if each queue has one whose last observation is within an hour of ``now``; else the
         mean rate of that hour of the day."""
         declared = [self.snapshot.coming.get(queue) for queue in self.layout.queues]
-        counts = [one.mean for one in declared if one is not None and abs(now - one.known_until) <= HOUR_SECONDS]
-        if len(counts) < len(declared):
+        means = [one.mean for one in declared if one is not None and abs(now - one.known_until) <= HOUR_SECONDS]
+        if len(means) < len(declared):
             return beliefs.coming(now % DAY_SECONDS)
-        return float(beliefs.mean_asked @ np.array(counts))
+        return float(beliefs.mean_asked @ np.array(means))
 
     def update_ceilings(self, state: ClusterState) -> ClusterState:
         """Return ``state`` with updated ceilings of GPUs for jobs that have little left to gain. It is unchanged if the

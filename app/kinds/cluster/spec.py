@@ -156,17 +156,17 @@ class ClusterSpec(Strict):
 
     @field_validator("minimum")
     @classmethod
-    def _there(cls, minimum: int, message: ValidationInfo) -> int:
-        gpus = sum(one.count * one.gpus for one in message.data.get("nodes", ()))
-        if "nodes" in message.data and minimum > gpus:
+    def _there(cls, minimum: int, info: ValidationInfo) -> int:
+        gpus = sum(one.count * one.gpus for one in info.data.get("nodes", ()))
+        if "nodes" in info.data and minimum > gpus:
             raise ValueError(f"must be 1 to {gpus}, the GPUs of all nodes")
         return minimum
 
     @field_validator("maximum")
     @classmethod
-    def _at_least_minimum(cls, maximum: int | None, message: ValidationInfo) -> int | None:
-        if maximum is not None and maximum < message.data.get("minimum", 1):
-            raise ValueError(f"must be at least {message.data['minimum']}, which is minimum")
+    def _at_least_minimum(cls, maximum: int | None, info: ValidationInfo) -> int | None:
+        if maximum is not None and maximum < info.data.get("minimum", 1):
+            raise ValueError(f"must be at least {info.data['minimum']}, which is minimum")
         return maximum
 
 

@@ -328,19 +328,19 @@ class ClusterViews(Views):
         whole = float(compiled.layout.capacity.sum())
         which = part(history)
         text = f"Stacked.{which} Dashed: all GPUs."
-        process = [shares("GPU allocation by job", "GPUs", gpus_by_job(history, whole), whole, text)]
+        figures = [shares("GPU allocation by job", "GPUs", gpus_by_job(history, whole), whole, text)]
         waiting = [(step.report["at"], float(step.decision["waiting"])) for step in history.steps]
-        process.append(
+        figures.append(
             courses("Pending jobs", "jobs", {"pending": waiting}, f"After each decision.{which}", steps=True)
         )
         curves = learning(history.steps)
         if curves:
-            process.append(courses("Loss", "loss or metric", curves, f"As reported, by job.{which}"))
+            figures.append(courses("Loss", "loss or metric", curves, f"As reported, by job.{which}"))
         course = released(history.steps)
         if course:
             text = f"Cumulative, by converging jobs.{which}"
-            process.append(courses("Released GPUs", "GPUs", {"released": course}, text, steps=True))
-        return process
+            figures.append(courses("Released GPUs", "GPUs", {"released": course}, text, steps=True))
+        return figures
 
     @override
     def tables(self, compiled: Compiled, history: RunHistory) -> Sequence[Table]:

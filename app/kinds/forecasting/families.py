@@ -111,9 +111,9 @@ class Weights(NamedTuple):
         state = np.zeros((len(windows), self.weight_hh.shape[1]))
         for inputs in windows.swapaxes(0, 1):
             parts = np.split(inputs @ self.weight_ih.T + self.bias_ih, 3, axis=1)
-            selection = np.split(state @ self.weight_hh.T + self.bias_hh, 3, axis=1)
-            reset, update = (1 / (1 + np.exp(-(parts[gate] + selection[gate]))) for gate in (0, 1))
-            state = (1 - update) * np.tanh(parts[2] + reset * selection[2]) + update * state
+            recurrent = np.split(state @ self.weight_hh.T + self.bias_hh, 3, axis=1)
+            reset, update = (1 / (1 + np.exp(-(parts[gate] + recurrent[gate]))) for gate in (0, 1))
+            state = (1 - update) * np.tanh(parts[2] + reset * recurrent[2]) + update * state
         return np.concatenate([state, windows[:, -1]], axis=1) @ self.weight.T + self.bias
 
 

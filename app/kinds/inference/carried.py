@@ -197,13 +197,13 @@ class Carried:
         self._ledger = self._compiled.ledger(unpack(state))
         self._earliest = nextafter(self._ledger.now, inf)
 
-    def replay(self, selection: Event) -> dict[str, Any] | None:
+    def replay(self, entry: Event) -> dict[str, Any] | None:
         """Apply an entry that was given to ``keep``; returns the report if the entry ended one, else None.
 
         Raises:
             KeyError: the entry names an unknown user or server.
         """
-        [(part, event)] = selection.items()
+        [(part, event)] = entry.items()
         ledger = self._ledger
         if part == SEALED:
             ledger.pass_time(event)

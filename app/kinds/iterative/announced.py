@@ -67,12 +67,12 @@ class Announced:
         """Return Σ over the announced iterations of the expected ``metric`` (a position), in its unit, or of its
         natural logarithm, [N, B], at rows ``allocation`` [N, B] of the allocation grid."""
         if logs:
-            return self._sum_rest(metric, allocation, lambda result, _: result)
-        return self._sum_rest(metric, allocation, lambda result, noise: np.exp(result + noise / 2))
+            return self._sum_rest(metric, allocation, lambda mean, _: mean)
+        return self._sum_rest(metric, allocation, lambda mean, noise: np.exp(mean + noise / 2))
 
     def variance(self, metric: int, allocation: Indices) -> Array:
         """Return the variance of the sum of ``metric`` by noise, [N, B], for a run effect of 1 (factor)."""
-        return self._sum_rest(metric, allocation, lambda result, noise: np.exp(2 * result + noise) * np.expm1(noise))
+        return self._sum_rest(metric, allocation, lambda mean, noise: np.exp(2 * mean + noise) * np.expm1(noise))
 
     def _sum_rest(self, metric: int, allocation: Indices, of: Callable[[Array, Array], Array]) -> Array:
         ahead = self.point.cells.shape[2]

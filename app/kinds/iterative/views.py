@@ -111,9 +111,9 @@ def _unchanged(execution: Floats) -> Floats:
 
 
 def _slice(layout: Layout, resource: int) -> Slice:
-    response = np.delete(layout.allocations, resource, axis=1)
+    others = np.delete(layout.allocations, resource, axis=1)
     usual = np.delete(layout.allocations[int(layout.index(layout.start_levels))], resource)
-    rows = np.flatnonzero((response == usual).all(axis=1))
+    rows = np.flatnonzero((others == usual).all(axis=1))
     return Slice(resource, rows, layout.allocations[rows, resource])
 
 

@@ -248,14 +248,14 @@ def _starts(situation: QueueSituation, plan: QueuePlan) -> list[tuple[int, int]]
     except if only its user's limits forbid it."""
     queue, free, allowed = situation.queue, Free(situation), UserLimits(situation)
     ready = set(situation.ready.tolist())
-    current, starts = set[int](), list[tuple[int, int]]()
+    blocked, starts = set[int](), list[tuple[int, int]]()
     for name, turn in plan.turns.items():
         row, node = queue.row[name], turn.node
-        if queue.node[row] >= 0 or node in current:
+        if queue.node[row] >= 0 or node in blocked:
             continue
         need, memory = int(queue.processors[row]), float(queue.memory[row])
         if row not in ready or not free.fits(node, need, memory):
-            current.add(node)
+            blocked.add(node)
         elif row in allowed:
             free.hold(node, need, memory)
             allowed.take(row)

@@ -171,6 +171,6 @@ def unpack(stored: list[Any] | None) -> QueuePlan | None:
     """Return the plan from the lists that ``pack`` returned, after JSON; None if there is no plan."""
     if stored is None:
         return None
-    turns, nodes, result, length, heft, took, followed, because, departed = stored
+    turns, nodes, created_at, length, heft, took, followed, because, departed = stored
     columns = {name: Turn(*turn) for name, turn in turns.items()}
-    return QueuePlan(columns, tuple(nodes), result, length, heft, took, followed, because, tuple(departed))
+    return QueuePlan(columns, tuple(nodes), created_at, length, heft, took, followed, because, tuple(departed))

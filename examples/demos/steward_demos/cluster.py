@@ -183,8 +183,8 @@ def charts(played: Sequence[Played]) -> Iterator[Figure]:
     for one in played:
         moments = [(at, {job.name: float(slices.get(job.name, 0)) for job in JOBS}) for at, slices in one.slices_at]
         text = "Slices of each job, one on top of the other. Dashed: all there are."
-        values = shares(f"Who had what, {one.name}", "slices", [*moments, (one.seconds, {})], SLICES, text)
-        yield lasting(values, last)
+        figure = shares(f"Who had what, {one.name}", "slices", [*moments, (one.seconds, {})], SLICES, text)
+        yield lasting(figure, last)
     learnt = {job.name: [(at, accuracy) for at, of, accuracy in played[0].learnt if of == job] for job in JOBS}
     text = "On digits that were not trained on."
     yield courses(f"Accuracy, {played[0].name}", "accuracy", learnt, text, steps=True)

@@ -39,17 +39,17 @@ def test_a_key_is_shown_once_and_kept_hashed(client: TestClient, key: MakeKey, d
     response, again = client.post("/keys", **request), client.post("/keys", **request)  # type: ignore[arg-type]
     assert again.headers["Idempotent-Replayed"] == "true"
     assert (again.json()["id"], again.json()["key"]) == (response.json()["id"], None)
-    values = secrets.parse(response.json()["key"])
-    assert values is not None
-    assert len(base64.urlsafe_b64decode(f"{values.secret}=")) == 32
+    secret = secrets.parse(response.json()["key"])
+    assert secret is not None
+    assert len(base64.urlsafe_b64decode(f"{secret.secret}=")) == 32
     with database.reading() as session:
-        mask = session.scalars(select(Key).where(Key.id == response.json()["id"])).one()
+        row = session.scalars(select(Key).where(Key.id == response.json()["id"])).one()
         repeated = session.scalars(select(IdempotencyKey)).one()
-    assert mask.digest == secrets.digest(values.secret)
-    assert values.secret not in f"{vars(mask)} {vars(repeated)}"
+    assert row.digest == secrets.digest(secret.secret)
+    assert secret.secret not in f"{vars(row)} {vars(repeated)}"
     listed = client.get("/keys", headers=key()).text
-    assert values.id in listed
-    assert values.secret not in listed
+    assert secret.id in listed
+    assert secret.secret not in listed
 
 
 def test_a_key_ends_when_it_expires(client: TestClient, key: MakeKey, database: Database) -> None:
@@ -237,8 +237,8 @@ def test_a_form_with_other_fields_is_no_error_of_the_service(client: TestClient,
 
 @pytest.mark.parametrize("moment", ["9999-12-31T23:59:59-23:59", "0001-01-01T00:00:00%2B23:59"])
 def test_times_that_utc_has_not_are_refused(client: TestClient, moment: str) -> None:
-    values = moment.replace("%2B", "+")
-    assert client.post("/keys", json={"expires_at": values}).json()["errors"][0]["pointer"] == "/expires_at"
+    plain = moment.replace("%2B", "+")
+    assert client.post("/keys", json={"expires_at": plain}).json()["errors"][0]["pointer"] == "/expires_at"
     for path in ("samples?before=", "exogenous/s?before=", "exogenous/s?since=", "exogenous/s?until="):
         method = "DELETE" if "before" in path else "GET"
         answer = client.request(method, f"/workloads/w/{path}{moment}")

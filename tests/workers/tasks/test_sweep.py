@@ -534,8 +534,8 @@ def test_a_trial_rests_with_the_best_policy_that_it_has_had(before: float | None
     learner = SimpleNamespace(compared=lambda: Compared(now), share=0.5, report={"steps": 9})
     old = None if before is None else b"old"
     stood = sweeps.TrialStatus("job", 0, "dqn", 1, 1, 0.5, 0.5, before, None, None, {"updates": 1}, old)
-    values: Any = learner
-    outcome = trained._outcome(values, stood)
+    untyped: Any = learner
+    outcome = trained._outcome(untyped, stood)
     assert (outcome.share, outcome.artifact, outcome.report["steps"]) == (0.5, data, 9)
     assert outcome.score == (now if data == b"new" else before)
 

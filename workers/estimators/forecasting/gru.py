@@ -86,7 +86,7 @@ def _fit_network(network: Network, sequence: Sequence, rng: np.random.Generator)
     updates = max(len(starts) // (WINDOW - WARM) // BATCH, LEAST_UPDATES)
     optimiser = torch.optim.AdamW(network.parameters(), lr=RATE, weight_decay=DECAY)
     scheduler = torch.optim.lr_scheduler.OneCycleLR(optimiser, RATE, total_steps=ROUNDS * updates)
-    best, selection = np.inf, network.exported()
+    best, weights = np.inf, network.exported()
     for _ in range(ROUNDS):
         network.train()
         for _ in range(updates):
@@ -95,8 +95,8 @@ def _fit_network(network: Network, sequence: Sequence, rng: np.random.Generator)
             scheduler.step()
         error = _held_out(network, sequence)
         if error < best:
-            best, selection = error, network.exported()
-    return selection
+            best, weights = error, network.exported()
+    return weights
 
 
 def _update(network: Network, optimiser: torch.optim.Optimizer, read: torch.Tensor, wanted: torch.Tensor) -> None:

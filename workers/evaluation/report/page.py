@@ -153,7 +153,7 @@ def _named_in_words(report: Json) -> Json:
 
     def plain(value: Any) -> Any:
         if isinstance(value, str):
-            return pattern.sub(lambda result: result[0].replace("_", " "), value)
+            return pattern.sub(lambda match: match[0].replace("_", " "), value)
         if isinstance(value, dict):
             return {plain(key): plain(part) for key, part in value.items()}
         return [plain(part) for part in value] if isinstance(value, list) else value

@@ -118,11 +118,11 @@ def fit_class(curves: Sequence[Curve], seed: int) -> CurveFit:
     fold = np.random.default_rng([seed, 11]).permutation(len(whole)) % FOLDS
     parts = [
         _test_forecasts(
-            [one for one, at in zip(whole, fold.tolist(), strict=True) if at != current],
+            [one for one, at in zip(whole, fold.tolist(), strict=True) if at != part],
             whole,
-            np.flatnonzero(fold == current),
+            np.flatnonzero(fold == part),
         )
-        for current in range(FOLDS)
+        for part in range(FOLDS)
     ]
     tested = ForecastTests(*(np.concatenate(columns, axis=-1) for columns in zip(*parts, strict=True)))
     errors = _errors(tested)

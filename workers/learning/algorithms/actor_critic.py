@@ -265,8 +265,8 @@ class ActorCriticLearner(NetworkLearner):
         backend: Backend,
     ) -> None:
         self.config, self.actions = config, int(actions.n)
-        graph, values = nodes(config, actions, advice), root_spaces(config, observation, actions)
-        super().__init__(config, (*INPUTS, *UNROLLED) if config.recurrent else INPUTS, graph, values, advice, backend)
+        graph, roots = nodes(config, actions, advice), root_spaces(config, observation, actions)
+        super().__init__(config, (*INPUTS, *UNROLLED) if config.recurrent else INPUTS, graph, roots, advice, backend)
         self.inputs: StepInputs = (
             SequenceInputs(backend, config.rollout, config.recurrent)
             if config.recurrent

@@ -13,12 +13,12 @@ def _algorithm(name: str) -> Algorithm:
         return Algorithm(
             name,
             config,
-            lambda config, observation, _backend: TableLearner(config, observation.observation, observation.actions),
+            lambda config, spaces, _backend: TableLearner(config, spaces.observation, spaces.actions),
             ranks=frozenset({1}),
             executors=ALONE,
         )
     learner = ValueLearner if isinstance(config, DQN) else ActorCriticLearner
-    return Algorithm(name, config, lambda config, observation, backend: learner(config, *observation, backend))
+    return Algorithm(name, config, lambda config, spaces, backend: learner(config, *spaces, backend))
 
 
 tabular_q = _algorithm("tabular_q")

@@ -86,10 +86,10 @@ def algorithm(name: str) -> Algorithm:
     Raises:
         UnknownAlgorithm: no installed package provides it, or its entry point is no Algorithm of that name.
     """
-    query = points(GROUP).select(name=name)
-    if not query:
+    installed = points(GROUP).select(name=name)
+    if not installed:
         raise UnknownAlgorithm(f"no algorithm is called {name!r}; there are {', '.join(names())}")
-    return _load_entry(next(iter(query)))
+    return _load_entry(next(iter(installed)))
 
 
 def algorithm_of(config: Config) -> Algorithm:

@@ -151,14 +151,14 @@ class Trunk(Component):
             features.append(self.activation(apply(f"trunk.{index}", variables, features[-1])))
 
         def pull(slopes: Arrays) -> Arrays:
-            pull, slope = {}, slopes["features"]
+            gradients, slope = {}, slopes["features"]
             for index in reversed(range(len(self.layers))):
                 after = features[index + 1]
                 slope = slope * SLOPES[self.activation](after)
-                pull.update(pull_linear(f"trunk.{index}", slope, features[index]))
+                gradients.update(pull_linear(f"trunk.{index}", slope, features[index]))
                 if index:
                     slope = slope @ variables[f"trunk.{index}.weight"]
-            return pull
+            return gradients
 
         return {"features": features[-1]}, pull
 

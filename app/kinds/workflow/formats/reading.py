@@ -136,15 +136,15 @@ def order(edges: Edges) -> list[int]:
 
 def cycle_issue(names: Sequence[str], edges: Edges, where: Where) -> list[FieldIssue]:
     """Return an issue that names the tasks of a cycle; none if there is no cycle."""
-    counts = cycle(edges)
-    if not counts:
+    tasks = cycle(edges)
+    if not tasks:
         return []
-    shown = counts if len(counts) <= LISTED else [*counts[: LISTED - 1], counts[-1]]
-    words = [names[task] for task in [*shown, counts[0]]]
-    if len(counts) > LISTED:
-        words.insert(LISTED - 1, f"… {len(counts) - LISTED} more …")
+    shown = tasks if len(tasks) <= LISTED else [*tasks[: LISTED - 1], tasks[-1]]
+    words = [names[task] for task in [*shown, tasks[0]]]
+    if len(tasks) > LISTED:
+        words.insert(LISTED - 1, f"… {len(tasks) - LISTED} more …")
     message = f"the tasks wait for each other in a cycle: {' → '.join(words)}"
-    return [FieldIssue(where(counts[0], "parents"), message, names[counts[-1]])]
+    return [FieldIssue(where(tasks[0], "parents"), message, names[tasks[-1]])]
 
 
 def trace_where(trace: Trace) -> Where:

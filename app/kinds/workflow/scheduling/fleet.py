@@ -81,7 +81,7 @@ class Free:
 
     def __init__(self, situation: QueueSituation) -> None:
         nodes, first = situation.layout.nodes, situation.layout.first
-        current = np.bincount(
+        processors = np.bincount(
             situation.queue.node[situation.running],
             situation.queue.processors[situation.running],
             minlength=len(nodes.processors),
@@ -91,7 +91,7 @@ class Free:
             situation.queue.memory[situation.running],
             minlength=len(nodes.processors),
         )
-        self.processors = {j: int(nodes.processors[j] - current[j]) for j in situation.up}
+        self.processors = {j: int(nodes.processors[j] - processors[j]) for j in situation.up}
         self.memory = {j: float(nodes.memory[j] - used[j]) for j in situation.up}
         self.kind = {j: int(nodes.kind[j]) for j in situation.up}
         self.ordered: list[list[tuple[int, int]]] = [[] for _ in first[:-1]]
@@ -210,10 +210,10 @@ class Dispatcher:
             at = situation.state.nodes[node][1] + float(nodes.startup[node])
             return at, int(nodes.processors[node]), float(nodes.memory[node])
         processors, room, at = self.free.processors[node], self.free.memory[node], situation.now
-        for end, current, size in sorted(self._releases(node)):
+        for end, count, size in sorted(self._releases(node)):
             if processors >= need and room >= memory:
                 break
-            processors, room, at = processors + current, room + size, end
+            processors, room, at = processors + count, room + size, end
         return at, processors, room
 
     def _releases(self, node: int) -> list[tuple[float, int, float]]:

@@ -420,16 +420,16 @@ class Watched:
         if self._rank >= 0 or self.status or (not over and now < self._hint_at):
             return
         self._hint_at = now + SILENT_SECONDS
-        visited = list(self._seen.copy())  # threads go on adding lines
-        pattern = None if self._own or self._wishes.pattern else suggest_pattern(visited)
+        lines = list(self._seen.copy())  # threads go on adding lines
+        pattern = None if self._own or self._wishes.pattern else suggest_pattern(lines)
         if pattern in self._hints or (pattern is None and self._hints):
             return
         since = "" if over else f" after {duration_text(now - self.began)}"
         if pattern is not None:
-            example = next(line for line in visited if re.search(pattern, line))
+            example = next(line for line in lines if re.search(pattern, line))
             text = f"--pattern {shlex.quote(pattern)} would take lines such as {example[:80]!r}"
         else:
-            text = self._without_pattern(visited)
+            text = self._without_pattern(lines)
         self._hints.add(pattern)
         self._say(f"no iteration was recognised{since}: {text}")
 

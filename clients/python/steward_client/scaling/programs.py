@@ -127,14 +127,14 @@ def run_replicas(
         return _print_failure("replicas", error)
 
 
-def run_adapter(url: str, host: str, port: int, seconds: Seconds, tls: Files) -> int:
+def run_adapter(url: str, host: str, port: int, lifetimes: Seconds, tls: Files) -> int:
     """Serve the metrics adapter at ``host`` and ``port`` until SIGTERM; returns 0, or 1 if ``tls`` is incomplete."""
     certificate, key, vouching = tls
     if bool(certificate) != bool(key) or (vouching and not key):
         return _print_failure("adapter", "TLS needs --tls-cert and --tls-key together; --tls-ca may be added")
     _log()
     reader = _reader(url)
-    by_workload: CachedFunction[str, Mapping[str, Amounts]] = CachedFunction(lambda _: reader.by_workload(), *seconds)
+    by_workload: CachedFunction[str, Mapping[str, Amounts]] = CachedFunction(lambda _: reader.by_workload(), *lifetimes)
     app = MetricsAdapter(lambda: by_workload("")).app()
     served = {"ssl_certfile": certificate, "ssl_keyfile": key, "ssl_ca_certs": vouching} if key else {}
     require = {"ssl_cert_reqs": 2} if vouching else {}  # ssl.CERT_REQUIRED

@@ -28,10 +28,10 @@ from workers.learning.training.request import Request
 @cache
 def crowded() -> Workload:
     """The documented workload with eight times as many jobs."""
-    values = workload()
-    model = ClusterModel.from_bytes(values.model)
+    cluster = workload()
+    model = ClusterModel.from_bytes(cluster.model)
     arrivals = model.arrivals._replace(rate=8 * model.arrivals.rate)
-    return replace(values, model=replace(model, arrivals=arrivals).to_bytes())
+    return replace(cluster, model=replace(model, arrivals=arrivals).to_bytes())
 
 
 @pytest.fixture(scope="module")

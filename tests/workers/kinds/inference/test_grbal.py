@@ -56,9 +56,9 @@ def trainer(seed: int = 0, **changed: Any) -> AdaptiveTrainer:
 @pytest.fixture(scope="module")
 def trained() -> Any:
     """A training to its end, of two candidates, judged on few episodes."""
-    values = trainer()
-    values.problem.judged_episodes = 8  # type: ignore[attr-defined]
-    training = Training(values)
+    adapting = trainer()
+    adapting.problem.judged_episodes = 8  # type: ignore[attr-defined]
+    training = Training(adapting)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("workers.kinds.inference.adaptation.SPREADS", (0.05, 0.5))
         while not training.done:
@@ -170,13 +170,13 @@ def test_the_report_is_that_of_every_agent(trained: Any) -> None:
 def test_the_same_request_gives_the_same_agent() -> None:
     results = []
     for _ in range(2):
-        values = trainer(1)
-        values._budget = 1  # one world
-        while not values.stages[0].advance():
+        adapting = trainer(1)
+        adapting._budget = 1  # one world
+        while not adapting.stages[0].advance():
             pass
-        values.stages[1].advance()
-        assert values._learner is not None
-        results.append(values._learner.fit())
+        adapting.stages[1].advance()
+        assert adapting._learner is not None
+        results.append(adapting._learner.fit())
     for name, value in results[0].start.items():
         np.testing.assert_array_equal(results[1].start[name], value)
 

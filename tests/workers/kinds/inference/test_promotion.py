@@ -68,11 +68,11 @@ def test_an_agent_that_learned_to_be_fair_is_promoted_and_only_where_that_counts
 @pytest.mark.parametrize("answering", ["a rule", "an agent that has collapsed, too"])
 @pytest.mark.parametrize("way", ["waits", "one user, one at a time, as slowly as can be"])
 def test_no_agent_that_has_collapsed_is_promoted(way: str, answering: str) -> None:
-    values = workload(0.25)
-    layout = Layout(values.spec)
+    small = workload(0.25)
+    layout = Layout(small.spec)
     slow = int(layout.action_of(0, 1, 0))
     collapsed = {"waits": constant(layout, WAIT, WAIT)}.get(way, constant(layout, slow, slow))
     champion = None if answering == "a rule" else constant(layout, WAIT, WAIT)
-    report = Brief().training(values, Request("ppo", seed=3)).judge(collapsed, NO_PLAN, champion, 0.01)
+    report = Brief().training(small, Request("ppo", seed=3)).judge(collapsed, NO_PLAN, champion, 0.01)
     assert not report["promoted"]
     assert "not at least as good as the best heuristic" in report["reason"]

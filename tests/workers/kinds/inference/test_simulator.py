@@ -35,17 +35,17 @@ def test_one_server_of_constant_speed_makes_requests_wait_as_the_closed_form_say
 @pytest.mark.slow
 def test_servers_of_exponential_seconds_make_requests_wait_as_erlang_says() -> None:
     result = layout(servers=[{"name": "cpu", "minimum": 3, "maximum": 3}], episode_seconds=4_000, control_seconds=4_000)
-    values = world(result, service(result, 1.0, [2.4]), 384, options={"service": "exponential"})
-    wait, error = waits(played(values, first_legal)[:, DELAY], 1.0)
+    simulated = world(result, service(result, 1.0, [2.4]), 384, options={"service": "exponential"})
+    wait, error = waits(played(simulated, first_legal)[:, DELAY], 1.0)
     assert abs(wait - 1.0787) < 3 * error + 0.01  # for the empty beginning
     assert error < 0.02
 
 
 def test_counts_of_modulated_requests_are_dispersed_as_the_model_says() -> None:
     result = layout(episode_seconds=10, control_seconds=10)
-    values = world(result, service(result, 1e-3, [20.0], variation=0.5), 4_000)
-    values.reset()
-    counts = values.worlds.counts[:, kernels.REQUESTS]
+    simulated = world(result, service(result, 1e-3, [20.0], variation=0.5), 4_000)
+    simulated.reset()
+    counts = simulated.worlds.counts[:, kernels.REQUESTS]
     mean, variance = 200.0, 200.0 + 0.5 * 200.0**2
     assert abs(counts.mean() - mean) < 4 * (variance / len(counts)) ** 0.5
     assert abs(counts.var() / variance - 1) < 0.15
@@ -128,11 +128,11 @@ def test_what_comes_does_not_depend_on_what_is_decided() -> None:
 
 def test_an_illegal_action_is_refused() -> None:
     result = layout(**SMALL)
-    values = world(result, service(result, SECONDS, [3.0, 2.0]), 3)
-    values.reset()
-    assert (values.state.context == CONTROL).all()
+    simulated = world(result, service(result, SECONDS, [3.0, 2.0]), 3)
+    simulated.reset()
+    assert (simulated.state.context == CONTROL).all()
     with pytest.raises(ValueError, match="action 1 of episode 0 is not legal"):
-        values.step(np.ones(3, np.int64))
+        simulated.step(np.ones(3, np.int64))
 
 
 def test_learners_go_on_with_a_new_episode() -> None:

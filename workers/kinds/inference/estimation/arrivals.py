@@ -351,13 +351,13 @@ def _fit_forecast_weights(pairs: Pairs) -> Floats:
     wanted = (pairs.came - usual)[every]
     scale = float(np.abs(wanted).mean()) + LEAST_RATE
     prior = FEWEST * scale**2 * np.eye(3)
-    selection: Floats = np.zeros(3)
+    coefficients: Floats = np.zeros(3)
     weight: Floats = np.ones(len(wanted))
     for _ in range(ROUNDS):
         weighed = parts * weight[:, None]
-        selection = np.asarray(np.linalg.solve(weighed.T @ parts + prior, weighed.T @ wanted), np.float64)
-        weight = np.asarray(scale / np.maximum(np.abs(wanted - parts @ selection), 0.01 * scale), np.float64)
-    return np.clip(selection, LEAST, MOST)
+        coefficients = np.asarray(np.linalg.solve(weighed.T @ parts + prior, weighed.T @ wanted), np.float64)
+        weight = np.asarray(scale / np.maximum(np.abs(wanted - parts @ coefficients), 0.01 * scale), np.float64)
+    return np.clip(coefficients, LEAST, MOST)
 
 
 def _numbers(logs: Sequence[Series], rate: Floats, *, late: bool) -> Floats:

@@ -240,8 +240,8 @@ def users_kept_back(users: Sequence[str], samples: Samples, request: HoldOut, se
     With a single user the result has no names.
     """
     known = {name: set(np.unique(content.requests.user).tolist()) for name, content in samples}
-    visited = set().union(*(own for name, own in known.items() if name not in request.unseen))
-    unseen = [name for place, name in enumerate(users) if place not in visited]
+    seen = set().union(*(own for name, own in known.items() if name not in request.unseen))
+    unseen = [name for place, name in enumerate(users) if place not in seen]
     wanted = min(max(1, round(request.share * len(users))), len(users) - 1)
     names = draw_order(users, unseen, seed)[:wanted]
     return HeldOutChoice(tuple(names), sum(name in unseen for name in names), USERS)

@@ -169,7 +169,7 @@ def dispatch(course: Course, jobs: Scenario, mechanism: int, now: float, barred:
     """Start jobs by the queue's order and ``mechanism``, all but the job ``barred`` (−1: none); return a number that
     two decisions share only if they start and commit the same jobs."""
     queue, count, need = course.queue, course.level, jobs.need
-    waits, selection, blocked, result, least = count[WAITS], 0, -1, 1, np.iinfo(np.int64).max
+    waits, left, blocked, result, least = count[WAITS], 0, -1, 1, np.iinfo(np.int64).max
     spare, until, unknown = 0, -np.inf, mechanism == EASY
     committed = count[COMMITTED] if mechanism != EASY else -1
     if committed >= 0 and need[committed] > count[IDLE]:
@@ -192,10 +192,10 @@ def dispatch(course: Course, jobs: Scenario, mechanism: int, now: float, barred:
             result = (result * 31 + job + 1) % 1_000_000_007
         else:
             blocked = job if blocked < 0 and job != barred else blocked
-            queue[selection] = job
-            selection += 1
+            queue[left] = job
+            left += 1
             least = min(least, need[job])
-    count[WAITS], count[LEAST] = selection, least
+    count[WAITS], count[LEAST] = left, least
     count[COMMITTED] = blocked if mechanism != EASY else -1
     return result if mechanism == EASY else result * 64 + blocked + 1
 

@@ -377,16 +377,16 @@ def agent_plan(
         ValueError: a task fits no node, or dependencies form a cycle.
     """
     problem = problem_of(trace, nodes)
-    agent_plan = agent(problem, np.random.default_rng(seed), objective, attempts)
+    searched = agent(problem, np.random.default_rng(seed), objective, attempts)
     if objective.cost_weight == 0:
-        return agent_plan
+        return searched
     expected = trace._replace(runtime=trace.expected)
 
     def plan_cost(plan: Plan) -> float:
         figure = figures(expected, nodes, follow_plan(expected, nodes, plan))
         return max(objective.time_weight * figure.makespan, objective.cost_weight * figure.cost)
 
-    return min([agent_plan, *(plan(problem, rule) for rule in candidates(problem, objective))], key=plan_cost)
+    return min([searched, *(plan(problem, rule) for rule in candidates(problem, objective))], key=plan_cost)
 
 
 def schedule_trace(

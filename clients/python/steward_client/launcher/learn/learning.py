@@ -123,8 +123,8 @@ class Learning:
 
         Returns the command if it was started to say that number and still runs, else None. Raises as ``do``.
         """
-        row = self._service.get_or_none(self._path)
-        if row is not None:
+        workload = self._service.get_or_none(self._path)
+        if workload is not None:
             return None
         self._find()
         if self._wishes.iterations is not None:
@@ -237,13 +237,13 @@ class Learning:
 
     def _find(self) -> None:
         """Read the workload from the service; raises Misuse if it differs from the options."""
-        row = self._service.get_or_none(self._path)
-        page = "/" if row is None else f"/ui{self._path}"
+        workload = self._service.get_or_none(self._path)
+        page = "/" if workload is None else f"/ui{self._path}"
         self._tell(f"dashboard: {self._service.page(page)} (the run's page follows when decisions begin)")
-        if row is None:
+        if workload is None:
             self._resources = resources(self._wishes)
             return
-        self.spec = row["spec"]
+        self.spec = workload["spec"]
         if self.spec.get("kind") != "iterative":
             raise Misuse(
                 f"workload {self._wishes.workload!r} is of kind {self.spec.get('kind')!r}; give another --name"

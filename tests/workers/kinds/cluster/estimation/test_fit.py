@@ -44,12 +44,12 @@ def spec(queues: int = 1, speed: float = 1.0) -> ClusterSpec:
 
 def workload(body: bytes, of: ClusterSpec | None = None) -> Workload:
     """With the executions of a JSON body."""
-    values = of or spec()
-    codec = ClusterSamples(Layout(values))
+    cluster = of or spec()
+    codec = ClusterSamples(Layout(cluster))
     read = list(codec.formats[JSON].reader(codec, None).read(iter([body])))
     assert all(isinstance(one, Sample) for one in read)
     return Workload(
-        values, samples=[(one.execution, codec.unpack(one.data)) for one in read if isinstance(one, Sample)]
+        cluster, samples=[(one.execution, codec.unpack(one.data)) for one in read if isinstance(one, Sample)]
     )
 
 

@@ -144,11 +144,11 @@ class TestParts:
 def drawn_dispersion(fitted: Arrivals, seconds: int) -> float:
     """Index of dispersion of what the simulator draws of a fit in so many seconds; control intervals of 10 s."""
     result = layout(episode_seconds=seconds, control_seconds=10)
-    values = world(
+    simulated = world(
         result, replace(service(result, 1e-6), rate=fitted.rate[None], parts=fitted.parts[None]), 6_000, seed=5
     )
-    values.reset()
-    counts = values.worlds.counts[:, kernels.REQUESTS]
+    simulated.reset()
+    counts = simulated.worlds.counts[:, kernels.REQUESTS]
     return float(counts.var() / counts.mean())
 
 

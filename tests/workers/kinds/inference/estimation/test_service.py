@@ -99,8 +99,8 @@ class TestServiceTime:
 
     def test_a_variant_of_few_batches_borrows_the_shape_of_the_others(self) -> None:
         rows = planted([1, 2, 4, 8], [4], 10, 0.02)
-        mask = rows.take(np.flatnonzero((rows.variant == 0) | (rows.batch == 1)))
-        predictions = ServiceTime(2, 1, 0).fit(mask).predict(at([1], [8], [4]))
+        few = rows.take(np.flatnonzero((rows.variant == 0) | (rows.batch == 1)))
+        predictions = ServiceTime(2, 1, 0).fit(few).predict(at([1], [8], [4]))
         expected = truth(np.array([1]), np.array([8]), np.array([4]))
         assert predictions.low < expected < predictions.high
         assert abs(predictions.mean / expected - 1) < 0.35

@@ -75,9 +75,9 @@ def test_a_search_ends_at_the_lower_bound() -> None:
 
 
 def test_the_neutral_taste_is_heft() -> None:
-    values = generated(np.random.default_rng(3), 40)
-    neutral = learned(values, rule_inputs(values), LearnedRule(1, 0, 0, 0, 0, 0, 1))
-    heft = STRATEGIES["heft"](values)
+    problem = generated(np.random.default_rng(3), 40)
+    neutral = learned(problem, rule_inputs(problem), LearnedRule(1, 0, 0, 0, 0, 0, 1))
+    heft = STRATEGIES["heft"](problem)
     assert neutral.order.tolist() == heft.order.tolist()
     assert (neutral.bias == heft.bias).all()
 
@@ -95,8 +95,8 @@ def test_learned_rules_better_the_published_ones_on_workflows_that_they_were_not
     """By more than three standard errors of the mean logarithm over 100 generated workflows."""
     random, gains = np.random.default_rng(12345), []
     for _ in range(100):
-        values = generated(random, 40)
-        tried = [length(plan(values, rule)) for rule in rules(values)]
+        problem = generated(random, 40)
+        tried = [length(plan(problem, rule)) for rule in rules(problem)]
         gains.append(np.log(min(tried) / min(tried[:4])))
     assert np.mean(gains) < -3 * np.std(gains, ddof=1) / np.sqrt(len(gains)) < 0
 
@@ -155,8 +155,8 @@ def test_compiled_searches_are_the_plain_functions_own(graph: tuple[int, Edges],
 
 
 def test_the_same_input_has_the_same_plan() -> None:
-    values = generated(np.random.default_rng(8), 60)
-    plans = [agent(values, np.random.default_rng(0), attempts=2000) for _ in range(2)]
+    problem = generated(np.random.default_rng(8), 60)
+    plans = [agent(problem, np.random.default_rng(0), attempts=2000) for _ in range(2)]
     assert plans[0].start.tolist() == plans[1].start.tolist()
 
 
