@@ -42,6 +42,7 @@ def slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
+@pytest.mark.slow  # waits for seconds at a time
 class TestQueue(QueueKit):
     wanted: ClassVar[dict[str, Range]] = {"cpu": Range(100, 400, 100)}
     small: ClassVar[dict[str, float]] = {"cpu": 100}
