@@ -166,6 +166,24 @@ def test_names_in_a_gantt_chart_are_shown_where_they_fit(browser: Browser, site:
             assert len(fits) == names
 
 
+def test_why_tasks_are_pending_is_below_their_names_on_a_phone(browser: Browser, site: Site) -> None:
+    run = str(site.api.post("/runs", json={"workload": "queue"}).raise_for_status().json()["id"])
+    names = [f"nightly-feature-build-of-region-{one:04}" for one in range(9)]
+    queued = [{"id": name, "processors": 16, "estimate": 60} for name in names]
+    body = {"now": 0.0, "delta": True, "queued": queued}
+    site.api.put(f"/runs/{run}/iterations/0", json=body).raise_for_status()
+    for width, below in ((1440, False), (320, True)):
+        with opened(browser, site, width=width) as page:
+            page.goto(f"/ui/runs/{run}")
+            drawn(page)
+            pending = page.locator(".jobs tbody tr", has_text="pending").filter(has_text=names[-1]).first
+            assert pending.locator(".narrow").is_visible() == below
+            assert pending.locator(".what").is_visible() != below
+            box = pending.bounding_box()
+            assert box is not None
+            assert box["height"] < 160  # pixels, some six lines
+
+
 def test_a_list_and_iterations_are_downloaded(browser: Browser, site: Site, runs: tuple[str, str, str]) -> None:
     with opened(browser, site) as page:
         page.goto(f"/ui/runs?search={runs[2][:8]}")

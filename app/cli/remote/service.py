@@ -44,7 +44,7 @@ class Service:
     def __init__(self, url: str, headers: Mapping[str, str] | None = None) -> None:
         self.url = without_userinfo(url)
         try:
-            # For https whom SSL_CERT_FILE names; else a context that trusts nobody, since it takes long to read whom to
+            # Certificate authorities are read for https alone, since that takes long
             self._http = httpx.Client(
                 base_url=url,
                 timeout=READ_SECONDS,

@@ -101,8 +101,8 @@ class Request(msgspec.Struct, frozen=True):
         resource that it would have changed."""
         moved = np.array(self.moved)
         beyond = (np.asarray(levels) - np.array(self.levels)) * moved >= 0
-        values: NDArray[np.bool_] = (beyond | (moved == 0)).all(axis=-1)
-        return values
+        mask: NDArray[np.bool_] = (beyond | (moved == 0)).all(axis=-1)
+        return mask
 
 
 def checked_request(layout: Layout, body: RequestedAllocation, levels: Sequence[int]) -> Request:
@@ -163,8 +163,10 @@ def after_report(
 
 
 def _wait(times: int, seconds: float) -> int:
-    """Return the back-off in iterations of so many ``seconds`` after so many times; none after none."""
-    return times and 2 ** min(times - 1, MOST_DOUBLINGS) * max(1, math.ceil(FIRST_WAIT_SECONDS / seconds))
+    """Return the back-off in iterations of ``seconds`` each, doubled by each of ``times`` but the first; 0 times: 0."""
+    if not times:
+        return 0
+    return int(2 ** min(times - 1, MOST_DOUBLINGS) * max(1, math.ceil(FIRST_WAIT_SECONDS / seconds)))
 
 
 def awaited(requests: Sequence[Request]) -> Request | None:

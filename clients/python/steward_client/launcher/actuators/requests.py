@@ -70,7 +70,7 @@ class Requests:
     ) -> None:
         self._actuator, self._seconds, self._clock, self._now = actuator, seconds, clock, now
         self.last: Request | None = None
-        self._late: Request | None = None  # what waited, and was granted since the last report
+        self._late: Request | None = None  # a request that was granted since the last report
         self._asked = self._due = 0.0
 
     @property
