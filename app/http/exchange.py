@@ -91,9 +91,11 @@ class Exchange:
         self._receive, self._send = receive, send
 
     def commit(self) -> None:
-        """Extend the timeout by the time limit; a timeout response then says that the work may have been committed."""
+        """Leave the time limit to a commit that begins now; a timeout response then says that the work may have been
+        committed."""
         self._committing = True
-        self.deadline.reschedule((self.deadline.when() or 0.0) + self.limits.seconds)
+        if time.monotonic() - self.started > GRACE_SECONDS:  # else that much is left, and a timer is spared
+            self.deadline.reschedule((self.deadline.when() or 0.0) + self.limits.seconds)
 
     async def receive(self) -> Message:
         """The next ASGI message of the body for the framework; its bytes and, in JSON, its values are counted.

@@ -52,6 +52,9 @@ async def hot_committing(request: Exchange) -> Answer:
     once, twice = (request.started + times * SETTINGS.request_timeout_seconds + GRACE_SECONDS for times in (1, 2))
     assert request.deadline.when() == pytest.approx(once, abs=0.01)
     request.commit()
+    assert request.deadline.when() == pytest.approx(once, abs=0.01)
+    request.started -= 2 * GRACE_SECONDS  # as if it had waited
+    request.commit()
     assert request.deadline.when() == pytest.approx(twice, abs=0.01)
     await asyncio.sleep(30)
     return Answer(200, b"too late")
@@ -199,7 +202,7 @@ def test_a_slow_request_ends_as_503(client: TestClient, prefix: str) -> None:
     assert answer.headers["retry-after"] == "2"
 
 
-def test_what_is_being_committed_gets_as_long_again_and_is_never_said_not_to_be_done(client: TestClient) -> None:
+def test_a_commit_has_the_time_limit_and_is_never_said_not_to_be_done(client: TestClient) -> None:
     assert "timed out after 0.2 s; repeat" in client.get("/hot/slow").json()["detail"]
     detail = client.get("/hot/committing").json()["detail"]
     assert "the outcome is unknown; repeat the request" in detail
