@@ -58,7 +58,9 @@ def test_the_autoscaler_has_what_two_runs_request_together(cluster: RayEngine) -
     before = cluster.jobs().keys()
     with closing(begin("one", 1)) as one:
         until_requested(cluster, 1)
-        with closing(begin("other", 2)):
+        with closing(begin("other", 2)) as other:
+            assert other.current() == {"workers": 1}, "the rest of the first allocation waits"
+            assert other.poll() == "Insufficient resources: the cluster has CPU 1 of 2"
             until_requested(cluster, 3)
             assert one.wait(0) is None
         until_requested(cluster, 1)

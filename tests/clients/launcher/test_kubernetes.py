@@ -339,6 +339,17 @@ class TestScale(QuickKit, DeferringKit):
             assert requests.set({"workers": 2}).state == "granted"
             assert self.same(actuator.current(), {"workers": 2})
 
+    def test_the_first_replicas_wait_until_they_are_ready(self, make: Make, cluster: Pods) -> None:
+        cluster.ready = 2
+        with self.started(make, self.running(), allocation=self.last) as actuator:
+            requests = Requests(actuator)
+            assert requests.begin(self.last).reason == "NotReady: 2 of 4 replicas are ready"
+            assert self.same(actuator.current(), {"workers": 2})
+            cluster.ready = 4
+            assert isinstance(actuator, Deferring)
+            assert actuator.poll() == ""
+            assert self.same(actuator.current(), self.last)
+
     def test_an_account_that_may_only_scale_sees_no_replicas_wait_and_says_so_once(
         self, make: Make, cluster: Pods, monkeypatch: pytest.MonkeyPatch
     ) -> None:

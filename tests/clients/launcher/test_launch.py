@@ -214,6 +214,7 @@ class Full(LocalProcesses):
     def start(self, launch: Launch) -> None:
         """Start with what there is."""
         super().start(replace(launch, allocation={"cpu": 40.0}))
+        self.wanted = launch.allocation if 40 < launch.allocation["cpu"] <= 80 and not self.room else None
 
     def apply(self, allocation: Allocation) -> Allocation:
         """Set what there is, or let it wait."""

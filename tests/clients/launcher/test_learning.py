@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
+from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from steward_client.launcher.actuators.requests import Request
 from steward_client.launcher.governed import targets
 from steward_client.launcher.interrupts import Interrupted
 from steward_client.launcher.iterations.mark import SECONDS, Iteration
@@ -34,16 +37,30 @@ class Watching:
         self.clock, self.status, self._at_end = SimpleNamespace(count=0, total=8), None, status
         self.actuator = SimpleNamespace(close=lambda: None)
         self._stream, self.failure = self._each(), "exit status 3"
+        self.requests = SimpleNamespace(awaits=False, last=None)
+        self.waits: dict[float, tuple[int, str]] = {}  # by cpu: after which iteration it is there, or what comes of it
 
     status: int | None
 
-    def start(self, *_: object) -> None:
+    def start(self, allocation: dict[str, float], _: object) -> None:
         """It is started."""
+        self._request(allocation)
 
     def apply(self, allocation: dict[str, float]) -> bool:
         """It is set."""
         self.set.append(allocation["cpu"])
-        return True
+        return self._request(allocation)
+
+    def _request(self, allocation: dict[str, float]) -> bool:
+        self.requests.awaits = waits = allocation["cpu"] in self.waits
+        state: Any = "requested" if waits else "granted"
+        self.requests.last = Request(allocation, state, datetime.now(UTC), message="it waits")
+        return not waits
+
+    def _look(self) -> None:
+        at, state = self.waits.get(self.requests.last.allocation["cpu"], (8, ""))
+        if self.requests.awaits and self.clock.count > at:
+            self.requests.awaits, self.requests.last = False, replace(self.requests.last, state=state)
 
     def tell(self, iteration: int, allocation: dict[str, float], _: str) -> None:
         """What its file says."""
@@ -56,6 +73,7 @@ class Watching:
     def _each(self) -> Iterator[Iteration]:
         for number in range(8):
             self.clock.count += 1
+            self._look()
             yield Iteration(number, 2.0 if number else None, float(number), {}, {})
         self.status = self._at_end
 
@@ -67,6 +85,31 @@ class Watching:
             return len(self.indices) < wanted
 
         return Profile(self, iter([{"cpu": 100.0}, {"cpu": 50.0}, {"cpu": 25.0}]), keep)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("waits", "measured"),
+    [
+        ({50.0: (4, "granted")}, {100.0: [1, 2], 50.0: [5, 6]}),  # it comes within iteration 4
+        ({50.0: (4, "timed_out")}, {100.0: [1, 2, 5, 6]}),
+        ({100.0: (2, "granted")}, {100.0: [3, 4], 50.0: [5, 6]}),
+        ({100.0: (2, "refused")}, {50.0: [3, 4], 25.0: [5, 6]}),
+    ],
+)
+def test_what_waits_is_measured_once_it_is_there(
+    waits: dict[float, tuple[int, str]], measured: dict[float, list[int]]
+) -> None:
+    watching = Watching()
+    watching.waits = waits
+    samples: dict[float, list[int]] = {}
+
+    def keep(segment: Any) -> bool:
+        samples.setdefault(segment.allocation["cpu"], []).extend(row.index for row in segment.rows)
+        return sum(map(len, samples.values())) < 4
+
+    allocations = iter([{"cpu": 100.0}, {"cpu": 50.0}, {"cpu": 25.0}, {"cpu": 75.0}])
+    assert Profile(watching, allocations, keep, 2).measure()  # type: ignore[arg-type]
+    assert samples == measured
 
 
 def learning(watching: Watching, fit: Callable[[], int], monkeypatch: pytest.MonkeyPatch) -> Any:

@@ -99,16 +99,34 @@ class TestRay(LeavingKit, DeferringKit):
             assert (request.state, request.allocation) == ("requested", self.last)
             assert requests.take(self.first) is None, "it is reported once"
 
-    def test_a_first_allocation_that_is_not_there_is_said(self, make: Make, head: RayDouble) -> None:
+    def test_a_first_allocation_waits_for_what_the_cluster_lacks_of_it(self, make: Make, head: RayDouble) -> None:
         head.totals = {"CPU": 4.0, "GPU": 4.0}
         with self.started(make, self.running()) as there:
-            assert isinstance(there, RayJob)
-            assert there.news() == []
-        head.totals = {"CPU": 4.0}
-        with self.started(make, self.running()) as lacking:
-            assert isinstance(lacking, RayJob)
-            lacks = "Insufficient resources: the cluster has GPU 0 of 1"
-            assert lacking.news() == [f"the first allocation counts as granted, but {lacks}"]
+            assert Requests(there).begin(self.first).state == "granted"
+            assert self.same(there.current(), self.first)
+        for first, totals, has in (
+            ({"workers": 1, "gpus": 2}, {"CPU": 4.0}, {"workers": 0, "gpus": 0}),
+            ({"workers": 4, "gpus": 2}, {"GPU": 1.0}, {"workers": 2, "gpus": 1}),
+        ):
+            head.totals = totals
+            with self.started(make, self.running(), allocation=first) as lacking:
+                request = Requests(lacking).begin(first)
+                assert request.reason == f"Insufficient resources: the cluster has GPU {has['gpus']} of 2"
+                assert self.same(lacking.current(), has)
+                head.totals = {"GPU": 4.0}
+                assert isinstance(lacking, RayJob)
+                assert lacking.poll() == ""
+                assert self.same(lacking.current(), first)
+
+    def test_without_workers_there_is_of_each_resource_what_the_cluster_has(self, head: RayDouble) -> None:
+        head.totals = {"CPU": 3.0, "memory": 2.0**30}
+        wanted = {"cpu": Range(100, 800), "memory": Range(512, 4096)}
+        first = {"cpu": 400.0, "memory": 512.0}
+        with self.started(lambda: registry.create("ray", wanted), self.running(), allocation=first) as one:
+            assert one.current() == {"cpu": 300, "memory": 512}
+            assert isinstance(one, RayJob)
+            one.withdraw()
+            assert head.requests[-1] == [{"CPU": 1.0}] * 3 + [{"memory": 2.0**29}]
 
     def test_a_token_goes_with_each_call(self, make: Make, head: RayDouble, monkeypatch: pytest.MonkeyPatch) -> None:
         head.token = "secret"

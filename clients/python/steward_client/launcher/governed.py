@@ -233,6 +233,8 @@ class Governed:
         except ActuatorError as error:
             self._end_early(error)
             raise
+        if self._in_place and self._followed is None:  # what waits may be granted within the first iteration
+            self._timetable = Timetable(self._set(), (), self.watched.began)
 
     def _after(self, iteration: Iteration) -> None:
         before, row = self._decided if self.wishes.advise else self._set(), self._row(iteration)

@@ -196,6 +196,7 @@ class Watched:
         )
         leftovers.remove(self.actuator, launch.name, self._say, every=self._wishes.clean)
         self.actuator.start(launch)
+        self._granted(lambda: self.requests.begin(allocation))
 
     def tell(self, iteration: int, allocation: Allocation, reason: str) -> None:
         """Write a decision and its ``reason`` to the file ``STEWARD_ALLOCATION``; no effect without shared files."""

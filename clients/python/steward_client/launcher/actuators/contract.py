@@ -245,11 +245,13 @@ class Queued(Protocol):
 class Deferring(Protocol):
     """Further attributes of an actuator with allocations that may have to wait until there is room for them.
 
-    One allocation waits at a time: another ``apply`` replaces it, and one of the same values leaves it waiting.
+    One allocation waits at a time: another ``apply`` replaces it, and one of the same values leaves it waiting. The
+    first one may have to wait, too: the command starts with what is there, which ``current`` returns.
     """
 
     def poll(self) -> str:
-        """Look whether the last allocation of ``apply`` is in effect now; returns why it isn't, empty: it is.
+        """Look whether the last allocation of ``apply``, or the first one, is in effect now; returns why it isn't,
+        empty: it is.
 
         The reason begins with the name that the cluster gives it, such as ``Deferred`` or ``Resources``.
 

@@ -158,7 +158,7 @@ class ActuatorKit:
         """Context manager: an actuator with a running command, closed at the end; ``more``: fields of `Launch`."""
         actuator = make()
         try:
-            actuator.start(Launch(command, self.first, resumes=True, **more))  # type: ignore[arg-type]
+            actuator.start(Launch(command, **{"allocation": self.first, "resumes": True, **more}))  # type: ignore[arg-type]
             yield actuator
         finally:
             actuator.close()

@@ -56,7 +56,7 @@ class KubernetesScale(Driven):
         settable = {name: Settable("", 0.0, None, f"patch of {target}") for name in self._fields}
         super().__init__(settable, wanted)
         own = self._path.startswith(APPS) and self._path.endswith("/scale")
-        self._object = self._path.removesuffix("/scale") if own else ""
+        self._object, self._ready = self._path.removesuffix("/scale") if own else "", 0
         self._whole = {name for name, field in self._fields.items() if field.unit is None}
         self._api = connect(api)
         try:
@@ -83,13 +83,16 @@ class KubernetesScale(Driven):
             self._news.append(f"whether replicas wait isn't seen: {error}")
             self._object = ""
             return ""
-        request, ready = round(next(iter(allocation.values()))), int(status.get("readyReplicas") or 0)
-        if ready >= request:
+        request, self._ready = round(next(iter(allocation.values()))), int(status.get("readyReplicas") or 0)
+        if self._ready >= request:
             return ""
         for one in status.get("conditions") or ():
             if one.get("type") == "ReplicaFailure" and one.get("status") == "True":
                 return f"{one.get('reason') or one['type']}: {one.get('message') or 'pods cannot be made'}"
-        return f"NotReady: {ready} of {request} replicas are ready"
+        return f"NotReady: {self._ready} of {request} replicas are ready"
+
+    def _there(self) -> Allocation:
+        return dict.fromkeys(self._settable, float(self._ready))
 
     def _withdraw(self, allocation: Allocation) -> None:
         self._scale({name: self._current[name] for name in allocation})

@@ -80,14 +80,13 @@ class RayJob(Remote, Leaving):
             self._api.close()
             raise
 
-    def _begin(self, launch: Launch, allocation: Allocation) -> None:
+    def _begin(self, launch: Launch, allocation: Allocation) -> Allocation:
         """Start the job, then request: others count the requests of jobs that they see."""
         self._entrypoint = shlex.join(launch.command)
         self._submit(self._job, self._entrypoint, launch.environment, _labels(launch.name))
         try:
             self._request(allocation)
-            if waits := self._waits_as_requested(allocation):
-                self._news.append(f"the first allocation counts as granted, but {waits}")
+            return self._there(allocation)
         except ActuatorError:
             with suppress(ActuatorError):  # else it is a leftover, which the next start removes
                 self._signal(signal.SIGTERM, 0.0)
@@ -103,12 +102,7 @@ class RayJob(Remote, Leaving):
         Raises:
             Unavailable: Ray doesn't respond.
         """
-        try:
-            report = self._call("GET", "/api/cluster_status").json()["data"]["clusterStatus"]["loadMetricsReport"]
-            totals = {name: float(total) for name, (_, total) in report["usage"].items()}
-        except Unavailable:
-            raise
-        except (ActuatorError, LookupError, TypeError, ValueError):  # a cluster without an autoscaler, or an older one
+        if (totals := self._totals()) is None:
             return ""
         request: dict[str, float] = {}
         for bundle in bundles({**self._current, **allocation}):
@@ -120,6 +114,28 @@ class RayJob(Remote, Leaving):
             if totals.get(name, 0.0) < amount * (1 - ROUNDING)
         ]
         return f"Insufficient resources: the cluster has {', '.join(lacking)}" if lacking else ""
+
+    def _there(self, allocation: Allocation) -> Allocation:
+        """What the cluster has of the first allocation: whole workers, or else of each resource as much as there is."""
+        if (totals := self._totals()) is None:
+            return allocation
+        if workers := round(allocation.get("workers", 0)):
+            bundle = bundles(allocation)[0].items()
+            fitting = min(workers, *(int(totals.get(name, 0.0) / each + ROUNDING) for name, each in bundle))
+            return {name: value * fitting / workers for name, value in allocation.items()}
+        amounts = {name: totals.get(theirs, 0.0) / unit for name, (theirs, unit) in UNITS_OF_RAY.items()}
+        return {name: min(value, amounts[name]) for name, value in allocation.items()}
+
+    def _totals(self) -> dict[str, float] | None:
+        """The cluster's resources in Ray's units, by the autoscaler's report; None: there is none. Raises Unavailable
+        without a response."""
+        try:
+            report = self._call("GET", "/api/cluster_status").json()["data"]["clusterStatus"]["loadMetricsReport"]
+            return {name: float(total) for name, (_, total) in report["usage"].items()}
+        except Unavailable:
+            raise
+        except (ActuatorError, LookupError, TypeError, ValueError):  # a cluster without an autoscaler, or an older one
+            return None
 
     def _withdraw(self, allocation: Allocation) -> None:  # noqa: ARG002
         self._request(self._current)

@@ -75,8 +75,9 @@ class Remote(Actuator, Scheduled, Deferring, ABC):
         self._news = list[str]()
 
     @abstractmethod
-    def _begin(self, launch: Launch, allocation: Allocation) -> None:
-        """Start the command, or leave nothing behind and raise ActuatorError."""
+    def _begin(self, launch: Launch, allocation: Allocation) -> Allocation | None:
+        """Start the command, or leave nothing behind and raise ActuatorError; returns what is there of the allocation,
+        by resource, if some of it has to wait, else None."""
 
     @abstractmethod
     def _set(self, allocation: Allocation) -> str | None:
@@ -137,8 +138,9 @@ class Remote(Actuator, Scheduled, Deferring, ABC):
         if self._started:
             raise ActuatorError("an actuator starts one command: this one has started already")
         allocation = self._check_allocation(launch.allocation)
-        self._begin(launch, allocation)
-        self._started, self._current, self._since = True, allocation, time.monotonic()
+        there = {**allocation, **(self._begin(launch, allocation) or {})}
+        self._awaited = {name: value for name, value in allocation.items() if there[name] != value}
+        self._started, self._current, self._since = True, there, time.monotonic()
         sink = launch.output or _write
         self._follower = Thread(target=self._follow, args=(sink,), daemon=True, name=f"{self.name} output")
         self._follower.start()

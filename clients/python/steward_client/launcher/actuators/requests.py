@@ -78,6 +78,17 @@ class Requests:
         """Whether the last request waits."""
         return self.last is not None and self.last.state == "requested"
 
+    def begin(self, allocation: Allocation) -> Request:
+        """The request of the first allocation, with which the actuator has just started its command."""
+        request, self._asked = Request(dict(allocation), "granted", self._now()), self._clock()
+        try:
+            if waits := self._look():
+                request = _waiting(request, waits)
+        except CannotSet as error:
+            request = _refused(request, error)
+        self.last, self._due = request, self._asked + FIRST_POLL_SECONDS
+        return request
+
     def set(self, allocation: Allocation) -> Request:
         """Request an allocation, in place of what waits. The same one again changes nothing while it waits.
 
@@ -89,7 +100,7 @@ class Requests:
         try:
             self._actuator.apply(allocation)
             if waits := self._look():
-                request = replace(request, state="requested", reason=waits, message=f"it waits: {waits}")
+                request = _waiting(request, waits)
         except CannotSet as error:
             request = _refused(request, error)
             if self.awaits and isinstance(self._actuator, Deferring):  # an actuator may have looked at the bounds first
@@ -157,6 +168,10 @@ class Requests:
         if result is self.last and result.state != "requested":
             self.last = None
         return result
+
+
+def _waiting(request: Request, why: str) -> Request:
+    return replace(request, state="requested", reason=why, message=f"it waits: {why}")
 
 
 def _refused(request: Request, error: ActuatorError) -> Request:

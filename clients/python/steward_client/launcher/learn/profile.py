@@ -49,6 +49,8 @@ class Profile:
         self.watched, self.rows = watched, list[Row]()
         self._allocations, self._done, self._length = allocations, done, length
         self._segment = Segment(next(allocations))
+        self._there: Mapping[str, float] | None = None  # the allocation in effect; None: the first one isn't there yet
+        self._waiting = False
 
     @property
     def total(self) -> int | None:
@@ -59,6 +61,7 @@ class Profile:
     def measure(self) -> bool:
         """Start and measure the command; True if enough is measured and it runs on, False if it has ended."""
         self.watched.start(self._segment.allocation, {})
+        self._waiting = self.watched.requests.awaits
         for iteration in self._each():
             if not self._after(iteration):
                 self._flush()
@@ -99,12 +102,30 @@ class Profile:
         return more
 
     def _row(self, iteration: Iteration) -> Row | None:
-        if iteration.seconds is None or iteration.late:  # an unknown part of it was the change
+        if self._waited() or iteration.seconds is None or iteration.late:  # an unknown part of it was the change
             return None
         measurement = self._segment.allocation, iteration.metrics, iteration.features
         took = iteration.seconds + iteration.pause
         self.rows.append(Row(iteration.index, took, *measurement, PROFILE, change_seconds=iteration.pause))
         return self.rows[-1]
+
+    def _waited(self) -> bool:
+        """Whether the segment's allocation was not there during all of the latest iteration.
+
+        If it is refused by now, or was not granted in time, the one before is measured again; another one if there is
+        none before."""
+        requests = self.watched.requests
+        waited, self._waiting = self._waiting, requests.awaits
+        if self._waiting:
+            return True
+        if waited and requests.last is not None and requests.last.state != "granted":
+            if self._there is not None:
+                self._segment = Segment(self._there)
+            elif not any(self._move(allocation) for allocation in islice(self._allocations, TRIES)):
+                self._waiting = True  # nothing that could be measured is there
+            return True
+        self._there = self._segment.allocation
+        return waited
 
     def _flush(self) -> bool:
         """Pass on the present sample if it has iterations; whether more are needed."""
@@ -112,8 +133,9 @@ class Profile:
         return self._done(whole) if whole.rows else True
 
     def _move(self, allocation: Mapping[str, float]) -> bool:
-        """Set another allocation; False if it can't be set."""
-        moved = self.watched.apply(allocation)
-        if moved:
-            self._segment = Segment(allocation)
-        return moved
+        """Request another allocation; False if it is refused."""
+        moved, requests = self.watched.apply(allocation), self.watched.requests
+        waits = requests.awaits and requests.last is not None and requests.last.allocation == dict(allocation)
+        if moved or waits:
+            self._segment, self._waiting = Segment(allocation), waits
+        return moved or waits
