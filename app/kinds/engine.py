@@ -146,7 +146,7 @@ class KindDecision(msgspec.Struct, frozen=True):
         spending: what the run has cost, and is expected to; None: the kind doesn't tell.
         caps: use of the run's caps, a ``CapUse`` each.
         stop: why the run is to stop; empty: it isn't.
-        granted: what is there, if something was requested and isn't, in the kind's own form; None: all of it is.
+        granted: requested allocation that isn't granted, with the one in force, in the kind's form; None: all is there.
         requested: state that a requested allocation has reached by the report, as in ``EncodedDecision``.
     """
 
@@ -229,7 +229,7 @@ class Serving(ABC):
     def compare(self, compiled: Any, batch: Any, row: int, done: Any, other: Choices) -> dict[str, Any]:
         """Compare a shadow's choice for run ``row`` of the batch with the choice ``done`` that was made.
 
-        Returns a value for each field of ``failed_shadow``."""
+        Returns the kind's fields of the decision's ``shadow`` by name, those of ``failed_shadow``."""
 
     def decode(self, body: bytes) -> Any:
         """Decode a report from JSON.

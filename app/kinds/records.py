@@ -418,7 +418,7 @@ def duplicate_member(data: bytes | msgspec.Raw, members: int) -> FieldIssue | No
 
 
 class RowCodec(SampleCodec):
-    """Codec of executions that consist of rows of several forms.
+    """Codec of executions that consist of rows of several forms (sets of columns).
 
     ``row_formats`` and ``row_exports`` make its formats and exports."""
 
@@ -579,8 +579,7 @@ class ReportCodec(SampleCodec, ABC):
         return tabular(name, line, table, {"seconds": self.seconds(table)})
 
     def sample(self, data: bytes | msgspec.Raw, number: int) -> Sample | Refused:
-        """Return the execution that JSON ``data`` holds, or its refusal with the first issue; ``number``: place in the
-        body."""
+        """Return the execution in JSON ``data``, or its refusal with the first issue; ``number``: place in the body."""
         try:
             body = self.body.decode(data)
         except MALFORMED as error:

@@ -112,8 +112,7 @@ def _key(one: MeasuredStep) -> tuple[int, int, int]:
 
 
 def _predicts_step(shown: ApplicationMeasurements, step: MeasuredStep) -> bool:
-    """Whether the model fitted to earlier steps predicts the seconds of ``step`` within 2 %; False without earlier
-    steps."""
+    """Whether a model fitted to earlier steps predicts the seconds of ``step`` within 2 %; False without such steps."""
     if shown.parameters is None:
         return False
     return matches_prediction(shown.parameters, [one[:3] for one in shown.places], step[:3], step[3:5])
@@ -129,8 +128,8 @@ def times(shown: ApplicationMeasurements, step: MeasuredStep) -> tuple[float, fl
 
 
 def _step(seconds: float) -> int:
-    """Return the natural logarithm of ``seconds`` in whole multiples of ``SURPRISE``; small changes then reuse a cached
-    fit."""
+    """Return the natural logarithm of ``seconds`` in whole multiples of ``SURPRISE``, so that cached fits are
+    reused."""
     return round(float(np.log(seconds)) / SURPRISE)
 
 
@@ -338,8 +337,7 @@ def changed_ceilings(before: Learning, after: Learning) -> dict[int, int]:
 
 
 def notes(before: Learning, after: Learning) -> dict[int, str]:
-    """Return, by position, a text on each job whose ceiling was set, changed or lifted between ``before`` and
-    ``after``."""
+    """Return, by position, a text on each job whose ceiling of GPUs ``after`` has set, changed or lifted."""
     old, new = before.converging.ceiling, after.converging.ceiling
     free = np.flatnonzero((old != new) & (new == UNLIMITED)).tolist()
     words = {

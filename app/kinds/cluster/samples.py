@@ -124,8 +124,7 @@ class LogCollector(Collector):
                 raise rejection([FieldIssue(rows.where(rows.rows - 1), message, None)])
 
     def add_sound(self, form: str, rows: Rows) -> None:
-        """Add the valid rows of a form, and leave out invalid ones, by halving the block until the invalid rows are
-        found."""
+        """Add the valid rows of a form, and leave out invalid ones, which are found by halving the block."""
         try:
             self.add(form, rows)
         except InvalidInput:
@@ -354,8 +353,8 @@ class ClusterSamples(RowCodec):
     execution: ClassVar[type[ExecutionBase]] = ClusterExecution
 
     def unpack(self, data: bytes) -> Content:
-        """Deserialise steps, curves and arrivals; raise SafetensorError, ValueError or KeyError if ``data`` is
-        damaged."""
+        """Deserialise steps, curves and arrivals; raise SafetensorError, ValueError or KeyError for damaged
+        ``data``."""
         return unpack(data)
 
     def summary(self, data: bytes) -> Mapping[str, Any]:

@@ -57,8 +57,8 @@ class Course(NamedTuple):
     batch: Integers
 
     def at(self, gpus: Integers) -> Floats:
-        """Return the goodput in samples per second on ``gpus``, of the same shape; beyond the table it is that of the
-        last entry."""
+        """Return the goodput in samples per second on ``gpus``, of the same shape; the last entry's beyond the
+        table."""
         return np.interp(gpus, self.gpus, self.goodput)
 
     def batch_at(self, gpus: int) -> int:
@@ -104,7 +104,8 @@ def course(times: Times, batches: Batches, noise_scale: float, total: int) -> Co
 
 def goodputs(times: Times, limits: Limits, noise_scales: Floats, gpus: Integers) -> Floats:
     """Return the goodput at the best batch of J jobs of one application at S noise scales each, in samples [J, S], on R
-    numbers of GPUs, at least 1 [J, R]; 0: no batch is allowed, [J, S, R]. ``times`` is as in ``course``."""
+    numbers of GPUs, at least 1 [J, R]; 0: no batch is allowed, [J, S, R]. ``times``: of computing and of the step,
+    s."""
     # jobs often share limits and GPUs, and step times cost the most
     each, own = np.unique(np.column_stack([*limits, gpus]), axis=0, return_inverse=True)
     tried = candidates(Limits(*each[:, :4].T), each[:, 4:, None])
@@ -131,8 +132,8 @@ def efficiency(initial: float, batch: Floats, noise_scale: float) -> Floats:
 
 
 class Candidates(NamedTuple):
-    """K candidate batches of J jobs on R numbers of GPUs: samples per pass, further passes, and whether allowed,
-    [J, R, K]."""
+    """K candidate batches, [J, R, K], of J jobs on R numbers of GPUs: samples per pass, further passes, whether
+    allowed."""
 
     atomic: Floats
     accumulated: Floats
@@ -152,8 +153,7 @@ def candidates(limits: Limits, gpus: Integers) -> Candidates:
 
 
 def choose_best(tried: Candidates, value: Floats) -> Best:
-    """Return the legal batch of largest ``value`` [J, R, K] among K, for each of J jobs on each of R numbers of
-    GPUs."""
+    """Return the legal batch of largest ``value`` [J, R, K] of K, for J jobs on R numbers of GPUs each."""
     value = np.where(tried.legal, value, 0.0)
     at = value.argmax(axis=2)[:, :, None]
     every = (value, tried.atomic, tried.accumulated)
@@ -401,8 +401,7 @@ def _network(more: Floats, seconds: Floats, scale: Floats) -> Floats:
 
 
 def _line(x: Floats, y: Floats, scale: Floats) -> Floats:
-    """Return a constant and a slope, both at least 0, that minimise squared errors of ``y`` [n] divided by ``scale``,
-    [2]."""
+    """Return a constant and a slope, at least 0, of least squared errors of ``y`` [n] divided by ``scale``, [2]."""
     design, wanted = np.stack([1 / scale, x / scale], axis=1), y / scale
     both = np.linalg.lstsq(design, wanted)[0]
     if (both >= 0).all():

@@ -65,8 +65,8 @@ class Chooser:
         self.name, self.adapts = policy.name, bool(getattr(policy, "adapts", False))
 
     def choose(self, rows: Sequence[Row], recent: Transitions | None = None) -> list[int]:
-        """Choose an action at each of B decisions ``rows``; ``recent``: last transitions (None: unknown), used if the
-        policy ``adapts``.
+        """Choose an action at each of B decisions ``rows``; ``recent``: last ended batches and arrivals (None:
+        unknown), used if the policy ``adapts``.
 
         Raises:
             IllegalAction: the policy chose a masked action.
@@ -80,8 +80,8 @@ class Chooser:
 
 
 class Glance:
-    """Computes the same views as ``dynamics.view_of``, but faster and with cached masks, for policies that use nothing
-    else of a situation."""
+    """Computes observations and masks of legal actions with a cache, faster than ``dynamics.view_of``, for policies
+    that use nothing else of a situation."""
 
     def __init__(self, layout: Layout, fleet: Fleet) -> None:
         self._layout, self._fleet = layout, fleet

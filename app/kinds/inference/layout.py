@@ -23,8 +23,7 @@ WAIT = 0
 
 
 class Dispatch(NamedTuple):
-    """Positions of the user, variant and batch size that actions start, of one shape; −1 each: an action
-    starts none."""
+    """Positions of the user, variant and batch size that actions start, of one shape; −1 each if it starts none."""
 
     user: Integers
     variant: Integers

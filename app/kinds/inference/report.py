@@ -36,7 +36,8 @@ class DroppedRequest(NamedTuple):
 
 class Row(NamedTuple):
     """The ``numbers`` at one decision, in the order of ``State``; position of the server class to decide for
-    (``context``) or ``CONTROL``; and of the variant ``loaded`` there, or ``NOTHING_LOADED``."""
+    (``context``) or ``CONTROL`` (decides the number of servers); and of the variant ``loaded`` there, or
+    ``NOTHING_LOADED``."""
 
     numbers: list[float]
     context: int
@@ -286,8 +287,7 @@ class Ledger:
         return min([*moments, self.control] if self.scalable else moments, default=None)
 
     def observe(self, place: int) -> Row:
-        """Return the observation at a decision for the idle server at ``place``, or for ``CONTROL`` on the number of
-        servers."""
+        """Return the observation for the idle server at ``place``, or for ``CONTROL`` (on the number of servers)."""
         now, control = self.now, place == CONTROL
         context = CONTROL if control else self.fleet.of[place]
         loaded = NOTHING_LOADED if control else self.servers[place].loaded

@@ -96,9 +96,7 @@ class Announced:
         return total
 
     def by_member(self, believed: Projector) -> Announced:
-        """Return the same iterations for each of K ensemble members: B · K runs in the order of ``state.by_member``.
-
-        ``believed``: projector whose feature cells include the members'."""
+        """Return the same iterations for B · K runs: row b · K + k has those of run b for ensemble member k of K."""
         count, (cells, weights) = self.projector.members, self.point
         offsets = np.tile(np.arange(count) * self.projector.cells, len(self.first))[:, None]
         point = Point(
@@ -107,12 +105,12 @@ class Announced:
         return Announced(believed, np.repeat(self.first, count), np.repeat(self.counts, count), point)
 
     def coming(self, usual: Array, average: Array) -> Array:
-        """Return observation entries on the next ``AHEAD`` iterations, [2 · ``AHEAD``, B]: announced ones replace
-        ``usual``.
+        """Return observation entries on the next ``AHEAD`` iterations, [2 · ``AHEAD``, B]: relative length and scaling;
+        announced ones replace ``usual``.
 
         Args:
-            usual: result of ``ProjectionTables.coming``, [2 · ``AHEAD``, B].
-            average: result of ``ProjectionTables.average_length``, natural logarithm of seconds, [B].
+            usual: these entries without announcements, [2 · ``AHEAD``, B].
+            average: natural logarithm of the average iteration's seconds, [B].
         """
         cells, weights = self.point
         near = Point(cells[:, :, :AHEAD], None if weights is None else weights[:, :, :AHEAD])
@@ -223,7 +221,7 @@ def remaining(
 ) -> tuple[Remaining, State]:
     """Return the remaining iterations of B runs at grid rows ``allocation`` [N, B], and the state.
 
-    With an ensemble of K members both have B · K runs, in the order of ``state.by_member``. ``announced``: announced
+    With an ensemble of K members both have B · K runs, run b and member k at b · K + k. ``announced``: announced
     iterations; ``then``: rows from the iteration after the next on, [N, B]; None: ``allocation``."""
     ahead = projector.ahead
     point = ahead.point(state.features)

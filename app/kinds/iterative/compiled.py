@@ -141,7 +141,8 @@ class Compiled:
         return begin(self.projector, np.tile(self.layout.start_levels, (batch, 1)))
 
     def preferences(self, state: State) -> Preferences | None:
-        """Return cached preferences if all runs have the workload's targets and no feature affects cost; else None."""
+        """Return cached quantities derived from targets, weights and prices; None unless all runs have the workload's
+        targets and no feature affects cost."""
         batch = len(state.iteration)
         known = self.projector.ahead.cells == 1 and state.targets is self.fresh(batch).targets
         return self._usual(batch) if known else None

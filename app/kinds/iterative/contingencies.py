@@ -128,7 +128,8 @@ def advance_in_segments(
 def _whole(
     projector: Projector, state: State, metrics: Floats, features: Floats, segments: Sequence[Segment], paused: float
 ) -> tuple[Floats, float]:
-    """Return one run's metrics [M], converted by ``as_one``, and the money that the segments cost."""
+    """Return one run's metrics [M] as if the iteration had run at its last allocation alone, and what its segments
+    cost, in the prices' currency. ``paused``: measured seconds of the change before it; NaN: unknown."""
     at, took = np.array([part.levels for part in segments], np.int16), np.array([part.seconds for part in segments])
     before = state.levels[0] if int(state.iteration[0]) else None
     cost = allocation_cost(projector, state.prices.repeat(len(at), axis=0), at, took)
@@ -306,9 +307,9 @@ class _Iteration:
         return np.asarray(self.money * self.projector.hours_per_second * (units @ self.state.prices[0]), np.float64)
 
     def _worth(self, levels: Levels, ends: Floats, which: Levels) -> Floats:
-        """Return the expected return-to-go after n iterations, [n], without their money, from indices of their
-        durations ``which`` [n], their ``ends`` [n] (seconds after their beginning) and last allocations ``levels``
-        [n, R]."""
+        """Return the expected return-to-go after n iterations, [n], without their own cost, from indices of their
+        durations ``which`` [n], their ``ends`` [n] (seconds from their start) and last allocations ``levels`` [n,
+        R]."""
         layout, after = self.layout, _repeated(self.after, which)
         elapsed = after.elapsed.copy()
         elapsed[:, layout.seconds] = self.state.elapsed[0, layout.seconds] + ends

@@ -37,7 +37,7 @@ class Outlook:
         free: free processors.
         head: place of the committed job; −1: none.
         waiting: number Q of waiting jobs.
-        mechanism: index into ``MECHANISMS``.
+        mechanism: backfilling mechanism, an index into ``MECHANISMS``.
         seed: seed of the scenarios, at least 0.
     """
 

@@ -376,8 +376,7 @@ class _Reading:
             task["edges"] = [(self._by_id[p], size) for p, size in _parents(task) if p in self._by_id]
 
     def _task_of(self, reported: Mapping[str, Any], now: float) -> Task:
-        """Return the task that a report describes, as it was first described; ``now``: time of the report in
-        seconds."""
+        """Return the task that a report of time ``now`` (seconds) describes, as it was first described."""
         task = self._by_id.get(reported["id"])
         if task is None or "end" in task:
             begun = reported.get("start")

@@ -19,7 +19,7 @@ class Choice(NamedTuple):
     Attributes:
         strategy: name of the strategy or policy.
         scores: score of each ready task, smallest first, [Q].
-        mechanism: index into ``MECHANISMS``.
+        mechanism: backfilling mechanism, an index into ``MECHANISMS``.
         fill: scores of the backfilling order, [Q]; None: by submission.
         barred: row of a task that doesn't start at this decision; −1: none.
         text: text on the choice for the decision's reason; empty: none.
@@ -122,8 +122,7 @@ def is_pool(situation: QueueSituation) -> bool:
 def on_pool(
     situation: QueueSituation, mechanism: int, order: dispatch.Indices, fill: dispatch.Indices
 ) -> DispatchResult:
-    """Decide which tasks start on a single node, by the simulator's code; ``order`` and ``fill`` are rows of Q tasks,
-    [Q]."""
+    """Decide which tasks start on a single node by the simulator's code; ``order``, ``fill``: rows of Q tasks, [Q]."""
     speed, state = float(situation.layout.nodes.speed[0]), situation.state
     tasks, chosen = situation.tasks()._replace(expected=situation.expected / speed), np.zeros(len(order) + 1, np.int64)
     before = Head(situation.queue.row[state.head[0]], *state.head[1:]) if state.head else Head(-1, np.inf, 0)

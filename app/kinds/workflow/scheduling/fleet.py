@@ -174,8 +174,8 @@ class Dispatcher:
         return chosen
 
     def _passes(self, task: int, kind: int, window: Window, *, spare: bool) -> bool:
-        """Whether a task may start on the node, of type ``kind``, reserved by ``window``; ``spare`` as in
-        ``node_for``."""
+        """Return whether ``task`` may start on the node of type ``kind`` that ``window`` reserves for another task: it
+        ends before the reservation begins or, if ``spare``, fits into what the other task leaves free there."""
         if window.node < 0:
             return True
         inside = self.situation.now + self.expected[task] / self.speed[kind] <= window.until
@@ -201,8 +201,7 @@ class Dispatcher:
         return window
 
     def _earliest(self, node: int, need: int, memory: float) -> tuple[float, int, float]:
-        """Return the time in seconds at which a node has room, infinite: never, and its free processors and bytes
-        then."""
+        """Return when, in seconds (infinite: never), a node has room, and its free processors and bytes then."""
         nodes, situation = self.situation.layout.nodes, self.situation
         if nodes.processors[node] < need or nodes.memory[node] < memory:
             return float("inf"), 0, 0.0
@@ -242,7 +241,7 @@ def decide(
 
     Args:
         situation: queue and nodes at the decision.
-        mechanism: index into ``dispatch.MECHANISMS``, not conservative.
+        mechanism: backfilling mechanism, an index into ``dispatch.MECHANISMS``, not conservative.
         order: rows of ready tasks, most urgent first.
         fill: rows in the backfilling order.
         head: row of the committed task; −1: none.
