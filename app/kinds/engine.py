@@ -136,7 +136,7 @@ class KindDecision(msgspec.Struct, frozen=True):
         reason: reason of the decision, with ``code`` and ``text``.
         noop: whether the decision leaves the allocation unchanged.
         state: the run's state after the decision, of the kind's own type.
-        source, policy: what decided, in place of the same fields of ``DecidedBy``; None: as in ``DecidedBy``.
+        source, policy: what decided, if other than ``DecidedBy`` says; else None.
         iteration: iteration that the decision is for; None: the one after the report.
         valid: number of iterations that the decision is valid for.
         residuals: evidence of drift in the report; None: the kind watches no streams, or has no domain model.
@@ -147,7 +147,8 @@ class KindDecision(msgspec.Struct, frozen=True):
         caps: use of the run's caps, a ``CapUse`` each.
         stop: why the run is to stop; empty: it isn't.
         granted: requested allocation that isn't granted, with the one in force, in the kind's form; None: all is there.
-        requested: state that a requested allocation has reached by the report, as in ``EncodedDecision``.
+        requested: ``requested``, ``granted``, ``refused`` or ``timed_out`` if a requested allocation got there; else
+            empty.
     """
 
     own: dict[str, Any]
@@ -196,8 +197,8 @@ class Serving(ABC):
         """
 
     def begin_within(self, compiled: Any, start: Any, caps: Sequence[Cap], now: datetime) -> KindDecision:
-        """Return the first decision of a run with caps, as ``begin``; by default these change nothing. Raises
-        InvalidInput if ``start`` doesn't fit the workload."""
+        """Return the first decision of a run with caps that started at ``now`` (UTC); by default these change nothing.
+        Raises InvalidInput if ``start`` doesn't fit the workload."""
         return self.begin(compiled, start, now)
 
     @abstractmethod

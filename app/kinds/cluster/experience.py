@@ -75,8 +75,8 @@ class ApplicationMeasurements(NamedTuple):
 
     @property
     def parameters(self) -> Floats | None:
-        """Parameters of the throughput model fitted to the measured steps, as ``step_seconds`` reads them, [7]; None
-        without a measured step."""
+        """Parameters of the throughput model fitted to the measured steps, [7] (see ``step_seconds``); None without a
+        measured step."""
         if not self.places:
             return None
         return _fit_parameters(tuple((*one[:3], _step(one.seconds), _step(one.computing)) for one in self.places))
@@ -135,8 +135,8 @@ def _step(seconds: float) -> int:
 
 @lru_cache(maxsize=1_024)
 def _fit_parameters(places: tuple[tuple[int, int, int, int, int], ...]) -> Floats:
-    """Fit the throughput parameters, [7]; ``places``: nodes, GPUs, samples per GPU, and both times as ``_step`` returns
-    them."""
+    """Fit the throughput parameters, [7]; ``places``: nodes, GPUs, samples per GPU, and logs of both times
+    (``_step``)."""
     times = np.exp(SURPRISE * np.array([place[3:] for place in places]))
     each = zip(places, times.tolist(), strict=True)
     return fit({place[:3]: (whole, min(computing, whole)) for place, (whole, computing) in each})

@@ -146,7 +146,7 @@ def _start_sizes(ahead: SimulationInputs, value: Floats, there: Booleans) -> Int
 
 def _marginal(ahead: SimulationInputs, value: Floats, begin: Integers) -> Integers:
     """Return the GPUs of J jobs in C candidates, [C, J]: the step of largest value per GPU is added until none fits.
-    ``value`` of each of K sizes is [C, J, K]; ``begin`` has start indices as from ``_start_sizes``, [C, J]."""
+    ``value`` of each of K sizes is [C, J, K]; ``begin`` [C, J]: start indices, −1: none."""
     at, jobs = begin.copy(), np.arange(begin.shape[1])
     while True:
         position = np.maximum(at, 0)

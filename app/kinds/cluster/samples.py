@@ -361,7 +361,7 @@ class ClusterSamples(RowCodec):
         """Return figures of a stored execution for lists, as JSON.
 
         ``seconds`` (of all steps, plus the span of the job log), ``applications`` (the first 100 names), and ``steps``,
-        ``curves`` and ``arrivals`` as in ``ClusterExecution``, None without rows; but ``of_queues`` is a list of
+        ``curves`` and ``arrivals`` (their counts and figures, None without rows); but ``of_queues`` is a list of
         numbers of jobs by the queue's position in the spec, which ``summary_fields`` turns into names.
 
         Raises:

@@ -42,7 +42,8 @@ def marginal(value: Floats, sizes: Integers, begin: Integers, free: int) -> Inte
 
 def _offer(steps: list[tuple[float, int, int]], row: tuple[Floats, Integers], of: tuple[int, int], free: int) -> None:
     """Push onto the heap ``steps`` the best next step of one job that fits into ``free`` GPUs, if its value is
-    positive. ``row``: values and sizes of the job, [K] each; ``of``: position of the job, and of its present size."""
+    positive. ``row``: values and sizes (GPUs) of the job, [K] each; ``of``: position of the job, and of its present
+    size."""
     (value, sizes), (job, at) = row, of
     start, end = np.searchsorted(sizes, [sizes[at], sizes[at] + free], side="right").tolist()
     if end <= start:

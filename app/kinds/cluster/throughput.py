@@ -343,8 +343,8 @@ ProfileTimes = tuple[float, float]
 def matches_prediction(
     parameters: Floats, known: Iterable[ProfilePlace], place: ProfilePlace, times: ProfileTimes
 ) -> bool:
-    """Whether a measurement is within ``SURPRISE`` of its prediction, and ``known`` has one that informs the same
-    parameters. ``parameters`` are those of the throughput model, [7]; ``times`` seconds of the step, and of
+    """Whether a measurement is within the share ``SURPRISE`` of its prediction, and ``known`` has one that informs the
+    same parameters. ``parameters`` are those of the throughput model, [7]; ``times`` seconds of the step, and of
     computing."""
     if not any(_informed_parameters(place) == _informed_parameters(other) for other in known):
         return False

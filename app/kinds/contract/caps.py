@@ -116,7 +116,7 @@ class CapVerdict(NamedTuple):
         entries: a ``CapUse`` for each cap.
         stop: why the run is to stop.
         notice: caps that are nearly used, or projected to be passed.
-        risk: those of ``notice`` that may stop the run.
+        risk: text on those of ``notice`` that may stop the run.
     """
 
     entries: Sequence[dict[str, Any]]

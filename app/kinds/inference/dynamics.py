@@ -28,7 +28,7 @@ NONE = -1
 
 
 class Transitions(NamedTuple):
-    """Last transitions of B runs with U users; the newest are last.
+    """Last finished batches and arrivals of B runs with U users; the newest are last.
 
     Attributes:
         batch: class, variant and size of the last finished batches as a flat index into [C, V, K]; ``NONE``: fewer have

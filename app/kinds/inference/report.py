@@ -59,7 +59,7 @@ class Ledger:
         ended: batches finished since construction, with the server's position.
         worth, judged: sum of the qualities of requests answered or dropped since construction, and their number, both
             weighted by user.
-        midnight, counted_from: as in ``RunState``.
+        midnight, counted_from: second of the UTC day at the run's start, and start of the present count of arrivals.
     """
 
     def __init__(self, layout: Layout, fleet: Fleet, seconds: Durations | None, state: RunState) -> None:

@@ -99,7 +99,7 @@ def periods(layout: Layout) -> list[tuple[float, float]]:
 
 
 def foreseen(projector: Projector, state: State, number: int) -> Arriving:
-    """Return the requests that are expected in the period at position ``number``; at P, in the whole episode."""
+    """Return the requests per second expected in the period ``number`` of ``periods``; at P, in the whole episode."""
     layout, numbers, rates = projector.layout, projector.numbers, projector.rates_ahead
     control, spans = layout.spec.control_seconds, [*periods(layout), (0.0, layout.spec.episode_seconds)]
     begin, end = spans[number]

@@ -71,7 +71,8 @@ class Announced:
         return self._sum_rest(metric, allocation, lambda mean, noise: np.exp(mean + noise / 2))
 
     def variance(self, metric: int, allocation: Indices) -> Array:
-        """Return the variance of the sum of ``metric`` by noise, [N, B], for a run effect of 1 (factor)."""
+        """Return the variance of the sum of ``metric`` by noise, [N, B], at grid rows ``allocation`` [N, B], if the
+        run's factor (run effect) is 1."""
         return self._sum_rest(metric, allocation, lambda mean, noise: np.exp(2 * mean + noise) * np.expm1(noise))
 
     def _sum_rest(self, metric: int, allocation: Indices, of: Callable[[Array, Array], Array]) -> Array:

@@ -79,7 +79,7 @@ def checked_change(layout: Layout, report: Any, metrics: Sequence[float]) -> flo
     """Return a report's ``change_seconds``, None without any; ``metrics`` [M] are its metrics, in the layout's order.
 
     Raises:
-        InvalidInput: they are as many as ``iteration_seconds``, or more.
+        InvalidInput: these seconds are at least ``iteration_seconds``.
     """
     value = report.change_seconds
     if not isinstance(value, float):
@@ -100,8 +100,7 @@ def advance_in_segments(
     segments: Sequence[Sequence[Segment]],
     paused: Floats | None = None,
 ) -> State:
-    """Return the states of B runs after reports, as ``state.advance``; runs with ``segments`` changed within the
-    iteration.
+    """Return the states of B runs after reports, where those with ``segments`` changed within the iteration.
 
     ``levels`` [B, R] are the last allocations, ``metrics`` [B, M], ``features`` [B, F]. A run's work is compared with
     the model as if all of it had run at ``levels``; time and money are those of the segments. ``paused`` [B]: measured

@@ -45,8 +45,8 @@ class Batch(NamedTuple):
     Attributes:
         situation: input of policies for the B runs.
         notices: codes of the notices in each run's last decision, [B].
-        upcoming: F features of each of U announced future iterations, [U, F] per run; U differs between runs.
-        changes: ``RunState.changes`` of each run after its report, [B].
+        upcoming: F features of U announced future iterations, [U, F] per run; U differs between runs.
+        changes: bits of each run's last reports, set where the allocation changed, the latest lowest, [B].
         live: whether they are runs; False: states from queries, whose decisions have no contingencies.
         caps: limits of each run, [B]; empty: no run has any.
         requests: requests of each run that were not granted, and the state that one has reached by its report, [B];

@@ -110,8 +110,9 @@ class IterativeServing(Serving):
     def begin_within(
         self, compiled: Compiled, start: IterationRunStart, caps: Sequence[Cap], now: datetime
     ) -> KindDecision:
-        """Return the first decision as ``begin``, with an allocation that stays within ``caps`` if there is one. Raises
-        InvalidInput if ``start`` doesn't fit the workload."""
+        """Return the first decision: the model's best allocation within ``caps`` if there is one, else the one that
+        passes them least; the spec's initial one without a model. Raises InvalidInput if ``start`` doesn't fit the
+        workload."""
         state = queries.beginning(
             compiled,
             start.targets,

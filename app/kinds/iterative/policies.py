@@ -196,7 +196,8 @@ def terms(spec: Spec) -> Terms:
 
 
 def in_force(table: ModelTable, spec: Spec) -> ModelTable:
-    """Return ``table`` without its chosen heuristic if the spec has left the terms of that choice; else itself."""
+    """Return ``table`` without its chosen heuristic if targets, weights or prices left the bounds it was chosen for;
+    else itself."""
     if table.rule is None or not changed_terms(table.terms, terms(spec)):
         return table
     return replace(table, rule=None, evidence="")

@@ -39,7 +39,8 @@ Law = Callable[[Floats, Floats], Floats]
 
 
 def shares(resources: int) -> Floats:
-    """Make a lattice of the shares of the work that each resource shortens: at least 0, sum at most 1, [J, R]."""
+    """Return all combinations of the shares of the work that each resource shortens, on a lattice: at least 0, sum at
+    most 1, [J, R]."""
     steps = STEPS[resources - 1] if resources <= len(STEPS) else COARSEST
     lattice = itertools.product(range(steps + 1), repeat=resources)
     return np.array([point for point in lattice if sum(point) <= steps], np.float64) / steps

@@ -491,7 +491,7 @@ def _running_sum(history: RunHistory, values: Sequence[float], known: float | No
 
 
 def standing(spec: IterativeSpec, start: Mapping[str, Any], row: Sequence[float | None]) -> Standing:
-    """Return how a run stands, from its ``start`` parameters and its ``row`` of numbers as stored."""
+    """Return a run's progress, deadline and cost, from its ``start`` parameters and its packed state ``row``."""
     first = 1 + len(spec.resources)  # after the iteration and the levels: sums of metrics
     sums = row[first : first + len(spec.metrics)]
     timed, metric = next((at, metric) for at, metric in enumerate(spec.metrics) if metric.name == SECONDS)

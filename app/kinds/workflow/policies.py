@@ -149,7 +149,8 @@ class PriorityPolicy:
         return cls(weights)
 
     def under(self, mechanism: int) -> Seconds:
-        """Return the weights for a backfilling mechanism (index into ``MECHANISMS``), [``WEIGHTS``]."""
+        """Return the weights for a backfilling mechanism, an index into ``MECHANISMS``, in the order of ``NAMES``,
+        [``WEIGHTS``]."""
         seconds: Seconds = self.weights[NONE if mechanism == UNCOMMITTED else min(mechanism, EASY)]
         return seconds
 

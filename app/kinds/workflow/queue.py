@@ -246,7 +246,8 @@ class State(NamedTuple):
         queue: waiting and running tasks.
         ended: node index and workflow of finished tasks that others may still depend on, by name.
         nodes: status and the time since which it holds, for each node that isn't off, by index.
-        head: name of the committed task, its earliest start, and processors that it leaves free then; empty: none.
+        head: name of the committed task (no other may delay it), its earliest start, and processors that it leaves free
+            then; empty: none.
         history: last tasks of each user, at most ``run_times.LAST``, newest last.
         done: number of finished tasks.
         weight, covariance: state of the regression of run times (``run_times.Regression``).

@@ -103,7 +103,7 @@ def describe(history: Seconds, user: Numbers, length: Numbers, size: Numbers) ->
 
 
 def learn(regression: Regression, inputs: Seconds, share: float) -> None:
-    """Update ``regression`` in place by a finished task. ``inputs`` are those of ``describe``, [``INPUTS``]; ``share``
+    """Update ``regression`` in place by a finished task. ``inputs`` [``INPUTS``] describe it (``describe``); ``share``
     is the natural logarithm of run time over estimate."""
     weight, covariance = regression.weight, regression.covariance
     along = covariance @ inputs

@@ -56,8 +56,8 @@ class DispatchDecision(NamedTuple):
 
 def by_strategy(strategy: str, backfilling: str, fill: str | None = None) -> Chooser:
     """Make a function that orders ready tasks by the named strategy and backfilling mechanism. ``fill`` names the
-    strategy of the backfilling order; None: by submission, and for strategies by predicted run times their own order,
-    which lookahead always keeps to, as it simulates no other. Raises ValueError if there is no such mechanism."""
+    strategy of the backfilling order; None: by submission, but for strategies by predicted run times their own order,
+    which lookahead always uses. Raises ValueError if there is no such mechanism."""
     mechanism = MECHANISMS.index(backfilling)
     fill = strategy if strategy == LOOKAHEAD else fill or (strategy if strategy in PREDICTED else None)
 

@@ -244,7 +244,7 @@ def decide(
         mechanism: backfilling mechanism, an index into ``dispatch.MECHANISMS``, not conservative.
         order: rows of ready tasks, most urgent first.
         fill: rows in the backfilling order.
-        head: row of the committed task; −1: none.
+        head: row of the committed task, which no other may delay; −1: none.
         thrifty: whether tasks go to the cheapest node.
     """
     engine = Dispatcher(situation, thrifty=thrifty)
