@@ -329,7 +329,7 @@ def escape_formula(text: str) -> str:
 
 
 def unescape_formula(cell: str) -> str:
-    """Undo ``escape_formula``; text without an escape is returned unchanged."""
+    """Return the text of a CSV cell without the apostrophe that ``escape_formula`` put before a formula."""
     return _ESCAPED.sub(r"\1\2", cell) if "'" in cell else cell
 
 

@@ -204,12 +204,13 @@ def limit_experience(experience: dict[str, ApplicationMeasurements], there: Iter
 
 
 def weight(experience: Experience) -> int:
-    """Return the approximate size of ``experience`` in memory, in bytes."""
+    """Return the approximate size of ``experience``, measurements by application, in memory, in bytes."""
     return sum(SHOWN_BYTES + PLACE_BYTES * (len(one.places) + len(one.needed)) for one in experience.values())
 
 
 def pack(experience: Experience) -> list[Any]:
-    """Return the experience as plain lists for JSON; an unknown noise scale becomes null."""
+    """Return the experience (measurements by application) as plain lists for JSON; an unknown noise scale becomes
+    null."""
     return [
         [
             name,
@@ -223,7 +224,7 @@ def pack(experience: Experience) -> list[Any]:
 
 
 def unpack(stored: list[Any]) -> Experience:
-    """Return the experience from lists that ``pack`` returned, after JSON."""
+    """Return the experience (measurements by application) from lists that ``pack`` returned, after JSON."""
     return {
         name: ApplicationMeasurements(
             initial,
@@ -253,7 +254,7 @@ class Learning(NamedTuple):
 
 
 def none(jobs: int = 0) -> Learning:
-    """Return the learning of ``jobs`` jobs without points or ceilings."""
+    """Return learning curves without points, and no ceilings of GPUs, of ``jobs`` jobs."""
     return Learning(np.full((jobs, POINTS), np.nan), np.full((jobs, POINTS), np.nan), lookahead.none(jobs))
 
 

@@ -301,7 +301,7 @@ class Ledger:
         return Row([*of_users, *idle, *busy, *starting, max(self._soonest - self.now, 0.0)], context, loaded)
 
     def recent(self) -> Transitions:
-        """Return the last transitions of the run, as arrays of a batch of one run."""
+        """Return the last ended batches and arrivals of the run, as arrays of a batch of one run."""
         known = min(self._part, PARTS)
         batches, paces = np.full((1, BATCHES), NONE), np.ones((1, BATCHES))
         for place, (batch, pace) in enumerate(self._ended, BATCHES - len(self._ended)):

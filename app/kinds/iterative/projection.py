@@ -343,7 +343,8 @@ def average_features(table: ModelTable) -> ModelTable:
 
 
 def course_places(iterations: int, resolution: int) -> NDArray[np.intp]:
-    """Return the index of each iteration in a course of ``resolution`` entries, [iterations]."""
+    """Return the index of each iteration, [iterations], in a record of features with ``resolution`` entries over a
+    run."""
     return np.arange(iterations) * resolution // iterations
 
 

@@ -101,7 +101,6 @@ class _Text:
                 return ""
 
     def skip(self) -> None:
-        """Move past the character that ``peek`` returned."""
         self._at += 1
 
     def expect(self, pointer: str, character: str) -> None:

@@ -138,7 +138,7 @@ class Document:
 
     @property
     def flat(self) -> bool:
-        """Whether the document has the form of 1.4."""
+        """Whether the tasks stand directly under the workflow, with their measurements, as in WfFormat 1.4."""
         return self.place == "/workflow/tasks"
 
     @property

@@ -87,8 +87,8 @@ def _order_by_score(situation: QueueSituation, scores: Floats) -> dispatch.Indic
 
 
 def _head(situation: QueueSituation, choice: Choice, started: DispatchResult) -> tuple[str, float, int] | tuple[()]:
-    """Return the committed task's name, start in seconds, and spare processors, for the next decision. It is empty if
-    no task is committed, and under mechanisms that commit to none."""
+    """Return the committed task's name, start in seconds, and spare processors, for the next decision; other tasks must
+    not delay it. It is empty if no task is committed, and under mechanisms that commit to none."""
     window = started.window
     if window.task < 0 or choice.mechanism in (EASY, CONSERVATIVE, UNCOMMITTED):
         return ()

@@ -182,7 +182,7 @@ class Dispatcher:
         return inside or (spare and self.need[task] <= window.spare and self.memory[task] <= window.spare_memory)
 
     def start(self, task: int, node: int) -> None:
-        """Start a task on a node."""
+        """Start ``task`` (row) on ``node`` (index): take its room there, and count it against its user's limits."""
         self.free.hold(node, self.need[task], self.memory[task])
         self.allowed.take(task)
         self.starts.append((task, node))
