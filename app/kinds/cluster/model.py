@@ -230,8 +230,7 @@ class ClusterPrediction(BaseModel):
 
 
 def predict(layout: Layout, model: ClusterModel, query: Query) -> dict[str, Any]:
-    """Answer a query of the API about one application, with the fields of ``ClusterPrediction``: a step, or remaining
-    gain.
+    """Answer a query of the API about one application, by fields of ``ClusterPrediction``: a step, or remaining gain.
 
     Raises:
         InvalidInput: a parameter is missing, given twice, out of range, or names an unknown application or node class.

@@ -194,8 +194,7 @@ class Beliefs:
         return Lengths(jobs, len(self.applications))
 
     def coming(self, second_of_day: float) -> float:
-        """Return the number of GPUs that new jobs are expected to request within an hour from a second of the UTC
-        day."""
+        """Return the number of GPUs that new jobs should request in the hour from a second of the day (UTC)."""
         return float(self.coming_at(np.array([second_of_day]))[0])
 
     def coming_at(self, second_of_day: Floats) -> Floats:
@@ -334,8 +333,8 @@ class BelievedOutlook:
         return seconds
 
     def worth(self, power: float) -> Floats:
-        """Return a weight of each of J jobs' completion time, [J]: relative data size to the power ``power``; else
-        1."""
+        """Return a weight of each of J jobs' completion time, [J]: its relative data size to ``power``; 1 if
+        unknown."""
         sized = self._beliefs.lengths.relative_size(self._application, self._records.data)
         return np.asarray(sized**power, np.float64)
 

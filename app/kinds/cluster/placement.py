@@ -388,8 +388,7 @@ def _place_jobs(situation: Situation, wanted: TargetAllocation) -> Integers:
 
 def _most_free_first(row: Integers, missing: int, free: list[int]) -> None:
     """Add ``missing`` GPUs to one job's ``row`` [N] from the nodes with most GPUs ``free`` first, and take them from
-    ``free``, both in place. Precondition: the nodes have at least ``missing`` GPUs free in all; otherwise it never
-    returns."""
+    ``free``, both in place. Never returns if fewer than ``missing`` are free."""
     while missing:
         most = max(free)
         node = free.index(most)

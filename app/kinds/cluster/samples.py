@@ -180,7 +180,7 @@ class LogCollector(Collector):
         self._tables[form].append(table)
 
     def _follow(self, rows: Rows, table: Floats) -> None:
-        """Raise InvalidInput if a row's iteration doesn't ascend, or its application or measure differs from its job's
+        """Raise InvalidInput if a row's iteration doesn't ascend, or application or measure differ from its job's
         earlier rows."""
         issues, last = list[FieldIssue](), dict[int, tuple[float, float, float]]()
         for row, (job, application, iteration, _, rises, *_) in enumerate(table.tolist()):

@@ -392,7 +392,8 @@ def _computing(batch: Floats, seconds: Floats) -> Floats:
 
 
 def _network(more: Floats, seconds: Floats, scale: Floats) -> Floats:
-    """Return constant and slope of synchronisation ``seconds`` [n] over GPUs beyond two, [2]; ``TINY`` if n is 0."""
+    """Return constant and slope, [2], of synchronisation ``seconds`` [n] over ``more`` [n], GPUs beyond two, by least
+    squared errors over ``scale`` [n]; ``TINY`` if n is 0."""
     if not len(more):
         return np.array([TINY, TINY])
     if len(np.unique(more)) == 1:

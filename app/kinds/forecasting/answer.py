@@ -203,8 +203,7 @@ class NextHour(NamedTuple):
 
 
 def next_hour(forecasters: Sequence[Forecaster], observed: Observed) -> dict[str, NextHour]:
-    """Return the expected count in the next hour of each series with ``observed`` counts after its forecaster's
-    history."""
+    """Return the next hour's expected count, by name, of series with ``observed`` counts after their history."""
     next_hour = {}
     for one in forecasters:
         since = following(one, observed.get(one.name, {}))

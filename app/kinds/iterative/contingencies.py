@@ -301,7 +301,7 @@ class _Iteration:
         return np.asarray(logs, np.float64)
 
     def _rates(self, levels: Levels) -> Floats:
-        """Return the loss of return per second by the money that C allocations [C, R] cost, [C]."""
+        """Return by how much the cost of C allocations [C, R] reduces the return per second, [C]."""
         units = self.projector.units(levels)
         return np.asarray(self.money * self.projector.hours_per_second * (units @ self.state.prices[0]), np.float64)
 

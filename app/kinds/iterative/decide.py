@@ -251,7 +251,8 @@ def _render(compiled: Compiled, batch: Batch, steps: Steps, responder: _Responde
 
 
 def _spendings(compiled: Compiled, state: State, seen: Forecast, over: Sequence[bool]) -> list[Spending]:
-    """Return what each of B runs has cost so far and is expected to, at the decided allocation."""
+    """Return each of B runs' cost (prices' currency) and seconds so far, in the next iteration, and in the rest, at the
+    decided allocation; ``over``: whether it has ended."""
     at = compiled.layout.seconds
     ahead = seen.mean[:, at].tolist(), seen.rate.tolist(), seen.cost[1].tolist(), seen.rest[1].tolist()
     columns = zip(state.cost.tolist(), state.elapsed[:, at].tolist(), *ahead, over, strict=True)

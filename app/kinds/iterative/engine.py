@@ -229,7 +229,8 @@ ENGINE = Engine("iterative", Decision, IterativeServing())
 
 
 def _advance(compiled: Compiled, pending: Sequence[Pending], upcoming: Sequence[Array]) -> tuple[State, Sequence[int]]:
-    """Return the B runs after their reports, and ``RunState.changes`` of each. A first report changes nothing."""
+    """Return the B runs after their reports, and bits of each one's last reports, set where the allocation changed; a
+    first report changes nothing."""
     batch, layout = len(pending), compiled.layout
     usual, reports = compiled.fresh(batch), [one.report for one in pending]
     targets, probabilities = _goals(compiled, pending)

@@ -390,7 +390,8 @@ def _project_run(projector: Projector, state: State, left: Remaining, apart: Sta
 
 
 def _rest(left: Remaining, state: State, metric: int) -> Array:
-    """Return the expected sum of a metric over the remaining run, [2, B], under the posterior of the run effect."""
+    """Return the expected sum of a metric over the remaining run under the posterior of the run effect, [2, B]: if the
+    present allocation is kept, and if the decided one is taken."""
     return left.rest(metric) * np.exp(log_factor(left.ahead, state, metric))
 
 

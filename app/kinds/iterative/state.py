@@ -337,7 +337,8 @@ LEAST_LEFT = 0.05
 
 
 def _without_change(metrics: Array, change_seconds: Array, least: Array, seconds: int) -> Array:
-    """Return ``metrics`` [B, M] less the seconds of a change, [B]; a share ``least`` [B] of the iteration remains."""
+    """Return ``metrics`` [B, M] with the duration, at position ``seconds``, less ``change_seconds`` [B]; a share
+    ``least`` [B] of it remains."""
     net = metrics.copy()
     column = metrics[:, seconds]
     net[:, seconds] = np.maximum(column - change_seconds, least * column)

@@ -218,8 +218,7 @@ def _so_far(
 
 
 def _edges(situation: QueueSituation, names: list[str], rows: list[int]) -> tuple[Indices, Indices, Floats]:
-    """Return the edges from N tasks to waiting ones as compressed sparse rows: starts [N + 1], parents [E], bytes
-    [E]."""
+    """Return the E edges from N tasks to waiting ones as compressed sparse rows: starts [N + 1], parents, bytes [E]."""
     index, queue = {name: k for k, name in enumerate(names)}, situation.queue
     ended = len(names) - len(rows)
     inside = [[(index[p], size) for p, size in queue.inputs[r]] if queue.node[r] < 0 else [] for r in rows]

@@ -279,7 +279,7 @@ RANKS: dict[str, Callable[[QueueSituation], Floats]] = {
 
 
 def ranking(strategy: str, situation: QueueSituation) -> Floats:
-    """Return the score of each of Q ready tasks under a strategy, smallest first, [Q]; raise ValueError for an unknown
+    """Return the score of each of Q ready tasks by a strategy, smallest first, [Q]; raise ValueError for an unknown
     one."""
     ready, queue = situation.ready, situation.queue
     if strategy == LOOKAHEAD:
