@@ -329,7 +329,7 @@ def escape_formula(text: str) -> str:
 
 
 def unescape_formula(cell: str) -> str:
-    """Return the text of a CSV cell without the apostrophe that ``escape_formula`` put before a formula."""
+    """Return a CSV cell's text without the apostrophe of ``escape_formula``, if it has one."""
     return _ESCAPED.sub(r"\1\2", cell) if "'" in cell else cell
 
 

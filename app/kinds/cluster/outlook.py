@@ -194,7 +194,7 @@ class Beliefs:
         return Lengths(jobs, len(self.applications))
 
     def coming(self, second_of_day: float) -> float:
-        """Return the number of GPUs that new jobs should request in the hour from a second of the day (UTC)."""
+        """Return the GPUs that new jobs are expected to request within an hour from a second of the day (UTC)."""
         return float(self.coming_at(np.array([second_of_day]))[0])
 
     def coming_at(self, second_of_day: Floats) -> Floats:
@@ -333,7 +333,7 @@ class BelievedOutlook:
         return seconds
 
     def worth(self, power: float) -> Floats:
-        """Return a weight of each of J jobs' completion time, [J]: its relative data size to ``power``; 1 if
+        """Return a weight of each of J jobs' completion time, [J]: relative data size to the power of ``power``; 1:
         unknown."""
         sized = self._beliefs.lengths.relative_size(self._application, self._records.data)
         return np.asarray(sized**power, np.float64)
@@ -419,7 +419,7 @@ class BelievedOutlook:
         return Batches(int(one.batch_initial[at]), int(one.batch_maximum[at]), least, most)
 
     def _noise_scale(self, at: int) -> float:
-        """Return a job's gradient noise scale in samples: its own, the run's first, or the model's; infinite:
+        """Return a job's gradient noise scale in samples: its own, else the run's first, else the model's; infinite:
         unknown."""
         own, application = float(self._records.noise_scale[at]), int(self._application[at])
         if np.isfinite(own):

@@ -283,7 +283,7 @@ class FreeGpus:
             heappush(self._nodes[count], node)
 
     def tightest(self, size: int) -> int | None:
-        """Return the position of the first node with the fewest, but at least ``size``, free GPUs; None: there is
+        """Return the position of the first node with the fewest free GPUs that are at least ``size``; None: there is
         none."""
         for count in range(size, len(self._nodes)):
             nodes = self._nodes[count]

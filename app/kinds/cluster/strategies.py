@@ -370,7 +370,7 @@ class Part(NamedTuple):
     rows: Integers
 
     def update_seconds(self) -> Floats:
-        """Return seconds per unit of work of the K jobs on 0 to G GPUs, [K, G + 1]; infinite where a job can't use
+        """Return seconds per unit of work of the K jobs on 0 to G GPUs, [K, G + 1]; infinite if a job can't use
         them."""
         return self.whole.update_seconds()[self.rows]
 

@@ -104,8 +104,8 @@ def course(times: Times, batches: Batches, noise_scale: float, total: int) -> Co
 
 def goodputs(times: Times, limits: Limits, noise_scales: Floats, gpus: Integers) -> Floats:
     """Return the goodput at the best batch of J jobs of one application at S noise scales each, in samples [J, S], on R
-    numbers of GPUs, at least 1 [J, R]; 0: no batch is allowed, [J, S, R]. ``times``: of computing and of the step,
-    s."""
+    numbers of GPUs, at least 1 [J, R]; 0: no batch is allowed, [J, S, R]. ``times``: seconds of computing and of the
+    step."""
     # jobs often share limits and GPUs, and step times cost the most
     each, own = np.unique(np.column_stack([*limits, gpus]), axis=0, return_inverse=True)
     tried = candidates(Limits(*each[:, :4].T), each[:, 4:, None])

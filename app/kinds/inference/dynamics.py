@@ -295,7 +295,7 @@ class Projector(NamedTuple):
         usual: mean requests per second of each user over the day, [U], or of each run, [B, U]; None without a domain
             model.
         varying: squared coefficients of variation of the rate by how long they last (``LASTING``, and a day), [U, 5];
-            without ``usual``, recent rates are forecast, with their sum.
+            without ``usual``, recent rates are the forecast, and the sum its variation.
         recent: the runs' last transitions, for policies with ``adapts``.
         numbers: numbers of a rule that is not the default one; None: it is.
         rates_ahead: requests per second of each user, where known, in Q equal pieces of each of the P periods in which

@@ -97,7 +97,8 @@ class Announced:
         return total
 
     def by_member(self, believed: Projector) -> Announced:
-        """Return the same iterations for B · K runs: row b · K + k has those of run b for ensemble member k of K."""
+        """Return the same iterations for B · K runs: row b · K + k has those of run b for ensemble member k, among the
+        feature cells of ``believed``, the projector with all K members."""
         count, (cells, weights) = self.projector.members, self.point
         offsets = np.tile(np.arange(count) * self.projector.cells, len(self.first))[:, None]
         point = Point(

@@ -118,7 +118,7 @@ def _risk(
     metric: Metric, wanted: float, elapsed: float | None, projected: float, chance: float | None, required: float
 ) -> str:
     """Return a text on a target at risk: exceeded by ``elapsed``, unlikely (``chance`` below ``required``), or missed
-    by ``projected``; ``wanted``, ``elapsed`` and ``projected`` are in the metric's unit."""
+    (``projected``); ``wanted``, ``elapsed`` and ``projected`` are in the metric's unit."""
     goal = _goal(metric, wanted)
     if elapsed is not None:
         what = "has passed" if is_deadline(metric) else "is exceeded"

@@ -190,8 +190,7 @@ class ProjectionTables:
         return self._sum_bins(np.exp(2 * logs + noise) * np.expm1(noise))
 
     def _sum_bins(self, values: Array) -> Array:
-        """Return Σ of ``values`` [A · C, I], by iteration bin, over the iterations from row · stride to the end, flat
-        [A · C · rows]."""
+        """Return Σ of ``values`` [A · C, I], by iteration bin, over iterations from row · stride on, [A · C · rows]."""
         sums = np.zeros((len(values), self.rows))
         for row in range(self.rows - 2, -1, -1):
             first, last = row * self.stride, min((row + 1) * self.stride, self.layout.iterations)
@@ -343,14 +342,13 @@ def average_features(table: ModelTable) -> ModelTable:
 
 
 def course_places(iterations: int, resolution: int) -> NDArray[np.intp]:
-    """Return the index of each iteration, [iterations], in a record of features with ``resolution`` entries over a
-    run."""
+    """Return the index of each iteration, [iterations], in a record of ``resolution`` entries over a run."""
     return np.arange(iterations) * resolution // iterations
 
 
 class _Parts(NamedTuple):
-    """S segments of similar iterations, [S] each: their numbers ``lengths``, iteration bins ``stages`` in the table and
-    ``bins`` in the averaged one, and ``places`` along the features' recorded course."""
+    """S segments of similar iterations, [S] each: number of iterations ``lengths``, bin of iterations in the table
+    (``stages``) and in the averaged one (``bins``), and index in the features' recorded course (``places``)."""
 
     lengths: NDArray[np.intp]
     stages: NDArray[np.intp]
@@ -399,8 +397,7 @@ def _by_varying(table: ModelTable, logs: Array, varying: list[bool]) -> Array:
 
 
 def _average_by_stage(logs: Array, weights: Array, stage: NDArray[np.intp]) -> NDArray[np.float32]:
-    """Average ``logs`` [M, A, P, V, I] by ``weights`` [bins, V], each bin at index ``stage`` [bins], to [M, A, P,
-    bins]."""
+    """Average ``logs`` [M, A, P, V, I] by ``weights`` [bins, V] at bin ``stage`` [bins] of I, to [M, A, P, bins]."""
     width = weights.shape[1]
     columns = [logs[:, :, :, :width, known] @ one for known, one in zip(stage, weights, strict=True)]
     return np.stack(columns, axis=-1).astype(np.float32)

@@ -280,7 +280,8 @@ def within_noise(own: Reason, intended: str, gain: float, required: float) -> Re
 
 
 def beyond_cap(own: Reason, intended: str) -> Reason:
-    """Return the reason why allocation ``intended`` isn't taken, which a cap forbids; ``own``: the step's."""
+    """Return the reason why allocation ``intended``, which a cap forbids, isn't taken; ``own``: that of the step
+    taken."""
     return Reason("cap", f"{own.text}; {intended}, held to the end, would pass a cap")
 
 

@@ -120,8 +120,8 @@ class ExpectedLogs(NamedTuple):
 
 
 def expect(projector: Projector, state: State, levels: Levels, features: Array) -> ExpectedLogs:
-    """Return the expectation of the next iteration at ``levels`` [B, R] with ``features`` [B, F]; as if the run's
-    factor (run effect) were 1."""
+    """Return the expectation of the next iteration at ``levels`` [B, R] with ``features`` [B, F], if the run's factor
+    (run effect) is 1."""
     logs = projector.log_mean(projector.layout.index(levels), projector.point(features), state.iteration)
     pause = over_columns((levels != state.levels) * projector.change_seconds)
     return ExpectedLogs(logs, pause * (state.iteration > 0))

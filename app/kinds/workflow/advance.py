@@ -99,8 +99,8 @@ class Draft:
         return row
 
     def begin(self, row: int, node: str | None, start: float | None, pointer: str) -> None:
-        """Mark the waiting task of a row as running on ``node`` since ``start`` seconds; add an issue if that can't
-        be."""
+        """Mark the waiting task of a row as running on ``node`` since ``start`` seconds; add an issue if either is
+        impossible."""
         where = self.layout.node_index.get(node or "")
         if where is None:
             self.wrong.append(FieldIssue(f"{pointer}/node", self.layout.known_nodes, node))

@@ -39,7 +39,7 @@ def read_sacct(source: Source, *, clip: bool = False, sort: bool = True, skip_ba
 
     Args:
         source: path, or lines.
-        clip, sort, skip_bad: cut run times to limits; sort by submission; leave out invalid lines, otherwise errors.
+        clip, sort, skip_bad: cut run times to limits; sort by submission; leave out invalid lines (else errors).
 
     Raises:
         InvalidInput: the first line doesn't name the columns that are needed, or a line is invalid, or there is no job.

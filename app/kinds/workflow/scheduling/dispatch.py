@@ -132,7 +132,7 @@ def in_line(order: Indices, free: int, count: int, tasks: Tasks, pool: Pool, cho
 
 
 def earliest(now: float, free: int, need: int, tasks: Tasks, pool: Pool, started: Indices) -> tuple[float, int]:
-    """Return the time in seconds, at least ``now``, when ``need`` processors should be free, and how many more are
+    """Return the time in seconds, at least ``now``, when ``need`` processors should be free, and how many more are then
     free.
 
     Args:
