@@ -34,7 +34,8 @@ class Column(NamedTuple):
     Attributes:
         name: name of the column in CSV headers and JSON objects.
         json: Python type of a JSON value.
-        values: function that converts n cells and the execution's books to numbers, [n], or [n, most] for ``names``.
+        values: function that converts n cells and the execution's books (positions of names, by book) to numbers, [n],
+            or [n, most] for ``names``.
         sound: function that returns the mask of accepted numbers, [n].
         accepted: error message that describes accepted values.
         schema: JSON schema of a value.
@@ -92,8 +93,7 @@ def number(
 
 
 def time(name: str, *, required: bool = False) -> Column:
-    """Return a column of ascending times, given in seconds or as RFC 3339 in UTC, as whole microseconds; −1: invalid
-    cell."""
+    """Return a column of ascending times, in seconds or as RFC 3339 in UTC, as whole microseconds; −1: invalid cell."""
     text = "Seconds since 1970 or another origin, or RFC 3339 in UTC."
     return Column(
         name,
@@ -139,7 +139,8 @@ _NAME = {"type": "string", "minLength": 1, "maxLength": MAXIMUM_NAME}
 
 
 def name(name: str, book: str, text: str = "", *, required: bool = False) -> Column:
-    """Return a column of names that an execution introduces, as positions in the book named ``book``; −1: invalid."""
+    """Return a column of names that an execution introduces, as positions in its list ``book`` of names; −1:
+    invalid."""
     return Column(
         name,
         str,
@@ -154,7 +155,8 @@ def name(name: str, book: str, text: str = "", *, required: bool = False) -> Col
 def names(name: str, book: str, most: int, text: str = "", *, required: bool = False) -> Column:
     """Return a column with up to ``most`` names per cell, which an execution introduces.
 
-    Its values are positions in the book named ``book``, [n, most] for n rows; −1: unused place, −2: invalid."""
+    Its values are positions in the execution's list of names (``book``), [n, most] for n rows; −1: unused, −2:
+    invalid."""
 
     def values(cells: Sequence[Any], books: Books) -> Values:
         result = np.full((len(cells), most), -1)
@@ -327,7 +329,7 @@ def escape_formula(text: str) -> str:
 
 
 def unescape_formula(cell: str) -> str:
-    """Undo ``escape_formula``; text without an escape is returned unchanged."""
+    """Return a CSV cell's text without the apostrophe of ``escape_formula``, if it has one."""
     return _ESCAPED.sub(r"\1\2", cell) if "'" in cell else cell
 
 

@@ -136,7 +136,7 @@ class KindDecision(msgspec.Struct, frozen=True):
         reason: reason of the decision, with ``code`` and ``text``.
         noop: whether the decision leaves the allocation unchanged.
         state: the run's state after the decision, of the kind's own type.
-        source, policy: what decided, in place of the same fields of ``DecidedBy``; None: as in ``DecidedBy``.
+        source, policy: what decided, if other than ``DecidedBy`` says; else None.
         iteration: iteration that the decision is for; None: the one after the report.
         valid: number of iterations that the decision is valid for.
         residuals: evidence of drift in the report; None: the kind watches no streams, or has no domain model.
@@ -146,8 +146,9 @@ class KindDecision(msgspec.Struct, frozen=True):
         spending: what the run has cost, and is expected to; None: the kind doesn't tell.
         caps: use of the run's caps, a ``CapUse`` each.
         stop: why the run is to stop; empty: it isn't.
-        granted: what is there, if something was requested and isn't, in the kind's own form; None: all of it is.
-        requested: state that a requested allocation has reached by the report, as in ``EncodedDecision``.
+        granted: requested allocation that isn't granted, with the one in force, in the kind's form; None: all is there.
+        requested: ``requested``, ``granted``, ``refused`` or ``timed_out`` if a requested allocation got there; else
+            empty.
     """
 
     own: dict[str, Any]
@@ -196,8 +197,8 @@ class Serving(ABC):
         """
 
     def begin_within(self, compiled: Any, start: Any, caps: Sequence[Cap], now: datetime) -> KindDecision:
-        """Return the first decision of a run with caps, as ``begin``; by default these change nothing. Raises
-        InvalidInput if ``start`` doesn't fit the workload."""
+        """Return the first decision of a run with caps that started at ``now`` (UTC); by default these change nothing.
+        Raises InvalidInput if ``start`` doesn't fit the workload."""
         return self.begin(compiled, start, now)
 
     @abstractmethod
@@ -229,7 +230,7 @@ class Serving(ABC):
     def compare(self, compiled: Any, batch: Any, row: int, done: Any, other: Choices) -> dict[str, Any]:
         """Compare a shadow's choice for run ``row`` of the batch with the choice ``done`` that was made.
 
-        Returns a value for each field of ``failed_shadow``."""
+        Returns the kind's fields of the decision's ``shadow`` by name, those of ``failed_shadow``."""
 
     def decode(self, body: bytes) -> Any:
         """Decode a report from JSON.

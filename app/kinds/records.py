@@ -350,14 +350,13 @@ One = Callable[[bytes | msgspec.Raw, int], Sample | Refused]
 
 
 class NdjsonReader:
-    """Reads a body of executions in JSON, one per line; ``one`` reads each."""
+    """Reads a body of executions in JSON, one per line; ``one`` reads each from its bytes and line number."""
 
     def __init__(self, one: One) -> None:
         self._one = one
 
     def read(self, blocks: Iterator[bytes]) -> Iterator[Sample | Refused]:
-        """Yield each line's execution or its refusal, in order, without blank lines; raises the exceptions of
-        ``one``."""
+        """Yield each line's execution or its refusal, in order, without blank lines; raises what ``one`` raises."""
         before = 0
         for block in blocks:
             for number, line in filled_lines(block, before):
@@ -373,7 +372,7 @@ _samples = msgspec.json.Decoder(_Samples)
 
 
 class JsonReader:
-    """Reads a JSON document ``{"samples": […]}`` of executions; ``one`` reads each.
+    """Reads a JSON document ``{"samples": […]}`` of executions; ``one`` reads each from its bytes and number.
 
     It holds the whole body in memory; the caller bounds its size."""
 
@@ -418,7 +417,7 @@ def duplicate_member(data: bytes | msgspec.Raw, members: int) -> FieldIssue | No
 
 
 class RowCodec(SampleCodec):
-    """Codec of executions that consist of rows of several forms.
+    """Codec of executions that consist of rows of several forms (sets of columns).
 
     ``row_formats`` and ``row_exports`` make its formats and exports."""
 
@@ -579,8 +578,7 @@ class ReportCodec(SampleCodec, ABC):
         return tabular(name, line, table, {"seconds": self.seconds(table)})
 
     def sample(self, data: bytes | msgspec.Raw, number: int) -> Sample | Refused:
-        """Return the execution that JSON ``data`` holds, or its refusal with the first issue; ``number``: place in the
-        body."""
+        """Return the execution in JSON ``data``, or its refusal with the first issue; ``number``: place in the body."""
         try:
             body = self.body.decode(data)
         except MALFORMED as error:

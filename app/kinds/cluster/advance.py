@@ -99,8 +99,7 @@ def advance(layout: Layout, state: ClusterState, report: ClusterReport) -> Clust
     """Return the state after a report; jobs that remain keep their nodes until the next decision.
 
     Raises:
-        InvalidInput: the report names an unknown queue or node, has impossible numbers of GPUs, or exceeds a size
-            limit.
+        InvalidInput: the report names an unknown queue or node, has impossible numbers of GPUs, or is too large.
         Contradiction: the report is older than the last one, submits a job that is present, or names one that is not.
     """
     _check_time(state, report)
@@ -146,7 +145,7 @@ def advance(layout: Layout, state: ClusterState, report: ClusterReport) -> Clust
 
 
 def _check_time(state: ClusterState, report: ClusterReport) -> None:
-    """Raise Contradiction if a report is older than the last one, InvalidInput if a job's submission is after the
+    """Raise Contradiction if a report is older than the last one, InvalidInput if a job is submitted after the
     report."""
     if report.at < state.now:
         accepted = f"must be at least {exact(state.now)} (the last time reported)"
@@ -203,7 +202,7 @@ def _requests(layout: Layout, report: ClusterReport) -> list[Request]:
 
 
 def _limits(job: Submitted, total: int) -> Iterator[FieldIssue]:
-    """Yield an issue for each of a job's ``gpus``, ``minimum`` and ``maximum`` that contradicts the others or ``total``
+    """Yield an issue for each of a job's ``gpus``, ``minimum``, ``maximum`` that contradicts another or ``total``
     GPUs."""
     if job.gpus > total:
         yield FieldIssue("gpus", f"must be 1 to {total}, the GPUs of all nodes", job.gpus)
@@ -238,8 +237,7 @@ def _capacity(layout: Layout, state: ClusterState, report: ClusterReport) -> tab
 
 
 def _stay(state: ClusterState, report: ClusterReport) -> list[bool]:
-    """Return for each job of the state whether it remains after the report; raise Contradiction if an ended job is
-    unknown."""
+    """Return whether each job of the state remains after the report; raise Contradiction if an ended job is unknown."""
     known, left = set(state.names), {job.job for job in report.ended}
     missing = [(at, job.job) for at, job in enumerate(report.ended) if job.job not in known]
     if missing:

@@ -395,8 +395,7 @@ class Compiled:
         return WEIGHED, self.layout.weighing(policy, self.coming(self._beliefs, now.timestamp()))
 
     def _expects_no_arrivals(self, now: datetime) -> bool:
-        """Whether new jobs are expected to request no GPU within an hour; False without a domain model, or with
-        members."""
+        """Whether new jobs are expected to request no GPU within an hour; False without a model, or with members."""
         if self.snapshot.model is None or self._members:
             return False
         return self.coming(self._beliefs, now.timestamp()) <= 0

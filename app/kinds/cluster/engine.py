@@ -71,8 +71,8 @@ class ClusterServing(Serving):
         return KindDecision(_kind_fields(compiled, placed), reason, noop=True, state=placed.state, quiet=True)
 
     def takes_long(self, compiled: Compiled, state: ClusterState, report: ClusterReport) -> bool:
-        """Whether state and report have more than ``FEW_JOBS`` jobs together: reading and deciding then takes over some
-        10 ms."""
+        """Return whether state and report have over ``FEW_JOBS`` jobs together, whose decision takes over some 10
+        ms."""
         return len(state.names) + len(report.submitted) > FEW_JOBS
 
     def read(self, compiled: Compiled, state: ClusterState, iteration: int, report: ClusterReport) -> ClusterState:
@@ -174,8 +174,7 @@ ENGINE = Engine("cluster", ClusterDecision, ClusterServing())
 
 
 def _kind_fields(compiled: Compiled, placed: PlacedJobs, starts: Sequence[ExpectedStart] = ()) -> dict[str, Any]:
-    """Return the fields of a ``ClusterDecision`` that are specific to the kind; times are seconds since the run's
-    start."""
+    """Return the fields of a ``ClusterDecision`` that only this kind has; times are seconds since the run's start."""
     state = placed.state
     running = int((state.jobs.gpus > 0).sum())
     return {

@@ -75,8 +75,8 @@ class ApplicationMeasurements(NamedTuple):
 
     @property
     def parameters(self) -> Floats | None:
-        """Parameters of the throughput model fitted to the measured steps, as ``step_seconds`` reads them, [7]; None
-        without a measured step."""
+        """Parameters of the throughput model fitted to the measured steps, [7] (see ``step_seconds``); None without a
+        measured step."""
         if not self.places:
             return None
         return _fit_parameters(tuple((*one[:3], _step(one.seconds), _step(one.computing)) for one in self.places))
@@ -112,8 +112,7 @@ def _key(one: MeasuredStep) -> tuple[int, int, int]:
 
 
 def _predicts_step(shown: ApplicationMeasurements, step: MeasuredStep) -> bool:
-    """Whether the model fitted to earlier steps predicts the seconds of ``step`` within 2 %; False without earlier
-    steps."""
+    """Whether a model fitted to earlier steps predicts the seconds of ``step`` within 2 %; False without such steps."""
     if shown.parameters is None:
         return False
     return matches_prediction(shown.parameters, [one[:3] for one in shown.places], step[:3], step[3:5])
@@ -129,15 +128,15 @@ def times(shown: ApplicationMeasurements, step: MeasuredStep) -> tuple[float, fl
 
 
 def _step(seconds: float) -> int:
-    """Return the natural logarithm of ``seconds`` in whole multiples of ``SURPRISE``; small changes then reuse a cached
-    fit."""
+    """Return the natural logarithm of ``seconds`` in whole multiples of ``SURPRISE``, so that cached fits are
+    reused."""
     return round(float(np.log(seconds)) / SURPRISE)
 
 
 @lru_cache(maxsize=1_024)
 def _fit_parameters(places: tuple[tuple[int, int, int, int, int], ...]) -> Floats:
-    """Fit the throughput parameters, [7]; ``places``: nodes, GPUs, samples per GPU, and both times as ``_step`` returns
-    them."""
+    """Fit the throughput parameters, [7]; ``places``: nodes, GPUs, samples per GPU, and logs of both times
+    (``_step``)."""
     times = np.exp(SURPRISE * np.array([place[3:] for place in places]))
     each = zip(places, times.tolist(), strict=True)
     return fit({place[:3]: (whole, min(computing, whole)) for place, (whole, computing) in each})
@@ -205,12 +204,13 @@ def limit_experience(experience: dict[str, ApplicationMeasurements], there: Iter
 
 
 def weight(experience: Experience) -> int:
-    """Return the approximate size of ``experience`` in memory, in bytes."""
+    """Return the approximate size of ``experience``, measurements by application, in memory, in bytes."""
     return sum(SHOWN_BYTES + PLACE_BYTES * (len(one.places) + len(one.needed)) for one in experience.values())
 
 
 def pack(experience: Experience) -> list[Any]:
-    """Return the experience as plain lists for JSON; an unknown noise scale becomes null."""
+    """Return the experience (measurements by application) as plain lists for JSON; an unknown noise scale becomes
+    null."""
     return [
         [
             name,
@@ -224,7 +224,7 @@ def pack(experience: Experience) -> list[Any]:
 
 
 def unpack(stored: list[Any]) -> Experience:
-    """Return the experience from lists that ``pack`` returned, after JSON."""
+    """Return the experience (measurements by application) from lists that ``pack`` returned, after JSON."""
     return {
         name: ApplicationMeasurements(
             initial,
@@ -254,7 +254,7 @@ class Learning(NamedTuple):
 
 
 def none(jobs: int = 0) -> Learning:
-    """Return the learning of ``jobs`` jobs without points or ceilings."""
+    """Return learning curves without points, and no ceilings of GPUs, of ``jobs`` jobs."""
     return Learning(np.full((jobs, POINTS), np.nan), np.full((jobs, POINTS), np.nan), lookahead.none(jobs))
 
 
@@ -338,8 +338,7 @@ def changed_ceilings(before: Learning, after: Learning) -> dict[int, int]:
 
 
 def notes(before: Learning, after: Learning) -> dict[int, str]:
-    """Return, by position, a text on each job whose ceiling was set, changed or lifted between ``before`` and
-    ``after``."""
+    """Return, by position, a text on each job whose ceiling of GPUs ``after`` has set, changed or lifted."""
     old, new = before.converging.ceiling, after.converging.ceiling
     free = np.flatnonzero((old != new) & (new == UNLIMITED)).tolist()
     words = {

@@ -160,7 +160,8 @@ def _at(grid: Floats, parts: Floats, where: Floats) -> tuple[Floats, Floats, Flo
 
 def parametric(curve_points: CurvePoints, until: Floats) -> RemainingGain:
     """Predict the remaining gain of J jobs until iteration ``until`` [J] from each job's own curve; NaN below 4 points.
-    ``half`` uses ``ASTRAY``, from other applications; ``ahead`` multiplies it by the class's calibration factor."""
+    ``half`` includes ``ASTRAY``, the usual deviation of curves from their own forecast; ``ahead`` multiplies it by the
+    class's calibration factor."""
     there = np.isfinite(curve_points.value)
     number = there.sum(axis=1)
     extent = np.maximum(np.max(np.where(there, curve_points.iteration, 0.0), axis=1, initial=0.0), SMALLEST)

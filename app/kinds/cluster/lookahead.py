@@ -30,7 +30,7 @@ class SimulationInputs(NamedTuple):
         sizes: numbers of GPUs, ascending from 0, [J, K].
         seconds: time to completion on each size; infinite where it isn't allowed, [J, K].
         worth: weight per second of each job's completion time, [J].
-        level: level of urgency as from ``urgency``, constant in the simulation, [J].
+        level: level of urgency, −1 (late) and 0 first, constant in the simulation, [J].
         gpus: GPUs held now, [J].
         restarting: time until the job trains on these GPUs, [J].
         total: GPUs of the cluster.
@@ -65,8 +65,8 @@ class _Shares(NamedTuple):
 
 def costs(ahead: SimulationInputs, first: Integers) -> Floats:
     """Return the weighted sum of completion times in seconds, [C], of C candidate first allocations ``first`` of J
-    jobs, [C, J]. A candidate is held until the first reallocation after a job ends; then the rule ``completing``
-    allocates."""
+    jobs, [C, J]. A candidate is held until the first reallocation after a job ends; then the rule ``completing`` (least
+    mean completion time) allocates."""
     fair = np.maximum(ahead.total // np.maximum(np.arange(len(ahead.worth) + 1), 1), 1)[:, None, None]
     share = np.where(ahead.sizes <= fair, ahead.seconds, np.inf).min(axis=2)
     share = np.where(np.isfinite(share), share, ahead.seconds.min(axis=1))
@@ -146,7 +146,7 @@ def _start_sizes(ahead: SimulationInputs, value: Floats, there: Booleans) -> Int
 
 def _marginal(ahead: SimulationInputs, value: Floats, begin: Integers) -> Integers:
     """Return the GPUs of J jobs in C candidates, [C, J]: the step of largest value per GPU is added until none fits.
-    ``value`` of each of K sizes is [C, J, K]; ``begin`` has start indices as from ``_start_sizes``, [C, J]."""
+    ``value`` of each of K sizes is [C, J, K]; ``begin`` [C, J]: start indices, −1: none."""
     at, jobs = begin.copy(), np.arange(begin.shape[1])
     while True:
         position = np.maximum(at, 0)
@@ -186,9 +186,9 @@ def rolled_out(
     patience: float = np.inf,
     interval: float = 60.0,
 ) -> Rule:
-    """Make a rule that simulates the allocation of ``completing`` and those near it, and returns the one of least cost.
-    The rule falls back to ``completing`` with more than ``MOST_JOBS`` jobs, with deadlines, or if jobs came more than
-    an interval apart.
+    """Make a rule that simulates the allocation of ``completing`` (least mean completion time) and those near it, and
+    returns the one of least cost. The rule falls back to ``completing`` with more than ``MOST_JOBS`` jobs, with
+    deadlines, or if jobs came more than an interval apart.
 
     Args:
         weights: weight of completion times by queue, [queues].
@@ -251,7 +251,7 @@ def _near(base: Integers, sizes: Integers, level: Integers, situation: Situation
 
 def _two_changed(middle: Integers, sizes: Integers, total: int) -> Integers:
     """Return the allocations, [J · K · J, J], in which one job has another size and a second job the largest that then
-    fits. ``middle`` is the allocation that they start from, [J], ``sizes`` numbers of GPUs, [J, K], ``total`` all
+    fits. ``middle`` [J]: the allocation that they start from; ``sizes`` [J, K]: numbers of GPUs; ``total``: all
     GPUs."""
     (count, number), jobs = sizes.shape, np.arange(len(sizes))
     result = np.tile(middle, (count, number, count, 1))
@@ -374,8 +374,7 @@ def update_convergence(
 
 
 def with_ceilings(rule: Rule, converging: Converging) -> Rule:
-    """Make a rule that applies ``rule`` after cutting each job's requested and maximum GPUs to its ceiling or
-    minimum."""
+    """Make a rule that applies ``rule`` after cutting requested and maximum GPUs to each job's ceiling or minimum."""
 
     def within(situation: Situation) -> TargetAllocation:
         jobs = situation.jobs

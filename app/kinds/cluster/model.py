@@ -68,7 +68,7 @@ class ClusterModel:
 
     @classmethod
     def unfitted(cls, layout: Layout) -> Self:
-        """Return the model before any sample, for the queues and nodes of ``layout``: no applications, arrival rates of
+        """Return the model before any sample, for ``layout``'s queues and nodes: no applications, arrival rates of
         0."""
         node = np.array([int(layout.capacity.max()), len(layout.capacity)])
         whole, none = np.zeros(0, np.int64), np.zeros((0, 2))
@@ -84,8 +84,7 @@ class ClusterModel:
 
     @cached_property
     def _classes(self) -> Mapping[tuple[str, bool], int]:
-        """Position of the learning curve class of each pair of application name and direction (True: larger is
-        better)."""
+        """Position of the learning curve class by application name and direction (True: larger is better)."""
         of = zip(self.curves.application.tolist(), self.curves.rises.tolist(), strict=True)
         return {(self.applications[one], rises): number for number, (one, rises) in enumerate(of)}
 
@@ -231,8 +230,7 @@ class ClusterPrediction(BaseModel):
 
 
 def predict(layout: Layout, model: ClusterModel, query: Query) -> dict[str, Any]:
-    """Answer a query of the API about one application, with the fields of ``ClusterPrediction``: a step, or remaining
-    gain.
+    """Answer a query of the API about one application, by fields of ``ClusterPrediction``: a step, or remaining gain.
 
     Raises:
         InvalidInput: a parameter is missing, given twice, out of range, or names an unknown application or node class.

@@ -69,8 +69,7 @@ class Beliefs:
 
     @cached_property
     def _pairs(self) -> Floats:
-        """Natural logarithms of slowdowns between B applications, [B + 1, B + 1]; the last row and column: any
-        other."""
+        """Natural logarithms of slowdowns between B applications, [B + 1, B + 1]; last row and column: any other."""
         known = self.model.interference
         pairs = np.full((len(known.log_slowdown) + 1,) * 2, known.usual[0])
         pairs[:-1, :-1] = known.log_slowdown
@@ -195,8 +194,7 @@ class Beliefs:
         return Lengths(jobs, len(self.applications))
 
     def coming(self, second_of_day: float) -> float:
-        """Return the number of GPUs that new jobs are expected to request within an hour from a second of the day
-        (UTC)."""
+        """Return the GPUs that new jobs are expected to request within an hour from a second of the day (UTC)."""
         return float(self.coming_at(np.array([second_of_day]))[0])
 
     def coming_at(self, second_of_day: Floats) -> Floats:
@@ -274,8 +272,7 @@ class BelievedOutlook:
         self._batch = np.where(records.batch > 0, records.batch, np.nan).astype(np.float64)
 
     def update_seconds(self) -> Floats:
-        """Return seconds per unit of work of J jobs on 0 to G GPUs, [J, G + 1]; infinite for numbers that a job can't
-        use."""
+        """Return seconds per unit of work of J jobs on 0 to G GPUs, [J, G + 1]; infinite where a job can't use them."""
         every = np.broadcast_to(np.arange(self._gpus + 1), (len(self._application), self._gpus + 1))
         return self._seconds(every)
 
@@ -336,15 +333,14 @@ class BelievedOutlook:
         return seconds
 
     def worth(self, power: float) -> Floats:
-        """Return a weight of each of J jobs' completion time, [J]: its relative data size to the power of ``power``; 1
-        if unknown."""
+        """Return a weight of each of J jobs' completion time, [J]: relative data size to the power of ``power``; 1:
+        unknown."""
         sized = self._beliefs.lengths.relative_size(self._application, self._records.data)
         return np.asarray(sized**power, np.float64)
 
     @cached_property
     def times_known(self) -> NDArray[np.bool_]:
-        """Whether the step times of each of J jobs are known, from the domain model or from measurements in the run,
-        [J]."""
+        """Whether the step times of each of J jobs are known, from domain model or measurements in the run, [J]."""
         return np.asarray((self._application != UNKNOWN) | self._sampled, np.bool_)
 
     @cached_property
@@ -501,8 +497,7 @@ class BelievedOutlook:
 
     @property
     def _slower(self) -> Floats:
-        """Factor by which neighbours slowed the steps of each of J jobs while its pace was measured, [J]; 1 if
-        unknown."""
+        """Factor by which neighbours slowed each of J jobs' steps while its pace was measured, [J]; 1: unknown."""
         if self.neighbours is None:
             return np.ones(len(self._application))
         there = np.isfinite(self._records.pace) & (self._records.paced_on == self._jobs.gpus)

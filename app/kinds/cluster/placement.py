@@ -95,8 +95,7 @@ class _Board(NamedTuple):
 
 
 def _costs(pair: Floats, kinds: Integers, parts: Parts) -> Floats:
-    """Return the sum of log slowdowns between each of P parts, of the given ``kinds`` [P], and the others on its node,
-    [P]."""
+    """Return the sum of log slowdowns between each of P parts, of ``kinds`` [P], and the others on its node, [P]."""
     number = np.zeros((int(parts.node.max(initial=-1)) + 1, len(pair)))
     np.add.at(number, (parts.node, kinds), 1.0)
     own = pair[kinds, kinds]
@@ -171,8 +170,7 @@ class Outlook(Protocol):
     work is a sample, a step or a GPU-second. Values are computed when a rule calls for them."""
 
     def update_seconds(self) -> Floats:
-        """Return seconds per unit of work of J jobs on 0 to G GPUs, [J, G + 1]; infinite for numbers that a job can't
-        use."""
+        """Return seconds per unit of work of J jobs on 0 to G GPUs, [J, G + 1]; infinite where a job can't use them."""
         ...
 
     def updates(self) -> Floats:
@@ -285,7 +283,7 @@ class FreeGpus:
             heappush(self._nodes[count], node)
 
     def tightest(self, size: int) -> int | None:
-        """Return the position of the first node with the fewest free GPUs that are at least ``size``; None if there is
+        """Return the position of the first node with the fewest free GPUs that are at least ``size``; None: there is
         none."""
         for count in range(size, len(self._nodes)):
             nodes = self._nodes[count]
@@ -390,8 +388,7 @@ def _place_jobs(situation: Situation, wanted: TargetAllocation) -> Integers:
 
 def _most_free_first(row: Integers, missing: int, free: list[int]) -> None:
     """Add ``missing`` GPUs to one job's ``row`` [N] from the nodes with most GPUs ``free`` first, and take them from
-    ``free``, both in place. Precondition: the nodes have at least ``missing`` GPUs free in all; otherwise it never
-    returns."""
+    ``free``, both in place. Never returns if fewer than ``missing`` are free."""
     while missing:
         most = max(free)
         node = free.index(most)

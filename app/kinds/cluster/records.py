@@ -177,8 +177,7 @@ def add_training_time(records: Records, jobs: Jobs, seconds: float) -> Records:
 
 
 def reset_training_time(records: Records, which: NDArray[np.bool_], jobs: Jobs) -> Records:
-    """Return ``records`` with training time counted from now for the jobs that just started, by the mask ``which``
-    [J]."""
+    """Return ``records`` with training time counted from now for the jobs that just started, by mask ``which`` [J]."""
     trained, restarts = records.trained.copy(), records.restarts.copy()
     trained[which], restarts[which] = (jobs.running + jobs.restarting)[which], jobs.restarts[which]
     return records._replace(trained=trained, restarts=restarts)

@@ -124,8 +124,7 @@ class LogCollector(Collector):
                 raise rejection([FieldIssue(rows.where(rows.rows - 1), message, None)])
 
     def add_sound(self, form: str, rows: Rows) -> None:
-        """Add the valid rows of a form, and leave out invalid ones, by halving the block until the invalid rows are
-        found."""
+        """Add the valid rows of a form, and leave out invalid ones, which are found by halving the block."""
         try:
             self.add(form, rows)
         except InvalidInput:
@@ -181,7 +180,7 @@ class LogCollector(Collector):
         self._tables[form].append(table)
 
     def _follow(self, rows: Rows, table: Floats) -> None:
-        """Raise InvalidInput if a row's iteration doesn't ascend, or its application or measure differs from its job's
+        """Raise InvalidInput if a row's iteration doesn't ascend, or application or measure differ from its job's
         earlier rows."""
         issues, last = list[FieldIssue](), dict[int, tuple[float, float, float]]()
         for row, (job, application, iteration, _, rises, *_) in enumerate(table.tolist()):
@@ -354,15 +353,15 @@ class ClusterSamples(RowCodec):
     execution: ClassVar[type[ExecutionBase]] = ClusterExecution
 
     def unpack(self, data: bytes) -> Content:
-        """Deserialise steps, curves and arrivals; raise SafetensorError, ValueError or KeyError if ``data`` is
-        damaged."""
+        """Deserialise steps, curves and arrivals; raise SafetensorError, ValueError or KeyError for damaged
+        ``data``."""
         return unpack(data)
 
     def summary(self, data: bytes) -> Mapping[str, Any]:
         """Return figures of a stored execution for lists, as JSON.
 
         ``seconds`` (of all steps, plus the span of the job log), ``applications`` (the first 100 names), and ``steps``,
-        ``curves`` and ``arrivals`` as in ``ClusterExecution``, None without rows; but ``of_queues`` is a list of
+        ``curves`` and ``arrivals`` (their counts and figures, None without rows); but ``of_queues`` is a list of
         numbers of jobs by the queue's position in the spec, which ``summary_fields`` turns into names.
 
         Raises:

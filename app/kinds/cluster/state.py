@@ -29,8 +29,7 @@ number."""
 
 
 def done(records: Records) -> Floats:
-    """Return the samples that each of J jobs has trained by now, at the rate reported last, [J]; NaN: no rate was
-    reported."""
+    """Return the samples that each of J jobs has trained by now, by the rate reported last, [J]; NaN: no rate."""
     return np.asarray(records.done + records.rate * records.uncounted, np.float64)
 
 

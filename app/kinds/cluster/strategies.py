@@ -42,7 +42,8 @@ def marginal(value: Floats, sizes: Integers, begin: Integers, free: int) -> Inte
 
 def _offer(steps: list[tuple[float, int, int]], row: tuple[Floats, Integers], of: tuple[int, int], free: int) -> None:
     """Push onto the heap ``steps`` the best next step of one job that fits into ``free`` GPUs, if its value is
-    positive. ``row``: values and sizes of the job, [K] each; ``of``: position of the job, and of its present size."""
+    positive. ``row``: values and sizes (GPUs) of the job, [K] each; ``of``: position of the job, and of its present
+    size."""
     (value, sizes), (job, at) = row, of
     start, end = np.searchsorted(sizes, [sizes[at], sizes[at] + free], side="right").tolist()
     if end <= start:
@@ -124,8 +125,7 @@ def fitting(capacity: Integers) -> Integers:
 
 
 def speedups(situation: Situation, sizes: Integers) -> Floats:
-    """Return the speedup of each of J jobs on R ``sizes`` over its fair share, as in Pollux, [J, R]; 0 where not
-    allowed."""
+    """Return the speedup of each of J jobs on R ``sizes`` over its fair share (Pollux), [J, R]; 0: not allowed."""
     jobs, gpus = situation.jobs, situation.gpus
     fair = np.minimum(-(-gpus // len(jobs.requested)), np.maximum(jobs.maximum, 1))
     sizes_asked = np.unique(np.concatenate([sizes, fair]))
@@ -283,9 +283,9 @@ def _first(value: Floats, sizes: Integers) -> Floats:
 
 
 def _initial_positions(situation: Situation, sizes: Integers, first: Floats, level: Integers) -> Integers:
-    """Return the initial position in ``sizes`` of each of J jobs, [J]. It is 0 for the least urgent level, and that of
-    the job's minimum for others, in order of urgency until one doesn't fit; then −1: the job gets nothing. Ties in
-    urgency go to the larger ``first`` [J]. Jobs larger than the cluster don't block others."""
+    """Return the position in ``sizes`` [J, K] at which each of J jobs starts, [J]: in order of ``level`` [J] (0 the
+    most urgent, ``LATE`` before it), then of the larger ``first`` [J], its minimum of GPUs, or no GPUs (0) at the least
+    urgent level or if it is larger than the cluster. The first that doesn't fit and all after it get −1."""
     early = (level < level.max(initial=0)) | (level == LATE)
     at = np.where(early & (situation.jobs.minimum <= situation.gpus), (sizes > 0).argmax(axis=1), 0)
     order = np.lexsort((-first, level))
@@ -298,10 +298,10 @@ def _initial_positions(situation: Situation, sizes: Integers, first: Floats, lev
 def values(situation: Situation, sizes: Integers, weight: Floats, constants: Constants = USUAL) -> Floats:
     """Return the value of each of K ``sizes`` to each of J jobs, [J, K]; −∞ where not allowed.
 
-    It is the speed relative to an equal share, damped, times the weight by ``places`` and ``weight`` [J]. To rank jobs,
-    time left counts 5 % less per doubling of a job's GPUs, so that ranks are stable. A change of nodes loses the
-    restart's share of the time until the next change or the job's end; staying gains as much, so that similar jobs
-    don't displace each other."""
+    It is the speed relative to an equal share, damped, times ``weight`` [J] and the value of ending a second earlier.
+    To rank jobs, time left counts 5 % less per doubling of a job's GPUs, so that ranks are stable. A change of nodes
+    loses the restart's share of the time until the next change or the job's end; staying gains as much, so that similar
+    jobs don't displace each other."""
     jobs = situation.jobs
     each = np.where(sizes > 0, situation.outlook.seconds_left(sizes), np.inf)
     seconds = usual_seconds(situation, each)
@@ -370,8 +370,8 @@ class Part(NamedTuple):
     rows: Integers
 
     def update_seconds(self) -> Floats:
-        """Return seconds per unit of work of the K jobs on 0 to G GPUs, [K, G + 1]; infinite for numbers that a job
-        can't use."""
+        """Return seconds per unit of work of the K jobs on 0 to G GPUs, [K, G + 1]; infinite if a job can't use
+        them."""
         return self.whole.update_seconds()[self.rows]
 
     def updates(self) -> Floats:
@@ -384,8 +384,8 @@ class Part(NamedTuple):
         return self.whole.goodput(gpus)[self.rows]
 
     def loss_reduction(self, gpus: Integers, seconds: float) -> Floats:
-        """Return the fall, 0 to 1, [K, R], of the K jobs' loss within ``seconds`` on each of R numbers of GPUs,
-        ``gpus`` [R]."""
+        """Return the fall, 0 to 1, [K, R], of the K jobs' loss within ``seconds`` on R numbers of GPUs, ``gpus``
+        [R]."""
         return self.whole.loss_reduction(gpus, seconds)[self.rows]
 
     def seconds_left(self, gpus: Integers) -> Floats:
@@ -542,8 +542,7 @@ def slaq(situation: Situation) -> TargetAllocation:
 
 
 def tiresias(situation: Situation) -> TargetAllocation:
-    """Give jobs the GPUs they request: first jobs not yet demoted, then by time of demotion; jobs that don't fit are
-    skipped."""
+    """Give jobs the GPUs they request, those not demoted first, then by time of demotion; skip jobs that don't fit."""
     jobs = situation.jobs
     since = np.where(jobs.demoted == NEVER, -np.inf, jobs.demoted)
     order = np.lexsort((np.arange(len(since)), since))

@@ -57,8 +57,8 @@ class Course(NamedTuple):
     batch: Integers
 
     def at(self, gpus: Integers) -> Floats:
-        """Return the goodput in samples per second on ``gpus``, of the same shape; beyond the table it is that of the
-        last entry."""
+        """Return the goodput in samples per second on ``gpus``, of the same shape; the last entry's beyond the
+        table."""
         return np.interp(gpus, self.gpus, self.goodput)
 
     def batch_at(self, gpus: int) -> int:
@@ -104,7 +104,8 @@ def course(times: Times, batches: Batches, noise_scale: float, total: int) -> Co
 
 def goodputs(times: Times, limits: Limits, noise_scales: Floats, gpus: Integers) -> Floats:
     """Return the goodput at the best batch of J jobs of one application at S noise scales each, in samples [J, S], on R
-    numbers of GPUs, at least 1 [J, R]; 0: no batch is allowed, [J, S, R]. ``times`` is as in ``course``."""
+    numbers of GPUs, at least 1 [J, R]; 0: no batch is allowed, [J, S, R]. ``times``: seconds of computing and of the
+    step."""
     # jobs often share limits and GPUs, and step times cost the most
     each, own = np.unique(np.column_stack([*limits, gpus]), axis=0, return_inverse=True)
     tried = candidates(Limits(*each[:, :4].T), each[:, 4:, None])
@@ -131,8 +132,8 @@ def efficiency(initial: float, batch: Floats, noise_scale: float) -> Floats:
 
 
 class Candidates(NamedTuple):
-    """K candidate batches of J jobs on R numbers of GPUs: samples per pass, further passes, and whether allowed,
-    [J, R, K]."""
+    """K candidate batches, [J, R, K], of J jobs on R numbers of GPUs: samples per pass, further passes, whether
+    allowed."""
 
     atomic: Floats
     accumulated: Floats
@@ -152,8 +153,7 @@ def candidates(limits: Limits, gpus: Integers) -> Candidates:
 
 
 def choose_best(tried: Candidates, value: Floats) -> Best:
-    """Return the legal batch of largest ``value`` [J, R, K] among K, for each of J jobs on each of R numbers of
-    GPUs."""
+    """Return the legal batch of largest ``value`` [J, R, K] of K, for J jobs on R numbers of GPUs each."""
     value = np.where(tried.legal, value, 0.0)
     at = value.argmax(axis=2)[:, :, None]
     every = (value, tried.atomic, tried.accumulated)
@@ -343,8 +343,8 @@ ProfileTimes = tuple[float, float]
 def matches_prediction(
     parameters: Floats, known: Iterable[ProfilePlace], place: ProfilePlace, times: ProfileTimes
 ) -> bool:
-    """Whether a measurement is within ``SURPRISE`` of its prediction, and ``known`` has one that informs the same
-    parameters. ``parameters`` are those of the throughput model, [7]; ``times`` seconds of the step, and of
+    """Whether a measurement is within the share ``SURPRISE`` of its prediction, and ``known`` has one that informs the
+    same parameters. ``parameters`` are those of the throughput model, [7]; ``times`` seconds of the step, and of
     computing."""
     if not any(_informed_parameters(place) == _informed_parameters(other) for other in known):
         return False
@@ -392,7 +392,8 @@ def _computing(batch: Floats, seconds: Floats) -> Floats:
 
 
 def _network(more: Floats, seconds: Floats, scale: Floats) -> Floats:
-    """Return constant and slope of synchronisation ``seconds`` [n] over GPUs beyond two, [2]; ``TINY`` if n is 0."""
+    """Return constant and slope, [2], of synchronisation ``seconds`` [n] over ``more`` [n], GPUs beyond two, by least
+    squared errors over ``scale`` [n]; ``TINY`` if n is 0."""
     if not len(more):
         return np.array([TINY, TINY])
     if len(np.unique(more)) == 1:
@@ -401,8 +402,7 @@ def _network(more: Floats, seconds: Floats, scale: Floats) -> Floats:
 
 
 def _line(x: Floats, y: Floats, scale: Floats) -> Floats:
-    """Return a constant and a slope, both at least 0, that minimise squared errors of ``y`` [n] divided by ``scale``,
-    [2]."""
+    """Return a constant and a slope, at least 0, of least squared errors of ``y`` [n] divided by ``scale``, [2]."""
     design, wanted = np.stack([1 / scale, x / scale], axis=1), y / scale
     both = np.linalg.lstsq(design, wanted)[0]
     if (both >= 0).all():

@@ -206,8 +206,7 @@ def _cut_to_total(has: Mapping[str, float], used: float) -> dict[str, float]:
 
 
 def learning(steps: Sequence[Step]) -> dict[str, Course]:
-    """Return, by job, times in seconds and reported losses or metrics, of the first ``MOST_JOBS`` jobs that have
-    any."""
+    """Return, by job, times in seconds and reported losses or metrics, of the first ``MOST_JOBS`` jobs with any."""
     courses: dict[str, Course] = {}
     for step in steps:
         for job in step.report.get("progressed", ()):

@@ -35,7 +35,7 @@ class Caps(BaseModel):
 
     @property
     def limits(self) -> dict[Literal["cost", "seconds"], float]:
-        """The limits that are set, by name."""
+        """The limits that are set, by name, in the prices' currency and in seconds."""
         limits: dict[Literal["cost", "seconds"], float] = {}
         if self.cost is not None:
             limits["cost"] = self.cost
@@ -116,7 +116,7 @@ class CapVerdict(NamedTuple):
         entries: a ``CapUse`` for each cap.
         stop: why the run is to stop.
         notice: caps that are nearly used, or projected to be passed.
-        risk: those of ``notice`` that may stop the run.
+        risk: text on those of ``notice`` that may stop the run.
     """
 
     entries: Sequence[dict[str, Any]]
@@ -171,7 +171,7 @@ def judge(caps: Sequence[Cap], spending: Spending, *, over: bool = False) -> Cap
 
 
 def _of(cap: Cap, spending: Spending) -> tuple[float, float, float]:
-    """What a run has used, expects to use next, and to its end, of what ``cap`` limits."""
+    """Return what a run has used of what ``cap`` limits, expects to use next, and to its end, in the cap's unit."""
     if cap.of == "cost":
         return spending.cost, spending.next_cost, spending.rest_cost
     return spending.seconds, spending.next_seconds, spending.rest_seconds

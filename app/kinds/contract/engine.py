@@ -41,7 +41,7 @@ class Residual(NamedTuple):
 
     Attributes:
         stream: name, as shown to users.
-        evidence: natural logarithms of the e-values, in the order of ``FACTORS``.
+        evidence: natural logarithms of the e-values, one per tested factor of drift (``FACTORS``).
         measured, expected: measured quantity, and its expectation under the domain model, both in the stream's unit or
             relative; the ratio of their sums over reports estimates the drift's factor.
     """
@@ -217,8 +217,7 @@ class Snapshot:
 
     @property
     def similar(self) -> str:
-        """Text on the data that the first decisions are predicted from, such as "from 3 similar workloads";
-        "": none."""
+        """Text on the data that first decisions are predicted from, such as "from 3 similar workloads"; "": none."""
         count = len(self.prior["workloads"]) if self.prior else 0
         return f"from {count} similar workload{'s' if count > 1 else ''}" if count else ""
 

@@ -37,12 +37,12 @@ class ExecutionColumns(Protocol):
 
     @property
     def data(self) -> bytes:
-        """Serialised content, as in ``Sample.data``."""
+        """Serialised content in the kind's own form, as the codec's ``unpack`` reads it."""
         ...
 
     @property
     def summary(self) -> Mapping[str, Any] | None:
-        """Summary for lists, as ``Sample.summary``; None: not stored."""
+        """Summary for lists of executions, as JSON, such as ``seconds``; None: not stored."""
         ...
 
     @property

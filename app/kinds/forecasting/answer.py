@@ -81,7 +81,7 @@ def forecast_bounds(medians: Floats, errors: Floats, unit: float) -> ExpectedCou
     """Return forecast counts, [..., H] each, from log-scale ``medians`` [..., H] and ``errors`` [H, 4] of a
     ``Forecaster``.
 
-    ``unit`` is the unit of the log scale, as in ``Series``."""
+    ``unit`` is the small count that sets the log scale, ln(1 + count / unit)."""
     forecast_values = unscale(medians, unit)
     low, high = unscale(medians + errors[:, 0], unit), unscale(medians + errors[:, 1], unit)
     mean = errors[:, 2] * forecast_values + errors[:, 3]
@@ -203,8 +203,7 @@ class NextHour(NamedTuple):
 
 
 def next_hour(forecasters: Sequence[Forecaster], observed: Observed) -> dict[str, NextHour]:
-    """Return the expected count in the next hour of each series with ``observed`` counts after its forecaster's
-    history."""
+    """Return the next hour's expected count, by name, of series with ``observed`` counts after their history."""
     next_hour = {}
     for one in forecasters:
         since = following(one, observed.get(one.name, {}))

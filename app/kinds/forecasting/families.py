@@ -42,7 +42,8 @@ class Arima(Struct, frozen=True, eq=False, tag=True):
     ma: Floats
 
     def usual(self, series: Series, more: int = 0) -> Floats:
-        """Return the log-scale profile over the n intervals of a series and ``more`` after it, [n + more]."""
+        """Return the log-scale count expected by the calendar in n intervals of a series and ``more`` after it, [n +
+        more]."""
         times = series.start + series.seconds * np.arange(len(series.counts) + more)
         return np.asarray(calendar(times, self.seasons) @ self.course)
 

@@ -41,12 +41,12 @@ class Series(NamedTuple):
 
     @property
     def times(self) -> Floats:
-        """Start of each of n intervals, seconds as ``start``, [n]."""
+        """Start of each of n intervals, seconds since the origin of ``start`` (0:00 UTC on a Thursday), [n]."""
         return np.asarray(self.start + self.seconds * np.arange(len(self.counts)), np.float64)
 
     @property
     def end(self) -> float:
-        """End of the last interval, seconds as ``start``."""
+        """End of the last interval, seconds since the origin of ``start`` (0:00 UTC on a Thursday)."""
         return self.start + self.seconds * len(self.counts)
 
     def sized(self) -> Series:

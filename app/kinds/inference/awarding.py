@@ -90,7 +90,8 @@ LEAST = 0.05  # least share of a user in all requests, and least value relative 
 
 
 def award(projector: Projector, state: State, chosen: Integers) -> Integers:
-    """Return the workload's action in B decisions, [B], given those that its U users' agents chose, [B, U]."""
+    """Return the workload's action in B decisions, [B], given those of its U users' agents, ``chosen`` [B, U]: the
+    offered start of highest value, or the change of servers with most votes (ties: ``WAIT``)."""
     controlled = state.context == CONTROL
     if not controlled.any():
         return _start_best_offer(projector, state, chosen)
@@ -105,7 +106,8 @@ def award(projector: Projector, state: State, chosen: Integers) -> Integers:
 
 
 def _start_best_offer(projector: Projector, state: State, chosen: Integers) -> Integers:
-    """Return the action that starts the best offer, or ``WAIT`` if there is none, [B]."""
+    """Return the action that starts the offered batch of highest value, of equals that of the oldest request, [B];
+    ``WAIT``: there is none. ``chosen`` [B, U]: the users' agents' actions."""
     layout, rows = projector.layout, np.arange(len(chosen))
     _, variants, batches = layout.shape
     starts = variants * batches
@@ -118,8 +120,8 @@ def _start_best_offer(projector: Projector, state: State, chosen: Integers) -> I
 
 
 def _net_values(projector: Projector, state: State, variant: Integers, size: Integers) -> Floats:
-    """Return the value minus the charge of each user's offer, [B, U]; without a domain model, the user's weight times
-    the number of requests in the offer."""
+    """Return the value to the objective minus a charge for the server's time of each user's offer, [B, U], a batch with
+    ``variant`` and ``size`` (positions, [B, U]); without a domain model, weight times number of requests."""
     quality, requests = projector.layout.quality, np.minimum(projector.layout.batches[size], state.waiting)
     if projector.seconds is None or projector.usual is None:
         return quality.weight * requests

@@ -65,8 +65,8 @@ class Chooser:
         self.name, self.adapts = policy.name, bool(getattr(policy, "adapts", False))
 
     def choose(self, rows: Sequence[Row], recent: Transitions | None = None) -> list[int]:
-        """Choose an action at each of B decisions ``rows``; ``recent``: last transitions (None: unknown), used if the
-        policy ``adapts``.
+        """Choose an action at each of B decisions ``rows``; ``recent``: last ended batches and arrivals (None:
+        unknown), used if the policy ``adapts``.
 
         Raises:
             IllegalAction: the policy chose a masked action.
@@ -80,8 +80,8 @@ class Chooser:
 
 
 class Glance:
-    """Computes the same views as ``dynamics.view_of``, but faster and with cached masks, for policies that use nothing
-    else of a situation."""
+    """Computes observations and masks of legal actions with a cache, faster than ``dynamics.view_of``, for policies
+    that use nothing else of a situation."""
 
     def __init__(self, layout: Layout, fleet: Fleet) -> None:
         self._layout, self._fleet = layout, fleet
@@ -194,7 +194,7 @@ def _asking(ledger: Ledger) -> Asking[DecisionChanges]:
 
 
 def _turns(ledger: Ledger) -> Asking[list[tuple[int, bool]]]:
-    """Turn servers on or off one after another until the policy waits, at most ``MOST_TURNS``."""
+    """Turn servers on or off until the policy waits, at most ``MOST_TURNS``; return (position, whether on) of each."""
     seconds, turns = ledger.layout.spec.control_seconds, list[tuple[int, bool]]()
     ledger.control = (ledger.now // seconds + 1) * seconds
     while ledger.scalable and len(turns) < MOST_TURNS:
@@ -207,7 +207,8 @@ def _turns(ledger: Ledger) -> Asking[list[tuple[int, bool]]]:
 
 
 def _starts(ledger: Ledger) -> Asking[list[Start]]:
-    """Start batches on idle servers; after a waiting action, equal servers are skipped until another batch starts."""
+    """Start batches on idle servers, and return them; after a waiting action, equal servers are skipped until another
+    starts."""
     waited, starts = set[tuple[int, int]](), list[Start]()
     for place in ledger.idle():
         if not ledger.anyone_waits:

@@ -28,7 +28,7 @@ NONE = -1
 
 
 class Transitions(NamedTuple):
-    """Last transitions of B runs with U users; the newest are last.
+    """Last finished batches and arrivals of B runs with U users; the newest are last.
 
     Attributes:
         batch: class, variant and size of the last finished batches as a flat index into [C, V, K]; ``NONE``: fewer have
@@ -74,7 +74,7 @@ class Prediction(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Dynamics:
-    """Learned models of pace and load.
+    """Learned models of *pace*, a batch's seconds over those expected, and *load*, the level of coming requests.
 
     Attributes:
         start: initial parameters of *pace*.
@@ -160,7 +160,7 @@ def nothing(layout: Layout, batch: int) -> Transitions:
 
 
 def kinds_of_batches(layout: Layout) -> Floats:
-    """Return the D inputs of *pace* for each server class, variant and batch size, [C·V·K, D]."""
+    """Return the D inputs of the *pace* model by batch, [C·V·K, D]: one-hot class and variant, relative log size."""
     classes, (_, variants, sizes) = len(layout.servers), layout.shape
     which = np.indices((classes, variants, sizes)).reshape(3, -1)
     size = np.log2(layout.batches)[which[2]] / max(float(np.log2(layout.batches[-1])), 1.0)
@@ -168,7 +168,8 @@ def kinds_of_batches(layout: Layout) -> Floats:
 
 
 def examples(layout: Layout, recent: Transitions) -> Examples:
-    """Return the examples that *pace* adapts to, [B, BATCHES, ...] for B runs, with weight 0 for missing batches."""
+    """Return the batches that the *pace* model adapts to, [B, BATCHES, ...] for B runs: inputs, natural logarithms of
+    actual over expected seconds, and weights, 0 for missing batches."""
     known = recent.batch != NONE
     inputs = kinds_of_batches(layout)[np.where(known, recent.batch, 0)]
     pace = np.log(np.clip(recent.pace, np.exp(-LARGEST), np.exp(LARGEST)))
@@ -294,11 +295,11 @@ class Projector(NamedTuple):
         usual: mean requests per second of each user over the day, [U], or of each run, [B, U]; None without a domain
             model.
         varying: squared coefficients of variation of the rate by how long they last (``LASTING``, and a day), [U, 5];
-            without ``usual``, recent rates go on, and the sum is that about them.
+            without ``usual``, recent rates are the forecast, and the sum its variation.
         recent: the runs' last transitions, for policies with ``adapts``.
         numbers: numbers of a rule that is not the default one; None: it is.
-        rates_ahead: requests per second of each user, where known, in Q equal pieces of each of the P periods in
-            which a number of servers is judged (``scaling.periods``) and of the whole episode, [B, P + 1, U, Q].
+        rates_ahead: requests per second of each user, where known, in Q equal pieces of each of the P periods in which
+            a number of servers is judged (``scaling.periods``) and of the whole episode, [B, P + 1, U, Q].
     """
 
     layout: Layout

@@ -74,7 +74,7 @@ class InferenceServing(Serving):
         return Compiled(snapshot)
 
     def rules(self, compiled: Compiled) -> Sequence[str]:
-        """Return the names of the heuristics (dispatcher and scaler); without a domain model, of the one for that."""
+        """Return the heuristics' names (dispatcher and scaler); without a domain model, of the one that needs none."""
         return tuple(compiled.rules)
 
     def begin(self, compiled: Compiled, start: InferenceStart, now: datetime) -> KindDecision:

@@ -23,8 +23,7 @@ WAIT = 0
 
 
 class Dispatch(NamedTuple):
-    """Positions of the user, variant and batch size that actions start, of one shape; −1 each: an action
-    starts none."""
+    """Positions of the user, variant and batch size that actions start, of one shape; −1 each if it starts none."""
 
     user: Integers
     variant: Integers
@@ -131,7 +130,7 @@ class Layout:
 
     @cached_property
     def told_numbers(self) -> list[list[list[float]]]:
-        """The one-hot entries of ``one_hot_context`` as nested lists."""
+        """One-hot entries by class to decide for and loaded variant, as nested lists, [C + 1][V + 1][1 + C + V]."""
         numbers: list[list[list[float]]] = self.one_hot_context.tolist()
         return numbers
 

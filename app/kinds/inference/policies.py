@@ -102,8 +102,8 @@ class Compiled:
         return {rule.name: rule for rule in BASELINES}
 
     def _choose_promoted(self) -> tuple[Chooser | None, str]:
-        """Return a chooser of the promoted policies, and ""; or None, and why they can't be used ("": none is
-        promoted)."""
+        """Return a chooser of the promoted policies, and ""; or None, and why they can't be used ("": there are
+        none)."""
         snapshot, roles = self.snapshot, layouts(self.layout)
         problems = {one.problem for one in snapshot.policies.values() if one.problem} or {snapshot.problem} - {""}
         if problems:

@@ -114,7 +114,7 @@ class RunState(NamedTuple):
         carried: whether the client decides.
         midnight: seconds since 0:00 UTC at the run's start; None if the client decides.
         counted_from, counts: start of the present count of arrivals, and the counts, [U].
-        ended: last finished batches, newest last: index and pace as in ``Transitions``.
+        ended: last finished batches, newest last: flat index into [C, V, K] and seconds over those expected.
         arrived: arrivals in the present part of a control interval and the parts before, newest last, [U].
     """
 

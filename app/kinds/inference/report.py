@@ -36,7 +36,8 @@ class DroppedRequest(NamedTuple):
 
 class Row(NamedTuple):
     """The ``numbers`` at one decision, in the order of ``State``; position of the server class to decide for
-    (``context``) or ``CONTROL``; and of the variant ``loaded`` there, or ``NOTHING_LOADED``."""
+    (``context``) or ``CONTROL`` (decides the number of servers); and of the variant ``loaded`` there, or
+    ``NOTHING_LOADED``."""
 
     numbers: list[float]
     context: int
@@ -58,7 +59,7 @@ class Ledger:
         ended: batches finished since construction, with the server's position.
         worth, judged: sum of the qualities of requests answered or dropped since construction, and their number, both
             weighted by user.
-        midnight, counted_from: as in ``RunState``.
+        midnight, counted_from: second of the UTC day at the run's start, and start of the present count of arrivals.
     """
 
     def __init__(self, layout: Layout, fleet: Fleet, seconds: Durations | None, state: RunState) -> None:
@@ -286,8 +287,7 @@ class Ledger:
         return min([*moments, self.control] if self.scalable else moments, default=None)
 
     def observe(self, place: int) -> Row:
-        """Return the observation at a decision for the idle server at ``place``, or for ``CONTROL`` on the number of
-        servers."""
+        """Return the observation for the idle server at ``place``, or for ``CONTROL`` (on the number of servers)."""
         now, control = self.now, place == CONTROL
         context = CONTROL if control else self.fleet.of[place]
         loaded = NOTHING_LOADED if control else self.servers[place].loaded
@@ -301,7 +301,7 @@ class Ledger:
         return Row([*of_users, *idle, *busy, *starting, max(self._soonest - self.now, 0.0)], context, loaded)
 
     def recent(self) -> Transitions:
-        """Return the last transitions of the run, as arrays of a batch of one run."""
+        """Return the last ended batches and arrivals of the run, as arrays of a batch of one run."""
         known = min(self._part, PARTS)
         batches, paces = np.full((1, BATCHES), NONE), np.ones((1, BATCHES))
         for place, (batch, pace) in enumerate(self._ended, BATCHES - len(self._ended)):

@@ -99,7 +99,7 @@ def periods(layout: Layout) -> list[tuple[float, float]]:
 
 
 def foreseen(projector: Projector, state: State, number: int) -> Arriving:
-    """Return the requests that are expected in the period at position ``number``; at P, in the whole episode."""
+    """Return the requests per second expected in the period ``number`` of ``periods``; at P, in the whole episode."""
     layout, numbers, rates = projector.layout, projector.numbers, projector.rates_ahead
     control, spans = layout.spec.control_seconds, [*periods(layout), (0.0, layout.spec.episode_seconds)]
     begin, end = spans[number]
@@ -119,8 +119,7 @@ def _regressed(projector: Projector, recent: Floats, begin: float, end: float) -
     """Return each user's requests per second from ``begin`` to ``end`` seconds from now, and their squared coefficient
     of variation, [B, U] each: the best linear forecast from the requests in the last parts of control intervals.
 
-    Without these, the smoothed rate ``recent`` [B, U] stands for each. Where nothing is known of the usual rate, what
-    came of late goes on."""
+    Without these, the smoothed rate ``recent`` [B, U] stands for each. Without a usual rate it is the forecast."""
     if projector.varying is None:
         return recent, np.zeros_like(recent)
     varies = np.broadcast_to(projector.varying.sum(axis=1), recent.shape)
@@ -407,7 +406,8 @@ class Lookahead(Dispatcher):
     def _worth(
         self, projector: Projector, state: State, each: ExpectedResults, row: Integers, start: Integers
     ) -> Floats:
-        """Return the values, [N], of N starts, ``start`` [N], in the runs at positions ``row`` [N]."""
+        """Return the values, [N], of N starts, ``start`` [N], in the runs at positions ``row`` [N]: weighted quality of
+        all requests within the horizon, less a cost of loading another variant."""
         layout, weights, numbers = projector.layout, projector.layout.spec.weights, projector.numbers
         horizon: Floats | float = self.horizon
         changes: Floats | float = CHANGES
@@ -490,7 +490,7 @@ def _servers(state: State) -> Integers:
 def _lookahead_kept(layout: Layout, state: State, left: _Remainder, ways: _Ways, horizon: Floats | float) -> Floats:
     """Return Σ weight · quality of remaining and arriving requests within the horizon, served in the best way, [N].
 
-    ``horizon``: as for ``Lookahead``, [N, 1] or one number."""
+    ``horizon``: share of the users' mean ``zero_at``, [N, 1] or one number."""
     quality, span, row = layout.quality, horizon * layout.quality.zero_at.mean(), left.row
     rate, seconds = (_servers(state)[:, None] * ways.rate)[row], ways.seconds[row]  # [N, W]
     total, pause = left.waiting.sum(axis=1)[:, None], left.pause[:, None]

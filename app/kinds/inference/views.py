@@ -285,7 +285,7 @@ def _count_bins(events: Iterable[tuple[float, str]], first: float, width: float,
 
 
 def _values_by_user(history: RunHistory, field: str) -> dict[str, Course]:
-    """Return (seconds, value) by user of a decision's ``field`` with one number per user."""
+    """Return, by user, (seconds, value) of each decision's ``field``, a list with one number per user."""
     values: dict[str, Course] = {}
     for step in history.steps:
         for user, value in sorted(step.decision.get(field, {}).items()):  # in the order, and so the colours, of counts

@@ -71,7 +71,8 @@ class Announced:
         return self._sum_rest(metric, allocation, lambda mean, noise: np.exp(mean + noise / 2))
 
     def variance(self, metric: int, allocation: Indices) -> Array:
-        """Return the variance of the sum of ``metric`` by noise, [N, B], for a run effect of 1 (factor)."""
+        """Return the variance of the sum of ``metric`` by noise, [N, B], at grid rows ``allocation`` [N, B], if the
+        run's factor (run effect) is 1."""
         return self._sum_rest(metric, allocation, lambda mean, noise: np.exp(2 * mean + noise) * np.expm1(noise))
 
     def _sum_rest(self, metric: int, allocation: Indices, of: Callable[[Array, Array], Array]) -> Array:
@@ -96,9 +97,8 @@ class Announced:
         return total
 
     def by_member(self, believed: Projector) -> Announced:
-        """Return the same iterations for each of K ensemble members: B · K runs in the order of ``state.by_member``.
-
-        ``believed``: projector whose feature cells include the members'."""
+        """Return the same iterations for B · K runs: row b · K + k has those of run b for ensemble member k, among the
+        feature cells of ``believed``, the projector with all K members."""
         count, (cells, weights) = self.projector.members, self.point
         offsets = np.tile(np.arange(count) * self.projector.cells, len(self.first))[:, None]
         point = Point(
@@ -107,12 +107,12 @@ class Announced:
         return Announced(believed, np.repeat(self.first, count), np.repeat(self.counts, count), point)
 
     def coming(self, usual: Array, average: Array) -> Array:
-        """Return observation entries on the next ``AHEAD`` iterations, [2 · ``AHEAD``, B]: announced ones replace
-        ``usual``.
+        """Return observation entries on the next ``AHEAD`` iterations, [2 · ``AHEAD``, B]: relative length and scaling;
+        announced ones replace ``usual``.
 
         Args:
-            usual: result of ``ProjectionTables.coming``, [2 · ``AHEAD``, B].
-            average: result of ``ProjectionTables.average_length``, natural logarithm of seconds, [B].
+            usual: these entries without announcements, [2 · ``AHEAD``, B].
+            average: natural logarithm of the average iteration's seconds, [B].
         """
         cells, weights = self.point
         near = Point(cells[:, :, :AHEAD], None if weights is None else weights[:, :, :AHEAD])
@@ -223,7 +223,7 @@ def remaining(
 ) -> tuple[Remaining, State]:
     """Return the remaining iterations of B runs at grid rows ``allocation`` [N, B], and the state.
 
-    With an ensemble of K members both have B · K runs, in the order of ``state.by_member``. ``announced``: announced
+    With an ensemble of K members both have B · K runs, run b and member k at b · K + k. ``announced``: announced
     iterations; ``then``: rows from the iteration after the next on, [N, B]; None: ``allocation``."""
     ahead = projector.ahead
     point = ahead.point(state.features)

@@ -42,9 +42,10 @@ def chances(
 
 
 def chances_of(projector: Projector, state: State, left: Remaining, apart: State, pause: Array) -> Array:
-    """Return the probability to meet each target, [M, K, B], as ``chances``, from results of ``announced.remaining``.
+    """Return the probability to meet each target, [M, K, B], for M metrics, K allocations and B runs; NaN: no target.
 
-    ``left`` and ``apart`` are these results, and ``pause`` the seconds of the change, [K, B] or [K, 1]."""
+    ``left`` and ``apart``: result of ``announced.remaining`` for ``state``; ``pause`` [K, B or 1]: seconds of the
+    change."""
     if apart is state:
         return _chances(left, state, pause)
     count = projector.members
@@ -71,9 +72,9 @@ def meets_targets(
 
 
 def assured_outlook(projector: Projector, state: State, options: Options, present: int | None = None) -> Array:
-    """Return the expected return-to-go of each of K options held to the end, [K, B]; −∞ unless ``meets_targets``.
-
-    Misses of targets with a required probability cost nothing here. ``present``: as in ``meets_targets``."""
+    """Return the expected return-to-go of each of K options held to the end, [K, B]; −∞ where a target isn't met with
+    the required probability, or by a margin where that is less likely than with option ``present``. Misses of targets
+    with a required probability cost nothing here."""
     expected = outlook(projector, _relax_targets(projector, state), options)
     return np.where(meets_targets(projector, state, options, present), expected, -np.inf)
 
@@ -136,8 +137,7 @@ def sums_ahead(
 ) -> Array:
     """Return the quantiles of a metric's sum over the run after coming iterations, [Q, J], in its unit.
 
-    They are of the distribution whose share below the target is the probability in ``chances``. Announced features are
-    not considered.
+    They are of the distribution by which ``chances`` computes probabilities. Announced features are not considered.
 
     Args:
         projector: the workload's domain model.

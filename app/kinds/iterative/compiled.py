@@ -76,7 +76,8 @@ class Compiled:
         return f"{decided_by.preface(name)}{evidence}"
 
     def row(self, state: RunState) -> NDArray[np.float64]:
-        """Return a run's row of numbers, with its run effect estimated anew if ``state.belief`` isn't ``belief``."""
+        """Return a run's packed state [S], with its factor on the model (run effect) estimated anew under another
+        model."""
         if state.belief in (self.belief, 0):
             return state.row
         return restart_belief(self.projector, state.row, related=state.belief > 0 and self.belief > 0)
@@ -141,7 +142,8 @@ class Compiled:
         return begin(self.projector, np.tile(self.layout.start_levels, (batch, 1)))
 
     def preferences(self, state: State) -> Preferences | None:
-        """Return cached preferences if all runs have the workload's targets and no feature affects cost; else None."""
+        """Return cached quantities derived from targets, weights and prices; None unless all runs have the workload's
+        targets and no feature affects cost."""
         batch = len(state.iteration)
         known = self.projector.ahead.cells == 1 and state.targets is self.fresh(batch).targets
         return self._usual(batch) if known else None

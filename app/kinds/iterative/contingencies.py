@@ -79,7 +79,7 @@ def checked_change(layout: Layout, report: Any, metrics: Sequence[float]) -> flo
     """Return a report's ``change_seconds``, None without any; ``metrics`` [M] are its metrics, in the layout's order.
 
     Raises:
-        InvalidInput: they are as many as ``iteration_seconds``, or more.
+        InvalidInput: these seconds are at least ``iteration_seconds``.
     """
     value = report.change_seconds
     if not isinstance(value, float):
@@ -100,8 +100,7 @@ def advance_in_segments(
     segments: Sequence[Sequence[Segment]],
     paused: Floats | None = None,
 ) -> State:
-    """Return the states of B runs after reports, as ``state.advance``; runs with ``segments`` changed within the
-    iteration.
+    """Return the states of B runs after reports, where those with ``segments`` changed within the iteration.
 
     ``levels`` [B, R] are the last allocations, ``metrics`` [B, M], ``features`` [B, F]. A run's work is compared with
     the model as if all of it had run at ``levels``; time and money are those of the segments. ``paused`` [B]: measured
@@ -128,7 +127,8 @@ def advance_in_segments(
 def _whole(
     projector: Projector, state: State, metrics: Floats, features: Floats, segments: Sequence[Segment], paused: float
 ) -> tuple[Floats, float]:
-    """Return one run's metrics [M], converted by ``as_one``, and the money that the segments cost."""
+    """Return one run's metrics [M] as if the iteration had run at its last allocation alone, and what its segments
+    cost, in the prices' currency. ``paused``: measured seconds of the change before it; NaN: unknown."""
     at, took = np.array([part.levels for part in segments], np.int16), np.array([part.seconds for part in segments])
     before = state.levels[0] if int(state.iteration[0]) else None
     cost = allocation_cost(projector, state.prices.repeat(len(at), axis=0), at, took)
@@ -301,14 +301,14 @@ class _Iteration:
         return np.asarray(logs, np.float64)
 
     def _rates(self, levels: Levels) -> Floats:
-        """Return the loss of return per second by the money that C allocations [C, R] cost, [C]."""
+        """Return by how much the cost of C allocations [C, R] reduces the return per second, [C]."""
         units = self.projector.units(levels)
         return np.asarray(self.money * self.projector.hours_per_second * (units @ self.state.prices[0]), np.float64)
 
     def _worth(self, levels: Levels, ends: Floats, which: Levels) -> Floats:
-        """Return the expected return-to-go after n iterations, [n], without their money, from indices of their
-        durations ``which`` [n], their ``ends`` [n] (seconds after their beginning) and last allocations ``levels``
-        [n, R]."""
+        """Return the expected return-to-go after n iterations, [n], without their own cost, from indices of their
+        durations ``which`` [n], their ``ends`` [n] (seconds from their start) and last allocations ``levels`` [n,
+        R]."""
         layout, after = self.layout, _repeated(self.after, which)
         elapsed = after.elapsed.copy()
         elapsed[:, layout.seconds] = self.state.elapsed[0, layout.seconds] + ends

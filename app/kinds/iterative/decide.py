@@ -45,8 +45,8 @@ class Batch(NamedTuple):
     Attributes:
         situation: input of policies for the B runs.
         notices: codes of the notices in each run's last decision, [B].
-        upcoming: F features of each of U announced future iterations, [U, F] per run; U differs between runs.
-        changes: ``RunState.changes`` of each run after its report, [B].
+        upcoming: F features of U announced future iterations, [U, F] per run; U differs between runs.
+        changes: bits of each run's last reports, set where the allocation changed, the latest lowest, [B].
         live: whether they are runs; False: states from queries, whose decisions have no contingencies.
         caps: limits of each run, [B]; empty: no run has any.
         requests: requests of each run that were not granted, and the state that one has reached by its report, [B];
@@ -63,14 +63,15 @@ class Batch(NamedTuple):
 
 
 class PolicyChoice(NamedTuple):
-    """The result of the guard (``decided``) and the agent whose policy chose; None: the heuristic chose."""
+    """Actions after the guard, whose checks may replace a policy's choice (``decided``), and the agent whose policy
+    chose; None: the heuristic chose."""
 
     decided: GuardedChoice
     agent: Artifact | None
 
 
 class Steps(NamedTuple):
-    """Guarded steps of B runs with R resources.
+    """Steps of B runs with R resources after the guard, whose checks may replace a policy's choice.
 
     Attributes:
         levels: allocation to take, in grid steps above the minimum, [B, R].
@@ -96,8 +97,9 @@ def make_batch(
     caps: Sequence[Sequence[Cap]] = (),
     requests: Sequence[tuple[Sequence[Request], str]] = (),
 ) -> Batch:
-    """Return the B runs of ``state`` as a batch; ``notices`` [B], ``upcoming`` [U, F], ``changes`` [B] (empty: none),
-    ``live``, ``caps`` and ``requests`` are as in ``Batch``. Actions to what is known to be refused are illegal."""
+    """Return the B runs of ``state`` as input of ``choose``; allocations known to be refused are illegal. ``notices``
+    [B]: codes of texts in the last decisions; ``upcoming``: announced features, [U, F] per run; ``changes`` [B]: bits
+    of recent changes (empty: none); ``live``: False for queries; ``caps`` and open ``requests`` by run."""
     seen = view(compiled.projector, state, compiled.preferences(state))
     requests = requests if any(some or reached for some, reached in requests) else ()
     for i, (some, _) in enumerate(requests):
@@ -110,7 +112,8 @@ def make_batch(
 
 
 def choose(compiled: Compiled, batch: Batch, agent: Artifact | None, memory: Memory | None) -> Choices:
-    """Choose an action for each of B runs by the agent's policy, or the heuristic if None, and apply the guard.
+    """Choose an action for each of B runs by the agent's policy, or the heuristic if None, and apply the guard, whose
+    checks may replace it.
 
     ``memory`` [B, H] holds a recurrent policy's hidden states; None: all zeros, or none."""
     situation = batch.situation if memory is None else batch.situation._replace(memory=memory)
@@ -125,8 +128,8 @@ def choose(compiled: Compiled, batch: Batch, agent: Artifact | None, memory: Mem
 
 
 def compare(compiled: Compiled, batch: Batch, row: int, done: int, other: Choices) -> dict[str, Any]:
-    """Return a shadow's guarded step for run ``row`` as an allocation, whether it equals action ``done``, and its gain
-    in expected return over ``done``."""
+    """Return a shadow's step for run ``row`` after the guard's checks: its ``allocation``, whether its action
+    ``agrees`` with ``done``, and its ``gain`` in expected return over ``done``."""
     layout, (_, state, seen, _) = compiled.layout, batch.situation
     action = other.each[row]
     levels = step(layout, state.levels[row : row + 1], np.array([action]))
@@ -157,9 +160,8 @@ def write(compiled: Compiled, batch: Batch, choices: Choices, decided_by: Decide
 def _continuation(
     compiled: Compiled, situation: Situation, chosen: PolicyChoice, rules: Sequence[str]
 ) -> NDArray[np.integer]:
-    """Return the row of the allocation grid after the next iteration, [B]; −1: the decided allocation is held.
-
-    ``rules``: names of the heuristics used without an agent, [B]."""
+    """Return the row of the allocation grid planned for after the next iteration of each of B runs, [B]; −1: the
+    decided allocation stays. ``rules`` [B]: names of the heuristics used without an agent."""
     then, (decided, agent) = continuation(situation), chosen
     if compiled.heuristic != MODEL_PREDICTIVE:  # no other rule chooses for one iteration alone
         answers = decided.verdict == Verdict.OUTSIDE_EXPERIENCE if agent else np.ones(len(rules), np.bool_)
@@ -249,7 +251,8 @@ def _render(compiled: Compiled, batch: Batch, steps: Steps, responder: _Responde
 
 
 def _spendings(compiled: Compiled, state: State, seen: Forecast, over: Sequence[bool]) -> list[Spending]:
-    """Return what each of B runs has cost so far and is expected to, at the decided allocation."""
+    """Return each of B runs' cost (prices' currency) and seconds so far, in the next iteration, and in the rest, at the
+    decided allocation; ``over``: whether it has ended."""
     at = compiled.layout.seconds
     ahead = seen.mean[:, at].tolist(), seen.rate.tolist(), seen.cost[1].tolist(), seen.rest[1].tolist()
     columns = zip(state.cost.tolist(), state.elapsed[:, at].tolist(), *ahead, over, strict=True)
@@ -289,7 +292,8 @@ def under_caps(compiled: Compiled, made: KindDecision, caps: Sequence[Cap], held
 def _with_requests(
     compiled: Compiled, made: KindDecision, given: tuple[Sequence[Request], str], decided: Levels, held: int
 ) -> KindDecision:
-    """Return a run's decision with what became of its requests; ``decided`` [R], ``held``: row of what is there."""
+    """Return a run's decision with what its requests that weren't granted change in reason, risk and fields. ``given``:
+    these and the state that one has reached; ``decided`` [R]: levels; ``held``: grid row of what is there."""
     (requests, reached), layout, iteration = given, compiled.layout, made.iteration or 0
 
     def text(levels: Sequence[int]) -> AllocationText:
@@ -401,13 +405,15 @@ def decision_contexts(
 
 
 def _criticality(state: State, seen: Forecast) -> NDArray[np.floating]:
-    """Return how critical each metric is, [B, M]: 10⁶ + shortfall of its probability, or without one its excess."""
+    """Return how critical each metric is at the present allocation, [B, M]: relative miss of its target or, where that
+    is less likely to be met than required, 10⁶ plus the missing probability."""
     unsure = state.probabilities - seen.chance[0]
     return np.where(unsure > 0, 1e6 + unsure, seen.excess[0])
 
 
 def _attainable(compiled: Compiled, state: State, seen: Forecast, sought: NDArray[np.bool_]) -> list[bool]:
-    """Return for each of B runs whether any allocation meets all targets with the required probabilities."""
+    """Return for each of B runs whether an allocation meets all targets with the required probabilities; it is only
+    sought where the decided one falls short in a metric of the mask ``sought`` [B, M], and True elsewhere."""
     short = ((state.probabilities > seen.chance[1]) & sought).any(axis=1)
     for i in np.flatnonzero(short):
         one, projector = row(state, int(i)), compiled.projector
@@ -439,7 +445,7 @@ def _chances(compiled: Compiled, seen: Forecast) -> list[dict[str, float]]:
 
 def begin(compiled: Compiled, state: State, *, live: bool = True, caps: Sequence[Cap] = ()) -> KindDecision:
     """Return the first decision of one run (``state`` with B = 1): the model's best allocation within its ``caps``, or
-    the spec's initial one without a model. ``live``: as in ``Batch``."""
+    the spec's initial one without a model. ``live``: False for a query."""
     projector, layout = compiled.projector, compiled.layout
     levels = first_allocation(projector, state)
     if caps and projector.table.informed:
@@ -495,9 +501,9 @@ def hold(
 ) -> KindDecision:
     """Return a decision that keeps the allocation of one run (``state`` with B = 1), without model or forecast.
 
-    ``upcoming`` [U, F]: its announced features; ``changes``: as in ``RunState``; ``failure``: the beginning of the
-    reason's text. The decision names those of its ``caps`` that are reached, and what became of its ``requests``, as
-    in ``Batch``.
+    ``upcoming`` [U, F]: its announced features; ``changes``: bits of recent changes; ``failure``: the beginning of the
+    reason's text. The decision names those of its ``caps`` that are reached, and what became of its ``requests``
+    (these, and the state that one has reached).
     """
     here = int(compiled.layout.index(state.levels)[0])
     own = {"allocation": compiled.allocation_text(here).encoded, "delta": compiled.delta(here, here)}

@@ -110,8 +110,9 @@ class IterativeServing(Serving):
     def begin_within(
         self, compiled: Compiled, start: IterationRunStart, caps: Sequence[Cap], now: datetime
     ) -> KindDecision:
-        """Return the first decision as ``begin``, with an allocation that stays within ``caps`` if there is one. Raises
-        InvalidInput if ``start`` doesn't fit the workload."""
+        """Return the first decision: the model's best allocation within ``caps`` if there is one, else the one that
+        passes them least; the spec's initial one without a model. Raises InvalidInput if ``start`` doesn't fit the
+        workload."""
         state = queries.beginning(
             compiled,
             start.targets,
@@ -228,7 +229,8 @@ ENGINE = Engine("iterative", Decision, IterativeServing())
 
 
 def _advance(compiled: Compiled, pending: Sequence[Pending], upcoming: Sequence[Array]) -> tuple[State, Sequence[int]]:
-    """Return the B runs after their reports, and ``RunState.changes`` of each. A first report changes nothing."""
+    """Return the B runs after their reports, and bits of each one's last reports, set where the allocation changed; a
+    first report changes nothing."""
     batch, layout = len(pending), compiled.layout
     usual, reports = compiled.fresh(batch), [one.report for one in pending]
     targets, probabilities = _goals(compiled, pending)

@@ -132,7 +132,7 @@ def _pid(situation: Situation) -> Choice:
 
 
 def _aimed(situation: Situation) -> Situation:
-    """Return the situation with the targets for which its view values actions."""
+    """Return the situation with targets for which actions are valued: tighter where a slower pace is declared."""
     return situation._replace(state=aimed(situation.projector, situation.state))
 
 
@@ -181,7 +181,8 @@ def continuation(situation: Situation) -> NDArray[np.integer]:
 def _for_next(
     situation: Situation, back: NDArray[np.integer], held_values: NDArray[np.floating]
 ) -> tuple[NDArray[np.integer], NDArray[np.floating]]:
-    """Find the best action for the next iteration alone, at the price of time implied by the best held one ``back``.
+    """Find the best action for the next iteration alone, at the price of time implied by ``back`` [B], the best if
+    held; ``held_values`` [B, N]: expected returns if held.
 
     Slower allocations held to the end save money for additional time: the best such rate is the value of a second (the
     Lagrange multiplier of the deadline), or the expected cost of lateness if that is more. At that price, iterations
@@ -402,7 +403,7 @@ class TunedNumbers(NamedTuple):
 
 
 class TunedPolicy(RulePolicy):
-    """Model-predictive control for a changed belief and changed targets; ``config["numbers"]`` are ``TunedNumbers``."""
+    """Model-predictive control with targets and run effects changed by ``config["numbers"]``, a ``TunedNumbers``."""
 
     @property
     def name(self) -> str:
@@ -423,7 +424,7 @@ class TunedPolicy(RulePolicy):
         return cls(config)
 
     def act(self, situation: Situation) -> Choice:
-        """Choose as model-predictive control does, and the expected return of each action by the changed belief."""
+        """Choose by model-predictive control on the changed states, by expected returns under them (values, [B, N])."""
         projector, view = situation.projector, situation.view
         state = self._changed(projector, situation.state)
         expected = outlook(projector, state, reachable(projector, state, view.mask)).T
@@ -431,7 +432,7 @@ class TunedPolicy(RulePolicy):
         return _model_predictive(situation._replace(state=state, view=changed))
 
     def _changed(self, projector: Projector, state: State) -> State:
-        """Return the states of B runs with the targets and the belief for which actions are chosen."""
+        """Return the states of B runs with targets and estimated run effects changed by the tuned numbers."""
         numbers, dtype = TunedNumbers(**self.config["numbers"]), state.targets.dtype.type
         factors = [_TARGET_SIGNS[metric.goal] for metric in projector.layout.spec.metrics]
         trend = np.sign(state.trend) * np.maximum(np.abs(state.trend) - dtype(numbers.ignored), 0)

@@ -203,7 +203,8 @@ def _outlook_by_member(
 ) -> Array:
     """Return the expected return-to-go of N options, [N, B], averaged over ``members``, each with its own run effect.
 
-    Options are those of the actions from ``position``, or without one those in ``options.allocation``."""
+    ``told``: announced iterations. Options are those of the actions from ``position``, or without one those in
+    ``options.allocation``."""
     count, batch = projector.members, len(state.iteration)
     apart = by_member(state, count)
     point = member_point(projector.ahead, projector.ahead.point(state.features))

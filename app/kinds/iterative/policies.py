@@ -84,7 +84,7 @@ class PlannerPolicy:
         return worth.T
 
     def _moving(self, projector: Projector, state: State, options: Options) -> Array:
-        """Return the weighted cost of the change itself, [N, B]: money during the pause, and the change term."""
+        """Return the loss of return by the change itself, [N, B]: money during the pause, and the change term."""
         weights = state.weights
         paid = options.pause * options.rate / reference_cost(projector, state)
         cost: Array = weights[:, 1] * paid + weights[:, 2] * options.change
@@ -196,7 +196,8 @@ def terms(spec: Spec) -> Terms:
 
 
 def in_force(table: ModelTable, spec: Spec) -> ModelTable:
-    """Return ``table`` without its chosen heuristic if the spec has left the terms of that choice; else itself."""
+    """Return ``table`` without its chosen heuristic if targets, weights or prices left the bounds it was chosen for;
+    else itself."""
     if table.rule is None or not changed_terms(table.terms, terms(spec)):
         return table
     return replace(table, rule=None, evidence="")
@@ -268,7 +269,7 @@ class GuardedChoice(NamedTuple):
 
 
 def decide(situation: Situation, artifact: Artifact | None, rule: Heuristic | None = None) -> GuardedChoice:
-    """Choose by the artifact's policy, or a heuristic without one, and apply the guard.
+    """Choose by the artifact's policy, or a heuristic without one, and apply the guard, whose checks may replace it.
 
     Args:
         situation: B runs, each at its next decision.
@@ -332,7 +333,8 @@ def outside_conditions(situation: Situation, experience: Experience) -> dict[str
 
 @lru_cache(maxsize=1024)
 def _made_for(metrics: tuple[str, ...], experience: Experience) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the lowest and highest targets, weights and prices of training, [M + 3 + R] each; NaN: no bound."""
+    """Return the lowest and the highest values trained for, [M + 3 + R] each, of M metrics' targets, the reward's 3
+    weights and the prices of R resources, in this order; NaN: no bound."""
     targets = [experience.targets.get(name, np.nan) for name in metrics]
     rest = [*experience.weights, *experience.prices]
     ratios = np.array([experience.target_ratio] * len(targets) + [experience.weight_ratio] * len(rest))

@@ -117,7 +117,8 @@ def _columns(metrics: tuple[Metric, ...]) -> tuple[NDArray[np.bool_], NDArray[np
 def _risk(
     metric: Metric, wanted: float, elapsed: float | None, projected: float, chance: float | None, required: float
 ) -> str:
-    """Return a text on a target at risk: exceeded (by ``elapsed``), unlikely (``chance``), or missed if projected."""
+    """Return a text on a target at risk: exceeded by ``elapsed``, unlikely (``chance`` below ``required``), or missed
+    (``projected``); ``wanted``, ``elapsed`` and ``projected`` are in the metric's unit."""
     goal = _goal(metric, wanted)
     if elapsed is not None:
         what = "has passed" if is_deadline(metric) else "is exceeded"

@@ -39,16 +39,17 @@ Law = Callable[[Floats, Floats], Floats]
 
 
 def shares(resources: int) -> Floats:
-    """Make a lattice of the shares of the work that each resource shortens: at least 0, sum at most 1, [J, R]."""
+    """Return all combinations of the shares of the work that each resource shortens, on a lattice: at least 0, sum at
+    most 1, [J, R]."""
     steps = STEPS[resources - 1] if resources <= len(STEPS) else COARSEST
     lattice = itertools.product(range(steps + 1), repeat=resources)
     return np.array([point for point in lattice if sum(point) <= steps], np.float64) / steps
 
 
 def amdahl(overhead: float) -> Law:
-    """Make a law of a serial part plus parts inversely proportional to each resource (Amdahl 1967), plus communication:
-    ``overhead`` times the relative allocation (Venkataraman et al. 2016).
-    """
+    """Make a law, which maps relative allocations [n, R] and shares of the work [J, R] to logs of relative seconds [n,
+    J]: a serial part, parts inversely proportional to each resource (Amdahl 1967), and communication, ``overhead``
+    times the relative allocation (Venkataraman et al. 2016)."""
 
     def law(relative: Floats, share: Floats) -> Floats:
         left = 1 - share.sum(axis=1) + (1 / np.maximum(relative, SMALLEST)) @ share.T
@@ -66,7 +67,8 @@ def power(relative: Floats, share: Floats) -> Floats:
 
 
 def retrograde(knee: float, loss: float) -> Law:
-    """Make a law: Amdahl's up to relative allocation ``knee``, then rising by elasticity ``loss`` (Gunther 1993)."""
+    """Make a law of relative allocations [n, R] and shares [J, R], log seconds [n, J]: Amdahl's up to allocation
+    ``knee``, then rising by elasticity ``loss`` (Gunther 1993)."""
 
     def law(relative: Floats, share: Floats) -> Floats:
         beyond = np.log(np.maximum(relative / knee, 1)).mean(axis=1, keepdims=True)
@@ -100,7 +102,7 @@ REACH = 2.131846786326649  # quantile at 95 % of Student's t with 4 degrees of f
 
 @cache
 def population() -> list[tuple[str, float]]:
-    """Return K equally likely pairs of a law's name and a share, as ``steward pretrain`` fitted them."""
+    """Return K equally likely pairs, scaling law's name and share of the work, as ``steward pretrain`` fitted them."""
     read: dict[str, Any] = json.loads(POPULATION.read_text())
     return [(str(name), float(share)) for name, share in read["members"]]
 
@@ -124,7 +126,8 @@ class _Scale(NamedTuple):
     meeting: Floats
 
     def curve(self, name: str, share: Floats, units: Floats) -> Floats:
-        """Return the log of seconds at ``units`` [n, R] over those at ``meeting``, [n], by a law and its share [R]."""
+        """Return the log of seconds at ``units`` [n, R] over those at ``meeting``, [n], by the scaling law ``name`` and
+        the share of the work that each resource shortens, [R]."""
         values = LAWS[name](np.vstack([units, self.meeting]) / self.centre, share[None])[:, 0]
         return np.asarray(values[:-1] - values[-1], np.float64)
 
@@ -253,9 +256,10 @@ def _overlap(one: Resource, other: Resource) -> float:
 
 
 def _fitted_laws(layout: Layout, theirs: Layout, table: ModelTable) -> list[list[Any]]:
-    """Return the laws that are closest to the members of an earlier workload's domain model, as in a prior of
-    ``layout``: to the mean seconds of runs on allocations of ``theirs`` that have something of each resource, within
-    the samples' ranges; members without finite ones are left out. Raises ``IncompatibleModel`` if there are none."""
+    """Return, for each member of an earlier workload's domain model, the closest scaling law: [name, share of the work
+    that each resource shortens [R], natural log of mean seconds over the target at ``_Scale.meeting``]. They are fitted
+    to allocations of ``theirs`` that have something of each resource, within the samples' ranges; members without
+    finite seconds are left out. Raises ``IncompatibleModel`` if there are none."""
     scale, at, lattice = _scale(layout), theirs.seconds, shares(len(layout.resources))
     units, ranged = theirs.allocations, table.seen_low < table.seen_high
     observed = (units >= table.seen_low - SMALLEST) & (units <= table.seen_high + SMALLEST)

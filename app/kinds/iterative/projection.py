@@ -159,9 +159,9 @@ class ProjectionTables:
         return interpolate([self._average_length[cell] for cell in point.cells], point.weights, logs=True)
 
     def coming_at(self, point: Point, iterations: Indices, average: Array) -> Array:
-        """Return both entries of ``coming`` for ``iterations`` [B, U] with features at ``point`` [J, B, U], [2, U, B].
-
-        ``average``: result of ``average_length``, [B]."""
+        """Return log length over the average, then log ratio of lengths at the smallest to the largest allocation, of
+        ``iterations`` [B, U] with features at ``point`` [J, B, U], clipped to ± ``LOG_LIMIT``, [2, U, B]. ``average``:
+        natural logarithm of the average iteration's seconds, [B]."""
         bins = self._bin[np.minimum(iterations, self.layout.iterations)]
         length, scaling = interpolate([self._lengths[:, cell, bins] for cell in point.cells], point.weights, logs=True)
         lengths = np.stack([length - average[:, None], scaling])
@@ -190,7 +190,7 @@ class ProjectionTables:
         return self._sum_bins(np.exp(2 * logs + noise) * np.expm1(noise))
 
     def _sum_bins(self, values: Array) -> Array:
-        """Return Σ of the bins' ``values`` [A · C, I] over iterations from row · stride on, [A · C · rows]."""
+        """Return Σ of ``values`` [A · C, I], by iteration bin, over iterations from row · stride on, [A · C · rows]."""
         sums = np.zeros((len(values), self.rows))
         for row in range(self.rows - 2, -1, -1):
             first, last = row * self.stride, min((row + 1) * self.stride, self.layout.iterations)
@@ -342,13 +342,13 @@ def average_features(table: ModelTable) -> ModelTable:
 
 
 def course_places(iterations: int, resolution: int) -> NDArray[np.intp]:
-    """Return the index of each iteration in a course of ``resolution`` entries, [iterations]."""
+    """Return the index of each iteration, [iterations], in a record of ``resolution`` entries over a run."""
     return np.arange(iterations) * resolution // iterations
 
 
 class _Parts(NamedTuple):
-    """S segments of similar iterations, [S] each: number of iterations ``lengths``, bin in the table (``stages``) and
-    in the averaged table (``bins``), and index in a course (``places``)."""
+    """S segments of similar iterations, [S] each: number of iterations ``lengths``, bin of iterations in the table
+    (``stages``) and in the averaged one (``bins``), and index in the features' recorded course (``places``)."""
 
     lengths: NDArray[np.intp]
     stages: NDArray[np.intp]
@@ -368,7 +368,7 @@ def _parts(table: ModelTable, courses: Array) -> _Parts:
 
 
 def _locate_varying(table: ModelTable, courses: Array, varying: list[bool], parts: _Parts) -> Point:
-    """Locate the varying features among their own cells for X executions and S segments, [J, X, S]."""
+    """Locate the varying ones of ``courses`` [X, G, F] among their own cells: X executions, S segments, [J, X, S]."""
     nodes = [known for known, varies in zip(table.feature_nodes, varying, strict=True) if varies]
     features = courses[:, parts.places][:, :, varying].astype(np.float64)
     cells, weights = locate(nodes, features.reshape(-1, len(nodes)))
@@ -377,7 +377,8 @@ def _locate_varying(table: ModelTable, courses: Array, varying: list[bool], part
 
 
 def _weights(course: Point, parts: _Parts) -> Array:
-    """Return the share of each of V cells of the varying features in each bin, over executions, [bins, V]."""
+    """Return how the iterations of past executions in each bin are distributed over the V cells of the varying
+    features, [bins, V], shares with sum 1 per bin. ``course``: cells of X executions in S segments, [J, X, S]."""
     width = int(course.cells.max()) + 1
     rows = (parts.bins * width + course.cells).reshape(-1)
     share = 1.0 if course.weights is None else course.weights
@@ -396,7 +397,7 @@ def _by_varying(table: ModelTable, logs: Array, varying: list[bool]) -> Array:
 
 
 def _average_by_stage(logs: Array, weights: Array, stage: NDArray[np.intp]) -> NDArray[np.float32]:
-    """Average ``logs`` [M, A, P, V, I] by ``weights`` [bins, V], at each bin's ``stage`` [bins], to [M, A, P, bins]."""
+    """Average ``logs`` [M, A, P, V, I] by ``weights`` [bins, V] at bin ``stage`` [bins] of I, to [M, A, P, bins]."""
     width = weights.shape[1]
     columns = [logs[:, :, :, :width, known] @ one for known, one in zip(stage, weights, strict=True)]
     return np.stack(columns, axis=-1).astype(np.float32)

@@ -37,11 +37,11 @@ class Projector(ProjectionTables):
 
     @cached_property
     def slowdown(self) -> float:
-        """Mean natural logarithm of the factor by which the spec declares that runs become slower; else 0.
+        """Mean natural logarithm of the factor by which the spec declares that runs become slower, at most
+        ``LARGEST_SLOWDOWN``.
 
-        It is also 0 where no rule was chosen for it: before samples, with factors below 1 or a required probability,
-        without targets, and for targets that aren't upper limits of the duration. It is at most ``LARGEST_SLOWDOWN``.
-        """
+        It is 0 before samples, for factors that may be below 1, with a required probability, without targets, and with
+        targets that aren't upper limits of the duration."""
         metrics = [metric for metric in self.layout.spec.metrics if metric.target is not None]
         shift = self.layout.spec.disturbances.pace_shift
         if shift is None or shift.factor[0] < 1 or not self.table.fitted or not metrics:

@@ -80,7 +80,8 @@ def states(compiled: Compiled, rows: Sequence[GivenState]) -> State:
 
 
 def _expected_sums(projector: Projector, after: State, iteration: NDArray[np.integer]) -> Array:
-    """Return the expected sums of M metrics over the iterations before ``iteration`` [B], [B, M]."""
+    """Return the sums of M metrics that the model expects, at the last allocation of ``after`` and with its run effect,
+    over the iterations before ``iteration`` [B], [B, M]."""
     projector = projector.ahead
     here, point = projector.layout.index(after.levels)[None], projector.point(after.features)
     start = np.zeros_like(iteration)

@@ -174,8 +174,8 @@ def _reason_without_target(context: DecisionContext) -> Reason:
 
 
 def _reached(own: Wording, context: DecisionContext, option: int) -> str:
-    """Return a text such as “finish at 31 min 52 s (12 %)” for the present allocation (``option`` 0), or the decided
-    one (1)."""
+    """Return a text such as “finish at 31 min 52 s (12 %)”: expected value and probability to meet the target at the
+    present allocation (``option`` 0), or the decided one (1)."""
     return f"{own.subject} {_value(own, context, option)}"
 
 
@@ -233,8 +233,8 @@ def first(words: Sequence[Wording], context: DecisionContext) -> Reason:
 
 
 def first_by_prior(words: Sequence[Wording], context: DecisionContext, problem: str, similar: str) -> Reason:
-    """Return the reason of a run's first allocation, chosen by the prior; ``words`` and ``context`` as in ``first``,
-    ``problem`` as in ``first_without_model``, ``similar`` as in ``Snapshot``."""
+    """Return the reason of a run's first allocation, chosen by the prior. ``words``: wording of each metric;
+    ``problem``: why the model can't be used ("": none); ``similar``: text on the prior's data ("": any)."""
     own = first(words, context)
     predicted = similar or "from workloads in general"
     return Reason("no_model", f"{own.text}; {problem or 'no domain model yet'}: predicted {predicted}")
@@ -280,7 +280,8 @@ def within_noise(own: Reason, intended: str, gain: float, required: float) -> Re
 
 
 def beyond_cap(own: Reason, intended: str) -> Reason:
-    """Return the reason why allocation ``intended`` isn't taken, which a cap forbids; ``own`` is that of the step."""
+    """Return the reason why allocation ``intended``, which a cap forbids, isn't taken; ``own``: that of the step
+    taken."""
     return Reason("cap", f"{own.text}; {intended}, held to the end, would pass a cap")
 
 
@@ -390,7 +391,8 @@ def _project_run(projector: Projector, state: State, left: Remaining, apart: Sta
 
 
 def _rest(left: Remaining, state: State, metric: int) -> Array:
-    """Return the expected sum of a metric over the remaining run, [2, B], under the posterior of the run effect."""
+    """Return the expected sum of a metric over the remaining run under the posterior of the run effect, [2, B]: if the
+    present allocation is kept, and if the decided one is taken."""
     return left.rest(metric) * np.exp(log_factor(left.ahead, state, metric))
 
 

@@ -76,7 +76,7 @@ class Request(msgspec.Struct, frozen=True):
     Attributes:
         levels: the requested allocation, in grid steps above the minimum, [R].
         moved: sign of its difference from what was there instead, [R].
-        state, since, reason: as in ``RequestedAllocation``; ``since`` as RFC 3339.
+        state, since, reason: its state, time of the request (RFC 3339), and text on the state.
         times: how often it was refused.
         until: iteration from which it may be requested again.
         withdrawals: how often it was given up by a decision since the last refusal; its state is ``timed_out`` then.
@@ -214,7 +214,7 @@ def outcome(
 ) -> Outcome:
     """Return what a decision for ``iteration`` says of a run's ``requests``.
 
-    ``decided`` [R]: the decided allocation; ``present``: what is there, as ``allocation_text`` returns any;
+    ``decided`` [R]: the decided allocation; ``present``: the one that is there; ``allocation_text`` words any levels;
     ``iterations``: number of iterations of the run."""
     again = [one for one in requests if one.times and one.until <= iteration and one.covers(decided)][:1]
     waits = awaited(requests)

@@ -156,11 +156,10 @@ class Checker:
         segments: Mapping[int, Parts] | None = None,
         paused: Mapping[int, float] | None = None,
     ) -> Floats:
-        """Return reports as a table [n, C], numbered from ``first``; each is given as its ``PARTS`` by name.
+        """Return reports as a table [n, C], numbered from ``first``; each has allocation, metrics and features.
 
         ``segments``: allocation and seconds of each segment, of the iterations that have any; ``paused``: seconds of
-        the change before an iteration, where they were measured. Raises KeyError if a report lacks one of the layout's
-        names."""
+        the change before an iteration, where they were measured. Raises KeyError if a report lacks a name."""
         places = [(at, name) for at, names in enumerate(self.names.values()) for name in names]
         changed, rows = segments or {}, list[list[float]]()
         for iteration, (allocation, metrics, features) in enumerate(reports, start=first):

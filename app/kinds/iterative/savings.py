@@ -212,7 +212,8 @@ def _summed(projector: Projector, read: _Reported, rows: Rows) -> tuple[_Reporte
 
 
 def _best(projector: Projector, read: _Reported, wanted: Sequence[float | None], iterations: int) -> int:
-    """The best allocation to hold, by the model's mean: a row of the grid."""
+    """Return the row of the grid of the cheapest allocation whose expected metrics meet the targets ``wanted``, else of
+    the fastest, had it been held for the ``read`` iterations; ``iterations``: their number."""
     layout = projector.layout
     count, width = len(layout.allocations), len(layout.metrics)
     rows, sums = np.arange(count), np.zeros((count, width))

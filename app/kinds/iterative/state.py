@@ -30,7 +30,7 @@ class State(NamedTuple):
         iteration: number of reports so far, the next iteration to decide, [B].
         levels: last reported allocation (before any report the initial one), in steps, [B, R].
         elapsed: sum of each metric over the run so far, [B, M].
-        effect: posterior mean of the log run effect, [B, M].
+        effect: posterior mean of the log run effect (factor between the run and the model), [B, M].
         variance: posterior variance of the log run effect under any one model, [B, M].
         measured: metrics of the last report, [B, M]; NaN before the first.
         features: features of the last report, [B, F].
@@ -120,7 +120,8 @@ class ExpectedLogs(NamedTuple):
 
 
 def expect(projector: Projector, state: State, levels: Levels, features: Array) -> ExpectedLogs:
-    """Return the expectation of the next iteration at ``levels`` [B, R] with ``features`` [B, F]; run effect 1."""
+    """Return the expectation of the next iteration at ``levels`` [B, R] with ``features`` [B, F], if the run's factor
+    (run effect) is 1."""
     logs = projector.log_mean(projector.layout.index(levels), projector.point(features), state.iteration)
     pause = over_columns((levels != state.levels) * projector.change_seconds)
     return ExpectedLogs(logs, pause * (state.iteration > 0))
@@ -336,7 +337,8 @@ LEAST_LEFT = 0.05
 
 
 def _without_change(metrics: Array, change_seconds: Array, least: Array, seconds: int) -> Array:
-    """Return ``metrics`` [B, M] less the seconds of a change, [B]; a share ``least`` [B] of the iteration remains."""
+    """Return ``metrics`` [B, M] with the duration, at position ``seconds``, less ``change_seconds`` [B]; a share
+    ``least`` [B] of it remains."""
     net = metrics.copy()
     column = metrics[:, seconds]
     net[:, seconds] = np.maximum(column - change_seconds, least * column)
@@ -350,7 +352,7 @@ class RunState(msgspec.Struct, frozen=True):
         row: the S numbers of the run in ``pack``, [S].
         upcoming: F features of each of U announced iterations, [U, F].
         notices: codes of the notices in the run's last decision.
-        belief: identifier of the model to which the run effect relates, as ``Compiled.belief``.
+        belief: identifier of the model to which the run effect relates, a version or a negative hash.
         changes: whether the allocation of each of the last reports differs from that of the one before, a bit each, the
             latest one lowest.
         requests: requested allocations that were not granted.

@@ -291,7 +291,8 @@ def policy_figures(compiled: Compiled) -> Iterator[Figure]:
 
 
 def _policy_states(compiled: Compiled, levels: NDArray[np.int16], at: NDArray[np.int32]) -> State:
-    """Return B states at iterations ``at`` [B] with expected measurements and the due share of their targets used."""
+    """Return B states that a policy sees at allocations ``levels`` [B, R] before iterations ``at`` [B], if all went as
+    the model expects: measured values are the expected ones, sums with a target for the run are at/iterations of it."""
     projector = compiled.projector
     state = begin(projector, levels)
     expected = np.exp(projector.log_mean(projector.layout.index(levels), projector.point(state.features), at))
@@ -490,7 +491,7 @@ def _running_sum(history: RunHistory, values: Sequence[float], known: float | No
 
 
 def standing(spec: IterativeSpec, start: Mapping[str, Any], row: Sequence[float | None]) -> Standing:
-    """Return how a run stands, from its ``start`` parameters and its ``row`` of numbers as stored."""
+    """Return a run's progress, deadline and cost, from its ``start`` parameters and its packed state ``row``."""
     first = 1 + len(spec.resources)  # after the iteration and the levels: sums of metrics
     sums = row[first : first + len(spec.metrics)]
     timed, metric = next((at, metric) for at, metric in enumerate(spec.metrics) if metric.name == SECONDS)

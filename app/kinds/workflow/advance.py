@@ -156,8 +156,7 @@ def _raise(draft: Draft) -> None:
 
 
 def _few(draft: Draft) -> None:
-    """Raise InvalidInput if there are more than ``MOST_TASKS`` tasks at once, or more than ``MOST_NAMES`` bytes of
-    their ids."""
+    """Raise InvalidInput if there are over ``MOST_TASKS`` tasks at once, or over ``MOST_NAMES`` bytes of their ids."""
     there = len(draft.columns["names"]) - len(draft.gone)
     if there > MOST_TASKS and draft.new < len(draft.columns["names"]):
         message = f"must leave at most {MOST_TASKS:,} pending and running tasks in the queue at once"
@@ -450,8 +449,7 @@ def implausible(state: State, report: QueueReport) -> list[FieldIssue]:
 
 
 def _against_estimates(state: State, report: QueueReport) -> list[FieldIssue]:
-    """Return a warning if running tasks exceed their estimates tenfold (median): the units may differ; else no
-    warning."""
+    """Return a warning if running tasks exceed their estimates tenfold (median), as units may differ; else none."""
     ratios, shown = _ratios(state, report.running, report.now)
     if len(ratios) < FEWEST or (median := float(np.median(ratios))) <= 10:
         return []

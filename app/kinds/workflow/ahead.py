@@ -35,9 +35,9 @@ class Outlook:
         running_length, running_share: as ``length`` and ``share``, [R].
         past: submission in seconds, ascending, [P].
         free: free processors.
-        head: place of the committed job; −1: none.
+        head: place of the committed job, which no other may delay; −1: none.
         waiting: number Q of waiting jobs.
-        mechanism: index into ``MECHANISMS``.
+        mechanism: backfilling mechanism, an index into ``MECHANISMS``.
         seed: seed of the scenarios, at least 0.
     """
 
@@ -83,7 +83,8 @@ class Alternatives:
 
 
 def outlook_of(situation: QueueSituation, order: Indices, mechanism: int) -> Outlook:
-    """Return the present of a queue on a single machine; ``order``: rows of its ready tasks, at most ``MOST``."""
+    """Return the jobs and processors of a queue on a single machine, as input of the search for better orders;
+    ``order``: rows of its ready tasks, at most ``MOST``; ``mechanism``: index into ``MECHANISMS``."""
     state, queue, now = situation.state, situation.queue, situation.now
     speed, pool, first = float(situation.layout.nodes.speed[0]), situation.pool(), order
     which, past = pool.task[: pool.level[1]], sorted(state.submitted, key=itemgetter(0))

@@ -51,8 +51,7 @@ SHOWN = 3
 
 
 def plan_obstacle(situation: QueueSituation, plan: QueuePlan) -> str:
-    """Return why a plan can't be followed any longer: a waiting task is new, or a planned node lost; empty if it
-    can."""
+    """Return why a plan can no longer be followed: a waiting task is new, or a planned node lost; empty if it can."""
     queue, names = situation.queue, situation.layout.names
     new = [queue.names[row] for row in np.flatnonzero(queue.node < 0) if queue.names[row] not in plan.turns]
     if new:
@@ -196,7 +195,7 @@ class Compiled:
         return QueueSituation(self.layout, state, self.predictor)  # type: ignore[arg-type]
 
     def find_plan(self, situation: QueueSituation) -> PlanChoice | None:
-        """Return the plan of a workflow, searched if necessary; None without an agent, or if no task depends on
+        """Return the plan of a workflow, searched if need be; None without an agent, or if no task depends on
         another."""
         return make_plan(situation, self._search) if self.agent and situation.queue.linked else None
 

@@ -107,8 +107,7 @@ class WorkflowServing(Serving):
         return [_written(compiled, case, answer, decided_by) for case, answer in rows]
 
     def hold(self, compiled: Compiled, one: Pending, failure: str) -> KindDecision:
-        """Return the decision after a failure: nothing starts, and nodes stay; ``failure`` says what failed, for the
-        reason."""
+        """Return the decision after a failure, which ``failure`` describes: nothing starts, and nodes stay."""
         state, warnings = one.report
         return _nothing(compiled, state, "fallback", f"{failure}; nothing starts", state.now, warnings)
 

@@ -63,7 +63,7 @@ class PlanSearch:
         self._ready, self._paused, self._problem = False, 0.0, ""
 
     def __call__(self, left: Remaining) -> SearchResult:
-        """Return the best plan of the tasks ``left`` that the child finds; raises as ``ask`` does."""
+        """Return the child's best plan of the tasks ``left``; raises SearchUnavailableError if it can't search now."""
         return SearchResult(**self.ask(left))
 
     def ask(self, message: DataclassInstance) -> dict[str, Any]:
@@ -92,8 +92,8 @@ class PlanSearch:
         return decode(connection.recv_bytes())
 
     def _connected(self) -> Connection[Any, Any]:
-        """Return the connection to a child that is ready, started if there is none; raise SearchUnavailableError if it
-        isn't."""
+        """Return the connection to a ready child, started if there is none; raise SearchUnavailableError if none is
+        ready."""
         if self._connection is None:
             if self._clock() < self._paused:
                 raise SearchUnavailableError(self._problem)
@@ -218,8 +218,7 @@ def _so_far(
 
 
 def _edges(situation: QueueSituation, names: list[str], rows: list[int]) -> tuple[Indices, Indices, Floats]:
-    """Return the edges from N tasks to waiting ones as compressed sparse rows: starts [N + 1], parents [E], bytes
-    [E]."""
+    """Return the E edges from N tasks to waiting ones as compressed sparse rows: starts [N + 1], parents, bytes [E]."""
     index, queue = {name: k for k, name in enumerate(names)}, situation.queue
     ended = len(names) - len(rows)
     inside = [[(index[p], size) for p, size in queue.inputs[r]] if queue.node[r] < 0 else [] for r in rows]

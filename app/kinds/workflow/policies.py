@@ -34,7 +34,7 @@ class Waiting(NamedTuple):
         share: natural logarithm of the predicted share of its estimate that a task takes, at most 0, [Q].
         processors: processors of each task, [Q].
         machine: processors of all nodes that accept tasks.
-        mechanism: index into ``MECHANISMS``.
+        mechanism: backfilling mechanism, an index into ``MECHANISMS``.
     """
 
     now: float
@@ -118,7 +118,7 @@ class StrategyPolicy:
 
 @dataclass(frozen=True, eq=False)
 class PriorityPolicy:
-    """Tuned priorities by the formula of ``scheduling.planning``.
+    """Tuned priorities: log run time plus weighted processors and waiting time (``scheduling.planning.scores``).
 
     Attributes:
         weights: weights under the mechanisms none, rls and easy, [3, ``WEIGHTS``]; conservative uses those of easy,
@@ -149,7 +149,8 @@ class PriorityPolicy:
         return cls(weights)
 
     def under(self, mechanism: int) -> Seconds:
-        """Return the weights for a backfilling mechanism (index into ``MECHANISMS``), [``WEIGHTS``]."""
+        """Return the weights for a backfilling mechanism, an index into ``MECHANISMS``, in the order of ``NAMES``,
+        [``WEIGHTS``]."""
         seconds: Seconds = self.weights[NONE if mechanism == UNCOMMITTED else min(mechanism, EASY)]
         return seconds
 

@@ -246,7 +246,8 @@ class State(NamedTuple):
         queue: waiting and running tasks.
         ended: node index and workflow of finished tasks that others may still depend on, by name.
         nodes: status and the time since which it holds, for each node that isn't off, by index.
-        head: name of the committed task, its earliest start, and processors that it leaves free then; empty: none.
+        head: name of the committed task (no other may delay it), its earliest start, and processors that it leaves free
+            then; empty: none.
         history: last tasks of each user, at most ``run_times.LAST``, newest last.
         done: number of finished tasks.
         weight, covariance: state of the regression of run times (``run_times.Regression``).
@@ -376,8 +377,7 @@ class _Reading:
             task["edges"] = [(self._by_id[p], size) for p, size in _parents(task) if p in self._by_id]
 
     def _task_of(self, reported: Mapping[str, Any], now: float) -> Task:
-        """Return the task that a report describes, as it was first described; ``now``: time of the report in
-        seconds."""
+        """Return the task that a report of time ``now`` (seconds) describes, as it was first described."""
         task = self._by_id.get(reported["id"])
         if task is None or "end" in task:
             begun = reported.get("start")

@@ -103,7 +103,7 @@ def describe(history: Seconds, user: Numbers, length: Numbers, size: Numbers) ->
 
 
 def learn(regression: Regression, inputs: Seconds, share: float) -> None:
-    """Update ``regression`` in place by a finished task. ``inputs`` are those of ``describe``, [``INPUTS``]; ``share``
+    """Update ``regression`` in place by a finished task. ``inputs`` [``INPUTS``] describe it (``describe``); ``share``
     is the natural logarithm of run time over estimate."""
     weight, covariance = regression.weight, regression.covariance
     along = covariance @ inputs
@@ -135,8 +135,8 @@ def remember(regression: Regression, user: int, length: float, size: int, ran: f
 
 
 def shares(regression: Regression, user: NDArray[np.int64], length: Seconds, size: NDArray[np.int64]) -> Seconds:
-    """Return the predicted natural logarithm of run time over estimate of each of N tasks, at most 0, [N]. Arguments
-    are those of ``describe``, [N] each."""
+    """Return the predicted natural logarithm of run time over estimate of each of N tasks, at most 0, [N]. ``user``:
+    index, −1: unknown; ``length``: natural logarithm of the estimate in seconds; ``size``: processors; [N] each."""
     result = np.zeros(len(length))
     for weight, values in zip(regression.weight, describe(regression.history, user, length, size), strict=True):
         result += weight * values  # a product of matrices rounds equal columns differently, and ties would not be ties

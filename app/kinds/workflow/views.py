@@ -345,7 +345,7 @@ class WorkflowViews(Views):
 
     @override
     def alternatives(self, compiled: Compiled, history: RunHistory) -> Sequence[Alternative]:
-        """Return the starts by each strategy for the queue at the last report; none if nothing waits or the queue is
+        """Return each strategy's starts for the queue at the last report; none if nothing waits or the queue is
         large."""
         state: State | None = history.state
         if (
@@ -382,8 +382,7 @@ class WorkflowViews(Views):
 
 
 def _reconstruct(steps: Sequence[Step]) -> tuple[_Queue, Course, Course]:
-    """Return the reconstructed queue, and times in seconds with busy processors, and with waiting tasks, after each
-    report."""
+    """Return the queue, and times in seconds with busy processors, and with waiting tasks, after each report."""
     queue, used, waits = _Queue(), Course(), Course()
     for step in steps:
         queue.take(step)

@@ -90,8 +90,8 @@ class _Text:
         self._lines, self._columns = 0, 0  # of the text dropped so far
 
     def peek(self) -> str:
-        """Return the next character that isn't white space, and move there; empty at the end; raise InvalidInput as
-        ``_more``."""
+        """Return the next character that isn't white space, and move there; empty at the end. Raises InvalidInput if it
+        must read on, and a value is too long."""
         while True:
             spaces = _spaces(self._text, self._at)
             self._at = spaces.end() if spaces else self._at
@@ -101,7 +101,6 @@ class _Text:
                 return ""
 
     def skip(self) -> None:
-        """Move past the character that ``peek`` returned."""
         self._at += 1
 
     def expect(self, pointer: str, character: str) -> None:
@@ -140,8 +139,7 @@ class _Text:
         return self._text.count("[", self._at, end) + self._text.count("{", self._at, end)
 
     def error(self, pointer: str, message: str, at: int | None = None) -> InvalidInput:
-        """Return, not raise, an InvalidInput with line and column of character ``at``, or of the present one if
-        None."""
+        """Return, not raise, an InvalidInput with line and column of character ``at``, None: of the present one."""
         place = self._at if at is None else at
         before = self._text[:place]
         line = self._lines + before.count("\n") + 1

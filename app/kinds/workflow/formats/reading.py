@@ -62,8 +62,7 @@ def refuse(issues: Sequence[FieldIssue]) -> None:
 
 
 def share_lacking(missing: int, tasks: int, noun: str, thing: str, consequence: str) -> tuple[str, ...]:
-    """Return a sentence on the ``thing`` that all or some tasks lack, with its consequence; empty if ``missing`` is
-    0."""
+    """Return a sentence on the ``thing`` that all or some tasks lack, with its consequence; empty if none does."""
     if not missing:
         return ()
     who = f"no {noun} has {thing}" if missing == tasks else f"{count_text(missing, noun)} of {tasks:,} without {thing}"
@@ -84,7 +83,7 @@ SHOWN = 3
 
 
 class Edges(NamedTuple):
-    """Parents of N tasks as compressed sparse rows with E edges, as in ``Trace``.
+    """Parents of N tasks as compressed sparse rows with E edges, task i's ``parents[start[i]:start[i + 1]]``.
 
     Attributes:
         start: first edge of each task, [N + 1].

@@ -39,10 +39,10 @@ def read_sacct(source: Source, *, clip: bool = False, sort: bool = True, skip_ba
 
     Args:
         source: path, or lines.
-        clip, sort, skip_bad: as in ``read_swf``.
+        clip, sort, skip_bad: cut run times to limits; sort by submission; leave out invalid lines (else errors).
 
     Raises:
-        InvalidInput: the first line doesn't name the columns that are needed, or as in ``read_swf``.
+        InvalidInput: the first line doesn't name the columns that are needed, or a line is invalid, or there is no job.
         OSError: the file can't be read.
     """
     head, *rows = b"\n".join(blocks(source)).decode("utf-8", "replace").removesuffix("\n").split("\n")

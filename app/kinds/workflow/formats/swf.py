@@ -250,8 +250,7 @@ def sound(table: Table, skipping: Skipping) -> Table:
 
 
 def faults(table: Table, most: int = LISTED) -> list[FieldIssue]:
-    """Return issues of invalid values, by line, at most ``most`` per column; without any, issues of duplicate job
-    numbers."""
+    """Return issues of invalid values, by line, at most ``most`` per column; else issues of duplicate job numbers."""
     cells = table.cells
     unknown = cells == -1
     bad = {

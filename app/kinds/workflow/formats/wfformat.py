@@ -138,7 +138,7 @@ class Document:
 
     @property
     def flat(self) -> bool:
-        """Whether the document has the form of 1.4."""
+        """Whether the tasks stand directly under the workflow, with their measurements, as in WfFormat 1.4."""
         return self.place == "/workflow/tasks"
 
     @property
@@ -346,8 +346,7 @@ def _positions_by_id(document: Document) -> dict[str, int]:
 
 
 def _edges(document: Document, index: dict[str, int], warnings: list[FieldIssue]) -> Edges:
-    """Return the parents of each task, each once, in the order given. Raises InvalidInput if a parent or child is
-    unknown."""
+    """Return the parents of each task, each once, in order. Raises InvalidInput if a parent or child is unknown."""
     parents: list[dict[int, None]] = [{} for _ in document.tasks]
     issues = []
     for task, entry in enumerate(document.tasks):

@@ -105,7 +105,7 @@ def _specification(trace: Trace) -> Iterator[Json]:
 
 
 def _files(trace: Trace) -> Iterator[Json]:
-    """Yield one file per edge with data."""
+    """Yield one file per edge with data, as an object of WfFormat with its size in bytes."""
     for edge, size in enumerate(trace.data.tolist()):
         if size > 0:
             yield {"id": f"edge-{edge}", "sizeInBytes": _number(size)}

@@ -19,7 +19,7 @@ class Choice(NamedTuple):
     Attributes:
         strategy: name of the strategy or policy.
         scores: score of each ready task, smallest first, [Q].
-        mechanism: index into ``MECHANISMS``.
+        mechanism: backfilling mechanism, an index into ``MECHANISMS``.
         fill: scores of the backfilling order, [Q]; None: by submission.
         barred: row of a task that doesn't start at this decision; −1: none.
         text: text on the choice for the decision's reason; empty: none.
@@ -56,8 +56,8 @@ class DispatchDecision(NamedTuple):
 
 def by_strategy(strategy: str, backfilling: str, fill: str | None = None) -> Chooser:
     """Make a function that orders ready tasks by the named strategy and backfilling mechanism. ``fill`` names the
-    strategy of the backfilling order; None: by submission, and for strategies by predicted run times their own order,
-    which lookahead always keeps to, as it simulates no other. Raises ValueError if there is no such mechanism."""
+    strategy of the backfilling order; None: by submission, but for strategies by predicted run times their own order,
+    which lookahead always uses. Raises ValueError if there is no such mechanism."""
     mechanism = MECHANISMS.index(backfilling)
     fill = strategy if strategy == LOOKAHEAD else fill or (strategy if strategy in PREDICTED else None)
 
@@ -87,8 +87,8 @@ def _order_by_score(situation: QueueSituation, scores: Floats) -> dispatch.Indic
 
 
 def _head(situation: QueueSituation, choice: Choice, started: DispatchResult) -> tuple[str, float, int] | tuple[()]:
-    """Return the committed task's name, start in seconds, and spare processors, for the next decision. It is empty if
-    no task is committed, and under mechanisms that commit to none."""
+    """Return the committed task's name, start in seconds, and spare processors, for the next decision; other tasks must
+    not delay it. It is empty if no task is committed, and under mechanisms that commit to none."""
     window = started.window
     if window.task < 0 or choice.mechanism in (EASY, CONSERVATIVE, UNCOMMITTED):
         return ()
@@ -122,8 +122,7 @@ def is_pool(situation: QueueSituation) -> bool:
 def on_pool(
     situation: QueueSituation, mechanism: int, order: dispatch.Indices, fill: dispatch.Indices
 ) -> DispatchResult:
-    """Decide which tasks start on a single node, by the simulator's code; ``order`` and ``fill`` are rows of Q tasks,
-    [Q]."""
+    """Decide which tasks start on a single node by the simulator's code; ``order``, ``fill``: rows of Q tasks, [Q]."""
     speed, state = float(situation.layout.nodes.speed[0]), situation.state
     tasks, chosen = situation.tasks()._replace(expected=situation.expected / speed), np.zeros(len(order) + 1, np.int64)
     before = Head(situation.queue.row[state.head[0]], *state.head[1:]) if state.head else Head(-1, np.inf, 0)

@@ -75,7 +75,7 @@ def decide(
     """Choose the tasks that start now. The caller updates the machine: of ``pool`` only users' limits are changed here.
 
     Args:
-        mechanism: index into ``MECHANISMS``, not conservative.
+        mechanism: backfilling mechanism, an index into ``MECHANISMS``, not conservative.
         now: seconds on the clock of ``tasks.submit``.
         head: first waiting task of the last decision, kept until it starts, except under ``easy`` and ``uncommitted``.
         order: rows, most urgent first; tasks that no longer wait are skipped.
@@ -178,9 +178,9 @@ def overtake(
     pool: Pool,
     chosen: Indices,
 ) -> int:
-    """Choose tasks that may overtake ``head``, in the order ``fill``; return the number of tasks chosen in all.
-    Arguments are those of ``decide`` and ``in_line``; ``chosen``, ``tasks`` and the users' limits in ``pool`` are
-    updated."""
+    """Choose tasks that may overtake ``head`` without delaying it, in the order of ``fill`` (rows); return the number
+    chosen in all. ``free``: free processors; ``count``: number in ``chosen`` before; ``now``: seconds. ``chosen``,
+    ``tasks`` and the users' limits in ``pool`` are updated."""
     waiting, processors, user, expected = tasks.waiting, tasks.processors, tasks.user, tasks.expected
     room_tasks, room_processors = pool.room_tasks, pool.room_processors
     first, window, spare = head.task, head.until - now, head.spare if mechanism == EASY else 0

@@ -174,15 +174,15 @@ class Dispatcher:
         return chosen
 
     def _passes(self, task: int, kind: int, window: Window, *, spare: bool) -> bool:
-        """Whether a task may start on the node, of type ``kind``, reserved by ``window``; ``spare`` as in
-        ``node_for``."""
+        """Return whether ``task`` may start on the node of type ``kind`` that ``window`` reserves for another task: it
+        ends before the reservation begins or, if ``spare``, fits into what the other task leaves free there."""
         if window.node < 0:
             return True
         inside = self.situation.now + self.expected[task] / self.speed[kind] <= window.until
         return inside or (spare and self.need[task] <= window.spare and self.memory[task] <= window.spare_memory)
 
     def start(self, task: int, node: int) -> None:
-        """Start a task on a node."""
+        """Start ``task`` (row) on ``node`` (index): take its room there, and count it against its user's limits."""
         self.free.hold(node, self.need[task], self.memory[task])
         self.allowed.take(task)
         self.starts.append((task, node))
@@ -201,8 +201,7 @@ class Dispatcher:
         return window
 
     def _earliest(self, node: int, need: int, memory: float) -> tuple[float, int, float]:
-        """Return the time in seconds at which a node has room, infinite: never, and its free processors and bytes
-        then."""
+        """Return when, in seconds (infinite: never), a node has room, and its free processors and bytes then."""
         nodes, situation = self.situation.layout.nodes, self.situation
         if nodes.processors[node] < need or nodes.memory[node] < memory:
             return float("inf"), 0, 0.0
@@ -242,10 +241,10 @@ def decide(
 
     Args:
         situation: queue and nodes at the decision.
-        mechanism: index into ``dispatch.MECHANISMS``, not conservative.
+        mechanism: backfilling mechanism, an index into ``dispatch.MECHANISMS``, not conservative.
         order: rows of ready tasks, most urgent first.
         fill: rows in the backfilling order.
-        head: row of the committed task; −1: none.
+        head: row of the committed task, which no other may delay; −1: none.
         thrifty: whether tasks go to the cheapest node.
     """
     engine = Dispatcher(situation, thrifty=thrifty)

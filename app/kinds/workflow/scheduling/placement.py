@@ -322,8 +322,7 @@ def split(calendar: Calendar, j: int, at: float) -> int:
 
 
 def occupy(calendar: Calendar, j: int, start: float, end: float, processors: int, memory: float) -> None:
-    """Take processors and memory (bytes) of node ``j`` from ``start`` to ``end`` seconds; needs room for two more
-    entries."""
+    """Take processors and memory (bytes) of node ``j`` from ``start`` to ``end`` seconds; needs two unused entries."""
     if end > start:
         first = split(calendar, j, start)
         after = split(calendar, j, end)
@@ -333,8 +332,7 @@ def occupy(calendar: Calendar, j: int, start: float, end: float, processors: int
 
 
 def arrival(graph: Graph, work: Work, fleet: Fleet, plan: Plan, task: int, j: int) -> float:
-    """Return the time in seconds when all input of ``task`` can be on node ``j``, transferred from when its parents
-    end."""
+    """Return when, in seconds, all input of ``task`` can be on node ``j``, transferred from when its parents end."""
     at = work.submit[task]
     for e in range(graph.parent_start[task], graph.parent_start[task + 1]):
         parent = graph.parents[e]

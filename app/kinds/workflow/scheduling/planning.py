@@ -321,7 +321,7 @@ def scores(
     """Return the score of each of Q waiting tasks, smallest first, [Q].
 
     Args:
-        weights: a, b, c, d, e of the formula, in the order of ``NAMES``, [``WEIGHTS``].
+        weights: weights of size, width, waiting and others, in the order of ``NAMES``, [``WEIGHTS``].
         now: seconds on the clock of ``submit``.
         submit: submission in seconds, [Q].
         length: natural logarithm of the predicted run time in seconds, [Q].
@@ -335,7 +335,8 @@ def scores(
 
 
 def overtaking(weights: Seconds, length: Seconds, processors: NDArray[np.int64]) -> Seconds:
-    """Return the scores of Q tasks for the backfilling order, smallest first, [Q]; arguments as in ``scores``."""
+    """Return the scores of Q tasks for the backfilling order, smallest first, [Q], by logs of run time (``length``,
+    [Q]) and processors; ``weights`` [``WEIGHTS``]."""
     return length + weights[OVERTAKING] * np.log(processors)
 
 

@@ -50,8 +50,8 @@ def scores(rule: int, now: float, submit: Seconds, requested: Seconds, processor
 
 
 def formula(rule: int, w: Seconds, s: Seconds, r: Seconds, n: NDArray[np.int64]) -> Seconds:
-    """Return the scores of Q tasks by a rule with several terms, [Q]; letters as in ``scores``. Raises ValueError if
-    the rule is none with several terms."""
+    """Return the scores of Q tasks by a rule with several terms, [Q], from waiting time ``w``, submission ``s`` and
+    requested time ``r`` in seconds, and processors ``n``. Raises ValueError for another rule."""
     if rule == LXF:
         return -(w + r) / np.maximum(r, SHORTEST)
     if rule == WFP3:

@@ -105,7 +105,8 @@ class QueueSituation:
         return self.shares_of([queue.users[row] for row in rows], queue.estimate[rows], queue.processors[rows])
 
     def shares_of(self, users: Sequence[str], estimate: Floats, processors: Indices) -> Floats:
-        """Return ``shares`` of N tasks by user (empty: unknown), estimate (seconds; NaN: none) and processors, [N]."""
+        """Return the predicted log of run time over estimate, at most 0 (0: no estimate), of N tasks by user (empty:
+        unknown), estimate (seconds; NaN: none) and processors, [N]."""
         state, index = self.state, {name: i for i, name in enumerate(dict.fromkeys(filter(None, users)))}
         regression = Regression(state.weight, state.covariance, table([state.history.get(u, ()) for u in index]))
         user = np.array([index.get(name, -1) for name in users], np.int64)
@@ -147,7 +148,7 @@ class QueueSituation:
 
     @cached_property
     def listed(self) -> Graph:
-        """``graph`` as plain lists, several times faster in plain loops."""
+        """Graph of the tasks that have not ended, with plain lists, several times faster in plain loops than arrays."""
         return Graph(*(part.tolist() for part in self.graph))
 
     @cached_property
@@ -227,8 +228,8 @@ def peft(situation: QueueSituation) -> Floats:
 
 
 def following(graph: Graph, cost: list[list[float]], along: list[float]) -> list[list[float]]:
-    """Return the table of ``placement.optimistic`` in seconds as plain lists [T, N], one list per node type. ``cost``:
-    run times in seconds, [T, N]; ``along``: transfer seconds by edge, [E]. Lists are faster for few types."""
+    """Return the least seconds after each of N tasks if it runs on each of T node types, as plain lists [T, N].
+    ``cost``: run times in seconds, [T, N]; ``along``: transfer seconds by edge, [E]. Lists are faster for few types."""
     table, onward = [[0.0] * len(column) for column in cost], [column.copy() for column in cost]
     both, least = list(zip(table, onward, strict=True)), list(map(min, zip(*cost, strict=True)))
     for task in reversed(graph.sequence):
@@ -278,7 +279,7 @@ RANKS: dict[str, Callable[[QueueSituation], Floats]] = {
 
 
 def ranking(strategy: str, situation: QueueSituation) -> Floats:
-    """Return the score of each of Q ready tasks under a strategy, smallest first, [Q]; raise ValueError for an unknown
+    """Return the score of each of Q ready tasks by a strategy, smallest first, [Q]; raise ValueError for an unknown
     one."""
     ready, queue = situation.ready, situation.queue
     if strategy == LOOKAHEAD:
