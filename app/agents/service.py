@@ -67,7 +67,7 @@ def request_training(
 
 
 def _checked(session: Session, workload: Workload, request: TrainRequest) -> dict[str, Any]:
-    """The request as it is stored, with its model's version; raises as ``request_training``."""
+    """The request as it is stored, with its model's version; raises Conflict, Invalid or NotFound to reject it."""
     combinations.check(request)
     combinations.check_kind(request, workload.kind)
     if DEFAULT_ROLE not in roles(workload):
@@ -137,11 +137,7 @@ def require_start(session: Session, workload: Workload, version: int) -> Agent:
 def to_response(
     session: Session, workload: Workload, agents: Sequence[Agent], *, whole: bool = False
 ) -> list[AgentRead]:
-    """API representation of agents; ``whole`` includes the large pictures of their reports.
-
-    Raises:
-        BrokenRow: an agent's row is invalid.
-    """
+    """API representation of agents; ``whole`` includes the large pictures of their reports; raises BrokenRow."""
     served = repository.last_served(session, workload.id, [agent.version for agent in agents])
     present = Present(session, workload, agents)
     return [_to_response(agent, present, served.get(agent.version), whole=whole) for agent in agents]

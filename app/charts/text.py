@@ -233,7 +233,7 @@ Comparison = Literal["better", "tied", "worse", "unclear"]
 
 
 def compared(difference: Mapping[str, float], margin: float) -> Comparison:
-    """Verdict on a policy beside another, by its mean difference of return, whose interval is `low` to `high`.
+    """Verdict on a policy compared with another, by the interval (`low`, `high`) of its mean difference of return.
 
     `tied`: the interval is within ``margin`` of 0 on either side; `better`, `worse`: it is beyond; else `unclear`.
     """

@@ -37,11 +37,8 @@ def register(cli: typer.Typer) -> None:
 
 
 def _moment(text: str | None) -> datetime | None:
-    """A future time given as `90d`, `12h` or RFC 3339 (UTC by default); None for None.
-
-    Raises:
-        typer.BadParameter: the text is malformed, or the time has passed.
-    """
+    """A future time given as `90d`, `12h` or RFC 3339 (UTC by default); None for None. Raises typer.BadParameter if the
+    text is malformed or the time has passed."""
     from datetime import UTC, datetime, timedelta
 
     if text is None:
@@ -61,7 +58,8 @@ def _moment(text: str | None) -> datetime | None:
 
 @contextmanager
 def _database(data: DataDir, *, creates: bool = False) -> Iterator[Database]:
-    """Context manager: the database, migrated to this version; ``creates``: a missing embedded one is created."""
+    """Context manager: the database, migrated to this version; ``creates``: a missing embedded one is created. Raises
+    StartupError if the database is unavailable."""
     from app import startup
     from app.cli.server.data import migrate
     from app.database.engine import Database

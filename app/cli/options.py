@@ -20,12 +20,9 @@ SUFFIXES = (".html", ".svg", ".png")
 
 
 def drawable(file: Path | None) -> Path | None:
-    """Callback of a plot option: checks early that the file can be drawn, and makes its folder; None for None.
-
-    Raises:
-        typer.BadParameter: its suffix is none of ``SUFFIXES``, its folder can't be made, or no drawing package is
-            installed.
-    """
+    """Callback of a plot option: checks early that the file can be drawn, and makes its folder; None for None. Raises
+    typer.BadParameter if its suffix is none of ``SUFFIXES``, its folder can't be made, or no drawing package is
+    installed."""
     if file is None:
         return None
     if file.suffix.lower() not in SUFFIXES:
@@ -55,11 +52,7 @@ def visible(text: str) -> str:
 
 
 def address(url: str) -> str:
-    """Callback of the option for the service's address.
-
-    Raises:
-        typer.BadParameter: it doesn't begin with http:// or https://.
-    """
+    """Callback of the option for the service's address; BadParameter if it doesn't begin with http:// or https://."""
     if not url.startswith(("http://", "https://")):
         raise typer.BadParameter(
             f"{without_userinfo(url)!r} is not the address of a service, such as http://127.0.0.1:8080"

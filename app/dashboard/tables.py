@@ -217,7 +217,8 @@ def run_table(database: Database, tenant: str, query: RunQuery, request: PageReq
 
 
 class JobTable(NamedTuple):
-    """A table of jobs; other attributes as of ``RunTable``."""
+    """A table of jobs: ``older`` is the URL of the next page, None: there is none; ``again`` that for updating the
+    table, None once all jobs have ended."""
 
     jobs: Sequence[JobRead]
     chosen: Chosen

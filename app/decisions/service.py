@@ -76,16 +76,14 @@ class CompiledWorkloads:
         self._fetching: dict[tuple[asyncio.AbstractEventLoop, Key], asyncio.Future[Compiled]] = {}
 
     async def get(self, workload: str, tenant: str, rule: str = "") -> Compiled:
-        """The compiled workload, at most one polling interval old; ``rule`` as in ``by_rule``, empty: the usual policy.
-
-        Raises:
-            NotFound: there is no such workload.
-        """
+        """The compiled workload, at most one polling interval old; ``rule``: the only rule to decide by, empty: the
+        usual policies. Raises NotFound if there is no such workload."""
         result = self.peek(workload, tenant, rule)
         return result if result is not None else await self._fetch((workload, tenant, rule))
 
     def peek(self, workload: str, tenant: str, rule: str = "") -> Compiled | None:
-        """The cached compiled workload; None if it must be fetched; ``rule`` as in ``get``."""
+        """The cached compiled workload; None if it must be fetched; ``rule``: the only rule that decides, empty:
+        any."""
         snapshot = self._snapshots.peek(workload, tenant)
         return None if snapshot is None else snapshot.compiled.get(rule)
 
@@ -99,7 +97,8 @@ class CompiledWorkloads:
         return await asyncio.shield(fetching)
 
     def fetch(self, workload: str, tenant: str, rule: str = "") -> Compiled:
-        """Like ``get``, but blocking, for worker threads; raises NotFound if there is no such workload."""
+        """The compiled workload, for worker threads, as it may block; ``rule``: the only rule to decide by, empty: the
+        usual policies. Raises NotFound if there is no such workload."""
         snapshot = compile_snapshot(self._snapshots.get(workload, tenant))
         return by_rule(snapshot, rule) if rule else snapshot
 
@@ -163,8 +162,8 @@ class Shadows:
 
 @cache
 def _lacking(kind: str) -> dict[str, Any]:
-    """Fallback values by name for all decision fields of a kind but ``ADDED``, in the schema's order: the field's
-    default; None for a required field."""
+    """Values by name, in the schema's order, for fields that a stored decision of a kind may lack: the field's default,
+    None for a required field. The fields ``ADDED``, common to all kinds, are left out."""
     fields = KINDS[kind].decision.model_fields.items()
     return {
         name: None if field.is_required() else field.get_default(call_default_factory=True)
@@ -182,11 +181,8 @@ def encode_decision(decision: dict[str, Any]) -> bytes:
 
 
 def of_run(database: Database, tenant: str, run: str, iteration: int | None) -> bytes:
-    """The decision (JSON) after a run's last report, or after iteration ``iteration`` if that isn't None.
-
-    Raises:
-        NotFound: there is no such run, or that iteration isn't stored.
-    """
+    """The decision (JSON) after a run's last report, or after iteration ``iteration`` if that isn't None. Raises
+    NotFound if there is no such run, or that iteration isn't stored."""
     number = Run.next_iteration - 1 if iteration is None else iteration
     query = select(Run.next_iteration, Run.decision, Iteration, Run.kept_from).outerjoin(
         Iteration, (Iteration.run_id == Run.id) & (Iteration.iteration == number)
@@ -214,11 +210,8 @@ class StateDecisions:
         self._batch: MicroBatch[Compiled, Any] = MicroBatch(self._evaluate)
 
     async def decide(self, compiled: Compiled, query: Query) -> bytes:
-        """The decision (JSON) for the state in ``query``, whose parameters the workload's kind defines.
-
-        Raises:
-            InvalidInput: the state doesn't fit the workload, or its kind accepts no states.
-        """
+        """The decision (JSON) for the state in ``query``, whose parameters the workload's kind defines. Raises
+        InvalidInput if the state doesn't fit the workload, or its kind accepts no states."""
         return await self._batch.submit(
             compiled, KINDS[compiled.snapshot.spec.kind].engine.parse_state(compiled, query)
         )

@@ -37,7 +37,7 @@ class StoredDrift(NamedTuple):
 
     Attributes:
         since: time at which the adaptation began.
-        drifts: all drift factors up to then.
+        drifts: successive drifts up to then, oldest first: ratios of measured over expected values by stream.
         model: version of the domain model that the notice compared with.
         cuts: first drifted iteration by run id.
     """
@@ -70,7 +70,7 @@ def cuts(session: Session, run: Run) -> Sequence[Cut]:
 
 
 def in_force(history: Sequence[StoredDrift], at: datetime | None = None) -> Chain:
-    """Drift factors in force at a time (None: now), by a workload's ``history``, oldest first."""
+    """Drifts in force at a time (None: now), oldest first: ratios of measured over expected values by stream."""
     chains = [one.drifts for one in history if at is None or one.since <= at]
     return chains[-1] if chains else ()
 

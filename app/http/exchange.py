@@ -98,11 +98,8 @@ class Exchange:
             self.deadline.reschedule((self.deadline.when() or 0.0) + self.limits.seconds)
 
     async def receive(self) -> Message:
-        """The next ASGI message of the body for the framework; its bytes and, in JSON, its values are counted.
-
-        Raises:
-            TooLarge: the body exceeds a limit.
-        """
+        """The next ASGI message of the body for the framework; its bytes and, in JSON, its values are counted. Raises
+        TooLarge if the body exceeds a limit."""
         message = await self._receive()
         self._count(message)
         if self.limits.json:
@@ -213,7 +210,7 @@ def _with_line_feed(headers: Headers) -> tuple[Headers, bytes]:
 
 
 class Answer(NamedTuple):
-    """Response of a hot endpoint: status, encoded JSON and additional headers."""
+    """Response of a hot route, which the gateway serves itself: HTTP status, encoded JSON, additional headers."""
 
     status: int
     body: bytes

@@ -31,11 +31,7 @@ MESSAGE = "must not contain NUL characters or unpaired surrogates"
 
 
 async def check_body(body: bytes, *checks: Callable[[bytes], None]) -> None:
-    """Run checks on a body, for a large one in a thread, so that the event loop isn't blocked.
-
-    Raises:
-        Invalid: a check fails.
-    """
+    """Run checks, which raise Invalid, on a body; for a large one in a thread, so that the event loop isn't blocked."""
     for check in checks:
         if len(body) > LARGE_BYTES:
             await run_in_threadpool(check, body)

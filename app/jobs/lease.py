@@ -29,7 +29,7 @@ from app.settings import Settings
 
 
 def instead(session: Session, job_id: str) -> str | None:
-    """Id of the job to claim in place of the announced one; None: claim the announced one, or none is queued.
+    """Id of the job to lease in place of ``job_id``, which the broker sent; None: that one, or none is queued.
 
     It may be of another type, so that a fit doesn't wait behind another tenant's trainings.
     """
@@ -207,11 +207,8 @@ def progress(
 
 
 def finish(session: Session, lease: Lease, result: dict[str, Any], clock: Clock = database_time) -> None:
-    """Mark a job as succeeded, in the transaction that publishes its result (a JSON object).
-
-    Raises:
-        LeaseLost: the lease is not held any more; the transaction must be rolled back.
-    """
+    """Mark a job as succeeded, in the transaction that publishes its result (a JSON object). Raises LeaseLost if the
+    lease is not held any more; the transaction must be rolled back then."""
     event = {"result": result}
     _end(session, lease, clock(session), state="succeeded", progress=1.0, result=result, event=event)
 

@@ -74,7 +74,8 @@ class TrialProgress:
 
 @dataclass(frozen=True)
 class Outcome:
-    """Result of a trial's rung: used share of its budget (0 to 1), and its best policy's mean return (``score``)."""
+    """Result of a trial's rung, the part of its budget after which trials are compared: used share of the budget (0 to
+    1), and mean return of its best policy (``score``)."""
 
     share: float
     score: float
@@ -241,8 +242,8 @@ def _report_to_parent(session: Session, parent: str, lease: Lease, progress: Tri
 def rest(database: Database, lease: Lease, outcome: Outcome, checkpoint: bytes, clock: Clock = database_time) -> bool:
     """Pause a trial until it is compared; the last one wakes its training. False if it should be cancelled instead.
 
-    ``outcome``: result of the rung; ``checkpoint``: state from which to resume.
-    Raises LeaseLost if the trial's lease is not held any more, or its training was deleted.
+    ``outcome``: its result so far; ``checkpoint``: state from which to resume. Raises LeaseLost if the trial's lease is
+    not held any more, or its training was deleted.
     """
     with database.session() as session:
         parent = repository.hold_parent(session, lease.job_id)

@@ -39,11 +39,8 @@ class TablePolicy:
 
     @classmethod
     def build(cls, config: dict[str, Any], arrays: Arrays) -> Self:
-        """Build the policy from a config and arrays.
-
-        Raises:
-            IncompatibleArtifact: the table is missing, or its size doesn't match ``config``.
-        """
+        """Build the policy from a config and arrays. Raises IncompatibleArtifact if the table is missing, or its size
+        doesn't match ``config``."""
         cells = prod(config["bins"])
         if "q" not in arrays or arrays["q"].shape[:-1] != (cells,):
             raise IncompatibleArtifact(f"the table should have {cells} rows named q")
@@ -63,7 +60,8 @@ class TablePolicy:
 
 
 def cell(observation: NDArray[np.floating], config: dict[str, Any]) -> NDArray[np.intp]:
-    """Return the row of the table, [B], for B observations [B, D] of D entries; ``config`` as in ``TablePolicy``."""
+    """Return the row of the table, [B], for B observations [B, D] of D entries. ``config``: ``entries``, indices of the
+    entries that are read; ``low``, ``high``, ``bins``: range and number of equal bins of each."""
     row = np.zeros(len(observation), np.intp)
     for entry, low, high, bins in zip(config["entries"], config["low"], config["high"], config["bins"], strict=True):
         position = (observation[:, entry] - low) / (high - low) * bins
@@ -102,11 +100,8 @@ class Artifact:
     roles: Mapping[str, Artifact] = field(default_factory=dict)
 
     def check(self, kind: str, observation: Sequence[str], actions: int) -> None:
-        """Check that the policy fits a workload's kind, observation entries and number of actions.
-
-        Raises:
-            IncompatibleArtifact: it doesn't fit; the message says why.
-        """
+        """Check that the policy fits a workload's kind, observation entries and number of actions. Raises
+        IncompatibleArtifact, whose message says why, if it doesn't."""
         if kind != self.kind:
             raise IncompatibleArtifact(f"the policy was made for kind {self.kind}; this workload is of kind {kind}")
         if tuple(observation) != self.observation or actions != self.actions:
@@ -148,11 +143,8 @@ def save(
 
 
 def save_roles(parts: Mapping[str, bytes]) -> bytes:
-    """Combine one kind's artifacts, given by role, in one artifact; ``by_role`` returns each unchanged.
-
-    Raises:
-        ValueError: they are of several kinds, or there are none.
-    """
+    """Combine one kind's artifacts, given by role, in one artifact; ``by_role`` returns each unchanged. Raises
+    ValueError if they are of several kinds, or there are none."""
     kinds = {kind_of(part) for part in parts.values()}
     if len(kinds) != 1:
         raise ValueError(f"policies that answer together must be of one kind, not {', '.join(sorted(kinds)) or 'none'}")
@@ -175,11 +167,8 @@ def kind_of(data: bytes) -> str:
 
 
 def load(data: bytes, families: Families = SHARED) -> Artifact:
-    """Load an artifact, by ``families`` (policy classes by name). Its ``experience`` is a JSON object.
-
-    Raises:
-        IncompatibleArtifact: unknown format, unknown policy class, or no artifact.
-    """
+    """Load an artifact, by ``families`` (policy classes by name). Its ``experience`` is a JSON object. Raises
+    IncompatibleArtifact for an unknown format or policy class, or no artifact."""
     each = {role: _single(parts(part), families) for role, part in by_role(data).items()}
     result = parts(data)
     return Artifact(None, (), 0, {}, str(result.header.get("kind", "")), each) if each else _single(result, families)
@@ -211,11 +200,8 @@ def parts(data: bytes) -> Parts:
 
 
 def header(data: bytes) -> dict[str, Any]:
-    """Return an artifact's JSON header, from its whole bytes or their beginning.
-
-    Raises:
-        IncompatibleArtifact: the bytes are no artifact, or end within the header.
-    """
+    """Return an artifact's JSON header, from its whole bytes or their beginning. Raises IncompatibleArtifact if the
+    bytes are no artifact, or end within the header."""
     try:
         body = read_json(read_header(data)["header"])
     except (ValueError, KeyError) as error:
@@ -247,7 +233,7 @@ def recalled(memories: Sequence[Memories], version: int | None) -> Memory | None
 
 
 def memories_of(memories: Memories, versions: Iterable[int | None]) -> dict[int, Memory]:
-    """Return a run's hidden states of the agents ``versions``; versions that are None are ignored."""
+    """Return the hidden states [H] of the agents ``versions`` in a run, by version; those without one are left out."""
     return {version: memories[version] for version in versions if version is not None and version in memories}
 
 

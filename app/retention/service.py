@@ -43,12 +43,8 @@ def workloads_with_retention(database: Database, settings: Settings) -> list[tup
 
 
 def get_retention(database: Database, settings: Settings, tenant: str, name: str) -> RetentionRead:
-    """API representation of a workload's retention.
-
-    Raises:
-        NotFound: there is no such workload.
-        BrokenRow: the stored retention is invalid.
-    """
+    """API representation of a workload's retention. Raises NotFound if there is no such workload, BrokenRow if the
+    stored retention is invalid."""
     with database.reading() as session:
         workload = workloads.require(session, tenant, name)
     with stored(f"retention of {workload.name!r}"):
@@ -98,7 +94,7 @@ class HeldElsewhere(Exception):
 
 
 class Due(NamedTuple):
-    """Number of due rows of a noun and a workload; the name is empty for rows of no workload."""
+    """Number of rows of a noun that are due for deletion in a workload, whose name is empty for rows of no workload."""
 
     workload: str
     noun: str

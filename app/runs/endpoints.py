@@ -181,7 +181,9 @@ def iterations(request: Request, run: RunId, database: FromDatabase, tenant: Ten
 
 
 async def put_iteration(request: Exchange) -> Answer:
-    """Answer `PUT /runs/{run}/iterations/{iteration}`: store a report, and decide the next step."""
+    """Answer `PUT /runs/{run}/iterations/{iteration}`: store a report, and decide the next step. Raises NotFound,
+    Conflict, TooLarge, TooManyRequests or Unavailable; for an invalid report ValidationError, Invalid, InvalidInput or
+    Contradiction."""
     if request.scope["query_string"]:
         check_query(query_values(request.scope), ())
     iteration = number_at("/path/iteration", request.path["iteration"])

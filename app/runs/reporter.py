@@ -243,7 +243,8 @@ class Reporter:
             self._gathering.note_arrival()
 
     def _take(self) -> list[Item]:
-        """Remove and return the next reports to write, at most one per run; reports of advanced runs get CHANGED."""
+        """Remove and return the next reports to write, at most one per run; reports whose run has moved on are
+        ended."""
         taken: dict[str, Item] = {}
         left: list[Item] = []
         for item in self._pending:
@@ -259,7 +260,8 @@ class Reporter:
         return list(taken.values())
 
     def _write(self, ready: Sequence[Item], now: datetime) -> dict[str, Exception | None]:
-        """Write a batch, in the writer's thread; returns None or an exception by run id, as ``deciding.written``."""
+        """Write a batch, in the writer's thread; returns None or an exception by run id, without runs that another
+        process advanced. Raises DBAPIError for errors that aren't of a single report."""
         try:
             return deciding.written(self._writer, ready, now)
         finally:
@@ -333,22 +335,15 @@ def _item(
 
 
 def _convert_report(item: Item) -> None:
-    """Convert the item's report for the engine.
-
-    Raises:
-        InvalidInput, Contradiction: the report doesn't fit the run.
-    """
+    """Convert the item's report for the engine; InvalidInput or Contradiction if it doesn't fit the run."""
     one = item.pending
     report = KINDS[item.live.kind].engine.read(item.compiled, one.state, one.iteration, one.report)
     item.pending = msgspec.structs.replace(one, report=report)
 
 
 def _is_next(live: Live, iteration: int, fresh: bool) -> bool:
-    """Whether a cached run accepts a report under this number; ``fresh``: it was just read from the database.
-
-    Raises:
-        Conflict: the run is fresh and doesn't accept it.
-    """
+    """Whether a cached run accepts a report under this number; ``fresh``: it was just read from the database. Raises
+    Conflict if the run is fresh and doesn't accept it."""
     if live.running and iteration == live.following:
         return True
     if not fresh:

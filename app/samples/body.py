@@ -42,12 +42,8 @@ def detect_gzip(chunks: Iterable[bytes]) -> tuple[bool, Iterator[bytes]]:
 
 
 def decompress(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    """Decompress gzip (several members are concatenated), at most ``PIECE`` bytes at a time.
-
-    Raises:
-        Invalid: the bytes aren't gzip.
-        BadRequest: the gzip data is truncated.
-    """
+    """Decompress gzip (several members are concatenated), at most ``PIECE`` bytes at a time. Raises Invalid if the
+    bytes aren't gzip, BadRequest if the data is truncated."""
     unpacker = zlib.decompressobj(GZIP)
     started = False
     for fed in (chunk[at : at + FEED_BYTES] for chunk in chunks for at in range(0, len(chunk), FEED_BYTES)):
@@ -73,11 +69,7 @@ def _decompress_piece(unpacker: _Unpacker, data: bytes) -> bytes:
 
 
 def limit_size(chunks: Iterable[bytes], limit_bytes: int) -> Iterator[bytes]:
-    """Pass chunks on as long as their total is at most ``limit_bytes``.
-
-    Raises:
-        TooLarge: the total exceeds the limit.
-    """
+    """Pass chunks on as long as their total is at most ``limit_bytes``; raises TooLarge once it exceeds the limit."""
     total = 0
     for chunk in chunks:
         total += len(chunk)
@@ -246,23 +238,15 @@ class Body:
             self._chunks.put_nowait(b"")
 
     def check(self) -> None:
-        """Check that the upload may go on; the reading thread calls it regularly.
-
-        Raises:
-            BadRequest: the client has disconnected.
-            DeadlinePassed: the request's time limit is exceeded.
-        """
+        """Check that the upload may go on; the reading thread calls it regularly. Raises BadRequest if the client has
+        disconnected, DeadlinePassed if the request's time limit is exceeded."""
         if self._gone:
             raise BadRequest(GONE)
         check_deadline()
 
     def chunks(self) -> Iterator[bytes]:
-        """Iterate over the body's chunks, in a worker thread of the event loop.
-
-        Raises:
-            BadRequest: the body ended early, or nothing came for 60 s.
-            DeadlinePassed: the request's time limit is exceeded.
-        """
+        """Iterate over the body's chunks, in a worker thread of the event loop. Raises BadRequest if the body ended
+        early or nothing came for 60 s, DeadlinePassed if the request's time limit is exceeded."""
         while True:
             chunk = anyio.from_thread.run(self._chunks.get)
             self.check()

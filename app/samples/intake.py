@@ -191,7 +191,7 @@ class Target(NamedTuple):
 
 
 def row(target: Target, identifier: str, sound: Sample, source: str, now: datetime) -> dict[str, Any]:
-    """Column values of an execution; ``source``: 'upload' or 'run'; ``now``: time of storage."""
+    """Column values of the execution ``sound``; ``source``: 'upload' or 'run'; ``now``: time of storage."""
     return {
         "id": identifier,
         "tenant": target.tenant,
@@ -207,11 +207,7 @@ def row(target: Target, identifier: str, sound: Sample, source: str, now: dateti
 
 
 def check_quota(session: Session, tenant: str) -> None:
-    """Check the tenant's quota of executions, after some were stored in this transaction.
-
-    Raises:
-        TooManyRequests: the quota is exceeded.
-    """
+    """Check the tenant's quota of executions, after some were stored in this transaction; TooManyRequests beyond it."""
     most = current_quotas().executions
     if most and count_of_tenant(session, tenant) > most:
         message = f"tenant {tenant} has the maximum of {most:,} stored executions"

@@ -73,11 +73,8 @@ def revisions(session: Session, workload_ids: Sequence[str]) -> dict[str, int]:
 
 
 def require(session: Session, tenant: str, spec: Any) -> None:
-    """Check that a spec's members exist, and keep them until the transaction ends.
-
-    Raises:
-        Invalid: a member doesn't exist, or its kind can't be a member.
-    """
+    """Check that the workloads that a spec names as members exist, and prevent their deletion until the transaction
+    ends. Raises Invalid if a member doesn't exist, or its kind can't be a member."""
     names = KINDS[spec.kind].members(spec)
     problems = [_problem(session, tenant, name) for name in names]
     errors = [FieldError(f"/members/{at}", problem, names[at]) for at, problem in enumerate(problems) if problem]

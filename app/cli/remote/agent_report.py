@@ -28,7 +28,8 @@ class Options:
 
 
 def run(options: Options, output: Console | None = None, notes: Console | None = None) -> int:
-    """Print the report to `output` and errors to `notes` (None: standard streams); returns the exit status."""
+    """Print the report to `output` and errors to `notes` (None: standard streams). Returns 0 done, 1 refused or not
+    drawn, 3 unreachable, 5 not found, 6 not authorised."""
     output, notes = output or Console(), notes or Console(stderr=True)
     try:
         with Service(options.url) as service:

@@ -58,10 +58,7 @@ def run(options: Options, output: Console | None = None, notes: Console | None =
 
 
 def again(url: str, evaluation: str, form: Format | None = None, *, as_json: bool) -> None:
-    """Print an earlier evaluation, as tables if ``form`` is None.
-
-    Raises RefusedError or UnreachableError if the request fails.
-    """
+    """Print an earlier evaluation, as tables if ``form`` is None; raises RefusedError or UnreachableError."""
     with Service(url) as service:
         path = "/evaluations"
         result = service.call("GET", f"{path}/{meant(service, path, 'id', evaluation)}")
@@ -72,11 +69,8 @@ def again(url: str, evaluation: str, form: Format | None = None, *, as_json: boo
 
 
 def _request_evaluation(service: Service, options: Options, notes: Console) -> Json:
-    """Request an evaluation and return it when finished; Ctrl-C cancels its job and is raised again.
-
-    Raises:
-        RefusedError, UnreachableError: a request or the job fails.
-    """
+    """Request an evaluation and return it when finished; Ctrl-C cancels its job and is raised again. Raises
+    RefusedError or UnreachableError if a request or the job fails."""
     job = service.call("POST", "/evaluations", json=options.request)
     try:
         ended = train.follow(notes, "evaluate", service.follow(job["id"]), words)

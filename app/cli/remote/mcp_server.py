@@ -251,11 +251,8 @@ def shortened(
 
 
 def part_of(value: Any, pointer: str) -> Any:
-    """The part of a JSON value at a pointer, whose last token may be ``12:``: all from the 12th on.
-
-    Raises:
-        NoPartError: there is no such part; the message names what there is.
-    """
+    """The part of a JSON value at a pointer, whose last token may be ``12:``: all from the 12th on. Raises NoPartError
+    if there is no such part; the message names what there is."""
     for token in re.findall("/([^/]*)", pointer):
         name, rest = token.replace("~1", "/").replace("~0", "~"), re.fullmatch(r"(\d{1,9}):", token)
         if isinstance(value, dict) and name in value:
@@ -425,7 +422,7 @@ def _failure(text: str, remedy: str = "", **more: Any) -> Answer:
 
 
 def _failed(error: Exception, remedy: str = "") -> Answer:
-    """The answer to a call that raised an error; what isn't expected is told on standard error only."""
+    """The answer to a call that raised an error; details of an unexpected error go to standard error only."""
     if isinstance(error, RefusedError):
         left_out: list[str] = []
         problem = shortened(error.problem, STATE, left_out)
