@@ -48,8 +48,7 @@ State = Literal["current", "re_evaluate", "outdated"]
 
 
 class VerdictValidity(NamedTuple):
-    """Whether an agent's verdict holds: ``state`` is `current`, `re_evaluate` or `outdated`; ``reason`` says why
-    not."""
+    """Whether an agent's verdict holds: ``state``, `current`, `re_evaluate` or `outdated`; ``reason`` says why not."""
 
     state: State
     reason: str = ""
@@ -94,8 +93,7 @@ class Present:
 
     @cached_property
     def _judged(self) -> frozenset[int]:
-        """Versions of the agents that this version of the judge (rules for verdicts), or a newer one, judged
-        current."""
+        """Versions of agents that this version of the judge (rules for verdicts), or a newer one, judged current."""
         workload_id = self.workload.id
         newest = select(Evaluation.verdicts).where(Evaluation.workload_id == workload_id)
         rows = self.session.scalars(newest.order_by(Evaluation.created_at.desc()).limit(LARGEST_SEARCH))
@@ -195,7 +193,8 @@ FEW = (12.706205, 4.302653, 3.182446, 2.776445, 2.570582, 2.446912, 2.364624, 2.
 
 
 def shadow(session: Session, workload: Workload, version: int) -> ShadowRead:
-    """Decisions of an agent over the newest 1,000 runs in which it was the shadow.
+    """Decisions of an agent over the newest 1,000 runs in which it was the shadow, an agent that decides without
+    effect.
 
     The agreement is the share (0 to 1) of its decisions without failure that equal those served. The gain is the mean
     expected gain in return per run. Raises DeadlinePassed if the request's time limit is exceeded.

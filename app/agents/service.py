@@ -400,7 +400,8 @@ def _promotion(workload: Workload, role: str, previous: int | None, reason: str)
 
 
 class TrainingResult(NamedTuple):
-    """A trained agent that ``publish`` stores; ``artifact``: its policy (safetensors); ``reason``: the verdict."""
+    """A trained agent for ``publish``: versions of spec and domain model, algorithm, seed, report, and policy
+    (``artifact``, safetensors); ``promote``: whether it becomes champion; ``reason``: the verdict in words."""
 
     spec_version: int
     model_version: int

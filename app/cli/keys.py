@@ -59,7 +59,7 @@ def _moment(text: str | None) -> datetime | None:
 @contextmanager
 def _database(data: DataDir, *, creates: bool = False) -> Iterator[Database]:
     """Context manager: the database, migrated to this version; ``creates``: a missing embedded one is created. Raises
-    StartupError if the database is unavailable."""
+    StartupError if it is unavailable."""
     from app import startup
     from app.cli.server.data import migrate
     from app.database.engine import Database

@@ -29,7 +29,7 @@ those that a reader has opened, when a page updates itself."""
 
 
 class DecisionLine(NamedTuple):
-    """A decision in a list, as texts: the newest of successive ones with equal allocations since ``first``."""
+    """A decision in a list, as texts: the newest of those with the same allocation from iteration ``first`` on."""
 
     first: int
     iteration: int

@@ -38,7 +38,7 @@ Key = tuple[str, str, str]
 
 
 def compile_snapshot(snapshot: Snapshot) -> Compiled:
-    """The snapshot's workload, compiled on first use."""
+    """The snapshot's workload, compiled on first use, that is ready to decide with its model and policies."""
     result = snapshot.compiled.get("")
     return result or snapshot.compiled.setdefault("", KINDS[snapshot.spec.kind].engine.compile(snapshot))
 
@@ -68,7 +68,7 @@ def by_rule(workload: Compiled, rule: str) -> Compiled:
 
 
 class CompiledWorkloads:
-    """Cache of compiled workloads; updated in the background while ``poll`` runs."""
+    """Cache of compiled workloads, which are ready to decide; updated in the background while ``poll`` runs."""
 
     def __init__(self, snapshots: WorkloadCache) -> None:
         self._snapshots = snapshots
@@ -82,8 +82,8 @@ class CompiledWorkloads:
         return result if result is not None else await self._fetch((workload, tenant, rule))
 
     def peek(self, workload: str, tenant: str, rule: str = "") -> Compiled | None:
-        """The cached compiled workload; None if it must be fetched; ``rule``: the only rule that decides, empty:
-        any."""
+        """The cached compiled workload; None if it must be fetched. ``rule``: the only rule to decide by, empty: the
+        usual policies."""
         snapshot = self._snapshots.peek(workload, tenant)
         return None if snapshot is None else snapshot.compiled.get(rule)
 
@@ -129,7 +129,7 @@ LARGEST_CACHE = 64
 
 
 class Shadows:
-    """Cache of the shadow agents of a process (the newest 64); thread-safe."""
+    """Cache of a process's shadow agents, which decide without effect (the newest 64); thread-safe."""
 
     def __init__(self, database: Database) -> None:
         self._database = database

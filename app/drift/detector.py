@@ -68,8 +68,8 @@ class Notice(msgspec.Struct, frozen=True):
 
 
 class Drift(msgspec.Struct, frozen=True):
-    """State of a run's drift test: domain model's version, streams by name, notices (oldest first), sums of
-    outcomes."""
+    """State of a run's drift test: version of the domain model, ``streams`` by name, ``notices`` (oldest first) and
+    ``blocks``, sums of the reports' outcomes."""
 
     model: int | None = None
     streams: dict[str, Stream] = {}

@@ -21,7 +21,7 @@ MOST_RUNS = 100
 
 
 def shadow(session: Session, workload_id: str) -> int | None:
-    """Version of the agent that the adaptation in progress runs as a shadow; None if it runs none."""
+    """Version of the agent that the adaptation in progress runs as a shadow, without effect; None if it runs none."""
     statement = select(Adaptation.agent_version).where(Adaptation.going_on.is_(True), Adaptation.state == "shadow")
     return session.scalar(statement.where(Adaptation.workload_id == workload_id))
 

@@ -236,7 +236,8 @@ def list_evaluations(
 
 
 class EvaluationResult(NamedTuple):
-    """Result of an evaluation that ``publish`` stores; `page` is an HTML document."""
+    """Result of an evaluation that ``publish`` stores: versions of spec and model, request, verdicts, report with all
+    figures, and `page`, an HTML document."""
 
     spec_version: int
     model_version: int

@@ -85,7 +85,8 @@ class Claim:
 
 @dataclass(frozen=True)
 class Lease(Claim):
-    """A worker's lease on a job, with the job's data; ``progress``: 0 to 1; ``checkpoint``: None before the first."""
+    """A worker's lease on a job, with the job's data: ``seconds``: duration of the lease; ``attempts``: number of this
+    attempt; ``progress``: 0 to 1; ``checkpoint``: None before the first."""
 
     workload_id: str
     request: dict[str, Any]

@@ -198,7 +198,8 @@ def find(session: Session, tenant: str, job_id: str) -> Job | None:
 
 
 class Filter(NamedTuple):
-    """Filter of a list of jobs by workload, state, type and search (``found_by``); None: any."""
+    """Filter of a list of jobs by workload, state, type, and first characters of a job's id or of its workload's name
+    (``search``); None: any."""
 
     workload_id: str | None = None
     state: str | None = None

@@ -38,9 +38,8 @@ class Opening:
 @dataclass(frozen=True)
 class TrialStatus:
     """Present state of a trial, by columns of `Trial`; ``until`` and ``share`` are shares (0 to 1) of its budget.
-
-    ``failed``: why its job ended early, None if it didn't.
-    """
+    ``rungs``: number of parts of the budget after which it was compared; ``score``: mean return of its best policy,
+    None: unknown; ``failed``: why its job ended early, None if it didn't."""
 
     job_id: str
     number: int

@@ -123,8 +123,7 @@ class Provider:
         return claims
 
     def _fetch(self) -> None:
-        """Fetch the issuer's keys, at most every 10 s; known keys are kept if this fails; Unavailable if none are
-        known."""
+        """Fetch the issuer's keys, at most every 10 s; known keys are kept if this fails; Unavailable without any."""
         begun = time.monotonic()
         if begun - self._tried >= AGAIN_SECONDS:
             try:

@@ -53,7 +53,7 @@ class NetworkPolicy:
 
     @classmethod
     def build(cls, config: dict[str, Any], arrays: Arrays) -> Self:
-        """Build the policy from a config and arrays; IncompatibleArtifact if an array is missing or of the wrong
+        """Build the policy from a config and arrays; IncompatibleArtifact if an array is missing or has another
         shape."""
         heads = ["advantage", "value"] if config["dueling"] else ["advantage"]
         layers = [f"trunk.{i}" for i in range(len(config["layers"]))] + heads
@@ -164,8 +164,7 @@ class Examples(NamedTuple):
 
 
 def predicted(parameters: Parameters, inputs: Array) -> Array:
-    """Return the outputs [R, K] of R networks of one tanh layer for K inputs of D entries each, ``inputs`` [R, K,
-    D]."""
+    """Return the outputs [R, K] of R networks of one tanh layer for ``inputs`` [R, K, D], K of D entries for each."""
     return _forward(parameters, inputs)[1][..., 0]
 
 

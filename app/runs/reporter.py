@@ -243,8 +243,7 @@ class Reporter:
             self._gathering.note_arrival()
 
     def _take(self) -> list[Item]:
-        """Remove and return the next reports to write, at most one per run; reports whose run has moved on are
-        ended."""
+        """Remove and return the next reports to write, at most one per run; ends those whose run has moved on."""
         taken: dict[str, Item] = {}
         left: list[Item] = []
         for item in self._pending:

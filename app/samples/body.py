@@ -69,7 +69,7 @@ def _decompress_piece(unpacker: _Unpacker, data: bytes) -> bytes:
 
 
 def limit_size(chunks: Iterable[bytes], limit_bytes: int) -> Iterator[bytes]:
-    """Pass chunks on as long as their total is at most ``limit_bytes``; raises TooLarge once it exceeds the limit."""
+    """Pass chunks on as long as their total is at most ``limit_bytes``; raises TooLarge once it is exceeded."""
     total = 0
     for chunk in chunks:
         total += len(chunk)

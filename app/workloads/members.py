@@ -92,7 +92,8 @@ def _problem(session: Session, tenant: str, name: str) -> str:
 
 
 def naming(session: Session, workload: Workload) -> list[Workload]:
-    """Workloads that have this one as a member."""
+    """Workloads that have this one as a member, in the order of their names; those with unreadable specs are left
+    out."""
     # A tenant's workloads of these kinds, ordered by name
     statement = (
         select(Workload)

@@ -25,7 +25,8 @@ CELL, SHORTEST = len("-0.1234 ✓"), 12
 
 @dataclass(frozen=True)
 class Options:
-    """Options of ``steward evaluate``; ``out``: file for the HTML report; ``require``: lowest class, None: any."""
+    """Options of ``steward evaluate``; ``request``: body of the request; ``out``: file for the HTML report;
+    ``require``: lowest robustness class of the agents, None: any."""
 
     url: str
     request: dict[str, Any]

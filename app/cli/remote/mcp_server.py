@@ -289,7 +289,8 @@ SERVER_ERROR, TOO_MANY, CONFLICT = 500, 429, 409
 
 
 class Preview(NamedTuple):
-    """A change that waits for its confirmation; ``states`` is what the user has seen of its workload, by path."""
+    """A change that waits for its confirmation; ``states``: what the user has seen of its workload, by path;
+    ``expires``: when it expires, in seconds of the clock of ``Tools``."""
 
     tool: str
     arguments: Json
