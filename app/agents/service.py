@@ -184,7 +184,8 @@ def list_agents(database: Database, tenant: str, name: str, request: PageRequest
 
 
 def shadow(database: Database, tenant: str, name: str, version: int) -> ShadowRead:
-    """Decisions of an agent as a shadow, with gain; raises NotFound if there is no such workload or version."""
+    """Decisions of an agent as a shadow, that is without effect, and their gain in return; NotFound without the
+    agent."""
     with database.reading() as session:
         workload = workloads.require(session, tenant, name)
         return evidence.shadow(session, workload, AGENTS.require(session, workload, version).version)

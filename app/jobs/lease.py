@@ -322,10 +322,11 @@ def sweep(
     is_gone: Callable[[str], bool] = lambda _owner: False,
     clock: Clock = database_time,
 ) -> list[str]:
-    """Requeue lost jobs, announce queued jobs again whose message was lost, and wake waiting jobs whose time has come.
+    """Requeue lost jobs, send queued jobs whose message was lost to the broker again, and wake waiting jobs whose time
+    has come.
 
     Several sweepers may run at once. ``is_gone(owner)`` is True if the worker has certainly ended, so that its leases
-    needn't expire. Returns the ids of the announced jobs.
+    needn't expire. Returns the ids of the jobs sent to the broker.
     """
     with database.reading() as session:
         now = clock(session)
@@ -338,7 +339,7 @@ def sweep(
 
 
 def purge(database: Database, settings: Settings, clock: Clock = database_time) -> None:
-    """Delete expired idempotency keys."""
+    """Delete idempotency keys that are older than `settings.idempotency_seconds`, in a transaction of its own."""
     with database.session() as session:
         idempotency.purge(session, clock(session) - timedelta(seconds=settings.idempotency_seconds))
 

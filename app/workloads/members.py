@@ -44,13 +44,14 @@ def list_workloads(session: Session, tenant: str, request: PageRequest) -> Slice
 
 
 def remove(session: Session, workload_id: str) -> None:
-    """Delete a workload; foreign keys delete everything in it."""
+    """Delete a workload, without commit; foreign keys delete everything in it. No effect if there is no such
+    workload."""
     touch(session, workload_id)
     session.execute(delete(Workload).where(Workload.id == workload_id))
 
 
 def bump(session: Session, *workload_ids: str) -> None:
-    """Increment workloads' revisions, so that caches reload them."""
+    """Increment workloads' revisions, without commit, so that caches reload them; unknown ids have no effect."""
     for workload_id in workload_ids:
         touch(session, workload_id)
     session.execute(update(Workload).where(Workload.id.in_(workload_ids)).values(revision=Workload.revision + 1))

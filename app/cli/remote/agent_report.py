@@ -17,7 +17,8 @@ from app.cli.remote.train import draw_report, show
 
 @dataclass(frozen=True)
 class Options:
-    """Options of ``steward agent show``; ``plot``: file for a drawing, None: none; ``form``: None: the report."""
+    """Options of ``steward agent show``; ``plot``: file for a drawing, None: none; ``form``: output format, None:
+    text."""
 
     url: str
     workload: str

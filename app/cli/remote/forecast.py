@@ -22,10 +22,8 @@ from app.cli.remote.service import Json, Service
 
 @dataclass(frozen=True)
 class Options:
-    """Options of ``steward forecast``; ``model``: its version, None: the newest; ``plot``: file, None: no drawing.
-
-    ``form``: None: a table; as CSV and names, a line per row of it.
-    """
+    """Options of ``steward forecast``; ``model``: its version, None: the newest; ``plot``: file for a drawing, None:
+    none; ``form``: output format, None: a table."""
 
     url: str
     workload: str
