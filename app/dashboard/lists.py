@@ -145,7 +145,7 @@ def run_with_reports(session: Session, loaded: LoadedRun) -> RunHistory:
 
 
 def state(kind: str, stored: Any) -> Any:
-    """A run's state restored by its engine; None if it can't be read."""
+    """A run's state as its kind restores it from what is stored; None if it can't be read."""
     try:
         return KINDS[kind].engine.restore(stored).state
     except (MissingKind, BrokenRow, LookupError, TypeError, ValueError):

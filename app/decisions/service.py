@@ -44,7 +44,7 @@ def compile_snapshot(snapshot: Snapshot) -> Compiled:
 
 
 def by_rule(workload: Compiled, rule: str) -> Compiled:
-    """The same workload with ``rule`` as its only policy, without agents; compiled on first use.
+    """The same workload with the heuristic ``rule`` as its only policy, without agents; compiled on first use.
 
     If the rule can't decide any more (for example without its domain model), the default rule decides as a fallback.
     """

@@ -80,7 +80,7 @@ def runs(session: Session, workload_id: str, *, drifted: bool = False, ruled: bo
 
     Args:
         drifted: only running runs with drift notices.
-        ruled: whether to include runs that were started with a named rule, or whose decisions were not applied.
+        ruled: whether to include runs that were started with a named heuristic, or whose decisions were not applied.
     """
     statement = select(Run).where(Run.workload_id == workload_id, Run.next_iteration > 0)
     if not ruled:

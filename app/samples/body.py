@@ -187,7 +187,8 @@ EXPORTS: dict[str, Format | None] = {
 
 
 def codec_of(workload: Workload) -> SampleCodec:
-    """The sample codec of a workload, made from its spec; raises MissingKind or BrokenRow if that can't be read."""
+    """What encodes and decodes a workload's samples, by its spec; raises MissingKind or BrokenRow if that can't be
+    read."""
     return KINDS[workload.kind].samples(layout_of(read_spec(workload.spec)))
 
 

@@ -179,7 +179,8 @@ def _interruption(error: SQLAlchemyError | DeadlinePassed) -> StewardError:
 
 
 def layout_of(workload: Workload) -> Any:
-    """A workload's layout, made from its spec; raises MissingKind or BrokenRow if that can't be read."""
+    """A workload's layout (spaces, names and scales, derived from its spec); raises MissingKind or BrokenRow if the
+    spec can't be read."""
     return layout_of_spec(read_spec(workload.spec))
 
 

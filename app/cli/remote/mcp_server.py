@@ -318,7 +318,7 @@ class Tools:
         self._lock = threading.Lock()  # calls come from several threads
 
     def call(self, name: str, values: Mapping[str, Any] | None) -> Answer:
-        """The answer of a tool; whatever fails is an answer, too."""
+        """The answer of a tool to a call with these arguments; errors become answers, too, and nothing is raised."""
         tool = self.offered.get(name)
         if tool is None:
             hint = "; `steward mcp --allow-changes` offers it" if name in CHOICE else ""
