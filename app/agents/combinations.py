@@ -25,8 +25,11 @@ TOGETHER = ("executor", "start_from", "imitate")
 
 
 def check(request: TrainRequest) -> None:
-    """Reject a training request whose fields contradict each other; raises Invalid with an error for each such
-    field."""
+    """Reject a training request whose fields contradict each other.
+
+    Raises:
+        Invalid: with one field error for each contradictory field.
+    """
     errors = [*_unlearned_errors(request), *_tabular(request), *_online(request), *_beginnings(request)]
     if errors:
         raise Invalid("; ".join(f"{error.pointer[1:]} {error.message}" for error in errors), errors=errors)

@@ -137,7 +137,11 @@ def require_start(session: Session, workload: Workload, version: int) -> Agent:
 def to_response(
     session: Session, workload: Workload, agents: Sequence[Agent], *, whole: bool = False
 ) -> list[AgentRead]:
-    """API representation of agents; ``whole`` includes the large pictures of their reports; raises BrokenRow."""
+    """API representation of agents; ``whole`` includes the large pictures of their reports.
+
+    Raises:
+        BrokenRow: an agent's row is invalid.
+    """
     served = repository.last_served(session, workload.id, [agent.version for agent in agents])
     present = Present(session, workload, agents)
     return [_to_response(agent, present, served.get(agent.version), whole=whole) for agent in agents]

@@ -37,8 +37,11 @@ def register(cli: typer.Typer) -> None:
 
 
 def _moment(text: str | None) -> datetime | None:
-    """A future time given as `90d`, `12h` or RFC 3339 (UTC by default); None for None. Raises typer.BadParameter if the
-    text is malformed or the time has passed."""
+    """A future time given as `90d`, `12h` or RFC 3339 (UTC by default); None for None.
+
+    Raises:
+        typer.BadParameter: the text is malformed, or the time has passed.
+    """
     from datetime import UTC, datetime, timedelta
 
     if text is None:

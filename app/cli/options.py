@@ -20,9 +20,12 @@ SUFFIXES = (".html", ".svg", ".png")
 
 
 def drawable(file: Path | None) -> Path | None:
-    """Callback of a plot option: checks early that the file can be drawn, and makes its folder; None for None. Raises
-    typer.BadParameter if its suffix is none of ``SUFFIXES``, its folder can't be made, or no drawing package is
-    installed."""
+    """Callback of a plot option: checks early that the file can be drawn, and makes its folder; None for None.
+
+    Raises:
+        typer.BadParameter: its suffix is none of ``SUFFIXES``, its folder can't be made, or no drawing package is
+            installed.
+    """
     if file is None:
         return None
     if file.suffix.lower() not in SUFFIXES:

@@ -75,8 +75,12 @@ def compare(
 def comparison(
     database: Database, tenant: str, ids: Sequence[str], compiled_of: CompiledOf, rule: Staleness
 ) -> Comparison:
-    """Content of the page; ``compiled_of``: returns a workload compiled as stored now. Raises NotFound if there is no
-    such run, Invalid if the runs are of several kinds."""
+    """Content of the page; ``compiled_of``: returns a workload compiled as stored now.
+
+    Raises:
+        NotFound: there is no such run.
+        Invalid: the runs are of several kinds.
+    """
     with database.reading() as session:
         loaded = [load(session, tenant, one, rule) for one in ids]
         kinds = list(dict.fromkeys(one.kind for one in loaded))

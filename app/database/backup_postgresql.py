@@ -35,15 +35,24 @@ def backup(url: URL, file: Path, *, force: bool = False) -> Contents:
 
 
 def restore(file: Path, url: URL, *, clean: bool) -> None:
-    """Restore a checked dump into a database, in one transaction; ``clean``: drop existing tables first. Raises
-    BackupError if the program is missing or fails."""
+    """Restore a checked dump into a database, in one transaction.
+
+    Args:
+        clean: whether existing tables are dropped first.
+
+    Raises:
+        BackupError: the program is missing or fails.
+    """
     cleaning = ["--clean", "--if-exists"] if clean else []
     _run(url, "pg_restore", ["--single-transaction", "--exit-on-error", "--no-owner", *cleaning, str(file)])
 
 
 def check(file: Path) -> Contents:
-    """Read a dump to its end and return its content. Raises BackupError if it is no dump of Steward's, or is damaged,
-    or `pg_restore` is missing."""
+    """Read a dump to its end and return its content.
+
+    Raises:
+        BackupError: it is no dump of Steward's, or is damaged, or `pg_restore` is missing.
+    """
     program = _program("pg_restore")
     seconds = READING_SECONDS + file.stat().st_size // READING_BYTES
     _do([program, "--file=/dev/null", str(file)], {}, seconds)

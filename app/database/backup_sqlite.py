@@ -36,8 +36,11 @@ def partial(file: Path) -> Path:
 
 @contextmanager
 def written(file: Path, *, force: bool) -> Iterator[Path]:
-    """Context manager: a temporary path, which replaces ``file`` atomically and durably at the end. Raises BackupError
-    if the file exists and ``force`` is False, or it can't be written; ``file`` is unchanged then."""
+    """Context manager: a temporary path, which replaces ``file`` atomically and durably at the end.
+
+    Raises:
+        BackupError: the file exists and ``force`` is False, or it can't be written; ``file`` is unchanged then.
+    """
     if file.exists() and not force:
         raise BackupError(f"{file} is there already; choose another name, or replace it with --force")
     if not file.absolute().parent.is_dir():
@@ -71,8 +74,11 @@ SEAL, DIGEST_CHARACTERS, PIECE = b"\nsteward backup, sha256:", 64, 1 << 20
 
 
 def backup(database: Path, file: Path, *, force: bool = False) -> Contents:
-    """Copy a database to a file and check it; ``force``: an existing file is replaced. Raises BackupError if a file
-    can't be read or written, exists without ``force``, or the copy is damaged."""
+    """Copy a database to a file and check it; ``force``: an existing file is replaced.
+
+    Raises:
+        BackupError: a file can't be read or written, exists without ``force``, or the copy is damaged.
+    """
     with written(file, force=force) as partial:
         _copy(database, partial)
         result = check(partial)
@@ -87,8 +93,11 @@ def restore(file: Path, database: Path) -> None:
 
 
 def check(file: Path) -> Contents:
-    """Check a backup and return its content; a copy made by other means has no digest to check. Raises BackupError if
-    it is no backup, or is damaged."""
+    """Check a backup and return its content; a copy made by other means has no digest to check.
+
+    Raises:
+        BackupError: it is no backup, or is damaged.
+    """
     _check_seal(file)
     try:
         with closing(_reading(file)) as connection:

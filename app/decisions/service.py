@@ -181,8 +181,11 @@ def encode_decision(decision: dict[str, Any]) -> bytes:
 
 
 def of_run(database: Database, tenant: str, run: str, iteration: int | None) -> bytes:
-    """The decision (JSON) after a run's last report, or after iteration ``iteration`` if that isn't None. Raises
-    NotFound if there is no such run, or that iteration isn't stored."""
+    """The decision (JSON) after a run's last report, or after iteration ``iteration`` if that isn't None.
+
+    Raises:
+        NotFound: there is no such run, or that iteration isn't stored.
+    """
     number = Run.next_iteration - 1 if iteration is None else iteration
     query = select(Run.next_iteration, Run.decision, Iteration, Run.kept_from).outerjoin(
         Iteration, (Iteration.run_id == Run.id) & (Iteration.iteration == number)
@@ -210,8 +213,11 @@ class StateDecisions:
         self._batch: MicroBatch[Compiled, Any] = MicroBatch(self._evaluate)
 
     async def decide(self, compiled: Compiled, query: Query) -> bytes:
-        """The decision (JSON) for the state in ``query``, whose parameters the workload's kind defines. Raises
-        InvalidInput if the state doesn't fit the workload, or its kind accepts no states."""
+        """The decision (JSON) for the state in ``query``, whose parameters the workload's kind defines.
+
+        Raises:
+            InvalidInput: the state doesn't fit the workload, or its kind accepts no states.
+        """
         return await self._batch.submit(
             compiled, KINDS[compiled.snapshot.spec.kind].engine.parse_state(compiled, query)
         )

@@ -142,8 +142,12 @@ def predict(database: Database, tenant: str, name: str, version: int, query: Que
 
 
 def forecast(database: Database, tenant: str, name: str, version: int) -> Forecast:
-    """Forecasts of a version of the model, continued from counts observed since its fit (exogenous series). Raises
-    Invalid if it makes no forecasts, NotFound if there is no such workload or version."""
+    """Forecasts of a version of the model, continued from counts observed since its fit (exogenous series).
+
+    Raises:
+        Invalid: it makes no forecasts.
+        NotFound: there is no such workload or version.
+    """
     with database.reading() as session:
         workload = workloads.require(session, tenant, name)
         kind = KINDS[read_spec(workload.spec).kind]

@@ -67,8 +67,11 @@ class Comparison(NamedTuple):
 
 
 def compare_blocks(before: Sequence[float], after: Sequence[float]) -> Comparison:
-    """Compare two sets of block means by Welch's interval, with the degrees of freedom of the smaller set. Raises
-    StatisticsError if a set has fewer than two blocks."""
+    """Compare two sets of block means by Welch's interval, with the degrees of freedom of the smaller set.
+
+    Raises:
+        StatisticsError: a set has fewer than two blocks.
+    """
     error = sqrt(variance(before) / len(before) + variance(after) / len(after))
     half = standard_errors(min(len(before), len(after)) - 1) * error
     difference = fmean(after) - fmean(before)

@@ -26,8 +26,12 @@ logger = logging.getLogger(__name__)
 
 
 def get_drift(database: Database, tenant: str, name: str) -> DriftRead:
-    """A workload's drift settings and its last 20 adaptations. Raises NotFound if there is no such workload, BrokenRow
-    if a stored row is invalid."""
+    """A workload's drift settings and its last 20 adaptations.
+
+    Raises:
+        NotFound: there is no such workload.
+        BrokenRow: a stored row is invalid.
+    """
     with database.reading() as session:
         workload = workloads.require(session, tenant, name)
         result = repository.newest(session, workload.id, LISTED)
@@ -57,8 +61,12 @@ def get_drift(database: Database, tenant: str, name: str) -> DriftRead:
 
 
 def respond(database: Database, tenant: str, name: str, response: DriftResponse) -> DriftRead:
-    """Set how a workload responds to drift; an adaptation in progress keeps its settings. Raises Invalid if the
-    workload's kind has no domain model or the algorithm is online, NotFound if there is no such workload."""
+    """Set how a workload responds to drift; an adaptation in progress keeps its settings.
+
+    Raises:
+        Invalid: the workload's kind has no domain model, or the algorithm is online.
+        NotFound: there is no such workload.
+    """
     with database.session() as session:
         workload = workloads.require(session, tenant, name, lock=True)
         if response.respond == "retrain":

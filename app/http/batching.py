@@ -85,8 +85,11 @@ class MicroBatch(Generic[Key, Item]):
         self._gathering = Gathering(lambda: len(self._pending), self._flush, largest)
 
     def submit(self, key: Key, item: Item) -> asyncio.Future[bytes]:
-        """Queue an item for the next batch of ``key``; return the future of its result or of its exception. Raises
-        RuntimeError if no event loop is running in this thread."""
+        """Queue an item for the next batch of ``key``; return the future of its result or of its exception.
+
+        Raises:
+            RuntimeError: no event loop is running in this thread.
+        """
         future: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
         self._pending.append((key, item, future))
         self._gathering.note_arrival()

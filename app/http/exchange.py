@@ -98,8 +98,11 @@ class Exchange:
             self.deadline.reschedule((self.deadline.when() or 0.0) + self.limits.seconds)
 
     async def receive(self) -> Message:
-        """The next ASGI message of the body for the framework; its bytes and, in JSON, its values are counted. Raises
-        TooLarge if the body exceeds a limit."""
+        """The next ASGI message of the body for the framework; its bytes and, in JSON, its values are counted.
+
+        Raises:
+            TooLarge: the body exceeds a limit.
+        """
         message = await self._receive()
         self._count(message)
         if self.limits.json:

@@ -58,8 +58,12 @@ def is_upload(scope: Scope) -> bool:
 
 
 def check_headers(scope: Scope, limits: Limits) -> None:
-    """Reject a body before it is read, by its headers. Raises TooLarge if its declared length exceeds the limit,
-    UnsupportedMedia if its content type or encoding isn't plain JSON, where that is required."""
+    """Reject a body before it is read, by its headers.
+
+    Raises:
+        TooLarge: its declared length exceeds the limit.
+        UnsupportedMedia: its content type or encoding isn't plain JSON, where that is required.
+    """
     length, media, encoding = b"", b"", b"identity"
     for name, value in scope["headers"]:
         if name == b"content-length":

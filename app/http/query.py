@@ -31,7 +31,11 @@ MESSAGE = "must not contain NUL characters or unpaired surrogates"
 
 
 async def check_body(body: bytes, *checks: Callable[[bytes], None]) -> None:
-    """Run checks, which raise Invalid, on a body; for a large one in a thread, so that the event loop isn't blocked."""
+    """Run checks on a body, for a large one in a thread, so that the event loop isn't blocked.
+
+    Raises:
+        Invalid: a check fails.
+    """
     for check in checks:
         if len(body) > LARGE_BYTES:
             await run_in_threadpool(check, body)

@@ -57,7 +57,10 @@ def full_id(session: Session, tenant: str, table: Named, text: str, pointer: str
 
 async def complete_path(app: FastAPI, tenant: str, scope: Scope) -> bool:
     """Replace a short id in a request's path by the full one, from the application's database; False if it has none.
-    Raises NotFound if several of the tenant's ids begin with it."""
+
+    Raises:
+        NotFound: several of the tenant's ids begin with it.
+    """
     match = IN_PATH.match(scope["path"])
     if match is None:
         return False

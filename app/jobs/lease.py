@@ -208,8 +208,11 @@ def progress(
 
 
 def finish(session: Session, lease: Lease, result: dict[str, Any], clock: Clock = database_time) -> None:
-    """Mark a job as succeeded, in the transaction that publishes its result (a JSON object). Raises LeaseLost if the
-    lease is not held any more; the transaction must be rolled back then."""
+    """Mark a job as succeeded, in the transaction that publishes its result (a JSON object).
+
+    Raises:
+        LeaseLost: the lease is not held any more; the transaction must be rolled back.
+    """
     event = {"result": result}
     _end(session, lease, clock(session), state="succeeded", progress=1.0, result=result, event=event)
 

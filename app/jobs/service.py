@@ -261,8 +261,12 @@ def cancel(database: Database, tenant: str, job_id: str) -> JobRead:
 
 
 def delete(database: Database, tenant: str, job_id: str) -> None:
-    """Delete a job that has ended, with its events and trials. Raises Conflict if it has not ended or something active
-    depends on it, NotFound if there is no such job."""
+    """Delete a job that has ended, with its events and trials.
+
+    Raises:
+        Conflict: it has not ended, or something active depends on it.
+        NotFound: there is no such job.
+    """
     with database.session() as session:
         repository.hold_parent(session, job_id)
         result = require(session, tenant, job_id)

@@ -67,8 +67,12 @@ class Provider:
         self._verified: OrderedDict[bytes, _Verified] = OrderedDict()
 
     async def caller(self, token: str) -> Caller:
-        """The caller with this token. Raises Unauthorised if it is malformed, of another issuer or audience, or not
-        valid now, Unavailable if the issuer's keys can't be fetched."""
+        """The caller with this token.
+
+        Raises:
+            Unauthorised: it is malformed, of another issuer or audience, or not valid now.
+            Unavailable: the issuer's keys can't be fetched.
+        """
         digest = hashlib.sha256(token.encode()).digest()
         known = self._verified.get(digest)
         if known is not None and self._clock() < known.until:
@@ -123,7 +127,11 @@ class Provider:
         return claims
 
     def _fetch(self) -> None:
-        """Fetch the issuer's keys, at most every 10 s; known keys are kept if this fails; Unavailable without any."""
+        """Fetch the issuer's keys, at most every 10 s; known keys are kept if this fails.
+
+        Raises:
+            Unavailable: no keys are known.
+        """
         begun = time.monotonic()
         if begun - self._tried >= AGAIN_SECONDS:
             try:
@@ -148,8 +156,11 @@ def _claim(claims: Mapping[str, Any], name: str) -> Any:
 
 
 def fetch_signing_keys(settings: Settings) -> dict[str, tuple[str, Any]]:
-    """The issuer's signing keys, fetched over HTTP: type and key by id. Raises HTTPError, or another of ``UNUSABLE``
-    such as ValueError, if they can't be fetched or are malformed."""
+    """The issuer's signing keys, fetched over HTTP: type and key by id.
+
+    Raises:
+        HTTPError, or another of ``UNUSABLE`` such as ValueError: they can't be fetched, or are malformed.
+    """
     with httpx.Client(timeout=FETCH_SECONDS, trust_env=False) as http:
         address = settings.oidc_keys_url
         if not address:

@@ -269,8 +269,11 @@ class KeyRing:
         return self._fingerprint is None or self._clock() - self._checked > seconds
 
     async def look(self) -> None:
-        """Refresh the cache in a thread, once for all waiting coroutines. Raises SQLAlchemyError if the database is
-        unavailable and the cache empty."""
+        """Refresh the cache in a thread, once for all waiting coroutines.
+
+        Raises:
+            SQLAlchemyError: the database is unavailable, and the cache empty.
+        """
         loop = asyncio.get_running_loop()
         looking = self._looking.get(loop)
         if looking is None:

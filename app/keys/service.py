@@ -186,7 +186,11 @@ def every(database: Database) -> list[KeyRead]:
 
 
 def revoke(database: Database, tenant: str | None, key: str, now: datetime | None = None) -> None:
-    """Revoke a key (tenant None: of any tenant); repeating it changes nothing; NotFound if there is no such key."""
+    """Revoke a key (tenant None: of any tenant); repeating it changes nothing.
+
+    Raises:
+        NotFound: there is no such key.
+    """
     with database.session() as session:
         row = session.get(Key, key)
         if row is None or tenant not in (None, row.tenant):
@@ -200,8 +204,11 @@ def revoke(database: Database, tenant: str | None, key: str, now: datetime | Non
 
 
 def issue_run_token(database: Database, caller: Caller, run: str) -> str:
-    """A new token that can only report to this run and read it; invalid once its caller's key is revoked. Raises
-    NotFound if the run was deleted."""
+    """A new token that can only report to this run and read it; invalid once its caller's key is revoked.
+
+    Raises:
+        NotFound: the run was deleted.
+    """
     result = make(RUN_PREFIX)
     row = RunToken(
         id=result.id, run_id=run, tenant=caller.tenant, digest=result.digest, key_id=caller.key, created_at=utc_now()

@@ -39,8 +39,11 @@ class TablePolicy:
 
     @classmethod
     def build(cls, config: dict[str, Any], arrays: Arrays) -> Self:
-        """Build the policy from a config and arrays. Raises IncompatibleArtifact if the table is missing, or its size
-        doesn't match ``config``."""
+        """Build the policy from a config and arrays.
+
+        Raises:
+            IncompatibleArtifact: the table is missing, or its size doesn't match ``config``.
+        """
         cells = prod(config["bins"])
         if "q" not in arrays or arrays["q"].shape[:-1] != (cells,):
             raise IncompatibleArtifact(f"the table should have {cells} rows named q")
@@ -100,8 +103,11 @@ class Artifact:
     roles: Mapping[str, Artifact] = field(default_factory=dict)
 
     def check(self, kind: str, observation: Sequence[str], actions: int) -> None:
-        """Check that the policy fits a workload's kind, observation entries and number of actions. Raises
-        IncompatibleArtifact, whose message says why, if it doesn't."""
+        """Check that the policy fits a workload's kind, observation entries and number of actions.
+
+        Raises:
+            IncompatibleArtifact: it doesn't fit; the message says why.
+        """
         if kind != self.kind:
             raise IncompatibleArtifact(f"the policy was made for kind {self.kind}; this workload is of kind {kind}")
         if tuple(observation) != self.observation or actions != self.actions:
@@ -143,8 +149,11 @@ def save(
 
 
 def save_roles(parts: Mapping[str, bytes]) -> bytes:
-    """Combine one kind's artifacts, given by role, in one artifact; ``by_role`` returns each unchanged. Raises
-    ValueError if they are of several kinds, or there are none."""
+    """Combine one kind's artifacts, given by role, in one artifact; ``by_role`` returns each unchanged.
+
+    Raises:
+        ValueError: they are of several kinds, or there are none.
+    """
     kinds = {kind_of(part) for part in parts.values()}
     if len(kinds) != 1:
         raise ValueError(f"policies that answer together must be of one kind, not {', '.join(sorted(kinds)) or 'none'}")
@@ -167,8 +176,11 @@ def kind_of(data: bytes) -> str:
 
 
 def load(data: bytes, families: Families = SHARED) -> Artifact:
-    """Load an artifact, by ``families`` (policy classes by name). Its ``experience`` is a JSON object. Raises
-    IncompatibleArtifact for an unknown format or policy class, or no artifact."""
+    """Load an artifact, by ``families`` (policy classes by name). Its ``experience`` is a JSON object.
+
+    Raises:
+        IncompatibleArtifact: unknown format, unknown policy class, or no artifact.
+    """
     each = {role: _single(parts(part), families) for role, part in by_role(data).items()}
     result = parts(data)
     return Artifact(None, (), 0, {}, str(result.header.get("kind", "")), each) if each else _single(result, families)
@@ -200,8 +212,11 @@ def parts(data: bytes) -> Parts:
 
 
 def header(data: bytes) -> dict[str, Any]:
-    """Return an artifact's JSON header, from its whole bytes or their beginning. Raises IncompatibleArtifact if the
-    bytes are no artifact, or end within the header."""
+    """Return an artifact's JSON header, from its whole bytes or their beginning.
+
+    Raises:
+        IncompatibleArtifact: the bytes are no artifact, or end within the header.
+    """
     try:
         body = read_json(read_header(data)["header"])
     except (ValueError, KeyError) as error:

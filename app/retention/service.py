@@ -43,8 +43,12 @@ def workloads_with_retention(database: Database, settings: Settings) -> list[tup
 
 
 def get_retention(database: Database, settings: Settings, tenant: str, name: str) -> RetentionRead:
-    """API representation of a workload's retention. Raises NotFound if there is no such workload, BrokenRow if the
-    stored retention is invalid."""
+    """API representation of a workload's retention.
+
+    Raises:
+        NotFound: there is no such workload.
+        BrokenRow: the stored retention is invalid.
+    """
     with database.reading() as session:
         workload = workloads.require(session, tenant, name)
     with stored(f"retention of {workload.name!r}"):

@@ -341,8 +341,11 @@ def _convert_report(item: Item) -> None:
 
 
 def _is_next(live: Live, iteration: int, fresh: bool) -> bool:
-    """Whether a cached run accepts a report under this number; ``fresh``: it was just read from the database. Raises
-    Conflict if the run is fresh and doesn't accept it."""
+    """Whether a cached run accepts a report under this number; ``fresh``: it was just read from the database.
+
+    Raises:
+        Conflict: the run is fresh and doesn't accept it.
+    """
     if live.running and iteration == live.following:
         return True
     if not fresh:

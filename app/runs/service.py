@@ -275,8 +275,12 @@ def _unfit(pointer: str, accepted: str, value: object) -> Invalid:
 
 
 def get(database: Database, tenant: str, run: str, rule: Staleness) -> RunRead:
-    """A run with its last decision; ``rule``: when a live run is stale. Raises NotFound if there is no such run,
-    BrokenRow or MissingKind if its decision can't be parsed here."""
+    """A run with its last decision; ``rule``: when a live run is stale.
+
+    Raises:
+        NotFound: there is no such run.
+        BrokenRow, MissingKind: its decision can't be parsed here.
+    """
     with database.reading() as session:
         return _to_response(load(session, tenant, run, rule), repository.output(session, run))
 
@@ -511,8 +515,12 @@ def end(
 
 
 def delete(database: Database, tenant: str, run: str) -> None:
-    """Delete a run that has ended, with its iterations; the sample made from it is kept. Raises NotFound if there is no
-    such run, Conflict if it is running or something active depends on it."""
+    """Delete a run that has ended, with its iterations; the sample made from it is kept.
+
+    Raises:
+        NotFound: there is no such run.
+        Conflict: it is running, or something active depends on it.
+    """
     with database.session() as session:
         if not repository.present(session, tenant, run):
             raise _no_such_run(run)

@@ -111,8 +111,11 @@ class Waiting:
         self._number = 0
 
     def enter(self) -> int:
-        """Accept a report and return the number that ``away`` and ``leave`` take. Raises Unavailable if too many
-        reports wait, or the oldest has waited for more than 0.5 s."""
+        """Accept a report and return the number that ``away`` and ``leave`` take.
+
+        Raises:
+            Unavailable: too many reports wait, or the oldest has waited for more than 0.5 s.
+        """
         now, count = self._clock(), len(self._since)
         if count >= LARGEST_BATCH and (count >= MOST or now - next(iter(self._since.values())) > LONGEST_SECONDS):
             raise Unavailable(

@@ -42,8 +42,12 @@ def detect_gzip(chunks: Iterable[bytes]) -> tuple[bool, Iterator[bytes]]:
 
 
 def decompress(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    """Decompress gzip (several members are concatenated), at most ``PIECE`` bytes at a time. Raises Invalid if the
-    bytes aren't gzip, BadRequest if the data is truncated."""
+    """Decompress gzip (several members are concatenated), at most ``PIECE`` bytes at a time.
+
+    Raises:
+        Invalid: the bytes aren't gzip.
+        BadRequest: the gzip data is truncated.
+    """
     unpacker = zlib.decompressobj(GZIP)
     started = False
     for fed in (chunk[at : at + FEED_BYTES] for chunk in chunks for at in range(0, len(chunk), FEED_BYTES)):
@@ -239,15 +243,23 @@ class Body:
             self._chunks.put_nowait(b"")
 
     def check(self) -> None:
-        """Check that the upload may go on; the reading thread calls it regularly. Raises BadRequest if the client has
-        disconnected, DeadlinePassed if the request's time limit is exceeded."""
+        """Check that the upload may go on; the reading thread calls it regularly.
+
+        Raises:
+            BadRequest: the client has disconnected.
+            DeadlinePassed: the request's time limit is exceeded.
+        """
         if self._gone:
             raise BadRequest(GONE)
         check_deadline()
 
     def chunks(self) -> Iterator[bytes]:
-        """Iterate over the body's chunks, in a worker thread of the event loop. Raises BadRequest if the body ended
-        early or nothing came for 60 s, DeadlinePassed if the request's time limit is exceeded."""
+        """Iterate over the body's chunks, in a worker thread of the event loop.
+
+        Raises:
+            BadRequest: the body ended early, or nothing came for 60 s.
+            DeadlinePassed: the request's time limit is exceeded.
+        """
         while True:
             chunk = anyio.from_thread.run(self._chunks.get)
             self.check()

@@ -154,8 +154,11 @@ def _once(once: Once, store: Callable[[service.Upload], UploadRead], upload: ser
 
 
 def _limiter(app: FastAPI, tenant: str) -> anyio.CapacityLimiter:
-    """The tenant's limiter of upload threads, so that one tenant's slow uploads delay no other tenant. Raises
-    TooManyRequests if too many of the tenant's uploads wait."""
+    """The tenant's limiter of upload threads, so that one tenant's slow uploads delay no other tenant.
+
+    Raises:
+        TooManyRequests: too many uploads of the tenant wait.
+    """
     if not hasattr(app.state, "upload_limiters"):
         app.state.upload_limiters = {}
     limiters: dict[str, anyio.CapacityLimiter] = app.state.upload_limiters

@@ -285,8 +285,11 @@ def delete(database: Database, tenant: str, name: str, execution: str | None, be
 
 
 def _summarise(database: Database, codec: SampleCodec, rows: Sequence[Execution]) -> None:
-    """Compute and store missing summaries, a part at a time. Raises DeadlinePassed if the time limit is exceeded;
-    stored summaries are kept."""
+    """Compute and store missing summaries, a part at a time.
+
+    Raises:
+        DeadlinePassed: the time limit is exceeded; stored summaries are kept.
+    """
     fresh: dict[str, Mapping[str, Any]] = {}
     size = 0
     for one in rows:

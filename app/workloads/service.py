@@ -207,9 +207,12 @@ def mark_changed(session: Session, workload: Workload) -> None:
 
 
 def delete(database: Database, tenant: str, name: str, *, force: bool = False) -> None:
-    """Delete a workload with its samples, exogenous series, models, agents, jobs and runs. Raises Conflict if another
-    workload has it as a member or, without ``force``, a run is running or a job open, NotFound if there is no such
-    workload."""
+    """Delete a workload with its samples, exogenous series, models, agents, jobs and runs.
+
+    Raises:
+        Conflict: another workload has it as a member or, without ``force``, a run is running or a job open.
+        NotFound: there is no such workload.
+    """
     with database.session() as session:
         workload = require(session, tenant, name, lock=True)
         others = ", ".join(one.name for one in members.naming(session, workload))

@@ -63,8 +63,12 @@ class Versions(Generic[Row]):
         return paginate(session, statement, keys, request, descending=True, weigh=lambda row: json_size(row.report))
 
     def delete(self, session: Session, workload: Workload, version: int) -> None:
-        """Delete a version that nothing active uses; the workload's row must be locked. Raises Conflict if something
-        active needs it, NotFound if there is no such version."""
+        """Delete a version that nothing active uses; the workload's row must be locked.
+
+        Raises:
+            Conflict: something active needs it.
+            NotFound: there is no such version.
+        """
         row, item = self.require(session, workload, version), self._noun.item
         needed = self._reasons(session, workload.id).get(version, ())
         holds.refuse(f"{item} {version} of {workload.name!r}", needed)

@@ -70,8 +70,11 @@ def again(url: str, evaluation: str, form: Format | None = None, *, as_json: boo
 
 
 def _request_evaluation(service: Service, options: Options, notes: Console) -> Json:
-    """Request an evaluation and return it when finished; Ctrl-C cancels its job and is raised again. Raises
-    RefusedError or UnreachableError if a request or the job fails."""
+    """Request an evaluation and return it when finished; Ctrl-C cancels its job and is raised again.
+
+    Raises:
+        RefusedError, UnreachableError: a request or the job fails.
+    """
     job = service.call("POST", "/evaluations", json=options.request)
     try:
         ended = train.follow(notes, "evaluate", service.follow(job["id"]), words)

@@ -251,8 +251,11 @@ def shortened(
 
 
 def part_of(value: Any, pointer: str) -> Any:
-    """The part of a JSON value at a pointer, whose last token may be ``12:``: all from the 12th on. Raises NoPartError
-    if there is no such part; the message names what there is."""
+    """The part of a JSON value at a pointer, whose last token may be ``12:``: all from the 12th on.
+
+    Raises:
+        NoPartError: there is no such part; the message names what there is.
+    """
     for token in re.findall("/([^/]*)", pointer):
         name, rest = token.replace("~1", "/").replace("~0", "~"), re.fullmatch(r"(\d{1,9}):", token)
         if isinstance(value, dict) and name in value:

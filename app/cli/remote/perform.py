@@ -96,8 +96,11 @@ def export(url: str, workload: str, out: Path | None, format_: str | None, execu
 
 
 def written(out: Path, pieces: Iterable[bytes]) -> None:
-    """Write pieces of bytes to a file atomically: to a temporary file beside it, which replaces it at the end. Raises
-    typer.BadParameter if it can't be written."""
+    """Write pieces of bytes to a file atomically: to a temporary file beside it, which replaces it at the end.
+
+    Raises:
+        typer.BadParameter: it can't be written.
+    """
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
         with whole(out, force=True) as beside, beside.open("wb") as file:

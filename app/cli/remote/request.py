@@ -18,8 +18,11 @@ QUERIES = ("GET", "DELETE")
 
 
 def path_of(service: Service, template: str, values: Json) -> str:
-    """An operation's path with its arguments; resolved names replace those in ``values``. Raises RefusedError or
-    UnreachableError if a look-up fails, or there is no newest item or no champion."""
+    """An operation's path with its arguments; resolved names replace those in ``values``.
+
+    Raises:
+        RefusedError, UnreachableError: a look-up fails, or there is no newest item or no champion.
+    """
     path = ""
     for part in template.split("/")[1:]:
         name = part[1:-1] if part.startswith("{") else ""
@@ -71,7 +74,11 @@ def _none(collection: str, of: str = "") -> Json:
 
 
 def content_of(operation: Operation, values: Json) -> dict[str, Any]:
-    """Keyword arguments of the HTTP request, a JSON body or a query; BadParameter if a file or member can't be read."""
+    """Keyword arguments of the HTTP request: a JSON body, or a query.
+
+    Raises:
+        typer.BadParameter: a file or a member can't be read.
+    """
     content: Json = dict(operation.fixed)
     for file in (values.get("document"), values.get("file")):
         content |= {} if file is None else _document(file)

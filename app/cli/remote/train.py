@@ -146,8 +146,11 @@ def draw_report(agent: ServiceJson, file: Path | None, notes: Console) -> bool:
 
 
 def _await_training(service: Service, options: Options, notes: Console) -> ServiceJson:
-    """Request a training and return its job's result; Ctrl-C cancels the job and is raised again. Raises RefusedError
-    or UnreachableError if a request or the job fails."""
+    """Request a training and return its job's result; Ctrl-C cancels the job and is raised again.
+
+    Raises:
+        RefusedError, UnreachableError: a request or the job fails.
+    """
     request = {name: value for name, value in options.request.items() if value is not None}
     job = service.call("POST", _agents(options), json=request)
     try:

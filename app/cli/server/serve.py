@@ -42,8 +42,11 @@ def is_loopback(host: str) -> bool:
 
 
 def check_address(settings: Settings) -> Settings:
-    """The settings, changed to require keys if the address is beyond loopback. Raises StartupError if it is, and there
-    are neither keys nor an identity provider."""
+    """The settings, changed to require keys if the address is beyond loopback.
+
+    Raises:
+        StartupError: the address is beyond loopback, and there are neither keys nor an identity provider.
+    """
     if is_loopback(settings.host):
         return settings
     if settings.authentication != "required" and not settings.oidc_issuer and not has_keys(settings):
@@ -76,8 +79,12 @@ def has_keys(settings: Settings) -> bool:
 
 
 def bind(settings: Settings) -> list[socket.socket]:
-    """Bound sockets that don't listen yet, one for each address of the host. Raises StartupError if the port is in use
-    or forbidden, or the host has no such address, OSError if the host's name can't be resolved."""
+    """Bound sockets that don't listen yet, one for each address of the host.
+
+    Raises:
+        StartupError: the port is in use or forbidden, or the host has no such address.
+        OSError: the host's name can't be resolved.
+    """
     address_families: dict[str, socket.AddressFamily] = {}
     for version, _, _, _, address in socket.getaddrinfo(settings.host, settings.port, type=socket.SOCK_STREAM):
         address_families.setdefault(str(address[0]), version)
@@ -200,7 +207,11 @@ class Server(uvicorn.Server):
 
 
 def run(settings: Settings, sockets: list[socket.socket]) -> None:
-    """Serve until SIGTERM or Ctrl-C; blocks. Raises StartupError if the sockets can't listen."""
+    """Serve until SIGTERM or Ctrl-C; blocks.
+
+    Raises:
+        StartupError: the sockets can't listen.
+    """
     worker = WorkerChild(settings)
     database = Database(settings.database_url, settings)
     try:
