@@ -25,7 +25,7 @@ logger = logging.getLogger(__name__)
 
 
 class Channel(virtual.Channel):
-    """Kombu channel that sends and receives messages, approximately in order of sending."""
+    """Kombu channel that sends and receives messages as files, approximately in order of sending."""
 
     @property
     def folder(self) -> Path:
@@ -81,7 +81,7 @@ class Channel(virtual.Channel):
 
 
 class Transport(virtual.Transport):
-    """Kombu transport over the folder, with one state of bindings per process."""
+    """Kombu transport whose messages are files in a folder, with one state of bindings per process."""
 
     Channel = Channel
     global_state = virtual.BrokerState()

@@ -85,7 +85,7 @@ def tune_garbage_collection() -> None:
 
 @cache
 def nouns() -> APIRouter:
-    """Router with all routes except hot ones; cached per process, as building it is slow."""
+    """Router with all routes except hot ones, which the gateway serves; cached per process, as building it is slow."""
     router = APIRouter(responses=documented(), dependencies=[Depends(known_query), Depends(storable)])
     for part in (health, dashboard, api_docs, *ENDPOINTS):
         router.include_router(part.router)

@@ -228,7 +228,7 @@ class Settings(BaseSettings):
 
     @model_validator(mode="after")
     def _webhooks(self) -> Settings:
-        """Check addresses and secret; no message quotes a webhook's URL or secret."""
+        """Check addresses and secret; raises ValueError, whose message quotes no webhook's URL and no secret."""
         if len(self.webhook_urls) > MOST_RECEIVERS:  # not a bound of the field: its refusal would show all URLs
             raise ValueError(f"STEWARD_WEBHOOK_URLS names at most {MOST_RECEIVERS} receivers")
         for name, addresses in (("PUBLIC_URL", filter(None, [self.public_url])), ("WEBHOOK_URLS", self.webhook_urls)):

@@ -52,7 +52,7 @@ def _check_references(connection: Connection) -> None:
 
 @contextmanager
 def _without_foreign_keys(connection: Connection) -> Iterator[None]:
-    """SQLite alters a table by making it anew; with its keys on, dropping the old one would delete its children."""
+    """Context manager: disable SQLite's foreign keys, as replacing a table would delete rows that refer to it."""
     if connection.dialect.name != "sqlite":
         yield
         return
@@ -66,7 +66,7 @@ def _without_foreign_keys(connection: Connection) -> Iterator[None]:
 
 
 def main() -> None:
-    """Connect to the database, and migrate it."""
+    """Connect to the database and migrate it; raises BrokenReferences if rows would refer to missing rows."""
     url = context.config.attributes.get("url") or get_settings().database_url
     database = Database(url)
     try:

@@ -36,11 +36,7 @@ def check(request: TrainRequest) -> None:
 
 
 def check_kind(request: TrainRequest, kind: str) -> None:
-    """Reject fields and algorithms that the workload's kind doesn't support.
-
-    Raises:
-        Invalid: with one field error for each unsupported field.
-    """
+    """Reject fields and algorithms that the workload's kind doesn't support; raises Invalid with an error for each."""
     options = KINDS[kind].training
     errors = _useless(request, options.unused, f"must be left out: kind {kind} does not use it")
     if request.imitate is not None and "imitate" not in options.unused and request.imitate not in options.experts:
@@ -59,10 +55,7 @@ def check_kind(request: TrainRequest, kind: str) -> None:
 
 def check_together(request: TrainRequest) -> None:
     """Reject fields that a workload with several roles doesn't support: its agents, one per role, train in one process.
-
-    Raises:
-        Invalid: with one field error for each unsupported field.
-    """
+    Raises Invalid with an error for each such field."""
     message = "must be left out for a workload with several roles: their agents learn together, in one process"
     errors = _useless(request, TOGETHER, message)
     if request.algorithm == ONLINE:

@@ -48,7 +48,7 @@ State = Literal["current", "re_evaluate", "outdated"]
 
 
 class VerdictValidity(NamedTuple):
-    """Whether an agent's verdict holds now; ``reason`` says why not, and is empty if it holds."""
+    """Whether an agent's verdict holds: ``state``, `current`, `re_evaluate` or `outdated`; ``reason`` says why not."""
 
     state: State
     reason: str = ""
@@ -63,7 +63,7 @@ def trained_for(spec: Any) -> dict[str, list[float]]:
 
 
 def judge_of(report: Mapping[str, Any]) -> int:
-    """Version of the judge that made a report's verdict; 1 if the report names none."""
+    """Version of the judge (the rules for verdicts) that made a report's verdict; 1 if the report names none."""
     return int(report.get("judge", FIRST_JUDGE))
 
 
@@ -93,7 +93,7 @@ class Present:
 
     @cached_property
     def _judged(self) -> frozenset[int]:
-        """Versions of agents that this version of the judge, or a newer one, evaluated and did not call outdated."""
+        """Versions of agents that this version of the judge (rules for verdicts), or a newer one, judged current."""
         workload_id = self.workload.id
         newest = select(Evaluation.verdicts).where(Evaluation.workload_id == workload_id)
         rows = self.session.scalars(newest.order_by(Evaluation.created_at.desc()).limit(LARGEST_SEARCH))
@@ -193,7 +193,8 @@ FEW = (12.706205, 4.302653, 3.182446, 2.776445, 2.570582, 2.446912, 2.364624, 2.
 
 
 def shadow(session: Session, workload: Workload, version: int) -> ShadowRead:
-    """Decisions of an agent over the newest 1,000 runs in which it was the shadow.
+    """Decisions of an agent over the newest 1,000 runs in which it was the shadow, an agent that decides without
+    effect.
 
     The agreement is the share (0 to 1) of its decisions without failure that equal those served. The gain is the mean
     expected gain in return per run. Raises DeadlinePassed if the request's time limit is exceeded.
@@ -263,7 +264,8 @@ def standard_errors(freedom: int) -> float:
 
 
 def missing(session: Session, workload: Workload, version: int, required: Sequence[Requirement]) -> list[str]:
-    """Unmet requirements of a promotion, one sentence each; empty if the evidence meets all."""
+    """Requirements of a promotion (`shadow`, `off_policy`) that the evidence doesn't meet, one sentence each. Raises
+    DeadlinePassed if the request's time limit is exceeded."""
     result = {"shadow": _missing_shadow, "off_policy": _missing_off_policy}
     agent = AGENTS.find(session, workload.id, version)
     margin = 0.0 if agent is None else _margin(agent.report)

@@ -37,7 +37,7 @@ def steps_per_second(session: Session, workload_id: str) -> float | None:
 
 
 def promotions(session: Session, workload_id: str, request: PageRequest) -> Slice[Promotion]:
-    """One page of a workload's promotions and rollbacks, newest first; raises Invalid for a foreign cursor."""
+    """One page of a workload's promotions and rollbacks, newest first; raises Invalid for a cursor of another list."""
     statement = select(Promotion).where(Promotion.workload_id == workload_id)
     keys = [Promotion.created_at, Promotion.id]
     return paginate(session, statement, keys, request, descending=True, weigh=_weight)

@@ -67,7 +67,7 @@ def request_training(
 
 
 def _checked(session: Session, workload: Workload, request: TrainRequest) -> dict[str, Any]:
-    """The request as it is stored, with its model's version; raises as ``request_training``."""
+    """The request as it is stored, with its model's version; raises Conflict, Invalid or NotFound to reject it."""
     combinations.check(request)
     combinations.check_kind(request, workload.kind)
     if DEFAULT_ROLE not in roles(workload):
@@ -188,7 +188,8 @@ def list_agents(database: Database, tenant: str, name: str, request: PageRequest
 
 
 def shadow(database: Database, tenant: str, name: str, version: int) -> ShadowRead:
-    """Decisions of an agent as a shadow, with gain; raises NotFound if there is no such workload or version."""
+    """Decisions of an agent as a shadow, that is without effect, and their gain in return; NotFound without the
+    agent."""
     with database.reading() as session:
         workload = workloads.require(session, tenant, name)
         return evidence.shadow(session, workload, AGENTS.require(session, workload, version).version)
@@ -404,7 +405,8 @@ def _promotion(workload: Workload, role: str, previous: int | None, reason: str)
 
 
 class TrainingResult(NamedTuple):
-    """A trained agent that ``publish`` stores; ``artifact``: its policy (safetensors); ``reason``: the verdict."""
+    """A trained agent for ``publish``: versions of spec and domain model, algorithm, seed, report, and policy
+    (``artifact``, safetensors); ``promote``: whether it becomes champion; ``reason``: the verdict in words."""
 
     spec_version: int
     model_version: int

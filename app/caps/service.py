@@ -41,8 +41,8 @@ class CapsRead(BaseModel):
 def spent(
     session: Session, tenant: str, workload_id: str | None, now: datetime, but: str | None = None
 ) -> dict[str, float]:
-    """Cost and seconds of the runs of the month of ``now`` by name: of one workload, or of all (None), without the
-    running one ``but``. Runs of kinds that don't state them count as 0."""
+    """`cost` (in the settings' currency) and `seconds` of the runs of the month of ``now``: of one workload, or of all
+    (None), without the running one with id ``but``. Runs of kinds that don't state them count as 0."""
     month = now.replace(day=1, hour=0, minute=0, second=0, microsecond=0)
     last = (
         select(Iteration.reported_at)
@@ -65,8 +65,8 @@ def spent(
 
 
 def add_ended(session: Session, run: Run, now: datetime) -> None:
-    """Add what a run that ends ``now`` has used to its month, once; as a sum, so that a report reads a row and not all
-    runs of the month, and that it is still counted when the run is deleted."""
+    """Add `cost` and `seconds` of a run that ends ``now`` to its month's sums, in the caller's transaction; call it
+    once a run. Reports then read one row, not all runs of the month, and the sums remain when the run is deleted."""
     if run.cost or run.seconds:
         key = {"tenant": run.tenant, "month": f"{now:%Y-%m}", "workload_id": run.workload_id}
         row = insert(session, MonthlySpending).values(**key, cost=run.cost, seconds=run.seconds)
@@ -77,10 +77,8 @@ def add_ended(session: Session, run: Run, now: datetime) -> None:
 def in_force(
     database: Database, tenant: str, own: Mapping[str, Any] | None, snapshot: Snapshot, now: datetime, run: str | None
 ) -> tuple[Cap, ...]:
-    """The caps of a run: its own, and those that it shares with other runs, with what these have used.
-
-    Reads the database if there are shared ones. ``own``: as in its start parameters; ``run``: None before its start.
-    """
+    """The caps of a run: its own, and those that it shares with other runs, with what these have used (read from the
+    database). ``own``: its own caps as in its start parameters, None: none; ``run``: its id, None before its start."""
     in_force = [Cap("run", of, limit) for of, limit in Caps.model_validate(own or {}).limits.items()]
     if snapshot.caps:
         with database.reading() as session:

@@ -51,8 +51,8 @@ def layer_charts(*layers: Json, height: int = HEIGHT, **more: Any) -> Json:
 def layer(kind: str, role: str, rows: Sequence[Row], encoding: Json, **mark: Any) -> Json:
     """A Vega-Lite layer of one mark type over rows of data; empty if there are no rows.
 
-    ``kind``: Vega-Lite's mark type. ``role``: name of the mark's style, one of ``roles``. ``mark``: its further
-    properties.
+    ``kind``: Vega-Lite's mark type. ``role``: name of the mark's style, a key of ``roles``. ``encoding``: channels by
+    name. ``mark``: the mark's further properties.
     """
     if not rows:
         return {}
@@ -73,7 +73,7 @@ def count_axis(values: Iterable[float]) -> Json:
 
 
 def amount_axis(values: Iterable[float]) -> Json:
-    """Axis options for amounts of a resource: as ``count_axis`` if all of them are whole numbers, else none."""
+    """Axis options for amounts of a resource: ticks at whole numbers if all of them are whole numbers, else none."""
     known = [float(value) for value in values]
     return count_axis(known) if all(value.is_integer() for value in known) else {}
 
@@ -383,7 +383,7 @@ def parts_of_bar(title: str, axis: str, bounds: Mapping[str, float], mark: Ranke
         axis: label of the values.
         bounds: values by name; a part that would end before it begins is left out.
         mark: a value to mark across the bar; None: none.
-        told: sentences that explain the parts.
+        caption: sentences that explain the parts.
     """
     ends, rows = list(bounds.items()), list[Row]()
     for (_, low), (name, high) in pairwise(ends):

@@ -63,8 +63,8 @@ def number(value: float, digits: int = 3, *, signed: bool = False) -> str:
 
 
 def exact(value: float) -> str:
-    """A number with all of its digits and no separators, to be given back: “9.3591”, “1764460349.25”; with an exponent
-    if it would be longer than 30 characters: “1e+100”."""
+    """A number with all of its digits and no separators, so that it can be entered again: “9.3591”, “1764460349.25”;
+    with an exponent if it would be longer than 30 characters: “1e+100”."""
     value = float(value) or 0.0  # not -0.0
     plain = f"{Decimal(repr(value)):f}".removesuffix(".0") if math.isfinite(value) else str(value)
     return plain if len(plain) <= LONGEST else repr(value)
@@ -145,9 +145,8 @@ def _currency_form(unit: str) -> tuple[bool, bool]:
 
 
 def amount_or_duration(value: float, unit: str) -> str:
-    """A quantity as lists and reasons say it: as ``amount``, but a minute and more as ``duration``: “31 min 52 s”.
-
-    Tables that compare figures use ``amount``, which has more digits."""
+    """A quantity with its unit, for lists and reasons: “4.2 %”, “12.4 s”; seconds from a minute on in their two largest
+    units: “31 min 52 s”. Tables that compare figures use ``amount``, which has more digits."""
     return duration(value) if unit == "s" and 60 <= round(value, 0) < math.inf else amount(value, unit)
 
 
@@ -165,8 +164,8 @@ def seconds(value: float) -> str:
 
 
 def duration(value: float | None) -> str:
-    """A duration given in seconds, in its two largest units of d, h, min, s: “1 h 02 min”; empty for None, “–” if
-    it is not finite. Below a minute, as ``seconds`` writes it."""
+    """A duration given in seconds, in its two largest units of d, h, min, s: “1 h 02 min”; below a minute “1.3 s”, “62
+    ms” or “484 µs”; empty for None, “–” if it is not finite."""
     if value is None:
         return ""
     if not math.isfinite(value):
@@ -233,7 +232,7 @@ Comparison = Literal["better", "tied", "worse", "unclear"]
 
 
 def compared(difference: Mapping[str, float], margin: float) -> Comparison:
-    """Verdict on a policy beside another, by its mean difference of return, whose interval is `low` to `high`.
+    """Verdict on a policy compared with another, by the interval (`low`, `high`) of its mean difference of return.
 
     `tied`: the interval is within ``margin`` of 0 on either side; `better`, `worse`: it is beyond; else `unclear`.
     """

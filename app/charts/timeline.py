@@ -386,7 +386,8 @@ def allocated(title: str, axis: str, series: Sequence[Series], caption: str) -> 
 
 
 class Beside(NamedTuple):
-    """Additions to a comparison: prediction intervals, a target, and first and last iteration of a disturbance."""
+    """Additions to a comparison: prediction intervals (``band``), a target (None: none), and first and last iteration
+    of a disturbance (``stress``, None: none)."""
 
     band: Sequence[Expected] = ()
     target: float | None = None

@@ -4,7 +4,7 @@ import signal
 
 
 def main() -> None:
-    """Entry point of the `steward` command."""
+    """Run the `steward` command with this process's arguments; ends the process with the command's exit status."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C while modules load: there is nothing to tidy up
     from app.cli.main import cli
 

@@ -75,7 +75,7 @@ class Commands(TyperGroup):
                     formatter.write_dl([(name.ljust(max(map(len, listed))), text) for name, text in rows])
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """The command that the arguments name; for an unknown one, the error names the one that is meant."""
+        """Name, command and remaining arguments; a UsageError for an unknown command names those that may be meant."""
         return suggest(lambda: super(Commands, self).resolve_command(ctx, args), self, args)
 
     def _discover(self) -> None:
@@ -150,7 +150,7 @@ VERBS = {
 
 
 def suggest(resolve: Callable[[], Any], group: TyperGroup, args: Sequence[str]) -> Any:
-    """The result of ``resolve``; its error about an unknown command names the commands that may be meant."""
+    """The result of ``resolve``; its UsageError about an unknown command gets the commands that may be meant."""
     try:
         return resolve()
     except UsageError as error:
@@ -184,7 +184,7 @@ class Noun(TyperGroup):
     """A group of commands of one noun, whose errors about unknown verbs name the ones that may be meant."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """The command that the arguments name; for an unknown one, the error names the one that is meant."""
+        """Name, command and remaining arguments; a UsageError for an unknown command names those that may be meant."""
         return suggest(lambda: super(Noun, self).resolve_command(ctx, args), self, args)
 
 
@@ -194,7 +194,7 @@ class Defaulting(Noun):
     default = "create"
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Insert the default command's name before arguments that name no command, and are no guess at one."""
+        """Parse the arguments, after the default command's name if they name no command and no other word for one."""
         guess = bool(args) and "--" not in args and any(args[0] in VERBS.get(verb, ()) for verb in self.commands)
         if args and not guess and args[0] not in (*self.commands, *ctx.help_option_names):
             args = [self.default, *args]

@@ -54,6 +54,8 @@ def restore(
     """Restore a backup into an empty database.
 
     Stop the service first; the backup is migrated to this version.
+
+    Exit status: 0 done, 2 failed: the database is in use or not empty, or the file is damaged or too new, for example.
     """
     from app.cli.server.data import restore as run
 

@@ -61,7 +61,8 @@ def _moment(text: str | None) -> datetime | None:
 
 @contextmanager
 def _database(data: DataDir, *, creates: bool = False) -> Iterator[Database]:
-    """Context manager: the database, migrated to this version; ``creates``: a missing embedded one is created."""
+    """Context manager: the database, migrated to this version; ``creates``: a missing embedded one is created. Raises
+    StartupError if it is unavailable."""
     from app import startup
     from app.cli.server.data import migrate
     from app.database.engine import Database

@@ -55,11 +55,7 @@ def visible(text: str) -> str:
 
 
 def address(url: str) -> str:
-    """Callback of the option for the service's address.
-
-    Raises:
-        typer.BadParameter: it doesn't begin with http:// or https://.
-    """
+    """Callback of the option for the service's address; BadParameter if it doesn't begin with http:// or https://."""
     if not url.startswith(("http://", "https://")):
         raise typer.BadParameter(
             f"{without_userinfo(url)!r} is not the address of a service, such as http://127.0.0.1:8080"

@@ -58,7 +58,7 @@ class Runs(Defaulting):
     default = "launch"
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """The command that the arguments name; an error also tells how to launch a program of this name."""
+        """Name, command and remaining arguments; a UsageError also says how to launch a program of this name."""
         try:
             return super().resolve_command(ctx, args)
         except UsageError as error:
@@ -272,7 +272,7 @@ def train(
 
 
 def _level(value: str | None) -> str | None:
-    """Callback: a level in upper case, None for None; raises typer.BadParameter for other texts."""
+    """Callback: an evaluation's level (`L0` to `L4`) in upper case, None for None; BadParameter for other texts."""
     if value is not None and value.upper() not in LEVELS:
         raise typer.BadParameter(f"must be one of {', '.join(LEVELS)}, not {value!r}")
     return None if value is None else value.upper()

@@ -40,7 +40,7 @@ class Row(NamedTuple):
 
 
 class Comparison(NamedTuple):
-    """Content of the page: ``parameters`` were given at the start, ``facts`` are what came of them."""
+    """Content of the page: ``parameters`` of the runs' starts, ``facts`` about their results."""
 
     runs: Sequence[RunLine]
     kind: str

@@ -95,7 +95,7 @@ def agent(
 def workload_changes(
     request: Request, workload: WorkloadName, database: FromDatabase, settings: FromSettings, caller: FromCaller
 ) -> StreamingResponse:
-    """Event stream: ``changed`` when a workload has another model, agent, champion or live runs."""
+    """Event stream: ``changed`` when a workload has another model, agent, champion or live runs; raises NotFound."""
 
     def look() -> tuple[object, bool]:
         with database.reading() as session:
@@ -146,7 +146,7 @@ def decisions(
 def others(
     request: Request, run: Identifier, database: FromDatabase, tenant: Tenant, rule: FromStaleness
 ) -> HTMLResponse:
-    """HTML part of a run's page: what other policies would have done; loaded once it is opened."""
+    """HTML part of a run's page: what other policies would have done; loaded once it is opened; raises NotFound."""
     return page("others.html", result=run_page.hindsight(database, tenant, run, compiler_of(request, tenant), rule))
 
 
@@ -159,7 +159,8 @@ def run_changes(
     caller: FromCaller,
     rule: FromStaleness,
 ) -> StreamingResponse:
-    """Event stream: ``changed`` when a run has a new report or another outcome, ``ended`` at its end."""
+    """Event stream: ``changed`` when a run has a new report or another outcome, ``ended`` at its end; raises
+    NotFound."""
 
     def look() -> tuple[object, bool]:
         with database.reading() as session:
@@ -181,7 +182,7 @@ def job(job: Identifier, database: FromDatabase, tenant: Tenant, part: bool = Fa
 def job_changes(
     request: Request, job: Identifier, database: FromDatabase, settings: FromSettings, caller: FromCaller
 ) -> StreamingResponse:
-    """Event stream: ``changed`` when a job's state or progress changes, ``ended`` at its end."""
+    """Event stream: ``changed`` when a job's state or progress changes, ``ended`` at its end; raises NotFound."""
 
     def look() -> tuple[object, bool]:
         result = jobs.get(database, caller.tenant, job)
@@ -299,10 +300,9 @@ async def sign_out() -> Response:
 
 
 def changes(request: Request, settings: Settings, caller: Caller, find: Look) -> StreamingResponse:
-    """Server-sent events of a page, which may be out of date when it connects.
-
-    ``changed`` is sent first, and whenever the first value of ``find()`` changes; ``ended`` once its second is True.
-    """
+    """Server-sent events of a page, which may be out of date when it connects. ``changed`` is sent first, and whenever
+    the first value of ``find()`` changes; ``ended`` once its second is True. Sending them raises TooManyRequests if the
+    tenant has too many streams open."""
     stream = _stream(request, settings, caller, find)
     return PiecewiseResponse(stream, "text/event-stream", events=True, stored=False)
 

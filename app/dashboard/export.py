@@ -51,7 +51,7 @@ router = APIRouter(include_in_schema=False)
 
 
 def paged(fetch: Callable[[PageRequest], Slice[Item]], size: int) -> Iterator[list[Item]]:
-    """Pages of a list, ``MOST_ROWS`` rows in all at most; the first is fetched before this returns, as it may raise."""
+    """Pages of ``size`` items, at most ``MOST_ROWS`` items. Fetches the first page at once, and raises its errors."""
     first = fetch(PageRequest(size))
 
     def pages() -> Iterator[list[Item]]:

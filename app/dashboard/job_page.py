@@ -27,7 +27,7 @@ SHOWN_ABOVE = {"state", "progress", "units", "of", "eta_seconds", "yardsticks"}
 
 
 class EventLine(NamedTuple):
-    """One event of a job; ``progress`` is 0 to 1."""
+    """One event of a job: its time, the job's state and progress (0 to 1), and what happened, in words."""
 
     at: datetime
     state: str

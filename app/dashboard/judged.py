@@ -35,11 +35,9 @@ class Outcomes(NamedTuple):
 
 
 def level(read: Sequence[EvaluationRead], agent: AgentRead) -> str:
-    """An agent's class by the newest valid evaluation in ``read`` (newest first), `none` if it reached no class.
-
-    Empty if there is none, or the agent is outdated. Evaluations by an earlier judge, and those that found the agent
-    outdated, are not valid.
-    """
+    """An agent's robustness class (such as `L2`) by the newest valid evaluation in ``read`` (newest first), `none` if
+    it reached no class, empty without a valid evaluation or for an outdated agent. Evaluations by earlier rules for
+    verdicts, and those that call the agent outdated, are not valid."""
     every = (verdict for one in read for verdict in one.verdicts if verdict.agent == agent.version)
     levels = (str(verdict.level or "none") for verdict in every if verdict.current and not verdict.outdated)
     return "" if agent.standing == "outdated" else next(levels, "")
@@ -227,7 +225,7 @@ def page(database: Database, tenant: str, name: str, version: int, compiled_of: 
 
 
 def _answering(kind: str, compiled: Any, version: int, data: bytes) -> Any:
-    """The workload compiled with this agent as its champion."""
+    """The workload compiled with agent ``version`` as champion; IncompatibleArtifact if ``data`` doesn't fit it."""
     artifact = load_artifact(data)
     KINDS[kind].check(artifact, compiled.snapshot.layout)
     policies = {DEFAULT_ROLE: RolePolicy(version, artifact)}

@@ -135,7 +135,7 @@ def numbers(iterations: int, most: int = MOST_STEPS) -> tuple[list[int], int]:
 
 
 def run_with_reports(session: Session, loaded: LoadedRun) -> RunHistory:
-    """A run with the reports to show; deleted ones are missing."""
+    """A run with about as many evenly spaced reports as its kind's charts show; deleted reports are missing."""
     run, kind = loaded.run, views(loaded.kind)
     chosen, every = numbers(run.next_iteration, MOST_STEPS if kind is None else kind.most)
     iterations = repository.iterations(session, run.id, chosen)
@@ -145,7 +145,7 @@ def run_with_reports(session: Session, loaded: LoadedRun) -> RunHistory:
 
 
 def state(kind: str, stored: Any) -> Any:
-    """A run's state restored by its engine; None if it can't be read."""
+    """A run's state as its kind restores it from what is stored; None if it can't be read."""
     try:
         return KINDS[kind].engine.restore(stored).state
     except (MissingKind, BrokenRow, LookupError, TypeError, ValueError):
@@ -250,9 +250,9 @@ class Notice(NamedTuple):
 
 
 class Facts(NamedTuple):
-    """Numbers of all of a tenant's runs, of those at risk and stale now, and of failed jobs; and what was saved this
-    month in words: against the largest and the best fixed allocation (empty: nothing is known), without runs that were
-    ``unmeasured`` at one of them."""
+    """Numbers of a tenant's runs (``runs``), of those at risk and stale now, and of failed jobs; and what was saved in
+    ``month``, in words: against the largest and the best fixed allocation (empty: unknown). ``unmeasured``: number of
+    runs without a measurement at one of these, which are not counted."""
 
     runs: Outcomes
     at_risk: int

@@ -29,7 +29,7 @@ those that a reader has opened, when a page updates itself."""
 
 
 class DecisionLine(NamedTuple):
-    """A decision in a list, as texts; with equal allocations, it is the newest of those since iteration ``first``."""
+    """A decision in a list, as texts: the newest of those with the same allocation from iteration ``first`` on."""
 
     first: int
     iteration: int

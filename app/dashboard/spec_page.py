@@ -54,7 +54,8 @@ class Change(NamedTuple):
 
 
 class SpecPage(NamedTuple):
-    """Content of the page; ``changes`` None: the caller may not read the audit log."""
+    """Content of the page of a workload's spec: its description, its parts as tables, its text (JSON), and its targets;
+    ``changes`` None: the caller may not read the audit log."""
 
     workload: WorkloadListed
     described: Description | None

@@ -209,7 +209,8 @@ class RunTable(NamedTuple):
 
 
 def run_table(database: Database, tenant: str, query: RunQuery, request: PageRequest, rule: Staleness) -> RunTable:
-    """The runs of a query; raises NotFound if there is no such workload. ``rule``: when a live run is stale."""
+    """The runs of a query; ``rule``: when a live run is stale. Raises NotFound if there is no such workload, Invalid
+    for a foreign cursor."""
     result, chosen = runs.list_runs(database, tenant, request, rule, *query), query.chosen
     lines = run_lines(database, result.rows, rule)
     again = chosen.address(part="true", cursor=request.cursor, rows=request.limit)
@@ -217,7 +218,8 @@ def run_table(database: Database, tenant: str, query: RunQuery, request: PageReq
 
 
 class JobTable(NamedTuple):
-    """A table of jobs; other attributes as of ``RunTable``."""
+    """A table of jobs: ``older`` is the URL of the next page, None: there is none; ``again`` that for updating the
+    table, None once all jobs have ended."""
 
     jobs: Sequence[JobRead]
     chosen: Chosen
@@ -226,7 +228,7 @@ class JobTable(NamedTuple):
 
 
 def job_table(database: Database, tenant: str, query: JobQuery, request: PageRequest) -> JobTable:
-    """The jobs of a query; raises NotFound if there is no such workload."""
+    """The jobs of a query; raises NotFound if there is no such workload, Invalid for a foreign cursor."""
     *which, sort = query
     result, names = jobs.list_jobs(database, tenant, request, *which, descending=sort == NEWEST)
     chosen, lines = query.chosen, [jobs.to_response(job, names[job.workload_id]) for job in result.rows]
@@ -248,7 +250,8 @@ def run_list(
     rows: Rows = None,
     part: bool = False,
 ) -> HTMLResponse:
-    """One page of runs as HTML; with ``part`` only the table."""
+    """One page of runs as HTML; with ``part`` only the table; raises NotFound for the workload, Invalid for the
+    cursor."""
     table = run_table(database, tenant, query, PageRequest(rows or LISTS_ROWS, cursor), rule)
     return page("run_table.html" if part else "runs.html", section="runs", table=table, chosen=table.chosen)
 
@@ -262,7 +265,8 @@ def job_list(
     rows: Rows = None,
     part: bool = False,
 ) -> HTMLResponse:
-    """One page of jobs as HTML; with ``part`` only the table."""
+    """One page of jobs as HTML; with ``part`` only the table; raises NotFound for the workload, Invalid for the
+    cursor."""
     table = job_table(database, tenant, query, PageRequest(rows or LISTS_ROWS, cursor))
     return page("job_table.html" if part else "jobs.html", section="jobs", table=table, chosen=table.chosen)
 
@@ -271,7 +275,8 @@ def job_list(
 def evaluation_list(
     database: FromDatabase, tenant: Tenant, query: FromEvaluationQuery, cursor: Cursor = None
 ) -> HTMLResponse:
-    """One page of evaluations as HTML, with links to their reports."""
+    """One page of evaluations as HTML, with links to their reports; raises NotFound for the workload, Invalid for the
+    cursor."""
     request, newest = PageRequest(LISTS_ROWS, cursor), query.sort == NEWEST
     result, names = evaluations.list_evaluations(
         database, tenant, request, query.workload, query.search, descending=newest

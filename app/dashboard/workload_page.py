@@ -179,7 +179,7 @@ def _charts(database: Database, row: Workload, compiled: Any) -> tuple[list[Any]
 
 
 def _learnt(database: Database, row: Workload, compiled: Any) -> Learnt:
-    """Report of the model in use, and the newest executions."""
+    """Report of the domain model in use (None: none), and the newest executions, decoded; MissingKind or BrokenRow."""
     with database.reading() as session:
         version = compiled.snapshot.model_version
         model = None if version is None else MODELS.find(session, row.id, version)

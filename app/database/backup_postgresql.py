@@ -27,14 +27,8 @@ READING_SECONDS, READING_BYTES = 3, 100_000
 
 
 def backup(url: URL, file: Path, *, force: bool = False) -> Contents:
-    """Dump a database to a file and check it, as ``check`` does.
-
-    Args:
-        force: whether an existing file is replaced.
-
-    Raises:
-        BackupError: the file exists, or the program is missing or fails.
-    """
+    """Dump a database to a file, and read the dump to check it; ``force``: an existing file is replaced. Raises
+    BackupError if the file exists, or a program is missing or fails."""
     with written(file, force=force) as partial:
         _run(url, "pg_dump", ["--format=custom", "--no-owner", "--no-privileges", f"--file={partial}"])
         return check(partial)

@@ -52,10 +52,8 @@ class Writer:
 
     @contextmanager
     def batch(self) -> Iterator[Any]:
-        """Like ``transaction``, with the driver's own connection, which is faster.
-
-        On PostgreSQL each statement commits itself. Raises SQLAlchemy's DBAPIError for errors of the driver.
-        """
+        """Context manager: a transaction on the driver's own connection, which is faster; on PostgreSQL each statement
+        commits itself. Raises SQLAlchemy's DBAPIError for errors of the driver."""
         try:
             driver: Any = self._connected().connection.driver_connection
             embedded = isinstance(driver, sqlite3.Connection)  # PostgreSQL commits each statement by itself

@@ -43,7 +43,7 @@ FORGET_AFTER = timedelta(days=1)
 
 
 def beat(session: Session, name: str, clock: Clock = database_time) -> None:
-    """Record a worker's heartbeat, and delete workers not seen for a day."""
+    """Record a worker's heartbeat, and delete workers not seen for a day; without commit."""
     now = clock(session)
     values = {"tenant": DEFAULT_TENANT, "name": name, "started_at": now, "seen_at": now}
     statement = insert(session, Worker).values(**values)
@@ -52,7 +52,7 @@ def beat(session: Session, name: str, clock: Clock = database_time) -> None:
 
 
 def leave(session: Session, name: str) -> None:
-    """Delete a worker that has ended."""
+    """Delete a worker that has ended, without commit; no effect if it is unknown."""
     session.execute(delete(Worker).where(Worker.name == name))
 
 
@@ -88,5 +88,5 @@ def hold(session: Session, name: str, owner: str, seconds: float, clock: Clock =
 
 
 def release(session: Session, name: str, owner: str) -> None:
-    """Release the lease of a task, if this owner holds it."""
+    """Release the lease of a task, if this owner holds it, else without effect."""
     session.execute(delete(Lease).where(Lease.name == name, Lease.owner == owner))

@@ -38,13 +38,13 @@ Key = tuple[str, str, str]
 
 
 def compile_snapshot(snapshot: Snapshot) -> Compiled:
-    """The snapshot's workload, compiled on first use."""
+    """The snapshot's workload, compiled on first use, that is ready to decide with its model and policies."""
     result = snapshot.compiled.get("")
     return result or snapshot.compiled.setdefault("", KINDS[snapshot.spec.kind].engine.compile(snapshot))
 
 
 def by_rule(workload: Compiled, rule: str) -> Compiled:
-    """The same workload with ``rule`` as its only policy, without agents; compiled on first use.
+    """The same workload with the heuristic ``rule`` as its only policy, without agents; compiled on first use.
 
     If the rule can't decide any more (for example without its domain model), the default rule decides as a fallback.
     """
@@ -68,7 +68,7 @@ def by_rule(workload: Compiled, rule: str) -> Compiled:
 
 
 class CompiledWorkloads:
-    """Cache of compiled workloads; updated in the background while ``poll`` runs."""
+    """Cache of compiled workloads, which are ready to decide; updated in the background while ``poll`` runs."""
 
     def __init__(self, snapshots: WorkloadCache) -> None:
         self._snapshots = snapshots
@@ -76,16 +76,14 @@ class CompiledWorkloads:
         self._fetching: dict[tuple[asyncio.AbstractEventLoop, Key], asyncio.Future[Compiled]] = {}
 
     async def get(self, workload: str, tenant: str, rule: str = "") -> Compiled:
-        """The compiled workload, at most one polling interval old; ``rule`` as in ``by_rule``, empty: the usual policy.
-
-        Raises:
-            NotFound: there is no such workload.
-        """
+        """The compiled workload, at most one polling interval old; ``rule``: the only rule to decide by, empty: the
+        usual policies. Raises NotFound if there is no such workload."""
         result = self.peek(workload, tenant, rule)
         return result if result is not None else await self._fetch((workload, tenant, rule))
 
     def peek(self, workload: str, tenant: str, rule: str = "") -> Compiled | None:
-        """The cached compiled workload; None if it must be fetched; ``rule`` as in ``get``."""
+        """The cached compiled workload; None if it must be fetched. ``rule``: the only rule to decide by, empty: the
+        usual policies."""
         snapshot = self._snapshots.peek(workload, tenant)
         return None if snapshot is None else snapshot.compiled.get(rule)
 
@@ -99,7 +97,8 @@ class CompiledWorkloads:
         return await asyncio.shield(fetching)
 
     def fetch(self, workload: str, tenant: str, rule: str = "") -> Compiled:
-        """Like ``get``, but blocking, for worker threads; raises NotFound if there is no such workload."""
+        """The compiled workload, for worker threads, as it may block; ``rule``: the only rule to decide by, empty: the
+        usual policies. Raises NotFound if there is no such workload."""
         snapshot = compile_snapshot(self._snapshots.get(workload, tenant))
         return by_rule(snapshot, rule) if rule else snapshot
 
@@ -130,7 +129,7 @@ LARGEST_CACHE = 64
 
 
 class Shadows:
-    """Cache of the shadow agents of a process (the newest 64); thread-safe."""
+    """Cache of a process's shadow agents, which decide without effect (the newest 64); thread-safe."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -163,8 +162,8 @@ class Shadows:
 
 @cache
 def _lacking(kind: str) -> dict[str, Any]:
-    """Fallback values by name for all decision fields of a kind but ``ADDED``, in the schema's order: the field's
-    default; None for a required field."""
+    """Values by name, in the schema's order, for fields that a stored decision of a kind may lack: the field's default,
+    None for a required field. The fields ``ADDED``, common to all kinds, are left out."""
     fields = KINDS[kind].decision.model_fields.items()
     return {
         name: None if field.is_required() else field.get_default(call_default_factory=True)

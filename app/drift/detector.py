@@ -27,7 +27,7 @@ class Stream(msgspec.Struct, array_like=True, frozen=True, gc=False):
     """State of the test of one stream of residuals.
 
     Attributes:
-        statistics: one per factor, in the order of ``FACTORS``.
+        statistics: test statistic of each tested ratio of measured over expected values (``FACTORS``).
         since: iteration at which a present drift would have begun.
         measured, expected: sums over the reports since then, in the stream's unit.
         noticed: whether a notice was given.
@@ -68,7 +68,8 @@ class Notice(msgspec.Struct, frozen=True):
 
 
 class Drift(msgspec.Struct, frozen=True):
-    """State of a run's drift test: streams under one domain model, notices oldest first, and blocks of outcomes."""
+    """State of a run's drift test: version of the domain model, ``streams`` by name, ``notices`` (oldest first) and
+    ``blocks``, sums of the reports' outcomes."""
 
     model: int | None = None
     streams: dict[str, Stream] = {}
@@ -138,7 +139,7 @@ def observe_residuals(drift: Drift, residuals: Residuals, report: Report, report
 def _advance_stream(before: Stream, residual: Residual, iteration: int) -> tuple[Stream, float]:
     """A stream after a residual, and the mean of its statistics; called for every report.
 
-    Each statistic R becomes (R + 1) · min(e, 4), with the e-value e of its factor.
+    Each statistic R becomes (R + 1) · min(e, 4); e is the residual's e-value (likelihood ratio) for a ratio of drift.
     """
     (a, b, c, d), (w, x, y, z) = before.statistics, residual.evidence
     a = (a + 1.0) * (exp(w) if w < _LARGEST_LOG else LARGEST)

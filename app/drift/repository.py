@@ -21,7 +21,7 @@ MOST_RUNS = 100
 
 
 def shadow(session: Session, workload_id: str) -> int | None:
-    """Version of the agent that the adaptation in progress runs as a shadow; None if it runs none."""
+    """Version of the agent that the adaptation in progress runs as a shadow, without effect; None if it runs none."""
     statement = select(Adaptation.agent_version).where(Adaptation.going_on.is_(True), Adaptation.state == "shadow")
     return session.scalar(statement.where(Adaptation.workload_id == workload_id))
 
@@ -37,7 +37,7 @@ class StoredDrift(NamedTuple):
 
     Attributes:
         since: time at which the adaptation began.
-        drifts: all drift factors up to then.
+        drifts: successive drifts up to then, oldest first: ratios of measured over expected values by stream.
         model: version of the domain model that the notice compared with.
         cuts: first drifted iteration by run id.
     """
@@ -70,7 +70,7 @@ def cuts(session: Session, run: Run) -> Sequence[Cut]:
 
 
 def in_force(history: Sequence[StoredDrift], at: datetime | None = None) -> Chain:
-    """Drift factors in force at a time (None: now), by a workload's ``history``, oldest first."""
+    """Drifts in force at a time (None: now), oldest first: ratios of measured over expected values by stream."""
     chains = [one.drifts for one in history if at is None or one.since <= at]
     return chains[-1] if chains else ()
 
@@ -80,7 +80,7 @@ def runs(session: Session, workload_id: str, *, drifted: bool = False, ruled: bo
 
     Args:
         drifted: only running runs with drift notices.
-        ruled: whether to include runs that were started with a named rule, or whose decisions were not applied.
+        ruled: whether to include runs that were started with a named heuristic, or whose decisions were not applied.
     """
     statement = select(Run).where(Run.workload_id == workload_id, Run.next_iteration > 0)
     if not ruled:

@@ -224,7 +224,8 @@ def _fit(on: Context, noticed: list[RunNotice]) -> None:
 
 
 def _drifts(on: Context, version: int | None, factors: dict[str, float]) -> Chain:
-    """Drift factors in force when model ``version`` was fitted, then, in one more element, those noticed since."""
+    """Successive drifts, ratios of measured over expected values by stream: those in force when model ``version`` was
+    fitted, then, in one more element, those noticed since, with ``factors``."""
     model = None if version is None else MODELS.find(on.session, on.workload.id, version)
     history = repository.history(on.session, on.workload.id)
     before = () if model is None else repository.in_force(history, model.created_at)

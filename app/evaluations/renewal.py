@@ -75,7 +75,8 @@ class Renewal:
         """Agents that need no evaluation under the present spec, so that their reports are read once."""
 
     def step(self, database: Database) -> str | None:
-        """Queue the next evaluation if one is needed and workers are idle; returns its job's id, else None."""
+        """Queue the next evaluation if one is needed and workers are idle; returns its job's id, else None. Raises
+        SQLAlchemyError if the database fails."""
         if self._clock() < self._again_at:
             return None
         with database.reading() as session:
@@ -126,7 +127,7 @@ class Renewal:
 
 
 def _need(session: Session, workload: Workload | None, version: int) -> Need:
-    """Whether an agent needs an evaluation; an outdated one needs a training instead."""
+    """`evaluation` if an agent needs one now, `going_on` if one is open, else `none`, also for an outdated agent."""
     agent = None if workload is None else AGENTS.find(session, workload.id, version)
     if workload is None or agent is None or workload.kind not in KINDS:
         return "none"
@@ -143,7 +144,7 @@ def _need(session: Session, workload: Workload | None, version: int) -> Need:
 
 
 def _tries(workload: Workload, before: dict[str, Any]) -> int:
-    """Number of the agent's evaluations by the present judge under the present spec."""
+    """Number of evaluations of an agent under the present spec and judge; ``before``: its report's note of the last."""
     same = (before.get("judge"), before.get("spec_version")) == (JUDGE, workload.spec_version)
     return int(before.get("tries", 0)) if same else 0
 

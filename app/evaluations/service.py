@@ -68,7 +68,8 @@ def queue(session: Session, workload: Workload, request: EvaluationRequest) -> J
 
 
 def _checked(session: Session, workload: Workload, request: EvaluationRequest) -> dict[str, Any]:
-    """The request as it is stored, with versions of agents and model; raises as ``request_evaluation``."""
+    """The request as it is stored, with versions of agents and model. Raises Conflict without agents or a model,
+    Invalid for an agent, model or execution that doesn't exist."""
     # Versions of the requested agents, without duplicates, in order
     newest = AGENTS.newest(session, workload.id)
     if newest is None:
@@ -235,7 +236,8 @@ def list_evaluations(
 
 
 class EvaluationResult(NamedTuple):
-    """Result of an evaluation that ``publish`` stores; `page` is an HTML document."""
+    """Result of an evaluation that ``publish`` stores: versions of spec and model, request, verdicts, report with all
+    figures, and `page`, an HTML document."""
 
     spec_version: int
     model_version: int

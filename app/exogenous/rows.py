@@ -18,7 +18,7 @@ from app.kinds.forecasting.answer import Forecaster, Observed
 
 
 def in_force(workload_id: str, known_at: datetime | None = None) -> Select[ExogenousRow]:
-    """Query for a workload's rows in force; with ``known_at``, those that were in force at that moment."""
+    """Query for the row issued last, or last by ``known_at``, for each series and time of a workload."""
     row, other = ExogenousRow, aliased(ExogenousRow)
     last_issue = select(func.max(other.issued_at)).where(
         other.workload_id == row.workload_id, other.series == row.series, other.time == row.time
@@ -29,7 +29,7 @@ def in_force(workload_id: str, known_at: datetime | None = None) -> Select[Exoge
 
 
 def rows_in_force(session: Session, workload_id: str, known_at: datetime | None = None) -> list[ExogenousRow]:
-    """A workload's rows in force, ordered by series and time (``known_at``: as in ``in_force``)."""
+    """The row issued last for each series and time, ordered by both; ``known_at``: only of rows issued by then."""
     statement = in_force(workload_id, known_at).order_by(ExogenousRow.series, ExogenousRow.time)
     return list(session.scalars(statement))
 

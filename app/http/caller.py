@@ -79,11 +79,8 @@ class Guard(Protocol):
     """Authenticates and authorises requests."""
 
     def cached_caller(self, scope: Scope, route: str | None) -> Caller | None:
-        """The caller, if its credential is cached; None: call ``admit``.
-
-        Raises:
-            TooManyRequests: the caller exceeds its rate limit.
-        """
+        """The caller, if its credential is cached; None: call ``admit``. Raises TooManyRequests beyond its rate
+        limit."""
         ...
 
     async def admit(self, scope: Scope, route: str | None) -> Caller:

@@ -213,7 +213,7 @@ def _with_line_feed(headers: Headers) -> tuple[Headers, bytes]:
 
 
 class Answer(NamedTuple):
-    """Response of a hot endpoint: status, encoded JSON and additional headers."""
+    """Response of a hot route, which the gateway serves itself: HTTP status, encoded JSON, additional headers."""
 
     status: int
     body: bytes

@@ -115,8 +115,8 @@ class ServiceCollector(Collector):
 
 
 class TenantCollector(Collector):
-    """Prometheus collector of a tenant's own: the cost that runs which finished within the last hour saved, the age of
-    champions, and how likely running runs meet their targets."""
+    """Prometheus collector of one tenant: cost saved by runs that finished within the last hour, age of champions in
+    seconds, and lowest probability that running runs meet their targets, by workload."""
 
     def __init__(self, database: Database, tenant: str) -> None:
         self.database, self.tenant = database, tenant

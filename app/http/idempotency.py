@@ -71,7 +71,7 @@ def _delete(session: Session, tenant: str, key: str, token: str, status: int | N
 
 
 def purge(session: Session, before: datetime) -> None:
-    """Delete keys created before ``before``."""
+    """Delete keys of all tenants created before ``before``, without commit."""
     session.execute(delete(IdempotencyKey).where(IdempotencyKey.created_at < before))
 
 

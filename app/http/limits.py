@@ -38,12 +38,12 @@ class Limits(NamedTuple):
 
 
 def of_json(settings: Settings) -> Limits:
-    """Limits of all requests except uploads and hot routes."""
+    """Limits of all requests except uploads and those to hot routes, which the gateway serves itself."""
     return Limits(settings.json_limit_bytes, settings.request_timeout_seconds, json=True)
 
 
 def of_hot(settings: Settings) -> Limits:
-    """Limits of a request to a hot route, with a smaller body, because decoding blocks the interpreter."""
+    """Limits of a request to a hot route, served by the gateway: a smaller body, as decoding blocks the interpreter."""
     return of_json(settings)._replace(body_bytes=min(settings.json_limit_bytes, HOT_BYTES))
 
 

@@ -172,10 +172,8 @@ def _following(request: Request, result: Slice[Row]) -> str | None:
 
 
 def stream_page(request: Request, result: Slice[Row], convert: Callable[[Row], Item]) -> StreamingResponse:
-    """Like ``page``, but streamed item by item, for lists with very large rows.
-
-    Sending it raises TooManyRequests if the tenant has too many streams open.
-    """
+    """API representation of a slice, streamed item by item, for lists with very large rows. Sending it raises
+    TooManyRequests if the tenant has too many streams open."""
 
     def texts() -> Iterator[str]:
         yield '{"items":['

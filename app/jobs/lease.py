@@ -29,7 +29,7 @@ from app.settings import Settings
 
 
 def instead(session: Session, job_id: str) -> str | None:
-    """Id of the job to claim in place of the announced one; None: claim the announced one, or none is queued.
+    """Id of the job to lease in place of ``job_id``, which the broker sent; None: that one, or none is queued.
 
     It may be of another type, so that a fit doesn't wait behind another tenant's trainings.
     """
@@ -85,7 +85,8 @@ class Claim:
 
 @dataclass(frozen=True)
 class Lease(Claim):
-    """A worker's lease on a job, with the job's data; ``progress``: 0 to 1; ``checkpoint``: None before the first."""
+    """A worker's lease on a job, with the job's data: ``seconds``: duration of the lease; ``attempts``: number of this
+    attempt; ``progress``: 0 to 1; ``checkpoint``: None before the first."""
 
     workload_id: str
     request: dict[str, Any]
@@ -324,10 +325,11 @@ def sweep(
     is_gone: Callable[[str], bool] = lambda _owner: False,
     clock: Clock = database_time,
 ) -> list[str]:
-    """Requeue lost jobs, announce queued jobs again whose message was lost, and wake waiting jobs whose time has come.
+    """Requeue lost jobs, send queued jobs whose message was lost to the broker again, and wake waiting jobs whose time
+    has come.
 
     Several sweepers may run at once. ``is_gone(owner)`` is True if the worker has certainly ended, so that its leases
-    needn't expire. Returns the ids of the announced jobs.
+    needn't expire. Returns the ids of the jobs sent to the broker.
     """
     with database.reading() as session:
         now = clock(session)
@@ -340,7 +342,7 @@ def sweep(
 
 
 def purge(database: Database, settings: Settings, clock: Clock = database_time) -> None:
-    """Delete expired idempotency keys."""
+    """Delete idempotency keys that are older than `settings.idempotency_seconds`, in a transaction of its own."""
     with database.session() as session:
         idempotency.purge(session, clock(session) - timedelta(seconds=settings.idempotency_seconds))
 

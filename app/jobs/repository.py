@@ -183,7 +183,8 @@ def wake(session: Session, parent_id: str, now: datetime) -> bool:
 
 
 def remove(session: Session, job_ids: Sequence[str]) -> None:
-    """Delete ended jobs with their trials; foreign keys delete their events."""
+    """Delete ended jobs with their trials, without commit; foreign keys delete their events. Unknown ids have no
+    effect."""
     trials = session.scalars(select(Trial.job_id).where(Trial.parent_id.in_(job_ids))).all()
     statement = delete(Job).where(Job.id.in_([*job_ids, *trials]))
     session.execute(statement.execution_options(synchronize_session=False))
@@ -198,7 +199,8 @@ def find(session: Session, tenant: str, job_id: str) -> Job | None:
 
 
 class Filter(NamedTuple):
-    """Filter of a list of jobs by workload, state, type and search (``found_by``); None: any."""
+    """Filter of a list of jobs by workload, state, type, and first characters of a job's id or of its workload's name
+    (``search``); None: any."""
 
     workload_id: str | None = None
     state: str | None = None

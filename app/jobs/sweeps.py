@@ -38,9 +38,8 @@ class Opening:
 @dataclass(frozen=True)
 class TrialStatus:
     """Present state of a trial, by columns of `Trial`; ``until`` and ``share`` are shares (0 to 1) of its budget.
-
-    ``failed``: why its job ended early, None if it didn't.
-    """
+    ``rungs``: number of parts of the budget after which it was compared; ``score``: mean return of its best policy,
+    None: unknown; ``failed``: why its job ended early, None if it didn't."""
 
     job_id: str
     number: int
@@ -74,7 +73,8 @@ class TrialProgress:
 
 @dataclass(frozen=True)
 class Outcome:
-    """Result of a trial's rung: used share of its budget (0 to 1), and its best policy's mean return (``score``)."""
+    """Result of a trial's rung, the part of its budget after which trials are compared: used share of the budget (0 to
+    1), and mean return of its best policy (``score``)."""
 
     share: float
     score: float
@@ -241,8 +241,8 @@ def _report_to_parent(session: Session, parent: str, lease: Lease, progress: Tri
 def rest(database: Database, lease: Lease, outcome: Outcome, checkpoint: bytes, clock: Clock = database_time) -> bool:
     """Pause a trial until it is compared; the last one wakes its training. False if it should be cancelled instead.
 
-    ``outcome``: result of the rung; ``checkpoint``: state from which to resume.
-    Raises LeaseLost if the trial's lease is not held any more, or its training was deleted.
+    ``outcome``: its result so far; ``checkpoint``: state from which to resume. Raises LeaseLost if the trial's lease is
+    not held any more, or its training was deleted.
     """
     with database.session() as session:
         parent = repository.hold_parent(session, lease.job_id)

@@ -114,7 +114,7 @@ class Access:
         return self._needs["GET" if method == "HEAD" else method, template]
 
     def of(self, method: str, path: str) -> tuple[Need, dict[str, str]]:
-        """Requirements of a request by its path, and its path parameters; ``ANY`` and none if it is unknown."""
+        """Requirements of a request by its path, and its path parameters; for an unknown path any scope and {}."""
         method = "GET" if method == "HEAD" else method
         for template, regex in self._patterns.items():
             match = regex.match(path)

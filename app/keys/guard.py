@@ -186,11 +186,7 @@ class KeyGuard:
 
 
 def _credential(scope: Scope, headers: OriginHeaders) -> str:
-    """The request's credential: a bearer token or, for pages, the password of HTTP Basic.
-
-    Raises:
-        Unauthorised: there is none.
-    """
+    """The request's credential: a bearer token or, for pages, the password of HTTP Basic; Unauthorised if none."""
     header = headers.get(AUTHORIZATION, b"")
     scheme, _, rest = header.decode("latin-1").partition(" ")
     text = rest.strip()

@@ -63,7 +63,8 @@ class TablePolicy:
 
 
 def cell(observation: NDArray[np.floating], config: dict[str, Any]) -> NDArray[np.intp]:
-    """Return the row of the table, [B], for B observations [B, D] of D entries; ``config`` as in ``TablePolicy``."""
+    """Return the row of the table, [B], for B observations [B, D] of D entries. ``config``: ``entries``, indices of the
+    entries that are read; ``low``, ``high``, ``bins``: range and number of equal bins of each."""
     row = np.zeros(len(observation), np.intp)
     for entry, low, high, bins in zip(config["entries"], config["low"], config["high"], config["bins"], strict=True):
         position = (observation[:, entry] - low) / (high - low) * bins
@@ -247,7 +248,7 @@ def recalled(memories: Sequence[Memories], version: int | None) -> Memory | None
 
 
 def memories_of(memories: Memories, versions: Iterable[int | None]) -> dict[int, Memory]:
-    """Return a run's hidden states of the agents ``versions``; versions that are None are ignored."""
+    """Return the hidden states [H] of the agents ``versions`` in a run, by version; those without one are left out."""
     return {version: memories[version] for version in versions if version is not None and version in memories}
 
 

@@ -62,7 +62,9 @@ def gru_step(inputs: Array, memory: Array, arrays: Mapping[str, Array]) -> Array
 
 
 def gated_by(array: Array, memory: Array, arrays: Mapping[str, Array]) -> Array:
-    """Compute ``gru_step`` from the inputs' linear map ``array``, [B, 3H]; cheaper for a whole sequence."""
+    """Compute the next hidden state [B, H] of ``gru_step``, cheaper for a whole sequence. ``array`` [B, 3H]: linear map
+    of the inputs, with bias; ``memory`` [B, H]: present state; ``arrays``: ``memory.weight`` [3H, H] and
+    ``memory.bias`` [3H]."""
     wide = memory.shape[1]
     recurrent = linear(memory, arrays["memory.weight"], arrays["memory.bias"])
     reset = sigmoid(array[:, :wide] + recurrent[:, :wide])
@@ -118,9 +120,10 @@ def encode_candidates(observation: Array, mask: Array, arrays: Mapping[str, Arra
 def scores(observation: Array, mask: Array, arrays: Mapping[str, Array], config: Mapping[str, Any]) -> Array:
     """Compute scores [B, K] of K candidates with F features in B rows, ``observation`` [B, K, F]; equivariant to order.
 
-    ``mask``, ``config`` and ``arrays`` as in ``encode_candidates``, with ``advantage.weight`` [1, H] and
-    ``advantage.bias`` [1]. If ``config["advice"]`` is the range [start, stop] of a feature, of width one, that feature
-    is added to the scores."""
+    ``mask`` [B, K]: legal candidates. ``config`` and ``arrays``: those of ``encode_candidates``, with
+    ``advantage.weight`` [1, H] and ``advantage.bias`` [1]. If ``config["advice"]`` is the range [start, stop] of a
+    feature, of width one, that feature is added to the scores.
+    """
     hidden = encode_candidates(observation, mask, arrays, config)
     result = linear(hidden, arrays["advantage.weight"], arrays["advantage.bias"])[:, :, 0]
     return result if config["advice"] is None else result + observation[:, :, config["advice"][0]]

@@ -27,7 +27,7 @@ def rectify(x: NDArray[np.floating]) -> NDArray[np.floating]:
 
 
 def affine(x: NDArray[np.float32], weight: NDArray[np.float32], bias: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Compute ``functions.linear`` with a transposed ``weight`` [in, out]: [B, in] → [B, out]; three times as fast."""
+    """Compute x·weight + bias, [B, out], for ``x`` [B, in], ``weight`` [in, out]; three times as fast as ``linear``."""
     product: NDArray[np.float32] = x.dot(weight)
     product += bias
     return product
@@ -53,11 +53,8 @@ class NetworkPolicy:
 
     @classmethod
     def build(cls, config: dict[str, Any], arrays: Arrays) -> Self:
-        """Build the policy from a config and arrays.
-
-        Raises:
-            IncompatibleArtifact: an array is missing or of the wrong shape.
-        """
+        """Build the policy from a config and arrays; IncompatibleArtifact if an array is missing or has another
+        shape."""
         heads = ["advantage", "value"] if config["dueling"] else ["advantage"]
         layers = [f"trunk.{i}" for i in range(len(config["layers"]))] + heads
         names = [f"{layer}.{part}" for layer in layers for part in PARTS]
@@ -167,7 +164,7 @@ class Examples(NamedTuple):
 
 
 def predicted(parameters: Parameters, inputs: Array) -> Array:
-    """Return the outputs [R, K] of R tanh networks for ``inputs`` [R, K, D], K inputs of D entries each."""
+    """Return the outputs [R, K] of R networks of one tanh layer for ``inputs`` [R, K, D], K of D entries for each."""
     return _forward(parameters, inputs)[1][..., 0]
 
 
@@ -178,7 +175,8 @@ def _forward(parameters: Parameters, inputs: Array) -> tuple[Array, Array]:
 
 
 def gradient(parameters: Parameters, examples: Examples) -> dict[str, Array]:
-    """Compute the gradient, by parameter [R, …] of R rows, of Σ weight · (prediction − target)² / K over K inputs."""
+    """Compute the gradient of Σ weight · (prediction − target)² / K over K examples, in each of R rows (networks): by
+    name of the parameter, [R, …] in its shape."""
     xp, (inputs, target, weight) = namespace_of(examples.inputs), examples
     hidden, out = _forward(parameters, inputs)
     error = (2.0 / inputs.shape[1]) * weight[..., None] * (out - target[..., None])  # [R, K, 1]

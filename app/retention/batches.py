@@ -126,7 +126,7 @@ def superseded_versions(
 
 
 def counts(session: Session, workload_id: str, due: Ages) -> Mapping[str, int]:
-    """Number of due rows by noun."""
+    """Number of rows of a workload that are due for deletion, by noun, such as `iterations` or `runs`."""
     old = (
         []
         if due.evaluations is None
@@ -147,7 +147,7 @@ def _count(session: Session, column: Any, conditions: list[ColumnElement[bool]])
 
 
 def _iterations(session: Session, workload_id: str, due: Ages) -> int:
-    """Number of due iterations: all of due runs, all but the last of others."""
+    """Number of iterations due for deletion: all of due runs, all but the last of others that ended long enough ago."""
     iterations = 0
     if due.runs is not None:
         going = ended_runs(session, workload_id, due.runs)
@@ -168,7 +168,7 @@ def _jobs(session: Session, workload_id: str, before: datetime | None) -> int:
 
 
 def _events(session: Session, workload_id: str, due: Ages) -> int:
-    """Number of due events: all but the last of each job."""
+    """Number of events due for deletion: all but the last of each job that ended long enough ago."""
     if due.events is None:
         return 0
     jobs = select(Job.id).where(*ended_jobs(session, workload_id, due.events))
@@ -226,7 +226,7 @@ class Piece(NamedTuple):
 
 
 def batches(reading: Reading, workload: Workload, ages: Ages) -> Iterator[Batch]:
-    """Yield batches of all due rows of a workload, rows that refer to others first."""
+    """Yield batches of all rows of a workload that are due for deletion, rows that refer to others first."""
     yield from _runs(reading, workload, ages)
     yield from _batches_iterations(reading, workload, ages)
     yield from _batches_jobs(reading, workload, ages)
@@ -257,7 +257,7 @@ def _ended_runs(reading: Reading, workload: Workload, before: Any) -> Iterator[S
 
 
 def _runs(reading: Reading, workload: Workload, ages: Ages) -> Iterator[Batch]:
-    """Batches of due runs, each after the batches of their iterations."""
+    """Batches of runs due for deletion, each after the batches of their iterations."""
     if ages.runs is None:
         return
     for page in _ended_runs(reading, workload, ages.runs):
@@ -323,7 +323,7 @@ def _delete_pieces(workload: Workload, pieces: Sequence[Piece], session: Session
 
 
 def _batches_jobs(reading: Reading, workload: Workload, ages: Ages) -> Iterator[Batch]:
-    """Batches of due jobs with their trials, each after the batches of their events."""
+    """Batches of jobs due for deletion with their trials, each after the batches of their events."""
     if ages.jobs is None:
         return
     with reading() as session:

@@ -98,7 +98,7 @@ class HeldElsewhere(Exception):
 
 
 class Due(NamedTuple):
-    """Number of due rows of a noun and a workload; the name is empty for rows of no workload."""
+    """Number of rows of a noun that are due for deletion in a workload, whose name is empty for rows of no workload."""
 
     workload: str
     noun: str

@@ -357,7 +357,8 @@ def _entries(ready: Sequence[Item]) -> tuple[list[Entry], dict[str, Exception | 
 
 
 def _outcome(writer: Writer, entries: Sequence[Entry], now: datetime) -> dict[str, Exception | None]:
-    """Write all rows in one transaction, or each in its own if one may be invalid; result and errors as ``written``."""
+    """Write all rows in one transaction, or each in its own if one may be invalid; returns None or an exception by run
+    id, without runs that another process advanced. Raises DBAPIError for errors that aren't of a single row."""
     try:
         return dict.fromkeys(_commit(writer, entries, now))
     except DBAPIError as error:

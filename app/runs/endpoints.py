@@ -63,7 +63,8 @@ def start(
     once: IdempotentPost,
     rule: FromStaleness,
 ) -> Response:
-    """Start a run of a workload; the response has the first decision, its initial allocation."""
+    """Start a run of a workload; the response has the first decision, its initial allocation.\f Raises NotFound without
+    the workload, Conflict if a cap leaves no room, ValidationError, InvalidInput or Invalid for other parameters."""
     named = WorkloadOnly.model_validate(body)
     state = request.app.state
     compiled = state.compiled_workloads.current(named.workload, caller.tenant)  # other processes may have changed it
@@ -115,14 +116,15 @@ def list_runs(
         ),
     ] = "-started",
 ) -> Page[RunListed]:
-    """List runs with their last decisions, newest first unless sorted otherwise."""
+    """List runs with their last decisions, newest first unless sorted otherwise.\f Raises NotFound, Invalid for a
+    foreign cursor."""
     runs = service.list_runs(database, tenant, paging, rule, workload, state, outcome or (), search, sort)
     return page(request, runs, service.read_listed)
 
 
 @router.reads("/{run}")
 def get_run(run: RunId, database: FromDatabase, tenant: Tenant, rule: FromStaleness) -> RunRead:
-    """Get a run with its last decision."""
+    """Get a run with its last decision.\f Raises NotFound if there is none."""
     return service.get(database, tenant, run, rule)
 
 
@@ -145,7 +147,8 @@ def end(
 
     Repeating changes nothing; the first reason stays. A run that has ended in another state is a conflict. With
     `targets` or `caps` the run goes on: every decision from now on aims at them, or keeps to them, and they judge its
-    end. A run's own token can't change its caps.
+    end. A run's own token can't change its caps.\f
+    Raises Forbidden for that, NotFound, Conflict, TooManyRequests at the quota of executions, Invalid, InvalidInput.
     """
     if "caps" in patch.model_fields_set and caller.run is not None:
         raise Forbidden("the token of a run can't change its caps; a key of scope report can")
@@ -155,7 +158,8 @@ def end(
 
 @router.deletes("/{run}", 409, _409="It is active, or something active depends on it; the cause is named.")
 def delete(run: RunId, database: FromDatabase, tenant: Tenant) -> None:
-    """Delete a run that has ended, with its iterations; the sample made from it is kept."""
+    """Delete a run that has ended, with its iterations; the sample made from it is kept.\f Raises NotFound, or Conflict
+    if it is running or needed."""
     service.delete(database, tenant, run)
 
 
@@ -175,13 +179,16 @@ def delete(run: RunId, database: FromDatabase, tenant: Tenant) -> None:
     responses=problems(404),
 )
 def iterations(request: Request, run: RunId, database: FromDatabase, tenant: Tenant, paging: Paging) -> Response:
-    """List a run's reported iterations with their decisions, in order, page by page."""
+    """List a run's reported iterations with their decisions, in order, page by page.\f Raises NotFound, Invalid for a
+    foreign cursor."""
     result, kind = service.iterations(database, tenant, run, paging)
     return stream_page(request, result, lambda row: service.read_iteration(row, kind))
 
 
 async def put_iteration(request: Exchange) -> Answer:
-    """Answer `PUT /runs/{run}/iterations/{iteration}`: store a report, and decide the next step."""
+    """Answer `PUT /runs/{run}/iterations/{iteration}`: store a report, and decide the next step. Raises NotFound,
+    Conflict, TooLarge, TooManyRequests or Unavailable; for an invalid report ValidationError, Invalid, InvalidInput or
+    Contradiction."""
     if request.scope["query_string"]:
         check_query(query_values(request.scope), ())
     iteration = number_at("/path/iteration", request.path["iteration"])

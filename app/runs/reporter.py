@@ -243,7 +243,7 @@ class Reporter:
             self._gathering.note_arrival()
 
     def _take(self) -> list[Item]:
-        """Remove and return the next reports to write, at most one per run; reports of advanced runs get CHANGED."""
+        """Remove and return the next reports to write, at most one per run; ends those whose run has moved on."""
         taken: dict[str, Item] = {}
         left: list[Item] = []
         for item in self._pending:
@@ -259,7 +259,8 @@ class Reporter:
         return list(taken.values())
 
     def _write(self, ready: Sequence[Item], now: datetime) -> dict[str, Exception | None]:
-        """Write a batch, in the writer's thread; returns None or an exception by run id, as ``deciding.written``."""
+        """Write a batch, in the writer's thread; returns None or an exception by run id, without runs that another
+        process advanced. Raises DBAPIError for errors that aren't of a single report."""
         try:
             return deciding.written(self._writer, ready, now)
         finally:
@@ -333,11 +334,7 @@ def _item(
 
 
 def _convert_report(item: Item) -> None:
-    """Convert the item's report for the engine.
-
-    Raises:
-        InvalidInput, Contradiction: the report doesn't fit the run.
-    """
+    """Convert the item's report for the engine; InvalidInput or Contradiction if it doesn't fit the run."""
     one = item.pending
     report = KINDS[item.live.kind].engine.read(item.compiled, one.state, one.iteration, one.report)
     item.pending = msgspec.structs.replace(one, report=report)

@@ -157,7 +157,8 @@ def _element(value: str | None) -> str:
 
 
 def _append_each(executed: Callable[..., Any], entries: Sequence[Entry], now: datetime) -> set[str]:
-    """Like ``append``, row by row in SQLite; ``executed`` runs a statement for many rows. OutrunError as there."""
+    """Write reports and advance their runs, row by row in SQLite, by ``executed`` (runs a statement for many rows);
+    returns the runs' ids. Raises OutrunError if any run has been advanced meanwhile."""
     moves: dict[tuple[str, str, str], list[tuple[Any, ...]]] = {}  # by the other columns that are set
     for e in entries:
         drift = () if e.drift is None else (str(e.drift[0], "utf-8"), e.drift[1])
@@ -273,11 +274,12 @@ def list_runs(
     chosen: Filter = ALL,
     sort: Sort = "-started",
 ) -> Slice[LoadedRun]:
-    """One page of a tenant's runs that match ``chosen``, with last iterations; stale by ``rule``.
+    """One page of a tenant's runs that match ``chosen``, with last iterations; ``rule``: when a live run is stale.
 
-    An order other than ``STARTED`` ranks the newest ``SORTED`` matching runs; runs without a cost come last. Its cursor
-    is a place in the ranking and the moment of the first page: later pages rank the same runs, as of that moment, so
-    that runs that start meanwhile, and time that passes, move none. A run whose outcome or cost changes can move.
+    An order other than by start ranks the newest ``SORTED`` matching runs; runs without a cost come last. Its cursor is
+    a place in the ranking and the moment of the first page: later pages rank the same runs, as of that moment, so that
+    runs that start meanwhile, and time that passes, move none. A run whose outcome or cost changes can move. Raises
+    Invalid for a foreign cursor.
     """
     wanted = _loaded_query(rule).options(_WITHOUT_STATE)
 
@@ -382,7 +384,7 @@ def iteration(session: Session, run: str, number: int) -> Iteration | None:
 
 
 def iterations(session: Session, run: str, request: PageRequest) -> Slice[Iteration]:
-    """One page of a run's reported iterations, in order."""
+    """One page of a run's reported iterations, in order; raises Invalid for a foreign cursor."""
     statement = select(Iteration).where(Iteration.run_id == run)
     return paginate(session, statement, [Iteration.iteration], request, weigh=lambda row: row.size)
 
@@ -400,7 +402,7 @@ def output(session: Session, run: str) -> str | None:
 
 
 def remove(session: Session, run: str) -> None:
-    """Delete a run; foreign keys delete its iterations."""
+    """Delete a run in the caller's transaction; foreign keys delete its iterations. No effect without such a run."""
     session.execute(delete(Run).where(Run.id == run).execution_options(synchronize_session=False))
 
 

@@ -163,8 +163,8 @@ class Saved(NamedTuple):
 
 
 def saved_since(session: Session, tenant: str, since: datetime) -> dict[str, dict[str, Saved]]:
-    """Cost saved by a tenant's runs that finished since ``since`` and applied their decisions: by workload id, by name
-    in ``FIXED``. Workloads without such runs are missing."""
+    """Cost saved by a tenant's runs that finished since ``since`` and applied their decisions: by workload id, against
+    the `largest` and the best fixed allocation (`best_fixed`). Workloads without such runs are missing."""
     sums = list[Any]()
     for name in FIXED:
         known = _number(name, "saved", "value")
@@ -179,7 +179,7 @@ def saved_since(session: Session, tenant: str, since: datetime) -> dict[str, dic
 
 
 def total(saved: Mapping[str, Mapping[str, Saved]]) -> dict[str, Saved]:
-    """Sums of ``saved_since`` over all workloads, by name in ``FIXED``; zeros without workloads."""
+    """Sums of ``saved`` over all workloads, against the allocations `largest` and `best_fixed`; 0 without workloads."""
     nothing = Saved(0.0, 0, 0)
     return {name: Saved(*map(sum, zip(nothing, *(one[name] for one in saved.values()), strict=True))) for name in FIXED}
 

@@ -51,7 +51,7 @@ MOST_TARGETS = 16
 
 
 class WorkloadOnly(BaseModel):
-    """Of a body that starts a run: whose. The rest is read as the workload's kind has it."""
+    """The workload in a request that starts a run; the workload's kind defines the other members of the body."""
 
     workload: str = Field(min_length=1, max_length=63)
 
@@ -70,7 +70,7 @@ class RunStarted(BaseModel):
 
 
 class RunBase(BaseModel):
-    """What a run has alone and in lists."""
+    """Fields that a run has both alone and in a list."""
 
     id: str
     workload: str
@@ -299,7 +299,7 @@ def list_runs(
     """One page of runs, filtered by workload, state, outcomes and first characters (None or empty: any).
 
     ``rule``: when a live run is stale; ``search``: first characters of the run's id or of its workload's name. Raises
-    NotFound if there is no such workload.
+    NotFound if there is no such workload, Invalid for a foreign cursor.
     """
     with database.reading() as session:
         result = None if workload is None else members.find(session, tenant, workload)
@@ -381,12 +381,17 @@ def read_iteration(row: Iteration, kind: str) -> IterationRead:
 def change(
     database: Database, tenant: str, run: str, patch: RunPatch, compiled_of: CompiledOf, rule: Staleness
 ) -> RunRead:
-    """End a run, or change the targets or caps of a running one; arguments and errors as those of ``end``.
+    """End a run, or change the targets or caps of a running one.
 
     A changed run counts its changes: no decision by the former targets and caps is stored any more, whichever process
-    made it. A request for what is in force already, such as empty ``targets``, changes and records nothing.
+    made it. A request for what is in force already, such as empty ``targets``, changes and records nothing. ``patch``:
+    the final state and reason, or targets or caps; ``compiled_of``: returns the compiled workload; ``rule``: when a
+    live run is stale.
 
     Raises:
+        NotFound: there is no such run.
+        Conflict: it has ended (in another state), or another request changed it meanwhile.
+        TooManyRequests: the tenant's quota of executions is reached; the run stays running.
         Invalid, InvalidInput: not exactly one kind of change is requested, a target is not one of the workload, or the
             kind's runs have no such targets or caps.
     """

@@ -18,10 +18,8 @@ logger = logging.getLogger(__name__)
 
 
 def of_runs(session: Session, ids: Sequence[str]) -> dict[str, Standing]:
-    """Standings of runs by id, without runs whose kind has none, or whose spec or state can't be read.
-
-    Reads only the part of their states that their kind names, some runs at a time.
-    """
+    """Progress, elapsed time, deadline and cost of runs by id, without runs whose kind states none, or whose spec or
+    state can't be read. Reads only the part of their states that their kind names, some runs at a time."""
     standings: dict[str, Standing] = {}
     for name, kind in KINDS.items():
         views = kind.views
@@ -56,7 +54,7 @@ MOST_LIVE = 200
 
 
 def lowest_chances(session: Session, tenant: str) -> dict[str, float]:
-    """The lowest probability of meeting a target among a tenant's running runs, by workload; without those unknown."""
+    """Lowest probability (0 to 1) of meeting a target among a tenant's running runs, by workload, where it is known."""
     query = (
         select(Workload.name, Iteration)
         .join(Run, Run.workload_id == Workload.id)

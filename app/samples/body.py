@@ -73,11 +73,7 @@ def _decompress_piece(unpacker: _Unpacker, data: bytes) -> bytes:
 
 
 def limit_size(chunks: Iterable[bytes], limit_bytes: int) -> Iterator[bytes]:
-    """Pass chunks on as long as their total is at most ``limit_bytes``.
-
-    Raises:
-        TooLarge: the total exceeds the limit.
-    """
+    """Pass chunks on as long as their total is at most ``limit_bytes``; raises TooLarge once it is exceeded."""
     total = 0
     for chunk in chunks:
         total += len(chunk)
@@ -195,7 +191,8 @@ EXPORTS: dict[str, Format | None] = {
 
 
 def codec_of(workload: Workload) -> SampleCodec:
-    """The sample codec of a workload, made from its spec; raises MissingKind or BrokenRow if that can't be read."""
+    """What encodes and decodes a workload's samples, by its spec; raises MissingKind or BrokenRow if that can't be
+    read."""
     return KINDS[workload.kind].samples(layout_of(read_spec(workload.spec)))
 
 

@@ -41,13 +41,14 @@ def stored_executions(session: Session, workload_id: str, names: Sequence[str]) 
 
 
 def add(session: Session, rows: Sequence[dict[str, Any]]) -> None:
-    """Insert executions, each a mapping from column to value."""
+    """Insert executions, each a mapping from column to value, without commit; IntegrityError if a name is stored
+    already."""
     if rows:
         session.execute(insert(Execution), rows)
 
 
 def remove(session: Session, identifiers: Sequence[str]) -> None:
-    """Delete executions by id."""
+    """Delete executions by id, without commit; unknown ids have no effect."""
     if identifiers:
         session.execute(delete(Execution).where(Execution.id.in_(identifiers)))
 
@@ -60,7 +61,7 @@ def count_of_tenant(session: Session, tenant: str) -> int:
 
 
 def remove_before(session: Session, workload_id: str, before: datetime) -> None:
-    """Delete a workload's executions stored before a time."""
+    """Delete a workload's executions stored before a time, without commit; no effect if there are none."""
     old = (Execution.workload_id == workload_id, Execution.created_at < before)
     session.execute(delete(Execution).where(*old).execution_options(synchronize_session=False))
 
@@ -109,7 +110,7 @@ class Cut(NamedTuple):
 
 
 def remove_of_run(session: Session, workload_id: str, run_id: str) -> None:
-    """Delete the samples made from a run."""
+    """Delete the samples made from a run, without commit; no effect if there are none."""
     names = or_(Execution.name == run_id, Execution.name.startswith(f"{run_id}{PART}"))
     of_run = Execution.workload_id == workload_id, Execution.source == "run", names
     session.execute(delete(Execution).where(*of_run).execution_options(synchronize_session=False))
@@ -191,7 +192,7 @@ class Target(NamedTuple):
 
 
 def row(target: Target, identifier: str, sound: Sample, source: str, now: datetime) -> dict[str, Any]:
-    """Column values of an execution; ``source``: 'upload' or 'run'; ``now``: time of storage."""
+    """Column values of the execution ``sound``; ``source``: 'upload' or 'run'; ``now``: time of storage."""
     return {
         "id": identifier,
         "tenant": target.tenant,
@@ -207,11 +208,7 @@ def row(target: Target, identifier: str, sound: Sample, source: str, now: dateti
 
 
 def check_quota(session: Session, tenant: str) -> None:
-    """Check the tenant's quota of executions, after some were stored in this transaction.
-
-    Raises:
-        TooManyRequests: the quota is exceeded.
-    """
+    """Check the tenant's quota of executions, after some were stored in this transaction; TooManyRequests beyond it."""
     most = current_quotas().executions
     if most and count_of_tenant(session, tenant) > most:
         message = f"tenant {tenant} has the maximum of {most:,} stored executions"

@@ -149,7 +149,8 @@ def _reader(form: Format, codec: SampleCodec, upload: Upload) -> Reader:
 
 
 def _body(upload: Upload, form: Format) -> Iterator[bytes]:
-    """The body as its format needs it: decompressed, limited in size, in blocks of lines or in pieces."""
+    """The body as its format needs it: decompressed, limited in size, in blocks of lines or in pieces. Reading it
+    raises TooLarge, Invalid or BadRequest if it is too large, malformed or incomplete."""
     chunks: Iterable[bytes] = limit_size(upload.chunks, upload.largest)
     zipped = upload.gzip
     if not zipped:
@@ -178,7 +179,8 @@ def _interruption(error: SQLAlchemyError | DeadlinePassed) -> StewardError:
 
 
 def layout_of(workload: Workload) -> Any:
-    """A workload's layout, made from its spec; raises MissingKind or BrokenRow if that can't be read."""
+    """A workload's layout (spaces, names and scales, derived from its spec); raises MissingKind or BrokenRow if the
+    spec can't be read."""
     return layout_of_spec(read_spec(workload.spec))
 
 
@@ -239,12 +241,9 @@ def _raw(kind: str, problem: str, execution: Execution) -> StoredExecution:
 def readable(
     database: Database, tenant: str, name: str, request: PageRequest, execution: str | None
 ) -> tuple[Slice[Execution], SampleCodec]:
-    """One page of a workload's executions, or the named one, without data, and their codec.
-
-    Raises:
-        MissingKind, BrokenRow: the workload's spec can't be read.
-        NotFound: there is no such workload or execution.
-    """
+    """One page of a workload's executions, or the named one, without data, and their codec. Raises MissingKind or
+    BrokenRow if the workload's spec can't be read, NotFound without the workload or execution, Invalid for a foreign
+    cursor."""
     with database.reading() as session:
         workload = workloads.require(session, tenant, name)
         return _page(session, workload, request, execution), codec_of(workload)

@@ -44,13 +44,14 @@ def list_workloads(session: Session, tenant: str, request: PageRequest) -> Slice
 
 
 def remove(session: Session, workload_id: str) -> None:
-    """Delete a workload; foreign keys delete everything in it."""
+    """Delete a workload, without commit; foreign keys delete everything in it. No effect if there is no such
+    workload."""
     touch(session, workload_id)
     session.execute(delete(Workload).where(Workload.id == workload_id))
 
 
 def bump(session: Session, *workload_ids: str) -> None:
-    """Increment workloads' revisions, so that caches reload them."""
+    """Increment workloads' revisions, without commit, so that caches reload them; unknown ids have no effect."""
     for workload_id in workload_ids:
         touch(session, workload_id)
     session.execute(update(Workload).where(Workload.id.in_(workload_ids)).values(revision=Workload.revision + 1))
@@ -73,11 +74,8 @@ def revisions(session: Session, workload_ids: Sequence[str]) -> dict[str, int]:
 
 
 def require(session: Session, tenant: str, spec: Any) -> None:
-    """Check that a spec's members exist, and keep them until the transaction ends.
-
-    Raises:
-        Invalid: a member doesn't exist, or its kind can't be a member.
-    """
+    """Check that the workloads that a spec names as members exist, and prevent their deletion until the transaction
+    ends. Raises Invalid if a member doesn't exist, or its kind can't be a member."""
     names = KINDS[spec.kind].members(spec)
     problems = [_problem(session, tenant, name) for name in names]
     errors = [FieldError(f"/members/{at}", problem, names[at]) for at, problem in enumerate(problems) if problem]
@@ -95,7 +93,8 @@ def _problem(session: Session, tenant: str, name: str) -> str:
 
 
 def naming(session: Session, workload: Workload) -> list[Workload]:
-    """Workloads that have this one as a member."""
+    """Workloads that have this one as a member, in the order of their names; those with unreadable specs are left
+    out."""
     # A tenant's workloads of these kinds, ordered by name
     statement = (
         select(Workload)

@@ -37,19 +37,22 @@ logger = logging.getLogger(__name__)
 
 
 def prior_of(workload: Workload) -> Prior | None:
-    """The prior stored with a workload; None: the tenant had no similar workloads."""
+    """The prior stored with a workload (a prediction from similar workloads, until it has a model); None: there is
+    none."""
     return (workload.prior or {}).get("made")
 
 
 def takes(spec: Any) -> bool:
-    """Whether a prior is made for a spec: its kind makes them, and it doesn't opt out."""
+    """Whether a prior (a prediction from similar workloads) is made for a spec: its kind makes them, and it doesn't opt
+    out."""
     return KINDS[spec.kind].prior is not no_prior and bool(spec.use_earlier_workloads)
 
 
 def make(
     database: Database, tenant: str, spec: Any, known: Mapping[str, Any] | None = None
 ) -> Mapping[str, Any] | None:
-    """Make the prior of a spec from the tenant's other workloads with a domain model, for ``Workload.prior``.
+    """Make the prior of a spec, a prediction from the tenant's other workloads with a domain model, for
+    ``Workload.prior``.
 
     It has ``made``, the kind's prior (None: nothing is similar), and ``of``, a hash of the spec and the workloads that
     were considered: if it is still the one in ``known``, or making fails, ``known`` is returned. None: no prior.
@@ -144,7 +147,7 @@ def _is_in_use(session: Session, workload: Workload, rule: Staleness) -> bool:
 
 
 def lenders(session: Session, tenant: str, names: Sequence[str]) -> set[str]:
-    """Those of the tenant's workloads ``names`` of which a prior can be made now: fitted, and without opting out."""
+    """Those of the workloads ``names`` that can serve for priors of others now: they have a model and don't opt out."""
     fitted = exists().where(DomainModel.workload_id == Workload.id)
     statement = select(Workload.name, Workload.spec).where(Workload.tenant == tenant, Workload.name.in_(names), fitted)
     return {name for name, spec in session.execute(statement) if spec.get("use_earlier_workloads", True)}

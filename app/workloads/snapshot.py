@@ -62,9 +62,11 @@ class _Entry:
 
 
 class WorkloadCache:
-    """Snapshots of the most recently used workloads, by name or id; thread-safe.
+    """Cache of snapshots of workloads (layout, model, policies and all else that decisions need), by name or id;
+    thread-safe.
 
-    Together they take about ``size_bytes`` at most; one is always kept.
+    The most recently used take about ``size_bytes`` at most; one always remains. ``poll_seconds``: age at which a
+    snapshot is checked; ``clock``: monotonic seconds.
     """
 
     def __init__(

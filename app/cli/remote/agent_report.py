@@ -17,7 +17,8 @@ from app.cli.remote.train import draw_report, show
 
 @dataclass(frozen=True)
 class Options:
-    """Options of ``steward agent show``; ``plot``: file for a drawing, None: none; ``form``: None: the report."""
+    """Options of ``steward agent show``; ``plot``: file for a drawing, None: none; ``form``: output format, None:
+    text."""
 
     url: str
     workload: str
@@ -28,7 +29,8 @@ class Options:
 
 
 def run(options: Options, output: Console | None = None, notes: Console | None = None) -> int:
-    """Print the report to `output` and errors to `notes` (None: standard streams); returns the exit status."""
+    """Print the report to `output` and errors to `notes` (None: standard streams). Returns 0 done, 1 refused or not
+    drawn, 3 unreachable, 5 not found, 6 not authorised."""
     output, notes = output or Console(), notes or Console(stderr=True)
     try:
         with Service(options.url) as service:

@@ -25,7 +25,8 @@ CELL, SHORTEST = len("-0.1234 ✓"), 12
 
 @dataclass(frozen=True)
 class Options:
-    """Options of ``steward evaluate``; ``out``: file for the HTML report; ``require``: lowest class, None: any."""
+    """Options of ``steward evaluate``; ``request``: body of the request; ``out``: file for the HTML report;
+    ``require``: lowest robustness class of the agents, None: any."""
 
     url: str
     request: dict[str, Any]
@@ -58,10 +59,7 @@ def run(options: Options, output: Console | None = None, notes: Console | None =
 
 
 def again(url: str, evaluation: str, form: Format | None = None, *, as_json: bool) -> None:
-    """Print an earlier evaluation, as tables if ``form`` is None.
-
-    Raises RefusedError or UnreachableError if the request fails.
-    """
+    """Print an earlier evaluation, as tables if ``form`` is None; raises RefusedError or UnreachableError."""
     with Service(url) as service:
         path = "/evaluations"
         result = service.call("GET", f"{path}/{meant(service, path, 'id', evaluation)}")

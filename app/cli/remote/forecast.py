@@ -22,10 +22,8 @@ from app.cli.remote.service import Json, Service
 
 @dataclass(frozen=True)
 class Options:
-    """Options of ``steward forecast``; ``model``: its version, None: the newest; ``plot``: file, None: no drawing.
-
-    ``form``: None: a table; as CSV and names, a line per row of it.
-    """
+    """Options of ``steward forecast``; ``model``: its version, None: the newest; ``plot``: file for a drawing, None:
+    none; ``form``: output format, None: a table."""
 
     url: str
     workload: str
@@ -36,7 +34,8 @@ class Options:
 
 
 def run(options: Options, output: Console | None = None, notes: Console | None = None) -> int:
-    """Print the forecast to `output` and errors to `notes` (None: standard streams); returns the exit status."""
+    """Print the forecast to `output` and errors to `notes` (None: standard streams). Returns 0 done, 1 refused or not
+    drawn, 3 unreachable, 5 not found, 6 not authorised."""
     output, notes = output or Console(), notes or Console(stderr=True)
     try:
         with Service(options.url) as service:

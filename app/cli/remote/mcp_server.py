@@ -292,7 +292,8 @@ SERVER_ERROR, TOO_MANY, CONFLICT = 500, 429, 409
 
 
 class Preview(NamedTuple):
-    """A change that waits for its confirmation; ``states`` is what the user has seen of its workload, by path."""
+    """A change that waits for its confirmation; ``states``: what the user has seen of its workload, by path;
+    ``expires``: when it expires, in seconds of the clock of ``Tools``."""
 
     tool: str
     arguments: Json
@@ -320,7 +321,7 @@ class Tools:
         self._lock = threading.Lock()  # calls come from several threads
 
     def call(self, name: str, values: Mapping[str, Any] | None) -> Answer:
-        """The answer of a tool; whatever fails is an answer, too."""
+        """The answer of a tool to a call with these arguments; errors become answers, too, and nothing is raised."""
         tool = self.offered.get(name)
         if tool is None:
             hint = "; `steward mcp --allow-changes` offers it" if name in CHOICE else ""
@@ -425,7 +426,7 @@ def _failure(text: str, remedy: str = "", **more: Any) -> Answer:
 
 
 def _failed(error: Exception, remedy: str = "") -> Answer:
-    """The answer to a call that raised an error; what isn't expected is told on standard error only."""
+    """The answer to a call that raised an error; details of an unexpected error go to standard error only."""
     if isinstance(error, RefusedError):
         left_out: list[str] = []
         problem = shortened(error.problem, STATE, left_out)

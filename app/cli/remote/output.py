@@ -25,7 +25,8 @@ PIPED_COLUMNS = 10_000
 
 
 def console() -> Console:
-    """A console for standard output; as wide as any row where that is no terminal and COLUMNS is not set."""
+    """A console for standard output; where that is no terminal and COLUMNS is not set, it is wide enough for any
+    row."""
     console = Console()
     if not console.is_terminal and "COLUMNS" not in os.environ:  # in a pipe nothing is cut: `grep` would not find it
         console.width = PIPED_COLUMNS

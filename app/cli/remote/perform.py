@@ -55,7 +55,8 @@ def upload(
     output: Console | None = None,
     notes: Console | None = None,
 ) -> None:
-    """Upload files one by one, streaming each; ``format_``: suffix that names the format, None: each file's own.
+    """Upload files one by one, streaming each; ``format_``: suffix that names the format, None: each file's own;
+    ``query``: query parameters of each request.
 
     Raises:
         RefusedError, UnreachableError: a request fails.
@@ -194,7 +195,7 @@ def _list_parts(
 
 
 def _items(service: Service, path: str, content: Json, most: int | None) -> Iterator[Json]:
-    """The first ``most`` items of a list, page by page; None: all."""
+    """The first ``most`` items of a list, page by page; None: all. Raises RefusedError or UnreachableError."""
     content = {"params": {**content["params"], "limit": min(most or PAGE, PAGE)}}
 
     def pages() -> Iterator[Json]:
@@ -258,7 +259,8 @@ def _render_parts(output: Console, parts: Iterator[Any]) -> Iterator[str]:
 
 
 def _result(service: Service, operation: Operation, job: Json, values: Json, notes: Console) -> Json:
-    """The job at its end, or its result; Ctrl-C cancels the job that this command started, and is raised again."""
+    """The job at its end, or its result; Ctrl-C cancels the job that this command started, and is raised again. Raises
+    RefusedError or UnreachableError if a request or the job fails."""
     if not values.get("wait", True):
         return job
     try:

@@ -63,12 +63,8 @@ class SampleFile(NamedTuple):
 
 
 def read(path: Path, kind: Kind, layout: Any, words: Words) -> SampleFile:
-    """Read a file and check it against a workload's layout.
-
-    Raises:
-        InvalidInput: its content is invalid; with the line.
-        OSError: it can't be read.
-    """
+    """Read a file and check that its samples fit a workload's ``layout`` (names and scales, derived from its spec).
+    Raises InvalidInput, with the line, if its content is invalid, OSError if it can't be read."""
     bare = path.with_suffix("") if path.suffix == ".gz" else path
     if bare.suffix not in MEDIA_TYPES:
         known = ", ".join(MEDIA_TYPES)

@@ -90,15 +90,15 @@ class Service:
         return answer
 
     def send(self, method: str, path: str, **request: Any) -> None:
-        """Make a request and ignore the response's body; raises RefusedError and UnreachableError as ``call``."""
+        """Make a request and ignore its body; raises RefusedError for an error, UnreachableError without a response."""
         self._answer(method, path, **request)
 
     def download(self, path: str, **request: Any) -> bytes:
-        """The body of a GET; raises RefusedError and UnreachableError as ``call``."""
+        """The body of a GET; raises RefusedError if the response is an error, UnreachableError if there is none."""
         return self._answer("GET", path, **request).content
 
     def stream(self, path: str, **request: Any) -> Iterator[bytes]:
-        """The body of a GET, piece by piece; raises RefusedError and UnreachableError as ``call``."""
+        """Yield the body of a GET in pieces; raises RefusedError for an error, UnreachableError without a response."""
         try:
             with self._http.stream("GET", path, **request) as response:
                 if response.is_error:

@@ -93,7 +93,8 @@ def remaining(event: Json) -> str:
 
 @dataclass(frozen=True)
 class Options:
-    """Options of ``steward train``; members of the request that are None are not sent."""
+    """Options of ``steward train``; ``request``: body of the request, without members that are None; ``plot``: file for
+    a drawing, None: none."""
 
     url: str
     workload: str

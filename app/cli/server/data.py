@@ -304,7 +304,7 @@ COLUMNS = (Column("workload", "workload"), Column("what", "noun"), Column("rows"
 
 
 def say(data: Path | None, *, as_json: bool) -> int:
-    """Print what pruning would delete now; returns exit status 0."""
+    """Print what pruning would delete now; returns 0. Raises StartupError if the database is unavailable."""
     settings = startup.load_settings(data_dir=data)
     startup.check_database(settings, creates=False)
     from app.retention.service import plan  # it brings every kind, which other commands do without
@@ -326,7 +326,7 @@ def say(data: Path | None, *, as_json: bool) -> int:
 
 
 def go(data: Path | None) -> int:
-    """Archive and delete expired data in a child process; returns the exit status."""
+    """Archive and delete expired data in a child process; returns its exit status. Raises StartupError before it."""
     settings = startup.load_settings(data_dir=data)
     startup.check_database(settings, creates=False)
     folder = {"STEWARD_DATA_DIR": str(settings.data_dir)}

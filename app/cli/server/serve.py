@@ -328,7 +328,8 @@ def _workers(settings: Settings) -> str:
 
 @contextmanager
 def _lock_data_folder(settings: Settings) -> Iterator[None]:
-    """Lock the data folder if the service stores data in it; APIs without workers may share it."""
+    """Context manager: lock the data folder if the service stores data in it; APIs without workers may share it. Raises
+    StartupError if another process holds the lock."""
     if not settings.embedded:
         yield
     elif settings.workers:
