@@ -99,8 +99,8 @@ class LearnedKind(Protocol):
         ...
 
     def simulator(self, workload: Workload, conditions: Conditions) -> Simulator | JointSimulator:
-        """Make B environments of the workload: a ``World`` for evaluations, a simulator of either protocol for
-        learners.
+        """Make ``conditions.batch`` environments of the workload in lock-step: a ``World`` for evaluations, a simulator
+        of either protocol for learners.
 
         It is a ``JointSimulator`` where the workload has a policy for each of several roles, which then learn together.
 

@@ -183,15 +183,15 @@ def spend(source: Source, clusters: Clusters, drawn: HiddenJobs, price: Floats, 
 def terms(
     layout: Layout, drawn: HiddenJobs, clusters: Clusters, spent: IntervalAmounts, moved: Integers, *, last: bool
 ) -> Floats:
-    """Compute the reward's five terms (``TERMS``) of one interval, [B, 5], all costs. The last interval of an episode
-    adds the jobs' unfinished work.
+    """Compute the reward's five terms of one interval, all costs, without unit, [B, 5]: completion (time of jobs
+    relative to that alone), occupied GPUs, accuracy (gap), fairness, changes. An episode's last interval adds jobs'
+    unfinished work.
 
     Args:
         layout, drawn, clusters: the workload, hidden variables of jobs, and the clusters after the interval.
         spent: amounts of the interval.
         moved: number of jobs whose nodes changed before it, [B].
-        last: whether it is the episode's last interval.
-    """
+        last: whether it is the episode's last interval."""
     count = np.maximum((drawn.steps > 0).sum(axis=1), 1)
     slow = spent.present / np.maximum(drawn.ideal, 1.0)
     if last:

@@ -253,11 +253,10 @@ def allocate_gpus(rules: Rules, c: Clusters, b: int) -> Integers:
 
 @kernel
 def initial_sizes(rules: Rules, level: Integers, first: Floats, total: int) -> Integers:
-    """Return each job's initial index into ``sizes``, [J]: 1 (fewest GPUs), 0 (none yet), −1 (excluded).
+    """Return each of J jobs' initial index into ``sizes``, [J]: 1 (fewest GPUs), 0 (none yet), −1 (it gets none).
 
-    Within a ``level`` [J] jobs come by decreasing ``first`` [J]; from the first that does not fit in ``total`` GPUs on,
-    all are excluded.
-    """
+    In order of ``level`` [J] (0 most urgent), within it by decreasing ``first`` [J], jobs get 1; from the first that
+    doesn't fit in ``total`` GPUs on, −1. The least urgent level gets 0, unless it is ``LATE``."""
     initial_sizes, used, fewest = np.zeros(len(level), np.int64), 0, rules.sizes[1]
     for one in np.unique(level):
         rows = np.flatnonzero(level == one)
@@ -292,9 +291,8 @@ def usual_seconds(each: Floats, sizes: Integers, fair: int) -> float:
 def values(rules: Rules, c: Clusters, b: int, limit: Integers) -> Floats:
     """Return the value of each of ``sizes`` to each active job, [J, R]; −∞ above ``limit`` GPUs [J].
 
-    As in the kind's ``strategies.values``: the job's weight, larger for shorter jobs, times a power of its speed-up
-    over a fair share, less by the share of its time that a restart takes if its size changes.
-    """
+    It is the job's weight, larger for shorter jobs, times a power of its speed-up over a fair share, less by the share
+    of its time that a restart takes if its size changes."""
     count, sizes, total = len(limit), rules.sizes, c.capacity[b].sum()
     there = c.there[b, :count]
     each, seconds = np.empty((count, len(sizes))), np.empty(count)
@@ -416,13 +414,12 @@ def next_weighed_job(clusters: Clusters, weighed: Floats) -> Integers:
 
 @kernel
 def observe_jobs(rules: Rules, clusters: Clusters, jobs: Integers, coming: Floats) -> Floats:
-    """Observe one job of each cluster: the F numbers named in ``ENTRIES``, as the kind's ``policies.observe``, [B, F].
+    """Observe one job of each cluster: F numbers, named in order by ``app.kinds.cluster.policies.ENTRIES``, [B, F].
 
     Args:
         rules, clusters: B clusters.
         jobs: index of the job, [B]; ``NOBODY`` gives zeros.
-        coming: GPUs expected to be requested within an hour, [B].
-    """
+        coming: GPUs expected to be requested within an hour, [B]."""
     rows = np.zeros((len(jobs), WIDTH))
     for b in range(len(jobs)):
         if jobs[b] != NOBODY:

@@ -29,7 +29,8 @@ LEAST_SCALING = 0.05
 
 
 def constants_at(point: Floats) -> Constants:
-    """Return the rule's constants at a ``point`` [3]: natural logs of 1 − scaling, damping, horizon over the usual."""
+    """Return the rule's constants at ``point`` [3]: natural logs of 1 − scaling, damping and horizon relative to the
+    usual."""
     unscaled, damping, horizon = np.exp(point).tolist()
     scaling = max(1 - (1 - USUAL.scaling) * unscaled, LEAST_SCALING)
     return Constants(scaling, USUAL.damping * damping, USUAL.horizon_seconds * horizon)
@@ -109,11 +110,10 @@ class KnownSource:
 
 
 class ClusterRivals(Rivals):
-    """Plays of the default rule in worlds whose clusters follow the domain model of ``workload``.
+    """Plays of the default rule in worlds under the domain model of ``workload``, to measure how much could be gained.
 
     The seconds of steps are those of the model, times a factor that all jobs of a cluster have in common. The search
-    plays the compiled rule, the comparisons the served one.
-    """
+    plays the compiled rule, the comparisons the served one."""
 
     served = WITH_MODEL
     spread = (0.5, 0.3, 1.0)

@@ -52,16 +52,15 @@ Integers = NDArray[np.int64]
 
 
 class Tasks(NamedTuple):
-    """Training data: N adaptation tasks, and M samples of a user's load.
+    """Training data: N tasks of adapting to batches' pace (seconds over expected), and M samples of a user's load.
 
     Attributes:
-        past: K batches to which *pace* adapts, [N, K, …].
-        coming: Q batches that *pace* then predicts, [N, Q, …].
+        past: K batches to which the network of the pace adapts, [N, K, …].
+        coming: Q batches whose pace it then predicts, [N, Q, …].
         episode: index of each task's episode, [N].
         parts: number of a user's requests in each of the last parts of control intervals, [M, PARTS].
         next: mean number per part in the following control interval, [M, 1].
-        user: index of the user, [M].
-    """
+        user: index of the user, [M]."""
 
     past: Examples
     coming: Examples
@@ -77,8 +76,7 @@ class _Looks(NamedTuple):
     Attributes:
         episode, part: indices of the episode and of the part within it, [n].
         ended: number of batches ended so far, [n].
-        recent: last batches and requests, n rows.
-    """
+        recent: last batches and numbers of requests, n rows."""
 
     episode: Integers
     part: Integers
@@ -205,14 +203,13 @@ HELD_OUT = 5  # every fifth episode is held out
 
 
 class Fit(NamedTuple):
-    """A network that adapts by gradient steps.
+    """A network that predicts the natural log of batches' pace (seconds over expected) and adapts by gradient steps.
 
     Attributes:
         start: initial parameters, by name.
         rates: step size of each parameter, by name.
         errors: root mean squared error of the log pace on held-out episodes: ``adapted``, ``unadapted``, and
-            ``expected`` (predicting 0).
-    """
+            ``expected`` (predicting 0)."""
 
     start: Mapping[str, NDArray[np.float64]]
     rates: Mapping[str, NDArray[np.float64]]
@@ -220,13 +217,12 @@ class Fit(NamedTuple):
 
 
 class MetaLearner:
-    """Learns *pace* of ``Dynamics`` by first-order MAML.
+    """Learns, by first-order MAML, the network that predicts batches' pace (seconds over expected seconds).
 
     Args:
         tasks: the training data.
         seed: seed of initial parameters and minibatches.
-        steps: number of inner gradient steps; 0: the network learns without adapting.
-    """
+        steps: number of inner gradient steps; 0: the network learns without adapting."""
 
     def __init__(self, tasks: Tasks, seed: int, steps: int = 1) -> None:
         self.steps, self.updates = steps, 0
@@ -341,7 +337,7 @@ class PaceShifts(Disturbance):
 
 
 def vary_world(layout: Layout, model: ServiceModel, batch: int, seed: int) -> InferenceWorld:
-    """Make a world of ``batch`` episodes, each under random conditions of its own. Policies assume ``model``."""
+    """Make a world of ``batch`` episodes, each with other service times and requests. Policies assume ``model``."""
     random = np.random.default_rng(seed)
     apart = random.normal(0.0, SHARPNESS, (8, *model.log_seconds.shape[1:]))
     members = model.log_seconds[random.integers(len(model.log_seconds), size=8)] + apart
@@ -353,7 +349,7 @@ def vary_world(layout: Layout, model: ServiceModel, batch: int, seed: int) -> In
 
 
 def requests(layout: Layout, model: ServiceModel, seed: int) -> RecordedArrivals:
-    """Draw the requests of all users over one hour, with changing levels and bursts."""
+    """Draw the requests of all users over one hour, by the domain model, with changing levels and bursts."""
     random, window = np.random.default_rng([seed, 1]), layout.spec.control_seconds
     counts = [random.poisson(rate * _level(random) * _bursts(random, window)).astype(np.int64) for rate in usual(model)]
     return RecordedArrivals.of_counts(counts, layout.spec.episode_seconds, seed)
@@ -390,13 +386,12 @@ RIDGE = 1.0  # ridge penalty, relative to a sum of squares over all samples
 
 
 class LoadFit(NamedTuple):
-    """A fitted forecast of the load level in the next control interval: the square root of the number of requests over
-    its usual value, minus 1.
+    """A fitted forecast of the load level of the next control interval: the square root of the number of requests over
+    that of the usual number, minus 1.
 
     Attributes:
         weights: weights of the levels in the last parts, and of a constant, [PARTS + 1].
-        error, usual_error: root mean squared error of the forecast, and of predicting the usual load.
-    """
+        error, usual_error: root mean squared error of the forecast, and of predicting the usual load."""
 
     weights: Floats
     error: float
@@ -404,12 +399,11 @@ class LoadFit(NamedTuple):
 
 
 def fit_load(tasks: Tasks, usual: Floats) -> LoadFit:
-    """Fit the next load level to the last levels by ridge regression.
+    """Forecast the next load level from the last ones by ridge regression; a level is √(requests / usual requests) − 1.
 
     Args:
         tasks: data of several worlds.
-        usual: usual number of requests of each of U users per part of a control interval, [U].
-    """
+        usual: usual number of requests of each of U users per part of a control interval, [U]."""
     own = usual[tasks.user]
     entries, target = levels(own, tasks.parts), levels(own, tasks.next)[:, 0]
     inputs = np.concatenate([entries, np.ones((len(entries), 1))], axis=1)
@@ -484,11 +478,11 @@ class AdaptiveTrainer(Trainer):
         return self._updates >= UPDATES
 
     def conclude(self) -> TrainedAgent:
-        """Choose the load spread with the highest score, and judge the planner with it, after all stages.
+        """Choose the planner's ``spread`` (uncertainty of the load) with the highest score, and judge the planner with
+        it.
 
         Raises:
-            IncompatibleArtifact: the champion can't be read, or was made for another kind or spec.
-        """
+            IncompatibleArtifact: the champion can't be read, or was made for another kind or spec."""
         assert self._learner is not None  # noqa: S101  (the stages are done)
         pace, load = self._learner.fit(), fit_load(join_tasks(self._worlds), per_part(self._layout, self._model))
         artifacts = [self.problem.save(planner(self._layout, self._model, pace, load, s)) for s in SPREADS]
@@ -540,10 +534,9 @@ def planner(
 
     Args:
         layout, model: the workload's layout and domain model.
-        pace, load: fitted dynamics.
+        pace, load: fitted network of batches' pace, and fitted forecast of the load.
         spread: standard deviation of the natural log of load over forecast, by which servers are kept on.
-        steps: number of gradient steps by which *pace* adapts.
-    """
+        steps: number of gradient steps by which the network adapts."""
     counts = per_part(layout, model)
     dynamics = Dynamics(pace.start, pace.rates, pace.errors["adapted"], load.error, load.weights, counts, steps)
     config = {"algorithm": ALGORITHM, "steps": steps, "spread": spread}

@@ -32,15 +32,14 @@ class NumberedRule(Composed):
 
     Args:
         points: natural logarithms of the parameters, [R, 5].
-        adapts: as for ``Composed``.
-    """
+        adapts: whether the rule uses a run's last transitions: pace of batches, requests by part of interval."""
 
     def __init__(self, points: Floats, *, adapts: bool = True) -> None:
         super().__init__(Lookahead(), ExpectedReturn(), adapts=adapts)
         self._factors = np.exp(points)
 
     def act(self, situation: Situation) -> Choice:
-        """Choose as the default rule does, with each episode's parameters."""
+        """Choose the default rule's action in each of B episodes, [B], with the episode's parameters."""
         each = np.repeat(self._factors, len(situation.state.context) // len(self._factors), axis=0)
         projector = situation.projector._replace(numbers=RuleNumbers(*each.T))
         return super().act(situation._replace(projector=projector))
@@ -112,7 +111,7 @@ class KnowingRule(NumberedRule):
         self._world, self.truth = world, None
 
     def act(self, situation: Situation) -> Choice:
-        """Choose as the rule does if it expects the true values. Raises RuntimeError before ``watch``."""
+        """Choose the action of the rule that expects the true values, [B]. Raises RuntimeError before ``watch``."""
         if self._world is None:
             raise RuntimeError("watch() comes before the first decision")
         truth = self.truth = self.truth or Truth.of(self._world)
@@ -131,7 +130,7 @@ class KnowingRule(NumberedRule):
 
 
 class InferenceRivals(Rivals):
-    """Plays of the default rule in worlds whose runs follow the domain model of ``workload``."""
+    """Plays of the default rule in worlds under the domain model of ``workload``, to measure possible gains."""
 
     served = BASELINES[0].name
     spread = (0.5, 1.0, 0.5, 0.7, 0.5)

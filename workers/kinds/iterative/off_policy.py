@@ -94,7 +94,8 @@ def score(layout: Layout, table: ModelTable, artifact: Artifact, logs: Sequence[
 
 
 class _Moment(NamedTuple):
-    """State and view of all L runs before iteration ``number``, and its reports; ``paused`` [L] as in ``Log``."""
+    """State and view of L runs before iteration ``number``, and what they report on it: ``levels`` [L, R], ``metrics``
+    [L, M], ``features`` [L, F], and seconds ``paused`` by a change of allocation [L] (NaN: unknown)."""
 
     number: int
     state: State
@@ -118,7 +119,7 @@ def _moments(projector: Projector, logs: Sequence[Log]) -> Iterator[_Moment]:
 
 
 def follow(projector: Projector, artifact: Artifact, logs: Sequence[Log]) -> Trace:
-    """Let the candidate decide at each state of logged runs of equal length; the states remain those of the logs."""
+    """Let the agent ``artifact`` decide at each state of logged runs of equal length; the states do not change."""
     columns: dict[str, list[Any]] = {name: [] for name in Trace.__dataclass_fields__}
     rows = np.arange(len(logs))
     memory: NDArray[np.float32] | None = None
@@ -151,7 +152,7 @@ def actions_of(layout: Layout, before: NDArray[Any], after: NDArray[Any]) -> NDA
 
 
 def replay(projector: Projector, artifact: Artifact, logs: Sequence[Log]) -> Array:
-    """Estimate each run's return [L] had the candidate decided: the model's expectations plus the logged residuals."""
+    """Estimate each run's unscaled return [L] if the agent had decided, by expected metrics times logged deviations."""
     total = np.zeros(len(logs))
     ours: State | None = None
     memory: NDArray[np.float32] | None = None
@@ -232,7 +233,7 @@ def estimated_behaviour(trace: Trace, actions: int) -> Array:
 
 
 def cumulative(ratios: Array) -> Array:
-    """Return each run's importance weight at each iteration, [L, T]: 1, then the products of ``ratios`` [L, T − 1]."""
+    """Return the runs' importance weights [L, T]: 1, then products of decisions' probability ``ratios`` [L, T − 1]."""
     first = np.ones((len(ratios), 1))
     product: Array = np.concatenate([first, np.cumprod(ratios, axis=1)], axis=1)
     return product

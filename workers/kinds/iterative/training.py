@@ -82,7 +82,7 @@ class IterativeTraining(TrainingProblem):
     def plan(self, budget: int = 0, margin: float = MARGIN) -> PlannedPolicy:
         """Compute the exact optimum, or the best plan on a coarser grid, tune and improve the rule; return the best.
 
-        If neither a plan nor a tuned rule is possible, the result has the reason.
+        If neither a plan nor a tuned rule is possible, the result has the reason. ``budget``: environment steps.
         """
         planned = self._exact_plan()
         tuned = tune(self.spec, self.fewer, self.seed, budget)
@@ -126,7 +126,7 @@ class IterativeTraining(TrainingProblem):
         return float(self.evaluator.score_artifact(load(artifact)).returns.mean())
 
     def calibrate(self, artifact: bytes) -> bytes:
-        """Return the artifact with the largest hysteresis that does not lower its return significantly.
+        """Return the artifact with the largest hysteresis (least gain for which it acts) that doesn't lower its return.
 
         Raises:
             IncompatibleArtifact: the artifact can't be read.
@@ -166,7 +166,7 @@ class IterativeTraining(TrainingProblem):
 
     @cached_property
     def _cross_fit(self) -> CrossFit | str:
-        """The cross-fit on halves of the samples, or the reason why there is none."""
+        """The judge by domain models of halves of the samples, or the reason why there is none."""
         try:
             return CrossFit(self.spec, self.samples, self.seed + 4, self.table.rule)
         except TooFewHalves as error:

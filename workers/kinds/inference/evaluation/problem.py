@@ -113,7 +113,7 @@ def requests_of(world: InferenceWorld) -> Requests:
 
 
 class Recorder:
-    """A watcher of the episodes of one world, for ``workers.evaluation.arena.play``."""
+    """Records the answers to all requests in one world's episodes; ``evaluation.arena.play`` calls ``watch``."""
 
     def __init__(self, world: InferenceWorld) -> None:
         self.world, self.layout = world, world.layout

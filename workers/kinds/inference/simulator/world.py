@@ -58,7 +58,7 @@ def outcomes_of(layout: Layout) -> Sequence[Outcome]:
 
 
 class Ticks:
-    """A view of a world for disturbances: its ``steps`` are control intervals of equal length, not decisions."""
+    """A view of a world for disturbances, whose ``steps`` are control intervals of equal length, not decisions."""
 
     def __init__(self, world: InferenceWorld) -> None:
         self._world, self.steps = world, world.intervals

@@ -251,11 +251,11 @@ def queue_outcomes(trace: Trace, begun: Seconds) -> Floats:
 
 
 def schedule_outcomes(trace: Trace, nodes: Nodes, schedule: Schedule) -> Floats:
-    """Compute a schedule's six outcomes in the order and units of ``OUTCOMES``, [6].
+    """Compute a schedule's mean bounded slowdown, mean wait (s), makespan (s), share of missed deadlines, rented
+    node-hours and cost (money), [6].
 
     Raises:
-        ValueError: there is no task, or a task has no end.
-    """
+        ValueError: there is no task, or a task has no end."""
     worth, rentals = figures(trace, nodes, schedule), list_rentals(trace, nodes, schedule)
     hours = (rentals.released - rentals.ordered).sum() / HOUR
     return np.array([worth.slowdown, worth.wait, worth.makespan, worth.misses, hours, worth.cost])

@@ -77,10 +77,10 @@ class SearchObjective(NamedTuple):
 
 
 def course(order: Indices, node: Indices, processors: Indices, fixed: int = 0, fetched: bool = False) -> Course:
-    """Make a solution without times on nodes with ``processors`` [M]; the caller sets the ends of fixed tasks.
+    """Make a solution without times on nodes with ``processors`` [M]: tasks in ``order`` [N], each on its ``node`` [N].
 
-    ``order`` and ``node`` are the tasks in order and each task's node, [N]; ``fixed`` and ``fetched`` as in ``Course``.
-    """
+    The caller sets the ends of the first ``fixed`` tasks, which have started. ``fetched``: data move only at a task's
+    start."""
     tasks, slots = len(order), int(processors.sum())
     first = np.zeros(len(processors) + 1, np.int64)
     first[1:] = np.cumsum(processors)

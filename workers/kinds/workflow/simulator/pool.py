@@ -192,7 +192,7 @@ def correct(play: Play) -> None:
 
 @kernel
 def leave(play: Play, task: int) -> None:
-    """Remove ``task``, which must run: free its processors and user's quota, and teach the regression its run time."""
+    """Remove ``task``, which must run: free its processors and user's quota, and update the run-time regression."""
     pool, level = play.pool, play.pool.level
     ends, running_processors, which = pool.ends, pool.running_processors, pool.task
     need, user, last = play.tasks.processors[task], play.tasks.user[task], level[RUNNING] - 1
@@ -229,8 +229,7 @@ def describe(play: Play, task: int) -> None:
 def settle(play: Play, mechanism: int, order: Indices, fill: Indices) -> int:
     """Choose jobs by ``mechanism`` (index into ``MECHANISMS``) and start them; return their number.
 
-    ``order`` and ``fill`` are the waiting jobs in the queue's order and in the order of overtaking, [Q] each.
-    """
+    ``order`` and ``fill`` are the waiting jobs in the queue's order and in the order of backfilling, [Q] each."""
     counts, clock, chosen = play.counts, play.clock, play.chosen
     counts[DECISIONS] += 1
     head = Head(counts[HEAD], clock[UNTIL], counts[SPARE])
@@ -289,12 +288,11 @@ def order_waiting(play: Play, rule: int) -> Indices:
 
 @kernel
 def play_rules(play: Play, mechanism: int, rule: int, fill: int) -> None:
-    """Play to the end with rules for order and overtaking; not for conservative backfilling.
+    """Play to the end with rules for the order of the queue and of backfilling; not for conservative backfilling.
 
     Args:
         mechanism: index into ``MECHANISMS``.
-        rule, fill: indices into ``RULES``, of the queue's order and of overtaking.
-    """
+        rule, fill: indices into ``RULES``, of the queue's order and of backfilling."""
     function = without_reference_counts(play)
     counts, queue = function.counts, function.queue
     while next_event(function, mechanism):
@@ -353,7 +351,7 @@ def predicted_shares(play: Play) -> Seconds:
 
 @kernel
 def is_futile(play: Play, mechanism: int, rule: int) -> bool:
-    """Return whether a decision would certainly start no job and leave the head unchanged."""
+    """Return whether a decision would surely start no job, and keep the first job that waits for processors."""
     counts, free, need, queue = play.counts, play.pool.level[FREE], play.tasks.processors, play.queue
     last = need[queue[counts[QUEUED] - 1]]
     if mechanism != EASY:

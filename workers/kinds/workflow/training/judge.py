@@ -106,7 +106,7 @@ def _cheapest(figures_of: dict[str, Figures]) -> list[str]:
 
 
 class Scores(NamedTuple):
-    """A policy's results on N sequences: returns (negative losses) [N], and outcomes by ``QUEUED`` [N, 3]."""
+    """Results on N sequences: returns (negative losses) [N]; mean bounded slowdown, wait and makespan (s) [N, 3]."""
 
     returns: Seconds
     outcomes: Seconds

@@ -56,8 +56,7 @@ MOST, FEWEST = 96, 8  # most pieces for judging, and fewest pieces of a trace
 class Sequence(NamedTuple):
     """Jobs on a pool of ``processors``, with an objective (None: mean bounded slowdown).
 
-    ``mechanism`` is an index into ``MECHANISMS``; ``fill`` one into ``RULES``, for the order of overtaking.
-    """
+    ``mechanism`` is an index into ``MECHANISMS``; ``fill`` one into ``RULES``, for the order of backfilling."""
 
     trace: Trace
     processors: int
@@ -132,7 +131,8 @@ def play_sequence(sequence: Sequence, policy: Scheduler) -> Seconds:
 
 
 def loss(sequence: Sequence, policy: Scheduler) -> float:
-    """Play a sequence by a policy and return its loss, the result of ``charged_for``."""
+    """Play a sequence by a policy; return its mean bounded slowdown or, with an objective, the objective's weighted
+    loss."""
     return charged_for(sequence, play_sequence(sequence, policy))
 
 

@@ -72,7 +72,7 @@ class Search:
         self.steps, self.curve = 0, [(0, 1.0)]
 
     def policy(self, weights: Seconds) -> PriorityPolicy:
-        """Make the policy with the same ``weights`` [``WEIGHTS``] under each of the three mechanisms."""
+        """Make the policy that has the same ``weights`` [``WEIGHTS``] under the mechanisms none, rls and easy."""
         return PriorityPolicy(np.tile(weights, (3, 1)))
 
     def advance(self) -> None:
@@ -224,12 +224,12 @@ class SchedulerTrainer:
         )
 
     def _plan(self) -> bool:
-        """Measure the headroom; return True, as the stage is done."""
+        """Measure the headroom (the gain that is still possible); return True, as the stage is done."""
         return self.compared is not None
 
     @cached_property
     def _rule_losses(self) -> dict[str, Seconds]:
-        """Loss of each rule on each sequence of the choice."""
+        """Losses of each rule, by name, on the N sequences for the choice of an agent, [N] each."""
         return self._measure_rules(1)
 
     def _measure_rules(self, part: int) -> dict[str, Seconds]:
