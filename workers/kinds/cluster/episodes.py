@@ -146,8 +146,7 @@ class IntervalAmounts(NamedTuple):
         gpus: GPUs that each job held, [B, L].
         ended: number of jobs that ended, [B].
         lacking: gap of the metrics of unfinished jobs to their final values, 1 to 0, [B, L].
-        unfair: increase of ``unfairness``, [B].
-    """
+        unfair: increase of (1 − Jain's index of slow-downs) times the share of the episode that has passed, [B]."""
 
     present: Floats
     price: Floats

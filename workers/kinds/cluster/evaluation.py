@@ -367,9 +367,8 @@ class ClusterProblem(SimulatedProblem):
         return HeatMapAxes(left, Axis("GPUs that it has", tuple(edges.tolist())), title)
 
     def heat_map_points(self, situation: Situation, action: NDArray[np.integer]) -> tuple[NDArray[np.floating], ...]:
-        """Return (the job's hours left, its GPUs, log2 of its weight's factor) of each decision, [B] each; the last is
-        NaN where there is no job.
-        """
+        """Return (the job's hours left, its GPUs, log2 of the factor that ``action`` gives its weight) of each
+        decision, [B] each; the last is NaN where there is no job."""
         state, rows = situation.state, np.arange(len(action))
         mask = state.asked != NOBODY
         gpus = np.where(mask, state.clusters.gpus[rows, state.asked], 0).astype(np.float64)

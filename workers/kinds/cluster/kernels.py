@@ -282,7 +282,8 @@ def seconds_left(rules: Rules, c: Clusters, b: int, job: int) -> Floats:
 
 @kernel
 def usual_seconds(each: Floats, sizes: Integers, fair: int) -> float:
-    """Return the least of the seconds left ``each`` [R] at up to ``fair`` GPUs; if none of these is finite, of all."""
+    """Return the least of the seconds left ``each`` [R] on ``sizes`` [R] up to ``fair`` GPUs; if none is finite, of
+    all."""
     least = each[sizes <= fair].min()
     return least if least < np.inf else each.min()
 
@@ -357,7 +358,7 @@ NOBODY, WIDTH = -1, len(ENTRIES)
 
 @kernel
 def decide(rules: Rules, clusters: Clusters) -> Integers:
-    """Allocate GPUs in each cluster by ``allocate_gpus``; return the numbers of moved jobs that had GPUs, [B]."""
+    """Allocate GPUs in each cluster by urgency, then marginal value; return how many jobs that had GPUs moved, [B]."""
     moved = np.zeros(len(clusters.now), np.int64)
     for b in range(len(moved)):
         if clusters.counts[b, THERE]:
@@ -476,9 +477,8 @@ def _observe_job(rules: Rules, c: Clusters, b: int, job: int, coming: float) -> 
 def place_gpus(capacity: Integers, before: Integers, wanted: Integers) -> Integers:
     """Place ``wanted`` GPUs [J] on nodes with ``capacity`` GPUs [N]; return each job's GPUs on each node, [J, N].
 
-    There are few moves from ``before`` [J, N] and few nodes per job, as in the kind's ``placement.place``. ``wanted``
-    must not exceed the capacity in all, else the call never returns.
-    """
+    There are few moves from ``before`` [J, N] and few nodes per job. ``wanted`` must not exceed the capacity in all,
+    else the call never returns."""
     allocation, missing = np.zeros_like(before), wanted.copy()
     for job in range(len(wanted)):
         if before[job].sum() == wanted[job]:
@@ -503,7 +503,8 @@ def place_gpus(capacity: Integers, before: Integers, wanted: Integers) -> Intege
 
 @kernel
 def pack_gpus(capacity: Integers, allocation: Integers, missing: Integers) -> bool:
-    """Add ``missing`` GPUs [J] to ``allocation`` [J, N] in place, as whole nodes and a rest; return whether all fit."""
+    """Add ``missing`` GPUs [J] to ``allocation`` [J, N] in place, as whole nodes and a rest, within ``capacity`` [N];
+    return whether all fit."""
     largest = max(1, capacity.max())
     parts = np.zeros((len(missing), largest + 1), np.int64)
     for job in range(len(missing)):
@@ -529,7 +530,7 @@ def pack_gpus(capacity: Integers, allocation: Integers, missing: Integers) -> bo
 
 @kernel
 def _room(free: Integers, allocation: Integers, size: int) -> int:
-    """Return the index of the fullest node with ``size`` free GPUs, else of that with the fewest to move; −1: none."""
+    """Return the index of the fullest node with ``size`` ``free`` GPUs, else of that with fewest to move; −1: none."""
     room, least = -1, 0
     for node in range(len(free)):
         if free[node] >= size and (room < 0 or free[node] < least):

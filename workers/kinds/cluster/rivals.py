@@ -73,12 +73,11 @@ class ServedRule(CompiledRule):
 
 
 class TrueOutlook(NamedTuple):
-    """The forecasts of an outlook that the default rule uses, with true values in their place.
+    """True values in place of the forecasts that the default rule uses.
 
     Attributes:
         steps: iterations left of each of J jobs, [J].
-        seconds: seconds per iteration of each job on 0 to G GPUs, infinite on 0, [J, G + 1].
-    """
+        seconds: seconds per iteration of each job on 0 to G GPUs, infinite on 0, [J, G + 1]."""
 
     steps: Floats
     seconds: Floats
@@ -99,7 +98,8 @@ class KnownSource:
         return getattr(self._source, name)
 
     def moment(self, episodes: Episodes, b: int) -> Situation:
-        """Return the state of cluster ``b`` (index) that scheduling rules may read, with the true outlook."""
+        """Return the state of cluster ``b`` (index) that scheduling rules may read, with true lengths and speeds of
+        jobs."""
         clusters = episodes.clusters
         there = clusters.there[b, : clusters.counts[b, THERE]]
         rate = self._source.rules.rate[clusters.application[b, there], :, 0]

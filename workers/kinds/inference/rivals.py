@@ -75,11 +75,11 @@ class Truth(NamedTuple):
         return cls(rate, sums, edges, seconds)
 
     def mean_rate(self, since: Floats, until: Floats) -> Floats:
-        """Return the mean requests per second between two moments [B] of each episode, [B, U].
+        """Return the mean requests per second between the moments ``since`` and ``until`` [B] (seconds) of each
+        episode, [B, U].
 
         Time after an episode's end is left out, since that end is no knowledge of rates; if all of it is after the end,
-        the last window is taken.
-        """
+        the last window is taken."""
         until = np.minimum(until, self.edges[-1])
         since = np.minimum(since, until - (self.edges[-1] - self.edges[-2]))
         each = zip(self.sums, since, until, strict=True)
@@ -87,7 +87,7 @@ class Truth(NamedTuple):
         return np.asarray((result[..., 1] - result[..., 0]) / (until - since)[:, None], np.float64)
 
     def pieces(self, since: Floats, until: Floats) -> Floats:
-        """Return the mean requests per second in each of four equal pieces between two moments [B], [B, U, 4]."""
+        """Return mean requests per second in four equal pieces from ``since`` to ``until`` [B] (seconds), [B, U, 4]."""
         cuts = since + (until - since) * np.linspace(0.0, 1.0, 5)[:, None]
         return np.stack([self.mean_rate(a, b) for a, b in pairwise(cuts)], axis=2)
 

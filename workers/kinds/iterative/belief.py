@@ -204,10 +204,9 @@ class _Posterior:
         return np.asarray(prior[int((evidence + chance).argmax())], np.float64)
 
     def _spreads(self, residual: Floats, effects: Floats) -> None:
-        """Update ``scale``, ``robust``, ``noise_sd`` and ``effect_sd`` from log residuals [n] and run effects [G].
-
-        The deviation of an execution with a single row is split equally between noise and run effect.
-        """
+        """Update ``scale``, ``robust``, ``noise_sd`` and ``effect_sd`` from ``residual``, log residuals [n], and
+        ``effects`` [G] of runs. The deviation of an execution with a single row is split equally between noise and run
+        effect."""
         stages, groups, runs = self.samples.stages, self.samples.groups, max(self.runs - 1, 0)
         deviation, single = residual + effects[groups], (np.bincount(groups, minlength=self.runs) == 1)
         residual = np.where(single[groups], deviation / np.sqrt(2), residual)
@@ -237,7 +236,8 @@ class _Posterior:
 
 
 def _means(values: Floats, index: Integers, weights: Floats, size: int) -> Floats:
-    """Average the rows of ``values`` [n, c] by ``index`` [n]: weighted means [size, c]; 0 where the weight is 0."""
+    """Average the rows of ``values`` [n, c] by ``index`` [n] with ``weights`` [n]: means [size, c]; 0 where weights are
+    0."""
     total = np.maximum(np.bincount(index, weights, size), 1e-12)[:, None]
     columns = [np.bincount(index, weights * column, size) for column in values.T]
     return np.stack(columns, axis=1) / total

@@ -422,7 +422,8 @@ def judge(
     among them ``return`` (mean, 95 % interval), ``promoted``, ``reason`` and ``share_won``.
 
     ``share_won`` is the candidate's gain over the tuned rule as a share of the gain that this rule would have if it
-    knew each run's law and effect (95 % interval); None without ``tuned``, or if that gain isn't certainly above 0.
+    knew each run's true model and effect (95 % interval); None without ``tuned``, or if that gain isn't certainly above
+    0.
 
     Args:
         artifact: the candidate.

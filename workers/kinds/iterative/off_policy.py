@@ -64,16 +64,15 @@ class Trace:
 
 
 def score(layout: Layout, table: ModelTable, artifact: Artifact, logs: Sequence[Log]) -> dict[str, Any]:
-    """Estimate a candidate's return from logged runs; unfinished runs are left out and counted.
+    """Estimate an agent's return from logged runs; unfinished runs are left out and counted.
 
     Returns:
-        ``runs``, ``incomplete``, ``logged`` (return that the runs had), ``replay`` {``return``, ``advantage``},
-        ``importance`` (the result of ``importance``), ``agreement`` (share of decisions in which the candidate takes
-        the logged action, in 0…1). Intervals are 95 %.
+        Numbers of finished ``runs`` and ``incomplete`` ones, ``logged`` (return that the runs had), ``replay``
+        {``return``, ``advantage``}, ``importance`` (estimates by importance sampling), ``agreement`` (share of
+        decisions, in 0…1, in which the agent takes the logged action). Intervals are 95 %.
 
     Raises:
-        TooFewRuns: fewer than two runs are finished.
-    """
+        TooFewRuns: fewer than two runs are finished."""
     whole = [log for log in logs if len(log.levels) == layout.iterations]
     if len(whole) < FEWEST_RUNS:
         raise TooFewRuns(
@@ -253,7 +252,7 @@ def per_decision(ratios: Array, rewards: Array) -> float:
 
 
 def normalise_weights(ratios: Array) -> Array:
-    """Divide the weights [L, T] of each iteration by their sum over the L runs; 0 where that sum is 0."""
+    """Divide the importance weights ``ratios`` [L, T] of each iteration by their sum over L runs; 0 where it is 0."""
     total = ratios.sum(axis=0)
     shares: Array = np.divide(ratios, total, out=np.zeros_like(ratios), where=total > 0)
     return shares

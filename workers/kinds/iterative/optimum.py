@@ -113,12 +113,11 @@ def solve(layout: Layout, table: ModelTable, grid: Grid = Grid(), *, with_error:
 def plan(layout: Layout, table: ModelTable) -> Optimum:
     """Compute the exact optimum, else a plan: the solution on the finest of ``COARSER`` that is small enough.
 
-    A plan replaces a belief by its mean model and ignores disturbances.
+    A plan replaces several alternative models by their mean, and ignores disturbances.
 
     Raises:
         NoOptimum: a metric other than seconds has a target, features vary between runs, or no grid has at most 150
-            million state-actions.
-    """
+            million state-actions."""
     if why_not(layout, table) is None:
         return _solve(layout, table, Grid(), with_error=True)
     table = replace(table, members=None)
@@ -305,7 +304,8 @@ class _Programme:
         )
 
     def _start(self, worth: NDArray[np.float32]) -> Array:
-        """Return the expected return [A] of a run that begins at each allocation, from the result of ``solve``."""
+        """Return the expected return [A] of runs that begin at each allocation, from values ``worth`` of decisions by
+        ``solve``."""
         middle = worth.shape[4] // 2
         table = worth[0, 0, :, :, :].astype(np.float64)
         if not self.run_scope:

@@ -243,7 +243,7 @@ class IterativeSimulator:
 
     @property
     def situation(self) -> Situation:
-        """Projector, state and view as the service gives them to a policy. Raises RuntimeError before ``reset``."""
+        """What the service gives to a policy: domain model, state and view. Raises RuntimeError before ``reset``."""
         return Situation(self.projector, self.state, self.view)
 
     @property

@@ -89,7 +89,7 @@ class IterativeWorld(DisturbedWorld):
 
     @property
     def situation(self) -> Situation:
-        """Projector, state and view under the model that policies assume. Raises RuntimeError before ``reset``."""
+        """What policies read: the domain model that they assume, state, view. Raises RuntimeError before ``reset``."""
         return Situation(self.projector, self.state, self._view)
 
     @property

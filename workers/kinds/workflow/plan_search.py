@@ -108,11 +108,8 @@ def ready_at(at: Course, graph: Graph, work: Work, task: int) -> float:
 
 
 def dispatch_tasks(at: Course, graph: Graph, work: Work, fleet: Fleet, urgent: Indices) -> float:
-    """Start every ready task on the free node where it ends first, as a live queue does, without waiting for a better
-    node.
-
-    Returns the last end in seconds; infinite if a task fits no node.
-    """
+    """Start the ready tasks among ``urgent`` [k] in turn, each on the free node where it ends first, as a live queue
+    does, without waiting for a better node. Returns the last end in seconds; infinite if a task fits no node."""
     latest, now, turn = replay_processors(at, work, fleet, at.fixed), 0.0, at.fixed
     at.turn[urgent] = -1
     while turn < len(at.order):
@@ -160,7 +157,7 @@ def problem_of(left: Remaining) -> Problem:
 
 
 def _initial_course(left: Remaining, order: Indices, node: Indices) -> Course:
-    """Make a solution in which the ends of fixed tasks are set."""
+    """Make a solution (tasks in ``order`` [N], each on its ``node`` [N]) in which the ends of fixed tasks are set."""
     at = course(order, node, left.slots, left.fixed, fetched=True)
     at.end[: left.fixed] = left.end
     return at

@@ -221,8 +221,7 @@ class ServiceTime:
         return self
 
     def logs(self, points: Rows) -> Floats:
-        """Return the natural log of median seconds by each of M models at n ``points`` (seconds are ignored), [M, n].
-        """
+        """Return the natural log of median seconds by each of M models at n ``points`` (without seconds), [M, n]."""
         rng = np.random.default_rng([self._seed, 1])
         draws = self._rests(points, rng)
         return np.stack([self._mean(one.laws, one.parameters, points) for one in self._drawn]) + draws

@@ -144,7 +144,7 @@ class Worlds(NamedTuple):
 
 @inlined
 def worth(rules: Rules, const: EpisodeConstants, b: int, user: int, variant: int, delay: float) -> float:
-    """Return the response quality, 0…1, of an answer by ``variant`` after ``delay`` seconds."""
+    """Return the response quality, 0…1, of an answer to ``user`` by ``variant`` after ``delay`` seconds."""
     start, end = const.full_until[b, user], const.zero_at[b, user]
     late = min(max((delay - start) / (end - start), 0.0), 1.0)
     if rules.exponential[user]:
@@ -470,7 +470,8 @@ def empty(rules: Rules, const: EpisodeConstants, load: Load, worlds: Worlds, b: 
 
 @kernel
 def start(rules: Rules, const: EpisodeConstants, load: Load, worlds: Worlds, amounts: Floats, rows: Integers) -> None:
-    """Begin the episodes ``rows`` [n] anew, and advance to their first decisions."""
+    """Begin the episodes ``rows`` [n] anew, in place, and advance to their first decisions; sums go to ``amounts``
+    [B, 7]."""
     rules, const, load, worlds = borrowed(rules), borrowed(const), borrowed(load), borrowed(worlds)
     for b in rows:
         empty(rules, const, load, worlds, b)
@@ -578,9 +579,8 @@ def look(rules: Rules, const: EpisodeConstants, worlds: Worlds, known: StateBuff
 
 @kernel
 def look_back(rules: Rules, worlds: Worlds, batch: Integers, pace: Floats, arrived: Integers) -> None:
-    """Write kind (``batch``) and ``pace`` of the last batches [B, BATCHES], and the requests ``arrived`` in the last
-    parts of intervals [B, U, PARTS], oldest first, as ``Transitions`` has them.
-    """
+    """Write index of kind (``batch``) and ``pace`` (seconds over those expected) of the last batches [B, BATCHES], and
+    the requests ``arrived`` in the last parts of control intervals [B, U, PARTS], oldest first."""
     for b in range(len(batch)):
         for k in range(BATCHES):
             place = (worlds.counts[b, FINISHED] + k) % BATCHES

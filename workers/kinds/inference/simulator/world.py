@@ -152,7 +152,8 @@ class InferenceWorld(DisturbedWorld):
 
     @property
     def situation(self) -> Situation:
-        """Projector (with last transitions), state and view of the present decisions, after the first ``reset``."""
+        """What policies read at the present decisions (domain model, last batches, state, view), after the first
+        ``reset``."""
         return Situation(self.projector._replace(recent=self.recent), self.state, self.view)
 
     @property

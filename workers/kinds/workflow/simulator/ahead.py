@@ -99,9 +99,8 @@ class Course(NamedTuple):
             first ``level[RUNS]`` entries.
         due, processors: planned ends, ascending, and processors, of the same jobs.
         begun: start of each job, seconds from now; NaN: not started, [J].
-        level: waiting jobs, running jobs, free processors, committed job (−1: none), and the fewest processors that a
-            waiting job needs, [5].
-    """
+        level: waiting jobs, running jobs, free processors, job that must start next (−1: none must), and the fewest
+            processors that a waiting job needs, [5]."""
 
     queue: Indices
     ends: Seconds
@@ -167,8 +166,8 @@ def reservation(course: Course, need: int, now: float) -> tuple[float, int]:
 @kernel
 def dispatch(course: Course, jobs: Scenario, mechanism: int, now: float, barred: int) -> int:
     """Start jobs at ``now`` (seconds) by the queue's order and ``mechanism`` (index into ``MECHANISMS``), all but
-    ``barred`` (−1: none); return a number that tells decisions apart by the jobs that they start, or commit to as the
-    next to start."""
+    ``barred`` (−1: none); return a number that tells decisions apart by the jobs that they start, and that must start
+    next."""
     queue, count, need = course.queue, course.level, jobs.need
     waits, left, blocked, result, least = count[WAITS], 0, -1, 1, np.iinfo(np.int64).max
     spare, until, unknown = 0, -np.inf, mechanism == EASY
@@ -203,15 +202,14 @@ def dispatch(course: Course, jobs: Scenario, mechanism: int, now: float, barred:
 
 @kernel
 def first_decision(course: Course, jobs: Scenario, state: Indices, mechanism: int, front: int, barred: int) -> int:
-    """Set ``course`` to the present, and decide with job ``front`` first and job ``barred`` held back (−1: none).
+    """Set ``course`` to the present, and decide with job ``front`` first and job ``barred`` left out (−1: none).
 
     Returns a number that tells different decisions apart.
 
     Args:
         course: overwritten.
         jobs: a scenario.
-        state: free processors, the job to which the scheduler is committed as the next (−1: none), and the number Q of
-            waiting jobs, [3].
+        state: free processors, the job that must start next (−1: none must), and the number Q of waiting jobs, [3].
         mechanism: index into ``MECHANISMS``.
         front, barred: indices of jobs below Q."""
     waiting, course.level[RUNS] = state[2], 0
@@ -372,8 +370,8 @@ class Options(NamedTuple):
 
 @kernel
 def distinct(course: Course, jobs: Scenario, present: Present, mechanism: int) -> tuple[Indices, Indices]:
-    """Return one change of the order for each different first decision, as ``Options.front`` and ``barred``, [K] each;
-    the first is no change. Each of the first ``CHANGED`` waiting jobs moves to the front, or is held back."""
+    """Return one change of the order for each different first decision, as places ``front`` and ``barred`` (−1: none),
+    [K] each; the first is no change. Each of the first ``CHANGED`` waiting jobs moves to the front, or is left out."""
     several = min(present.state[2], CHANGED)
     fronts, bars = np.full(2 * CHANGED, -1), np.full(2 * CHANGED, -1)
     result, count = np.zeros(2 * CHANGED, np.int64), 0
@@ -404,8 +402,8 @@ def play_changes(
 
 @kernel
 def halt(options: Options, saved: Seconds, squares: Seconds, played: int, stage: Seconds) -> None:
-    """Compute ``gain`` and ``error`` of the changes that were played in all ``played`` scenarios; before the last
-    scenario drop those whose gain or rank is below the limits of ``stage`` (scenarios, most changes, t statistic)."""
+    """Compute ``gain`` and ``error`` of changes from the sums ``saved`` and ``squares`` [K] over ``played`` scenarios;
+    before the last one, drop changes below the limits of ``stage`` (scenarios, most changes, t statistic)."""
     for option in range(1, len(saved)):
         if options.whole[option]:
             mean = saved[option] / played
@@ -478,7 +476,7 @@ def simulate_ahead(outlook: Outlook, table: Seconds = TABLE) -> Alternatives:
 
 @kernel
 def share_of(play: Play, task: int) -> float:
-    """Return the predicted natural logarithm of the share of its estimate that a job takes; ``KNOWN``: no estimate."""
+    """Return the predicted natural log of job ``task``'s run time over its estimate; ``KNOWN``: it has no estimate."""
     if not play.has_estimate[task]:
         return KNOWN
     tasks, regression, share = play.tasks, play.regression, 0.0

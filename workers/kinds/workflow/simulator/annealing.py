@@ -539,7 +539,8 @@ def improve_stages(
     worth: Callable[[Solution], float],
     attempts: int,
 ) -> Solution:
-    """Improve the best of ``starts`` in stages (``LEGS``), each keeping fewer solutions; ``worth`` is minimised."""
+    """Improve the best of ``starts`` in stages; each passes fewer solutions on. ``search`` (solution, number of
+    attempts) improves one, ``worth`` is minimised, and ``attempts`` is the number in all stages together."""
     for keep, share in LEGS:
         starts = sorted(starts, key=worth)[:keep]
         starts = [search(start, int(attempts * share / len(starts))) for start in starts]

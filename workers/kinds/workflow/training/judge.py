@@ -40,7 +40,7 @@ class Stage:
         return AgentScheduler(name, policy, MECHANISMS[self.sequence.mechanism], self._fill, NO_LIMITS)
 
     def rule(self, name: str) -> AgentScheduler:
-        """Make the scheduler of the rule ``name``, called as in evaluations (rule, mechanism, order of overtaking)."""
+        """Make the scheduler of the rule ``name``, called as in evaluations (rule, mechanism, order of backfilling)."""
         rule_name = RuleScheduler(name, MECHANISMS[self.sequence.mechanism], self._fill).name
         return self.scheduler(rule_name, StrategyPolicy({"rule": name}))
 

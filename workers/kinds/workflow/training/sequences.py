@@ -27,7 +27,7 @@ def largest(spec: Spec) -> NodeType:
 
 
 def machine_of(spec: Spec) -> Nodes:
-    """Return the largest node, always on, at speed 1, since trainings and verdicts use recorded run times."""
+    """Return the largest node, always on, at speed 1, since trainings play recorded run times."""
     nodes = nodes_of((largest(spec).model_copy(update={"minimum": 1, "maximum": 1}),))
     return nodes._replace(speed=np.ones(1))
 
@@ -138,8 +138,7 @@ def loss(sequence: Sequence, policy: Scheduler) -> float:
 
 def charged_for(sequence: Sequence, begun: Seconds) -> float:
     """Compute the loss of a sequence whose N jobs begin at ``begun`` seconds, [N]: mean bounded slowdown after the
-    first quarter of the jobs, or, with an objective, the result of ``weighted_loss`` over all jobs.
-    """
+    first quarter of the jobs, or, with an objective, the weighted sum of 1 + term over its six terms."""
     trace = sequence.trace
     if sequence.objective is not None:
         return weighted_loss(sequence.objective, trace, begun)
