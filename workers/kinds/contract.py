@@ -47,7 +47,7 @@ class Spaces(NamedTuple):
     Attributes:
         observation: space of one environment's observation, [D].
         action: space of N numbered actions.
-        advice: columns of the per-candidate features that hold each candidate's score in units of the reward, with
+        advice: columns, among the features of each candidate action, that hold its score in units of the reward, with
             which learners initialise their policy; None: the kind gives no scores.
     """
 

@@ -146,7 +146,8 @@ class IntervalAmounts(NamedTuple):
         gpus: GPUs that each job held, [B, L].
         ended: number of jobs that ended, [B].
         lacking: gap of the metrics of unfinished jobs to their final values, 1 to 0, [B, L].
-        unfair: increase of (1 − Jain's index of slow-downs) times the share of the episode that has passed, [B]."""
+        unfair: increase of (1 − Jain's index of slow-downs) times the share of the episode that has passed, [B].
+    """
 
     present: Floats
     price: Floats
@@ -190,7 +191,8 @@ def terms(
         layout, drawn, clusters: the workload, hidden variables of jobs, and the clusters after the interval.
         spent: amounts of the interval.
         moved: number of jobs whose nodes changed before it, [B].
-        last: whether it is the episode's last interval."""
+        last: whether it is the episode's last interval.
+    """
     count = np.maximum((drawn.steps > 0).sum(axis=1), 1)
     slow = spent.present / np.maximum(drawn.ideal, 1.0)
     if last:
@@ -439,7 +441,7 @@ def foreseen_of(known: Sequence[tuple[ClusterModel, Sequence[str]]]) -> CurveFor
 
 
 def initial_convergence(shape: tuple[int, int]) -> Converging:
-    """Make the initial state of convergence of jobs, of ``shape`` (B, L): no job is limited."""
+    """Make the initial limits on GPUs of jobs that gain little, of ``shape`` (B, L): no job is limited."""
     return Converging._make(column.reshape(shape) for column in none(shape[0] * shape[1]))
 
 
@@ -452,7 +454,7 @@ def seen_at(table: RemainingGain, curve: Integers, part: Floats) -> RemainingGai
 def update_ceilings(
     layout: Layout, convergence: Convergence, clusters: Clusters, left: RemainingGain, before: Converging
 ) -> Converging:
-    """Update the state of convergence of jobs that hold GPUs, [B, L]; ``clusters.ceiling`` (GPUs) changes in place.
+    """Update the limits on GPUs of jobs that gain little (convergence), [B, L]; ``clusters.ceiling`` changes in place.
 
     Args:
         layout: the workload's layout.

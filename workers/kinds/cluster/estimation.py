@@ -295,9 +295,9 @@ def _judge_forecasts(
 
 
 def foretold(known: SharedSteps, new: SharedSteps, spreads: Floats) -> tuple[Floats, Floats]:
-    """Predict the natural log of the slow-downs of n steps ``new``, from ``known`` steps: means, standard deviations,
-    [n] each. ``spreads``: natural logs of the standard deviations of common part, sensitivity, pressure, pairs and
-    noise, [5]."""
+    """Predict the natural log of the slow-downs of n steps ``new`` from ``known`` ones: means, standard deviations, [n]
+    each. ``spreads``: natural log deviations of common part, sensitivity, pressure, pairs, noise, [5], see ``pairs``.
+    """
     solved = cho_factor(_covariance(known, known, spreads) + _noise(known, spreads), lower=True)
     across = _covariance(new, known, spreads)
     mean = across @ cho_solve(solved, known.log)
@@ -376,8 +376,7 @@ def fit_arrivals(logs: Sequence[Floats], queues: int, seed: int) -> tuple[Arriva
 
 
 def _hourly(log: Floats, queues: int) -> tuple[Floats, Floats, Integers]:
-    """Count the jobs of a log [n, columns] by hour and queue, [h, Q]; return also hours' covered share and hour of day,
-    [h]."""
+    """Count a log's jobs [n, columns] by hour and queue, [h, Q]; return also covered share and hour of day, [h]."""
     start, end = float(log[0, TIME]), float(log[-1, TIME])
     first = int(start // HOUR_SECONDS)
     number = int(max(end, start + HOUR_SECONDS) // HOUR_SECONDS) - first + 1
@@ -422,7 +421,6 @@ def forecasts(logs: Sequence[Floats], queues: Sequence[str], seed: int) -> tuple
 
 
 def _span(log: Floats) -> float:
-    """Return the seconds from a log's first job to its last."""
     return float(np.ptp(log[:, TIME])) if len(log) else 0.0
 
 
@@ -443,7 +441,8 @@ def gpus_in_use(logs: Sequence[Floats]) -> tuple[Series | None, dict[str, Any]]:
     90 % of the GPU time lies, at most a quarter of the log. The last interval ends before the last submission.
 
     Args:
-        logs: jobs by time with the columns of samples, [n, 8] each."""
+        logs: jobs by time with the columns of samples, [n, 8] each.
+    """
     log = max((one for one in logs if len(one)), key=lambda one: (_known(one) >= KNOWN, _span(one)), default=NO_JOBS)
     report: dict[str, Any] = {
         "jobs": len(log),

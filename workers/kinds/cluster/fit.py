@@ -135,8 +135,7 @@ def fit_class(curves: Sequence[Curve], seed: int) -> CurveFit:
 
 
 def classes(application: Sequence[int], rises: Sequence[bool], fitted: Sequence[CurveFit]) -> LearningCurves:
-    """Combine classes of curves: the index of each one's ``application``, and whether its values rise (else they are
-    losses)."""
+    """Combine classes of curves: index of each one's ``application``, and whether its values rise (or are losses)."""
     if not fitted:
         return none()
     family, factor = np.array([one.family for one in fitted]), np.stack([one.factor for one in fitted])

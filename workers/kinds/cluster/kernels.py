@@ -211,8 +211,7 @@ def apply_allocation(rules: Rules, c: Clusters, b: int, wanted: Integers) -> int
 @kernel
 def most_gpus(rules: Rules, c: Clusters, b: int) -> Integers:
     """Return the most GPUs that each active job may get, [J]: the least of its application's limit, ``growth`` times
-    the most that it has had, and its ceiling by convergence.
-    """
+    the most that it has had, and its ceiling, which is lower for jobs that gain little."""
     limits = np.empty(c.counts[b, THERE], np.int64)
     for at in range(len(limits)):
         job = c.there[b, at]
@@ -255,8 +254,8 @@ def allocate_gpus(rules: Rules, c: Clusters, b: int) -> Integers:
 def initial_sizes(rules: Rules, level: Integers, first: Floats, total: int) -> Integers:
     """Return each of J jobs' initial index into ``sizes``, [J]: 1 (fewest GPUs), 0 (none yet), −1 (it gets none).
 
-    In order of ``level`` [J] (0 most urgent), within it by decreasing ``first`` [J], jobs get 1; from the first that
-    doesn't fit in ``total`` GPUs on, −1. The least urgent level gets 0, unless it is ``LATE``."""
+    In order of ``level`` [J] (0 most urgent), within it by decreasing ``first`` [J], jobs get 1, but 0 in the least
+    urgent level unless it is ``LATE``; from the first that doesn't fit in ``total`` GPUs on, they get −1."""
     initial_sizes, used, fewest = np.zeros(len(level), np.int64), 0, rules.sizes[1]
     for one in np.unique(level):
         rows = np.flatnonzero(level == one)
@@ -282,8 +281,7 @@ def seconds_left(rules: Rules, c: Clusters, b: int, job: int) -> Floats:
 
 @kernel
 def usual_seconds(each: Floats, sizes: Integers, fair: int) -> float:
-    """Return the least of the seconds left ``each`` [R] on ``sizes`` [R] up to ``fair`` GPUs; if none is finite, of
-    all."""
+    """Return the least of the seconds left ``each`` [R] on ``sizes`` [R] up to ``fair`` GPUs; if all are ∞, on any."""
     least = each[sizes <= fair].min()
     return least if least < np.inf else each.min()
 
@@ -420,7 +418,8 @@ def observe_jobs(rules: Rules, clusters: Clusters, jobs: Integers, coming: Float
     Args:
         rules, clusters: B clusters.
         jobs: index of the job, [B]; ``NOBODY`` gives zeros.
-        coming: GPUs expected to be requested within an hour, [B]."""
+        coming: GPUs expected to be requested within an hour, [B].
+    """
     rows = np.zeros((len(jobs), WIDTH))
     for b in range(len(jobs)):
         if jobs[b] != NOBODY:

@@ -29,8 +29,7 @@ LEAST_SCALING = 0.05
 
 
 def constants_at(point: Floats) -> Constants:
-    """Return the rule's constants at ``point`` [3]: natural logs of 1 − scaling, damping and horizon relative to the
-    usual."""
+    """Return the rule's constants at ``point`` [3]: natural logs of 1 − scaling, damping, horizon, over usual ones."""
     unscaled, damping, horizon = np.exp(point).tolist()
     scaling = max(1 - (1 - USUAL.scaling) * unscaled, LEAST_SCALING)
     return Constants(scaling, USUAL.damping * damping, USUAL.horizon_seconds * horizon)
@@ -77,7 +76,8 @@ class TrueOutlook(NamedTuple):
 
     Attributes:
         steps: iterations left of each of J jobs, [J].
-        seconds: seconds per iteration of each job on 0 to G GPUs, infinite on 0, [J, G + 1]."""
+        seconds: seconds per iteration of each job on 0 to G GPUs, infinite on 0, [J, G + 1].
+    """
 
     steps: Floats
     seconds: Floats
@@ -98,8 +98,7 @@ class KnownSource:
         return getattr(self._source, name)
 
     def moment(self, episodes: Episodes, b: int) -> Situation:
-        """Return the state of cluster ``b`` (index) that scheduling rules may read, with true lengths and speeds of
-        jobs."""
+        """Return the state of cluster ``b`` (index) that rules may read, with the true lengths and speeds of jobs."""
         clusters = episodes.clusters
         there = clusters.there[b, : clusters.counts[b, THERE]]
         rate = self._source.rules.rate[clusters.application[b, there], :, 0]

@@ -60,7 +60,8 @@ class Tasks(NamedTuple):
         episode: index of each task's episode, [N].
         parts: number of a user's requests in each of the last parts of control intervals, [M, PARTS].
         next: mean number per part in the following control interval, [M, 1].
-        user: index of the user, [M]."""
+        user: index of the user, [M].
+    """
 
     past: Examples
     coming: Examples
@@ -76,7 +77,8 @@ class _Looks(NamedTuple):
     Attributes:
         episode, part: indices of the episode and of the part within it, [n].
         ended: number of batches ended so far, [n].
-        recent: last batches and numbers of requests, n rows."""
+        recent: last batches and numbers of requests, n rows.
+    """
 
     episode: Integers
     part: Integers
@@ -209,7 +211,8 @@ class Fit(NamedTuple):
         start: initial parameters, by name.
         rates: step size of each parameter, by name.
         errors: root mean squared error of the log pace on held-out episodes: ``adapted``, ``unadapted``, and
-            ``expected`` (predicting 0)."""
+            ``expected`` (predicting 0).
+    """
 
     start: Mapping[str, NDArray[np.float64]]
     rates: Mapping[str, NDArray[np.float64]]
@@ -222,7 +225,8 @@ class MetaLearner:
     Args:
         tasks: the training data.
         seed: seed of initial parameters and minibatches.
-        steps: number of inner gradient steps; 0: the network learns without adapting."""
+        steps: number of inner gradient steps; 0: the network learns without adapting.
+    """
 
     def __init__(self, tasks: Tasks, seed: int, steps: int = 1) -> None:
         self.steps, self.updates = steps, 0
@@ -391,7 +395,8 @@ class LoadFit(NamedTuple):
 
     Attributes:
         weights: weights of the levels in the last parts, and of a constant, [PARTS + 1].
-        error, usual_error: root mean squared error of the forecast, and of predicting the usual load."""
+        error, usual_error: root mean squared error of the forecast, and of predicting the usual load.
+    """
 
     weights: Floats
     error: float
@@ -403,7 +408,8 @@ def fit_load(tasks: Tasks, usual: Floats) -> LoadFit:
 
     Args:
         tasks: data of several worlds.
-        usual: usual number of requests of each of U users per part of a control interval, [U]."""
+        usual: usual number of requests of each of U users per part of a control interval, [U].
+    """
     own = usual[tasks.user]
     entries, target = levels(own, tasks.parts), levels(own, tasks.next)[:, 0]
     inputs = np.concatenate([entries, np.ones((len(entries), 1))], axis=1)
@@ -420,7 +426,7 @@ SPREADS = (0.05, 0.2, 0.5, 1.5)
 
 
 class AdaptiveTrainer(Trainer):
-    """Trains ``grbal`` in about a minute: gathers transitions, fits the dynamics, judges the planner.
+    """Trains ``grbal``, a planner that adapts its model of batches and load, in about a minute, and judges it.
 
     Args:
         workload: the workload with its domain model.
@@ -482,7 +488,8 @@ class AdaptiveTrainer(Trainer):
         it.
 
         Raises:
-            IncompatibleArtifact: the champion can't be read, or was made for another kind or spec."""
+            IncompatibleArtifact: the champion can't be read, or was made for another kind or spec.
+        """
         assert self._learner is not None  # noqa: S101  (the stages are done)
         pace, load = self._learner.fit(), fit_load(join_tasks(self._worlds), per_part(self._layout, self._model))
         artifacts = [self.problem.save(planner(self._layout, self._model, pace, load, s)) for s in SPREADS]
@@ -536,7 +543,8 @@ def planner(
         layout, model: the workload's layout and domain model.
         pace, load: fitted network of batches' pace, and fitted forecast of the load.
         spread: standard deviation of the natural log of load over forecast, by which servers are kept on.
-        steps: number of gradient steps by which the network adapts."""
+        steps: number of gradient steps by which the network adapts.
+    """
     counts = per_part(layout, model)
     dynamics = Dynamics(pace.start, pace.rates, pace.errors["adapted"], load.error, load.weights, counts, steps)
     config = {"algorithm": ALGORITHM, "steps": steps, "spread": spread}

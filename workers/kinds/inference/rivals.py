@@ -32,7 +32,8 @@ class NumberedRule(Composed):
 
     Args:
         points: natural logarithms of the parameters, [R, 5].
-        adapts: whether the rule uses a run's last transitions: pace of batches, requests by part of interval."""
+        adapts: whether the rule uses a run's last transitions: pace of batches, requests by part of interval.
+    """
 
     def __init__(self, points: Floats, *, adapts: bool = True) -> None:
         super().__init__(Lookahead(), ExpectedReturn(), adapts=adapts)

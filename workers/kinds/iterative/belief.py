@@ -104,7 +104,8 @@ class _Posterior:
     Attributes:
         scale: scale of Student's t of each stage's log residuals, [I].
         noise_sd: the corresponding standard deviation, [I].
-        effect_sd: standard deviation of log run effects."""
+        effect_sd: standard deviation of log run effects.
+    """
 
     def __init__(self, samples: Samples, grid: Floats) -> None:
         self.samples, self.lattice = samples, shares(grid.shape[1])
@@ -204,9 +205,9 @@ class _Posterior:
         return np.asarray(prior[int((evidence + chance).argmax())], np.float64)
 
     def _spreads(self, residual: Floats, effects: Floats) -> None:
-        """Update ``scale``, ``robust``, ``noise_sd`` and ``effect_sd`` from ``residual``, log residuals [n], and
-        ``effects`` [G] of runs. The deviation of an execution with a single row is split equally between noise and run
-        effect."""
+        """Update ``scale``, ``robust``, ``noise_sd`` and ``effect_sd`` from log residuals ``residual`` [n] and run
+        ``effects`` [G]. The deviation of an execution with a single row is split equally between noise and run effect.
+        """
         stages, groups, runs = self.samples.stages, self.samples.groups, max(self.runs - 1, 0)
         deviation, single = residual + effects[groups], (np.bincount(groups, minlength=self.runs) == 1)
         residual = np.where(single[groups], deviation / np.sqrt(2), residual)
@@ -236,8 +237,7 @@ class _Posterior:
 
 
 def _means(values: Floats, index: Integers, weights: Floats, size: int) -> Floats:
-    """Average the rows of ``values`` [n, c] by ``index`` [n] with ``weights`` [n]: means [size, c]; 0 where weights are
-    0."""
+    """Average the rows of ``values`` [n, c] by ``index`` [n], with ``weights`` [n]: [size, c]; 0 without weight."""
     total = np.maximum(np.bincount(index, weights, size), 1e-12)[:, None]
     columns = [np.bincount(index, weights * column, size) for column in values.T]
     return np.stack(columns, axis=1) / total
@@ -276,7 +276,8 @@ def shift_members(
     Args:
         flat: all rows of the samples.
         held_out: natural-log residuals of each metric's family on held-out rows.
-        used: mask [n] of the rows of ``flat`` that these residuals belong to, for each metric."""
+        used: mask [n] of the rows of ``flat`` that these residuals belong to, for each metric.
+    """
     if table.members is None:
         return table
     projector = Projector(layout, table)
@@ -308,7 +309,8 @@ class Members(NamedTuple):
     Attributes:
         log_mean: natural log of each metric's median, [K, M, A, C, I].
         noise_sd: standard deviation of the log residual within runs, [M, I].
-        effect_sd: standard deviation of the log run effect between runs, [M]."""
+        effect_sd: standard deviation of the log run effect between runs, [M].
+    """
 
     log_mean: NDArray[np.float32]
     noise_sd: Floats

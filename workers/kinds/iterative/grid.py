@@ -173,7 +173,7 @@ def feature_nodes(features: Floats, allocations: int) -> tuple[Floats, ...]:
 
 
 def on_nodes(layout: Layout) -> Reading:
-    """Make a function that predicts by a fitted family as the exported table will: it interpolates between features."""
+    """Make a function that predicts by a fitted family as the exported table will: by interpolation between nodes."""
     resources, allocations = len(layout.resources), len(layout.allocations)
 
     def read(fitted: Estimator, learned: Floats, X: Floats) -> Floats:
@@ -266,7 +266,8 @@ def scatter(lattice: Floats, application: int) -> Floats:
 
     Args:
         lattice: the possible shares, one part for each of R resources, [J, R].
-        application: index of the application's share in ``lattice``."""
+        application: index of the application's share in ``lattice``.
+    """
     parts = np.column_stack([lattice, 1 - lattice.sum(axis=1)])
     steps = 1 / lattice[lattice > 0].min()
     counts = np.rint(parts * steps)

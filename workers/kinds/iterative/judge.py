@@ -435,7 +435,8 @@ def judge(
         tuned: the rule tuned for the workload, one more heuristic; None: there is none, or it is the candidate.
 
     Raises:
-        IncompatibleArtifact: an artifact can't be read, or the champion was made for another kind or spec."""
+        IncompatibleArtifact: an artifact can't be read, or the champion was made for another kind or spec.
+    """
     evaluator = Evaluator(spec, table, seed, episodes)
     agent = evaluator.score_artifact(load(artifact))
     rules = {name: evaluator.score(rule) for name, rule in HEURISTICS.items()}

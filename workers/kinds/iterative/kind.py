@@ -64,7 +64,8 @@ class Iterative(SimulatedKind):
         are averaged over noise) and the fields of ``Ranges``.
 
         Raises:
-            TypeError: an option is unknown."""
+            TypeError: an option is unknown.
+        """
         if conditions.purpose == "evaluation":
             return self.world(workload, conditions)
         from app.kinds.iterative.layout import Layout

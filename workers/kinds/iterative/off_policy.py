@@ -72,7 +72,8 @@ def score(layout: Layout, table: ModelTable, artifact: Artifact, logs: Sequence[
         decisions, in 0…1, in which the agent takes the logged action). Intervals are 95 %.
 
     Raises:
-        TooFewRuns: fewer than two runs are finished."""
+        TooFewRuns: fewer than two runs are finished.
+    """
     whole = [log for log in logs if len(log.levels) == layout.iterations]
     if len(whole) < FEWEST_RUNS:
         raise TooFewRuns(

@@ -117,7 +117,8 @@ def plan(layout: Layout, table: ModelTable) -> Optimum:
 
     Raises:
         NoOptimum: a metric other than seconds has a target, features vary between runs, or no grid has at most 150
-            million state-actions."""
+            million state-actions.
+    """
     if why_not(layout, table) is None:
         return _solve(layout, table, Grid(), with_error=True)
     table = replace(table, members=None)
@@ -290,8 +291,7 @@ class _Programme:
         return best
 
     def _value_after_pause(self, k: int, after: Array, pause: float) -> Array:
-        """Interpolate iteration ``k``'s value [A, X, E] at a pause of ``pause`` seconds, from ``after`` [P, A, X, E] by
-        pause."""
+        """Interpolate iteration ``k``'s value [A, X, E] at a pause of ``pause`` seconds in ``after`` [P, A, X, E]."""
         if not self.run_scope:
             return after[int(np.abs(self.pauses - pause).argmin())]
         if pause == 0:
@@ -304,8 +304,7 @@ class _Programme:
         )
 
     def _start(self, worth: NDArray[np.float32]) -> Array:
-        """Return the expected return [A] of runs that begin at each allocation, from values ``worth`` of decisions by
-        ``solve``."""
+        """Return the expected return [A] of runs that begin at each allocation; ``worth``: as ``solve`` returns it."""
         middle = worth.shape[4] // 2
         table = worth[0, 0, :, :, :].astype(np.float64)
         if not self.run_scope:
@@ -523,7 +522,8 @@ class _Path:
         self.moving = float(self.start.weights[0, 2]) * share
 
     def _stages(self) -> None:
-        """Set each iteration's cost (``stage``) and its part of the metric's sum (``sum``), [P, K, A] each."""
+        """Set each iteration's cost (``stage``) and part of the metric's sum (``sum``), by pause and allocation,
+        [P, K, A]."""
         layout, projector, state = self.layout, self.projector, self.start
         sla, cost = float(state.weights[0, 0]), float(state.weights[0, 1])
         money = projector.units(projector.grid_levels) @ state.prices[0].astype(np.float64) / 3600  # [A] per second

@@ -75,8 +75,8 @@ def _positive(text: str, name: str, place: int) -> float:
 
 
 def law_weights(curves: Sequence[Curve]) -> Floats:
-    """Estimate how frequent each scaling law and each of J shares of work that a resource shortens are among
-    applications, as probabilities [laws, J], by expectation maximisation; every application has the same weight."""
+    """Estimate how frequent each pair of a scaling law and one of J shares of work that a resource shortens is among
+    applications, as probabilities [laws, J], by expectation maximisation; each application has the same weight."""
     names = sorted({curve.application for curve in curves})
     likelihoods = [[_likelihood(c) for c in curves if c.application == name] for name in names]
     weights = np.full(likelihoods[0][0].shape, 1 / likelihoods[0][0].size)

@@ -50,7 +50,7 @@ class IterativeTraining(TrainingProblem):
     Args:
         spec: the workload's spec.
         table: its domain model.
-        seed: seed of the training; scoring, hysteresis, verdict and cross-fit use ``seed + 1`` to ``seed + 4``.
+        seed: seed of the training; scoring, hysteresis, judge and its cross-check use ``seed + 1`` to ``seed + 4``.
         samples: the executions that the model was fitted to. A promotion must also hold on models of their halves
             (``CrossFit``); with too few executions that check is left out.
         improves: whether ``plan`` also learns corrections of the tuned rule.
@@ -166,7 +166,7 @@ class IterativeTraining(TrainingProblem):
 
     @cached_property
     def _cross_fit(self) -> CrossFit | str:
-        """The judge by domain models of halves of the samples, or the reason why there is none."""
+        """The comparison of policies on models of halves of the samples, or the reason why there is none."""
         try:
             return CrossFit(self.spec, self.samples, self.seed + 4, self.table.rule)
         except TooFewHalves as error:

@@ -185,7 +185,6 @@ class IterativeWorld(DisturbedWorld):
         return self.random.standard_normal((self.batch, self.channels), np.float32)
 
     def _initial_states(self) -> State:
-        """Make states of B runs before their first iteration, at their first allocation."""
         layout, variety = self.layout, 1 if self.same and not self.factors else self.variety
         targets, weights, prices = (
             np.tile(values, (variety, 1)) for values in (layout.targets, layout.weights, layout.prices)

@@ -126,9 +126,8 @@ class SimulatedTraining(TrainingProblem):
         return report | self._pictures(shown) | self._to_optimum(verdict.returns, planned, verdict.baselines)
 
     def _won(self, artifact: bytes, result: Mapping[str, Any]) -> dict[str, Any]:
-        """Play an artifact in the episodes of a headroom's ``result``; return its report with the artifact's mean
-        return ``agent`` (95 % interval) and ``share_won``, its part of the gain that knowledge allows over the tuned
-        rule."""
+        """Play an artifact in the episodes of a headroom's ``result``; return its report with the mean return ``agent``
+        (95 % interval) and ``share_won``, the part of the gain that knowledge allows over the tuned rule."""
         played = _returns(self._played(self.load(artifact), result["seed"], len(result["tuned"])))
         tuned, knowable = (np.array(result[name]) for name in ("tuned", "knowable"))
         return {**result["report"], "agent": mean_interval(played), "share_won": share_won(played, tuned, knowable)}

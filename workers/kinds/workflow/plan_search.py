@@ -191,8 +191,8 @@ def so_far(left: Remaining, problem: Problem) -> list[Solution]:
 
 
 def search_plan(left: Remaining, seed: int = 0, attempts: int | None = None) -> SearchResult:
-    """Search for a plan; return it if it is shorter than that of dispatching by at least the share ``WORTHWHILE``, else
-    the latter.
+    """Search for a plan; return it if it is shorter than the plan of dispatching by the share ``WORTHWHILE``, else that
+    plan.
 
     ``attempts``: number of search attempts; None: about a tenth of a second's worth."""
     begun = perf_counter()

@@ -152,7 +152,8 @@ class Arrivals(NamedTuple):
         variation: squared coefficient of variation of the rate between control intervals.
         numbers: coefficients of forecasts one control interval ahead, with and without recent data
             (``app.kinds.inference.model``), [2, 17].
-        parts: squared coefficients of variation of factors that hold for 0.1, 1, 6 and 60 control intervals, [4]."""
+        parts: squared coefficients of variation of factors that hold for 0.1, 1, 6 and 60 control intervals, [4].
+    """
 
     rate: Floats
     variation: float
@@ -194,7 +195,8 @@ def fit_arrivals(logs: Sequence[Series], fine: Sequence[Series] = ()) -> Arrival
 
     Args:
         logs: rates by control interval.
-        fine: rates by tenths of a control interval; if empty, all variation is taken to hold for a control interval."""
+        fine: rates by tenths of a control interval; if empty, all variation is taken to hold for a control interval.
+    """
     rate = profile(logs)
     cuts = [int(len(one.rate) * EARLIER) for one in logs]
     earlier = [one.until(cut) for one, cut in zip(logs, cuts, strict=True) if cut]
@@ -264,7 +266,8 @@ def parts_of_variation(logs: Sequence[Series], rate: Floats) -> Floats:
 
     Args:
         logs: rates by tenths of a control interval.
-        rate: the daily profile, requests per second, [P]."""
+        rate: the daily profile, requests per second, [P].
+    """
     stretches = (LASTING / LASTING[0]).round().astype(np.int64)
     rows, wanted, known = [], [], []
     for stretch in stretches:
@@ -387,7 +390,8 @@ def _spread(numbers: Floats, mean: Floats, came: Floats, seconds: float) -> Floa
 
     Args:
         mean, came: forecast and measured requests per second, [n].
-        seconds: length of an interval."""
+        seconds: length of an interval.
+    """
     excess = float(((came - mean) ** 2 - mean / seconds).sum()) / max(float((mean**2).sum()), LEAST_RATE)
     numbers[VARIATION] = max(excess, 0.0)
     score = (came - mean) / np.sqrt(np.maximum(mean / seconds + numbers[VARIATION] * mean**2, LEAST_RATE))

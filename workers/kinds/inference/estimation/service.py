@@ -86,24 +86,24 @@ def share(logit: Floats) -> Floats:
 
 
 def affine(size: Floats, logit: Floats) -> Floats:
-    """Return ln(1 − part + part · ``size``) for relative batch sizes, [n], where part = share(``logit`` [n])."""
+    """Return ln(1 − part + part · ``size``), part = share(``logit`` [n]), for sizes relative to a usual one, [n]."""
     part = share(logit)
     return np.log(1 - part + part * size)
 
 
 def elastic(size: Floats, logit: Floats) -> Floats:
-    """Return ln(``size``) for relative batch sizes, [n], times share(``logit`` [n]), 0…1: the log of a power law."""
+    """Return ln(``size``) · share(``logit`` [n]), a power law's log, for sizes relative to a usual batch's, [n]."""
     return share(logit) * np.log(size)
 
 
 def amdahl(cores: Floats, logit: Floats) -> Floats:
-    """Return ln(1 − part + part / ``cores``) for relative cores, [n]; part = share(``logit`` [n]) (Amdahl 1967)."""
+    """Return ln(1 − part + part / ``cores``), part = share(``logit`` [n]), for cores relative to the usual, [n]."""
     part = share(logit)
     return np.log(1 - part + part / cores)
 
 
 def power(cores: Floats, logit: Floats) -> Floats:
-    """Return −ln(``cores``) for relative cores, [n], times share(``logit`` [n]), 0…1: the log of a power law."""
+    """Return −ln(``cores``) · share(``logit`` [n]), a power law's log, for cores relative to the usual, [n]."""
     return -share(logit) * np.log(cores)
 
 
@@ -172,8 +172,7 @@ class _Fit(NamedTuple):
 
 
 class _Spread(NamedTuple):
-    """The most probable ``fit`` under the given spreads (as in ``ServiceTime``), and ``loss``, minus twice its log
-    posterior."""
+    """Spreads as in ``ServiceTime``, the likeliest ``fit`` under them, and ``loss``, minus twice its log posterior."""
 
     growth: float
     noise_sd: Floats
@@ -190,7 +189,8 @@ class ServiceTime:
         noise_sd_: standard deviation of a batch's natural-log seconds about the median, [V].
         miss_sd_: standard deviation of the part of log median seconds that the laws don't explain.
         growth_: power of the seconds with which both variances grow.
-        weights_: probability of each pair of laws, in the order of ``LAWS``."""
+        weights_: probability of each pair of laws, in the order of ``LAWS``.
+    """
 
     def __init__(self, variants: int, servers: int, seed: int, members: int = MEMBERS) -> None:
         self._variants, self._servers, self._seed, self._members = variants, servers, seed, members
@@ -247,8 +247,7 @@ class ServiceTime:
         return _Spread(growth, self.noise_sd_, self.miss_sd_, best, loss)
 
     def _repeats(self, rows: Rows) -> float:
-        """Return minus twice the log likelihood of batches about the medians of equal batches (variant, class, size,
-        cores)."""
+        """Return minus twice the log likelihood of batches about the medians of those with equal conditions."""
         of_row, free = self._cells.of_row, 1 - 1 / self._cells.number
         sd = self.noise_sd_[rows.variant] * self.wider(self._cells.points)[of_row]
         off = (np.log(rows.seconds) - self._cells.log[of_row]) / sd
@@ -383,7 +382,7 @@ class ServiceTime:
         return np.asarray((FREEDOM + 1) / (FREEDOM + scaled**2), np.float64)
 
     def _spreads(self, rows: Rows, fit: _Fit) -> None:
-        """Update ``noise_sd_`` and ``miss_sd_``; without repeated batches half the variance goes to each of them."""
+        """Update ``noise_sd_`` [V] and ``miss_sd_``; without repeated batches each of them gets half the variance."""
         known = self._cells
         off = known.log - self._mean(fit.laws, fit.parameters, known.points)
         scaled = off / self._cell_sd()

@@ -101,8 +101,7 @@ def gamma(streams: Words, b: int, u: int, shape: float) -> float:
 
 @kernel
 def draw_rate(load: Load, streams: Words, factors: Floats, b: int, u: int, place: int) -> float:
-    """Return user ``u``'s requests per second in window number ``place``; ``factors`` [B, U, J] that end are drawn
-    anew."""
+    """Return user ``u``'s requests per second in window ``place``; expired ``factors`` [B, U, J] are drawn anew."""
     start = place * load.window
     x, parts = load.model[b], load.rate.shape[2]
     of_day = (load.origin[b] + start) % DAY_SECONDS / DAY_SECONDS
@@ -121,8 +120,7 @@ def draw_rate(load: Load, streams: Words, factors: Floats, b: int, u: int, place
 def draw_arrival(
     load: Load, streams: Words, rates: Floats, factors: Floats, places: Integers, b: int, u: int, now: float
 ) -> float:
-    """Draw the second at which user ``u``'s next request after ``now`` (seconds) comes in episode ``b``; ``NEVER``:
-    none.
+    """Draw the second at which user ``u``'s next request after ``now`` (seconds) comes; ``NEVER``: none.
 
     A Poisson process has no memory, so at a window's end the waiting time is drawn anew at its new rate. ``rates``
     [B, U] and ``places`` [B, U] are rate and number of the present windows, changed in place."""
@@ -154,8 +152,7 @@ def next_recorded(load: Load, places: Integers, b: int, u: int) -> float:
 def following(
     load: Load, streams: Words, rates: Floats, factors: Floats, places: Integers, b: int, u: int, now: float
 ) -> float:
-    """Return the second of user ``u``'s next request, drawn or recorded, after that at ``now`` seconds; ``NEVER``:
-    none."""
+    """Return the second of user ``u``'s next request, drawn or recorded, after ``now`` (seconds); ``NEVER``: none."""
     if len(load.times) > 0:
         return next_recorded(load, places, b, u)
     return draw_arrival(load, streams, rates, factors, places, b, u, now)
@@ -165,8 +162,7 @@ def following(
 def open_stream(
     load: Load, streams: Words, rates: Floats, factors: Floats, places: Integers, b: int, u: int, seed: np.uint64
 ) -> float:
-    """Begin user ``u``'s requests in episode ``b`` at time 0, from ``seed``; return the second of the first, or
-    ``NEVER``."""
+    """Begin user ``u``'s requests in episode ``b`` at time 0, from ``seed``; return the first's second or ``NEVER``."""
     streams[b, u] = mix_word(seed + np.uint64(u + 1) * np.uint64(0xD1342543DE82EF95))
     if len(load.times) > 0:
         low, high = load.first[u], load.first[u + 1]

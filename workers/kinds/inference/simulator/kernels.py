@@ -124,7 +124,8 @@ class Worlds(NamedTuple):
         streams, rates, places: state of the arrivals, [B, U] each.
         factors: factors of their rates, [B, U, J].
         batches, paces: kind and pace of the last batches (``Transitions``), ring buffers, [B, BATCHES].
-        parts: requests in the present and previous parts of control intervals, a ring buffer, [B, U, PARTS + 1]."""
+        parts: requests in the present and previous parts of control intervals, a ring buffer, [B, U, PARTS + 1].
+    """
 
     clock: Floats
     counts: Integers
@@ -179,8 +180,7 @@ def interval(rules: Rules, const: EpisodeConstants, now: float) -> int:
 
 @inlined
 def drop_oldest(rules: Rules, const: EpisodeConstants, worlds: Worlds, amounts: Floats, b: int, u: int) -> None:
-    """Drop user ``u``'s oldest waiting request in episode ``b``, with quality 0; changes ``worlds`` and ``amounts``
-    [B, 7]."""
+    """Drop user ``u``'s oldest waiting request in episode ``b``, with quality 0; sums go to ``amounts`` [B, 7]."""
     worlds.user_count[b, u, HEAD] = (worlds.user_count[b, u, HEAD] + 1) % (rules.queue_limit + 1)
     worlds.user_count[b, u, LENGTH] -= 1
     worlds.user_count[b, u, SETTLED] += 1
@@ -391,8 +391,7 @@ def next_event(rules: Rules, const: EpisodeConstants, worlds: Worlds, b: int) ->
 def happen(
     rules: Rules, const: EpisodeConstants, load: Load, worlds: Worlds, amounts: Floats, b: int, now: float
 ) -> None:
-    """Process all events of episode ``b`` at ``now`` seconds, except decisions, in place; sums go to ``amounts``
-    [B, 7]."""
+    """Process episode ``b``'s events at ``now`` seconds, except decisions, in place; sums go to ``amounts`` [B, 7]."""
     event = False
     worlds.clock[b, NOW] = now
     for s in range(len(rules.klass)):
@@ -470,8 +469,7 @@ def empty(rules: Rules, const: EpisodeConstants, load: Load, worlds: Worlds, b: 
 
 @kernel
 def start(rules: Rules, const: EpisodeConstants, load: Load, worlds: Worlds, amounts: Floats, rows: Integers) -> None:
-    """Begin the episodes ``rows`` [n] anew, in place, and advance to their first decisions; sums go to ``amounts``
-    [B, 7]."""
+    """Begin the episodes ``rows`` [n] anew, and advance to their first decisions; sums go to ``amounts`` [B, 7]."""
     rules, const, load, worlds = borrowed(rules), borrowed(const), borrowed(load), borrowed(worlds)
     for b in rows:
         empty(rules, const, load, worlds, b)

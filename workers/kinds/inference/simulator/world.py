@@ -152,8 +152,7 @@ class InferenceWorld(DisturbedWorld):
 
     @property
     def situation(self) -> Situation:
-        """What policies read at the present decisions (domain model, last batches, state, view), after the first
-        ``reset``."""
+        """What policies read at the present decisions, after ``reset``: domain model, last batches, state, view."""
         return Situation(self.projector._replace(recent=self.recent), self.state, self.view)
 
     @property
@@ -251,11 +250,10 @@ class InferenceWorld(DisturbedWorld):
         )
 
     def _cut(self, begun: Floats) -> Floats:
-        """End learners' episodes when no more requests come; return the seconds since the decisions at ``begun``, [B]
-        each.
+        """End learners' episodes when no more requests come; return the seconds since the decisions, which were at the
+        seconds ``begun``, [B] each.
 
-        Otherwise learners, who don't observe the time, would mistake the final idle phase for an effect of waiting.
-        """
+        Otherwise learners, who don't observe the time, would mistake the final idle phase for an effect of waiting."""
         until, now = self.rules.until, self.worlds.clock[:, kernels.NOW]
         self.worlds.counts[now >= until, kernels.ENDED] = 1
         return np.minimum(now, until) - np.minimum(begun, until)

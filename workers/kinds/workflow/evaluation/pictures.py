@@ -255,7 +255,8 @@ def schedule_outcomes(trace: Trace, nodes: Nodes, schedule: Schedule) -> Floats:
     node-hours and cost (money), [6].
 
     Raises:
-        ValueError: there is no task, or a task has no end."""
+        ValueError: there is no task, or a task has no end.
+    """
     worth, rentals = figures(trace, nodes, schedule), list_rentals(trace, nodes, schedule)
     hours = (rentals.released - rentals.ordered).sum() / HOUR
     return np.array([worth.slowdown, worth.wait, worth.makespan, worth.misses, hours, worth.cost])

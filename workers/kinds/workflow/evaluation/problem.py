@@ -147,8 +147,7 @@ class WorkflowProblem(Problem):
         return self._known[seed]
 
     def tunables(self) -> tuple[Tunable, ...]:
-        """Return the settings as indices: rule, backfilling mechanism, order of backfilling; for workflows the
-        strategy."""
+        """Return the settings as indices: rule, backfilling mechanism and order; for workflows the strategy."""
         if not self.pool:
             return (Tunable("strategy", 0, len(self.schedulers) - 1),)
         sizes = {"rule": RULES, "mechanism": MECHANISMS, "fill": ORDERS}
@@ -234,7 +233,8 @@ class AgentScheduler:
         policy: the agent.
         mechanism: name of the backfilling mechanism.
         fill: name of the rule by which jobs are backfilled.
-        limits: limits of each user."""
+        limits: limits of each user.
+    """
 
     name: str
     policy: Scheduler

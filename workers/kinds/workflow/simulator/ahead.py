@@ -100,7 +100,8 @@ class Course(NamedTuple):
         due, processors: planned ends, ascending, and processors, of the same jobs.
         begun: start of each job, seconds from now; NaN: not started, [J].
         level: waiting jobs, running jobs, free processors, job that must start next (−1: none must), and the fewest
-            processors that a waiting job needs, [5]."""
+            processors that a waiting job needs, [5].
+    """
 
     queue: Indices
     ends: Seconds
@@ -166,7 +167,7 @@ def reservation(course: Course, need: int, now: float) -> tuple[float, int]:
 @kernel
 def dispatch(course: Course, jobs: Scenario, mechanism: int, now: float, barred: int) -> int:
     """Start jobs at ``now`` (seconds) by the queue's order and ``mechanism`` (index into ``MECHANISMS``), all but
-    ``barred`` (−1: none); return a number that tells decisions apart by the jobs that they start, and that must start
+    ``barred`` (−1: none). Return a number that tells decisions apart: by jobs started, and the job that must start
     next."""
     queue, count, need = course.queue, course.level, jobs.need
     waits, left, blocked, result, least = count[WAITS], 0, -1, 1, np.iinfo(np.int64).max
@@ -211,7 +212,8 @@ def first_decision(course: Course, jobs: Scenario, state: Indices, mechanism: in
         jobs: a scenario.
         state: free processors, the job that must start next (−1: none must), and the number Q of waiting jobs, [3].
         mechanism: index into ``MECHANISMS``.
-        front, barred: indices of jobs below Q."""
+        front, barred: indices of jobs below Q.
+    """
     waiting, course.level[RUNS] = state[2], 0
     for i in range(len(jobs.ends)):
         enter(course, jobs.ends[i], jobs.planned[i], jobs.processors[i])
@@ -308,7 +310,8 @@ class Present(NamedTuple):
         processors, planned, ran: processors, planned end (seconds from now), and seconds run so far, [R].
         running_length, running_share: ``length`` and ``share`` of running jobs, [R].
         past: submissions in seconds, ascending, [P].
-        state: free processors, place of the job that starts next (−1: none is fixed), and number Q, [3]."""
+        state: free processors, place of the job that must start next (−1: none must), and number Q, [3].
+    """
 
     need: Indices
     plan: Seconds
@@ -520,7 +523,8 @@ def play_ahead(play: Play, mechanism: int, table: Seconds) -> int:
     Args:
         play: with predictions, if jobs have estimates.
         mechanism: index into ``MECHANISMS``: none or easy.
-        table: quantiles of the natural logarithm of shares of estimates, by predicted share, as ``TABLE``."""
+        table: quantiles of the natural logarithm of shares of estimates, by predicted share, as ``TABLE``.
+    """
     function = without_reference_counts(play)
     counts, tasks, changes = function.counts, function.tasks, 0
     while next_event(function, mechanism):

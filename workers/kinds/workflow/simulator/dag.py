@@ -219,8 +219,7 @@ def expect(
     world: World, work: Work, fleet: Fleet, mask: NDArray[np.bool_], queues: Queues, breakdowns: Breakdowns,
     events: list[Event],
 ) -> None:  # fmt: skip
-    """Push the events that are known at the start: submissions, failures, the plan's orders of nodes (``mask``: always
-    on)."""
+    """Push the events known at the start: submissions, failures, plan's orders of nodes (``mask``: always on)."""
     for task in range(len(world.status)):
         heappush(events, (work.submit[task], WAKE, task, 1))
     for k in range(len(breakdowns.at)):

@@ -95,10 +95,9 @@ class Play(NamedTuple):
 
 @kernel
 def without_reference_counts(play: Play) -> Play:
-    """Return ``play`` with borrowed arrays, for compiled loops whose caller keeps the original.
+    """Return ``play`` with arrays that compiled loops don't count references to; the caller must keep the original.
 
-    Counting references to its twenty arrays at every call would take most of an event's time.
-    """
+    Counting references to its twenty arrays at every call would take most of an event's time."""
     tasks, pool = play.tasks, play.pool
     return Play(
         Tasks(
@@ -292,7 +291,8 @@ def play_rules(play: Play, mechanism: int, rule: int, fill: int) -> None:
 
     Args:
         mechanism: index into ``MECHANISMS``.
-        rule, fill: indices into ``RULES``, of the queue's order and of backfilling."""
+        rule, fill: indices into ``RULES``, of the queue's order and of backfilling.
+    """
     function = without_reference_counts(play)
     counts, queue = function.counts, function.queue
     while next_event(function, mechanism):
@@ -327,8 +327,7 @@ def play_priority(play: Play, mechanism: int, weights: Seconds, machine: int) ->
 
 @kernel
 def predict_seconds(play: Play, trust: float) -> Seconds:
-    """Return the natural log of waiting jobs' predicted seconds, [Q]: of the requested seconds plus ``trust`` times
-    ``predicted_shares``."""
+    """Return the log of waiting jobs' predicted seconds, [Q]: ln(requested) + ``trust`` · ``predicted_shares``."""
     seconds = trust * predicted_shares(play)
     for i in range(len(seconds)):
         seconds[i] += play.length[play.queue[i]]

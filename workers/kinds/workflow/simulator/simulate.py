@@ -233,8 +233,7 @@ FORMS = ("{:,.2f}", "{:,.0f}", "{:,.0f}", "{:.1%}", "{:.1%}", "{:,.2f}")
 
 
 def summary_json(arguments: Namespace, reading: Reading, rows: Sequence[SimulatedSequence]) -> Json:
-    """Summarise sequences as JSON values: input, warnings, and each strategy's metrics (``Figures``), by sequence and
-    on average."""
+    """Summarise sequences as JSON values: input, warnings, each strategy's ``Figures`` by sequence and on average."""
     names = list(dict.fromkeys(row.strategy for row in rows))
     nodes = rows[0].nodes
     return {
@@ -297,7 +296,6 @@ def _format_row(values: Json) -> list[str]:
 
 
 def _align_columns(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Format rows as lines of text with aligned columns: the first to the left, others to the right."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return ["  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]) for row in rows]
 
@@ -468,8 +466,8 @@ def schedule_by_rule(
         nodes: one node.
         strategy: name of the rule that orders the queue; with conservative backfilling ``order`` decides instead.
         backfilling: name of the mechanism.
-        order: name of the rule by which jobs are backfilled, or ``strategy``; None: fcfs with ``rls``, else the
-            strategy itself.
+        order: name of the rule by which jobs are backfilled, or ``strategy``; None: fcfs with ``rls``, else
+            ``strategy``.
         limits: limits of each user; None: none.
         exact: whether jobs are planned with their true run times.
 

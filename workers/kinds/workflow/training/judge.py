@@ -49,7 +49,7 @@ class Stage:
         return RULES[self.sequence.fill]
 
     def pictures(self, schedulers: Many[AgentScheduler]) -> list[Json]:
-        """Chart each scheduler's schedule over a common time window, by ``evaluation.pictures.picture``."""
+        """Chart each schedule (figures, course over time, Gantt chart) over a common time window, as JSON values."""
         trace, nodes = self.episode.trace, self.episode.nodes
         played = [scheduler.play(self.episode) for scheduler in schedulers]
         stretch = window(trace, played)

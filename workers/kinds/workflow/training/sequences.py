@@ -131,8 +131,7 @@ def play_sequence(sequence: Sequence, policy: Scheduler) -> Seconds:
 
 
 def loss(sequence: Sequence, policy: Scheduler) -> float:
-    """Play a sequence by a policy; return its mean bounded slowdown or, with an objective, the objective's weighted
-    loss."""
+    """Play a sequence by a policy; return its loss: mean bounded slowdown, or the objective's weighted sum of terms."""
     return charged_for(sequence, play_sequence(sequence, policy))
 
 
