@@ -35,7 +35,7 @@ class Compiler:
         return self._compile(function)
 
     def inlined(self, function: Function) -> Function:
-        """Compile as ``kernel`` does, and inline into compiled callers: for very small functions."""
+        """Return ``function`` (a small one) compiled at its first call, cached, and inlined into compiled callers."""
         return self._compile(function, forceinline=True)
 
     def _compile(self, function: Function, **options: Any) -> Function:
@@ -78,7 +78,7 @@ def _without_owner(context: Any, builder: Any, array: Any, value: Any) -> Any:
 
 
 def _borrowed(_: Any, value: Any) -> Any:
-    """Give Numba the signature and code generator of ``borrowed``: it copies arrays' structures with a null owner."""
+    """Return Numba's (signature, code generator) of ``borrowed``: the same arrays, without reference counts."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         if isinstance(value, types.Array):

@@ -47,7 +47,7 @@ class Spaces(NamedTuple):
     Attributes:
         observation: space of one environment's observation, [D].
         action: space of N numbered actions.
-        advice: columns of the per-candidate features that hold each candidate's score in units of the reward, with
+        advice: columns, among the features of each candidate action, that hold its score in units of the reward, with
             which learners initialise their policy; None: the kind gives no scores.
     """
 
@@ -99,8 +99,8 @@ class LearnedKind(Protocol):
         ...
 
     def simulator(self, workload: Workload, conditions: Conditions) -> Simulator | JointSimulator:
-        """Make B environments of the workload: a ``World`` for evaluations, a simulator of either protocol for
-        learners.
+        """Make ``conditions.batch`` environments of the workload in lock-step: a ``World`` for evaluations, a simulator
+        of either protocol for learners.
 
         It is a ``JointSimulator`` where the workload has a policy for each of several roles, which then learn together.
 

@@ -146,7 +146,7 @@ class IntervalAmounts(NamedTuple):
         gpus: GPUs that each job held, [B, L].
         ended: number of jobs that ended, [B].
         lacking: gap of the metrics of unfinished jobs to their final values, 1 to 0, [B, L].
-        unfair: increase of ``unfairness``, [B].
+        unfair: increase of (1 − Jain's index of slow-downs) times the share of the episode that has passed, [B].
     """
 
     present: Floats
@@ -183,8 +183,9 @@ def spend(source: Source, clusters: Clusters, drawn: HiddenJobs, price: Floats, 
 def terms(
     layout: Layout, drawn: HiddenJobs, clusters: Clusters, spent: IntervalAmounts, moved: Integers, *, last: bool
 ) -> Floats:
-    """Compute the reward's five terms (``TERMS``) of one interval, [B, 5], all costs. The last interval of an episode
-    adds the jobs' unfinished work.
+    """Compute the reward's five terms of one interval, all costs, without unit, [B, 5]: completion (time of jobs
+    relative to that alone), occupied GPUs, accuracy (gap), fairness, changes. An episode's last interval adds jobs'
+    unfinished work.
 
     Args:
         layout, drawn, clusters: the workload, hidden variables of jobs, and the clusters after the interval.
@@ -440,7 +441,7 @@ def foreseen_of(known: Sequence[tuple[ClusterModel, Sequence[str]]]) -> CurveFor
 
 
 def initial_convergence(shape: tuple[int, int]) -> Converging:
-    """Make the initial state of convergence of jobs, of ``shape`` (B, L): no job is limited."""
+    """Make the initial limits on GPUs of jobs that gain little, of ``shape`` (B, L): no job is limited."""
     return Converging._make(column.reshape(shape) for column in none(shape[0] * shape[1]))
 
 
@@ -453,7 +454,7 @@ def seen_at(table: RemainingGain, curve: Integers, part: Floats) -> RemainingGai
 def update_ceilings(
     layout: Layout, convergence: Convergence, clusters: Clusters, left: RemainingGain, before: Converging
 ) -> Converging:
-    """Update the state of convergence of jobs that hold GPUs, [B, L]; ``clusters.ceiling`` (GPUs) changes in place.
+    """Update the limits on GPUs of jobs that gain little (convergence), [B, L]; ``clusters.ceiling`` changes in place.
 
     Args:
         layout: the workload's layout.

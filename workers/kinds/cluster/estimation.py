@@ -129,7 +129,8 @@ def _thin_places(measured: StepMeasurements, rng: np.random.Generator) -> Intege
 
 
 def _members(chosen: Selection, known: StepMeasurements, place: Integers, rng: np.random.Generator) -> list[Estimator]:
-    """Fit the selected family and those about as good to all places, then to bootstrap samples: six members in all."""
+    """Fit the selected family and those about as good to all places (``place`` [n] of each row), then to bootstrap
+    samples; return six estimators in all."""
     able = [one for one in chosen.candidates if one.held_out is not None and one.family in TRIED]
     likely = [one.family for one in able if one.log_error <= LIKELY * chosen.chosen.log_error]
     order = sorted(likely, key=lambda name: name != chosen.family)
@@ -294,9 +295,8 @@ def _judge_forecasts(
 
 
 def foretold(known: SharedSteps, new: SharedSteps, spreads: Floats) -> tuple[Floats, Floats]:
-    """Predict the natural log of the slow-downs of n steps ``new``: means and standard deviations, [n] each.
-
-    ``known``: measured steps; ``spreads``: natural logs of the standard deviations of the five parts, as for ``pairs``.
+    """Predict the natural log of the slow-downs of n steps ``new`` from ``known`` ones: means, standard deviations, [n]
+    each. ``spreads``: natural log deviations of common part, sensitivity, pressure, pairs, noise, [5], see ``pairs``.
     """
     solved = cho_factor(_covariance(known, known, spreads) + _noise(known, spreads), lower=True)
     across = _covariance(new, known, spreads)
@@ -306,8 +306,8 @@ def foretold(known: SharedSteps, new: SharedSteps, spreads: Floats) -> tuple[Flo
 
 
 def likeliest(shared: SharedSteps, rng: np.random.Generator) -> Floats:
-    """Estimate the natural logs of the standard deviations of the slow-downs' five parts (as for ``pairs``: common,
-    sensitivity, pressure, pairs, noise), [5], by maximum marginal likelihood on a random subset of rows."""
+    """Estimate natural logs of the standard deviations of the slow-downs' parts: common, the job's sensitivity,
+    neighbours' pressure, pairs, and noise, [5], by maximum marginal likelihood on a random subset of rows."""
     few = shared.take(rng.permutation(len(shared.log))[:SEARCH_ROWS])
     parts, size = _parts(few, few), len(few.log)
 
@@ -322,7 +322,8 @@ def likeliest(shared: SharedSteps, rng: np.random.Generator) -> Floats:
 
 
 def _parts(one: SharedSteps, other: SharedSteps) -> Floats:
-    """Return the covariance of n and m measurements by each of the first four parts, at unit variance, [4, n, m]."""
+    """Return the covariance of n and m slow-downs by common part, sensitivity, pressure, pairs, at variance 1,
+    [4, n, m]."""
     number = np.outer(one.beside.sum(axis=1), other.beside.sum(axis=1))
     same = one.application[:, None] == other.application
     together = one.beside @ other.beside.T
@@ -375,7 +376,7 @@ def fit_arrivals(logs: Sequence[Floats], queues: int, seed: int) -> tuple[Arriva
 
 
 def _hourly(log: Floats, queues: int) -> tuple[Floats, Floats, Integers]:
-    """Count jobs by hour and queue, [h, Q], for h hours; also return each hour's covered share and hour of day, [h]."""
+    """Count a log's jobs [n, columns] by hour and queue, [h, Q]; return also covered share and hour of day, [h]."""
     start, end = float(log[0, TIME]), float(log[-1, TIME])
     first = int(start // HOUR_SECONDS)
     number = int(max(end, start + HOUR_SECONDS) // HOUR_SECONDS) - first + 1
@@ -420,7 +421,6 @@ def forecasts(logs: Sequence[Floats], queues: Sequence[str], seed: int) -> tuple
 
 
 def _span(log: Floats) -> float:
-    """Return the seconds from a log's first job to its last."""
     return float(np.ptp(log[:, TIME])) if len(log) else 0.0
 
 
@@ -433,12 +433,12 @@ KNOWN = 0.9
 
 
 def gpus_in_use(logs: Sequence[Floats]) -> tuple[Series | None, dict[str, Any]]:
-    """Return mean GPUs in use by interval of 600 seconds (`SECONDS`), from the longest log with durations, and a report
-    as in ``forecasts``; None if there is too little data.
+    """Return mean GPUs in use by interval of 600 seconds, from the longest log with durations (None: too little data),
+    and a report: numbers of jobs, durations and intervals, and what is lacking for a forecast.
 
     A job uses its GPUs for ``duration`` from ``wait`` (unknown: 0) seconds after its submission. Jobs that ran before
-    the first submission aren't in a log, so its beginning is left out: the seconds from submission to end below
-    which 90 % of the GPU time lies, at most a quarter of the log. The last interval ends before the last submission.
+    the first submission aren't in a log, so its beginning is left out: the seconds from submission to end below which
+    90 % of the GPU time lies, at most a quarter of the log. The last interval ends before the last submission.
 
     Args:
         logs: jobs by time with the columns of samples, [n, 8] each.

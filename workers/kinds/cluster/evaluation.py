@@ -139,7 +139,8 @@ class GivenBack(NamedTuple):
 
 
 def convergence(layout: Layout, model: ClusterModel) -> list[Json]:
-    """Chart the GPUs that convergence frees and its loss, as a list of one; [] without convergence or curves."""
+    """Chart the GPUs that are freed by taking them from jobs that gain little, and the loss, as a list of one; []
+    without convergence (that option) or learning curves."""
     wanted, curves = layout.spec.convergence, model.curves
     if wanted is None or not len(curves.family):
         return []
@@ -165,10 +166,8 @@ def convergence(layout: Layout, model: ClusterModel) -> list[Json]:
 
 
 def given_back(curves: LearningCurves, own: int, tolerance: Tolerance) -> GivenBack:
-    """Simulate jobs of the class of index ``own`` under convergence: GPUs kept and freed, loss of the final value.
-
-    Each job runs as long as its steps would take on all GPUs.
-    """
+    """Simulate jobs of the class of index ``own`` under convergence, which takes GPUs from jobs that gain little: GPUs
+    kept and freed, loss of the final value. Each job runs as long as its steps would take on all GPUs."""
     played, jobs = draw_curves(curves, own), np.arange(DRAWN)
     gpus, done, parts = np.full(DRAWN, GPUS), np.zeros(DRAWN), []
     state, table = none(DRAWN), foreseen(curves, own, played)
@@ -367,9 +366,8 @@ class ClusterProblem(SimulatedProblem):
         return HeatMapAxes(left, Axis("GPUs that it has", tuple(edges.tolist())), title)
 
     def heat_map_points(self, situation: Situation, action: NDArray[np.integer]) -> tuple[NDArray[np.floating], ...]:
-        """Return (the job's hours left, its GPUs, log2 of its weight's factor) of each decision, [B] each; the last is
-        NaN where there is no job.
-        """
+        """Return (the job's hours left, its GPUs, log2 of the factor that ``action`` gives its weight) of each
+        decision, [B] each; the last is NaN where there is no job."""
         state, rows = situation.state, np.arange(len(action))
         mask = state.asked != NOBODY
         gpus = np.where(mask, state.clusters.gpus[rows, state.asked], 0).astype(np.float64)

@@ -98,7 +98,9 @@ class ForecastTests(NamedTuple):
 
 
 class CurveFit(NamedTuple):
-    """One class of learning curves: its row of each column of ``LearningCurves``, and a JSON-like report."""
+    """One fitted class of learning curves, at E iterations ``grid`` [E]: ``mean`` curve [E], loadings ``basis`` [E, R]
+    on R standard normal factors, residual variance ``noise`` [E], index ``family`` into ``FAMILIES``, calibration
+    ``factor`` of forecasts' half-widths by family and age [2, 10], and a JSON-like report."""
 
     grid: Floats
     mean: Floats
@@ -110,7 +112,8 @@ class CurveFit(NamedTuple):
 
 
 def fit_class(curves: Sequence[Curve], seed: int) -> CurveFit:
-    """Fit one class of at least one curve; with fewer than nine whole curves, forecasts are parametric."""
+    """Fit at least one learning curve of one application; with fewer than nine that run to about the usual end,
+    forecasts extrapolate each curve by a formula, else by the curves' principal components if that errs less."""
     usable = [one for one in curves if len(one.value) >= FEWEST_POINTS]
     whole = _whole(usable)
     if len(whole) < FEWEST_CURVES:
@@ -132,7 +135,7 @@ def fit_class(curves: Sequence[Curve], seed: int) -> CurveFit:
 
 
 def classes(application: Sequence[int], rises: Sequence[bool], fitted: Sequence[CurveFit]) -> LearningCurves:
-    """Combine fitted classes; for each, ``application`` is its index and ``rises`` whether the raw values rise."""
+    """Combine classes of curves: index of each one's ``application``, and whether its values rise (or are losses)."""
     if not fitted:
         return none()
     family, factor = np.array([one.family for one in fitted]), np.stack([one.factor for one in fitted])
@@ -151,9 +154,8 @@ def none() -> LearningCurves:
 
 
 def alike(curves: Sequence[Curve]) -> tuple[Floats, Floats, Floats, Floats]:
-    """Compute principal components of whole curves: grid of E iterations [E], mean [E], basis [E, R] of R directions,
-    and variance of the noise [E]. ``basis`` times R standard normal factors, added to ``mean``, is a random curve.
-    """
+    """Compute principal components of curves of about equal length: grid of E iterations [E], mean [E], basis [E, R] of
+    R directions, and variance of the noise [E]. ``mean`` + ``basis`` · R standard normal factors is a random curve."""
     grid = np.linspace(
         min(one.iteration[0] for one in curves), float(np.median([one.iteration[-1] for one in curves])), POINTS
     )
@@ -290,11 +292,11 @@ TENTHS = 10
 
 
 class PooledExecutions(NamedTuple):
-    """All executions together, with common application indices.
+    """All executions together, with indices into one list of ``applications``: tables with the columns of samples, of
+    all ``steps`` [n, columns], and by execution of ``curves`` and ``arrivals``.
 
     Applications with enough steps alone come first (``measured`` of them), then others that occur in steps beside other
-    jobs (``paired`` in all), then the rest.
-    """
+    jobs (``paired`` in all), then the rest."""
 
     applications: tuple[str, ...]
     measured: int
@@ -436,7 +438,7 @@ def _medians(keys: Floats, values: Floats) -> dict[tuple[float, ...], float]:
 
 
 def _fit_curve_classes(gathered: PooledExecutions, seed: int) -> tuple[LearningCurves, dict[str, Any]]:
-    """Fit a class of learning curves per application and direction (metric, loss); also return reports by class."""
+    """Fit learning curves per application and direction (metric, loss); also return JSON-like reports by their name."""
     result: dict[tuple[int, bool], list[Curve]] = {}
     for table in gathered.curves:
         by_job = table[np.argsort(table[:, JOB], kind="stable")]

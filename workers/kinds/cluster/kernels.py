@@ -211,8 +211,7 @@ def apply_allocation(rules: Rules, c: Clusters, b: int, wanted: Integers) -> int
 @kernel
 def most_gpus(rules: Rules, c: Clusters, b: int) -> Integers:
     """Return the most GPUs that each active job may get, [J]: the least of its application's limit, ``growth`` times
-    the most that it has had, and its ceiling by convergence.
-    """
+    the most that it has had, and its ceiling, which is lower for jobs that gain little."""
     limits = np.empty(c.counts[b, THERE], np.int64)
     for at in range(len(limits)):
         job = c.there[b, at]
@@ -253,11 +252,10 @@ def allocate_gpus(rules: Rules, c: Clusters, b: int) -> Integers:
 
 @kernel
 def initial_sizes(rules: Rules, level: Integers, first: Floats, total: int) -> Integers:
-    """Return each job's initial index into ``sizes``, [J]: 1 (fewest GPUs), 0 (none yet), −1 (excluded).
+    """Return each of J jobs' initial index into ``sizes``, [J]: 1 (fewest GPUs), 0 (none yet), −1 (it gets none).
 
-    Within a ``level`` [J] jobs come by decreasing ``first`` [J]; from the first that does not fit in ``total`` GPUs on,
-    all are excluded.
-    """
+    In order of ``level`` [J] (0 most urgent), within it by decreasing ``first`` [J], jobs get 1, but 0 in the least
+    urgent level unless it is ``LATE``; from the first that doesn't fit in ``total`` GPUs on, they get −1."""
     initial_sizes, used, fewest = np.zeros(len(level), np.int64), 0, rules.sizes[1]
     for one in np.unique(level):
         rows = np.flatnonzero(level == one)
@@ -283,7 +281,7 @@ def seconds_left(rules: Rules, c: Clusters, b: int, job: int) -> Floats:
 
 @kernel
 def usual_seconds(each: Floats, sizes: Integers, fair: int) -> float:
-    """Return the least of the seconds left ``each`` [R] at up to ``fair`` GPUs; if none of these is finite, of all."""
+    """Return the least of the seconds left ``each`` [R] on ``sizes`` [R] up to ``fair`` GPUs; if all are ∞, on any."""
     least = each[sizes <= fair].min()
     return least if least < np.inf else each.min()
 
@@ -292,9 +290,8 @@ def usual_seconds(each: Floats, sizes: Integers, fair: int) -> float:
 def values(rules: Rules, c: Clusters, b: int, limit: Integers) -> Floats:
     """Return the value of each of ``sizes`` to each active job, [J, R]; −∞ above ``limit`` GPUs [J].
 
-    As in the kind's ``strategies.values``: the job's weight, larger for shorter jobs, times a power of its speed-up
-    over a fair share, less by the share of its time that a restart takes if its size changes.
-    """
+    It is the job's weight, larger for shorter jobs, times a power of its speed-up over a fair share, less by the share
+    of its time that a restart takes if its size changes."""
     count, sizes, total = len(limit), rules.sizes, c.capacity[b].sum()
     there = c.there[b, :count]
     each, seconds = np.empty((count, len(sizes))), np.empty(count)
@@ -359,7 +356,7 @@ NOBODY, WIDTH = -1, len(ENTRIES)
 
 @kernel
 def decide(rules: Rules, clusters: Clusters) -> Integers:
-    """Allocate GPUs in each cluster by ``allocate_gpus``; return the numbers of moved jobs that had GPUs, [B]."""
+    """Allocate GPUs in each cluster by urgency, then marginal value; return how many jobs that had GPUs moved, [B]."""
     moved = np.zeros(len(clusters.now), np.int64)
     for b in range(len(moved)):
         if clusters.counts[b, THERE]:
@@ -416,7 +413,7 @@ def next_weighed_job(clusters: Clusters, weighed: Floats) -> Integers:
 
 @kernel
 def observe_jobs(rules: Rules, clusters: Clusters, jobs: Integers, coming: Floats) -> Floats:
-    """Observe one job of each cluster: the F numbers named in ``ENTRIES``, as the kind's ``policies.observe``, [B, F].
+    """Observe one job of each cluster: F numbers, named in order by ``app.kinds.cluster.policies.ENTRIES``, [B, F].
 
     Args:
         rules, clusters: B clusters.
@@ -479,9 +476,8 @@ def _observe_job(rules: Rules, c: Clusters, b: int, job: int, coming: float) -> 
 def place_gpus(capacity: Integers, before: Integers, wanted: Integers) -> Integers:
     """Place ``wanted`` GPUs [J] on nodes with ``capacity`` GPUs [N]; return each job's GPUs on each node, [J, N].
 
-    There are few moves from ``before`` [J, N] and few nodes per job, as in the kind's ``placement.place``. ``wanted``
-    must not exceed the capacity in all, else the call never returns.
-    """
+    There are few moves from ``before`` [J, N] and few nodes per job. ``wanted`` must not exceed the capacity in all,
+    else the call never returns."""
     allocation, missing = np.zeros_like(before), wanted.copy()
     for job in range(len(wanted)):
         if before[job].sum() == wanted[job]:
@@ -506,7 +502,8 @@ def place_gpus(capacity: Integers, before: Integers, wanted: Integers) -> Intege
 
 @kernel
 def pack_gpus(capacity: Integers, allocation: Integers, missing: Integers) -> bool:
-    """Add ``missing`` GPUs [J] to ``allocation`` [J, N] in place, as whole nodes and a rest; return whether all fit."""
+    """Add ``missing`` GPUs [J] to ``allocation`` [J, N] in place, as whole nodes and a rest, within ``capacity`` [N];
+    return whether all fit."""
     largest = max(1, capacity.max())
     parts = np.zeros((len(missing), largest + 1), np.int64)
     for job in range(len(missing)):
@@ -532,7 +529,7 @@ def pack_gpus(capacity: Integers, allocation: Integers, missing: Integers) -> bo
 
 @kernel
 def _room(free: Integers, allocation: Integers, size: int) -> int:
-    """Return the index of the fullest node with ``size`` free GPUs, else of that with the fewest to move; −1: none."""
+    """Return the index of the fullest node with ``size`` ``free`` GPUs, else of that with fewest to move; −1: none."""
     room, least = -1, 0
     for node in range(len(free)):
         if free[node] >= size and (room < 0 or free[node] < least):

@@ -29,7 +29,7 @@ LEAST_SCALING = 0.05
 
 
 def constants_at(point: Floats) -> Constants:
-    """Return the rule's constants at a ``point`` [3]: natural logs of 1 − scaling, damping, horizon over the usual."""
+    """Return the rule's constants at ``point`` [3]: natural logs of 1 − scaling, damping, horizon, over usual ones."""
     unscaled, damping, horizon = np.exp(point).tolist()
     scaling = max(1 - (1 - USUAL.scaling) * unscaled, LEAST_SCALING)
     return Constants(scaling, USUAL.damping * damping, USUAL.horizon_seconds * horizon)
@@ -72,7 +72,7 @@ class ServedRule(CompiledRule):
 
 
 class TrueOutlook(NamedTuple):
-    """The forecasts of an outlook that the default rule uses, with true values in their place.
+    """True values in place of the forecasts that the default rule uses.
 
     Attributes:
         steps: iterations left of each of J jobs, [J].
@@ -98,7 +98,7 @@ class KnownSource:
         return getattr(self._source, name)
 
     def moment(self, episodes: Episodes, b: int) -> Situation:
-        """Return the state of cluster ``b`` (index) that scheduling rules may read, with the true outlook."""
+        """Return the state of cluster ``b`` (index) that rules may read, with the true lengths and speeds of jobs."""
         clusters = episodes.clusters
         there = clusters.there[b, : clusters.counts[b, THERE]]
         rate = self._source.rules.rate[clusters.application[b, there], :, 0]
@@ -109,11 +109,10 @@ class KnownSource:
 
 
 class ClusterRivals(Rivals):
-    """Plays of the default rule in worlds whose clusters follow the domain model of ``workload``.
+    """Plays of the default rule in worlds under the domain model of ``workload``, to measure how much could be gained.
 
     The seconds of steps are those of the model, times a factor that all jobs of a cluster have in common. The search
-    plays the compiled rule, the comparisons the served one.
-    """
+    plays the compiled rule, the comparisons the served one."""
 
     served = WITH_MODEL
     spread = (0.5, 0.3, 1.0)

@@ -212,7 +212,8 @@ class ClusterWorld(SimulatedWorld):
         return result._replace(reward=(PAY * (self.paid + self._gain)).astype(np.float32)) if self._learning else result
 
     def _decide_by_rule(self, state: Episodes, answering: Callable[[float], Rule]) -> Integers:
-        """Let the answering rule decide on all jobs of each cluster; return the numbers of jobs moved, [B]."""
+        """Let a rule decide on all jobs of each cluster; return the numbers of jobs moved, [B]. ``answering`` makes the
+        rule from the number of GPUs expected to be requested within an hour."""
         moved, coming = np.zeros(self.batch, np.int64), self._coming(state)
         for b in np.flatnonzero(state.clusters.counts[:, THERE]).tolist():
             wanted = answering(float(coming[b]))(self.source.moment(state, b)).gpus
@@ -235,7 +236,7 @@ class ClusterWorld(SimulatedWorld):
         return spent, terms(self.layout, state.drawn, clusters, spent, moved, last=last)
 
     def _update_convergence(self, clusters: Clusters, drawn: HiddenJobs, before: Converging) -> Converging:
-        """Return the jobs' next state of convergence, [B, L]; ``before`` if the spec has no convergence."""
+        """Return the next limits on GPUs of jobs that gain little, [B, L]; ``before`` if the spec sets none."""
         convergence = self.layout.spec.convergence
         ahead = None if convergence is None else self.source.ahead(drawn, 1.0 - remaining_share(clusters, drawn))
         if convergence is None or ahead is None:
@@ -243,7 +244,7 @@ class ClusterWorld(SimulatedWorld):
         return update_ceilings(self.layout, convergence, clusters, ahead, before)
 
     def _update_measurements(self, state: Episodes, values: Floats, seconds: Floats) -> Episodes:
-        """Return the state with the pace of ``values`` steps in ``seconds``, [B, L] each, and newly demoted jobs."""
+        """Return the state with the pace of ``values`` steps in ``seconds``, [B, L] each, and jobs' new demotions."""
         clusters = state.clusters
         went = (values > 0) & (seconds > 0) & (clusters.gpus > 0)
         served = (state.demoted == NEVER) & (clusters.running * clusters.asked >= self.layout.demotion)
@@ -322,7 +323,7 @@ WHOLE = 2.0**30
 
 
 class PlayedSource(Source):
-    """A source of clusters by M domain models; one table holds all their applications and an unknown one per model.
+    """A source of clusters by M domain models; one table holds all their applications and, per model, an unknown one.
 
     Args:
         layout: the workload's layout.

@@ -52,11 +52,11 @@ Integers = NDArray[np.int64]
 
 
 class Tasks(NamedTuple):
-    """Training data: N adaptation tasks, and M samples of a user's load.
+    """Training data: N tasks of adapting to batches' pace (seconds over expected), and M samples of a user's load.
 
     Attributes:
-        past: K batches to which *pace* adapts, [N, K, …].
-        coming: Q batches that *pace* then predicts, [N, Q, …].
+        past: K batches to which the network of the pace adapts, [N, K, …].
+        coming: Q batches whose pace it then predicts, [N, Q, …].
         episode: index of each task's episode, [N].
         parts: number of a user's requests in each of the last parts of control intervals, [M, PARTS].
         next: mean number per part in the following control interval, [M, 1].
@@ -77,7 +77,7 @@ class _Looks(NamedTuple):
     Attributes:
         episode, part: indices of the episode and of the part within it, [n].
         ended: number of batches ended so far, [n].
-        recent: last batches and requests, n rows.
+        recent: last batches and numbers of requests, n rows.
     """
 
     episode: Integers
@@ -205,7 +205,7 @@ HELD_OUT = 5  # every fifth episode is held out
 
 
 class Fit(NamedTuple):
-    """A network that adapts by gradient steps.
+    """A network that predicts the natural log of batches' pace (seconds over expected) and adapts by gradient steps.
 
     Attributes:
         start: initial parameters, by name.
@@ -220,7 +220,7 @@ class Fit(NamedTuple):
 
 
 class MetaLearner:
-    """Learns *pace* of ``Dynamics`` by first-order MAML.
+    """Learns, by first-order MAML, the network that predicts batches' pace (seconds over expected seconds).
 
     Args:
         tasks: the training data.
@@ -341,7 +341,7 @@ class PaceShifts(Disturbance):
 
 
 def vary_world(layout: Layout, model: ServiceModel, batch: int, seed: int) -> InferenceWorld:
-    """Make a world of ``batch`` episodes, each under random conditions of its own. Policies assume ``model``."""
+    """Make a world of ``batch`` episodes, each with other service times and requests. Policies assume ``model``."""
     random = np.random.default_rng(seed)
     apart = random.normal(0.0, SHARPNESS, (8, *model.log_seconds.shape[1:]))
     members = model.log_seconds[random.integers(len(model.log_seconds), size=8)] + apart
@@ -353,7 +353,7 @@ def vary_world(layout: Layout, model: ServiceModel, batch: int, seed: int) -> In
 
 
 def requests(layout: Layout, model: ServiceModel, seed: int) -> RecordedArrivals:
-    """Draw the requests of all users over one hour, with changing levels and bursts."""
+    """Draw the requests of all users over one hour, by the domain model, with changing levels and bursts."""
     random, window = np.random.default_rng([seed, 1]), layout.spec.control_seconds
     counts = [random.poisson(rate * _level(random) * _bursts(random, window)).astype(np.int64) for rate in usual(model)]
     return RecordedArrivals.of_counts(counts, layout.spec.episode_seconds, seed)
@@ -390,8 +390,8 @@ RIDGE = 1.0  # ridge penalty, relative to a sum of squares over all samples
 
 
 class LoadFit(NamedTuple):
-    """A fitted forecast of the load level in the next control interval: the square root of the number of requests over
-    its usual value, minus 1.
+    """A fitted forecast of the load level of the next control interval: the square root of the number of requests over
+    that of the usual number, minus 1.
 
     Attributes:
         weights: weights of the levels in the last parts, and of a constant, [PARTS + 1].
@@ -404,7 +404,7 @@ class LoadFit(NamedTuple):
 
 
 def fit_load(tasks: Tasks, usual: Floats) -> LoadFit:
-    """Fit the next load level to the last levels by ridge regression.
+    """Forecast the next load level from the last ones by ridge regression; a level is √(requests / usual requests) − 1.
 
     Args:
         tasks: data of several worlds.
@@ -426,7 +426,7 @@ SPREADS = (0.05, 0.2, 0.5, 1.5)
 
 
 class AdaptiveTrainer(Trainer):
-    """Trains ``grbal`` in about a minute: gathers transitions, fits the dynamics, judges the planner.
+    """Trains ``grbal``, a planner that adapts its model of batches and load, in about a minute, and judges it.
 
     Args:
         workload: the workload with its domain model.
@@ -484,7 +484,8 @@ class AdaptiveTrainer(Trainer):
         return self._updates >= UPDATES
 
     def conclude(self) -> TrainedAgent:
-        """Choose the load spread with the highest score, and judge the planner with it, after all stages.
+        """Choose the planner's ``spread`` (uncertainty of the load) with the highest score, and judge the planner with
+        it.
 
         Raises:
             IncompatibleArtifact: the champion can't be read, or was made for another kind or spec.
@@ -540,9 +541,9 @@ def planner(
 
     Args:
         layout, model: the workload's layout and domain model.
-        pace, load: fitted dynamics.
+        pace, load: fitted network of batches' pace, and fitted forecast of the load.
         spread: standard deviation of the natural log of load over forecast, by which servers are kept on.
-        steps: number of gradient steps by which *pace* adapts.
+        steps: number of gradient steps by which the network adapts.
     """
     counts = per_part(layout, model)
     dynamics = Dynamics(pace.start, pace.rates, pace.errors["adapted"], load.error, load.weights, counts, steps)

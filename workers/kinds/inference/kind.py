@@ -73,7 +73,7 @@ class LearnedInference(SimulatedKind, Online):
         """Make the world; its episodes restart one by one for learners, who get ``Clients`` with a policy per user.
 
         Raises:
-            IncompatibleModel, CheckpointError: as ``world``.
+            IncompatibleModel, CheckpointError: the domain model's, or the window's, bytes can't be read.
         """
         from workers.kinds.inference.simulator.world import Clients
 

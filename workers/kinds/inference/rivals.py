@@ -32,7 +32,7 @@ class NumberedRule(Composed):
 
     Args:
         points: natural logarithms of the parameters, [R, 5].
-        adapts: as for ``Composed``.
+        adapts: whether the rule uses a run's last transitions: pace of batches, requests by part of interval.
     """
 
     def __init__(self, points: Floats, *, adapts: bool = True) -> None:
@@ -40,7 +40,7 @@ class NumberedRule(Composed):
         self._factors = np.exp(points)
 
     def act(self, situation: Situation) -> Choice:
-        """Choose as the default rule does, with each episode's parameters."""
+        """Choose the default rule's action in each of B episodes, [B], with the episode's parameters."""
         each = np.repeat(self._factors, len(situation.state.context) // len(self._factors), axis=0)
         projector = situation.projector._replace(numbers=RuleNumbers(*each.T))
         return super().act(situation._replace(projector=projector))
@@ -76,11 +76,11 @@ class Truth(NamedTuple):
         return cls(rate, sums, edges, seconds)
 
     def mean_rate(self, since: Floats, until: Floats) -> Floats:
-        """Return the mean requests per second between two moments [B] of each episode, [B, U].
+        """Return the mean requests per second between the moments ``since`` and ``until`` [B] (seconds) of each
+        episode, [B, U].
 
         Time after an episode's end is left out, since that end is no knowledge of rates; if all of it is after the end,
-        the last window is taken.
-        """
+        the last window is taken."""
         until = np.minimum(until, self.edges[-1])
         since = np.minimum(since, until - (self.edges[-1] - self.edges[-2]))
         each = zip(self.sums, since, until, strict=True)
@@ -88,7 +88,7 @@ class Truth(NamedTuple):
         return np.asarray((result[..., 1] - result[..., 0]) / (until - since)[:, None], np.float64)
 
     def pieces(self, since: Floats, until: Floats) -> Floats:
-        """Return the mean requests per second in each of four equal pieces between two moments [B], [B, U, 4]."""
+        """Return mean requests per second in four equal pieces from ``since`` to ``until`` [B] (seconds), [B, U, 4]."""
         cuts = since + (until - since) * np.linspace(0.0, 1.0, 5)[:, None]
         return np.stack([self.mean_rate(a, b) for a, b in pairwise(cuts)], axis=2)
 
@@ -112,7 +112,7 @@ class KnowingRule(NumberedRule):
         self._world, self.truth = world, None
 
     def act(self, situation: Situation) -> Choice:
-        """Choose as the rule does if it expects the true values. Raises RuntimeError before ``watch``."""
+        """Choose the action of the rule that expects the true values, [B]. Raises RuntimeError before ``watch``."""
         if self._world is None:
             raise RuntimeError("watch() comes before the first decision")
         truth = self.truth = self.truth or Truth.of(self._world)
@@ -131,7 +131,7 @@ class KnowingRule(NumberedRule):
 
 
 class InferenceRivals(Rivals):
-    """Plays of the default rule in worlds whose runs follow the domain model of ``workload``."""
+    """Plays of the default rule in worlds under the domain model of ``workload``, to measure possible gains."""
 
     served = BASELINES[0].name
     spread = (0.5, 1.0, 0.5, 0.7, 0.5)

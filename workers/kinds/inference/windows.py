@@ -149,7 +149,7 @@ def rebuilt(layout: Layout, model: ServiceModel, stretches: Sequence[Stretch]) -
 
 
 def _length(judged: int) -> float:
-    """Return the length, in episodes, of the shortest stretch that holds ``judged`` episodes for judging."""
+    """Return the length, in episodes, of the shortest stretch that has room for ``judged`` episodes to judge on."""
     return judged + PART * (judged + 1)
 
 

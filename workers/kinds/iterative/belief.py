@@ -44,11 +44,11 @@ TAIL = 4.0
 
 
 class Samples(NamedTuple):
-    """One metric's samples: n rows.
+    """One metric's samples: n rows, R resources, I stages (bins of iterations).
 
     Attributes:
         logs: natural log of the metric, [n].
-        stages, groups: index of each row's stage (bin of iterations) and execution, [n].
+        stages, groups: index of each row's stage and execution, [n].
         allocations: units of each resource, [n, R].
         importance: weight of each stage in the metric's sum over a run, [I].
     """
@@ -61,7 +61,7 @@ class Samples(NamedTuple):
 
 
 class Surfaces(NamedTuple):
-    """K members of one metric at A allocations and I stages.
+    """K members (possible models, drawn from a posterior) of one metric, at A allocations and I bins of iterations.
 
     Attributes:
         logs: natural log of the metric's median, [K, A, I].
@@ -75,7 +75,7 @@ class Surfaces(NamedTuple):
 
 
 def surfaces(samples: Samples, grid: Floats, count: int, rng: np.random.Generator) -> Surfaces:
-    """Estimate noise and run effects, then draw ``count`` members at the allocations ``grid`` [A, R] (units)."""
+    """Estimate noise and run effects; draw ``count`` possible models at the allocations ``grid`` [A, R] (in units)."""
     posterior = _Posterior(samples, grid)
     for _ in range(ROUNDS):
         posterior.reweigh()
@@ -83,7 +83,7 @@ def surfaces(samples: Samples, grid: Floats, count: int, rng: np.random.Generato
 
 
 class _Stages(NamedTuple):
-    """Each stage's fit under one law, for every share of the work that resources shorten.
+    """Fit of I stages (bins of iterations) under one scaling law, for J possible shares of work that resources shorten.
 
     Attributes:
         likelihood: natural log of the likelihood of each share, [I, J].
@@ -97,7 +97,9 @@ class _Stages(NamedTuple):
 
 
 class _Posterior:
-    """Posterior of one metric: noise and run effects are estimated (empirical Bayes), laws, shares and levels drawn.
+    """Posterior of one metric over I stages (bins of iterations), to sample models from. Noise and run effects are
+    point estimates (empirical Bayes); drawn are a scaling law, stages' levels, and their shares of work that resources
+    shorten.
 
     Attributes:
         scale: scale of Student's t of each stage's log residuals, [I].
@@ -118,7 +120,7 @@ class _Posterior:
         self._judge()
 
     def reweigh(self) -> None:
-        """Re-estimate the spreads and the rows' robust weights, given the most likely law and shares."""
+        """Re-estimate the spreads of noise and run effects, and rows' robust weights, at the most likely parameters."""
         law, share = np.unravel_index(int(self.likelihood.argmax()), self.likelihood.shape)
         effects = self.effects[law][:, share]
         fit = self._by_stage(int(law), effects)
@@ -130,7 +132,7 @@ class _Posterior:
         self._judge()
 
     def draw(self, rng: np.random.Generator) -> Floats:
-        """Draw one member from the posterior: natural logs of the metric over the grid, [A, I]."""
+        """Draw one model from the posterior: the metric's natural log at A allocations and I iteration bins, [A, I]."""
         weights = np.exp(self.likelihood - self.likelihood.max()).ravel()
         law, share = divmod(int(rng.choice(len(weights), p=weights / weights.sum())), len(self.lattice))
         spread = np.sqrt(1 / (1 / self.effect_sd**2 + self.precision))
@@ -145,7 +147,8 @@ class _Posterior:
         return np.asarray(level + self.grid[law][:, chosen], np.float64)
 
     def _judge(self) -> None:
-        """Set, for every law and share, the run effects ([G, J] per law) and the log likelihood ([laws, J])."""
+        """Set, by scaling law and share (J) of work that resources shorten, ``effects`` of G executions on the natural
+        log of the metric ([G, J] per law), and the natural-log ``likelihood`` ([laws, J])."""
         samples, weight = self.samples, self.samples.importance
         scale = weight.sum() / (weight**2 * self.scale**2).sum()
         rows = weight[samples.stages] * scale * self.robust
@@ -180,7 +183,8 @@ class _Posterior:
         return runs, left
 
     def _by_stage(self, law: int, effects: Floats) -> _Stages:
-        """Fit each stage's level for every share under the law of index ``law``, given log run effects [G]."""
+        """Fit each stage's level, for every share of work that resources shorten, under the scaling law number ``law``,
+        given the ``effects`` [G] of executions on the natural log of the metric."""
         samples, curve = self.samples, self.curves[law]
         rest = samples.logs - effects[samples.groups]
         weights = self.robust / self.scale[samples.stages] ** 2
@@ -193,19 +197,16 @@ class _Posterior:
         return _Stages(-squares / 2, level, precision)
 
     def _prior(self, fit: _Stages, share: int, rng: np.random.Generator | None) -> Floats:
-        """Return the log prior [J] of a stage's share, given the index ``share`` of the application's own share.
-
-        Its concentration is drawn from the posterior by ``rng`` (Gumbel-max); with None it is the most likely one.
-        """
+        """Return the natural-log prior [J] of a stage's share of work that resources shorten, given the index ``share``
+        of the whole application's; how closely stages follow that is drawn by ``rng``, or (None) the most likely."""
         prior = scatter(self.lattice, share)  # [S, J]
         evidence = logsumexp(fit.likelihood + prior[:, None], axis=2).sum(axis=1)
         chance = 0.0 if rng is None else rng.gumbel(size=len(evidence))
         return np.asarray(prior[int((evidence + chance).argmax())], np.float64)
 
     def _spreads(self, residual: Floats, effects: Floats) -> None:
-        """Update ``scale``, ``robust``, ``noise_sd`` and ``effect_sd`` from log residuals [n] and run effects [G].
-
-        The deviation of an execution with a single row is split equally between noise and run effect.
+        """Update ``scale``, ``robust``, ``noise_sd`` and ``effect_sd`` from log residuals ``residual`` [n] and run
+        ``effects`` [G]. The deviation of an execution with a single row is split equally between noise and run effect.
         """
         stages, groups, runs = self.samples.stages, self.samples.groups, max(self.runs - 1, 0)
         deviation, single = residual + effects[groups], (np.bincount(groups, minlength=self.runs) == 1)
@@ -236,7 +237,7 @@ class _Posterior:
 
 
 def _means(values: Floats, index: Integers, weights: Floats, size: int) -> Floats:
-    """Average the rows of ``values`` [n, c] by ``index`` [n]: weighted means [size, c]; 0 where the weight is 0."""
+    """Average the rows of ``values`` [n, c] by ``index`` [n], with ``weights`` [n]: [size, c]; 0 without weight."""
     total = np.maximum(np.bincount(index, weights, size), 1e-12)[:, None]
     columns = [np.bincount(index, weights * column, size) for column in values.T]
     return np.stack(columns, axis=1) / total
@@ -266,7 +267,8 @@ def shift_members(
     held_out: Sequence[Floats],
     used: Sequence[NDArray[np.bool_]],
 ) -> ModelTable:
-    """Return ``table`` with shifted members for metrics whose belief mean fits clearly worse than the selected family.
+    """Shift the members (alternative models) of ``table`` for metrics that their mean fits clearly worse than the
+    family of regressions that was selected; return the table.
 
     At measured allocations the mean over members then equals the family's value; at others the members shift as at the
     nearest measured allocation. Differences between members stay as they are.
@@ -301,7 +303,8 @@ MEMBERS = 16
 
 
 class Members(NamedTuple):
-    """K members that fit the samples equally well: M metrics, A allocations, C feature cells, I iteration bins.
+    """K alternative models that fit samples equally well: M metrics, A allocations, C feature cells, I bins of
+    iterations.
 
     Attributes:
         log_mean: natural log of each metric's median, [K, M, A, C, I].
@@ -330,7 +333,7 @@ def members(
     count: int = MEMBERS,
     rng: np.random.Generator,
 ) -> Members:
-    """Draw ``count`` members from the posterior given ``flat``; one allocation or one execution is enough.
+    """Draw ``count`` alternative models from the posterior given the samples ``flat``; one execution is enough.
 
     Args:
         inputs: allocation and features of each entry of the table, feature cells varying fastest, [A · C, R + F].
@@ -363,7 +366,8 @@ def _metric(
     count: int,
     rng: np.random.Generator,
 ) -> tuple[Floats, Floats, float]:
-    """Draw members of one metric: (natural logs [K, A, C, size], noise deviation [size], run effects' deviation)."""
+    """Draw K = ``count`` alternative models of one metric at A allocations, C feature cells and ``size`` iteration
+    bins: (natural logs [K, A, C, size], standard deviation of log noise [size], and that of log run effects)."""
     alike = selection is not None and selection.form == "none"
     stages, known = (0 * bins, 1) if alike else (bins, size)
     logs = np.log(flat.metrics[:, metric])
@@ -397,7 +401,7 @@ def _draw_surfaces(
     count: int,
     rng: np.random.Generator,
 ) -> Surfaces:
-    """Draw members for the log metric ``logs`` [n]; for a metric that rises with allocation, of its reciprocal."""
+    """Draw ``count`` models of the natural-log metric ``logs`` [n]; of its reciprocal if it rises with allocation."""
     stated = layout.spec.metrics[metric]
     summed = metric == layout.seconds or stated.scope == "run"
     weight = importance(logs, stages, size) if summed else np.ones(size)

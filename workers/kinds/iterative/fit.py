@@ -151,7 +151,7 @@ FEWEST_MEMBERS = 4  # of a belief whose table has the largest size
 
 @dataclass(frozen=True)
 class FittedModel:
-    """The result of a fit: the domain model and its report."""
+    """The result of a fit: the domain model, and a JSON-like report on the fit and its errors."""
 
     table: ModelTable
     report: dict[str, Any]
@@ -305,8 +305,7 @@ def _fit_metric(
 
 def _usable(flat: Flat) -> NDArray[np.bool_]:
     """Return the mask [n] of rows without a change of allocation; all True if these are fewer than 60 % of the rows or
-    80 % of the distinct inputs, or lack an execution.
-    """
+    80 % of the distinct inputs, or lack an execution."""
     quiet: NDArray[np.bool_] = flat.unmeasured.sum(axis=1) == 0
     first, _ = distinct(flat.X)
     left, _ = distinct(flat.X[quiet])
@@ -368,11 +367,10 @@ def _table(
 
 
 def _offsets(layout: Layout, flat: Flat, fits: list[MetricFit], believed: Members) -> tuple[Floats, Floats]:
-    """Return (low, high) bounds, at ``LEVEL``, of the natural log of measured over modelled metric: of a new run, and
-    of a run of known effect.
+    """Return bounds [M, 2] (low, high) that hold 90 % of the natural log of measured over modelled metric: of a new
+    run, and of a run of known effect.
 
-    Each array is [M, 2]. They come from held-out executions; with too few executions to hold any out, from the belief.
-    """
+    They come from held-out executions; with too few executions to hold any out, from the models ``believed``."""
     if _lacking_to_judge(layout, flat) is None:
         marginal = np.array([f.selection.offsets[:2] for f in fits])
         return marginal, np.array([run_bounds(f.spreads, flat.groups[f.used], LEVEL) for f in fits])

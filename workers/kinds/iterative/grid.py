@@ -173,7 +173,7 @@ def feature_nodes(features: Floats, allocations: int) -> tuple[Floats, ...]:
 
 
 def on_nodes(layout: Layout) -> Reading:
-    """Make a function that reads a fitted family as the exported table does, by interpolation between feature nodes."""
+    """Make a function that predicts by a fitted family as the exported table will: by interpolation between nodes."""
     resources, allocations = len(layout.resources), len(layout.allocations)
 
     def read(fitted: Estimator, learned: Floats, X: Floats) -> Floats:
@@ -258,13 +258,14 @@ LEAST_SHARE = 0.02  # mean share of stages of an application that does not scale
 
 
 def scatter(lattice: Floats, application: int) -> Floats:
-    """Return the natural-log probability [S, J] of each of J shares of a stage at each of S ``CONCENTRATIONS``.
+    """Return the natural-log probability [S, J] that a bin of iterations has each of J shares of work that resources
+    shorten, at each of S ``CONCENTRATIONS`` about the whole application's share.
 
     It is Dirichlet-multinomial over the steps of the lattice (Mosimann 1962), whose mean is the application's share at
     any concentration, even at the lattice's border, unlike a truncated normal distribution's.
 
     Args:
-        lattice: shares, [J, R].
+        lattice: the possible shares, one part for each of R resources, [J, R].
         application: index of the application's share in ``lattice``.
     """
     parts = np.column_stack([lattice, 1 - lattice.sum(axis=1)])

@@ -110,7 +110,7 @@ class Branching(IterativeSimulator):
     """A simulator whose runs can be copied, to try all actions from their states; runs that end aren't replaced.
 
     Attributes:
-        copies: number of copies of each run, [copies, runs] in one axis, which have the same noise.
+        copies: number of copies of each run; copy c of run r has index c · runs + r, and all have the same noise.
     """
 
     copies = 1
@@ -121,7 +121,7 @@ class Branching(IterativeSimulator):
         self.reset()
 
     def branch(self, runs: NDArray[np.integer], copies: int) -> Self:
-        """Return a simulator of ``copies`` of each of the ``runs`` (indices), with the same random generator."""
+        """Return a simulator of ``copies`` copies of each of k ``runs`` (indices, [k]), with the same generator."""
         other = copy(self)
         other._copy(np.tile(runs, copies), copies)  # noqa: SLF001 - of its own class
         return other
@@ -176,7 +176,7 @@ def label(simulator: Branching, policy: ImprovedRulePolicy, count: int, random: 
 
 
 class Corrector:
-    """Learns the network of ``ImprovedRulePolicy`` for a layout; ``random`` draws its hidden layers."""
+    """Learns the network by which ``ImprovedRulePolicy`` corrects a rule's values; ``random`` draws hidden layers."""
 
     def __init__(self, layout: Layout, random: np.random.Generator) -> None:
         actions = len(layout.deltas)
@@ -201,7 +201,7 @@ class Corrector:
         self.fixed = {"centre": states.inputs.mean(axis=0), "scale": scale}
 
     def learn(self, window: Sequence[Labelled], progress: float, random: np.random.Generator) -> None:
-        """Follow the gradient on minibatches of the states in ``window``; ``progress`` (0 to 1) lowers the rate."""
+        """Update the parameters on minibatches of states of ``window``; ``progress`` (0 to 1) lowers the step size."""
         states = Labelled.joined(window)
         for group in self.optimiser.param_groups:
             group["lr"] = RATE * (1 - progress * (1 - LAST_RATE))

@@ -169,7 +169,7 @@ class CrossFit:
         return {name: self.returns(rule) for name, rule in HEURISTICS.items()}
 
     def returns(self, contender: bytes | Policy) -> NDArray[np.float64]:
-        """Play a policy, or an artifact behind the guard; return its return in each of E episodes, [E].
+        """Play a policy, or an artifact whose actions the service's guard checks; return E episodes' returns, [E].
 
         Raises:
             IncompatibleArtifact: the artifact can't be read, or was made for another kind or spec.
@@ -261,7 +261,7 @@ class _Arena:
     policies.
 
     Args:
-        episodes: number per member of the followed model.
+        episodes: number per member (alternative model) of the followed domain model.
 
     Attributes:
         follows: index of the model that each episode follows, [E].
@@ -278,7 +278,7 @@ class _Arena:
         self.follows = np.arange(episodes * len(self.followed)) % len(self.followed)
 
     def returns(self, contender: bytes | Policy) -> NDArray[np.float64]:
-        """Play a policy, or an artifact behind the guard; return its return in each of E episodes, [E].
+        """Play a policy, or an artifact whose actions the service's guard checks; return E episodes' returns, [E].
 
         Raises:
             IncompatibleArtifact: the artifact can't be read, or was made for another kind or spec.
@@ -359,7 +359,7 @@ class Evaluator:
 
     Args:
         seed: seed of the episodes.
-        episodes: number E; None: 4,096, or 1,024 under a belief.
+        episodes: number E; None: 4,096, or 1,024 if the domain model consists of several members.
     """
 
     def __init__(self, spec: Spec, table: ModelTable, seed: int, episodes: int | None = None) -> None:
@@ -368,13 +368,13 @@ class Evaluator:
         self.seed, self.episodes = seed, usual if episodes is None else episodes
 
     def score(self, policy: Policy) -> Scores:
-        """Play a policy in every episode: heuristics behind the guard as in the service, other policies without it."""
+        """Play a policy in every episode; the service's guard checks actions of heuristics, not of other policies."""
         if isinstance(policy, Heuristic):
             return self._play(lambda situation: decide(situation, None, policy))
         return self._play(policy.act)
 
     def score_artifact(self, artifact: Artifact, *, informed: bool = False) -> Scores:
-        """Play an artifact in every episode to the end, behind the guard as in the service.
+        """Play an artifact in every episode to the end; the service's guard checks its actions.
 
         ``informed``: whether the policy's state has the ensemble member and run effect that each run truly follows.
         """
@@ -418,18 +418,19 @@ def judge(
     margin: float = MARGIN,
     tuned: bytes | None = None,
 ) -> dict[str, Any]:
-    """Judge an artifact against all heuristics, the champion and the optimum; return the agent report's ``return`` to
-    ``reason``, and ``share_won``.
+    """Judge an artifact against all heuristics, the champion and the optimum; return entries of the agent's report,
+    among them ``return`` (mean, 95 % interval), ``promoted``, ``reason`` and ``share_won``.
 
     ``share_won`` is the candidate's gain over the tuned rule as a share of the gain that this rule would have if it
-    knew each run's law and effect (95 % interval); None without ``tuned``, or if that gain isn't certainly above 0.
+    knew each run's true model and effect (95 % interval); None without ``tuned``, or if that gain isn't certainly above
+    0.
 
     Args:
         artifact: the candidate.
         seed: seed of the episodes.
         champion: the serving artifact, which the candidate must beat; None: there is none.
         optimum: the solved problem; it is solved here if None or on a coarser grid than a reference needs.
-        episodes: number of episodes; None: 4,096, or 1,024 under a belief.
+        episodes: number of episodes; None: 4,096, or 1,024 if the domain model consists of several members.
         margin: margin of practical equivalence, as a share of the best heuristic's return.
         tuned: the rule tuned for the workload, one more heuristic; None: there is none, or it is the candidate.
 
@@ -471,7 +472,8 @@ def judge(
 def evaluate_unguarded(
     spec: Spec, table: ModelTable, artifact: bytes, *, seed: int, optimum: Optimum | None = None
 ) -> dict[str, Any]:
-    """Play an artifact's policy without the guard: ``return`` (mean, 95 % interval), ``optimum`` and the gap to it.
+    """Play an artifact's policy without the service's guard: return ``return`` (mean, 95 % interval), ``optimum``,
+    ``gap_to_optimum`` and ``optimum_reason`` (why the optimum is unknown).
 
     Raises:
         IncompatibleArtifact: the artifact can't be read.

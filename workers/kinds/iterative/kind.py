@@ -60,8 +60,8 @@ class Iterative(SimulatedKind):
         return FittedModel(table.to_bytes(), fitted.report | {"answers": answers})
 
     def simulator(self, workload: Workload, conditions: Conditions) -> Simulator:
-        """Make an ``IterativeWorld`` for evaluations; else a simulator, by options ``expected`` and fields of
-        ``Ranges``.
+        """Make an ``IterativeWorld`` for evaluations; for learners a simulator, by the options ``expected`` (rewards
+        are averaged over noise) and the fields of ``Ranges``.
 
         Raises:
             TypeError: an option is unknown.
@@ -134,7 +134,7 @@ class Iterative(SimulatedKind):
         return Evaluation(IterativeProblem(spec, table, tables, report["reason"] or NOTHING_HELD_OUT), report)
 
     def off_policy(self, workload: Workload, artifact: bytes, runs: Sequence[LoggedRun]) -> dict[str, Any]:
-        """Estimate returns by replay under the domain model and importance sampling, as ``off_policy.score``.
+        """Estimate an agent's return in logged runs, by replay under the domain model and by importance sampling.
 
         The result is ``{"reason": …}`` with fewer than two finished runs. Runs are left out whose reports don't fit the
         present spec, or whose allocation changed within an iteration, as agents don't choose that; the number of the

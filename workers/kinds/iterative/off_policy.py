@@ -64,12 +64,12 @@ class Trace:
 
 
 def score(layout: Layout, table: ModelTable, artifact: Artifact, logs: Sequence[Log]) -> dict[str, Any]:
-    """Estimate a candidate's return from logged runs; unfinished runs are left out and counted.
+    """Estimate an agent's return from logged runs; unfinished runs are left out and counted.
 
     Returns:
-        ``runs``, ``incomplete``, ``logged`` (return that the runs had), ``replay`` {``return``, ``advantage``},
-        ``importance`` (the result of ``importance``), ``agreement`` (share of decisions in which the candidate takes
-        the logged action, in 0…1). Intervals are 95 %.
+        Numbers of finished ``runs`` and ``incomplete`` ones, ``logged`` (return that the runs had), ``replay``
+        {``return``, ``advantage``}, ``importance`` (estimates by importance sampling), ``agreement`` (share of
+        decisions, in 0…1, in which the agent takes the logged action). Intervals are 95 %.
 
     Raises:
         TooFewRuns: fewer than two runs are finished.
@@ -94,7 +94,8 @@ def score(layout: Layout, table: ModelTable, artifact: Artifact, logs: Sequence[
 
 
 class _Moment(NamedTuple):
-    """State and view of all L runs before iteration ``number``, and its reports; ``paused`` [L] as in ``Log``."""
+    """State and view of L runs before iteration ``number``, and what they report on it: ``levels`` [L, R], ``metrics``
+    [L, M], ``features`` [L, F], and seconds ``paused`` by a change of allocation [L] (NaN: unknown)."""
 
     number: int
     state: State
@@ -118,7 +119,7 @@ def _moments(projector: Projector, logs: Sequence[Log]) -> Iterator[_Moment]:
 
 
 def follow(projector: Projector, artifact: Artifact, logs: Sequence[Log]) -> Trace:
-    """Let the candidate decide at each state of logged runs of equal length; the states remain those of the logs."""
+    """Let the agent ``artifact`` decide at each state of logged runs of equal length; the states do not change."""
     columns: dict[str, list[Any]] = {name: [] for name in Trace.__dataclass_fields__}
     rows = np.arange(len(logs))
     memory: NDArray[np.float32] | None = None
@@ -151,7 +152,7 @@ def actions_of(layout: Layout, before: NDArray[Any], after: NDArray[Any]) -> NDA
 
 
 def replay(projector: Projector, artifact: Artifact, logs: Sequence[Log]) -> Array:
-    """Estimate each run's return [L] had the candidate decided: the model's expectations plus the logged residuals."""
+    """Estimate each run's unscaled return [L] if the agent had decided, by expected metrics times logged deviations."""
     total = np.zeros(len(logs))
     ours: State | None = None
     memory: NDArray[np.float32] | None = None
@@ -232,7 +233,7 @@ def estimated_behaviour(trace: Trace, actions: int) -> Array:
 
 
 def cumulative(ratios: Array) -> Array:
-    """Return each run's importance weight at each iteration, [L, T]: 1, then the products of ``ratios`` [L, T − 1]."""
+    """Return the runs' importance weights [L, T]: 1, then products of decisions' probability ``ratios`` [L, T − 1]."""
     first = np.ones((len(ratios), 1))
     product: Array = np.concatenate([first, np.cumprod(ratios, axis=1)], axis=1)
     return product
@@ -252,7 +253,7 @@ def per_decision(ratios: Array, rewards: Array) -> float:
 
 
 def normalise_weights(ratios: Array) -> Array:
-    """Divide the weights [L, T] of each iteration by their sum over the L runs; 0 where that sum is 0."""
+    """Divide the importance weights ``ratios`` [L, T] of each iteration by their sum over L runs; 0 where it is 0."""
     total = ratios.sum(axis=0)
     shares: Array = np.divide(ratios, total, out=np.zeros_like(ratios), where=total > 0)
     return shares

@@ -113,7 +113,7 @@ def solve(layout: Layout, table: ModelTable, grid: Grid = Grid(), *, with_error:
 def plan(layout: Layout, table: ModelTable) -> Optimum:
     """Compute the exact optimum, else a plan: the solution on the finest of ``COARSER`` that is small enough.
 
-    A plan replaces a belief by its mean model and ignores disturbances.
+    A plan replaces several alternative models by their mean, and ignores disturbances.
 
     Raises:
         NoOptimum: a metric other than seconds has a target, features vary between runs, or no grid has at most 150
@@ -198,7 +198,8 @@ class _Programme:
         self.low, self.high = rest.min(axis=1) / wide, rest.max(axis=1) * wide
 
     def solve(self) -> tuple[NDArray[np.float32], Array]:
-        """Return expected returns: after each decision [P, K, A, X, E], and of beginning at each allocation [A]."""
+        """Return expected returns: after each decision, by pause, iteration, allocation, time left and run effect, [P,
+        K, A, X, E]; and of runs that begin at each allocation, [A]."""
         grid, iterations = self.grid, self.layout.iterations
         x = grid.remaining_time if self.run_scope else 1
         worth = np.zeros((len(self.pauses), iterations, len(self.rate), x, grid.effect), np.float32)
@@ -226,13 +227,12 @@ class _Programme:
         return self.sla * self.metric.weight / self.metric.target if self.run_scope and self.metric.target else 0.0
 
     def _end(self, x: int) -> Array:
-        """Return the value after the last iteration, zeros [A, X, E]; ``_next`` adds the penalty of lateness."""
+        """Return zeros [A, X, E], the value after the last iteration by allocation, time left and run effect."""
         return np.zeros((len(self.rate), x, self.grid.effect))
 
     def _run(self, k: int, value: Array, pause: float) -> Array:
-        """Return the expectation [A, X, E], over the noise, of iteration ``k``'s reward plus ``value`` [A, X, E] after
-        it, if the iteration begins with a pause of ``pause`` seconds.
-        """
+        """Return the expectation over noise, by allocation, time left and run effect [A, X, E], of iteration ``k``'s
+        reward plus the ``value`` after it, [A, X, E], if the iteration begins with a pause of ``pause`` seconds."""
         effects = self._effects(k)
         nodes, weights = np.polynomial.hermite_e.hermegauss(self.grid.noise)
         weights = weights / weights.sum()
@@ -250,9 +250,8 @@ class _Programme:
         return total
 
     def _next(self, k: int, value: Array, left: Array, effect: Array) -> Array:
-        """Interpolate ``value`` [A, X, E], on the grid of iteration k + 1, at ``left`` seconds [A, X, E] and posterior
-        means ``effect`` [E] of the log run effect; return [A, X, E].
-        """
+        """Interpolate ``value`` (by allocation, time left, run effect, [A, X, E]) on the grid of iteration k + 1, at
+        ``left`` seconds [A, X, E] and posterior means ``effect`` [E] of the log run effect; return [A, X, E]."""
         half, count = self.half[k + 1], self.grid.effect
         nodes, weights = stencil(np.clip(effect, -half, half) + half, float(2 * half), count)
         mixing = np.zeros((count, count))
@@ -265,9 +264,9 @@ class _Programme:
         return self._at(blended, left, k + 1, effect)
 
     def _at(self, table: Array, left: Array, k: int, effect: Array) -> Array:
-        """Interpolate ``table`` [A, X, E], on the grid of iteration k, at ``left`` seconds [A, X, E], given the log run
-        effects ``effect`` [E]; return [A, X, E]. Below the grid the value falls by ``slope`` per second.
-        """
+        """Interpolate ``table`` (by allocation, time left, run effect, [A, X, E]), on the grid of iteration k, at
+        ``left`` seconds [A, X, E] and log run effects ``effect`` [E]; return [A, X, E]. Below the grid the value falls
+        by ``slope`` per second."""
         low, high = self.low[k], self.high[k]
         inside = np.clip(left * np.exp(-effect), low, high)
         nodes, weights = stencil(np.log(inside / low), float(np.log(high / low)), table.shape[1])
@@ -277,9 +276,8 @@ class _Programme:
         return read
 
     def _decide(self, k: int, after: Array) -> Array:
-        """Return the value [A, X, E] before the decision on iteration k, the largest over legal actions. ``after``
-        [P, A, X, E] are the values after the decision, by pause.
-        """
+        """Return the value before the decision on iteration ``k``, by allocation, time left and run effect [A, X, E]:
+        the largest over legal actions. ``after`` [P, A, X, E] are the values after the decision, by pause."""
         layout, levels = self.layout, self.projector.grid_levels
         best = np.full(after.shape[1:], -np.inf)
         moved = np.abs(layout.deltas).sum(axis=1) / (layout.largest_action * layout.iterations)
@@ -293,7 +291,7 @@ class _Programme:
         return best
 
     def _value_after_pause(self, k: int, after: Array, pause: float) -> Array:
-        """Return the value [A, X, E] of iteration k with a pause of ``pause`` seconds, from ``after`` [P, A, X, E]."""
+        """Interpolate iteration ``k``'s value [A, X, E] at a pause of ``pause`` seconds in ``after`` [P, A, X, E]."""
         if not self.run_scope:
             return after[int(np.abs(self.pauses - pause).argmin())]
         if pause == 0:
@@ -306,7 +304,7 @@ class _Programme:
         )
 
     def _start(self, worth: NDArray[np.float32]) -> Array:
-        """Return the expected return [A] of a run that begins at each allocation, from the result of ``solve``."""
+        """Return the expected return [A] of runs that begin at each allocation; ``worth``: as ``solve`` returns it."""
         middle = worth.shape[4] // 2
         table = worth[0, 0, :, :, :].astype(np.float64)
         if not self.run_scope:
@@ -524,7 +522,8 @@ class _Path:
         self.moving = float(self.start.weights[0, 2]) * share
 
     def _stages(self) -> None:
-        """Set each iteration's cost (``stage``) and its part of the metric's sum (``sum``), [P, K, A] each."""
+        """Set each iteration's cost (``stage``) and part of the metric's sum (``sum``), by pause and allocation,
+        [P, K, A]."""
         layout, projector, state = self.layout, self.projector, self.start
         sla, cost = float(state.weights[0, 0]), float(state.weights[0, 1])
         money = projector.units(projector.grid_levels) @ state.prices[0].astype(np.float64) / 3600  # [A] per second
@@ -542,7 +541,7 @@ class _Path:
 
     @property
     def multipliers(self) -> tuple[float, float]:
-        """Lower and upper bound of λ, in return per unit of the sum; both 0 without a target on a sum."""
+        """Bounds (low, high) of the Lagrange multiplier λ, return per unit of the sum; 0 without a target on a sum."""
         if self.summed is None:
             return 0.0, 0.0
         metric = self.layout.spec.metrics[self.summed]

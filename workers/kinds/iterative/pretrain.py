@@ -75,10 +75,8 @@ def _positive(text: str, name: str, place: int) -> float:
 
 
 def law_weights(curves: Sequence[Curve]) -> Floats:
-    """Estimate the probability of each law and share among applications, [laws, J], by expectation maximisation.
-
-    Every application has the same weight, however many curves it has.
-    """
+    """Estimate how frequent each pair of a scaling law and one of J shares of work that a resource shortens is among
+    applications, as probabilities [laws, J], by expectation maximisation; each application has the same weight."""
     names = sorted({curve.application for curve in curves})
     likelihoods = [[_likelihood(c) for c in curves if c.application == name] for name in names]
     weights = np.full(likelihoods[0][0].shape, 1 / likelihoods[0][0].size)
@@ -95,7 +93,7 @@ def law_weights(curves: Sequence[Curve]) -> Floats:
 
 
 def _likelihood(curve: Curve) -> Floats:
-    """Return the likelihood of a curve under each law and share, up to a factor, [laws, J]."""
+    """Return a curve's relative likelihood by scaling law and share of work that a resource shortens, [laws, J]."""
     relative = (curve.amounts / np.exp(np.log(curve.amounts).mean()))[:, None]
     logs, lattice = np.log(curve.seconds)[:, None], shares(1)
     residuals = np.stack([logs - law(relative, lattice) for law in LAWS.values()])
@@ -105,7 +103,8 @@ def _likelihood(curve: Curve) -> Floats:
 
 
 def members(weights: Floats) -> list[tuple[str, float]]:
-    """Choose 16 equally likely pairs of a law's name and a share by ``weights`` [laws, J]: quantiles by share."""
+    """Choose 16 equally likely pairs (scaling law's name, share of work that a resource shortens, 0…1) as quantiles, in
+    order of shares, of the probabilities ``weights`` [laws, J]."""
     lattice, names = shares(1)[:, 0], list(LAWS)
     cumulated = weights.T.ravel().cumsum()  # laws within shares
     chosen = np.searchsorted(cumulated, (np.arange(MEMBERS) + 0.5) / MEMBERS * cumulated[-1])
@@ -113,7 +112,9 @@ def members(weights: Floats) -> list[tuple[str, float]]:
 
 
 def main() -> int:
-    """Fit the population to the file named on the command line; return 0, or 2 if it has no usable curves."""
+    """Fit frequencies of scaling laws to the CSV file named on the command line, and write them as JSON to ``--out``.
+
+    Returns the exit status: 0, or 2 if the file has no usable curves. Raises OSError if a file can't be opened."""
     parser = argparse.ArgumentParser(prog="steward pretrain")
     parser.add_argument("curves", type=Path)
     parser.add_argument("--out", type=Path, required=True)

@@ -40,7 +40,7 @@ NOTHING_HELD_OUT = "no model of held-out executions was given: too few execution
 
 @dataclass(frozen=True)
 class GuardedPlayer(Player):
-    """A player that decides behind the guard, as the service does.
+    """A player whose actions the guard checks, and may replace, as in the service.
 
     Attributes:
         artifact: the agent's artifact; None: the heuristic ``rule`` decides, or the default one if that is None too.

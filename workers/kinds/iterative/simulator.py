@@ -50,10 +50,8 @@ class Courses:
         return random.integers(0, self.count, count)
 
     def at(self, course: NDArray[np.intp], iteration: NDArray[np.integer], features: Array) -> Array:
-        """Return the features [B, F] of B runs, each on its ``course`` [B] (an index) in its ``iteration`` [B].
-
-        Features without a course are copied from ``features`` [B, F], those of any iteration of the same run.
-        """
+        """Return the features [B, F] of B runs, each on its ``course`` [B] (an index) in its ``iteration`` [B];
+        features without a course are copied from ``features`` [B, F], those of any iteration of the same run."""
         if self._courses is None:
             return features
         there = self._courses[course, self._place[np.minimum(iteration, len(self._place) - 1)]]
@@ -68,7 +66,7 @@ class Truth(NamedTuple):
 
     Attributes:
         effect: run effect on the natural log of each metric, [B, M].
-        member: index of the belief's member that the run follows, [B].
+        member: index of the domain model's member (alternative model) that the run follows, [B].
         course: index of the course of its features (``Courses``), [B].
         lost: iteration from which capacity is reduced, [B]; the number of iterations: never.
         left: share of each resource's range above its minimum that remains then, in 0…1, [B].
@@ -104,7 +102,7 @@ def undisturbed_truth(layout: Layout, effect: Array, member: NDArray[np.intp], c
     Args:
         layout: the workload's layout.
         effect: run effect on the natural log of each of M metrics, [B, M].
-        member: index of the belief's member that each run follows, [B].
+        member: index of the domain model's member (alternative model) that each run follows, [B].
         course: index of each run's course of features, [B].
     """
     never, ones = np.full(len(effect), layout.iterations), np.ones(len(effect), np.float32)
@@ -245,7 +243,7 @@ class IterativeSimulator:
 
     @property
     def situation(self) -> Situation:
-        """Projector, state and view as the service gives them to a policy. Raises RuntimeError before ``reset``."""
+        """What the service gives to a policy: domain model, state and view. Raises RuntimeError before ``reset``."""
         return Situation(self.projector, self.state, self.view)
 
     @property
@@ -470,7 +468,7 @@ def ran(
         levels: allocation in steps above each minimum, [B, R].
         features: features in this iteration, [B, F].
         effect: true run effect on the natural log of each metric, [B, M].
-        member: index of the belief's member that each run follows, [B].
+        member: index of the domain model's member (alternative model) that each run follows, [B].
         noise: standard normal draws, [B, M]; overwritten.
     """
     expected = expect(projector, before, levels, features)

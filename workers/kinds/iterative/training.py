@@ -50,7 +50,7 @@ class IterativeTraining(TrainingProblem):
     Args:
         spec: the workload's spec.
         table: its domain model.
-        seed: seed of the training; scoring, hysteresis, verdict and cross-fit use ``seed + 1`` to ``seed + 4``.
+        seed: seed of the training; scoring, hysteresis, judge and its cross-check use ``seed + 1`` to ``seed + 4``.
         samples: the executions that the model was fitted to. A promotion must also hold on models of their halves
             (``CrossFit``); with too few executions that check is left out.
         improves: whether ``plan`` also learns corrections of the tuned rule.
@@ -82,7 +82,7 @@ class IterativeTraining(TrainingProblem):
     def plan(self, budget: int = 0, margin: float = MARGIN) -> PlannedPolicy:
         """Compute the exact optimum, or the best plan on a coarser grid, tune and improve the rule; return the best.
 
-        If neither a plan nor a tuned rule is possible, the result has the reason.
+        If neither a plan nor a tuned rule is possible, the result has the reason. ``budget``: environment steps.
         """
         planned = self._exact_plan()
         tuned = tune(self.spec, self.fewer, self.seed, budget)
@@ -126,7 +126,7 @@ class IterativeTraining(TrainingProblem):
         return float(self.evaluator.score_artifact(load(artifact)).returns.mean())
 
     def calibrate(self, artifact: bytes) -> bytes:
-        """Return the artifact with the largest hysteresis that does not lower its return significantly.
+        """Return the artifact with the largest hysteresis (least gain for which it acts) that doesn't lower its return.
 
         Raises:
             IncompatibleArtifact: the artifact can't be read.
@@ -166,7 +166,7 @@ class IterativeTraining(TrainingProblem):
 
     @cached_property
     def _cross_fit(self) -> CrossFit | str:
-        """The cross-fit on halves of the samples, or the reason why there is none."""
+        """The comparison of policies on models of halves of the samples, or the reason why there is none."""
         try:
             return CrossFit(self.spec, self.samples, self.seed + 4, self.table.rule)
         except TooFewHalves as error:

@@ -35,7 +35,7 @@ NEUTRAL = np.array([0.0, 0.0, math.log(MODEL_NOISE), 0.0, 0.0])
 
 
 def served(projector: Projector) -> NDArray[np.float64]:
-    """Return the point [5] of the search at which the rule decides as model-predictive control does in service."""
+    """Return the numbers [5] (see ``artifact_of``) at which the rule decides like served model-predictive control."""
     return NEUTRAL + projector.slowdown * np.array([-EARLIER, 0.0, STEADIER, 0.0, 0.0])
 
 
@@ -45,8 +45,9 @@ def steps(layout: Layout, generations: int) -> int:
 
 
 def artifact_of(layout: Layout, point: NDArray[np.float64]) -> bytes:
-    """Serialise the rule at a ``point`` [5] of the search: natural logs of the factors of target and risk and of the
-    hysteresis (in return), then the numbers ``follow`` and ``ignored``."""
+    """Serialise the rule with the numbers ``point`` [5]: natural logs of the factors of target and risk and of the
+    hysteresis (in return); by how many deviations of the noise recent errors shift the expected pace (``follow``); and
+    the mean standardised error below which they don't (``ignored``)."""
     target, risk, least, follow, ignored = point.tolist()
     numbers = TunedNumbers(math.exp(target), math.exp(risk), follow, max(ignored, 0.0))
     policy = TunedPolicy({"algorithm": TUNED, "numbers": numbers._asdict()})
@@ -55,7 +56,7 @@ def artifact_of(layout: Layout, point: NDArray[np.float64]) -> bytes:
 
 @dataclass(frozen=True)
 class Tuned:
-    """The best numbers found.
+    """The best numbers of the rule that a search found.
 
     Attributes:
         artifact: the rule with these numbers, as it would be served.
@@ -131,7 +132,7 @@ def _beyond(spec: Spec, table: ModelTable, tuned: bytes, seeds: Sequence[int]) -
     """Yield, for the single episode of each seed, the upper bound in hindsight less the tuned rule's return.
 
     Raises:
-        ValueError: runs are disturbed, or as ``hindsight_bound``.
+        ValueError: runs are disturbed, several targets are on sums over the run, or the problem is too large.
     """
     if spec.disturbances != Disturbances():
         raise ValueError("runs are disturbed, and a bound would have to know how")

@@ -89,7 +89,7 @@ class IterativeWorld(DisturbedWorld):
 
     @property
     def situation(self) -> Situation:
-        """Projector, state and view under the model that policies assume. Raises RuntimeError before ``reset``."""
+        """What policies read: the domain model that they assume, state, view. Raises RuntimeError before ``reset``."""
         return Situation(self.projector, self.state, self._view)
 
     @property
@@ -185,7 +185,6 @@ class IterativeWorld(DisturbedWorld):
         return self.random.standard_normal((self.batch, self.channels), np.float32)
 
     def _initial_states(self) -> State:
-        """Make states of B runs before their first iteration, at their first allocation."""
         layout, variety = self.layout, 1 if self.same and not self.factors else self.variety
         targets, weights, prices = (
             np.tile(values, (variety, 1)) for values in (layout.targets, layout.weights, layout.prices)

@@ -18,14 +18,14 @@ GENERATIONS, POPULATION, FIRST = 4, 8, 2  # of a training
 
 
 class Rivals(Protocol):
-    """Plays of a kind's default rule, which has D numeric parameters, to measure headroom; larger returns are better.
+    """Plays of a kind's default rule (D numeric parameters) to measure headroom: how much larger returns could be.
 
     Attributes:
         served: name of the heuristic that decides without an agent.
         spread: standard deviation of the search's first generation of points, [D]; the point 0 is the rule as served.
         knows: text that names the knowledge of ``play_knowing``, as an object of "knowing".
         why: reason why there is no bound in hindsight; empty if ``bounds`` returns one.
-        share: episodes of each rule of a generation, times an episode's decisions, as a share of a training's budget.
+        share: decisions that one rule plays in one generation of the search, as a share (0…1) of a training's budget.
     """
 
     served: str
@@ -35,7 +35,7 @@ class Rivals(Protocol):
     share: float
 
     def named(self, point: Floats) -> Mapping[str, float]:
-        """Return the rule's parameters at a ``point`` [D] by name."""
+        """Return the rule's D parameters by name, at a ``point`` [D] of the search (0: as served)."""
         ...
 
     def play(self, points: Floats, seed: int, episodes: int, *, quick: bool = False) -> Floats:
@@ -75,8 +75,8 @@ def measure(
         judged: episodes of the comparison; None: three times ``episodes``.
 
     Returns:
-        The headroom, and as JSON values its ``report``, with numbers and generations, the ``seed`` of the episodes, and
-        the returns of ``tuned`` and ``knowable`` on them.
+        The headroom; and JSON values: ``report`` (also the tuned numbers by name), ``seed`` of the compared episodes,
+        and lists of returns in them: ``tuned``, ``knowable`` (tuned, with knowledge).
     """
     drawn, last, own, *each = np.random.SeedSequence([seed, 6]).generate_state(3 + MOST).tolist()
     neutral, judged = np.zeros(len(rivals.spread)), judged or JUDGED * episodes

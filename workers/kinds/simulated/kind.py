@@ -101,7 +101,7 @@ class SimulatedKind(SimulatedEnvironment, LearnedKind, Competing):
         return Evaluation(self.problem(workload, (other.model,), ""), kept_back.chosen.report(None, note))
 
     def kept_back(self, workload: Workload, held_out: HoldOut, seed: int) -> KeptBack:
-        """Choose the executions to hold out for L3: a share of all, at least three where there are as many."""
+        """Choose the executions to hold out for level L3 (unseen data): a share of all, at least three if possible."""
         from workers.evaluation.protocol import KeptBack, choose
 
         data = dict(workload.samples)

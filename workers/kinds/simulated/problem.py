@@ -120,7 +120,7 @@ class SimulatedEnvironment:
         return PlannedPolicy(why_not=NO_PLAN)
 
     def rivals(self, workload: Workload) -> Rivals | None:
-        """Return the plays by which a training measures the headroom; None, the default: it measures none."""
+        """Return the plays that measure the headroom (return that rules could still gain); None, the default: none."""
         del workload
         return None
 
@@ -265,7 +265,7 @@ class NumberedWorld(SimulatedWorld):
         self._models, self._model = np.array(models, np.float64), type(models[0])
 
     def followed(self) -> Any:
-        """Return the domain models that the B episodes follow, as one named tuple of the model's with arrays [B]."""
+        """Return the domain models that the B episodes follow, as one named tuple whose numbers are arrays [B]."""
         which = np.zeros(self.batch, np.int64) if self.model is None else 1 + self.model
         return self._model(*self._models[which].T)
 

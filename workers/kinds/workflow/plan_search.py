@@ -108,11 +108,8 @@ def ready_at(at: Course, graph: Graph, work: Work, task: int) -> float:
 
 
 def dispatch_tasks(at: Course, graph: Graph, work: Work, fleet: Fleet, urgent: Indices) -> float:
-    """Start every ready task on the free node where it ends first, as a live queue does, without waiting for a better
-    node.
-
-    Returns the last end in seconds; infinite if a task fits no node.
-    """
+    """Start the ready tasks among ``urgent`` [k] in turn, each on the free node where it ends first, as a live queue
+    does, without waiting for a better node. Returns the last end in seconds; infinite if a task fits no node."""
     latest, now, turn = replay_processors(at, work, fleet, at.fixed), 0.0, at.fixed
     at.turn[urgent] = -1
     while turn < len(at.order):
@@ -160,7 +157,7 @@ def problem_of(left: Remaining) -> Problem:
 
 
 def _initial_course(left: Remaining, order: Indices, node: Indices) -> Course:
-    """Make a solution in which the ends of fixed tasks are set."""
+    """Make a solution (tasks in ``order`` [N], each on its ``node`` [N]) in which the ends of fixed tasks are set."""
     at = course(order, node, left.slots, left.fixed, fetched=True)
     at.end[: left.fixed] = left.end
     return at
@@ -194,11 +191,10 @@ def so_far(left: Remaining, problem: Problem) -> list[Solution]:
 
 
 def search_plan(left: Remaining, seed: int = 0, attempts: int | None = None) -> SearchResult:
-    """Search for a plan; return it if it is shorter than that of dispatching by the share ``WORTHWHILE``, else the
-    latter.
+    """Search for a plan; return it if it is shorter than the plan of dispatching by the share ``WORTHWHILE``, else that
+    plan.
 
-    ``attempts``: number of search attempts; None: about a tenth of a second's worth.
-    """
+    ``attempts``: number of search attempts; None: about a tenth of a second's worth."""
     begun = perf_counter()
     problem, random = problem_of(left), np.random.default_rng(seed)
     own, (heft, *others) = base(left, problem), rules(problem, ranks=COMPILED_RANKS)

@@ -85,8 +85,7 @@ def fit_run_times(traces: Sequence[tuple[str, Trace]]) -> FittedPredictor:
 def predict_traces(traces: Sequence[Trace], predictor: Predictor) -> list[Trace]:
     """Return the traces with predicted seconds of each task, as the service predicts at its submission.
 
-    For family ``history`` this is an approximation, as users' past run times are as in ``fit_run_times``.
-    """
+    For family ``history`` users' past run times are those of the trace's own tasks that have ended by then."""
     results = []
     for trace in traces:
         tasks = _task_records(trace, np.arange(trace.tasks))

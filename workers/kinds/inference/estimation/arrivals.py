@@ -79,10 +79,8 @@ def latest(log: Requests, seconds: float) -> Requests:
 
 
 def parts(log: Requests, seconds: float) -> list[Requests]:
-    """Split a log, in order of time, at silences of more than a week.
-
-    Together the parts last at most ``MOST_INTERVALS`` times ``seconds``; of a longer log the end is kept.
-    """
+    """Split a log, in order of time, at silences of more than a week; of a log longer than ``MOST_INTERVALS`` times
+    ``seconds`` in all, the end is kept."""
     cuts = [0, *(np.flatnonzero(np.diff(log.time) > SILENCE * MICRO) + 1).tolist(), len(log.time)]
     requests, left = list[Requests](), MOST_INTERVALS * seconds
     for first, last in reversed([*pairwise(cuts)]):
@@ -152,9 +150,9 @@ class Arrivals(NamedTuple):
     Attributes:
         rate: requests per second by P equal parts of the day, [P]; [1]: the same all day.
         variation: squared coefficient of variation of the rate between control intervals.
-        numbers: parameters of forecasts one control interval ahead, with and without recent data
+        numbers: coefficients of forecasts one control interval ahead, with and without recent data
             (``app.kinds.inference.model``), [2, 17].
-        parts: squared coefficients of variation of factors by how long they hold (``LASTING``), [4].
+        parts: squared coefficients of variation of factors that hold for 0.1, 1, 6 and 60 control intervals, [4].
     """
 
     rate: Floats
@@ -197,8 +195,7 @@ def fit_arrivals(logs: Sequence[Series], fine: Sequence[Series] = ()) -> Arrival
 
     Args:
         logs: rates by control interval.
-        fine: rates by ``LASTING[0]`` control intervals; if empty, all variation is taken to hold for a control
-            interval.
+        fine: rates by tenths of a control interval; if empty, all variation is taken to hold for a control interval.
     """
     rate = profile(logs)
     cuts = [int(len(one.rate) * EARLIER) for one in logs]
@@ -260,14 +257,15 @@ def variation(logs: Sequence[Series], rate: Floats) -> float:
 
 
 def parts_of_variation(logs: Sequence[Series], rate: Floats) -> Floats:
-    """Fit squared coefficients of variation of independent factors that hold for ``LASTING`` control intervals, [4].
+    """Fit squared coefficients of variation of independent factors that hold for 0.1, 1, 6 and 60 control intervals,
+    [4].
 
     The excess variance of counts over a stretch is Σ part · min(1, lasting/stretch), where parts are differences of the
-    products of 1 + variation of the longer factors. The parts are fitted to the excess over stretches of each
-    ``LASTING`` length, by non-negative least squares of relative errors.
+    products of 1 + variation of the longer factors. The parts are fitted to the excess over stretches of these lengths,
+    by non-negative least squares of relative errors.
 
     Args:
-        logs: rates by ``LASTING[0]`` control intervals.
+        logs: rates by tenths of a control interval.
         rate: the daily profile, requests per second, [P].
     """
     stretches = (LASTING / LASTING[0]).round().astype(np.int64)
@@ -361,9 +359,8 @@ def _fit_forecast_weights(pairs: Pairs) -> Floats:
 
 
 def _numbers(logs: Sequence[Series], rate: Floats, *, late: bool) -> Floats:
-    """Fit the forecast's parameters [17] to ``logs``, given the profile ``rate`` [P] of other logs; ``late``: whether
-    recent rates are inputs. Logs that are all shorter than 22 intervals give ``UNKNOWN``.
-    """
+    """Fit the forecast's coefficients [17] to ``logs``, given the profile ``rate`` [P] of other logs; ``late``: whether
+    recent rates are inputs. Logs that are all shorter than 22 intervals give the default coefficients."""
     long = [one for one in logs if len(one.rate) > 1 + FEWEST]
     if not long:
         return UNKNOWN
@@ -387,7 +384,9 @@ def _numbers(logs: Sequence[Series], rate: Floats, *, late: bool) -> Floats:
 
 
 def _spread(numbers: Floats, mean: Floats, came: Floats, seconds: float) -> Floats:
-    """Set the parameters of the forecast's uncertainty in ``numbers`` [17] in place, and return it.
+    """Estimate how measured rates scatter about forecasts, and set it in the forecast's coefficients ``numbers`` [17],
+    in place: squared coefficient of variation beyond Poisson noise, 5 % and 95 % quantiles of the standardised error,
+    and means of the eighths of measured over forecast. Returns ``numbers``.
 
     Args:
         mean, came: forecast and measured requests per second, [n].
@@ -424,9 +423,8 @@ def back_test(log: Series) -> dict[str, Any] | None:
     """Measure errors of one-step forecasts on the last quarter of a log; None if it is too short.
 
     The model is refitted at four origins to all data before. Mean absolute errors are in requests per second: of the
-    forecast, the last value, the value one day before (None if shorter); ``coverage`` is the share, 0…1, within the
-    90 % interval.
-    """
+    forecast (``mae``), the last value (``last_value_mae``), the value one day before (``seasonal_naive_mae``; None if
+    shorter). ``coverage`` is the share, 0…1, within the 90 % interval."""
     count = len(log.rate)
     cuts = np.linspace(count * (1 - HELD_OUT), count, ORIGINS + 1).astype(np.int64)
     if cuts[0] <= 1 + FEWEST:

@@ -58,7 +58,7 @@ def longest(contents: Sequence[Content]) -> float:
 
 
 def _logs(contents: Sequence[Content]) -> list[Requests]:
-    """Split all executions' logs at silences of a week; an empty log is one part."""
+    """Split all executions' logs of requests at silences of a week; an empty log is one part."""
     return [part for content in contents for part in (parts(content.requests, SECONDS) or [content.requests])]
 
 
@@ -130,7 +130,7 @@ def _factor(distances: list[Floats]) -> float:
 
 
 def _tests(values: NDArray[Any], rng: np.random.Generator) -> list[NDArray[np.bool_]]:
-    """Return each fold as a mask [n] of the rows with one of the ``values`` [n]; no fold if they are all equal."""
+    """Return one mask [n] per fold, of the rows with one of the distinct ``values`` [n]; none if all are equal."""
     each = np.unique(values)
     if len(each) < 2:
         return []

@@ -86,31 +86,31 @@ def share(logit: Floats) -> Floats:
 
 
 def affine(size: Floats, logit: Floats) -> Floats:
-    """Return ln(1 − part + part · ``size``) for relative batch sizes, [n], where part = share(``logit`` [n])."""
+    """Return ln(1 − part + part · ``size``), part = share(``logit`` [n]), for sizes relative to a usual one, [n]."""
     part = share(logit)
     return np.log(1 - part + part * size)
 
 
 def elastic(size: Floats, logit: Floats) -> Floats:
-    """Return ln(``size``) for relative batch sizes, [n], times share(``logit`` [n]), 0…1: the log of a power law."""
+    """Return ln(``size``) · share(``logit`` [n]), a power law's log, for sizes relative to a usual batch's, [n]."""
     return share(logit) * np.log(size)
 
 
 def amdahl(cores: Floats, logit: Floats) -> Floats:
-    """Return ln(1 − part + part / ``cores``) for relative cores, [n]; part = share(``logit`` [n]) (Amdahl 1967)."""
+    """Return ln(1 − part + part / ``cores``), part = share(``logit`` [n]), for cores relative to the usual, [n]."""
     part = share(logit)
     return np.log(1 - part + part / cores)
 
 
 def power(cores: Floats, logit: Floats) -> Floats:
-    """Return −ln(``cores``) for relative cores, [n], times share(``logit`` [n]), 0…1: the log of a power law."""
+    """Return −ln(``cores``) · share(``logit`` [n]), a power law's log, for cores relative to the usual, [n]."""
     return -share(logit) * np.log(cores)
 
 
 def capacity(exponent: float) -> Law:
-    """Make a law of seconds inversely proportional to a power ``exponent`` of a capacity that is affine in cores
-    (InfAdapter: Salmani et al., EuroMLSys 2023); the capacity's intercept may be negative.
-    """
+    """Make a law (relative cores [n], logits [n]) → natural log of relative seconds [n]: seconds are inversely
+    proportional to a power ``exponent`` of a capacity that is affine in cores, perhaps with a negative intercept
+    (InfAdapter: Salmani et al., EuroMLSys 2023)."""
 
     def law(cores: Floats, logit: Floats) -> Floats:
         part = SUPERLINEAR * share(logit)
@@ -164,7 +164,7 @@ WIDEST = 1.5
 
 
 class _Fit(NamedTuple):
-    """Parameters [P] under a pair of laws, and ``loss``, minus twice their log posterior."""
+    """Parameters [P] under a pair of laws (of batch size, of cores), and ``loss``, minus twice their log posterior."""
 
     laws: tuple[Law, Law]
     parameters: Floats
@@ -172,7 +172,7 @@ class _Fit(NamedTuple):
 
 
 class _Spread(NamedTuple):
-    """The most probable ``fit`` under spreads as in ``ServiceTime``, and ``loss``, minus twice its log posterior."""
+    """Spreads as in ``ServiceTime``, the likeliest ``fit`` under them, and ``loss``, minus twice its log posterior."""
 
     growth: float
     noise_sd: Floats
@@ -182,7 +182,8 @@ class _Spread(NamedTuple):
 
 
 class ServiceTime:
-    """An ensemble of models of batch seconds, for V variants on C server classes.
+    """An ensemble of models of batch seconds, for V variants on C server classes. Each model has a law of how seconds
+    grow with the batch size, and one of how they fall with cores.
 
     Attributes:
         noise_sd_: standard deviation of a batch's natural-log seconds about the median, [V].
@@ -220,7 +221,7 @@ class ServiceTime:
         return self
 
     def logs(self, points: Rows) -> Floats:
-        """Return the natural log of median seconds by each member at ``points`` (their seconds are ignored), [M, n]."""
+        """Return the natural log of median seconds by each of M models at n ``points`` (without seconds), [M, n]."""
         rng = np.random.default_rng([self._seed, 1])
         draws = self._rests(points, rng)
         return np.stack([self._mean(one.laws, one.parameters, points) for one in self._drawn]) + draws
@@ -233,7 +234,7 @@ class ServiceTime:
         return Prediction(*(np.exp(logs.mean(axis=0) + sign * half) for sign in (0.0, -1.0, 1.0)))
 
     def _under(self, rows: Rows, growth: float) -> _Spread:
-        """Estimate spreads and the best fit if log variances grow with the power ``growth`` of the seconds."""
+        """Estimate spreads and the best fit if variances of log seconds grow with the power ``growth`` of seconds."""
         self.growth_, self._reference = growth, None
         self.noise_sd_, self.miss_sd_ = np.full(self._variants, NOISE_SD), MISS_SD
         fits = self._fits([None] * len(LAWS))
@@ -246,7 +247,7 @@ class ServiceTime:
         return _Spread(growth, self.noise_sd_, self.miss_sd_, best, loss)
 
     def _repeats(self, rows: Rows) -> float:
-        """Return minus twice the log likelihood of batches about the medians of their cells."""
+        """Return minus twice the log likelihood of batches about the medians of those with equal conditions."""
         of_row, free = self._cells.of_row, 1 - 1 / self._cells.number
         sd = self.noise_sd_[rows.variant] * self.wider(self._cells.points)[of_row]
         off = (np.log(rows.seconds) - self._cells.log[of_row]) / sd
@@ -268,7 +269,7 @@ class ServiceTime:
         return np.exp(np.clip(self.growth_ / 2 * (log - self._middle), -WIDEST, WIDEST))
 
     def _draw(self, fits: Sequence[_Fit]) -> None:
-        """Draw the members: laws by probability, then parameters by fits to perturbed data, in antithetic pairs."""
+        """Draw the models: laws by probability, then parameters by fits to perturbed data, in antithetic pairs."""
         rng = np.random.default_rng([self._seed, 0])
         pairs = self._members // 2
         places = (np.arange(pairs) + rng.random()) / pairs
@@ -308,7 +309,7 @@ class ServiceTime:
         return np.concatenate(rows), centre
 
     def _mean(self, laws: tuple[Law, Law], parameters: Floats, points: Rows) -> Floats:
-        """Return the natural log of seconds by a pair of laws at ``points``, [n]."""
+        """Return the natural log of seconds at n ``points``, [n], by a pair of laws with ``parameters`` [P]."""
         variants = self._variants
         level, batch, cores = parameters[: 3 * variants].reshape(3, -1)[:, points.variant]
         shifts = parameters[3 * variants + 2 :]
@@ -317,7 +318,7 @@ class ServiceTime:
         return np.asarray(level + laws[0](relative[0], batch) + laws[1](relative[1], cores) + shift, np.float64)
 
     def _slopes(self, laws: tuple[Law, Law], parameters: Floats, points: Rows) -> Floats:
-        """Return the derivatives of ``_mean`` by the parameters, [n, P]."""
+        """Return the derivatives of ``_mean`` (natural log of seconds at n ``points``) by the P parameters, [n, P]."""
         variants, every = self._variants, np.arange(len(points.variant))
         out = np.zeros((len(every), self._size))
         out[every, points.variant] = 1.0
@@ -331,10 +332,9 @@ class ServiceTime:
         return out
 
     def _optimum(self, laws: tuple[Law, Law], start: Floats | None, logs: Floats, draw: Floats) -> _Fit:
-        """Fit the cells' median ``logs`` [c] by damped Gauss–Newton, with Student's t by reweighting.
-
-        ``start``: first parameters [P], None: default ones; ``draw``: shift of the prior in its deviations.
-        """
+        """Fit the median natural-log seconds ``logs`` [c] of c groups of equal batches by damped Gauss–Newton, with
+        Student's t by reweighting. ``start``: first parameters [P], None: default ones; ``draw`` [P]: shift of the
+        prior means, in prior deviations."""
         rows, centre = self._rows
         target = centre + draw
         points, sd = self._cells.points, self._cell_sd()
@@ -370,19 +370,19 @@ class ServiceTime:
         return x
 
     def _cell_sd(self) -> Floats:
-        """Return the standard deviation of each cell's median log seconds about the laws, [c]."""
+        """Return the standard deviation of median log seconds about the laws, for c groups of equal batches, [c]."""
         noise = self.noise_sd_[self._cells.points.variant]
         return np.sqrt(self.miss_sd_**2 + noise**2 / self._cells.number) * self.wider(self._cells.points)
 
     def _trust(self) -> Floats:
-        """Return the Student-t weight of each cell, smaller where it is far from the laws, [c]."""
+        """Return Student-t weights of c groups of equal batches, smaller where they are far from the laws, [c]."""
         assert self._reference is not None  # noqa: S101 - fitted
         mean = self._mean(self._reference.laws, self._reference.parameters, self._cells.points)
         scaled = (self._cells.log - mean) / self._cell_sd()
         return np.asarray((FREEDOM + 1) / (FREEDOM + scaled**2), np.float64)
 
     def _spreads(self, rows: Rows, fit: _Fit) -> None:
-        """Update ``noise_sd_`` and ``miss_sd_``; without repeated batches half the variance goes to each of them."""
+        """Update ``noise_sd_`` [V] and ``miss_sd_``; without repeated batches each of them gets half the variance."""
         known = self._cells
         off = known.log - self._mean(fit.laws, fit.parameters, known.points)
         scaled = off / self._cell_sd()
@@ -402,7 +402,7 @@ class ServiceTime:
         self.miss_sd_ = float(np.sqrt(total / (len(off) + PRIOR))) + LEAST_SD
 
     def _rests(self, points: Rows, rng: np.random.Generator) -> Floats:
-        """Draw, for each member, the part of log seconds at ``points`` that the laws don't explain, [M, n]."""
+        """Draw, for each of M models, the part of log seconds at n ``points`` that laws don't explain, [M, n]."""
         known, out = self._cells, np.zeros((len(self._drawn), len(points.variant)))
         key, trust = points.variant * self._servers + points.server, self._trust()
         for group in np.unique(key).tolist():
@@ -427,7 +427,8 @@ class ServiceTime:
 
 
 def _loss(residual: Floats, prior: Floats) -> float:
-    """Return minus twice the log posterior of standardised residuals, of data by Student's t and of the prior."""
+    """Return minus twice the log posterior, up to a constant: of ``residual``, standardised residuals of the data, by
+    Student's t, and ``prior``, standardised deviations of the parameters from their prior means, by a normal."""
     far = (FREEDOM + 1) * np.log1p(residual**2 / FREEDOM)
     return float(far.sum() + (prior**2).sum())
 

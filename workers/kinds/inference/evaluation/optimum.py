@@ -53,7 +53,7 @@ class Solution:
         values: loss of each action relative to the best one, at least 0; ∞ where illegal, [S, N].
         loss: loss per second.
         rate: requests per second.
-        delays: largest time to serve full queues, as a share of ``full_until``.
+        delays: largest time to serve full queues, as a share of ``full_until``, the delay up to which quality is full.
     """
 
     states: NDArray[np.int64]
@@ -64,11 +64,12 @@ class Solution:
 
     @property
     def exact(self) -> bool:
-        """Whether delays certainly cost nothing: full queues are served within a third of ``full_until``."""
+        """Whether delays certainly cost nothing: full queues are served within a third of the delay of full quality."""
         return self.delays <= 1 / SURE
 
     def details(self) -> dict[str, Any]:
-        """Return the report's entries: loss per request, number of states, share truncated (0), and ``delays``."""
+        """Return the report's entries: ``loss_per_request``, number of ``states``, share ``truncated`` (0), and
+        ``delays`` as ``queue_over_full_until``."""
         return {
             "loss_per_request": self.loss / self.rate,
             "states": len(self.states),

@@ -194,7 +194,8 @@ def policy_map(layout: Layout, played: Mapping[str, ServedRequests]) -> Json:
 
 
 def _cells(layout: Layout, one: ServedRequests, rates: Floats, sizes: NDArray[np.int64]) -> Iterator[Json]:
-    """Yield one policy's tiles, for each pair of a rate and a queue in which it decided."""
+    """Yield one policy's tiles, by bins between ``rates`` (requests/s) and of queues from each of ``sizes`` (requests)
+    on."""
     decisions, columns, rows = one.decisions, _between(rates), _doubling(sizes)
     column = np.clip(np.searchsorted(rates, decisions.rate, side="right") - 1, 0, RATES - 1)
     row = np.searchsorted(sizes, np.maximum(decisions.waiting, 1), side="right") - 1
@@ -215,6 +216,6 @@ def _between(edges: Floats) -> list[str]:
 
 
 def _series(name: str, x: NDArray[Any], y: NDArray[Any]) -> Json:
-    """Convert a line to JSON values; NaN becomes None."""
+    """Convert a line through the points ``x``, ``y`` [n] to JSON values; NaN becomes None."""
     values = [None if np.isnan(value) else round(float(value), 5) for value in y]
     return {"name": name, "x": [round(float(value), 5) for value in x], "y": values}

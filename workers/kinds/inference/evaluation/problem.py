@@ -113,7 +113,7 @@ def requests_of(world: InferenceWorld) -> Requests:
 
 
 class Recorder:
-    """A watcher of the episodes of one world, for ``workers.evaluation.arena.play``."""
+    """Records the answers to all requests in one world's episodes; ``evaluation.arena.play`` calls ``watch``."""
 
     def __init__(self, world: InferenceWorld) -> None:
         self.world, self.layout = world, world.layout
@@ -292,9 +292,8 @@ class InferenceProblem(SimulatedProblem):
         return HeatMapAxes(*axes, "requests that are started at once (0: a server waits)")
 
     def heat_map_points(self, situation: Situation, action: NDArray[np.integer]) -> tuple[NDArray[np.floating], ...]:
-        """Return (requests per second, waiting requests, batch size) of each decision, [B] each; the size is NaN where
-        the number of servers is decided.
-        """
+        """Return (requests per second, waiting requests, requests that ``action`` starts) of each decision, [B] each;
+        the last is NaN where the number of servers is decided."""
         state, chosen = situation.state, self.layout.dispatch_of(action)
         taken = np.minimum(self.layout.batches[chosen.batch], state.waiting[np.arange(len(action)), chosen.user])
         size = np.where(chosen.user >= 0, taken, 0).astype(np.float64)

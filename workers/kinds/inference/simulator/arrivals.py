@@ -77,14 +77,14 @@ def mix_word(word: np.uint64) -> np.uint64:
 
 @inlined
 def uniform(streams: Words, b: int, u: int) -> float:
-    """Draw a number uniform in (0, 1) from the stream of episode ``b`` and user ``u``, which advances in place."""
+    """Draw a number uniform in (0, 1) from ``streams[b, u]``, of episode ``b`` and user ``u``, which advances."""
     streams[b, u] += np.uint64(0x9E3779B97F4A7C15)
     return ((mix_word(streams[b, u]) >> np.uint64(11)) + 0.5) * UNIT
 
 
 @kernel
 def gamma(streams: Words, b: int, u: int, shape: float) -> float:
-    """Draw a gamma variable of scale 1 and ``shape`` above 0 (Marsaglia and Tsang, 2000) from a user's stream."""
+    """Draw a gamma variable of scale 1 and ``shape`` > 0 (Marsaglia and Tsang, 2000); ``streams[b, u]`` advances."""
     boost = 1.0
     if shape < 1.0:
         boost = uniform(streams, b, u) ** (1.0 / shape)
@@ -101,7 +101,7 @@ def gamma(streams: Words, b: int, u: int, shape: float) -> float:
 
 @kernel
 def draw_rate(load: Load, streams: Words, factors: Floats, b: int, u: int, place: int) -> float:
-    """Return a user's requests per second in window number ``place``; ``factors`` [B, U, J] that end are drawn anew."""
+    """Return user ``u``'s requests per second in window ``place``; expired ``factors`` [B, U, J] are drawn anew."""
     start = place * load.window
     x, parts = load.model[b], load.rate.shape[2]
     of_day = (load.origin[b] + start) % DAY_SECONDS / DAY_SECONDS
@@ -120,11 +120,10 @@ def draw_rate(load: Load, streams: Words, factors: Floats, b: int, u: int, place
 def draw_arrival(
     load: Load, streams: Words, rates: Floats, factors: Floats, places: Integers, b: int, u: int, now: float
 ) -> float:
-    """Draw the second at which a user's next request after ``now`` comes; ``NEVER``: none.
+    """Draw the second at which user ``u``'s next request after ``now`` (seconds) comes; ``NEVER``: none.
 
-    A Poisson process has no memory, so at a window's end the waiting time is drawn anew at its new rate. ``rates`` [B,
-    U] and ``places`` [B, U] are rate and number of the present windows, changed in place.
-    """
+    A Poisson process has no memory, so at a window's end the waiting time is drawn anew at its new rate. ``rates``
+    [B, U] and ``places`` [B, U] are rate and number of the present windows, changed in place."""
     while True:
         end = min((places[b, u] + 1) * load.window, load.until)
         if rates[b, u] > 0.0:
@@ -140,7 +139,7 @@ def draw_arrival(
 
 @inlined
 def next_recorded(load: Load, places: Integers, b: int, u: int) -> float:
-    """Return the second of a user's next recorded request, or ``NEVER``; its index in ``places`` [B, U] advances."""
+    """Return the second of user ``u``'s next recorded request, or ``NEVER``; ``places[b, u]``, its index, advances."""
     at = places[b, u]
     if at >= load.first[u + 1]:
         return NEVER
@@ -153,7 +152,7 @@ def next_recorded(load: Load, places: Integers, b: int, u: int) -> float:
 def following(
     load: Load, streams: Words, rates: Floats, factors: Floats, places: Integers, b: int, u: int, now: float
 ) -> float:
-    """Return the second of a user's next request, drawn or recorded, after the one at ``now``; ``NEVER``: none."""
+    """Return the second of user ``u``'s next request, drawn or recorded, after ``now`` (seconds); ``NEVER``: none."""
     if len(load.times) > 0:
         return next_recorded(load, places, b, u)
     return draw_arrival(load, streams, rates, factors, places, b, u, now)
@@ -163,7 +162,7 @@ def following(
 def open_stream(
     load: Load, streams: Words, rates: Floats, factors: Floats, places: Integers, b: int, u: int, seed: np.uint64
 ) -> float:
-    """Begin a user's stream at time 0; return the second of its first request, or ``NEVER``."""
+    """Begin user ``u``'s requests in episode ``b`` at time 0, from ``seed``; return the first's second or ``NEVER``."""
     streams[b, u] = mix_word(seed + np.uint64(u + 1) * np.uint64(0xD1342543DE82EF95))
     if len(load.times) > 0:
         low, high = load.first[u], load.first[u + 1]
@@ -178,7 +177,7 @@ def open_stream(
 def count_arrivals(
     load: Load, streams: Words, rates: Floats, factors: Floats, places: Integers, b: int, u: int, seed: np.uint64
 ) -> int:
-    """Count a user's requests in the whole episode; this consumes the stream."""
+    """Count user ``u``'s requests in the whole episode ``b``, begun from ``seed``; its stream is then used up."""
     count, time = 0, open_stream(load, streams, rates, factors, places, b, u, seed)
     while time < NEVER:
         count += 1
@@ -190,7 +189,7 @@ def count_arrivals(
 def arrival_times(
     load: Load, streams: Words, rates: Floats, factors: Floats, places: Integers, b: int, u: int, seed: np.uint64
 ) -> Floats:
-    """Return the seconds [n] at which a user's n requests of the whole episode come; this consumes the stream."""
+    """Return the seconds [n] of user ``u``'s n requests in the whole episode ``b``; its stream is then used up."""
     times = np.empty(count_arrivals(load, streams, rates, factors, places, b, u, seed))
     time = open_stream(load, streams, rates, factors, places, b, u, seed)
     for i in range(len(times)):
@@ -201,9 +200,8 @@ def arrival_times(
 
 @kernel
 def rate_path(load: Load, streams: Words, factors: Floats, b: int, u: int, seed: np.uint64) -> Floats:
-    """Return a user's requests per second in each of W windows of an episode with drawn requests, [W]; this consumes
-    the stream.
-    """
+    """Return user ``u``'s requests per second in each of W windows of episode ``b``, whose requests are drawn, [W];
+    this uses up ``streams`` [B, U] and ``factors`` [B, U, J]."""
     streams[b, u] = mix_word(seed + np.uint64(u + 1) * np.uint64(0xD1342543DE82EF95))
     path = np.empty(int(np.ceil(load.until / load.window)))
     now, place = 0.0, 0

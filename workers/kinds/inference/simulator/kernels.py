@@ -113,7 +113,7 @@ class EpisodeConstants(NamedTuple):
 
 
 class Worlds(NamedTuple):
-    """State of B episodes, changed in place; columns are named above.
+    """State of B episodes, changed in place; the columns' numbers are this module's constants (``NOW`` to ``HOLDS``).
 
     Attributes:
         clock, counts: numbers of each episode, [B, 3] and [B, 8].
@@ -145,7 +145,7 @@ class Worlds(NamedTuple):
 
 @inlined
 def worth(rules: Rules, const: EpisodeConstants, b: int, user: int, variant: int, delay: float) -> float:
-    """Return the response quality, 0…1, of an answer by ``variant`` after ``delay`` seconds."""
+    """Return the response quality, 0…1, of an answer to ``user`` by ``variant`` after ``delay`` seconds."""
     start, end = const.full_until[b, user], const.zero_at[b, user]
     late = min(max((delay - start) / (end - start), 0.0), 1.0)
     if rules.exponential[user]:
@@ -180,7 +180,7 @@ def interval(rules: Rules, const: EpisodeConstants, now: float) -> int:
 
 @inlined
 def drop_oldest(rules: Rules, const: EpisodeConstants, worlds: Worlds, amounts: Floats, b: int, u: int) -> None:
-    """Drop the oldest waiting request of user ``u`` in episode ``b``, with quality 0."""
+    """Drop user ``u``'s oldest waiting request in episode ``b``, with quality 0; sums go to ``amounts`` [B, 7]."""
     worlds.user_count[b, u, HEAD] = (worlds.user_count[b, u, HEAD] + 1) % (rules.queue_limit + 1)
     worlds.user_count[b, u, LENGTH] -= 1
     worlds.user_count[b, u, SETTLED] += 1
@@ -193,7 +193,7 @@ def drop_oldest(rules: Rules, const: EpisodeConstants, worlds: Worlds, amounts: 
 
 @inlined
 def count(rules: Rules, worlds: Worlds, b: int, u: int, now: float) -> None:
-    """Count a request of user ``u`` at ``now`` seconds in its part of the control interval."""
+    """Count a request of user ``u`` at ``now`` seconds in its part of the control interval (``worlds.parts``)."""
     part, last = int(now * PARTS_OF_INTERVAL / rules.window), worlds.user_count[b, u, PART]
     for skipped in range(max(last + 1, part - PARTS), part + 1):
         worlds.parts[b, u, skipped % (PARTS + 1)] = 0
@@ -203,7 +203,7 @@ def count(rules: Rules, worlds: Worlds, b: int, u: int, now: float) -> None:
 
 @inlined
 def arrive(rules: Rules, const: EpisodeConstants, load: Load, worlds: Worlds, amounts: Floats, b: int, u: int) -> None:
-    """Append user ``u``'s next request to its queue; if it is full, drop the oldest."""
+    """Append user ``u``'s next request to its queue in episode ``b``, in place; if it is full, drop the oldest."""
     times, counts = worlds.user_time, worlds.user_count
     now, room = times[b, u, NEXT], rules.queue_limit + 1
     worlds.queue[b, u, (counts[b, u, HEAD] + counts[b, u, LENGTH]) % room] = now
@@ -243,7 +243,7 @@ def finish(rules: Rules, worlds: Worlds, b: int, s: int) -> None:
 def dispatch(
     rules: Rules, const: EpisodeConstants, worlds: Worlds, amounts: Floats, b: int, s: int, action: int
 ) -> None:
-    """Start the batch that ``action`` denotes on server ``s``; its seconds and qualities are determined here."""
+    """Start the batch of action number ``action`` on server ``s``, in place, which sets its seconds and quality."""
     variants, sizes = len(rules.accuracy), len(rules.batches)
     user, variant, size = (action - 1) // (variants * sizes), (action - 1) // sizes % variants, (action - 1) % sizes
     klass, now, counts = rules.klass[s], worlds.clock[b, NOW], worlds.user_count
@@ -310,7 +310,7 @@ def turn_off(rules: Rules, const: EpisodeConstants, worlds: Worlds, b: int, klas
 
 @inlined
 def act(rules: Rules, const: EpisodeConstants, worlds: Worlds, amounts: Floats, b: int, action: int) -> bool:
-    """Apply the action of number ``action`` in episode ``b``; return False if it is illegal."""
+    """Apply action number ``action`` in episode ``b``, in place; return False if it is illegal."""
     variants, sizes = len(rules.accuracy), len(rules.batches)
     server, dispatches = worlds.counts[b, ASKED], const.zero_at.shape[1] * variants * sizes
     worlds.counts[b, DECISIONS] += 1
@@ -391,7 +391,7 @@ def next_event(rules: Rules, const: EpisodeConstants, worlds: Worlds, b: int) ->
 def happen(
     rules: Rules, const: EpisodeConstants, load: Load, worlds: Worlds, amounts: Floats, b: int, now: float
 ) -> None:
-    """Process all events of episode ``b`` at ``now`` seconds, except decisions."""
+    """Process episode ``b``'s events at ``now`` seconds, except decisions, in place; sums go to ``amounts`` [B, 7]."""
     event = False
     worlds.clock[b, NOW] = now
     for s in range(len(rules.klass)):
@@ -420,7 +420,7 @@ def happen(
 
 @inlined
 def go_on(rules: Rules, const: EpisodeConstants, load: Load, worlds: Worlds, amounts: Floats, b: int) -> None:
-    """Advance episode ``b`` to its next decision, or to its end."""
+    """Advance episode ``b``, in place, to its next decision, or to its end; sums go to ``amounts`` [B, 7]."""
     count = worlds.counts
     while True:
         if count[b, TURNS] > 0:
@@ -469,7 +469,7 @@ def empty(rules: Rules, const: EpisodeConstants, load: Load, worlds: Worlds, b: 
 
 @kernel
 def start(rules: Rules, const: EpisodeConstants, load: Load, worlds: Worlds, amounts: Floats, rows: Integers) -> None:
-    """Begin the episodes ``rows`` [n] anew, and advance to their first decisions."""
+    """Begin the episodes ``rows`` [n] anew, and advance to their first decisions; sums go to ``amounts`` [B, 7]."""
     rules, const, load, worlds = borrowed(rules), borrowed(const), borrowed(load), borrowed(worlds)
     for b in rows:
         empty(rules, const, load, worlds, b)
@@ -510,7 +510,8 @@ def step(
 
 
 class StateBuffers(NamedTuple):
-    """The arrays of ``app.kinds.inference.dynamics.State``, [B, …], as output buffers of ``look``."""
+    """Output buffers of ``look``: B rows of the arrays of a run's observable state,
+    ``app.kinds.inference.dynamics.State``."""
 
     waiting: Integers
     oldest: Floats
@@ -576,9 +577,8 @@ def look(rules: Rules, const: EpisodeConstants, worlds: Worlds, known: StateBuff
 
 @kernel
 def look_back(rules: Rules, worlds: Worlds, batch: Integers, pace: Floats, arrived: Integers) -> None:
-    """Write kind (``batch``) and ``pace`` of the last batches [B, BATCHES], and the requests ``arrived`` in the last
-    parts of intervals [B, U, PARTS], oldest first, as ``Transitions`` has them.
-    """
+    """Write index of kind (``batch``) and ``pace`` (seconds over those expected) of the last batches [B, BATCHES], and
+    the requests ``arrived`` in the last parts of control intervals [B, U, PARTS], oldest first."""
     for b in range(len(batch)):
         for k in range(BATCHES):
             place = (worlds.counts[b, FINISHED] + k) % BATCHES

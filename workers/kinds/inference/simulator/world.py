@@ -58,7 +58,7 @@ def outcomes_of(layout: Layout) -> Sequence[Outcome]:
 
 
 class Ticks:
-    """A view of a world for disturbances: its ``steps`` are control intervals of equal length, not decisions."""
+    """A view of a world for disturbances, whose ``steps`` are control intervals of equal length, not decisions."""
 
     def __init__(self, world: InferenceWorld) -> None:
         self._world, self.steps = world, world.intervals
@@ -152,7 +152,7 @@ class InferenceWorld(DisturbedWorld):
 
     @property
     def situation(self) -> Situation:
-        """Projector (with last transitions), state and view of the present decisions, after the first ``reset``."""
+        """What policies read at the present decisions, after ``reset``: domain model, last batches, state, view."""
         return Situation(self.projector._replace(recent=self.recent), self.state, self.view)
 
     @property
@@ -250,11 +250,10 @@ class InferenceWorld(DisturbedWorld):
         )
 
     def _cut(self, begun: Floats) -> Floats:
-        """End learners' episodes when no more requests come; return the seconds since the decisions at ``begun``, [B]
-        each.
+        """End learners' episodes when no more requests come; return the seconds since the decisions, which were at the
+        seconds ``begun``, [B] each.
 
-        Otherwise learners, who don't observe the time, would mistake the final idle phase for an effect of waiting.
-        """
+        Otherwise learners, who don't observe the time, would mistake the final idle phase for an effect of waiting."""
         until, now = self.rules.until, self.worlds.clock[:, kernels.NOW]
         self.worlds.counts[now >= until, kernels.ENDED] = 1
         return np.minimum(now, until) - np.minimum(begun, until)

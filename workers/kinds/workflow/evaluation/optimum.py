@@ -220,7 +220,7 @@ class _Search:
         return objective_return(self.weights, self._terms(ends, waits, slow))
 
     def _after(self, task: int, ends: Floats, last: float) -> float:
-        """Return a lower bound, in seconds, of the start of a task with a parent that is not placed."""
+        """Return the second from which ``task`` can start by its parents' ``ends`` [N] (NaN: unknown) and ``last``."""
         known = [float(ends[parent]) for parent, _ in self.parents[task] if np.isfinite(ends[parent])]
         return max(last, float(self.trace.submit[task]), *known)
 

@@ -251,7 +251,8 @@ def queue_outcomes(trace: Trace, begun: Seconds) -> Floats:
 
 
 def schedule_outcomes(trace: Trace, nodes: Nodes, schedule: Schedule) -> Floats:
-    """Compute a schedule's six outcomes in the order and units of ``OUTCOMES``, [6].
+    """Compute a schedule's mean bounded slowdown, mean wait (s), makespan (s), share of missed deadlines, rented
+    node-hours and cost (money), [6].
 
     Raises:
         ValueError: there is no task, or a task has no end.

@@ -147,7 +147,7 @@ class WorkflowProblem(Problem):
         return self._known[seed]
 
     def tunables(self) -> tuple[Tunable, ...]:
-        """Return the settings as indices: rule, mechanism, order of overtaking; for workflows the strategy."""
+        """Return the settings as indices: rule, backfilling mechanism and order; for workflows the strategy."""
         if not self.pool:
             return (Tunable("strategy", 0, len(self.schedulers) - 1),)
         sizes = {"rule": RULES, "mechanism": MECHANISMS, "fill": ORDERS}
@@ -232,7 +232,7 @@ class AgentScheduler:
         name: name in reports.
         policy: the agent.
         mechanism: name of the backfilling mechanism.
-        fill: name of the rule of overtaking.
+        fill: name of the rule by which jobs are backfilled.
         limits: limits of each user.
     """
 

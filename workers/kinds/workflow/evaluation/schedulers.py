@@ -38,9 +38,8 @@ class EpisodeScheduler(Protocol):
 
 @dataclass(frozen=True)
 class RuleScheduler:
-    """A scheduler of batch jobs on one pool, by names of a rule, a mechanism, and a rule ``fill`` of overtaking.
-
-    ``limits`` are the limits of each user. Conservative backfilling ignores ``fill``.
+    """A scheduler of batch jobs on one pool, by names of a rule that orders the queue, a backfilling mechanism, and a
+    rule ``fill`` that orders backfilling (conservative backfilling ignores it). ``limits`` are the limits of each user.
     """
 
     rule: str
@@ -73,11 +72,10 @@ class RuleScheduler:
 
 @dataclass(frozen=True)
 class PredictedScheduler:
-    """A scheduler of batch jobs on one pool by predicted run times, also in its order of overtaking.
+    """A scheduler of batch jobs on one pool by predicted run times, also in its order of backfilling.
 
-    ``strategy`` is one of ``PREDICTED``, ``mechanism`` a name: none or easy for lookahead, any but conservative for the
-    others; ``limits`` are the limits of each user, which lookahead can't have.
-    """
+    ``strategy`` is one of ``PREDICTED``; ``mechanism`` names the backfilling: none or easy for lookahead, any but
+    conservative for the others; ``limits`` are the limits of each user, which lookahead can't have."""
 
     strategy: str
     mechanism: str
@@ -205,11 +203,11 @@ def uses_one_pool(trace: Trace, nodes: int) -> bool:
 def rule_schedulers(
     limits: Limits, backfilling: str, fill: str = "fcfs", strategy: str = ""
 ) -> dict[str, EpisodeScheduler]:
-    """Make schedulers of batch jobs by name: every rule with the workload's mechanism ``backfilling`` and rule of
-    overtaking ``fill``, four rules with all mechanisms, EASY with overtaking by sjf, and the smallest predicted area.
+    """Make schedulers of batch jobs by name: every rule with the workload's backfilling mechanism ``backfilling`` and
+    its order ``fill`` of backfilling, four rules with all mechanisms, EASY that backfills by sjf, and smallest
+    predicted area.
 
-    Lookahead is among them only if it is the workload's ``strategy``, as it simulates ahead at each decision.
-    """
+    Lookahead is among them only if it is the workload's ``strategy``, as it simulates ahead at each decision."""
     own = [RuleScheduler(rule, backfilling, fill if backfilling in FILLING else "fcfs", limits) for rule in RULES]
     full = [RuleScheduler(rule, mechanism, limits=limits) for rule in FULL for mechanism in MECHANISMS]
     mechanism = MECHANISMS.index(backfilling)

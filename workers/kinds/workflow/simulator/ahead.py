@@ -99,8 +99,8 @@ class Course(NamedTuple):
             first ``level[RUNS]`` entries.
         due, processors: planned ends, ascending, and processors, of the same jobs.
         begun: start of each job, seconds from now; NaN: not started, [J].
-        level: waiting jobs, running jobs, free processors, committed job (−1: none), and the fewest processors that a
-            waiting job needs, [5].
+        level: waiting jobs, running jobs, free processors, job that must start next (−1: none must), and the fewest
+            processors that a waiting job needs, [5].
     """
 
     queue: Indices
@@ -166,8 +166,9 @@ def reservation(course: Course, need: int, now: float) -> tuple[float, int]:
 
 @kernel
 def dispatch(course: Course, jobs: Scenario, mechanism: int, now: float, barred: int) -> int:
-    """Start jobs by the queue's order and ``mechanism``, all but the job ``barred`` (−1: none); return a number that
-    two decisions share only if they start and commit the same jobs."""
+    """Start jobs at ``now`` (seconds) by the queue's order and ``mechanism`` (index into ``MECHANISMS``), all but
+    ``barred`` (−1: none). Return a number that tells decisions apart: by jobs started, and the job that must start
+    next."""
     queue, count, need = course.queue, course.level, jobs.need
     waits, left, blocked, result, least = count[WAITS], 0, -1, 1, np.iinfo(np.int64).max
     spare, until, unknown = 0, -np.inf, mechanism == EASY
@@ -202,12 +203,14 @@ def dispatch(course: Course, jobs: Scenario, mechanism: int, now: float, barred:
 
 @kernel
 def first_decision(course: Course, jobs: Scenario, state: Indices, mechanism: int, front: int, barred: int) -> int:
-    """Set ``course`` to the present, and decide with job ``front`` first and job ``barred`` held back (−1: none).
+    """Set ``course`` to the present, and decide with job ``front`` first and job ``barred`` left out (−1: none).
+
+    Returns a number that tells different decisions apart.
 
     Args:
         course: overwritten.
         jobs: a scenario.
-        state: free processors, the committed job (−1: none), and the number Q of waiting jobs, [3].
+        state: free processors, the job that must start next (−1: none must), and the number Q of waiting jobs, [3].
         mechanism: index into ``MECHANISMS``.
         front, barred: indices of jobs below Q.
     """
@@ -255,8 +258,8 @@ def backfill(course: Course, jobs: Scenario, place: int, now: float) -> None:
 
 @kernel
 def cost_of(course: Course, jobs: Scenario, mechanism: int, waiting: int) -> float:
-    """Play a scenario from its first decision to ``HORIZON``; return the bounded slowdown that all jobs gather from
-    now on, those that wait at the end included."""
+    """Play a scenario, after its first decision on ``waiting`` jobs, for eight hours; return the sum of the bounded
+    slowdowns that all jobs gather from now on, those that wait at the end included."""
     count, arriving, total, settled = course.level, waiting, len(jobs.at), False
     while True:
         due = course.ends[count[RUNS] - 1] if count[RUNS] > 0 else np.inf
@@ -288,8 +291,8 @@ def cost_of(course: Course, jobs: Scenario, mechanism: int, waiting: int) -> flo
 
 @kernel
 def draw_share(table: Seconds, share: float, least: float) -> float:
-    """Draw the natural logarithm of the share of its estimate that a job takes, given the predicted one, and that it
-    is at least ``least``; 1.0: none is."""
+    """Draw the natural log of a job's run time over its estimate, at least ``least``, given the prediction ``share`` of
+    it, from ``table`` (quantiles by prediction, ascending); 1.0: no quantile reaches ``least``."""
     row = table[np.searchsorted(SHARE_EDGES, share)]
     below = np.searchsorted(row, least)
     if below == len(row):
@@ -298,10 +301,16 @@ def draw_share(table: Seconds, share: float, least: float) -> float:
 
 
 class Present(NamedTuple):
-    """A queue at a decision, as compiled code takes an ``Outlook``, whose arrays these are.
+    """A queue at a decision: Q waiting jobs in order, R running ones, and P submitted before, by time.
 
     Attributes:
-        state: free processors, place of the committed job (−1: none), and number of waiting jobs, [3].
+        need, plan, score: processors, planned seconds, and log score in the order, of waiting and earlier jobs,
+            [Q + P].
+        length, share: natural logs of estimated seconds, and of the predicted share of these, [Q + P].
+        processors, planned, ran: processors, planned end (seconds from now), and seconds run so far, [R].
+        running_length, running_share: ``length`` and ``share`` of running jobs, [R].
+        past: submissions in seconds, ascending, [P].
+        state: free processors, place of the job that must start next (−1: none must), and number Q, [3].
     """
 
     need: Indices
@@ -320,7 +329,7 @@ class Present(NamedTuple):
 
 @kernel
 def sample(present: Present, table: Seconds) -> Scenario:
-    """Draw one course of the next hours; ``table``: quantiles of logarithms of shares, by predicted share."""
+    """Draw one course of the next hours; ``table``: quantiles of log run time over estimate, by its prediction."""
     waiting, running = present.state[2], len(present.processors)
     rows, at = np.empty(waiting + MOST_ARRIVALS, np.int64), np.zeros(waiting + MOST_ARRIVALS)
     rows[:waiting] = np.arange(waiting)
@@ -353,7 +362,7 @@ def sample(present: Present, table: Seconds) -> Scenario:
 
 class Options(NamedTuple):
     """K changes of the order, the first of them none: places of the jobs that move to the front or are held back (−1:
-    none), what each saves on average and its standard error, [K]; and whether each is played to the end, [K]."""
+    none), mean bounded slowdown that each saves, its standard error, and whether it is played to the end, [K] each."""
 
     front: Indices
     barred: Indices
@@ -364,8 +373,8 @@ class Options(NamedTuple):
 
 @kernel
 def distinct(course: Course, jobs: Scenario, present: Present, mechanism: int) -> tuple[Indices, Indices]:
-    """Return one change of the order for each different first decision, as ``Options.front`` and ``barred``, [K] each;
-    the first is no change. Each of the first ``CHANGED`` waiting jobs moves to the front, or is held back."""
+    """Return one change of the order for each different first decision, as places ``front`` and ``barred`` (−1: none),
+    [K] each; the first is no change. Each of the first ``CHANGED`` waiting jobs moves to the front, or is left out."""
     several = min(present.state[2], CHANGED)
     fronts, bars = np.full(2 * CHANGED, -1), np.full(2 * CHANGED, -1)
     result, count = np.zeros(2 * CHANGED, np.int64), 0
@@ -384,8 +393,8 @@ def distinct(course: Course, jobs: Scenario, present: Present, mechanism: int) -
 def play_changes(
     course: Course, jobs: Scenario, present: Present, mechanism: int, options: Options, cost: Seconds
 ) -> None:
-    """Play a scenario under each change that is still considered (``options.whole``); ``cost`` [K] receives each
-    one's, and for the others that of the order as it is."""
+    """Play a scenario under each of K changes of the order that is still considered (``options.whole``); ``cost`` [K]
+    receives the bounded slowdowns that all jobs gather in each, and for other changes those in the order as it is."""
     own, lent = borrowed(course), borrowed(jobs)
     for option in range(len(cost)):
         cost[option] = cost[0]
@@ -396,8 +405,8 @@ def play_changes(
 
 @kernel
 def halt(options: Options, saved: Seconds, squares: Seconds, played: int, stage: Seconds) -> None:
-    """Compute ``gain`` and ``error`` of the changes that were played in all ``played`` scenarios; before the last one,
-    leave out those that ``stage`` (a row of ``STAGES``) ends."""
+    """Compute ``gain`` and ``error`` of changes from the sums ``saved`` and ``squares`` [K] over ``played`` scenarios;
+    before the last one, drop changes below the limits of ``stage`` (scenarios, most changes, t statistic)."""
     for option in range(1, len(saved)):
         if options.whole[option]:
             mean = saved[option] / played
@@ -413,7 +422,8 @@ def halt(options: Options, saved: Seconds, squares: Seconds, played: int, stage:
 
 @kernel
 def compare(present: Present, table: Seconds, mechanism: int, seed: int) -> Options:
-    """Play changes of the order in the same ``SCENARIOS`` scenarios; hopeless ones are left out on the way."""
+    """Play changes of the order in the same 24 sampled scenarios, and return them with the bounded slowdown that each
+    saves; hopeless ones are left out on the way. ``table``: quantiles of log run time over estimate, by prediction."""
     np.random.seed(seed)  # noqa: NPY002 - that of compiled code, so that a decision can be repeated
     waiting, running = present.state[2], len(present.processors)
     jobs, most = sample(present, table), running + waiting + MOST_ARRIVALS
@@ -442,7 +452,7 @@ def compare(present: Present, table: Seconds, mechanism: int, seed: int) -> Opti
 
 @kernel
 def best_of(options: Options) -> int:
-    """Return the change that saves most of those that are significantly better; 0: none is."""
+    """Return the index of the change that saves most, of those that are significantly better; 0: none is."""
     best = 0
     for option in range(1, len(options.gain)):
         sure = options.gain[option] > SIGNIFICANT * options.error[option]
@@ -452,7 +462,9 @@ def best_of(options: Options) -> int:
 
 
 def simulate_ahead(outlook: Outlook, table: Seconds = TABLE) -> Alternatives:
-    """Compare changes of the order of a live queue by simulating ahead."""
+    """Compare changes of the order of a live queue by simulating eight hours ahead; return them, the best first, with
+    the bounded slowdown that each saves. ``table``: quantiles of log run time over estimate, in rows by its prediction.
+    """
     arrays = [getattr(outlook, name) for name in Present._fields[:-1]]
     state = np.array([outlook.free, outlook.head, outlook.waiting])
     comparison = compare(Present._make([*arrays, state]), table, outlook.mechanism, outlook.seed)
@@ -467,7 +479,7 @@ def simulate_ahead(outlook: Outlook, table: Seconds = TABLE) -> Alternatives:
 
 @kernel
 def share_of(play: Play, task: int) -> float:
-    """Return the predicted natural logarithm of the share of its estimate that a job takes; ``KNOWN``: no estimate."""
+    """Return the predicted natural log of job ``task``'s run time over its estimate; ``KNOWN``: it has no estimate."""
     if not play.has_estimate[task]:
         return KNOWN
     tasks, regression, share = play.tasks, play.regression, 0.0
@@ -505,8 +517,8 @@ def present_of(play: Play, order: Indices, mechanism: int) -> Present:
 
 @kernel
 def play_ahead(play: Play, mechanism: int, table: Seconds) -> int:
-    """Play to the end by ``planning.starting_scores``, simulating ahead where at most ``MOST`` jobs wait;
-    return the number of changes.
+    """Play to the end by scores from predicted run times, simulating ahead where at most ``MOST`` jobs wait; return the
+    number of changes of the order.
 
     Args:
         play: with predictions, if jobs have estimates.

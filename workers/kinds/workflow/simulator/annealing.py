@@ -77,9 +77,9 @@ class SearchObjective(NamedTuple):
 
 
 def course(order: Indices, node: Indices, processors: Indices, fixed: int = 0, fetched: bool = False) -> Course:
-    """Make a solution without times on nodes with ``processors`` [M]; the caller sets the ends of fixed tasks.
+    """Make a solution without times on nodes with ``processors`` [M]: tasks in ``order`` [N], each on its ``node`` [N].
 
-    ``order`` and ``node`` are the tasks in order and each task's node, [N]; ``fixed`` and ``fetched`` as in ``Course``.
+    The caller sets the ends of the first ``fixed`` tasks, which have started. ``fetched``: data move at a task's start.
     """
     tasks, slots = len(order), int(processors.sum())
     first = np.zeros(len(processors) + 1, np.int64)
@@ -212,7 +212,7 @@ def turns_open(at: Course, graph: Graph, task: int) -> tuple[int, int]:
 
 
 def soonest(at: Course, graph: Graph, work: Work, fleet: Fleet, task: int, share: float) -> int:
-    """Return the other node on which ``task`` ends first by its data and ``share`` of its run time; its own: none."""
+    """Return the other node on which ``task`` ends first by its data and ``share`` of its run time; none: its own."""
     best, least = at.node[task], np.inf
     for j in range(len(fleet.pace)):
         if j == at.node[task] or not np.isfinite(work.cost[task, j]):
@@ -394,7 +394,7 @@ COMPILED_RANKS = placement.Ranks(
 
 
 def plan(problem: Problem, rule: Rule) -> Plan:
-    """Make the plan of ``rule``, which places each task on a node at a time."""
+    """Make the plan of a placement ``rule``: node, start and end of each task."""
     return place(problem.graph, problem.work, problem.fleet, rule)
 
 
@@ -493,7 +493,7 @@ def forgetful(problem: Problem) -> bool:
 
 
 def remembering(problem: Problem, order: Indices, node: Indices) -> Plan:
-    """Make the plan of a solution in the same order and on the same nodes, but within their memory."""
+    """Make the plan with the tasks in ``order`` [N], each on its ``node`` [N], that keeps to the nodes' memory."""
     bias = np.full(problem.work.cost.shape, np.inf)
     bias[np.arange(len(node)), node] = 0.0
     rule = Rule(order, bias, np.full(len(node), np.inf), 1.0, 0.0)
@@ -539,7 +539,8 @@ def improve_stages(
     worth: Callable[[Solution], float],
     attempts: int,
 ) -> Solution:
-    """Improve the best of ``starts`` in stages (``LEGS``), each keeping fewer solutions; ``worth`` is minimised."""
+    """Improve the best of ``starts`` in stages; each passes fewer solutions on. ``search`` (solution, number of
+    attempts) improves one, ``worth`` is minimised, and ``attempts`` is the number in all stages together."""
     for keep, share in LEGS:
         starts = sorted(starts, key=worth)[:keep]
         starts = [search(start, int(attempts * share / len(starts))) for start in starts]

@@ -156,7 +156,9 @@ def prefer_node(
     world: World, graph: Graph, work: Work, fleet: Fleet, rule: Rule, calendar: placement.Calendar,
     spans: tuple[Floats, Floats], task: int, now: float,
 ) -> tuple[int, float, float]:  # fmt: skip
-    """Return the node that ``rule`` chooses for ``task`` (−1: none), start and duration by expected ``work``."""
+    """Return (node that ``rule`` chooses for ``task``, −1: none; start; duration), in seconds by the expected ``work``.
+
+    ``spans``: first and last use of each of M nodes so far, seconds, [M] each."""
     chosen, start, length, best = -1, np.inf, 0.0, (True, np.inf)
     for j in range(len(world.power)):
         duration = work.cost[task, j] + travel(world, graph, work, fleet, task, j)
@@ -217,7 +219,7 @@ def expect(
     world: World, work: Work, fleet: Fleet, mask: NDArray[np.bool_], queues: Queues, breakdowns: Breakdowns,
     events: list[Event],
 ) -> None:  # fmt: skip
-    """Push the events that are known at the start: submissions, failures, and the plan's orders of nodes."""
+    """Push the events known at the start: submissions, failures, plan's orders of nodes (``mask``: always on)."""
     for task in range(len(world.status)):
         heappush(events, (work.submit[task], WAKE, task, 1))
     for k in range(len(breakdowns.at)):
@@ -405,7 +407,7 @@ def schedule_trace(
     Args:
         online: dispatch at run time instead of planning.
         breakdowns: failures of nodes.
-        objective, attempts, seed: of the agent's search, as for ``agent_plan``.
+        objective, attempts, seed: of the agent's search: what it minimises, its number of attempts, and its seed.
 
     Raises:
         ValueError: the strategy is unknown or is the agent online, a task fits no node, or dependencies form a cycle.

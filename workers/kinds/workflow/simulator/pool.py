@@ -95,10 +95,9 @@ class Play(NamedTuple):
 
 @kernel
 def without_reference_counts(play: Play) -> Play:
-    """Return ``play`` with borrowed arrays, for compiled loops whose caller keeps the original.
+    """Return ``play`` with arrays that compiled loops don't count references to; the caller must keep the original.
 
-    Counting references to its twenty arrays at every call would take most of an event's time.
-    """
+    Counting references to its twenty arrays at every call would take most of an event's time."""
     tasks, pool = play.tasks, play.pool
     return Play(
         Tasks(
@@ -192,7 +191,7 @@ def correct(play: Play) -> None:
 
 @kernel
 def leave(play: Play, task: int) -> None:
-    """Remove ``task``, which must run: free its processors and user's quota, and teach the regression its run time."""
+    """Remove ``task``, which must run: free its processors and user's quota, and update the run-time regression."""
     pool, level = play.pool, play.pool.level
     ends, running_processors, which = pool.ends, pool.running_processors, pool.task
     need, user, last = play.tasks.processors[task], play.tasks.user[task], level[RUNNING] - 1
@@ -229,8 +228,7 @@ def describe(play: Play, task: int) -> None:
 def settle(play: Play, mechanism: int, order: Indices, fill: Indices) -> int:
     """Choose jobs by ``mechanism`` (index into ``MECHANISMS``) and start them; return their number.
 
-    ``order`` and ``fill`` are the waiting jobs in the queue's order and in the order of overtaking, [Q] each.
-    """
+    ``order`` and ``fill`` are the waiting jobs in the queue's order and in the order of backfilling, [Q] each."""
     counts, clock, chosen = play.counts, play.clock, play.chosen
     counts[DECISIONS] += 1
     head = Head(counts[HEAD], clock[UNTIL], counts[SPARE])
@@ -289,11 +287,11 @@ def order_waiting(play: Play, rule: int) -> Indices:
 
 @kernel
 def play_rules(play: Play, mechanism: int, rule: int, fill: int) -> None:
-    """Play to the end with rules for order and overtaking; not for conservative backfilling.
+    """Play to the end with rules for the order of the queue and of backfilling; not for conservative backfilling.
 
     Args:
         mechanism: index into ``MECHANISMS``.
-        rule, fill: indices into ``RULES``, of the queue's order and of overtaking.
+        rule, fill: indices into ``RULES``, of the queue's order and of backfilling.
     """
     function = without_reference_counts(play)
     counts, queue = function.counts, function.queue
@@ -329,8 +327,7 @@ def play_priority(play: Play, mechanism: int, weights: Seconds, machine: int) ->
 
 @kernel
 def predict_seconds(play: Play, trust: float) -> Seconds:
-    """Return the natural log of waiting jobs' predicted seconds, [Q]: of the requested seconds plus ``trust`` times
-    ``predicted_shares``."""
+    """Return the log of waiting jobs' predicted seconds, [Q]: ln(requested) + ``trust`` · ``predicted_shares``."""
     seconds = trust * predicted_shares(play)
     for i in range(len(seconds)):
         seconds[i] += play.length[play.queue[i]]
@@ -353,7 +350,7 @@ def predicted_shares(play: Play) -> Seconds:
 
 @kernel
 def is_futile(play: Play, mechanism: int, rule: int) -> bool:
-    """Return whether a decision would certainly start no job and leave the head unchanged."""
+    """Return whether a decision would surely start no job, and keep the first job that waits for processors."""
     counts, free, need, queue = play.counts, play.pool.level[FREE], play.tasks.processors, play.queue
     last = need[queue[counts[QUEUED] - 1]]
     if mechanism != EASY:

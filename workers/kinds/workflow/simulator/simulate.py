@@ -233,7 +233,7 @@ FORMS = ("{:,.2f}", "{:,.0f}", "{:,.0f}", "{:.1%}", "{:.1%}", "{:,.2f}")
 
 
 def summary_json(arguments: Namespace, reading: Reading, rows: Sequence[SimulatedSequence]) -> Json:
-    """Summarise all simulated sequences as JSON values by strategy; units as in ``Figures``."""
+    """Summarise sequences as JSON values: input, warnings, each strategy's ``Figures`` by sequence and on average."""
     names = list(dict.fromkeys(row.strategy for row in rows))
     nodes = rows[0].nodes
     return {
@@ -267,7 +267,7 @@ def _strategy(name: str, first: str, rows: Sequence[SimulatedSequence]) -> Json:
 
 
 def _paired_difference(differences: Sequence[float]) -> Json:
-    """Return the mean difference of slowdowns on the same sequences, and its standard error (None for one sequence)."""
+    """Return the mean of n ``differences`` of slowdowns, its standard error (None: n is 1), and the number below 0."""
     count = len(differences)
     error = float(np.std(differences, ddof=1) / np.sqrt(count)) if count > 1 else None
     better = sum(value < 0 for value in differences)
@@ -296,7 +296,6 @@ def _format_row(values: Json) -> list[str]:
 
 
 def _align_columns(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Format rows as lines of text with aligned columns: the first to the left, others to the right."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return ["  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]) for row in rows]
 
@@ -324,13 +323,12 @@ def play_agent(
         trace: the jobs; their parents are ignored.
         processors: number of processors of the pool.
         mechanism: index into ``MECHANISMS``; not conservative.
-        fill: index into ``RULES`` of the order of overtaking, for policies without one of their own.
+        fill: index into ``RULES`` of the order of backfilling, for policies without one of their own.
         limits: limits of each user.
         planned: requested and planned seconds of each job, [N]; None: those of the trace.
 
     Raises:
-        ValueError: a job needs more processors than there are, or its run time is unknown.
-    """
+        ValueError: a job needs more processors than there are, or its run time is unknown."""
     if not isinstance(policy, PriorityPolicy):
         play = initial_play(trace, processors, limits, planned)
         play_rules(play, mechanism, RULES.index(policy.name), fill)
@@ -468,13 +466,13 @@ def schedule_by_rule(
         nodes: one node.
         strategy: name of the rule that orders the queue; with conservative backfilling ``order`` decides instead.
         backfilling: name of the mechanism.
-        order: name of the rule of overtaking, or ``strategy``; None: fcfs with ``rls``, else the strategy itself.
+        order: name of the rule by which jobs are backfilled, or ``strategy``; None: fcfs with ``rls``, else
+            ``strategy``.
         limits: limits of each user; None: none.
         exact: whether jobs are planned with their true run times.
 
     Raises:
-        ValueError: a name is unknown, a job needs too many processors, or its run time is unknown.
-    """
+        ValueError: a name is unknown, a job needs too many processors, or its run time is unknown."""
     mechanism, rule = MECHANISMS.index(backfilling), RULES.index(strategy)
     own = order is None or order.lower() == OWN
     fill = (

@@ -40,7 +40,7 @@ class Stage:
         return AgentScheduler(name, policy, MECHANISMS[self.sequence.mechanism], self._fill, NO_LIMITS)
 
     def rule(self, name: str) -> AgentScheduler:
-        """Make the scheduler of the rule ``name``, called as in evaluations (rule, mechanism, order of overtaking)."""
+        """Make the scheduler of the rule ``name``, called as in evaluations (rule, mechanism, order of backfilling)."""
         rule_name = RuleScheduler(name, MECHANISMS[self.sequence.mechanism], self._fill).name
         return self.scheduler(rule_name, StrategyPolicy({"rule": name}))
 
@@ -49,7 +49,7 @@ class Stage:
         return RULES[self.sequence.fill]
 
     def pictures(self, schedulers: Many[AgentScheduler]) -> list[Json]:
-        """Chart each scheduler's schedule over a common time window, by ``evaluation.pictures.picture``."""
+        """Chart each schedule (figures, course over time, Gantt chart) over a common time window, as JSON values."""
         trace, nodes = self.episode.trace, self.episode.nodes
         played = [scheduler.play(self.episode) for scheduler in schedulers]
         stretch = window(trace, played)
@@ -106,7 +106,7 @@ def _cheapest(figures_of: dict[str, Figures]) -> list[str]:
 
 
 class Scores(NamedTuple):
-    """A policy's results on N sequences: returns (negative losses) [N], and outcomes by ``QUEUED`` [N, 3]."""
+    """Results on N sequences: returns (negative losses) [N]; mean bounded slowdown, wait and makespan (s) [N, 3]."""
 
     returns: Seconds
     outcomes: Seconds

@@ -27,7 +27,7 @@ def largest(spec: Spec) -> NodeType:
 
 
 def machine_of(spec: Spec) -> Nodes:
-    """Return the largest node, always on, at speed 1, since trainings and verdicts use recorded run times."""
+    """Return the largest node, always on, at speed 1, since trainings play recorded run times."""
     nodes = nodes_of((largest(spec).model_copy(update={"minimum": 1, "maximum": 1}),))
     return nodes._replace(speed=np.ones(1))
 
@@ -56,8 +56,7 @@ MOST, FEWEST = 96, 8  # most pieces for judging, and fewest pieces of a trace
 class Sequence(NamedTuple):
     """Jobs on a pool of ``processors``, with an objective (None: mean bounded slowdown).
 
-    ``mechanism`` is an index into ``MECHANISMS``; ``fill`` one into ``RULES``, for the order of overtaking.
-    """
+    ``mechanism`` is an index into ``MECHANISMS``; ``fill`` one into ``RULES``, for the order of backfilling."""
 
     trace: Trace
     processors: int
@@ -132,14 +131,13 @@ def play_sequence(sequence: Sequence, policy: Scheduler) -> Seconds:
 
 
 def loss(sequence: Sequence, policy: Scheduler) -> float:
-    """Play a sequence by a policy and return its loss, the result of ``charged_for``."""
+    """Play a sequence by a policy; return its loss: mean bounded slowdown, or the objective's weighted sum of terms."""
     return charged_for(sequence, play_sequence(sequence, policy))
 
 
 def charged_for(sequence: Sequence, begun: Seconds) -> float:
     """Compute the loss of a sequence whose N jobs begin at ``begun`` seconds, [N]: mean bounded slowdown after the
-    first quarter of the jobs, or, with an objective, the result of ``weighted_loss`` over all jobs.
-    """
+    first quarter of the jobs, or, with an objective, the weighted sum of 1 + term over its six terms."""
     trace = sequence.trace
     if sequence.objective is not None:
         return weighted_loss(sequence.objective, trace, begun)

@@ -72,7 +72,7 @@ class Search:
         self.steps, self.curve = 0, [(0, 1.0)]
 
     def policy(self, weights: Seconds) -> PriorityPolicy:
-        """Make the policy with the same ``weights`` [``WEIGHTS``] under each of the three mechanisms."""
+        """Make the policy that has the same ``weights`` [``WEIGHTS``] under the mechanisms none, rls and easy."""
         return PriorityPolicy(np.tile(weights, (3, 1)))
 
     def advance(self) -> None:
@@ -111,9 +111,8 @@ KEPT = ("middle", "spread", "start")
 
 
 class Compared(NamedTuple):
-    """The headroom, and the best rule's returns, with planned and with true run times, on the verdict's N sequences,
-    [N] each.
-    """
+    """The headroom (gain that is still possible), and the best rule's returns on the N sequences of the final
+    judgement, with planned (``tuned``) and with true run times (``knowing``), [N] each."""
 
     room: Headroom
     tuned: Seconds
@@ -123,7 +122,7 @@ class Compared(NamedTuple):
 class SchedulerTrainer:
     """The ``Trainer`` of schedulers.
 
-    Each trace is split by time: into tasks for the search, for the choice of an agent, and for the verdict on it.
+    Each trace is split by time: into tasks for the search, for the choice of an agent, and for the judgement of it.
 
     Args:
         spec: the workload's spec; the agent is trained for its backfilling mechanism.
@@ -132,14 +131,13 @@ class SchedulerTrainer:
         seed: seed of all draws.
         budget: number of tasks to simulate in the search; None: 5 million, about a minute's worth.
         champion: the serving artifact, which a new one must beat; None: there is none, or the shipped agent serves.
-        margin: margin of practical equivalence in the verdict, as a share of the best rule's loss.
+        margin: margin of practical equivalence in the judgement, as a share of the best rule's loss.
         predictor: predictor of run times that the service plans with; it is refitted to the tasks before those of the
-            verdict. None: the service uses users' estimates.
+            judgement. None: the service uses users' estimates.
         force: whether to search even if the rules' return can be improved by less than the margin.
 
     Raises:
-        Untrainable: backfilling is conservative, or no trace can be used.
-    """
+        Untrainable: backfilling is conservative, or no trace can be used."""
 
     def __init__(
         self,
@@ -172,11 +170,10 @@ class SchedulerTrainer:
         self.begun, self.already = perf_counter(), 0
 
     def _split(self, traces: Samples) -> tuple[list[Source], list[Source], list[Source]]:
-        """Split each trace by time into sources for search, choice and verdict.
+        """Split each trace by time into sources for search, choice and final judgement.
 
         Raises:
-            Untrainable: no trace has 64 finished tasks that fit on a node.
-        """
+            Untrainable: no trace has 64 finished tasks that fit on a node."""
         columns: tuple[list[Source], list[Source], list[Source]] = ([], [], [])
         usable: list[Trace] = []
         most = 0
@@ -199,7 +196,7 @@ class SchedulerTrainer:
         return columns
 
     def _predict_run_times(self, traces: list[Trace]) -> list[Trace]:
-        """Predict the traces' run times by a predictor that is not fitted to the verdict's part."""
+        """Predict the traces' run times by a predictor that is not fitted to the part for the final judgement."""
         if self.predictor is None:
             return predict_traces(traces, Predictor())
         before = [select_tasks(trace, slice(int(CHOSEN * trace.tasks))) for trace in traces]
@@ -224,12 +221,12 @@ class SchedulerTrainer:
         )
 
     def _plan(self) -> bool:
-        """Measure the headroom; return True, as the stage is done."""
+        """Measure the headroom (the gain that is still possible); return True, as the stage is done."""
         return self.compared is not None
 
     @cached_property
     def _rule_losses(self) -> dict[str, Seconds]:
-        """Loss of each rule on each sequence of the choice."""
+        """Losses of each rule, by name, on the N sequences for the choice of an agent, [N] each."""
         return self._measure_rules(1)
 
     def _measure_rules(self, part: int) -> dict[str, Seconds]:
@@ -238,9 +235,8 @@ class SchedulerTrainer:
 
     @cached_property
     def compared(self) -> Compared:
-        """Comparison, on the verdict's sequences, of three: the default policy; the best rule on all data before the
-        verdict's part; and that rule with true run times.
-        """
+        """Returns on the sequences of the final judgement of the default policy, of the best rule on all earlier data,
+        and of that rule with true run times."""
         before = self._measure_rules(0)
         best = min(RULES, key=lambda name: float(np.concatenate([before[name], self._rule_losses[name]]).mean()))
         rule, unseen = StrategyPolicy({"rule": best}), self._pieces(2)
