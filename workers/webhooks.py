@@ -114,7 +114,7 @@ def _link(settings: Settings, path: str) -> str | None:
 
 
 def _of_runs(session: Session, receiver: str, settings: Settings, now: datetime) -> Iterator[tuple[str, str, Message]]:
-    """Runs that need attention as on the home page, each by itself: id, tenant, message."""
+    """Yield id, tenant, message of runs at risk, stale, failed, missed or capped that are not recorded yet."""
     result, since = silence(Staleness.of(settings, lambda: now)), now - LOOKED_BACK
     live = and_(Run.outcome.in_(LIVE), or_(Run.finished_at.is_(None), Run.finished_at >= since))
     # An expression: SQLite is to use the index of times, not that of outcomes, which has all failed runs ever
@@ -150,7 +150,7 @@ def _of_runs(session: Session, receiver: str, settings: Settings, now: datetime)
 
 
 def _of_jobs(session: Session, receiver: str, settings: Settings, now: datetime) -> Iterator[tuple[str, str, Message]]:
-    """Failed jobs but for trials, which belong to another job: id, tenant, message."""
+    """Yield id, tenant and message of failed jobs not recorded yet, except trials, which belong to another job."""
     query = (
         select(Job, Workload.name)
         .join(Workload, Workload.id == Job.workload_id)
@@ -276,7 +276,7 @@ class Webhooks:
         return not problem or (problem.startswith("status 4") and problem not in BUSY)
 
     def _claim(self, row: WebhookDelivery) -> datetime | None:
-        """Claim a message; the present time, None if it is not as it was."""
+        """Claim a message for this process; the present time, or None if another process has changed it."""
         with self._database.session() as session:
             now = self._clock(session)
             claimed = {"attempts": row.attempts + 1, "due_at": now + CLAIMED_FOR}
@@ -298,7 +298,7 @@ class Webhooks:
 
     @staticmethod
     def _change(session: Session, row: WebhookDelivery, attempts: int, values: dict[str, Any]) -> bool:
-        """Update a row if its number of attempts is still ``attempts``."""
+        """Update a row if its number of attempts is still ``attempts``; whether it was updated."""
         table = WebhookDelivery
         same = table.receiver == row.receiver, table.subject == row.subject, table.event == row.event
         changed = session.execute(update(table).where(*same, table.attempts == attempts).values(values))

@@ -217,9 +217,9 @@ Make = Callable[[Inputs], Estimator]
 
 
 class Guided(Estimator):
-    """A flexible family inside each input's fitted range; outside, its value at the boundary is scaled as by Ernest.
+    """A flexible family f inside each input's fitted range; outside, its value at the boundary is scaled by a model g.
 
-    ln f(x) = ln f(clip(x)) + ln g(x) − ln g(clip(x)), where g is Ernest with a serial term, fitted to the same rows.
+    ln f(x) = ln f(clip(x)) + ln g(x) − ln g(clip(x)); g is ``Ernest`` with a serial term, fitted to the same rows.
     """
 
     def __init__(self, inputs: Inputs, flexible: Estimator) -> None:
@@ -256,7 +256,7 @@ class Guided(Estimator):
 
 
 class Blend(Estimator):
-    """Geometric mean of the medians of several families (``members``), with the mean of their log deviations."""
+    """Geometric mean of the medians of several families (``members``), with the mean of their deviations of ln y."""
 
     def __init__(self, inputs: Inputs, members: Sequence[Estimator]) -> None:
         self.inputs, self.members = inputs, tuple(members)

@@ -126,7 +126,7 @@ def decompose(held_out: Floats, groups: Integers, iterations: Integers, folds: I
 
 
 def leave_one_out(within: Floats, groups: Integers) -> Floats:
-    """Return residuals ``within`` [n], rescaled to first order as if each run effect were estimated without the row."""
+    """Return ``within`` [n], residuals in executions ``groups`` [n], scaled as if each run effect ignored the row."""
     counts = np.bincount(groups)[groups]
     return np.asarray(within * counts / np.maximum(counts - 1, 1), np.float64)
 
@@ -140,7 +140,6 @@ def run_bounds(spreads: Spreads, groups: Integers, level: float) -> tuple[float,
 
 
 def _sequences(within: Floats, groups: Integers, iterations: Integers) -> list[Floats]:
-    """Return each execution's residuals in order of iteration, clipped to ± ``TAIL`` robust standard deviations."""
     limit = TAIL * max(1.4826 * float(np.median(np.abs(within))), 1e-9)
     clipped = np.clip(within, -limit, limit)
     order = np.lexsort((iterations, groups))
@@ -158,9 +157,9 @@ def _variogram(sequences: list[Floats], lags: int) -> tuple[Floats, Floats]:
 
 
 def _slope(sums: Floats, counts: Floats) -> float:
-    """Return the drift variance per iteration, the slope over lag k of E (e[t+k] − e[t])² = 2·noise² + k·drift².
+    """Return the drift variance per iteration: the slope over lag k of E (e[t+k] − e[t])² = 2·noise² + k·drift².
 
-    0 for fewer than 3 lags.
+    ``sums`` and ``counts`` are [executions, lags], as ``_variogram`` returns them. 0 for fewer than 3 lags.
     """
     total = counts.sum(axis=0)
     lags = np.flatnonzero(total > 0) + 1.0

@@ -37,7 +37,7 @@ DEFAULT = Settings()
 
 
 class Unit(NamedTuple):
-    """A unit of work: “playing” a policy at a level under the seed with this index, “tuning”, or “checking”."""
+    """A unit of work: “playing” a policy at a level under the seed of this index, “tuning”, “checking” for aliasing."""
 
     phase: str
     level: Level | None = None
@@ -51,7 +51,7 @@ def evaluate(
     settings: Settings = DEFAULT,
     progress: Callable[[float, dict[str, Any]], None] | None = None,
 ) -> Evaluation:
-    """Evaluate ``candidates``; call ``progress`` after each chunk with share done (0 to 1) and `EvaluationRun.live`.
+    """Evaluate ``candidates``; call ``progress`` after each chunk with share done (0 to 1), phase, level and policy.
 
     Raises:
         ValueError: two policies of one name, or no candidate.
@@ -103,7 +103,7 @@ class EvaluationRun:
         self._result: Evaluation | None = None
 
     def _plan_units(self) -> list[Unit]:
-        """Return all units of work in order; none where all candidates are outdated."""
+        """Return all units of work in order; none where every candidate has to be trained again before it is played."""
         if not self.candidates:
             return []
         levels = [one for one in Level if (self.settings.skip_reason(one) or self.problem.unavailable(one)) is None]

@@ -122,7 +122,7 @@ def interquartile_mean(values: NDArray[np.floating]) -> float:
 
 
 def interquartile(values: Floats, clusters: Clusters | None = None) -> Estimate:
-    """Estimate the interquartile mean of ``values`` [E], with ``clusters`` as for ``estimate``.
+    """Estimate the interquartile mean of ``values`` [E], dependent within ``clusters`` [E] (None: independent).
 
     The standard error is that of twice the mean of the values winsorised at their quartiles (Tukey and McLaughlin 1963,
     "Less vulnerable confidence and significance procedures").
@@ -132,7 +132,7 @@ def interquartile(values: Floats, clusters: Clusters | None = None) -> Estimate:
 
 
 def share_interval(values: Floats, clusters: Clusters | None = None, confidence: float = 0.95) -> Interval:
-    """Return the mean and its interval, within 0 to 1, of ``values`` [E] in 0 to 1; ``clusters`` as for ``estimate``.
+    """Return mean and interval, in 0 to 1, of ``values`` [E] in 0 to 1, dependent within ``clusters`` [E] unless None.
 
     It is Jeffreys's interval (Brown, Cai and DasGupta 2001, "Interval estimation for a binomial proportion") for the
     effective number of independent draws (Korn and Graubard 1998, "Confidence intervals for proportions with small
@@ -272,7 +272,7 @@ class Record:
 
     Attributes:
         returns: undiscounted returns of E episodes, [E]; None for a unit without episodes.
-        outcomes: O outcomes in users' units, [E, O]; None as ``returns``.
+        outcomes: O outcomes in users' units, [E, O]; None for a unit without episodes.
         heat: sums and counts in the Y × X bins of a heat map, [2, Y, X]; None without one.
         details: further results as plain JSON values.
     """
@@ -340,7 +340,11 @@ class Records:
 
 
 class Level(IntEnum):
-    """Level of randomness; each includes those before it. ``TRAIN``, the training distribution, precedes the ladder."""
+    """How random an evaluation's episodes are: from one fixed episode (L0) on, each level adds sources of randomness.
+
+    L1 adds seeds, L2 parameters, L3 models of held-out executions, L4 noise, drift, lost capacity and failures.
+    ``TRAIN`` has the randomness of L1, under seeds that no other level uses.
+    """
 
     TRAIN = -1
     FIXED = 0

@@ -166,7 +166,7 @@ class LevelScores:
         return self.interval(name, self.ahead(name))
 
     def later(self, name: str, outcomes: Sequence[Outcome]) -> str:
-        """Return in words which targets a policy misses more often than the best heuristic, by ``judge.later``."""
+        """Return in words which targets a policy misses more often than the best heuristic, beyond chance."""
         ours, theirs = (self.outcomes[who].reshape(-1, len(outcomes)) for who in (name, self.best))
         clusters = self.clusters(name, self.scores[name])
         margin, sure = self.settings.equivalence_margin, self.settings.confidence
@@ -241,7 +241,7 @@ class Summary:
         candidates: the agents under evaluation.
         everybody: all policies in display order.
         settings: size and statistics of the evaluation.
-        played: records by level and policy, one per seed; empty where all candidates are outdated.
+        played: records by level and policy, one per seed; empty where all candidates have to be trained again.
     """
 
     def __init__(
@@ -331,7 +331,7 @@ class Summary:
         }
 
     def _outdated_sentence(self, candidate: Candidate) -> str:
-        """Return a sentence that a candidate is outdated, with reason and remedy; empty where it is not."""
+        """Return why a candidate is outdated (to be trained again), with the remedy; empty where it is not."""
         if candidate.outdated:
             return candidate.outdated
         played = self.level_scores[Level.TRAIN].records[candidate.name]

@@ -59,7 +59,7 @@ class ContinualState(msgspec.Struct, frozen=True):
     looks: int = 0
 
     def look(self, rival: int | None) -> int:
-        """Return the number, from 1, of the next verdict on ``rival`` (None: heuristic), for ``confidence_at``."""
+        """Return the number, from 1, of the next verdict in a row against ``rival``, a version (None: a heuristic)."""
         return self.looks + 1 if rival == self.rival else 1
 
 

@@ -49,11 +49,8 @@ class Journal:
             raise
 
     def append(self, line: Line) -> None:
-        """Write one line, entirely or not at all; it is in the file when this returns.
-
-        Raises:
-            OSError: it can't be written, for example on a full disk.
-        """
+        """Write one line, entirely or not at all; it is in the file when this returns. Raises OSError if it can't be
+        written, for example on a full disk."""
         data, before = _encode_line(line), os.fstat(self._file).st_size
         if os.write(self._file, data) < len(data):
             os.ftruncate(self._file, before)

@@ -72,12 +72,13 @@ class Policy(NamedTuple):
         return cls(json.loads(spec.read_text()), {role or DEFAULT_ROLE: artifact.read_bytes()}, role)
 
     def carried(self, seconds: Mapping[str, Mapping[str, Sequence[float]]] | None = None) -> Carried:
-        """The decision maker of this policy; ``seconds``: expected seconds of batches, from a carried run's first
-        decision.
+        """Return an object that decides by this policy in this process; ``seconds``: expected seconds of a batch, by
+        server class, variant and position of the batch size, as in a run's first decision (None: unknown).
 
         Raises:
             ImportError: the package ``steward`` isn't installed.
             IncompatibleArtifact, ValidationError, InvalidInput: the policy's artifacts, spec or role can't be used.
+            KeyError: ``seconds`` lacks a server class or variant.
         """
         from app.kinds.inference.carried import Carried
 
@@ -167,7 +168,7 @@ class CarriedRun(Live[InferenceDecision]):
         return self.decision.to_dict().get("expected")
 
     def _begin(self, journal: Journal) -> None:
-        """Start the run named in the journal's first line, or restore it from the second line and replay the others."""
+        """Start the run of the journal's first line, or restore it from the rest; JournalError: it is another's."""
         if not journal.lines:
             journal.append(self._start_record())
         begun = (journal.lines or [self._start_record()])[0].get(BEGUN)

@@ -299,7 +299,7 @@ class Workload(Stored):
 
 
 class Workloads(Mapping[str, Workload]):
-    """The workloads of a service by name, as items and, where the name allows it, as attributes with completion."""
+    """A service's workloads by name, as items (KeyError: none has it) or attributes; StewardError, Unreachable."""
 
     def __init__(self, service: Steward) -> None:
         self._service = service
@@ -346,7 +346,7 @@ class Workloads(Mapping[str, Workload]):
 
     @property
     def _quick(self) -> Reader:
-        """A reader that gives up soon, for what a shell or debugger asks by itself."""
+        """A reader that makes each call once and gives up soon, for a shell's completions."""
         return Reader(self._service.reader.client, Retry(patience_seconds=COMPLETION_SECONDS, attempts=1))
 
     def __repr__(self) -> str:

@@ -32,7 +32,7 @@ class FitTask(NamedTuple):
 
 
 class Family(NamedTuple):
-    """A forecasting family: ``fit`` takes a task and the families fitted before; ``needs`` is its fewest intervals."""
+    """``fit`` returns a fitted family, given a task and the families fitted before; ``needs``: its fewest intervals."""
 
     fit: Callable[[FitTask, dict[str, Forward]], Forward]
     needs: int
@@ -99,7 +99,7 @@ ORDERS = ((1, 0, 1), (2, 0, 1), (3, 0, 2))
 
 
 def fit_arima(series: Series, horizons: tuple[int, ...]) -> Arima:
-    """Fit an ARIMA, its order by AIC, to the residuals of a least-squares daily and weekly course (scaled counts)."""
+    """Fit an ARIMA (order by AIC) to scaled counts without daily and weekly course; ``horizons`` are in intervals."""
     known = seasons(len(series.counts), series.seconds)
     dated, values = calendar(series.times, known), series.scaled
     course = np.asarray(np.linalg.lstsq(dated, values, rcond=None)[0], np.float64)
@@ -252,7 +252,7 @@ def stacking_weights(families: Mapping[str, HorizonForecasts], folds: Sequence[i
 
 
 def cross_fitted(families: Mapping[str, HorizonForecasts]) -> HorizonForecasts:
-    """Return the stack's medians in each fold, with weights fitted to the other folds, and the actual values."""
+    """Return a weighted sum of the families' medians in each fold, weights fitted to other folds, and actual values."""
     first = next(iter(families.values()))
     folds, medians = range(len(first.came)), list[Floats]()
     for fold in folds:

@@ -220,7 +220,6 @@ def _panel_title(name: str) -> Json:
 
 
 def _bands(panel: Json, shape: str, axes: tuple[Json, Json], colours: Mapping[str, str]) -> list[Json]:
-    """Return the band layers of the panel's series that have ``low`` and ``high``."""
     x, y = axes
     bands = []
     for series in panel["series"]:

@@ -466,13 +466,13 @@ class ActorCriticLearner(NetworkLearner):
         buffer.clear()
 
     def described(self) -> tuple[str, dict[str, Any]]:
-        """Return type and config of the exported policy; `dueling` is false, `recurrent` the number of GRU units."""
+        """Return the policy's type (`network`, or `scorer` of candidates) and config, with the GRU's units, if any."""
         kind, config = super().described()
         recurrent = {"recurrent": self.config.recurrent} if self.config.recurrent else {}
         return kind, {**config, "dueling": False, **recurrent} if kind == "network" else config
 
     def export(self, state: State) -> Exported:
-        """Return the policy's type (`network` or `scorer`), config and arrays; its values are temperature · logits."""
+        """Return type (`network`, or `scorer` of candidates), config and arrays; values are temperature · logits."""
         views = {name: self.backend.to_numpy(view) for name, view in self.exported(state).items()}
         own = {name.removeprefix(POLICY): view for name, view in views.items() if name.startswith(ACTOR)}
         scale = np.float32(self.config.temperature)

@@ -195,7 +195,7 @@ class Learner(Protocol):
         """Return the values [B, N] of N actions for observations [B, D], as the exported policy computes them."""
 
     def export(self, state: State) -> Exported:
-        """Return the policy's type ("network", "scorer", "table"), config, and NumPy arrays by name.
+        """Return the policy's type ("network", "table", "scorer" of candidates), config, and NumPy arrays by name.
 
         Raises:
             ValueError: there is no usable policy yet.

@@ -33,11 +33,11 @@ def add_prefix(arrays: Host, prefix: str) -> dict[str, NDArray[Any]]:
 
 
 class ReplayBuffer:
-    """Buffer of an off-policy learner: slabs pass an n-step window into a replay memory, from which batches are drawn.
+    """Buffer of an off-policy learner: n-step transitions in a replay memory, from which batches are drawn.
 
     Args:
         config: update frequency, batch size and warm-up.
-        window: turns slabs into n-step transitions.
+        window: turns slabs (one transition from each environment) into n-step transitions.
         memory: replay memory of the agent's transitions.
         demonstrations: memory of an expert's transitions, a share of every batch; None: no demonstrations.
     """
@@ -54,7 +54,7 @@ class ReplayBuffer:
         return self.memory.size
 
     def collect(self, experience: Experience, carry: NDArray[np.float32] | None = None) -> Host | None:
-        """Add a slab [B, …] to the n-step window; return the B transitions that it completes, or None."""
+        """Add a step of B environments, [B, …]; return the B n-step transitions that it completes, or None."""
         del carry
         outputs = self.window.run(None, {}, experience._asdict())
         return outputs if len(outputs["reward"]) else None
@@ -65,7 +65,7 @@ class ReplayBuffer:
         self.inserted += 1
 
     def batches(self, progress: float) -> Iterator[Batch]:
-        """Yield `updates_per_slab` batches after every `slabs_per_update` slabs, once the warm-up is over.
+        """Yield `updates_per_slab` batches after every `slabs_per_update` steps, once the warm-up is over.
 
         ``progress`` (0 to 1) sets the importance weights' exponent.
         """
@@ -110,11 +110,11 @@ class ReplayBuffer:
             raise ValueError(f"nothing was shown: {self.config.n_step} slabs make the first transitions")
 
     def entry(self, batch: int) -> Host:
-        """Return zero-filled arrays [batch, …] by port, for ``batch`` transitions."""
+        """Return zero-filled arrays [batch, …] by name, for ``batch`` transitions."""
         return {port: np.zeros((batch, *ring.shape[1:]), ring.dtype) for port, ring in self.memory.rings.items()}
 
     def state(self, *, memory: bool) -> tuple[Arrays, dict[str, Any]]:
-        """Return arrays of demonstrations and, with ``memory``, of replay memory and window; and the count of slabs."""
+        """Return arrays of demonstrations and, with ``memory``, of replay memory and window; and the count of steps."""
         arrays: Arrays = {}
         if memory:
             arrays |= add_prefix(self.memory.state(), "memory.") | add_prefix(self.window.state(), "n_step.")
@@ -142,7 +142,7 @@ class RolloutBuffer:
         self.whole: Host | None = None
 
     def collect(self, experience: Experience, carry: NDArray[np.float32] | None = None) -> Host | None:
-        """Append a slab of B environments; return the full rollout, or None; ValueError if B changes within one."""
+        """Append a step of B environments; return the full rollout, or None; ValueError if B changes within one."""
         self.rollout.push({**experience._asdict(), "memory": carry})
         return self.rollout.slabs if self.rollout.full else None
 
@@ -161,7 +161,7 @@ class RolloutBuffer:
         """Do nothing: rollouts have no priorities."""
 
     def entry(self, batch: int) -> Host:
-        """Return a zero-filled rollout [batch, T, …] by port."""
+        """Return a zero-filled rollout, arrays [batch, T, …] by name."""
         return {port: empty(space, batch) for port, space in self.rollout.output_spaces(self.rollout.spaces).items()}
 
     def clear(self) -> None:
@@ -181,7 +181,7 @@ class RolloutBuffer:
 
 
 class SlabBuffer:
-    """Buffer of the latest slab only, which is used once."""
+    """Buffer of the latest slab only, one transition from each of B environments, which is used once."""
 
     slabs, updates, size = 1, 1, 0
 
@@ -189,7 +189,7 @@ class SlabBuffer:
         self.latest: Host | None = None
 
     def collect(self, experience: Experience, carry: NDArray[np.float32] | None = None) -> Host | None:
-        """Return the slab's arrays [B, …] by field, which are a complete entry."""
+        """Return the arrays [B, …], by field, of B environments' transitions, for `insert`."""
         del carry
         return experience._asdict()
 

@@ -130,7 +130,7 @@ def nodes(
 
 
 def bellman(config: DQN, q: Component) -> list[Node]:
-    """Return the nodes that compute `target.target`: reward + discount · the target network's next-state value."""
+    """Return the nodes that compute the regression target: reward + discount · target network's next-state value."""
     following = {"observation": "memory.next_observation", "mask": "memory.next_mask"}
     chosen = [Node("q_next", q, following)] if config.double else []
     kind = "quantiles" if config.quantiles else "values"
@@ -279,7 +279,7 @@ class ValueLearner(NetworkLearner):
         return state, LearnStats(updates, float(np.mean(losses)) if losses else 0.0, self.config.optimiser.rate)
 
     def export(self, state: State) -> Exported:
-        """Return the policy's type (`network` or `scorer`), config and arrays; quantiles are exported as their mean."""
+        """Return type (`network`, or `scorer` of candidates), config and arrays by name; quantiles as their mean."""
         kind, described = self.described()
         views = {name: self.backend.to_numpy(view) for name, view in self.exported(state).items()}
         if self.config.quantiles:

@@ -118,7 +118,7 @@ def _cut(values: NDArray[np.float32], bins: int) -> tuple[float, float, int]:
 
 
 def ladder(wanted: Exploration) -> Schedule:
-    """Return a schedule of ε: Ape-X's constant gradation over environments, else linear and equal for all."""
+    """Return a schedule of ε: for `apex` constant and different by environment, else linear and equal for all."""
     return ApeX(wanted.start) if wanted.schedule == "apex" else Linear(wanted.start, wanted.end, wanted.fraction)
 
 

@@ -78,7 +78,7 @@ class Replay(Memory):
         return self.sample(len(inputs["reward"]))[0]
 
     def state(self) -> dict[str, NDArray[Any]]:
-        """Return the stored transitions by port, and `position`: their number, and the next index to overwrite."""
+        """Return the stored transitions by name, and `position` [2]: their number, and the next index to overwrite."""
         return {
             **{port: ring[: self.size].copy() for port, ring in self.rings.items()},
             "position": np.array([self.size, self.head]),
@@ -223,12 +223,12 @@ class Rollout(Memory):
         self.spaces, self.slabs, self.filled = dict(inputs), {}, 0
 
     def clear(self) -> None:
-        """Delete the slabs of the incomplete rollout."""
+        """Delete the steps of the incomplete rollout."""
         self.filled = 0
 
     @property
     def full(self) -> bool:
-        """Whether all `steps` slabs are filled."""
+        """Whether the rollout has all its `steps` steps."""
         return self.filled == self.steps
 
     def push(self, slab: Arrays) -> None:
@@ -261,7 +261,7 @@ class Rollout(Memory):
         return {port: (value if self.full else value[:0]) for port, value in self.slabs.items()}
 
     def state(self) -> dict[str, NDArray[Any]]:
-        """Return copies of the slabs by port, and `filled` [1], the number of slabs so far."""
+        """Return copies of the steps' arrays by name, and `filled` [1], the number of steps so far."""
         return {**{port: value.copy() for port, value in self.slabs.items()}, "filled": np.array([self.filled])}
 
     def restore(self, state: HostArrays) -> None:

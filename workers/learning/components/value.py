@@ -329,7 +329,7 @@ class NStep(Memory):
         self.window = []
 
     def run(self, xp: Any, variables: Arrays, inputs: Arrays) -> Arrays:
-        """Add a slab [B]; return the B transitions over the last n slabs, or 0 transitions while there are fewer."""
+        """Add a step of B environments; return B transitions over the last n steps, or none while there are fewer."""
         slab = {port: np.asarray(inputs[port]) for port in STEP}
         if inputs.get("discount") is not None:
             slab["discount"] = np.asarray(inputs["discount"])

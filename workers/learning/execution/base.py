@@ -110,11 +110,7 @@ class Executor(Protocol):
         ...
 
     def restore(self, data: bytes) -> None:
-        """Resume from a checkpoint of the same config, simulator and plan.
-
-        Raises:
-            CheckpointError: the bytes are no checkpoint of this format.
-        """
+        """Resume from a checkpoint of the same config, simulator and plan; raises CheckpointError if it is none."""
         ...
 
     def close(self) -> None:

@@ -156,14 +156,14 @@ class Worker:
     rng: np.random.Generator
 
     def gather(self, progress: float) -> Arrays | None:
-        """Act for one buffer entry at ``progress`` (0 to 1); return it, or None while the n-step window fills."""
+        """Act at ``progress`` (0 to 1) until the buffer can store something; return it, or None for too few steps."""
         entry = None
         for _ in range(self.agent.buffer.slabs):
             entry = self.agent.collect(self.collector.step(self.agent, progress, self.rng))
         return entry
 
     def remember(self, progress: float) -> None:
-        """Act for the slabs of one buffer entry at ``progress`` (0 to 1), and store it in the buffer."""
+        """Act at ``progress`` (0 to 1) until transitions or a rollout are complete, and store them in the buffer."""
         entry = self.gather(progress)
         if entry is not None:
             self.agent.buffer.insert(entry)
@@ -173,7 +173,7 @@ class Product(ABC):
     """Kind of delivery from actors to the learner.
 
     Attributes:
-        slabs: slabs of environment steps per delivery.
+        slabs: steps of all the actor's environments per delivery.
         slots: number of deliveries that an actor may be ahead: more mean less waiting, but staler parameters.
         actor_arrays: names of the arrays of the learner's state that actors need.
         differentiates: whether actors need a backend with gradients.
@@ -198,7 +198,7 @@ class Product(ABC):
         """In the learner: learn from a delivery's arrays; return statistics, or None without updates."""
 
     def contribute(self, worker: Worker, progress: float) -> LearnStats | None:
-        """In the learner: act for one buffer entry, and learn from it; return statistics, or None without updates."""
+        """In the learner: act, store the transitions, and learn; return statistics, or None without updates."""
         worker.remember(progress)
         return worker.agent.learn(progress, worker.rng)
 
@@ -229,7 +229,7 @@ class Entries(Product):
         return {**fields, "count": Field("<i8", (1,))}
 
     def produce(self, worker: Worker, progress: float, out: Arrays) -> None:
-        """Act for one entry, and copy it to the arrays ``out``."""
+        """Act until transitions or a rollout are complete, and copy them to the arrays ``out``."""
         entry = worker.gather(progress)
         out["count"][0] = 0 if entry is None else len(entry["reward"])
         if entry is not None:
@@ -237,7 +237,7 @@ class Entries(Product):
                 out[port][:] = entry[port]
 
     def consume(self, agent: Agent, arrays: Arrays, progress: float, rng: np.random.Generator) -> LearnStats | None:
-        """Store the entry in the agent's buffer, and run the due updates; return statistics, None without updates."""
+        """Store delivered transitions in the agent's buffer, run due updates; return statistics or None."""
         if arrays["count"][0]:
             agent.buffer.insert({port: arrays[port] for port in self.entry})
         return agent.learn(progress, rng)
@@ -263,7 +263,7 @@ class Gradients(Product):
         return {"gradients": Field("<f4", self.shape), "count": Field("<i8", (1,)), "figures": Field("<f8", (4,))}
 
     def produce(self, worker: Worker, progress: float, out: Arrays) -> None:
-        """Act and learn for one entry, and write the gradients to ``out``; TypeError if the learner has none."""
+        """Act, learn from the transitions, and write the gradients to ``out``; TypeError if the learner has none."""
         worker.remember(progress)
         taken, stats = worker.agent.differentiate(progress)
         out["count"][0] = len(taken)
@@ -301,7 +301,7 @@ def learns_more_than_it_acts(config: Config, batch: int, lanes: int) -> bool:
 
 
 def shared_out(config: Config, batch: int, lanes: int) -> Config:
-    """Return the config of each of ``lanes`` workers; with gradients, capacity and warm-up are divided among them."""
+    """Return the config of each of ``lanes`` workers; if they send gradients, each has a part of memory and warm-up."""
     if not isinstance(config, DQN) or not learns_more_than_it_acts(config, batch, lanes):
         return config
     share = {name: -(-getattr(config.memory, name) // lanes) for name in ("capacity", "warm_up")}

@@ -94,7 +94,7 @@ def _artifact(contenders: Sequence[Contender], planned: PlannedPolicy, chosen: i
 def _unguarded_results(
     problem: TrainingProblem, contenders: Sequence[Contender], planned: PlannedPolicy, learner: int | None
 ) -> dict[str, Any] | None:
-    """Return the results, without the guard, of the trial with index ``learner``; Untrainable if it has no policy."""
+    """Return algorithm, seed, returns and ``gap_to_optimum`` of trial ``learner``; Untrainable without a policy."""
     if learner is None:
         return None
     entry = contenders[learner].record.entry

@@ -81,7 +81,7 @@ class Bracket:
         return min(1.0, whole / self.work)
 
     def decide(self, records: Sequence[TrialRecord]) -> Decision:
-        """Choose by score which of the running trials continue; all of these must have reached the same rung."""
+        """Choose by score which of the running trials continue; all must have been compared equally often."""
         present = [i for i, record in enumerate(records) if record.ended is None]
         if not present:
             return Decision((), {})
