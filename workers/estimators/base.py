@@ -258,7 +258,10 @@ PRIOR_SD = 0.5  # prior standard deviation of an elasticity, with mean 1
 
 
 class Rows(NamedTuple):
-    """n measurements: D inputs ``X`` [n, D], natural log of the metric, execution index, iteration bin, [n] each."""
+    """n measurements: D inputs ``X`` [n, D], and natural log of the metric, execution index, iteration bin, [n] each.
+
+    An iteration bin is a group of iterations that share one effect on the metric.
+    """
 
     X: Floats
     logs: Floats

@@ -378,7 +378,10 @@ class GaussianProcess(Estimator):
 
 
 def _search(objective: Callable[..., Any], start: Floats, bounds: Floats) -> tuple[Floats, float]:
-    """Minimise ``objective`` by L-BFGS-B in at most 40 steps (`SEARCH_STEPS`); return arguments and value."""
+    """Minimise ``objective``, which returns value and gradient [p], in at most 40 steps of L-BFGS-B.
+
+    ``start`` [p]: first arguments; ``bounds`` [p, 2]. Returns the best arguments [p] and their value.
+    """
     solution = minimize(objective, start, method="L-BFGS-B", jac=True, bounds=bounds, options={"maxiter": SEARCH_STEPS})
     return solution.x, float(solution.fun)
 

@@ -28,7 +28,7 @@ class Move(NamedTuple):
 
 
 class Player(Protocol):
-    """Player that chooses the actions: a policy alone, or an agent whose doubtful actions a heuristic's replace."""
+    """Player that chooses the actions: a policy alone, or one with a guard that may take a heuristic's instead."""
 
     def begin(self, world: World, seed: int) -> None:
         """Prepare for episodes of ``world``, before the first step; ``seed`` seeds all random numbers of the player."""

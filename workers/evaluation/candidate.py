@@ -32,8 +32,8 @@ class Candidate:
 
     Attributes:
         name: name in reports.
-        contenders: artifacts, which act behind the guard, or bare policies; several are one algorithm trained under
-            several seeds, and are assigned to the evaluation's seeds in turn.
+        contenders: artifacts, behind a guard that may replace actions by a heuristic's, or bare policies; several
+            are one algorithm trained under several seeds, and are assigned to the evaluation's seeds in turn.
         curve: learning curve: pairs of environment steps and mean return.
         outdated: why it has to be trained again, in words, for example for a changed spec; it isn't played then.
     """

@@ -242,7 +242,10 @@ class HeldOutChoice(NamedTuple):
     of: str = "executions"
 
     def report(self, reason: str | None, note: str | None) -> dict[str, Any]:
-        """Return the report's JSON entry, with the reason why L3 is unavailable (or None) and a remark (or None)."""
+        """Return the report's JSON entry: number and names of held-out samples, how many are unseen, reason and note.
+
+        ``reason``: why level L3, which needs held-out samples, is unavailable (None: it is not); ``note``: a remark.
+        """
         names = list(self.names[:MOST_NAMES])
         count = {"of": self.of, self.of: len(self.names)}
         return {**count, "unseen": self.unseen, "names": names, "reason": reason, "note": note}
@@ -257,7 +260,7 @@ class KeptBack(NamedTuple):
 
 
 def not_requested() -> dict[str, Any]:
-    """Return the JSON entry, on held-out samples, of an evaluation whose highest level is below L3."""
+    """Return the JSON entry, on held-out samples, of an evaluation without level L3, which needs them."""
     return HeldOutChoice((), 0).report(NOT_REQUESTED, None)
 
 

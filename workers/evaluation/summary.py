@@ -271,7 +271,7 @@ class Summary:
             self.everybody = [*everybody[:after], PolicyEntry(PLAN, PLAN, PLANNED), *everybody[after:]]
 
     def document(self, checked: Mapping[str, Any], tuned: Any, seconds: float) -> dict[str, Any]:
-        """Build the ``document`` of an ``Evaluation``.
+        """Build the evaluation's JSON: settings, scores by level and policy, each candidate's class and verdict, plots.
 
         Args:
             checked: result of the aliasing check, by candidate's name.
@@ -298,7 +298,10 @@ class Summary:
         }
 
     def _pictures(self) -> dict[str, Any] | None:
-        """Return plots of L0's episode as candidates, best heuristic and optimum play it; None if none was played."""
+        """Return plots of the one episode of L0 (nothing is random), played by candidates, best heuristic and optimum.
+
+        None if no level was played, or the kind draws none.
+        """
         if not self.level_scores:
             return None
         shown: dict[str, bytes | Policy] = {one.name: one.contenders[0] for one in self.candidates if not one.outdated}

@@ -47,7 +47,7 @@ class Agent:
     Attributes:
         learner: pure functions to act and learn.
         learned: the learner's state, with the parameters.
-        buffer: replay, rollout or slab buffer.
+        buffer: store of transitions: replay memory, rollout, or the last step only.
         schedule: ε or temperature by environment; executors with their own exploration replace it.
     """
 

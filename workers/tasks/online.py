@@ -67,7 +67,8 @@ class Verdict(NamedTuple):
     """Result of a window.
 
     Attributes:
-        outcome: ``STAYS``, ``PUBLISHED``, ``HEURISTIC`` or ``NOTHING``.
+        outcome: ``stays`` (champion or heuristic), ``published`` (the new agent), ``heuristic`` (it takes over from the
+            champion), or ``nothing_learned``.
         reason: why, in words.
         report: the verdict's report as JSON values; empty if nothing was judged.
         learned: the new agent; None if nothing was learned.

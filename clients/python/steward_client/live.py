@@ -65,7 +65,7 @@ class Live(Shown, Generic[D]):
     Args:
         client: the service's address, or a generated client (for example with a key).
         request: body of ``POST /runs``.
-        decode: parses a decision of the run's kind; raises an error of ``answers.UNREADABLE``.
+        decode: parses a decision of the run's kind; raises ValueError, KeyError or the like if it is none.
         retry: how calls are repeated; None: by the defaults of ``Retry``.
     """
 

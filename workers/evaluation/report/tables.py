@@ -65,7 +65,7 @@ def _step(level: Json | None, own_class: str) -> Markup:
 
 
 def levels(items: Sequence[Json]) -> Markup:
-    """Return a table of an evaluation's levels: what is random, wrappers and number of episodes."""
+    """Return a table of an evaluation's levels: what is random, names of its disturbances, number of episodes."""
     rows = []
     for level in items:
         text = level["description"] if level["available"] else f"{level['description']} Not played: {level['reason']}"

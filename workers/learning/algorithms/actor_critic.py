@@ -429,10 +429,10 @@ class ActorCriticLearner(NetworkLearner):
     ) -> tuple[State, LearnStats]:
         """Clone an expert's behaviour: raise the likelihood of its actions, and fit the critic (settings: `Cloning`).
 
-        ``slabs`` are its transitions; an incomplete last rollout is dropped. Returns the new state, and statistics.
+        ``slabs`` are its transitions, B at a time; an incomplete last rollout is dropped. Returns state and statistics.
 
         Raises:
-            ValueError: the slabs do not fill one rollout.
+            ValueError: the transitions do not fill one rollout.
         """
         wanted, shown = self.config.cloning, list(self._complete_rollouts(state, buffer, slabs, rng))
         if not shown:
@@ -451,7 +451,7 @@ class ActorCriticLearner(NetworkLearner):
     def _complete_rollouts(
         self, state: State, buffer: Buffer, slabs: Iterable[Experience], rng: np.random.Generator
     ) -> Iterator[Examples]:
-        """Yield the whole rollouts that the slabs fill, each as examples [B·T, …]."""
+        """Yield each whole rollout of T steps that ``slabs``, B transitions each, fill, as examples [B·T, …]."""
         assert isinstance(buffer, RolloutBuffer)  # noqa: S101  (narrows the type)
         buffer.clear()
         carry, none = None, np.zeros(0, np.float32)

@@ -123,9 +123,9 @@ class Buffer(Protocol):
         """Number of stored transitions; 0 for a buffer that uses each transition only once."""
 
     def collect(self, experience: Experience, carry: NDArray[np.float32] | None = None) -> Host | None:
-        """Add one slab [B, …]; return the entry that it completes, or None. The entry is valid until the next slab.
+        """Add a transition of each environment, [B, …]; return the entry for `insert` that is complete now, or None.
 
-        ``carry`` is the recurrent memory [B, H] before the slab's step; None for policies without memory.
+        An entry is valid until the next call. ``carry``: recurrent memory [B, H] before the step; None: no memory.
         """
 
     def insert(self, entry: Host) -> None:

@@ -93,10 +93,10 @@ class ReplayBuffer:
             self.memory.reprioritise(batch.places, stats.errors[: len(batch.places)])
 
     def show(self, slabs: Iterable[Experience], rng: np.random.Generator) -> None:
-        """Store an expert's n-step transitions, up to the capacity; ``rng`` is not used.
+        """Store an expert's n-step transitions, up to the capacity, from ``slabs``, B transitions each.
 
         Raises:
-            ValueError: the config has no imitation, or the slabs complete no transition.
+            ValueError: the config has no imitation, or there are fewer than n steps.
         """
         memory = self.demonstrations
         if memory is None:
@@ -133,7 +133,7 @@ class ReplayBuffer:
 
 
 class RolloutBuffer:
-    """Buffer of an on-policy learner: T slabs of B environments form a rollout [B, T, …], which is used once."""
+    """Buffer of an on-policy learner: T steps of B environments form a rollout [B, T, …], which is used once."""
 
     updates, size = 1, 0
 
@@ -151,7 +151,7 @@ class RolloutBuffer:
         self.whole = entry
 
     def batches(self, progress: float) -> Iterator[Batch]:
-        """Yield the stored rollout once as a batch at ``progress`` (0 to 1), and clear the slabs."""
+        """Yield the stored rollout once as a batch at ``progress`` (0 to 1), and delete it."""
         whole, self.whole = self.whole, None
         if whole is not None:
             self.rollout.clear()
@@ -165,7 +165,7 @@ class RolloutBuffer:
         return {port: empty(space, batch) for port, space in self.rollout.output_spaces(self.rollout.spaces).items()}
 
     def clear(self) -> None:
-        """Delete the stored rollout, and the slabs of the incomplete one."""
+        """Delete the stored rollout, and the steps of the incomplete one."""
         self.whole = None
         self.rollout.clear()
 
@@ -194,20 +194,20 @@ class SlabBuffer:
         return experience._asdict()
 
     def insert(self, entry: Host) -> None:
-        """Store a slab for ``batches``, replacing the previous one."""
+        """Store B environments' transitions, arrays [B, …], for ``batches``, in place of the previous ones."""
         self.latest = entry
 
     def batches(self, progress: float) -> Iterator[Batch]:
-        """Yield the latest slab once as a batch at ``progress`` (0 to 1)."""
+        """Yield the latest B transitions once as a batch at ``progress`` (0 to 1)."""
         latest, self.latest = self.latest, None
         if latest is not None:
             yield Batch(latest, progress)
 
     def correct(self, batch: Batch, stats: LearnStats) -> None:
-        """Do nothing: slabs have no priorities."""
+        """Do nothing: these transitions have no priorities."""
 
     def entry(self, batch: int) -> Host:
-        """Refuse to make an entry: a slab's shapes depend on the environment, so no other process can send it.
+        """Refuse to make an entry: its shapes depend on the environment, so no other process can send one.
 
         Raises:
             ValueError: always.
@@ -215,12 +215,12 @@ class SlabBuffer:
         raise ValueError(f"a slab of {batch} environments is learned from where it was made")
 
     def state(self, *, memory: bool) -> tuple[Arrays, dict[str, Any]]:
-        """Return no arrays and no values, since no slab is kept."""
+        """Return no arrays and no values, since no transition is stored for long."""
         del memory
         return {}, {}
 
     def restore(self, arrays: Host, values: Mapping[str, Any]) -> None:
-        """Do nothing: no slab is kept."""
+        """Do nothing: no transition is stored for long."""
 
 
 # First layers of networks in coordinates in which every observation entry has mean 0 and deviation 1.

@@ -268,7 +268,7 @@ class ValueLearner(NetworkLearner):
         """Store an expert's transitions, and run the config's number of updates on them; return state and statistics.
 
         Raises:
-            ValueError: the config has no imitation, or the slabs complete no transition.
+            ValueError: the config has no imitation, or there are too few steps for an n-step transition.
         """
         assert isinstance(buffer, ReplayBuffer)  # noqa: S101  (narrows the type)
         buffer.show(slabs, rng)

@@ -144,7 +144,7 @@ class TableLearner:
         self.explore = EpsilonGreedy(actions)
 
     def init(self, rng: np.random.Generator) -> State:
-        """Return the initial state with an empty table; `update` chooses the bins from the first slabs."""
+        """Return the initial state with an empty table; `update` chooses the bins from the first observations."""
         del rng
         return State({**self._cells(0), "seen": np.zeros((0, self.wide), np.float32)}, {"cut": None})
 
@@ -152,7 +152,7 @@ class TableLearner:
         return {"table": np.zeros((count, self.actions), np.float32), "visits": np.zeros((count, self.actions))}
 
     def buffer(self, rng: np.random.Generator) -> SlabBuffer:
-        """Return a new buffer of the latest slab; ``rng`` is not used."""
+        """Return a new buffer of the latest transition of each environment; ``rng`` is not used."""
         del rng
         return SlabBuffer()
 

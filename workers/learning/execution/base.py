@@ -155,7 +155,7 @@ class ChunkTotals:
     episodes: int = 0
 
     def learn(self, stats: LearnStats | None) -> None:
-        """Add the statistics of one slab's updates; None is ignored."""
+        """Add the statistics of the updates after one step; None is ignored."""
         if stats is not None:
             self.learned.append(stats)
 

@@ -374,7 +374,7 @@ class Fleet(Protocol):
 
 
 class Rungs(Schedule):
-    """Exploration schedule of one actor: every ``lanes``-th entry, from ``lane`` on, of a schedule for all actors."""
+    """Exploration schedule of one actor, ``lane`` of ``lanes``: every ``lanes``-th ε of a schedule for all actors."""
 
     def __init__(self, ladder: Schedule, lane: int, lanes: int) -> None:
         self.ladder, self.lane, self.lanes = ladder, lane, lanes
@@ -385,7 +385,7 @@ class Rungs(Schedule):
 
 
 def set_exploration(agent: Agent, lane: int, lanes: int) -> None:
-    """Replace an agent's exploration schedule by its part for lane ``lane`` (from 0) of ``lanes``."""
+    """Replace an agent's exploration schedule by the part of worker ``lane`` (from 0) of ``lanes`` workers."""
     agent.schedule = Rungs(agent.schedule, lane, lanes)
 
 

@@ -23,7 +23,7 @@ class Contender:
     """A trial at its end.
 
     Attributes:
-        record: the trial's rungs, score, and reason of its end.
+        record: the trial's number of comparisons, score, and reason of its end.
         share: used share of the trial's budget, 0 to 1.
         artifact: artifact of the trial's best policy; None if it has none.
         report: the trial's `Trial.report`.
@@ -128,7 +128,7 @@ def _candidates(records: Sequence[TrialRecord], planned: PlannedPolicy | None) -
 def _bracket(
     contenders: Sequence[Contender], planned: PlannedPolicy | None, chosen: int | None
 ) -> list[dict[str, Any]]:
-    """Return a JSON row for every trial, and the plan: rungs, budget share (0 to 1), score, and reason of its end."""
+    """Return a JSON row for each trial and the plan: comparisons, budget share (0 to 1), score, why it ended."""
     rows = [
         {
             "algorithm": contender.record.entry.algorithm,

@@ -56,7 +56,7 @@ class Decision:
 
 
 class Bracket:
-    """Rungs of successive halving for a number of trials (at least 1, else ValueError).
+    """Schedule of successive halving of a number of trials (ValueError below 1); at each rung the worst ones stop.
 
     Attributes:
         shares: shares (0 to 1) of a trial's budget at which trials are compared, ascending; the last is 1.

@@ -193,7 +193,7 @@ class WindowResult:
         algorithm: name of the algorithm that learned.
         artifact: serialised policy.
         learner: serialised state of the learner, with which the next window continues.
-        report: `Trial.report`, and the returns `before` and `after` learning under `validation`.
+        report: config, steps, updates, seconds, learning curve; returns `before` and `after` under `validation`.
     """
 
     algorithm: str
@@ -205,7 +205,7 @@ class WindowResult:
 def learn_window(
     problem: TrainingProblem, request: Request, number: int, learner: bytes, after_chunk: Callable[[Trial], None]
 ) -> WindowResult:
-    """Learn from a window by the continuing learner and, for the default algorithm, by a new one; return the better.
+    """Learn from the runs of a time window by the former learner and, if it is PPO's, by a new one; return the better.
 
     Args:
         problem: the window as a training problem.
