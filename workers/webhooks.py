@@ -87,7 +87,7 @@ def message(
 def record(database: Database, receiver: str, settings: Settings, clock: Clock = database_time) -> int:
     """Record messages about what has happened to runs and jobs and is not recorded for a receiver yet.
 
-    At most ``AT_ONCE`` of live runs, of ended runs and of jobs each. Returns their number.
+    At most 100 (`AT_ONCE`) of live runs, of ended runs and of jobs each. Returns their number.
     """
     with database.reading() as session:
         now = clock(session)
@@ -217,6 +217,8 @@ class Webhooks:
     """Records and sends messages to all receivers of the settings.
 
     Args:
+        database: database with runs, jobs and messages.
+        settings: the receivers' URLs, and the key that signs messages.
         clock: the database's time; messages are due by it.
     """
 
@@ -306,7 +308,7 @@ class Webhooks:
 
 
 async def _logged(work: Coroutine[Any, Any, object]) -> None:
-    """Do some work; what fails is logged, and tried again in the next round."""
+    """Await ``work``; log a failure instead of raising it: the next round tries again."""
     try:
         await work
     except SQLAlchemyError as error:

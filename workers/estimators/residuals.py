@@ -159,7 +159,7 @@ def _variogram(sequences: list[Floats], lags: int) -> tuple[Floats, Floats]:
 def _slope(sums: Floats, counts: Floats) -> float:
     """Return the drift variance per iteration: the slope over lag k of E (e[t+k] − e[t])² = 2·noise² + k·drift².
 
-    ``sums`` and ``counts`` are [executions, lags], as ``_variogram`` returns them. 0 for fewer than 3 lags.
+    ``sums``, ``counts`` [executions, lags]: sum and number of the squared differences. 0 for fewer than 3 lags.
     """
     total = counts.sum(axis=0)
     lags = np.flatnonzero(total > 0) + 1.0

@@ -365,7 +365,7 @@ def _validate(split: _Split, searched: Sequence[_SearchCache], name: str, form: 
 def _predict_fold(
     split: _Split, searched: _SearchCache, name: str, form: Form, fold: int, judged: Flags, reading: Reading
 ) -> Floats:
-    """Predict the natural log of the m rows where ``judged`` is true, [m], by family ``name``, without ``fold``."""
+    """Predict ln metric [m] of the m rows where ``judged`` [n] is true, by family ``name`` fitted without ``fold``."""
     rows, stages = split.rows, split.stages[form][fold]
     fitted = searched.get(name, form).frozen().fit(stages.rows.X, np.exp(stages.rows.logs), stages.rows.groups)
     return stages.compose(reading(fitted, rows.X[split.folds != fold], rows.X[judged]), rows.bins[judged])
@@ -395,7 +395,7 @@ def _predict_nested(
 def _try_predict(
     split: _Split, searched: _SearchCache, name: str, form: Form, fold: int, judged: Flags, reading: Reading
 ) -> Floats | None:
-    """Predict the natural log of the ``judged`` rows without ``fold``; None where the family cannot be fitted."""
+    """Predict ln metric [m] of the m ``judged`` rows without ``fold``; None where the family cannot be fitted."""
     try:
         return _predict_fold(split, searched, name, form, fold, judged, reading)
     except (np.linalg.LinAlgError, FloatingPointError):

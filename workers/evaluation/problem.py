@@ -289,7 +289,7 @@ class Problem(Protocol):
         ...
 
     def player(self, contender: bytes | Policy) -> Player:
-        """Return the player of a bare policy, or of an artifact, with a guard that may replace actions by a heuristic's.
+        """Return the player of a bare policy, or of an artifact with a guard that may replace actions by a heuristic's.
 
         Raises:
             IncompatibleArtifact: the artifact is unreadable, or of another layout.

@@ -199,7 +199,8 @@ class LevelScores:
         return intervals
 
     def figures(self, name: str, terms: Sequence[str], outcomes: Sequence[Outcome]) -> dict[str, Any]:
-        """Return a policy's JSON entry under ``policies`` of a level: returns, outcomes and terms.
+        """Return a policy's JSON at a level: ``outcomes``, ``return``, ``iqm``, ``advantage`` and
+        ``probability_of_improvement`` (intervals), ``terms``, ``guarded``, ``normalised``.
 
         ``terms``: names of the reward's terms; ``outcomes``: names and units of the outcomes.
         """
@@ -405,7 +406,7 @@ class Summary:
         }
 
     def _gap(self, name: str, there: LevelScores) -> dict[str, Any]:
-        """Return intervals of the train-to-test gap, training minus level, of return and advantage, paired by seed."""
+        """Return intervals (training minus this level, paired by seed) of ``return`` and ``advantage``, by name."""
         train = self.level_scores[Level.TRAIN]
 
         def gap(ours: Floats, theirs: Floats) -> dict[str, float]:

@@ -87,7 +87,7 @@ def upload(
 
     For kind ``iterative`` a row is an iteration or a segment of one, with the columns ``execution``, ``iteration``,
     ``allocation.<resource>``, ``metric.<name>`` and ``feature.<name>``; the rows of an execution must be contiguous.
-    The frame is converted and sent ``PIECE_ROWS`` rows at a time.
+    The frame is converted and sent 4,096 rows at a time.
 
     Args:
         workload: name of a registered workload.

@@ -81,7 +81,7 @@ class Job(Shown):
         return job
 
     def read(self) -> dict[str, Any]:
-        """Read the job's state from the service and return it, as ``last``.
+        """Read the job from the service and return it: ``state``, ``progress`` (0 to 1), ``result``, ``error``, …
 
         Raises:
             StewardError: there is no such job.

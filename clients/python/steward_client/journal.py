@@ -59,7 +59,7 @@ class Journal:
 
     @property
     def large(self) -> bool:
-        """Whether the file has grown by more than ``LARGEST_BYTES``."""
+        """Whether the file has grown by more than 4 MiB (``LARGEST_BYTES``)."""
         return self._grown > LARGEST_BYTES
 
     def renew(self, *lines: Line) -> None:

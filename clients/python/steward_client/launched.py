@@ -81,7 +81,7 @@ class Launched:
     def report(
         self, iteration: int, allocation: Numbers, metrics: Numbers, features: Numbers, segments: Segments = ()
     ) -> Future[None]:
-        """Append a line with metrics and features, without them beyond ``LARGEST_LINE`` bytes; the future is done."""
+        """Append a line with metrics and features, without them if it exceeds 4,096 bytes; the future is done."""
         del allocation, segments
         line = {"iteration": iteration, **self._extent, "metrics": dict(metrics), "features": dict(features)}
         data = json.dumps(line, separators=(",", ":")).encode() + b"\n"

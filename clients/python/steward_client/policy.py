@@ -105,7 +105,7 @@ class CarriedRun(Live[InferenceDecision]):
 
     With a ``journal`` a run outlives its process: a new ``CarriedRun`` on the same file continues the run where it was
     (``now``, ``working``), and sends the unacknowledged events, each once. Names of requests must then be unique: a
-    name among the last ``RECENT`` is ignored, so a launcher may report a request again if it is not sure. The journal
+    name among the last 16,384 is ignored, so a launcher may report a request again if it is not sure. The journal
     is deleted when the run ends.
 
     Args:
@@ -228,7 +228,7 @@ class CarriedRun(Live[InferenceDecision]):
             return False
 
     def _remember(self, name: str | None) -> None:
-        """Store a request's name among the last ``RECENT``."""
+        """Store a request's name (None: none) among the last 16,384 (``RECENT``)."""
         if name is not None:
             self._names[name] = None
             if len(self._names) > RECENT:

@@ -298,7 +298,7 @@ def _profiles(report: Json, palette: Palette) -> list[Markup]:
 
 
 def _fewer(fewer: Json, level: Json, palette: Palette) -> Json:
-    """Return the profile ``fewer`` with at most ``MOST_LINES`` heuristics, those of highest return at ``level``."""
+    """Return the profile ``fewer`` with at most 8 heuristics (`MOST_LINES`), those of highest return at ``level``."""
     names = [name for name in fewer["policies"] if palette.roles.get(name) == "heuristic"]
     if len(names) <= MOST_LINES:
         return fewer

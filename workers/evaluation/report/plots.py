@@ -134,7 +134,7 @@ def sections(pictures: Sequence[Json]) -> list[Markup]:
 
 
 def stack_plots(title: str, plots: Sequence[tuple[str, str, Json]]) -> Json:
-    """Return one Vega-Lite chart of all plots, one below the other; ``plots`` as returned by ``schedule_charts``."""
+    """Return one Vega-Lite chart of all ``plots`` (heading, caption, chart), one below the other, under ``title``."""
     charts = [{**chart, "title": chart_title(caption)} for _, caption, chart in plots]
     return {
         "title": title,
@@ -144,7 +144,7 @@ def stack_plots(title: str, plots: Sequence[tuple[str, str, Json]]) -> Json:
 
 
 def chart_title(caption: str) -> Json:
-    """Return the Vega-Lite title of a chart, wrapped to lines of at most ``MOST_LETTERS`` characters."""
+    """Return the Vega-Lite title of a chart, wrapped to lines of at most 100 characters (`MOST_LETTERS`)."""
     return {"text": wrap(caption, MOST_LETTERS)}
 
 

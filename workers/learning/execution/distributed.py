@@ -244,9 +244,9 @@ class Entries(Product):
 
 
 class Gradients(Product):
-    """Deliveries that are gradients [U, P]: `count` of at most U updates after an entry, by P parameters.
+    """Deliveries that are gradients [U, P]: `count` of at most U updates, by P parameters.
 
-    `figures` [4] are the updates' number, loss, learning rate and exploration, as in `LearnStats`.
+    `figures` [4] are the updates' number, mean loss, learning rate, and mean ε, temperature or entropy.
 
     An actor is a learner with optimiser moments of its own, but starts every entry from the common parameters.
     """

@@ -53,7 +53,7 @@ class Reader:
         """Amounts in the last decision of a run, or their sum over a workload's live runs; empty if no run is live.
 
         Raises:
-            SubjectError: the decisions contain no amounts, or more than ``MOST_RUNS`` runs are live.
+            SubjectError: the decisions contain no amounts, or more than 10,000 runs are live.
             StewardError: there is no such run or workload, or the key doesn't permit reading it.
             Unreachable: the service didn't respond in time.
         """
@@ -80,7 +80,7 @@ class Reader:
         """Amounts by resource of each workload whose live runs have decisions with amounts.
 
         Raises:
-            SubjectError: more than ``MOST_RUNS`` runs are live.
+            SubjectError: more than 10,000 runs are live.
             StewardError, Unreachable: the service refused the call, or didn't respond in time.
         """
         result: dict[str, list[Amounts]] = {}

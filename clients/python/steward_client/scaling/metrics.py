@@ -68,7 +68,7 @@ class DecidedCollector(Collector):
     def collect(self) -> Iterable[GaugeMetricFamily]:
         """Return a gauge of the amounts decided last by workload and resource, and a gauge of the series left out.
 
-        Amounts are in the resources' units, at most ``MOST_SERIES`` series. Raises SubjectError, StewardError or
+        Amounts are in the resources' units, at most 1,000 series. Raises SubjectError, StewardError or
         Unreachable if the decisions can't be read.
         """
         family, left = self.describe()
