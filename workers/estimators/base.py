@@ -132,7 +132,7 @@ class Predictor(Estimator, Protocol):
 
 
 def from_logs(mean: Floats, sd: Floats | float) -> Prediction:
-    """Return the prediction of a log-normal metric, given mean [n] and deviation (scalar or [n]) of its natural log."""
+    """Return the prediction of a log-normal metric from ``mean`` [n] and deviation ``sd`` (scalar, [n]) of its ln."""
     centre = np.clip(mean, -LARGEST_LOG, LARGEST_LOG)
     half = NORMAL_90 * np.clip(sd, 0.0, 10.0)
     return Prediction(np.exp(centre), np.exp(centre - half), np.exp(centre + half))
@@ -223,7 +223,7 @@ def collapse(X: Floats, logs: Floats, groups: Integers) -> Cells:
 
 
 def replicate_variance(X: Floats, logs: Floats, groups: Integers) -> float:
-    """Return the robust variance (by MAD) of the natural-log metric ``logs`` [n] between executions at equal input.
+    """Return the robust variance of ln metric, ``logs`` [n], between executions at equal inputs, ``X`` [n, D].
 
     ``groups`` [n] are execution indices; 0 where no input was repeated.
     """

@@ -172,7 +172,10 @@ def _slope(sums: Floats, counts: Floats) -> float:
 
 
 def _drift_variance(within: Floats, groups: Integers, iterations: Integers, rng: np.random.Generator) -> float:
-    """Return the random walk's variance per iteration; 0 unless significant (97.5 %, bootstrap of executions)."""
+    """Return the variance per iteration of the random walk in residuals ``within`` [n]; 0 unless significant.
+
+    ``groups``, ``iterations``: each row's execution and iteration, [n]; the test is at 97.5 %, by bootstrap.
+    """
     sequences = _sequences(within, groups, iterations)
     if len(sequences) < FEWEST_SHOWN_TO_DRIFT:
         return 0.0
@@ -241,7 +244,7 @@ def _execution(rows: Measurements, group: int, factor: float) -> dict[str, Any]:
 
 
 def _stages(rows: Measurements, within: Floats) -> tuple[list[dict[str, Any]], Floats]:
-    """Return entries for iterations that vary far more than others, and the noise scale (natural log) of each row."""
+    """Return entries for iterations whose residuals, ``within`` [n], vary far more than others; noise (ln), [n]."""
     size = int(rows.iterations.max()) + 1
     by_stage = 1.4826 * grouped_median(np.abs(within), rows.iterations, size)
     counts = np.bincount(rows.iterations, minlength=size)

@@ -146,8 +146,8 @@ def execution_folds(groups: Integers, seed: int) -> Integers:
 def input_folds(X: Floats, groups: Integers, seed: int) -> Integers:
     """Return each row's fold [n]: by input, if executions have one input each and inputs repeat, else by execution.
 
-    Folds by input, which need at least 5 distinct inputs, give errors at an unmeasured input, as most of an allocation
-    grid is.
+    ``X`` [n, D] are inputs, ``groups`` [n] execution indices. Folds by input, which need at least 5 distinct inputs,
+    give errors at an unmeasured input, as most of an allocation grid is.
     """
     first, cell = distinct(X)
     runs, _ = distinct(X, groups)
@@ -416,7 +416,7 @@ def _simplest(errors: Mapping[Name, Floats], complexity: Mapping[Name, int]) -> 
 
 
 def _by_execution(candidate: Candidate, rows: Rows) -> Floats:
-    """Return the mean absolute natural-log error of each of G executions; inf for a candidate that was not fitted."""
+    """Return the mean absolute natural-log error of each of G executions, [G]; inf for one that was not fitted."""
     _, execution = np.unique(rows.groups, return_inverse=True)
     held_out = np.full(len(rows.logs), np.inf) if candidate.held_out is None else candidate.held_out
     counts = np.bincount(execution)

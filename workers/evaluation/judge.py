@@ -450,7 +450,7 @@ def _count_aliasing(
 
 
 def _groups(rows: NDArray[np.generic], masks: NDArray[np.bool_], resolution: float) -> tuple[NDArray[np.intp], int]:
-    """Group S situations of equal observation [S, E] and legal actions [S, N]; return indices [S], number of groups."""
+    """Group S situations by observation, ``rows`` [S, E], and legality, ``masks`` [S, N]; group indices [S], count."""
     if resolution and rows.dtype.kind == "f":
         rows = np.rint(rows.astype(np.float64) / resolution).astype(np.int64)
     parts = (np.ascontiguousarray(part) for part in (rows, np.packbits(masks, axis=1)))

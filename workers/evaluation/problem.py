@@ -321,7 +321,7 @@ class Problem(Protocol):
         ...
 
     def heat_map_points(self, situation: Situation, action: NDArray[np.integer]) -> tuple[NDArray[np.floating], ...]:
-        """Return the heat map's ``x``, ``y`` and ``value``, [B] each, of B episodes' actions [B]; NaN is not drawn."""
+        """Return the heat map's x, y and value, [B] each, for each episode's ``action`` [B]; NaN is not drawn."""
         ...
 
     def encoder(self, contender: bytes | Policy) -> Encoder | None:

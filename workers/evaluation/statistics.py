@@ -190,7 +190,7 @@ def jackknife(left_out: Floats, whole: float, freedom: float | None = None) -> E
 
 
 def wins(ours: NDArray[np.floating], theirs: NDArray[np.floating]) -> Floats:
-    """Return element-wise 1 where ``ours`` is larger, 0.5 where equal, 0 where smaller; both have one shape."""
+    """Return, in their common shape, 1 where ``ours`` is larger than ``theirs``, 0.5 where equal, 0 elsewhere."""
     won: Floats = (ours > theirs) + 0.5 * (ours == theirs)
     return won
 

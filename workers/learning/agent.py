@@ -69,7 +69,7 @@ class Agent:
         return getattr(self.learner, "report", None)
 
     def act(self, observation: Observations, mask: Masks, progress: float, rng: np.random.Generator) -> ActResult:
-        """Choose the actions [B] of B environments with exploration, by observations [B, D] and legal actions [B, N].
+        """Choose an action [B] for each ``observation`` [B, D], legal by ``mask`` [B, N], with exploration.
 
         ``progress`` (0 to 1) sets ε or temperature; ``rng`` draws the exploration.
         """
@@ -79,11 +79,11 @@ class Agent:
         return acted
 
     def greedy(self, observation: Observations, mask: Masks) -> Actions:
-        """Return the index [B] of the legal action (``mask`` [B, N]) of highest value, for observations [B, D]."""
+        """Return the index [B] of the legal action (``mask`` [B, N]) of highest value for ``observation`` [B, D]."""
         return np.where(mask, self.values(observation, mask), -np.inf).argmax(axis=1)
 
     def values(self, observation: Observations, mask: Masks) -> NDArray[np.float32]:
-        """Return the values [B, N] of N actions by the parameters that `export` returns, for observations [B, D]."""
+        """Return the exported policy's values [B, N] for ``observation`` [B, D]; ``mask`` [B, N]: legal actions."""
         return self.learner.values(self.learned, observation, mask)
 
     def collect(self, experience: Experience) -> Host | None:
@@ -167,7 +167,7 @@ class Agent:
         self.learned = self.learner.start(self.learned, arrays, config)
 
     def state(self, *, memory: bool) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
-        """Return arrays and plain values for `restore`, by name; with ``memory`` including the buffer's transitions."""
+        """Return arrays and plain values, by name, for `restore`; ``memory``: with the buffer's transitions."""
         host = self.learner.backend.to_numpy
         buffered, values = self.buffer.state(memory=memory)
         arrays = {name: host(value).copy() for name, value in self.learned.arrays.items()}

@@ -182,7 +182,7 @@ class HorizonForecasts(NamedTuple):
     unit: float
 
     def add(self, medians: Floats, came: Floats) -> None:
-        """Append a fold's medians [m] and actual values [m], both scaled as ln(1 + count / unit)."""
+        """Append a fold's ``medians`` [m] and actual values ``came`` [m], both scaled as ln(1 + count / unit)."""
         self.medians.append(medians)
         self.came.append(came)
 
@@ -208,9 +208,9 @@ class HorizonForecasts(NamedTuple):
 
 
 def errors(medians: Floats, came: Floats, unit: float) -> Floats:
-    """Calibrate a family from its medians [m] and the actual values [m], both scaled; return an array [4].
+    """Calibrate a family from its ``medians`` [m] and actual values ``came`` [m], both ln(1 + count / ``unit``).
 
-    Its entries: offsets of the median for the lower and upper bound of the 90 % interval (scaled), and slope and
+    Returns an array [4]: offsets of the median for the lower and upper bound of the 90 % interval (scaled), slope and
     intercept of the mean (counts). The mean is a multiple of the median, which keeps its daily and weekly course. Below
     5 counts per interval the median is mostly 0; the mean is then a regression line of the counts on the median.
     """

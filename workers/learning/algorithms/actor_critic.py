@@ -70,7 +70,7 @@ class StepInputs:
         self.backend, self.rollout = backend, rollout
 
     def now(self, observation: Observations, carry: NDArray[np.float32] | None) -> Batch:
-        """Return the network feeds to act on observations [B, D] (B environments, D entries); carry is ignored."""
+        """Return the network feeds to act on ``observation`` [B, D] of B environments; ``carry`` is ignored."""
         del carry
         return {"observation": self.backend.asarray(observation)}
 
@@ -94,7 +94,7 @@ class StepInputs:
         return {"observation": batch["last_observation"]}
 
     def split(self, count: int, wanted: int, rng: np.random.Generator) -> list[NDArray[np.int64]]:
-        """Split the example indices 0 … ``count`` − 1 at random into minibatches of at most ``wanted`` indices."""
+        """Split the example indices 0 … ``count`` − 1 at random into arrays [≤ ``wanted``], one for each minibatch."""
         return np.array_split(rng.permutation(count), -(-count // wanted))
 
     def pick(self, batch: Batch, names: tuple[str, ...], places: NDArray[np.int64]) -> Batch:
@@ -149,7 +149,7 @@ class SequenceInputs(StepInputs):
         return self._sequence(batch["last_observation"], memory)
 
     def split(self, count: int, wanted: int, rng: np.random.Generator) -> list[NDArray[np.int64]]:
-        """Split the trajectories' indices at random into minibatches of about ``wanted`` of ``count`` steps."""
+        """Split the trajectories' indices at random into arrays, each for a minibatch of about ``wanted`` steps."""
         trajectories = count // self.rollout
         return np.array_split(rng.permutation(trajectories), min(-(-count // wanted), trajectories))
 
@@ -401,9 +401,9 @@ class ActorCriticLearner(NetworkLearner):
         }
 
     def _centre_rewards(self, reward: Array, ends: Array, value: Array, last: Array) -> Array:
-        """Return the rewards [B, T] minus each decision's share of their level (`q_table.centre_rewards`).
+        """Return ``reward`` [B, T] minus each decision's share of a level, the one at which the mean TD error is 0.
 
-        At that level the mean TD error is 0. ``ends`` is 1 − discount [B, T], ``value`` the critic's [B, T], and
+        ``ends`` is 1 − discount [B, T], ``value`` the critic's [B, T], and
         ``last`` [B] the value after the last step.
         """
         following = self.backend.xp.concat([value[:, 1:], last[:, None]], axis=1)

@@ -192,7 +192,7 @@ class Learner(Protocol):
         """Learn from a batch; return the new state, and statistics. ``rng`` draws minibatches."""
 
     def values(self, state: State, observation: Observations, mask: Masks) -> NDArray[np.float32]:
-        """Return the values [B, N] of N actions for observations [B, D], as the exported policy computes them."""
+        """Return the exported policy's values [B, N] for ``observation`` [B, D]; ``mask`` [B, N]: legal actions."""
 
     def export(self, state: State) -> Exported:
         """Return the policy's type ("network", "table", "scorer" of candidates), config, and NumPy arrays by name.

@@ -54,7 +54,7 @@ class ReplayBuffer:
         return self.memory.size
 
     def collect(self, experience: Experience, carry: NDArray[np.float32] | None = None) -> Host | None:
-        """Add a step of B environments, [B, …]; return the B n-step transitions that it completes, or None."""
+        """Add a step of B environments; return the B n-step transitions that it completes, or None."""
         del carry
         outputs = self.window.run(None, {}, experience._asdict())
         return outputs if len(outputs["reward"]) else None
@@ -142,7 +142,10 @@ class RolloutBuffer:
         self.whole: Host | None = None
 
     def collect(self, experience: Experience, carry: NDArray[np.float32] | None = None) -> Host | None:
-        """Append a step of B environments; return the full rollout, or None; ValueError if B changes within one."""
+        """Append a step, with the recurrent memory ``carry`` [B, H] before it; return the full rollout, or None.
+
+        Raises ValueError if the number B of environments changes within a rollout.
+        """
         self.rollout.push({**experience._asdict(), "memory": carry})
         return self.rollout.slabs if self.rollout.full else None
 
@@ -189,7 +192,7 @@ class SlabBuffer:
         self.latest: Host | None = None
 
     def collect(self, experience: Experience, carry: NDArray[np.float32] | None = None) -> Host | None:
-        """Return the arrays [B, …], by field, of B environments' transitions, for `insert`."""
+        """Return the arrays [B, …], by field, of B environments' transitions, for `insert`; ``carry`` is unused."""
         del carry
         return experience._asdict()
 
@@ -252,17 +255,17 @@ class Coordinates:
         self._layers = [(place.start, *shape) for place, shape in firsts]
 
     def published(self, flat: Array) -> Array:
-        """Convert parameters [P] from standardised to published coordinates."""
+        """Convert parameters ``flat`` [P] of a network from standardised to published observations."""
         centre, scale = self._centre, self._scale
         return self._changed(flat, lambda weight, bias: (weight / scale, bias - weight @ (centre / scale)))
 
     def learned(self, flat: Array) -> Array:
-        """Convert parameters [P] from published to standardised coordinates."""
+        """Convert parameters ``flat`` [P] of a network from published to standardised observations."""
         centre, scale = self._centre, self._scale
         return self._changed(flat, lambda weight, bias: (weight * scale, bias + weight @ centre))
 
     def gradient(self, flat: Array) -> Array:
-        """Convert a gradient [P] from published to standardised coordinates."""
+        """Convert a gradient ``flat`` [P] by published parameters into the one by standardised parameters."""
         centre, scale = self._centre, self._scale
         return self._changed(flat, lambda weight, bias: ((weight - bias[:, None] * centre) / scale, bias))
 

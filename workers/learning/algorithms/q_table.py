@@ -157,7 +157,7 @@ class TableLearner:
         return SlabBuffer()
 
     def values(self, state: State, observation: Observations, mask: Masks | None = None) -> NDArray[np.float32]:
-        """Return the Q-values [B, N] of N actions for observations [B, D]; 0 before the bins are chosen."""
+        """Return Q-values [B, N] for ``observation`` [B, D], 0 before the bins are chosen; ``mask`` is unused."""
         del mask
         result = np.zeros((len(observation), self.actions), np.float32)
         if state.values["cut"] is not None:

@@ -95,7 +95,7 @@ class Variable:
         return prod(self.shape)
 
     def initial(self, rng: np.random.Generator) -> NDArray[np.float32]:
-        """Draw the initial float32 array of ``shape``: uniform in ±√(6 / fan_in), or zeros where `fan_in` is 0."""
+        """Draw the initial float32 array [*shape]: uniform in ±√(6 / fan_in), or zeros where `fan_in` is 0."""
         if not self.fan_in:
             return np.zeros(self.shape, np.float32)
         bound = sqrt(6.0 / self.fan_in)
