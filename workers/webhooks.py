@@ -187,7 +187,7 @@ def forget(session: Session, now: datetime) -> None:
 
 
 async def send(http: httpx.AsyncClient, url: str, key: bytes, identifier: str, at: datetime, body: Message) -> str:
-    """POST a signed message; return why it was not received, "" if the answer's status is 2xx. Never raises.
+    """POST a message signed by ``key``; return why it was not received, "" if the answer's status is 2xx. Never raises.
 
     The answer's body is not read, and redirects are not followed. ``at``: time of the attempt.
     """
@@ -318,7 +318,7 @@ async def _logged(work: Coroutine[Any, Any, object]) -> None:
 
 
 async def _work(webhooks: Webhooks, seconds: float) -> None:
-    """Run rounds for ever."""
+    """Run rounds for ever, with pauses of ``seconds``; failures are logged."""
     while True:
         await _logged(webhooks.round())
         await asyncio.sleep(seconds)

@@ -166,11 +166,7 @@ class TuningResult:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """Restore a result from the values that ``as_dict`` returned.
-
-        Raises:
-            KeyError: a field is missing.
-        """
+        """Restore a result from the values that ``as_dict`` returned; raises KeyError if a field is missing."""
         history = tuple((int(trial), float(best)) for trial, best in data["history"])
         return cls(data["settings"], data["return"], history, data["seconds"], data["reason"])
 

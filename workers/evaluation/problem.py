@@ -126,7 +126,7 @@ class SimulatedWorld(DisturbedWorld):
         raise NotImplementedError
 
     def advance(self, state: Any, actions: NDArray[np.integer], conditions: Conditions) -> tuple[Any, Any]:
-        """Take one step with ``actions`` [B]; return the next state, and the reward's T terms [B, T]; abstract."""
+        """Take ``actions`` [B] under ``conditions``; return the next state and the reward's terms [B, T]; abstract."""
         raise NotImplementedError
 
     def observe(self, state: Any) -> View:

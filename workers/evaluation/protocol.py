@@ -156,11 +156,7 @@ class EvaluationRun:
         return self.records.to_bytes()
 
     def result(self) -> Evaluation:
-        """Return the evaluation's result.
-
-        Raises:
-            RuntimeError: the evaluation has not ended.
-        """
+        """Return the evaluation's result; raises RuntimeError if the evaluation has not ended."""
         if self._result is None:
             raise RuntimeError("the evaluation is not done: call advance() until `done`")
         return self._result

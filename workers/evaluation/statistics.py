@@ -134,9 +134,10 @@ def interquartile(values: Floats, clusters: Clusters | None = None) -> Estimate:
 def share_interval(values: Floats, clusters: Clusters | None = None, confidence: float = 0.95) -> Interval:
     """Return mean and interval, in 0 to 1, of ``values`` [E] in 0 to 1, dependent within ``clusters`` [E] unless None.
 
-    It is Jeffreys's interval (Brown, Cai and DasGupta 2001, "Interval estimation for a binomial proportion") for the
-    effective number of independent draws (Korn and Graubard 1998, "Confidence intervals for proportions with small
-    expected number of positive counts estimated from survey data"). It is valid also if all values are 0, or all 1.
+    It is Jeffreys's interval at ``confidence`` (Brown, Cai and DasGupta 2001, "Interval estimation for a binomial
+    proportion") for the effective number of independent draws (Korn and Graubard 1998, "Confidence intervals for
+    proportions with small expected number of positive counts estimated from survey data"). It is valid also if all
+    values are 0, or all 1.
     """
     result, tail = estimate(values, clusters), (1 - confidence) / 2
     share = min(max(result.mean, 0.0), 1.0)
@@ -200,8 +201,8 @@ def profile(
 ) -> Floats:
     """Return the share of ``scores`` [E] above each of ``tau`` [T], its lower, and its upper bound, as rows of [3, T].
 
-    The bounds are those of ``share_interval``. Source: Agarwal et al. 2021, "Deep reinforcement learning at the edge of
-    the statistical precipice".
+    Bounds are Jeffreys's, at ``confidence`` (0 to 1), for scores dependent on each other within ``clusters`` [E] (None:
+    independent). Source: Agarwal et al. 2021, "Deep reinforcement learning at the edge of the statistical precipice".
     """
     above = (scores[None] > np.asarray(tau)[:, None]).astype(np.float64)
     return np.array([share_interval(row, clusters, confidence) for row in above]).T

@@ -63,7 +63,7 @@ class Journal:
         return self._grown > LARGEST_BYTES
 
     def renew(self, *lines: Line) -> None:
-        """Replace the content atomically; raises OSError or JournalError, and the old content stays."""
+        """Replace the content by ``lines``, entirely or (then it raises OSError or JournalError) not at all."""
         beside = self.path.with_name(self.path.name + ".new")
         beside.unlink(missing_ok=True)
         file = _open_locked(beside)

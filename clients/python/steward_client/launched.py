@@ -119,7 +119,7 @@ class Launched:
 
 
 def channel_of_launcher(refusals: Refusals = "log", retry: Retry | None = None) -> Channel | None:
-    """The channel named by the environment; None if it names none.
+    """The channel named by the environment; None if it names none. ``refusals``: log or raise refused reports.
 
     Raises:
         StewardError: the service refuses the run.

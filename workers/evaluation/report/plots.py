@@ -42,7 +42,7 @@ def save(file: Path, title: str, pictures: Sequence[Json]) -> None:
 
 
 def write(file: Path, as_page: Callable[[], str], as_chart: Callable[[], Json]) -> None:
-    """Write a file in the format of its suffix: the HTML page, or the chart as an SVG or PNG image.
+    """Write a file in its suffix's format: what ``as_page`` returns as HTML, or ``as_chart``'s chart as SVG or PNG.
 
     Raises:
         ValueError: the suffix is none of ``.html``, ``.svg`` and ``.png``.

@@ -314,11 +314,7 @@ def encode(config: Config) -> bytes:
 
 
 def built_in_config(name: str) -> BuiltIn:
-    """Return the config of the built-in algorithm of that name in requests.
-
-    Raises:
-        KeyError: no built-in algorithm has that name.
-    """
+    """Return the config of the built-in algorithm of that name in requests; raises KeyError if there is none."""
     return NAMED[name]
 
 

@@ -221,7 +221,7 @@ class ValueLearner(NetworkLearner):
         return ActResult(self.backend.to_numpy(action["explore.action"]), np.zeros(batch, np.float32))
 
     def values(self, state: State, observation: Observations, mask: Masks) -> NDArray[np.float32]:
-        """Return Q-values [B, N] by the exported parameters for ``observation`` [B, D], legal actions ``mask`` [B, N]."""
+        """Return Q-values [B, N] by the exported parameters for ``observation`` [B, D], with legal actions ``mask``."""
         feeds = {"observation": self.backend.asarray(observation), "mask": self.backend.asarray(mask)}
         with self.backend.without_gradient():
             outputs = self.bound.run(("q.values",), feeds, {"online": self.exported(state)})

@@ -195,10 +195,10 @@ class Product(ABC):
 
     @abstractmethod
     def consume(self, agent: Agent, arrays: Arrays, progress: float, rng: np.random.Generator) -> LearnStats | None:
-        """In the learner: learn from a delivery's arrays; return statistics, or None without updates."""
+        """In the learner at ``progress`` (0 to 1): learn from a delivery's ``arrays``; return statistics, if any."""
 
     def contribute(self, worker: Worker, progress: float) -> LearnStats | None:
-        """In the learner: act, store the transitions, and learn; return statistics, or None without updates."""
+        """In the learner at ``progress`` (0 to 1): act, store transitions, learn; return statistics or None."""
         worker.remember(progress)
         return worker.agent.learn(progress, worker.rng)
 
@@ -229,7 +229,7 @@ class Entries(Product):
         return {**fields, "count": Field("<i8", (1,))}
 
     def produce(self, worker: Worker, progress: float, out: Arrays) -> None:
-        """Act until transitions or a rollout are complete, and copy them to the arrays ``out``."""
+        """Act at ``progress`` (0 to 1) until transitions or a rollout are complete; copy them to the arrays ``out``."""
         entry = worker.gather(progress)
         out["count"][0] = 0 if entry is None else len(entry["reward"])
         if entry is not None:
@@ -237,7 +237,7 @@ class Entries(Product):
                 out[port][:] = entry[port]
 
     def consume(self, agent: Agent, arrays: Arrays, progress: float, rng: np.random.Generator) -> LearnStats | None:
-        """Store delivered transitions in the agent's buffer, run due updates; return statistics or None."""
+        """Store delivered transitions, run the updates due at ``progress`` (0 to 1); return statistics or None."""
         if arrays["count"][0]:
             agent.buffer.insert({port: arrays[port] for port in self.entry})
         return agent.learn(progress, rng)
@@ -263,7 +263,7 @@ class Gradients(Product):
         return {"gradients": Field("<f4", self.shape), "count": Field("<i8", (1,)), "figures": Field("<f8", (4,))}
 
     def produce(self, worker: Worker, progress: float, out: Arrays) -> None:
-        """Act, learn from the transitions, and write the gradients to ``out``; TypeError if the learner has none."""
+        """Act and learn at ``progress`` (0 to 1), write the gradients to ``out``; TypeError if the learner has none."""
         worker.remember(progress)
         taken, stats = worker.agent.differentiate(progress)
         out["count"][0] = len(taken)
@@ -273,7 +273,7 @@ class Gradients(Product):
             out["figures"][:] = (stats.updates, stats.loss, stats.rate, stats.exploration or 0.0)
 
     def consume(self, agent: Agent, arrays: Arrays, progress: float, rng: np.random.Generator) -> LearnStats | None:
-        """Take an optimiser step along each gradient, computed at older parameters; return statistics, or None."""
+        """Step along each gradient in ``arrays`` at the rate of ``progress`` (0 to 1); return statistics or None."""
         del rng  # the actor drew the batches
         count = int(arrays["count"][0])
         if not count:

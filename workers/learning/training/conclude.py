@@ -94,7 +94,11 @@ def _artifact(contenders: Sequence[Contender], planned: PlannedPolicy, chosen: i
 def _unguarded_results(
     problem: TrainingProblem, contenders: Sequence[Contender], planned: PlannedPolicy, learner: int | None
 ) -> dict[str, Any] | None:
-    """Return algorithm, seed, returns and ``gap_to_optimum`` of trial ``learner``; Untrainable without a policy."""
+    """Return algorithm, seed, returns and ``gap_to_optimum`` of trial ``learner``, by name; None without a trial.
+
+    Raises:
+        Untrainable: the trial has no policy.
+    """
     if learner is None:
         return None
     entry = contenders[learner].record.entry

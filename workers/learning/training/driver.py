@@ -141,11 +141,7 @@ class Training:
             self.close()
 
     def result(self) -> TrainedAgent:
-        """Return the trained agent.
-
-        Raises:
-            RuntimeError: the training has not ended.
-        """
+        """Return the trained agent; raises RuntimeError if the training has not ended."""
         if self._result is None:
             raise RuntimeError("the training is not done: call advance() until `done`")
         return self._result
