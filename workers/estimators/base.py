@@ -274,7 +274,7 @@ class Rows(NamedTuple):
 
 
 class Stages(NamedTuple):
-    """Level a and elasticity e, [I], of I bins in ln metric = a + e · f(execution, inputs); ``rows`` have f as logs."""
+    """Level a and elasticity e, [I], of I bins in ln metric = a + e · f(execution, inputs); ``rows.logs`` are f."""
 
     level: Floats
     elasticity: Floats
@@ -291,7 +291,7 @@ class Stages(NamedTuple):
 
 
 def decompose(rows: Rows, bins: int, form: Form) -> Stages:
-    """Estimate a level and an elasticity for each iteration bin 0 to ``bins`` − 1; return them with the rows without.
+    """Estimate a level and an elasticity for each iteration bin 0 to ``bins`` − 1, and ``rows`` without these effects.
 
     ``form``: ``none``, levels 0, elasticities 1 and the same rows; ``levels``, elasticities 1; ``elastic``, both
     estimated. In the last two cases the returned rows have one entry per execution and input.
@@ -338,7 +338,10 @@ def _elasticity(logs: Floats, effect: Floats, weight: Floats, place: Integers, b
 
 
 def _shrunk(level: Floats, residual: Floats, place: Integers, bins: int) -> Floats:
-    """Return ``level`` [I] shrunk to its median by the noise of ``residual`` [n] in bins ``place`` [n] (Stein 1961)."""
+    """Return levels [I] of I bins, shrunk towards their median by sampling noise (James and Stein 1961).
+
+    ``residual`` [n] are the rows' residuals, ``place`` [n] their bins.
+    """
     counts = np.maximum(np.bincount(place, minlength=bins), 1)
     _, noise = _weights(residual)
     sampling = np.pi / 2 * noise / counts

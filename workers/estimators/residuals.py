@@ -244,7 +244,7 @@ def _execution(rows: Measurements, group: int, factor: float) -> dict[str, Any]:
 
 
 def _stages(rows: Measurements, within: Floats) -> tuple[list[dict[str, Any]], Floats]:
-    """Return entries for iterations whose residuals, ``within`` [n], vary far more than others; noise (ln), [n]."""
+    """Return entries for iterations whose residuals ``within`` [n] vary far more, and rows' noise scale (ln), [n]."""
     size = int(rows.iterations.max()) + 1
     by_stage = 1.4826 * grouped_median(np.abs(within), rows.iterations, size)
     counts = np.bincount(rows.iterations, minlength=size)

@@ -175,7 +175,7 @@ class Judgement:
         return f"promoted: better than {against}{beside}"
 
     def _against(self, rival: str, margin: Equivalence) -> str:
-        """Compare the agent's returns, in words, with those of ``rival``, a baseline's name or `CHAMPION`."""
+        """Return a text that compares the agent's returns with those of ``rival``, a baseline's name or `CHAMPION`."""
         returns = self._of(self.baselines, self.champion, rival)
         difference = self._interval(self.returns - returns)
         mean, low, high = (decimals(difference[part], 5, signed=True) for part in ("mean", "low", "high"))

@@ -146,7 +146,7 @@ class Loop:
         return Epoch(self._channel, self._channel.iteration, self._clock, self._apply)
 
     def end(self, epoch: Epoch) -> tuple[Future[None], float]:
-        """Report an epoch; returns the future, and seconds to wait for it. StewardError: one before was refused."""
+        """Report an epoch; returns future and seconds to wait for it. Raises StewardError if one before was refused."""
         done = epoch.end()
         return done, 0.0 if done.done() else self._share * epoch.seconds
 

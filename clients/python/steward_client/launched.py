@@ -119,7 +119,9 @@ class Launched:
 
 
 def channel_of_launcher(refusals: Refusals = "log", retry: Retry | None = None) -> Channel | None:
-    """The channel named by the environment; None if it names none. ``refusals``: log or raise refused reports.
+    """The channel that ``STEWARD_ITERATIONS`` or ``STEWARD_RUN`` names; None if neither does.
+
+    ``refusals``: whether reports that the service refuses are logged or raised.
 
     Raises:
         StewardError: the service refuses the run.

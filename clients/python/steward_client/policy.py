@@ -73,7 +73,7 @@ class Policy(NamedTuple):
 
     def carried(self, seconds: Mapping[str, Mapping[str, Sequence[float]]] | None = None) -> Carried:
         """Return an object that decides by this policy in this process; ``seconds``: expected seconds of a batch, by
-        server class, variant and position of the batch size, as in a run's first decision (None: unknown).
+        server class and variant, one number for each batch size, as in a run's first decision (None: unknown).
 
         Raises:
             ImportError: the package ``steward`` isn't installed.
@@ -168,7 +168,12 @@ class CarriedRun(Live[InferenceDecision]):
         return self.decision.to_dict().get("expected")
 
     def _begin(self, journal: Journal) -> None:
-        """Start the run of the journal's first line, or restore it from the rest; JournalError: it is another's."""
+        """Start the run of the journal's first line, or restore the run, and queue reports that the service lacks.
+
+        Raises:
+            JournalError: the journal is another workload's, or its run has ended or other reports.
+            StewardError, Unreachable: the service refused the run, or didn't respond in time.
+        """
         if not journal.lines:
             journal.append(self._start_record())
         begun = (journal.lines or [self._start_record()])[0].get(BEGUN)

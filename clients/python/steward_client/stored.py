@@ -299,7 +299,10 @@ class Workload(Stored):
 
 
 class Workloads(Mapping[str, Workload]):
-    """A service's workloads by name, as items (KeyError: none has it) or attributes; StewardError, Unreachable."""
+    """A service's workloads by name, as items and, where the name allows it, as attributes; read when accessed.
+
+    Raises KeyError or AttributeError for an unknown name, StewardError if the service refuses, and Unreachable.
+    """
 
     def __init__(self, service: Steward) -> None:
         self._service = service

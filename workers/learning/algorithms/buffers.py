@@ -218,12 +218,12 @@ class SlabBuffer:
         raise ValueError(f"a slab of {batch} environments is learned from where it was made")
 
     def state(self, *, memory: bool) -> tuple[Arrays, dict[str, Any]]:
-        """Return no arrays and no values, since no transition is stored for long."""
+        """Return no arrays and no values: the latest transitions are used at once, and not saved."""
         del memory
         return {}, {}
 
     def restore(self, arrays: Host, values: Mapping[str, Any]) -> None:
-        """Do nothing: no transition is stored for long."""
+        """Do nothing: `state` saves nothing."""
 
 
 # First layers of networks in coordinates in which every observation entry has mean 0 and deviation 1.

@@ -249,7 +249,7 @@ class TrainingProblem(Protocol):
         ...
 
     def score(self, artifact: bytes) -> float:
-        """Return an artifact's mean return on validation episodes, guarded as in service; or IncompatibleArtifact."""
+        """Return an artifact's mean return on validation episodes, with the guard; raises IncompatibleArtifact."""
         ...
 
     def calibrate(self, artifact: bytes) -> bytes:
