@@ -32,7 +32,7 @@ class ExogenousSeries(NamedTuple):
 
 
 class Drifts(NamedTuple):
-    """Drifts of a workload: ratios of measured over expected values, now and at the time of each measurement.
+    """Drifts of a workload, oldest first: each a ratio of measured over expected value by name of the quantity.
 
     Attributes:
         now: drifts up to now.

@@ -34,7 +34,7 @@ def archive(settings: Settings) -> Archive:
 def main() -> int:
     """Run one round of archiving and deletion; return the exit status of the process.
 
-    The status is 0 after the round, or if another process is running one. It is ``EXIT_STATUS``, with a message on
+    The status is 0 after the round, or if another process is running one. It is 2, with a message on
     standard error, if the Parquet library is missing, or the database or the archive fails.
     """
     settings = get_settings()

@@ -87,7 +87,7 @@ def message(
 def record(database: Database, receiver: str, settings: Settings, clock: Clock = database_time) -> int:
     """Record messages about what has happened to runs and jobs and is not recorded for a receiver yet.
 
-    At most ``AT_ONCE`` of live runs, of ended runs and of jobs each. Returns their number.
+    At most 100 (`AT_ONCE`) of live runs, of ended runs and of jobs each. Returns their number.
     """
     with database.reading() as session:
         now = clock(session)
@@ -114,7 +114,7 @@ def _link(settings: Settings, path: str) -> str | None:
 
 
 def _of_runs(session: Session, receiver: str, settings: Settings, now: datetime) -> Iterator[tuple[str, str, Message]]:
-    """Runs that need attention as on the home page, each by itself: id, tenant, message."""
+    """Yield id, tenant, message of runs at risk, stale, failed, missed or capped that are not recorded yet."""
     result, since = silence(Staleness.of(settings, lambda: now)), now - LOOKED_BACK
     live = and_(Run.outcome.in_(LIVE), or_(Run.finished_at.is_(None), Run.finished_at >= since))
     # An expression: SQLite is to use the index of times, not that of outcomes, which has all failed runs ever
@@ -150,7 +150,7 @@ def _of_runs(session: Session, receiver: str, settings: Settings, now: datetime)
 
 
 def _of_jobs(session: Session, receiver: str, settings: Settings, now: datetime) -> Iterator[tuple[str, str, Message]]:
-    """Failed jobs but for trials, which belong to another job: id, tenant, message."""
+    """Yield id, tenant and message of failed jobs not recorded yet, except trials, which belong to another job."""
     query = (
         select(Job, Workload.name)
         .join(Workload, Workload.id == Job.workload_id)
@@ -187,7 +187,7 @@ def forget(session: Session, now: datetime) -> None:
 
 
 async def send(http: httpx.AsyncClient, url: str, key: bytes, identifier: str, at: datetime, body: Message) -> str:
-    """POST a signed message; return why it was not received, "" if the answer's status is 2xx. Never raises.
+    """POST a message signed by ``key``; return why it was not received, "" if the answer's status is 2xx. Never raises.
 
     The answer's body is not read, and redirects are not followed. ``at``: time of the attempt.
     """
@@ -217,6 +217,8 @@ class Webhooks:
     """Records and sends messages to all receivers of the settings.
 
     Args:
+        database: database with runs, jobs and messages.
+        settings: the receivers' URLs, and the key that signs messages.
         clock: the database's time; messages are due by it.
     """
 
@@ -276,7 +278,7 @@ class Webhooks:
         return not problem or (problem.startswith("status 4") and problem not in BUSY)
 
     def _claim(self, row: WebhookDelivery) -> datetime | None:
-        """Claim a message; the present time, None if it is not as it was."""
+        """Claim a message for this process; the present time, or None if another process has changed it."""
         with self._database.session() as session:
             now = self._clock(session)
             claimed = {"attempts": row.attempts + 1, "due_at": now + CLAIMED_FOR}
@@ -298,7 +300,7 @@ class Webhooks:
 
     @staticmethod
     def _change(session: Session, row: WebhookDelivery, attempts: int, values: dict[str, Any]) -> bool:
-        """Update a row if its number of attempts is still ``attempts``."""
+        """Update a row if its number of attempts is still ``attempts``; whether it was updated."""
         table = WebhookDelivery
         same = table.receiver == row.receiver, table.subject == row.subject, table.event == row.event
         changed = session.execute(update(table).where(*same, table.attempts == attempts).values(values))
@@ -306,7 +308,7 @@ class Webhooks:
 
 
 async def _logged(work: Coroutine[Any, Any, object]) -> None:
-    """Do some work; what fails is logged, and tried again in the next round."""
+    """Await ``work``; log a failure instead of raising it: the next round tries again."""
     try:
         await work
     except SQLAlchemyError as error:
@@ -316,7 +318,7 @@ async def _logged(work: Coroutine[Any, Any, object]) -> None:
 
 
 async def _work(webhooks: Webhooks, seconds: float) -> None:
-    """Run rounds for ever."""
+    """Run rounds for ever, with pauses of ``seconds``; failures are logged."""
     while True:
         await _logged(webhooks.round())
         await asyncio.sleep(seconds)

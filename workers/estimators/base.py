@@ -132,7 +132,7 @@ class Predictor(Estimator, Protocol):
 
 
 def from_logs(mean: Floats, sd: Floats | float) -> Prediction:
-    """Return the log-normal prediction from mean [n] and standard deviation (scalar or [n]) of the metric's log."""
+    """Return the prediction of a log-normal metric from ``mean`` [n] and deviation ``sd`` (scalar, [n]) of its ln."""
     centre = np.clip(mean, -LARGEST_LOG, LARGEST_LOG)
     half = NORMAL_90 * np.clip(sd, 0.0, 10.0)
     return Prediction(np.exp(centre), np.exp(centre - half), np.exp(centre + half))
@@ -223,7 +223,7 @@ def collapse(X: Floats, logs: Floats, groups: Integers) -> Cells:
 
 
 def replicate_variance(X: Floats, logs: Floats, groups: Integers) -> float:
-    """Return the robust variance (by MAD) of the natural-log metric ``logs`` [n] between executions at equal input.
+    """Return the robust variance of ln metric, ``logs`` [n], between executions at equal inputs, ``X`` [n, D].
 
     ``groups`` [n] are execution indices; 0 where no input was repeated.
     """
@@ -258,7 +258,10 @@ PRIOR_SD = 0.5  # prior standard deviation of an elasticity, with mean 1
 
 
 class Rows(NamedTuple):
-    """n measurements: D inputs ``X`` [n, D], natural log of the metric, execution index, iteration bin, [n] each."""
+    """n measurements: D inputs ``X`` [n, D], and natural log of the metric, execution index, iteration bin, [n] each.
+
+    An iteration bin is a group of iterations that share one effect on the metric.
+    """
 
     X: Floats
     logs: Floats
@@ -271,16 +274,16 @@ class Rows(NamedTuple):
 
 
 class Stages(NamedTuple):
-    """Iteration effects: natural-log level and elasticity of I bins, [I] each, and the rows without these effects."""
+    """Level a and elasticity e, [I], of I bins in ln metric = a + e · f(execution, inputs); ``rows.logs`` are f."""
 
     level: Floats
     elasticity: Floats
     rows: Rows
 
     def compose(self, curve: Floats, bins: Integers) -> Floats:
-        """Return the natural-log metric [n] from a family's log prediction ``curve`` [n] in ``bins`` [n].
+        """Return the natural-log metric [n], level + elasticity · ``curve`` [n], of rows in iteration ``bins`` [n].
 
-        Bins beyond the last fitted one get the median level and elasticity.
+        ``curve`` is a family's natural-log prediction; bins beyond the last get the median level and elasticity.
         """
         level, elasticity = (np.append(part, np.median(part)) for part in (self.level, self.elasticity))
         bins = np.minimum(bins, len(self.level))
@@ -288,10 +291,10 @@ class Stages(NamedTuple):
 
 
 def decompose(rows: Rows, bins: int, form: Form) -> Stages:
-    """Estimate levels and elasticities of ``rows``, whose bins are 0 to ``bins`` − 1, for one form of the iterations.
+    """Estimate a level and an elasticity for each iteration bin 0 to ``bins`` − 1, and ``rows`` without these effects.
 
-    The returned rows have one entry per execution and input, without iteration effects. For the form ``none`` they are
-    the given rows, unchanged.
+    ``form``: ``none``, levels 0, elasticities 1 and the same rows; ``levels``, elasticities 1; ``elastic``, both
+    estimated. In the last two cases the returned rows have one entry per execution and input.
     """
     if form == "none":
         return Stages(np.zeros(bins), np.ones(bins), rows)
@@ -335,7 +338,10 @@ def _elasticity(logs: Floats, effect: Floats, weight: Floats, place: Integers, b
 
 
 def _shrunk(level: Floats, residual: Floats, place: Integers, bins: int) -> Floats:
-    """Return I bins' levels [I], shrunk towards their median in proportion to sampling noise (James and Stein 1961)."""
+    """Return levels [I] of I bins, shrunk towards their median by sampling noise (James and Stein 1961).
+
+    ``residual`` [n] are the rows' residuals, ``place`` [n] their bins.
+    """
     counts = np.maximum(np.bincount(place, minlength=bins), 1)
     _, noise = _weights(residual)
     sampling = np.pi / 2 * noise / counts

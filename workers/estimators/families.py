@@ -217,9 +217,9 @@ Make = Callable[[Inputs], Estimator]
 
 
 class Guided(Estimator):
-    """A flexible family inside each input's fitted range; outside, its value at the boundary is scaled as by Ernest.
+    """A flexible family f inside each input's fitted range; outside, its value at the boundary is scaled by a model g.
 
-    ln f(x) = ln f(clip(x)) + ln g(x) − ln g(clip(x)), where g is Ernest with a serial term, fitted to the same rows.
+    ln f(x) = ln f(clip(x)) + ln g(x) − ln g(clip(x)); g is ``Ernest`` with a serial term, fitted to the same rows.
     """
 
     def __init__(self, inputs: Inputs, flexible: Estimator) -> None:
@@ -256,7 +256,7 @@ class Guided(Estimator):
 
 
 class Blend(Estimator):
-    """Geometric mean of the medians of several families (``members``), with the mean of their log deviations."""
+    """Geometric mean of the medians of several families (``members``), with the mean of their deviations of ln y."""
 
     def __init__(self, inputs: Inputs, members: Sequence[Estimator]) -> None:
         self.inputs, self.members = inputs, tuple(members)
@@ -378,7 +378,10 @@ class GaussianProcess(Estimator):
 
 
 def _search(objective: Callable[..., Any], start: Floats, bounds: Floats) -> tuple[Floats, float]:
-    """Minimise ``objective`` by L-BFGS-B in at most 40 steps (`SEARCH_STEPS`); return arguments and value."""
+    """Minimise ``objective``, which returns value and gradient [p], in at most 40 steps of L-BFGS-B.
+
+    ``start`` [p]: first arguments; ``bounds`` [p, 2]. Returns the best arguments [p] and their value.
+    """
     solution = minimize(objective, start, method="L-BFGS-B", jac=True, bounds=bounds, options={"maxiter": SEARCH_STEPS})
     return solution.x, float(solution.fun)
 

@@ -24,7 +24,7 @@ class Family(NamedTuple):
     Attributes:
         make: constructor that takes the inputs' names.
         needs: function from the inputs' names to the fewest distinct inputs from which the family is tried.
-        complexity: 0 for the constant, 1 to 3 for parametric families by flexibility, ``FREE`` for non-parametric ones.
+        complexity: 0 for the constant, 1 to 3 for parametric families by flexibility, 4 for non-parametric ones.
     """
 
     make: Make

@@ -126,7 +126,7 @@ def decompose(held_out: Floats, groups: Integers, iterations: Integers, folds: I
 
 
 def leave_one_out(within: Floats, groups: Integers) -> Floats:
-    """Return residuals ``within`` [n], rescaled to first order as if each run effect were estimated without the row."""
+    """Return ``within`` [n], residuals in executions ``groups`` [n], scaled as if each run effect ignored the row."""
     counts = np.bincount(groups)[groups]
     return np.asarray(within * counts / np.maximum(counts - 1, 1), np.float64)
 
@@ -140,7 +140,6 @@ def run_bounds(spreads: Spreads, groups: Integers, level: float) -> tuple[float,
 
 
 def _sequences(within: Floats, groups: Integers, iterations: Integers) -> list[Floats]:
-    """Return each execution's residuals in order of iteration, clipped to ± ``TAIL`` robust standard deviations."""
     limit = TAIL * max(1.4826 * float(np.median(np.abs(within))), 1e-9)
     clipped = np.clip(within, -limit, limit)
     order = np.lexsort((iterations, groups))
@@ -158,9 +157,9 @@ def _variogram(sequences: list[Floats], lags: int) -> tuple[Floats, Floats]:
 
 
 def _slope(sums: Floats, counts: Floats) -> float:
-    """Return the drift variance per iteration, the slope over lag k of E (e[t+k] − e[t])² = 2·noise² + k·drift².
+    """Return the drift variance per iteration: the slope over lag k of E (e[t+k] − e[t])² = 2·noise² + k·drift².
 
-    0 for fewer than 3 lags.
+    ``sums``, ``counts`` [executions, lags]: sum and number of the squared differences. 0 for fewer than 3 lags.
     """
     total = counts.sum(axis=0)
     lags = np.flatnonzero(total > 0) + 1.0
@@ -173,7 +172,10 @@ def _slope(sums: Floats, counts: Floats) -> float:
 
 
 def _drift_variance(within: Floats, groups: Integers, iterations: Integers, rng: np.random.Generator) -> float:
-    """Return the random walk's variance per iteration; 0 unless significant (97.5 %, bootstrap of executions)."""
+    """Return the variance per iteration of the random walk in residuals ``within`` [n]; 0 unless significant.
+
+    ``groups``, ``iterations``: each row's execution and iteration, [n]; the test is at 97.5 %, by bootstrap.
+    """
     sequences = _sequences(within, groups, iterations)
     if len(sequences) < FEWEST_SHOWN_TO_DRIFT:
         return 0.0
@@ -242,7 +244,7 @@ def _execution(rows: Measurements, group: int, factor: float) -> dict[str, Any]:
 
 
 def _stages(rows: Measurements, within: Floats) -> tuple[list[dict[str, Any]], Floats]:
-    """Return entries for iterations that vary far more than others, and the noise scale (natural log) of each row."""
+    """Return entries for iterations whose residuals ``within`` [n] vary far more, and rows' noise scale (ln), [n]."""
     size = int(rows.iterations.max()) + 1
     by_stage = 1.4826 * grouped_median(np.abs(within), rows.iterations, size)
     counts = np.bincount(rows.iterations, minlength=size)

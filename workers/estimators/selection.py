@@ -88,8 +88,8 @@ class Selection:
     """The chosen family, fitted to all n rows, with the results of cross-validation.
 
     Attributes:
-        family, form: name of the family, and form of the iteration effects.
-        stages: levels and elasticities of the iterations.
+        family, form: name of the family, and form of the iteration effects: ``none``, ``levels`` or ``elastic``.
+        stages: level and elasticity of each iteration bin.
         estimator: the family fitted on all rows.
         candidates: results of all families tried, in order of complexity.
         nested: results of nested cross-validation, where a row serves neither search nor choice of the family that
@@ -146,8 +146,8 @@ def execution_folds(groups: Integers, seed: int) -> Integers:
 def input_folds(X: Floats, groups: Integers, seed: int) -> Integers:
     """Return each row's fold [n]: by input, if executions have one input each and inputs repeat, else by execution.
 
-    Folds by input, which need at least 5 distinct inputs, give errors at an unmeasured input, as most of an allocation
-    grid is.
+    ``X`` [n, D] are inputs, ``groups`` [n] execution indices. Folds by input, which need at least 5 distinct inputs,
+    give errors at an unmeasured input, as most of an allocation grid is.
     """
     first, cell = distinct(X)
     runs, _ = distinct(X, groups)
@@ -170,8 +170,8 @@ def select(
 ) -> Selection:
     """Fit all families that the data suffice for to ``X`` [n, D] and ``y`` [n] (positive), and choose one.
 
-    The form of the iteration effects is chosen first, with a simple family; then the family, by its mean absolute
-    natural-log error, which equals the MAPE for small errors and does not favour predictions that are too low.
+    First the form of the iteration effects (none, a level per bin, an elasticity too) is chosen, with a simple family;
+    then the family, by mean absolute natural-log error: the MAPE for small errors, without favour for low predictions.
 
     Args:
         inputs: names of the columns of ``X``.
@@ -197,7 +197,7 @@ def select(
 
 
 class _Split(NamedTuple):
-    """n rows, their folds [n], and by form the iteration effects: without each fold in turn, and last on all rows."""
+    """n rows, their folds [n], and iteration effects by form (none, levels, elastic): without each fold, then all."""
 
     rows: Rows
     folds: Integers
@@ -218,7 +218,7 @@ class _Task:
     reading: Reading
 
     def split(self, rows: Rows, folds: Integers) -> _Split:
-        """Estimate the iteration effects in each form: without each of ``folds`` [n] in turn, and last on all rows."""
+        """Estimate iteration effects by form (none, levels, elastic): without each of ``folds`` [n], then of all."""
         forms: tuple[Form, ...] = ("none", "levels", "elastic") if self.bins > 1 else ("none",)
         learned = [*(rows.where(folds != fold) for fold in range(int(folds.max()) + 1)), rows]
         return _Split(rows, folds, {form: [decompose(part, self.bins, form) for part in learned] for form in forms})
@@ -241,9 +241,15 @@ class _SearchCache:
 
 @dataclass(frozen=True)
 class _Choice:
-    """Result of one cross-validation: form of the iterations, candidates, and errors [G] of G executions, by family.
+    """Result of one cross-validation over G executions.
 
-    ``complexity`` is that of each family. ``searched`` holds for each fold the families with their hyper-parameters.
+    Attributes:
+        form: iteration effects: ``none``, ``levels`` (a level per iteration bin) or ``elastic`` (an elasticity too).
+        candidates: results of each family tried, by name; those that could not be fitted included.
+        errors: mean absolute natural-log error of each held-out execution, [G], by fitted family; raised a little
+            for non-parametric families where G is small.
+        complexity: by fitted family, 0 (constant) to 5 (mean of several); of equally good ones the least is chosen.
+        searched: for each fold, a cache of families with the hyper-parameters found for it.
     """
 
     form: Form
@@ -257,7 +263,7 @@ class _Choice:
         return _simplest({name: error for name, error in self.errors.items() if name in able}, self.complexity)
 
     def members(self, family: str, able: Collection[str]) -> list[str]:
-        """Return the names to fit: ``family`` itself, or for the blend the ``BLENDED`` best families in ``able``."""
+        """Return the families to fit: ``family``; for ``blend``, a mean of families, the 3 best ones in ``able``."""
         return (
             [name for name in _rank_candidates(self.candidates) if name in able][:BLENDED]
             if family == BLEND
@@ -309,9 +315,9 @@ def _merge_folds(folds: Integers) -> Integers:
 
 
 def _choose(task: _Task, split: _Split, searched: Sequence[_SearchCache] = ()) -> _Choice:
-    """Cross-validate the form of the iterations and the families, with hyper-parameters ``searched`` for each fold.
+    """Choose the form of the iteration effects, and score all families, by cross-validation over the folds.
 
-    If ``searched`` is empty, hyper-parameters are searched once, on all rows.
+    ``searched``: a cache of families with hyper-parameters for each fold; empty: they are searched once, on all rows.
     """
     if not searched:
         searched = [_SearchCache(task, {form: stages[-1] for form, stages in split.stages.items()})] * split.fold_count
@@ -332,7 +338,7 @@ def _choose(task: _Task, split: _Split, searched: Sequence[_SearchCache] = ()) -
 
 
 def _form(task: _Task, split: _Split, searched: Sequence[_SearchCache]) -> Form:
-    """Return the form of the iteration effects that cross-validation of one simple family chooses."""
+    """Choose the iteration effects' form (none, levels, elastic) by cross-validation of one simple family."""
     probe = "log_linear" if "log_linear" in task.families else next(iter(task.families))
     scores = {form: _validate(split, searched, probe, form, directly) for form in split.stages}
     errors = {form: _by_execution(candidate, split.rows) for form, candidate in scores.items()}
@@ -359,7 +365,7 @@ def _validate(split: _Split, searched: Sequence[_SearchCache], name: str, form: 
 def _predict_fold(
     split: _Split, searched: _SearchCache, name: str, form: Form, fold: int, judged: Flags, reading: Reading
 ) -> Floats:
-    """Predict the natural-log metric of the rows where ``judged`` is true, by a family fitted without their fold."""
+    """Predict ln metric [m] of the m rows where ``judged`` [n] is true, by family ``name`` fitted without ``fold``."""
     rows, stages = split.rows, split.stages[form][fold]
     fitted = searched.get(name, form).frozen().fit(stages.rows.X, np.exp(stages.rows.logs), stages.rows.groups)
     return stages.compose(reading(fitted, rows.X[split.folds != fold], rows.X[judged]), rows.bins[judged])
@@ -370,7 +376,8 @@ def _predict_nested(
 ) -> Floats:
     """Predict the natural-log metric [n] by the family chosen without the row's part, fitted without the row's fold.
 
-    All rows of an execution are in one part and one fold; ``able`` are the families that can be fitted to all rows.
+    ``choices``: results without each part. ``parts`` [n]: part of each row; an execution is in one part and one fold.
+    ``able``: families that can be fitted to all rows.
     """
     held_out = np.empty(len(parts))
     for part, choice in enumerate(choices):
@@ -388,7 +395,7 @@ def _predict_nested(
 def _try_predict(
     split: _Split, searched: _SearchCache, name: str, form: Form, fold: int, judged: Flags, reading: Reading
 ) -> Floats | None:
-    """Predict as ``_predict_fold``; None where the family cannot be fitted to these rows."""
+    """Predict ln metric [m] of the m ``judged`` rows without ``fold``; None where the family cannot be fitted."""
     try:
         return _predict_fold(split, searched, name, form, fold, judged, reading)
     except (np.linalg.LinAlgError, FloatingPointError):
@@ -409,7 +416,7 @@ def _simplest(errors: Mapping[Name, Floats], complexity: Mapping[Name, int]) -> 
 
 
 def _by_execution(candidate: Candidate, rows: Rows) -> Floats:
-    """Return the mean absolute natural-log error of each of G executions; inf for a candidate that was not fitted."""
+    """Return the mean absolute natural-log error of each of G executions, [G]; inf for one that was not fitted."""
     _, execution = np.unique(rows.groups, return_inverse=True)
     held_out = np.full(len(rows.logs), np.inf) if candidate.held_out is None else candidate.held_out
     counts = np.bincount(execution)

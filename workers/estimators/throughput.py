@@ -48,7 +48,10 @@ def network_seconds(p: Parameters, nodes: Floats, replicas: Floats) -> Floats:
 
 
 def step_seconds(p: Parameters, nodes: Floats, replicas: Floats, batch: Floats) -> Floats:
-    """Return the seconds [n] of an optimiser step, (T_acc^γ + T_net^γ)^{1/γ}, with a ``batch`` [n] per replica."""
+    """Return an optimiser step's seconds [n], from counts ``nodes`` and ``replicas``, ``batch`` per replica, [n] each.
+
+    They are (T_acc^γ + T_net^γ)^{1/γ}, with the seconds of computation T_acc and of synchronisation T_net.
+    """
     computing, network = np.log(computation_seconds(p, batch)), np.log(network_seconds(p, nodes, replicas))
     return np.asarray(np.exp(np.logaddexp(p.gamma * computing, p.gamma * network) / p.gamma), np.float64)
 

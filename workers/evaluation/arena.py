@@ -28,7 +28,7 @@ class Move(NamedTuple):
 
 
 class Player(Protocol):
-    """Player that chooses the actions of episodes: a policy alone, or an agent's artifact behind the guard."""
+    """Player that chooses the actions: a policy alone, or one with a guard that may take a heuristic's instead."""
 
     def begin(self, world: World, seed: int) -> None:
         """Prepare for episodes of ``world``, before the first step; ``seed`` seeds all random numbers of the player."""
@@ -41,7 +41,7 @@ class Player(Protocol):
 
 @dataclass(frozen=True)
 class Bare(Player):
-    """A policy without a guard; ``begin`` calls its own ``watch(world)`` and ``begin(seed)``, if it defines them."""
+    """A policy whose actions are never replaced; ``begin`` calls its ``watch(world)`` and ``begin(seed)``, if any."""
 
     policy: Policy
 

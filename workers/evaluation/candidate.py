@@ -32,10 +32,10 @@ class Candidate:
 
     Attributes:
         name: name in reports.
-        contenders: artifacts, which act behind the guard, or bare policies; several are one algorithm trained under
-            several seeds, and are assigned to the evaluation's seeds in turn.
+        contenders: artifacts, behind a guard that may replace actions by a heuristic's, or bare policies; several
+            are one algorithm trained under several seeds, and are assigned to the evaluation's seeds in turn.
         curve: learning curve: pairs of environment steps and mean return.
-        outdated: verdict in words for a candidate that is outdated and therefore not played; empty: it is evaluated.
+        outdated: why it has to be trained again, in words, for example for a changed spec; it isn't played then.
     """
 
     name: str
@@ -58,7 +58,7 @@ class Settings:
         trials: number of the tuner's trials.
         tuning_episodes: number of episodes per trial of the tuner.
         demonstrations: number of episodes per demonstrator in the check for state aliasing.
-        level: the highest level to play, ``L0`` to ``L4``.
+        level: the highest level of randomness to play, ``L0`` (none) to ``L4``.
 
     Raises:
         ValueError: too few seeds or episodes, or no such level.
@@ -100,7 +100,7 @@ class PolicyEntry(NamedTuple):
 
 
 def list_policies(problem: Problem, candidates: Sequence[Candidate]) -> list[PolicyEntry]:
-    """List all policies of an evaluation in display order; empty where all candidates are outdated.
+    """List all policies of an evaluation in display order; empty where all candidates have to be trained again.
 
     Raises:
         ValueError: no candidate, a candidate without contenders, or a name that occurs twice.
@@ -166,11 +166,7 @@ class TuningResult:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """Restore a result from the values that ``as_dict`` returned.
-
-        Raises:
-            KeyError: a field is missing.
-        """
+        """Restore a result from the values that ``as_dict`` returned; raises KeyError if a field is missing."""
         history = tuple((int(trial), float(best)) for trial, best in data["history"])
         return cls(data["settings"], data["return"], history, data["seconds"], data["reason"])
 
@@ -216,7 +212,7 @@ def tune(problem: Problem, trials: int, episodes: int, seed: int) -> TuningResul
 
 
 def _search(problem: Problem, score: Any, trials: int, seed: int) -> list[tuple[int, float]]:
-    """Run Optuna's ask-and-tell loop on ``score``; return pairs of trial number and best return so far."""
+    """Maximise ``score`` (settings by name → return) by Optuna; return pairs of trial number and best return so far."""
     import optuna
 
     verbosity = optuna.logging.get_verbosity()

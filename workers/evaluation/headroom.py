@@ -103,7 +103,7 @@ class Headroom:
         margin: margin of practical equivalence, in the reward's unit.
         why: why there is no bound in hindsight, in words; empty if there is one.
         knows: what the informed rule knows, in words that complete “knowing …”.
-        best: ``TUNED``, or the name of the best heuristic, used as the tuned rule if none has numbers to tune.
+        best: "tuned_rule", or the name of the best heuristic, used as the tuned rule if none has numbers to tune.
         published: whether a training publishes the tuned rule where that is better than what it learned.
     """
 

@@ -87,7 +87,7 @@ class Judgement:
 
     @property
     def incumbent(self) -> str:
-        """Name of the policy in use: ``CHAMPION``, or a baseline's name."""
+        """Name of the policy in use: "the champion at that time" (`CHAMPION`), or a baseline's name."""
         return CHAMPION if self.champion is not None else self.answering or self.best
 
     @property
@@ -175,7 +175,7 @@ class Judgement:
         return f"promoted: better than {against}{beside}"
 
     def _against(self, rival: str, margin: Equivalence) -> str:
-        """Return a comparison, in words, of the agent with a rival (a baseline's name or ``CHAMPION``)."""
+        """Return a text that compares the agent's returns with those of ``rival``, a baseline's name or `CHAMPION`."""
         returns = self._of(self.baselines, self.champion, rival)
         difference = self._interval(self.returns - returns)
         mean, low, high = (decimals(difference[part], 5, signed=True) for part in ("mean", "low", "high"))
@@ -263,12 +263,14 @@ def later(
     *,
     sure: float,
 ) -> str:
-    """Return in words which ``binding`` outcomes are higher than another policy's beyond the margin; empty: none.
+    """Return in words which shares of missed targets exceed another policy's beyond the margin; empty: none.
+
+    Only outcomes with ``binding`` are compared, shares of missed targets that no saving in cost can make up for.
 
     Args:
         outcomes: the O outcomes.
         ours, theirs: outcomes of both policies in the same E episodes, [E, O].
-        margin: largest difference of shares that counts as none, 0 to 1; at least ``TOLERATED``.
+        margin: largest difference of shares that counts as none, 0 to 1; at least 0.01 (`TOLERATED`).
         clusters: index of each episode's group of dependent episodes; None: all are independent.
         sure: confidence with which the difference must be above the margin, 0 to 1.
     """
@@ -330,7 +332,7 @@ WHOLE = "the policy reads the whole state, or remembers what it saw before"
 
 @dataclass
 class Demonstrations:
-    """Situations labelled with the value of every action, collected as a ``Watcher``.
+    """Situations labelled with the value of every action; ``watch`` collects them, called before every step.
 
     Attributes:
         problem: the workload whose situations are collected.
@@ -421,7 +423,7 @@ def check(
 def _count_aliasing(
     problem: Problem, cases: Demonstrations, resolution: float, scale: float, steps: int
 ) -> dict[str, Any]:
-    """Return counts of aliased observations, and the return that the best single action for equal ones loses."""
+    """Return the aliasing check's entries: counts, ``value_lost`` (return per episode), ``share_lost``, examples."""
     losses = np.concatenate(cases.losses)
     group, count = _groups(np.concatenate(cases.rows), np.concatenate(cases.masks), resolution)
     order = np.argsort(group, kind="stable")
@@ -448,7 +450,7 @@ def _count_aliasing(
 
 
 def _groups(rows: NDArray[np.generic], masks: NDArray[np.bool_], resolution: float) -> tuple[NDArray[np.intp], int]:
-    """Return each row's group [S], by observation [S, E] and legal actions [S, N] of S situations, and their number."""
+    """Group S situations by observation, ``rows`` [S, E], and legality, ``masks`` [S, N]; group indices [S], count."""
     if resolution and rows.dtype.kind == "f":
         rows = np.rint(rows.astype(np.float64) / resolution).astype(np.int64)
     parts = (np.ascontiguousarray(part) for part in (rows, np.packbits(masks, axis=1)))

@@ -126,7 +126,7 @@ class SimulatedWorld(DisturbedWorld):
         raise NotImplementedError
 
     def advance(self, state: Any, actions: NDArray[np.integer], conditions: Conditions) -> tuple[Any, Any]:
-        """Take one step with ``actions`` [B]; return the next state, and the reward's T terms [B, T]; abstract."""
+        """Take ``actions`` [B] under ``conditions``; return the next state and the reward's terms [B, T]; abstract."""
         raise NotImplementedError
 
     def observe(self, state: Any) -> View:
@@ -289,7 +289,7 @@ class Problem(Protocol):
         ...
 
     def player(self, contender: bytes | Policy) -> Player:
-        """Return the player of an artifact (behind the guard) or of a bare policy.
+        """Return the player of a bare policy, or of an artifact with a guard that may replace actions by a heuristic's.
 
         Raises:
             IncompatibleArtifact: the artifact is unreadable, or of another layout.
@@ -321,7 +321,7 @@ class Problem(Protocol):
         ...
 
     def heat_map_points(self, situation: Situation, action: NDArray[np.integer]) -> tuple[NDArray[np.floating], ...]:
-        """Return the heat map's ``x``, ``y`` and ``value``, [B] each, of B episodes' actions [B]; NaN is not drawn."""
+        """Return the heat map's x, y and value, [B] each, for each episode's ``action`` [B]; NaN is not drawn."""
         ...
 
     def encoder(self, contender: bytes | Policy) -> Encoder | None:

@@ -37,7 +37,7 @@ DEFAULT = Settings()
 
 
 class Unit(NamedTuple):
-    """A unit of work: “playing” a policy at a level under the seed with this index, “tuning”, or “checking”."""
+    """A unit of work: “playing” a policy at a level under the seed of this index, “tuning”, “checking” for aliasing."""
 
     phase: str
     level: Level | None = None
@@ -51,7 +51,7 @@ def evaluate(
     settings: Settings = DEFAULT,
     progress: Callable[[float, dict[str, Any]], None] | None = None,
 ) -> Evaluation:
-    """Evaluate ``candidates``; call ``progress`` after each chunk with share done (0 to 1) and `EvaluationRun.live`.
+    """Evaluate ``candidates``; call ``progress`` after each chunk with share done (0 to 1), phase, level and policy.
 
     Raises:
         ValueError: two policies of one name, or no candidate.
@@ -103,7 +103,7 @@ class EvaluationRun:
         self._result: Evaluation | None = None
 
     def _plan_units(self) -> list[Unit]:
-        """Return all units of work in order; none where all candidates are outdated."""
+        """Return all units of work in order; none where every candidate has to be trained again before it is played."""
         if not self.candidates:
             return []
         levels = [one for one in Level if (self.settings.skip_reason(one) or self.problem.unavailable(one)) is None]
@@ -156,11 +156,7 @@ class EvaluationRun:
         return self.records.to_bytes()
 
     def result(self) -> Evaluation:
-        """Return the evaluation's result.
-
-        Raises:
-            RuntimeError: the evaluation has not ended.
-        """
+        """Return the evaluation's result; raises RuntimeError if the evaluation has not ended."""
         if self._result is None:
             raise RuntimeError("the evaluation is not done: call advance() until `done`")
         return self._result
@@ -242,7 +238,10 @@ class HeldOutChoice(NamedTuple):
     of: str = "executions"
 
     def report(self, reason: str | None, note: str | None) -> dict[str, Any]:
-        """Return the report's JSON entry, with the reason why L3 is unavailable (or None) and a remark (or None)."""
+        """Return the report's JSON entry: number and names of held-out samples, how many are unseen, reason and note.
+
+        ``reason``: why level L3, which needs held-out samples, is unavailable (None: it is not); ``note``: a remark.
+        """
         names = list(self.names[:MOST_NAMES])
         count = {"of": self.of, self.of: len(self.names)}
         return {**count, "unseen": self.unseen, "names": names, "reason": reason, "note": note}
@@ -257,7 +256,7 @@ class KeptBack(NamedTuple):
 
 
 def not_requested() -> dict[str, Any]:
-    """Return the JSON entry, on held-out samples, of an evaluation whose highest level is below L3."""
+    """Return the JSON entry, on held-out samples, of an evaluation without level L3, which needs them."""
     return HeldOutChoice((), 0).report(NOT_REQUESTED, None)
 
 

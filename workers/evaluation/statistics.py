@@ -122,7 +122,7 @@ def interquartile_mean(values: NDArray[np.floating]) -> float:
 
 
 def interquartile(values: Floats, clusters: Clusters | None = None) -> Estimate:
-    """Estimate the interquartile mean of ``values`` [E], with ``clusters`` as for ``estimate``.
+    """Estimate the interquartile mean of ``values`` [E], dependent within ``clusters`` [E] (None: independent).
 
     The standard error is that of twice the mean of the values winsorised at their quartiles (Tukey and McLaughlin 1963,
     "Less vulnerable confidence and significance procedures").
@@ -132,11 +132,12 @@ def interquartile(values: Floats, clusters: Clusters | None = None) -> Estimate:
 
 
 def share_interval(values: Floats, clusters: Clusters | None = None, confidence: float = 0.95) -> Interval:
-    """Return the mean and its interval, within 0 to 1, of ``values`` [E] in 0 to 1; ``clusters`` as for ``estimate``.
+    """Return mean and interval, in 0 to 1, of ``values`` [E] in 0 to 1, dependent within ``clusters`` [E] unless None.
 
-    It is Jeffreys's interval (Brown, Cai and DasGupta 2001, "Interval estimation for a binomial proportion") for the
-    effective number of independent draws (Korn and Graubard 1998, "Confidence intervals for proportions with small
-    expected number of positive counts estimated from survey data"). It is valid also if all values are 0, or all 1.
+    It is Jeffreys's interval at ``confidence`` (Brown, Cai and DasGupta 2001, "Interval estimation for a binomial
+    proportion") for the effective number of independent draws (Korn and Graubard 1998, "Confidence intervals for
+    proportions with small expected number of positive counts estimated from survey data"). It is valid also if all
+    values are 0, or all 1.
     """
     result, tail = estimate(values, clusters), (1 - confidence) / 2
     share = min(max(result.mean, 0.0), 1.0)
@@ -190,7 +191,7 @@ def jackknife(left_out: Floats, whole: float, freedom: float | None = None) -> E
 
 
 def wins(ours: NDArray[np.floating], theirs: NDArray[np.floating]) -> Floats:
-    """Return element-wise 1 where ``ours`` is larger, 0.5 where equal, 0 where smaller; both have one shape."""
+    """Return, in their common shape, 1 where ``ours`` is larger than ``theirs``, 0.5 where equal, 0 elsewhere."""
     won: Floats = (ours > theirs) + 0.5 * (ours == theirs)
     return won
 
@@ -200,8 +201,8 @@ def profile(
 ) -> Floats:
     """Return the share of ``scores`` [E] above each of ``tau`` [T], its lower, and its upper bound, as rows of [3, T].
 
-    The bounds are those of ``share_interval``. Source: Agarwal et al. 2021, "Deep reinforcement learning at the edge of
-    the statistical precipice".
+    Bounds are Jeffreys's, at ``confidence`` (0 to 1), for scores dependent on each other within ``clusters`` [E] (None:
+    independent). Source: Agarwal et al. 2021, "Deep reinforcement learning at the edge of the statistical precipice".
     """
     above = (scores[None] > np.asarray(tau)[:, None]).astype(np.float64)
     return np.array([share_interval(row, clusters, confidence) for row in above]).T
@@ -272,7 +273,7 @@ class Record:
 
     Attributes:
         returns: undiscounted returns of E episodes, [E]; None for a unit without episodes.
-        outcomes: O outcomes in users' units, [E, O]; None as ``returns``.
+        outcomes: O outcomes in users' units, [E, O]; None for a unit without episodes.
         heat: sums and counts in the Y × X bins of a heat map, [2, Y, X]; None without one.
         details: further results as plain JSON values.
     """
@@ -340,7 +341,11 @@ class Records:
 
 
 class Level(IntEnum):
-    """Level of randomness; each includes those before it. ``TRAIN``, the training distribution, precedes the ladder."""
+    """How random an evaluation's episodes are: from one fixed episode (L0) on, each level adds sources of randomness.
+
+    L1 adds seeds, L2 parameters, L3 models of held-out executions, L4 noise, drift, lost capacity and failures.
+    ``TRAIN`` has the randomness of L1, under seeds that no other level uses.
+    """
 
     TRAIN = -1
     FIXED = 0

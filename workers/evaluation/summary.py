@@ -75,11 +75,7 @@ class Evaluation:
         return self.document
 
     def class_of(self, name: str) -> str:
-        """Return the class of the candidate called ``name``: ``none`` or ``L0`` to ``L4``.
-
-        Raises:
-            StopIteration: no candidate of that name.
-        """
+        """Return the class of candidate ``name``: ``none`` or ``L0`` to ``L4``; StopIteration if there is none."""
         return next(str(c["class"]) for c in self.document["candidates"] if c["name"] == name)
 
 
@@ -166,7 +162,7 @@ class LevelScores:
         return self.interval(name, self.ahead(name))
 
     def later(self, name: str, outcomes: Sequence[Outcome]) -> str:
-        """Return in words which targets a policy misses more often than the best heuristic, by ``judge.later``."""
+        """Return in words which targets a policy misses more often than the best heuristic, beyond chance."""
         ours, theirs = (self.outcomes[who].reshape(-1, len(outcomes)) for who in (name, self.best))
         clusters = self.clusters(name, self.scores[name])
         margin, sure = self.settings.equivalence_margin, self.settings.confidence
@@ -199,7 +195,8 @@ class LevelScores:
         return intervals
 
     def figures(self, name: str, terms: Sequence[str], outcomes: Sequence[Outcome]) -> dict[str, Any]:
-        """Return a policy's JSON entry under ``policies`` of a level: returns, outcomes and terms.
+        """Return a policy's JSON at a level: ``outcomes``, ``return``, ``iqm``, ``advantage`` and
+        ``probability_of_improvement`` (intervals), ``terms``, ``guarded``, ``normalised``.
 
         ``terms``: names of the reward's terms; ``outcomes``: names and units of the outcomes.
         """
@@ -241,7 +238,7 @@ class Summary:
         candidates: the agents under evaluation.
         everybody: all policies in display order.
         settings: size and statistics of the evaluation.
-        played: records by level and policy, one per seed; empty where all candidates are outdated.
+        played: records by level and policy, one per seed; empty where all candidates have to be trained again.
     """
 
     def __init__(
@@ -271,7 +268,7 @@ class Summary:
             self.everybody = [*everybody[:after], PolicyEntry(PLAN, PLAN, PLANNED), *everybody[after:]]
 
     def document(self, checked: Mapping[str, Any], tuned: Any, seconds: float) -> dict[str, Any]:
-        """Build the ``document`` of an ``Evaluation``.
+        """Build the evaluation's JSON: settings, scores by level and policy, each candidate's class and verdict, plots.
 
         Args:
             checked: result of the aliasing check, by candidate's name.
@@ -298,7 +295,10 @@ class Summary:
         }
 
     def _pictures(self) -> dict[str, Any] | None:
-        """Return plots of L0's episode as candidates, best heuristic and optimum play it; None if none was played."""
+        """Return plots of the one episode of L0 (nothing is random), played by candidates, best heuristic and optimum.
+
+        None if no level was played, or the kind draws none.
+        """
         if not self.level_scores:
             return None
         shown: dict[str, bytes | Policy] = {one.name: one.contenders[0] for one in self.candidates if not one.outdated}
@@ -331,7 +331,7 @@ class Summary:
         }
 
     def _outdated_sentence(self, candidate: Candidate) -> str:
-        """Return a sentence that a candidate is outdated, with reason and remedy; empty where it is not."""
+        """Return why a candidate is outdated (to be trained again), with the remedy; empty where it is not."""
         if candidate.outdated:
             return candidate.outdated
         played = self.level_scores[Level.TRAIN].records[candidate.name]
@@ -402,7 +402,7 @@ class Summary:
         }
 
     def _gap(self, name: str, there: LevelScores) -> dict[str, Any]:
-        """Return intervals of the train-to-test gap, training minus level, of return and advantage, paired by seed."""
+        """Return intervals (training minus this level, paired by seed) of ``return`` and ``advantage``, by name."""
         train = self.level_scores[Level.TRAIN]
 
         def gap(ours: Floats, theirs: Floats) -> dict[str, float]:

@@ -47,7 +47,7 @@ class Agent:
     Attributes:
         learner: pure functions to act and learn.
         learned: the learner's state, with the parameters.
-        buffer: replay, rollout or slab buffer.
+        buffer: store of transitions: replay memory, rollout, or the last step only.
         schedule: ε or temperature by environment; executors with their own exploration replace it.
     """
 
@@ -65,11 +65,11 @@ class Agent:
 
     @property
     def report(self) -> Any:
-        """Build report of the learner's graph; None for a learner without a graph."""
+        """Sizes of the learner's graph, and seconds that its build took; None for a learner without a graph."""
         return getattr(self.learner, "report", None)
 
     def act(self, observation: Observations, mask: Masks, progress: float, rng: np.random.Generator) -> ActResult:
-        """Choose the actions [B] of B environments with exploration, by observations [B, D] and legal actions [B, N].
+        """Choose an action [B] for each ``observation`` [B, D], legal by ``mask`` [B, N], with exploration.
 
         ``progress`` (0 to 1) sets ε or temperature; ``rng`` draws the exploration.
         """
@@ -79,15 +79,15 @@ class Agent:
         return acted
 
     def greedy(self, observation: Observations, mask: Masks) -> Actions:
-        """Return the index [B] of each environment's legal action of highest value, as the exported policy chooses."""
+        """Return the index [B] of the legal action (``mask`` [B, N]) of highest value for ``observation`` [B, D]."""
         return np.where(mask, self.values(observation, mask), -np.inf).argmax(axis=1)
 
     def values(self, observation: Observations, mask: Masks) -> NDArray[np.float32]:
-        """Return the values [B, N] of N actions under the exported parameters, for observations [B, D]."""
+        """Return the exported policy's values [B, N] for ``observation`` [B, D]; ``mask`` [B, N]: legal actions."""
         return self.learner.values(self.learned, observation, mask)
 
     def collect(self, experience: Experience) -> Host | None:
-        """Add the slab of B transitions that follow `act`; return the buffer entry that it completes, or None."""
+        """Add the B transitions that follow `act`; return arrays [n, …] that are ready to be stored, or None."""
         batch, before = len(experience.reward), self._carry
         if self._acted is not None and (before is None or len(before) != batch):
             before = np.zeros((batch, self._acted.shape[1]), np.float32)
@@ -96,7 +96,7 @@ class Agent:
         return entry
 
     def remember(self, experience: Experience) -> None:
-        """Add the slab of B transitions that follow `act`, and store the buffer entry that it completes, if any."""
+        """Add the B transitions that follow `act`; store what is complete now (n-step transitions, a rollout)."""
         entry = self.collect(experience)
         if entry is not None:
             self.buffer.insert(entry)
@@ -111,7 +111,7 @@ class Agent:
         return self._sum_stats(results, progress)
 
     def differentiate(self, progress: float) -> tuple[list[NDArray[np.float32]], LearnStats | None]:
-        """Run the updates that are due as gradient steps; return their gradients [P], and joint statistics or None.
+        """Run the updates due at ``progress`` (0 to 1); return their gradients [P], and joint statistics or None.
 
         Raises:
             TypeError: the learner has no gradients.
@@ -167,7 +167,7 @@ class Agent:
         self.learned = self.learner.start(self.learned, arrays, config)
 
     def state(self, *, memory: bool) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
-        """Return arrays and plain values for `restore`, by name; with ``memory`` including the buffer's transitions."""
+        """Return arrays and plain values, by name, for `restore`; ``memory``: with the buffer's transitions."""
         host = self.learner.backend.to_numpy
         buffered, values = self.buffer.state(memory=memory)
         arrays = {name: host(value).copy() for name, value in self.learned.arrays.items()}
@@ -200,7 +200,7 @@ class Agent:
         self.learned = self.learned.but(values)
 
     def export(self) -> Exported:
-        """Return the policy's type ("network", "scorer", "table"), config and arrays; ValueError if it has none yet."""
+        """Return type ("network", "table", "scorer" of candidates), config and arrays; ValueError without a policy."""
         return self.learner.export(self.learned)
 
 
@@ -271,7 +271,7 @@ def _built(config: Config, spaces: registry.AgentSpaces, backend: Backend, rng: 
 
 
 def _until_learned(agent: Agent, view: Observations, actions: int, rng: np.random.Generator) -> Callable[[], None]:
-    """Return the function to time: it adds random slabs until the agent has run its updates once."""
+    """Return the function to time: it adds random transitions until the agent has run its updates once."""
     slab, mask = len(view), np.ones((len(view), actions), np.bool_)
     reward, done = rng.standard_normal(slab, np.float32), rng.random(slab) < 1 / 32
 

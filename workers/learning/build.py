@@ -253,7 +253,7 @@ class _Flow:
     _first: dict[int, str] = field(default_factory=dict)
 
     def run(self) -> None:
-        """Complete each node once the spaces of all its inputs are known; raises CompleteError as `complete`."""
+        """Complete each node once its inputs' spaces are known; CompleteError for an unknown or unsupported space."""
         nodes = {node.name: node for node in self.graph.nodes}
         waiting = {name: self._waits_for(node, nodes) for name, node in nodes.items()}
         readers: dict[str, list[str]] = {}
@@ -411,7 +411,7 @@ class Bound:
     def gradient(
         self, loss: str, fetches: tuple[str, ...], feeds: Feeds, variables: Sets | None = None
     ) -> tuple[Mapping[str, Array], Array]:
-        """Compute the wires ``fetches`` as `run` does, and differentiate the mean of the wire ``loss``.
+        """Compute the wires ``fetches`` from ``feeds`` [B, …], and differentiate the mean of the wire ``loss``.
 
         Returns:
             The fetched arrays by wire, and the gradient [P] by the P parameters of the variable set `online`.

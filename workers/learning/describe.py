@@ -88,7 +88,7 @@ def describe(bound: Bound) -> Description:
 
 
 def _calls(completed: Completion, node: Node, path: str, wires: Mapping[str, str]) -> list[Call]:
-    """Return the call ``path`` and its inner calls; ``wires`` are the whole graph's wires by input port."""
+    """Return the call ``path`` of ``node`` and its inner calls; ``wires`` are the whole graph's wires by input name."""
     component, within = node.component, node.component.calls()
     ports = (
         component.results()

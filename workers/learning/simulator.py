@@ -241,7 +241,7 @@ class Situated(Simulator, Protocol):
 
 
 def demonstrate(simulator: Situated, policy: Policy, slabs: int) -> Iterator[Experience]:
-    """Let an expert policy act from a reset on; yield ``slabs`` slabs of B transitions each, with `log_prob` 0.
+    """Let an expert policy act from a reset on, ``slabs`` times; yield B transitions each time, with `log_prob` 0.
 
     Raises:
         ValueError: the expert chose an illegal action.

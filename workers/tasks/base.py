@@ -291,7 +291,8 @@ def perform(
 ) -> None:
     """Claim a job, run ``work``, and record its outcome; do nothing if the job is not free.
 
-    Errors of ``work`` are recorded as the job's failure and not raised.
+    Errors of ``work`` are recorded as the job's failure and not raised. ``is_stopping`` returns whether this worker is
+    to stop, so that the job goes back to the queue.
 
     Raises:
         SQLAlchemyError: the database is unavailable when the job is claimed.

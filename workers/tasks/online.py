@@ -59,7 +59,7 @@ class ContinualState(msgspec.Struct, frozen=True):
     looks: int = 0
 
     def look(self, rival: int | None) -> int:
-        """Return the number, from 1, of the next verdict on ``rival`` (None: heuristic), for ``confidence_at``."""
+        """Return the number, from 1, of the next verdict in a row against ``rival``, a version (None: a heuristic)."""
         return self.looks + 1 if rival == self.rival else 1
 
 
@@ -67,7 +67,8 @@ class Verdict(NamedTuple):
     """Result of a window.
 
     Attributes:
-        outcome: ``STAYS``, ``PUBLISHED``, ``HEURISTIC`` or ``NOTHING``.
+        outcome: ``stays`` (champion or heuristic), ``published`` (the new agent), ``heuristic`` (it takes over from the
+            champion), or ``nothing_learned``.
         reason: why, in words.
         report: the verdict's report as JSON values; empty if nothing was judged.
         learned: the new agent; None if nothing was learned.

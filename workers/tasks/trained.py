@@ -177,7 +177,7 @@ class SweepStart(NamedTuple):
 
 
 def lead(job: RunningJob, kind: Competing, inputs: TrainInput) -> None:
-    """Run the next step of a sweep: open its trials, continue the survivors of a rung, or judge and publish the best.
+    """Run the next step of a sweep: open its trials, continue the best ones, or judge and publish the best.
 
     Raises:
         Untrainable: there is nothing to publish.
@@ -271,7 +271,7 @@ def _record(trial: sweeps.TrialStatus, ended: str | None = None) -> TrialRecord:
 
 
 def trial(job: RunningJob) -> None:
-    """Advance one trial of a sweep to its next rung.
+    """Advance one trial of a sweep to the next comparison of its trials.
 
     Raises:
         Untrainable: a requested warm start or imitation is impossible.

@@ -22,11 +22,7 @@ UNREADABLE = (ValueError, KeyError, TypeError, AttributeError, RecursionError)
 
 
 def document(answer: httpx.Response) -> dict[str, Any]:
-    """The JSON object in a response.
-
-    Raises:
-        ValueError, RecursionError: the response contains none.
-    """
+    """The JSON object in a response; raises ValueError or RecursionError if the response contains none."""
     body = _of_type(answer, JSON).json()
     if not isinstance(body, dict):
         raise ValueError(f"no object, but {type(body).__name__}")

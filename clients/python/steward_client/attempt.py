@@ -140,7 +140,7 @@ class _Deadline:
 
 
 def _read_content(answer: httpx.Response, deadline: _Deadline) -> httpx.Response:
-    """The response with its whole content; raises httpx.HTTPError if it is cut off or larger than ``LARGEST_BYTES``."""
+    """The response with its whole content; raises httpx.HTTPError if it is cut off or larger than 64 MiB."""
     pieces, size = list[bytes](), 0
     try:
         for piece in answer.iter_bytes():

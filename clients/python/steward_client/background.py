@@ -94,6 +94,8 @@ class Background:
     ) -> Future[None]:
         """Store a report and hand it to the thread; the future is done once the thread has tried to send it.
 
+        ``allocation`` are amounts by resource, ``segments`` the parts of an iteration whose allocation changed in it.
+
         Raises:
             StewardError: an earlier report was refused, if refusals are raised; later reports are not accepted either.
         """

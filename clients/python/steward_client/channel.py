@@ -58,8 +58,8 @@ class Channel(Protocol):
     def report(
         self, iteration: int, allocation: Numbers, metrics: Numbers, features: Numbers, segments: Segments = ()
     ) -> Future[None]:
-        """Hand over the allocation, metrics, features and segments of an iteration; the future is done once answered
-        or stored.
+        """Hand over an iteration's allocation, metrics, features, and segments (its parts of different allocation);
+        the future is done once the service has answered, or the report is stored.
 
         Raises:
             StewardError: an earlier report was refused, if refusals are raised.

@@ -19,7 +19,7 @@ URL = "http://127.0.0.1:8080"
 
 
 def choose_service(client: Service, url: str | None) -> Service:
-    """The service that a function's arguments ``client`` and ``url`` name; ``url`` is an address only.
+    """Return ``client`` (a generated client, or an address), or ``url`` (an address) if that is None.
 
     Raises:
         TypeError: both are given.
@@ -30,8 +30,7 @@ def choose_service(client: Service, url: str | None) -> Service:
 
 
 def address(client: Service) -> str:
-    """The address of a service as text, without user, password and trailing slash; None: of ``STEWARD_URL``, else
-    local."""
+    """The URL of a service without user and password; None: that of ``STEWARD_URL``, else this machine's port 8080."""
     if client is None or isinstance(client, str):
         url = httpx.URL(client or os.environ.get("STEWARD_URL") or URL)
     else:

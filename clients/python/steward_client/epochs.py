@@ -95,7 +95,7 @@ class Epoch:
         return self._done
 
     def _segments(self) -> Segments:
-        """End the reaction; the segments of the epoch, the last at the amounts in use, and empty without a change."""
+        """Stop changes; allocation and seconds of each part of the epoch; empty if the allocation didn't change."""
         if self._reaction is None:
             return ()
         self._reaction.stop()
@@ -146,7 +146,7 @@ class Loop:
         return Epoch(self._channel, self._channel.iteration, self._clock, self._apply)
 
     def end(self, epoch: Epoch) -> tuple[Future[None], float]:
-        """Report an epoch; returns the report's future, and the seconds to wait for it."""
+        """Report an epoch; returns future and seconds to wait for it. Raises StewardError if one before was refused."""
         done = epoch.end()
         return done, 0.0 if done.done() else self._share * epoch.seconds
 

@@ -87,7 +87,7 @@ def upload(
 
     For kind ``iterative`` a row is an iteration or a segment of one, with the columns ``execution``, ``iteration``,
     ``allocation.<resource>``, ``metric.<name>`` and ``feature.<name>``; the rows of an execution must be contiguous.
-    The frame is converted and sent ``PIECE_ROWS`` rows at a time.
+    The frame is converted and sent 4,096 rows at a time.
 
     Args:
         workload: name of a registered workload.
@@ -130,9 +130,9 @@ async def upload_async(
     url: str | None = None,
     retry: Retry | None = None,
 ) -> Uploaded:
-    """Upload as ``upload`` does, in a thread, so that the event loop isn't blocked; raises the same errors.
+    """Upload a frame's rows as samples of a workload in a thread; arguments as in ``upload``.
 
-    They are TypeError, RejectedRows, StewardError and Unreachable. The frame must not be changed meanwhile.
+    Raises TypeError, RejectedRows, StewardError and Unreachable. The frame must not be changed meanwhile.
     """
     return await asyncio.to_thread(upload, workload, frame, client, url=url, retry=retry)
 

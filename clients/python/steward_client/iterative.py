@@ -41,7 +41,7 @@ class Run(Live[Decision]):
     rarely): reports are kept in order, the last decision holds, and once the service is back it gets every kept
     report exactly once. A response that isn't the service's own, such as a proxy's page, counts as none, whatever its
     status. Only the start needs the service, since there is no decision yet; it waits as ``retry`` says.
-    At most ``MOST_KEPT`` reports are kept; later ones are not reported, which is logged once.
+    At most 100,000 reports are kept; later ones are not reported, which is logged once.
 
     Args:
         client: the service's address, or a generated client (one with a key, for example).

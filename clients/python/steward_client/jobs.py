@@ -81,7 +81,7 @@ class Job(Shown):
         return job
 
     def read(self) -> dict[str, Any]:
-        """Read the job's state from the service and return it, as ``last``.
+        """Read the job from the service and return it: ``state``, ``progress`` (0 to 1), ``result``, ``error``, …
 
         Raises:
             StewardError: there is no such job.
@@ -166,8 +166,8 @@ def train(
     retry: Retry | None = None,
     **options: Any,
 ) -> Job:
-    """Queue a training of an agent; ``options`` as in the API: ``algorithm``, ``seed``, …. Raises StewardError if the
-    service refused it, Unreachable if it didn't respond in time."""
+    """Queue a training of a workload's agent; ``options`` are members of the request: ``algorithm``, ``seed``, ….
+    Raises StewardError if the service refused it, Unreachable if it didn't respond in time."""
     return Job.submit(f"/workloads/{workload}/agents", options, choose_service(client, url), retry)
 
 
@@ -179,6 +179,6 @@ def evaluate(
     retry: Retry | None = None,
     **options: Any,
 ) -> Job:
-    """Queue an evaluation of agents of a workload; ``options`` as in the API. Raises StewardError if the service
-    refused it, Unreachable if it didn't respond in time."""
+    """Queue an evaluation of a workload's agents; ``options`` are members of the request: ``agents``, ``level``, ….
+    Raises StewardError if the service refused it, Unreachable if it didn't respond in time."""
     return Job.submit("/evaluations", {"workload": workload, **options}, choose_service(client, url), retry)

@@ -49,11 +49,8 @@ class Journal:
             raise
 
     def append(self, line: Line) -> None:
-        """Write one line, entirely or not at all; it is in the file when this returns.
-
-        Raises:
-            OSError: it can't be written, for example on a full disk.
-        """
+        """Write one line, entirely or not at all; it is in the file when this returns. Raises OSError if it can't be
+        written, for example on a full disk."""
         data, before = _encode_line(line), os.fstat(self._file).st_size
         if os.write(self._file, data) < len(data):
             os.ftruncate(self._file, before)
@@ -62,11 +59,11 @@ class Journal:
 
     @property
     def large(self) -> bool:
-        """Whether the file has grown by more than ``LARGEST_BYTES``."""
+        """Whether the file has grown by more than 4 MiB (``LARGEST_BYTES``)."""
         return self._grown > LARGEST_BYTES
 
     def renew(self, *lines: Line) -> None:
-        """Replace the content atomically; raises OSError or JournalError, and the old content stays."""
+        """Replace the content by ``lines``, entirely or (then it raises OSError or JournalError) not at all."""
         beside = self.path.with_name(self.path.name + ".new")
         beside.unlink(missing_ok=True)
         file = _open_locked(beside)

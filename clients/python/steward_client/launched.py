@@ -81,7 +81,7 @@ class Launched:
     def report(
         self, iteration: int, allocation: Numbers, metrics: Numbers, features: Numbers, segments: Segments = ()
     ) -> Future[None]:
-        """Append a line with metrics and features, without them beyond ``LARGEST_LINE`` bytes; the future is done."""
+        """Append a line with metrics and features, without them if it exceeds 4,096 bytes; the future is done."""
         del allocation, segments
         line = {"iteration": iteration, **self._extent, "metrics": dict(metrics), "features": dict(features)}
         data = json.dumps(line, separators=(",", ":")).encode() + b"\n"
@@ -119,7 +119,9 @@ class Launched:
 
 
 def channel_of_launcher(refusals: Refusals = "log", retry: Retry | None = None) -> Channel | None:
-    """The channel named by the environment; None if it names none.
+    """The channel that ``STEWARD_ITERATIONS`` or ``STEWARD_RUN`` names; None if neither does.
+
+    ``refusals``: whether reports that the service refuses are logged or raised.
 
     Raises:
         StewardError: the service refuses the run.

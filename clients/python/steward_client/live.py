@@ -65,7 +65,7 @@ class Live(Shown, Generic[D]):
     Args:
         client: the service's address, or a generated client (for example with a key).
         request: body of ``POST /runs``.
-        decode: parses a decision of the run's kind; raises an error of ``answers.UNREADABLE``.
+        decode: parses a decision of the run's kind; raises ValueError, KeyError or the like if it is none.
         retry: how calls are repeated; None: by the defaults of ``Retry``.
     """
 
@@ -143,7 +143,7 @@ class Live(Shown, Generic[D]):
         return decision
 
     def history(self) -> "Rows":
-        """The reported iterations with their decisions, as rows from the service; stored reports aren't among them.
+        """The reported iterations with their decisions, a row each, from the service; unsent reports are missing.
 
         ::
 
@@ -187,8 +187,8 @@ class Live(Shown, Generic[D]):
     def fail(self, reason: str | None = None, output: str | None = None) -> None:
         """Send stored reports and end the run as failed; raises StewardError and Unreachable.
 
-        The reason is stored with the run's outcome, truncated to ``LONGEST_REASON`` characters; ``output``, the last
-        lines of the process's output, with the run, cut to its last ``LONGEST_OUTPUT`` characters.
+        The reason is stored with the run's outcome, truncated to 500 characters; ``output``, the last lines of the
+        process's output, with the run, cut to its last 16,384 characters.
         """
         try:
             self.flush()

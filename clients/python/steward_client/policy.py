@@ -68,16 +68,17 @@ class Policy(NamedTuple):
 
     @classmethod
     def read(cls, spec: Path, artifact: Path, role: str | None = None) -> Self:
-        """Read a spec (JSON) and a policy artifact from files; raises OSError or ValueError if they can't be read."""
+        """Read a spec (JSON) and an artifact, for ``role`` or all users, from files; raises OSError or ValueError."""
         return cls(json.loads(spec.read_text()), {role or DEFAULT_ROLE: artifact.read_bytes()}, role)
 
     def carried(self, seconds: Mapping[str, Mapping[str, Sequence[float]]] | None = None) -> Carried:
-        """The decision maker of this policy; ``seconds``: expected seconds of batches, from a carried run's first
-        decision.
+        """Return an object that decides by this policy in this process; ``seconds``: expected seconds of a batch, by
+        server class and variant, one number for each batch size, as in a run's first decision (None: unknown).
 
         Raises:
             ImportError: the package ``steward`` isn't installed.
             IncompatibleArtifact, ValidationError, InvalidInput: the policy's artifacts, spec or role can't be used.
+            KeyError: ``seconds`` lacks a server class or variant.
         """
         from app.kinds.inference.carried import Carried
 
@@ -104,7 +105,7 @@ class CarriedRun(Live[InferenceDecision]):
 
     With a ``journal`` a run outlives its process: a new ``CarriedRun`` on the same file continues the run where it was
     (``now``, ``working``), and sends the unacknowledged events, each once. Names of requests must then be unique: a
-    name among the last ``RECENT`` is ignored, so a launcher may report a request again if it is not sure. The journal
+    name among the last 16,384 is ignored, so a launcher may report a request again if it is not sure. The journal
     is deleted when the run ends.
 
     Args:
@@ -167,7 +168,12 @@ class CarriedRun(Live[InferenceDecision]):
         return self.decision.to_dict().get("expected")
 
     def _begin(self, journal: Journal) -> None:
-        """Start the run named in the journal's first line, or restore it from the second line and replay the others."""
+        """Start the run of the journal's first line, or restore the run, and queue reports that the service lacks.
+
+        Raises:
+            JournalError: the journal is another workload's, or its run has ended or other reports.
+            StewardError, Unreachable: the service refused the run, or didn't respond in time.
+        """
         if not journal.lines:
             journal.append(self._start_record())
         begun = (journal.lines or [self._start_record()])[0].get(BEGUN)
@@ -227,7 +233,7 @@ class CarriedRun(Live[InferenceDecision]):
             return False
 
     def _remember(self, name: str | None) -> None:
-        """Store a request's name among the last ``RECENT``."""
+        """Store a request's name (None: none) among the last 16,384 (``RECENT``)."""
         if name is not None:
             self._names[name] = None
             if len(self._names) > RECENT:

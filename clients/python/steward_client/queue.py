@@ -36,7 +36,7 @@ class QueueRun(Live[QueueDecision]):
         return cls(client, "", retry=retry).take_up(run)
 
     def report(self, now: float, **changes: Any) -> QueueDecision:
-        """Report changes up to ``now`` (seconds): ``queued``, ``running``, ``finished``, ``nodes``, as in the API.
+        """Report changes up to ``now`` (seconds): lists ``queued``, ``running``, ``finished``, ``nodes`` of the API.
 
         Raises:
             StewardError: the service refused it; it names the field.

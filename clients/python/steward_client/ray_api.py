@@ -72,7 +72,7 @@ class RayApi:
 
 
 def _token() -> dict[str, str]:
-    """Headers with Ray's token, or none; raises RayUnavailable."""
+    """Headers with Ray's token, or none; RayUnavailable if the file of ``RAY_AUTH_TOKEN_PATH`` can't be read."""
     if os.environ.get("RAY_AUTH_MODE", "").lower() == "disabled":
         return {}
     named = os.environ.get("RAY_AUTH_TOKEN_PATH", "")

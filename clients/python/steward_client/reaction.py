@@ -25,7 +25,7 @@ class Contingency(NamedTuple):
 
 
 class Timetable:
-    """The contingencies of one iteration in progress, and the segments that it has had so far.
+    """What a decision says to change within one iteration in progress, and its parts so far, by allocation.
 
     Args:
         allocation: the allocation at its beginning, by resource.
@@ -60,7 +60,7 @@ class Timetable:
             self._segments.append((dict(allocation), now - self._began))
 
     def segments(self, seconds: float, ended: float | None = None) -> list[dict[str, Any]]:
-        """The segments of the iteration, as in a report; empty if nothing was changed within it.
+        """``allocation`` and ``seconds`` of the iteration's parts, in order; empty if nothing was changed within it.
 
         ``seconds`` is its duration; ``ended`` the time of its end on the same clock, if it began later than this
         timetable. Changes after the end are left out, those before the beginning are in effect from it on.
@@ -75,7 +75,7 @@ class Timetable:
         ]
 
     def allocation_at_end(self, seconds: float, ended: float | None = None) -> dict[str, float]:
-        """The allocation in effect at the end of the iteration; ``seconds`` and ``ended`` as in ``segments``."""
+        """Amounts by resource at the end of an iteration of ``seconds``; ``ended``: its time on the clock, if known."""
         return dict(self._within(seconds, ended)[-1][0])
 
     def _within(self, seconds: float, ended: float | None) -> list[tuple[dict[str, float], float]]:
@@ -148,7 +148,7 @@ class Reaction:
 
     @property
     def segments(self) -> list[dict[str, Any]]:
-        """The iteration's segments, for its report; empty if nothing was changed."""
+        """``allocation`` and ``seconds`` of the iteration's parts, for its report; empty if nothing was changed."""
         return self._timetable.segments(self.seconds)
 
     def _work(self) -> None:

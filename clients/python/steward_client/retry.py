@@ -62,7 +62,7 @@ class Retry:
         Args:
             http: HTTP client of the service.
             method, path, json, headers: the request.
-            read: parses a success; raises an error of ``answers.UNREADABLE`` if it isn't the service's own response.
+            read: parses a success; raises ValueError, KeyError or the like if it isn't the service's own response.
             content: yields the body in pieces, anew for each attempt; None: ``json`` is the body.
 
         Raises:

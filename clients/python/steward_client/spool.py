@@ -36,7 +36,7 @@ class Origin(NamedTuple):
 
 
 class StoredReport(NamedTuple):
-    """A stored report: iteration, values by name, and segments as in ``Run.report``."""
+    """A stored report: iteration, values by name, and segments, its parts with their allocations and seconds."""
 
     iteration: int
     allocation: Numbers

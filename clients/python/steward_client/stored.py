@@ -104,7 +104,7 @@ class Reader:
         self.client, self.retry = client, retry or Retry()
 
     def get(self, path: str) -> dict[str, Any]:
-        """The JSON object at a path; raises StewardError and Unreachable."""
+        """The JSON object at a path of the API; raises StewardError if the service refused it, and Unreachable."""
         with open_http(self.client) as http:
             return self.retry.call(http, "GET", path, document)
 
@@ -216,7 +216,7 @@ class Stored(Shown):
 
     @property
     def members(self) -> dict[str, Any]:
-        """The API's document on the object, as read last."""
+        """All members of the API's document on the object, by name, as read last."""
         return dict(self._found)
 
     def refresh(self) -> Self:
@@ -246,8 +246,8 @@ class StoredRun(Stored):
     """
 
     def history(self) -> Rows:
-        """The run's iterations and decisions as rows, with columns as in ``Run.history``; raises StewardError and
-        Unreachable."""
+        """A row per iteration: ``iteration``, ``reported_at``, ``metric.<name>``, ``allocation.<resource>``,
+        ``decision.reason``, …; raises StewardError if the run is gone, and Unreachable."""
         return history(self._service.reader.client, self._found["id"], self._service.reader.retry)
 
     @override
@@ -284,7 +284,7 @@ class Workload(Stored):
     """
 
     def runs(self, **query: Any) -> Rows:
-        """The workload's runs as rows, newest first; ``state``, ``outcome`` and ``limit`` filter them, as in ``runs``.
+        """The workload's runs as rows, newest first; ``state``, ``outcome`` and ``limit`` (most rows) restrict them.
         Raises ValueError if ``limit`` is below 1, StewardError and Unreachable."""
         return self._service.runs(self._found["name"], **query)
 
@@ -299,7 +299,10 @@ class Workload(Stored):
 
 
 class Workloads(Mapping[str, Workload]):
-    """The workloads of a service by name, as items and, where the name allows it, as attributes with completion."""
+    """A service's workloads by name, as items and, where the name allows it, as attributes; read when accessed.
+
+    Raises KeyError or AttributeError for an unknown name, StewardError if the service refuses, and Unreachable.
+    """
 
     def __init__(self, service: Steward) -> None:
         self._service = service
@@ -346,7 +349,7 @@ class Workloads(Mapping[str, Workload]):
 
     @property
     def _quick(self) -> Reader:
-        """A reader that gives up soon, for what a shell or debugger asks by itself."""
+        """A reader that makes each call once and gives up soon, for a shell's completions."""
         return Reader(self._service.reader.client, Retry(patience_seconds=COMPLETION_SECONDS, attempts=1))
 
     def __repr__(self) -> str:
@@ -388,8 +391,8 @@ class Steward(Shown):
         outcome: str | None = None,
         limit: int | None = MOST_ROWS,
     ) -> Rows:
-        """The service's runs as rows, newest first; arguments as in the function ``runs``. Raises ValueError if
-        ``limit`` is below 1, StewardError and Unreachable."""
+        """The service's runs as rows, newest first, at most ``limit`` (None: all), of a workload, state and outcome
+        (None: any). Raises ValueError if ``limit`` is below 1, StewardError and Unreachable."""
         result = self.reader.items("/runs", limit, workload=workload, state=state, outcome=outcome)
         return Rows(_row(one, RUN_COLUMNS, f"{self.url}/ui/runs/{one['id']}") for one in result)
 

@@ -95,7 +95,7 @@ class EpochRun(Shown):
         return self._channel.outcome
 
     def history(self) -> Rows:
-        """The reported epochs with their decisions, as rows from the service; columns as in ``Run.history``.
+        """A row for each reported epoch: ``iteration``, ``metric.<name>``, ``decision.reason``, … by the service.
 
         ::
 

@@ -41,11 +41,11 @@ FEWEST = 24  # fewest intervals for a forecast
 
 
 class BackTest(NamedTuple):
-    """Results of a back-test over H horizons and F families.
+    """Results of a back-test over H horizons and F families; a stack is a weighted sum of families' medians.
 
     Attributes:
-        families: for each horizon, each family's medians on the choosing folds by name, the stack's included.
-        weights: weights of the families in the stack, in the order of ``families``, [H, F].
+        families: for each horizon, medians by family's name (stack included) on the folds that choose the family.
+        weights: weights of the families in each horizon's stack, in the order of ``families``, [H, F].
         names: name of the chosen family for each horizon.
         chosen_forecasts: medians of the chosen family on all folds, for each horizon.
     """
@@ -57,7 +57,7 @@ class BackTest(NamedTuple):
 
     @property
     def needed(self) -> set[str]:
-        """Names of the families to fit: the chosen ones, the members of a chosen stack, and the ARIMA of a hybrid."""
+        """Names of the families to fit: the chosen ones, the members of a chosen stack, and ARIMA for ARIMA + GRU."""
         members, stacks = [*self.families[0]], np.array([name == STACKED for name in self.names])
         result = {members[place] for place in np.flatnonzero(self.weights[stacks].any(axis=0))}
         result |= {*self.names} - {STACKED}
@@ -74,7 +74,7 @@ def forecaster(
         series: counts of at least 24 intervals (`FEWEST`).
         horizons: numbers of intervals; only those shorter than an eighth of the series are used, at least one.
         seed: seed of networks and trees.
-        names: names of the families to try; the hybrid needs the ARIMA.
+        names: names of the families to try; ARIMA + GRU needs ARIMA among them.
     """
     task = FitTask(series.sized(), tuple(ahead for ahead in horizons if ahead < len(series.counts) // 8), seed, names)
     tested = back_test(task)
@@ -106,10 +106,10 @@ def build_forecaster(
 
 
 def choose(families: Mapping[str, HorizonForecasts], ahead: int, *, daily: bool) -> str:
-    """Return the name of the family for a horizon of ``ahead`` intervals, from their medians on the choosing folds.
+    """Return the best family's name for a horizon of ``ahead`` intervals, from medians and counts in ``families``.
 
     The candidates are the families whose mean absolute error is within one standard error of the least (Breiman et al.
-    1984). Of these it is the ARIMA + GRU hybrid if ``daily``, else the simplest in the order of ``SIMPLICITY``. The
+    1984). Of these it is ARIMA + GRU if ``daily`` (counts depend on the time of day), else the simplest family. The
     standard error is that of the difference to the best family, over blocks of origins no shorter than the horizon.
     """
     best = min(families.values(), key=HorizonForecasts.error)
@@ -140,7 +140,7 @@ def daily_course(series: Series) -> float:
 
 
 def _answering(task: FitTask, tested: BackTest, every: Mapping[str, Forward]) -> dict[str, Forward]:
-    """Return the fitted families that were chosen at some horizon, by name; a stack is built from its members."""
+    """Return the families chosen at any horizon, by name, from the fitted ones in ``every``; stacks are built here."""
     result = {name: every[name] for name in sorted({*tested.names} - {STACKED})}
     if STACKED in tested.names:
         own = np.where(np.array([[name == STACKED] for name in tested.names]), tested.weights, 0.0)
@@ -199,7 +199,7 @@ def replay_family(family: Forward, task: FitTask, first: int, last: int) -> list
 
 
 def coverage(forecasts: HorizonForecasts) -> float:
-    """Return the share (0 to 1) of the later folds' counts inside the interval from the preceding folds' errors."""
+    """Return the share (0 to 1) of later folds' counts inside the 90 % interval from the preceding folds' errors."""
     inside = []
     for fold in range(CHOOSING, FOLDS):
         bounds = forecast_bounds(forecasts.medians[fold][:, None], forecasts.errors(range(fold))[None], forecasts.unit)

@@ -32,7 +32,7 @@ class FitTask(NamedTuple):
 
 
 class Family(NamedTuple):
-    """A forecasting family: ``fit`` takes a task and the families fitted before; ``needs`` is its fewest intervals."""
+    """``fit`` returns a fitted family, given a task and the families fitted before; ``needs``: its fewest intervals."""
 
     fit: Callable[[FitTask, dict[str, Forward]], Forward]
     needs: int
@@ -99,7 +99,7 @@ ORDERS = ((1, 0, 1), (2, 0, 1), (3, 0, 2))
 
 
 def fit_arima(series: Series, horizons: tuple[int, ...]) -> Arima:
-    """Fit an ARIMA, its order by AIC, to the residuals of a least-squares daily and weekly course (scaled counts)."""
+    """Fit an ARIMA (order by AIC) to scaled counts without daily and weekly course; ``horizons`` are in intervals."""
     known = seasons(len(series.counts), series.seconds)
     dated, values = calendar(series.times, known), series.scaled
     course = np.asarray(np.linalg.lstsq(dated, values, rcond=None)[0], np.float64)
@@ -182,7 +182,7 @@ class HorizonForecasts(NamedTuple):
     unit: float
 
     def add(self, medians: Floats, came: Floats) -> None:
-        """Append a fold's medians [m] and actual values [m], both scaled as ln(1 + count / unit)."""
+        """Append a fold's ``medians`` [m] and actual values ``came`` [m], both scaled as ln(1 + count / unit)."""
         self.medians.append(medians)
         self.came.append(came)
 
@@ -208,9 +208,9 @@ class HorizonForecasts(NamedTuple):
 
 
 def errors(medians: Floats, came: Floats, unit: float) -> Floats:
-    """Calibrate a family from its medians [m] and the actual values [m], both scaled; return an array [4].
+    """Calibrate a family from its ``medians`` [m] and actual values ``came`` [m], both ln(1 + count / ``unit``).
 
-    Its entries: offsets of the median for the lower and upper bound of the 90 % interval (scaled), and slope and
+    Returns an array [4]: offsets of the median for the lower and upper bound of the 90 % interval (scaled), slope and
     intercept of the mean (counts). The mean is a multiple of the median, which keeps its daily and weekly course. Below
     5 counts per interval the median is mostly 0; the mean is then a regression line of the counts on the median.
     """
@@ -252,7 +252,7 @@ def stacking_weights(families: Mapping[str, HorizonForecasts], folds: Sequence[i
 
 
 def cross_fitted(families: Mapping[str, HorizonForecasts]) -> HorizonForecasts:
-    """Return the stack's medians in each fold, with weights fitted to the other folds, and the actual values."""
+    """Return a weighted sum of the families' medians in each fold, weights fitted to other folds, and actual values."""
     first = next(iter(families.values()))
     folds, medians = range(len(first.came)), list[Floats]()
     for fold in folds:

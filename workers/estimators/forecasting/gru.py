@@ -61,7 +61,7 @@ class Network(nn.Module):
 
 
 class Sequence(NamedTuple):
-    """Training data of one series: inputs ``read`` [n, F], and ``targets`` [n, H], NaN beyond the series.
+    """Data of n intervals: F inputs ``read`` [n, F]; standardised ``targets`` [n, H] at H horizons, NaN beyond the end.
 
     Intervals from ``first`` to before ``held_out`` are trained on; those from ``held_out`` on are held out.
     """

@@ -209,7 +209,7 @@ def curves(
 
 
 def profile(result: Json, palette: Palette) -> Json | None:
-    """Return a chart of the share of a level's episodes with a normalised score above τ by policy; None if empty."""
+    """Return a chart by policy of the share of episodes above score τ (0: random, 1: best heuristic), or None."""
     rows = [
         {"policy": name, "tau": tau, "share": share, "low": low, "high": high}
         for name, values in result["policies"].items()

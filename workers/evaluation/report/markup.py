@@ -120,19 +120,19 @@ NO_BREAK = "\N{NO-BREAK SPACE}"
 
 
 def number(value: float | None, *, signed: bool = False) -> str:
-    """Format a number with four significant digits; “–” for None."""
+    """Format a number with four significant digits, ``signed`` with its sign also if positive; “–” for None."""
     return NOTHING if value is None else text.number(value, 4, signed=signed).replace("-", MINUS)
 
 
 def interval(value: dict[str, float] | None, *, signed: bool = False) -> str:
-    """Format ``mean``, ``low`` and ``high`` as “mean [low, high]”, digits by the interval's width; “–” for None."""
+    """Format an interval as “mean [low, high]”, digits by its width; ``signed``: with “+”; “–” for None."""
     if value is None:
         return NOTHING
     return unbroken(text.interval(value["mean"], value["low"], value["high"], signed=signed).replace("-", MINUS))
 
 
 def unbroken(text: str) -> str:
-    """Return “mean [low, high]” such that a line may end after the mean only."""
+    """Return a text “mean [low, high]” with spaces such that a line may end after the mean only."""
     return text.replace(" ", NO_BREAK).replace(f"{NO_BREAK}[", " [")
 
 

@@ -196,7 +196,7 @@ def overview(report: Json) -> list[Markup]:
 
 
 def _compared_policies(report: Json, level: Json) -> list[tuple[str, str]]:
-    """Return label and name of the policies of the overview, each once."""
+    """Return (label, name) of the overview's policies: candidates, best built-in policy, next best rule, best fixed."""
     there: Json = {name: one for name, one in level["policies"].items() if one.get("return") is not None}
     roles = {one["name"]: one["role"] for one in report["policies"]}
 
@@ -298,7 +298,7 @@ def _profiles(report: Json, palette: Palette) -> list[Markup]:
 
 
 def _fewer(fewer: Json, level: Json, palette: Palette) -> Json:
-    """Return a profile whose only heuristics are the ``MOST_LINES`` ones of the highest return at its level."""
+    """Return the profile ``fewer`` with at most 8 heuristics (`MOST_LINES`), those of highest return at ``level``."""
     names = [name for name in fewer["policies"] if palette.roles.get(name) == "heuristic"]
     if len(names) <= MOST_LINES:
         return fewer

@@ -42,7 +42,7 @@ def save(file: Path, title: str, pictures: Sequence[Json]) -> None:
 
 
 def write(file: Path, as_page: Callable[[], str], as_chart: Callable[[], Json]) -> None:
-    """Write a file in the format of its suffix: the HTML page, or the chart as an SVG or PNG image.
+    """Write a file in its suffix's format: what ``as_page`` returns as HTML, or ``as_chart``'s chart as SVG or PNG.
 
     Raises:
         ValueError: the suffix is none of ``.html``, ``.svg`` and ``.png``.
@@ -134,7 +134,7 @@ def sections(pictures: Sequence[Json]) -> list[Markup]:
 
 
 def stack_plots(title: str, plots: Sequence[tuple[str, str, Json]]) -> Json:
-    """Return one Vega-Lite chart of all plots, one below the other; ``plots`` as returned by ``schedule_charts``."""
+    """Return one Vega-Lite chart of all ``plots`` (heading, caption, chart), one below the other, under ``title``."""
     charts = [{**chart, "title": chart_title(caption)} for _, caption, chart in plots]
     return {
         "title": title,
@@ -144,7 +144,7 @@ def stack_plots(title: str, plots: Sequence[tuple[str, str, Json]]) -> Json:
 
 
 def chart_title(caption: str) -> Json:
-    """Return the Vega-Lite title of a chart, wrapped to lines of at most ``MOST_LETTERS`` characters."""
+    """Return the Vega-Lite title of a chart, wrapped to lines of at most 100 characters (`MOST_LETTERS`)."""
     return {"text": wrap(caption, MOST_LETTERS)}
 
 
@@ -220,7 +220,6 @@ def _panel_title(name: str) -> Json:
 
 
 def _bands(panel: Json, shape: str, axes: tuple[Json, Json], colours: Mapping[str, str]) -> list[Json]:
-    """Return the band layers of the panel's series that have ``low`` and ``high``."""
     x, y = axes
     bands = []
     for series in panel["series"]:

@@ -274,7 +274,7 @@ class HeatMap:
         self.sums: NDArray[np.float64] = np.zeros((2, len(axes.y.edges) - 1, len(axes.x.edges) - 1))
 
     def watch(self, situation: Situation, action: NDArray[np.integer], going: NDArray[np.bool_]) -> None:
-        """Add the values of B situations and actions [B] to the bins; ended episodes and NaN values are left out."""
+        """Add the values of actions [B] to the bins, except NaN and those of ended episodes (not ``going`` [B])."""
         x, y, value = self.problem.heat_map_points(situation, action)
         shown = going & ~np.isnan(value)
         x, y, value = x[shown], y[shown], value[shown]

@@ -47,7 +47,7 @@ def level_status(level: Json, own_class: str) -> str:
 
 
 def ladder(candidates: Sequence[Json]) -> Markup:
-    """Return a table of the levels that each candidate of an evaluation passed, and its class."""
+    """Return a table of the levels that each candidate passed, and its class, the highest passed with all below."""
     head = ["agent", *CLASSES, "robustness level"]
     rows = []
     for candidate in candidates:
@@ -65,7 +65,7 @@ def _step(level: Json | None, own_class: str) -> Markup:
 
 
 def levels(items: Sequence[Json]) -> Markup:
-    """Return a table of an evaluation's levels: what is random, wrappers and number of episodes."""
+    """Return a table of an evaluation's levels: what is random, names of its disturbances, number of episodes."""
     rows = []
     for level in items:
         text = level["description"] if level["available"] else f"{level['description']} Not played: {level['reason']}"
@@ -75,7 +75,7 @@ def levels(items: Sequence[Json]) -> Markup:
 
 
 def outcomes(level: Json, counted: Sequence[Json], roles: dict[str, str]) -> Markup:
-    """Return a table of every policy's outcomes (``counted``: names, units) at one level, by descending return."""
+    """Return a table of policies' outcomes (``counted``: name, unit), highest return first; ``roles``: by policy."""
     policies = _rank_policies(level)
     rows = [
         [
@@ -108,7 +108,7 @@ def _label_policy(name: str, best: str | None) -> Markup:
 
 
 def scores(level: Json, roles: dict[str, str]) -> Markup:
-    """Return a table of every policy's scores at one level, by descending return; ``roles`` names candidates."""
+    """Return a table of every policy's scores at one level, by descending return; ``roles`` are by policy's name."""
     policies = _rank_policies(level)
     rows = [
         [

@@ -70,7 +70,7 @@ class StepInputs:
         self.backend, self.rollout = backend, rollout
 
     def now(self, observation: Observations, carry: NDArray[np.float32] | None) -> Batch:
-        """Return the network feeds to act on observations [B, D] (B environments, D entries); carry is ignored."""
+        """Return the network feeds to act on ``observation`` [B, D] of B environments; ``carry`` is ignored."""
         del carry
         return {"observation": self.backend.asarray(observation)}
 
@@ -94,7 +94,7 @@ class StepInputs:
         return {"observation": batch["last_observation"]}
 
     def split(self, count: int, wanted: int, rng: np.random.Generator) -> list[NDArray[np.int64]]:
-        """Split the example indices 0 … ``count`` − 1 at random into minibatches of at most ``wanted`` indices."""
+        """Split the example indices 0 … ``count`` − 1 at random into arrays [≤ ``wanted``], one for each minibatch."""
         return np.array_split(rng.permutation(count), -(-count // wanted))
 
     def pick(self, batch: Batch, names: tuple[str, ...], places: NDArray[np.int64]) -> Batch:
@@ -149,7 +149,7 @@ class SequenceInputs(StepInputs):
         return self._sequence(batch["last_observation"], memory)
 
     def split(self, count: int, wanted: int, rng: np.random.Generator) -> list[NDArray[np.int64]]:
-        """Split the trajectories' indices at random into minibatches of about ``wanted`` of ``count`` steps."""
+        """Split the trajectories' indices at random into arrays, each for a minibatch of about ``wanted`` steps."""
         trajectories = count // self.rollout
         return np.array_split(rng.permutation(trajectories), min(-(-count // wanted), trajectories))
 
@@ -401,9 +401,9 @@ class ActorCriticLearner(NetworkLearner):
         }
 
     def _centre_rewards(self, reward: Array, ends: Array, value: Array, last: Array) -> Array:
-        """Return the rewards [B, T] minus each decision's share of their level (`q_table.centre_rewards`).
+        """Return ``reward`` [B, T] minus each decision's share of a level, the one at which the mean TD error is 0.
 
-        At that level the mean TD error is 0. ``ends`` is 1 − discount [B, T], ``value`` the critic's [B, T], and
+        ``ends`` is 1 − discount [B, T], ``value`` the critic's [B, T], and
         ``last`` [B] the value after the last step.
         """
         following = self.backend.xp.concat([value[:, 1:], last[:, None]], axis=1)
@@ -429,10 +429,10 @@ class ActorCriticLearner(NetworkLearner):
     ) -> tuple[State, LearnStats]:
         """Clone an expert's behaviour: raise the likelihood of its actions, and fit the critic (settings: `Cloning`).
 
-        ``slabs`` are its transitions; an incomplete last rollout is dropped. Returns the new state, and statistics.
+        ``slabs`` are its transitions, B at a time; an incomplete last rollout is dropped. Returns state and statistics.
 
         Raises:
-            ValueError: the slabs do not fill one rollout.
+            ValueError: the transitions do not fill one rollout.
         """
         wanted, shown = self.config.cloning, list(self._complete_rollouts(state, buffer, slabs, rng))
         if not shown:
@@ -451,7 +451,7 @@ class ActorCriticLearner(NetworkLearner):
     def _complete_rollouts(
         self, state: State, buffer: Buffer, slabs: Iterable[Experience], rng: np.random.Generator
     ) -> Iterator[Examples]:
-        """Yield the whole rollouts that the slabs fill, each as examples [B·T, …]."""
+        """Yield each whole rollout of T steps that ``slabs``, B transitions each, fill, as examples [B·T, …]."""
         assert isinstance(buffer, RolloutBuffer)  # noqa: S101  (narrows the type)
         buffer.clear()
         carry, none = None, np.zeros(0, np.float32)
@@ -466,13 +466,13 @@ class ActorCriticLearner(NetworkLearner):
         buffer.clear()
 
     def described(self) -> tuple[str, dict[str, Any]]:
-        """Return type and config of the exported policy; `dueling` is false, `recurrent` the number of GRU units."""
+        """Return the policy's type (`network`, or `scorer` of candidates) and config, with the GRU's units, if any."""
         kind, config = super().described()
         recurrent = {"recurrent": self.config.recurrent} if self.config.recurrent else {}
         return kind, {**config, "dueling": False, **recurrent} if kind == "network" else config
 
     def export(self, state: State) -> Exported:
-        """Return the policy's type (`network` or `scorer`), config and arrays; its values are temperature · logits."""
+        """Return type (`network`, or `scorer` of candidates), config and arrays; values are temperature · logits."""
         views = {name: self.backend.to_numpy(view) for name, view in self.exported(state).items()}
         own = {name.removeprefix(POLICY): view for name, view in views.items() if name.startswith(ACTOR)}
         scale = np.float32(self.config.temperature)

@@ -123,9 +123,9 @@ class Buffer(Protocol):
         """Number of stored transitions; 0 for a buffer that uses each transition only once."""
 
     def collect(self, experience: Experience, carry: NDArray[np.float32] | None = None) -> Host | None:
-        """Add one slab [B, …]; return the entry that it completes, or None. The entry is valid until the next slab.
+        """Add a transition of each environment, [B, …]; return the entry for `insert` that is complete now, or None.
 
-        ``carry`` is the recurrent memory [B, H] before the slab's step; None for policies without memory.
+        An entry is valid until the next call. ``carry``: recurrent memory [B, H] before the step; None: no memory.
         """
 
     def insert(self, entry: Host) -> None:
@@ -192,10 +192,10 @@ class Learner(Protocol):
         """Learn from a batch; return the new state, and statistics. ``rng`` draws minibatches."""
 
     def values(self, state: State, observation: Observations, mask: Masks) -> NDArray[np.float32]:
-        """Return the values [B, N] of N actions for observations [B, D], as the exported policy computes them."""
+        """Return the exported policy's values [B, N] for ``observation`` [B, D]; ``mask`` [B, N]: legal actions."""
 
     def export(self, state: State) -> Exported:
-        """Return the policy's type ("network", "scorer", "table"), config, and NumPy arrays by name.
+        """Return the policy's type ("network", "table", "scorer" of candidates), config, and NumPy arrays by name.
 
         Raises:
             ValueError: there is no usable policy yet.

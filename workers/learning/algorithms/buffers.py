@@ -33,11 +33,11 @@ def add_prefix(arrays: Host, prefix: str) -> dict[str, NDArray[Any]]:
 
 
 class ReplayBuffer:
-    """Buffer of an off-policy learner: slabs pass an n-step window into a replay memory, from which batches are drawn.
+    """Buffer of an off-policy learner: n-step transitions in a replay memory, from which batches are drawn.
 
     Args:
         config: update frequency, batch size and warm-up.
-        window: turns slabs into n-step transitions.
+        window: turns slabs (one transition from each environment) into n-step transitions.
         memory: replay memory of the agent's transitions.
         demonstrations: memory of an expert's transitions, a share of every batch; None: no demonstrations.
     """
@@ -54,7 +54,7 @@ class ReplayBuffer:
         return self.memory.size
 
     def collect(self, experience: Experience, carry: NDArray[np.float32] | None = None) -> Host | None:
-        """Add a slab [B, …] to the n-step window; return the B transitions that it completes, or None."""
+        """Add a step of B environments; return the B n-step transitions that it completes, or None."""
         del carry
         outputs = self.window.run(None, {}, experience._asdict())
         return outputs if len(outputs["reward"]) else None
@@ -65,7 +65,7 @@ class ReplayBuffer:
         self.inserted += 1
 
     def batches(self, progress: float) -> Iterator[Batch]:
-        """Yield `updates_per_slab` batches after every `slabs_per_update` slabs, once the warm-up is over.
+        """Yield `updates_per_slab` batches after every `slabs_per_update` steps, once the warm-up is over.
 
         ``progress`` (0 to 1) sets the importance weights' exponent.
         """
@@ -93,10 +93,10 @@ class ReplayBuffer:
             self.memory.reprioritise(batch.places, stats.errors[: len(batch.places)])
 
     def show(self, slabs: Iterable[Experience], rng: np.random.Generator) -> None:
-        """Store an expert's n-step transitions, up to the capacity; ``rng`` is not used.
+        """Store an expert's n-step transitions, up to the capacity, from ``slabs``, B transitions each.
 
         Raises:
-            ValueError: the config has no imitation, or the slabs complete no transition.
+            ValueError: the config has no imitation, or there are fewer than n steps.
         """
         memory = self.demonstrations
         if memory is None:
@@ -110,11 +110,11 @@ class ReplayBuffer:
             raise ValueError(f"nothing was shown: {self.config.n_step} slabs make the first transitions")
 
     def entry(self, batch: int) -> Host:
-        """Return zero-filled arrays [batch, …] by port, for ``batch`` transitions."""
+        """Return zero-filled arrays [batch, …] by name, for ``batch`` transitions."""
         return {port: np.zeros((batch, *ring.shape[1:]), ring.dtype) for port, ring in self.memory.rings.items()}
 
     def state(self, *, memory: bool) -> tuple[Arrays, dict[str, Any]]:
-        """Return arrays of demonstrations and, with ``memory``, of replay memory and window; and the count of slabs."""
+        """Return arrays of demonstrations and, with ``memory``, of replay memory and window; and the count of steps."""
         arrays: Arrays = {}
         if memory:
             arrays |= add_prefix(self.memory.state(), "memory.") | add_prefix(self.window.state(), "n_step.")
@@ -133,7 +133,7 @@ class ReplayBuffer:
 
 
 class RolloutBuffer:
-    """Buffer of an on-policy learner: T slabs of B environments form a rollout [B, T, …], which is used once."""
+    """Buffer of an on-policy learner: T steps of B environments form a rollout [B, T, …], which is used once."""
 
     updates, size = 1, 0
 
@@ -142,7 +142,10 @@ class RolloutBuffer:
         self.whole: Host | None = None
 
     def collect(self, experience: Experience, carry: NDArray[np.float32] | None = None) -> Host | None:
-        """Append a slab of B environments; return the full rollout, or None; ValueError if B changes within one."""
+        """Append a step, with the recurrent memory ``carry`` [B, H] before it; return the full rollout, or None.
+
+        Raises ValueError if the number B of environments changes within a rollout.
+        """
         self.rollout.push({**experience._asdict(), "memory": carry})
         return self.rollout.slabs if self.rollout.full else None
 
@@ -151,7 +154,7 @@ class RolloutBuffer:
         self.whole = entry
 
     def batches(self, progress: float) -> Iterator[Batch]:
-        """Yield the stored rollout once as a batch at ``progress`` (0 to 1), and clear the slabs."""
+        """Yield the stored rollout once as a batch at ``progress`` (0 to 1), and delete it."""
         whole, self.whole = self.whole, None
         if whole is not None:
             self.rollout.clear()
@@ -161,11 +164,11 @@ class RolloutBuffer:
         """Do nothing: rollouts have no priorities."""
 
     def entry(self, batch: int) -> Host:
-        """Return a zero-filled rollout [batch, T, …] by port."""
+        """Return a zero-filled rollout, arrays [batch, T, …] by name."""
         return {port: empty(space, batch) for port, space in self.rollout.output_spaces(self.rollout.spaces).items()}
 
     def clear(self) -> None:
-        """Delete the stored rollout, and the slabs of the incomplete one."""
+        """Delete the stored rollout, and the steps of the incomplete one."""
         self.whole = None
         self.rollout.clear()
 
@@ -181,7 +184,7 @@ class RolloutBuffer:
 
 
 class SlabBuffer:
-    """Buffer of the latest slab only, which is used once."""
+    """Buffer of the latest slab only, one transition from each of B environments, which is used once."""
 
     slabs, updates, size = 1, 1, 0
 
@@ -189,25 +192,25 @@ class SlabBuffer:
         self.latest: Host | None = None
 
     def collect(self, experience: Experience, carry: NDArray[np.float32] | None = None) -> Host | None:
-        """Return the slab's arrays [B, …] by field, which are a complete entry."""
+        """Return the arrays [B, …], by field, of B environments' transitions, for `insert`; ``carry`` is unused."""
         del carry
         return experience._asdict()
 
     def insert(self, entry: Host) -> None:
-        """Store a slab for ``batches``, replacing the previous one."""
+        """Store B environments' transitions, arrays [B, …], for ``batches``, in place of the previous ones."""
         self.latest = entry
 
     def batches(self, progress: float) -> Iterator[Batch]:
-        """Yield the latest slab once as a batch at ``progress`` (0 to 1)."""
+        """Yield the latest B transitions once as a batch at ``progress`` (0 to 1)."""
         latest, self.latest = self.latest, None
         if latest is not None:
             yield Batch(latest, progress)
 
     def correct(self, batch: Batch, stats: LearnStats) -> None:
-        """Do nothing: slabs have no priorities."""
+        """Do nothing: these transitions have no priorities."""
 
     def entry(self, batch: int) -> Host:
-        """Refuse to make an entry: a slab's shapes depend on the environment, so no other process can send it.
+        """Refuse to make an entry: its shapes depend on the environment, so no other process can send one.
 
         Raises:
             ValueError: always.
@@ -215,12 +218,12 @@ class SlabBuffer:
         raise ValueError(f"a slab of {batch} environments is learned from where it was made")
 
     def state(self, *, memory: bool) -> tuple[Arrays, dict[str, Any]]:
-        """Return no arrays and no values, since no slab is kept."""
+        """Return no arrays and no values: the latest transitions are used at once, and not saved."""
         del memory
         return {}, {}
 
     def restore(self, arrays: Host, values: Mapping[str, Any]) -> None:
-        """Do nothing: no slab is kept."""
+        """Do nothing: `state` saves nothing."""
 
 
 # First layers of networks in coordinates in which every observation entry has mean 0 and deviation 1.
@@ -252,17 +255,17 @@ class Coordinates:
         self._layers = [(place.start, *shape) for place, shape in firsts]
 
     def published(self, flat: Array) -> Array:
-        """Convert parameters [P] from standardised to published coordinates."""
+        """Convert parameters ``flat`` [P] of a network from standardised to published observations."""
         centre, scale = self._centre, self._scale
         return self._changed(flat, lambda weight, bias: (weight / scale, bias - weight @ (centre / scale)))
 
     def learned(self, flat: Array) -> Array:
-        """Convert parameters [P] from published to standardised coordinates."""
+        """Convert parameters ``flat`` [P] of a network from published to standardised observations."""
         centre, scale = self._centre, self._scale
         return self._changed(flat, lambda weight, bias: (weight * scale, bias + weight @ centre))
 
     def gradient(self, flat: Array) -> Array:
-        """Convert a gradient [P] from published to standardised coordinates."""
+        """Convert a gradient ``flat`` [P] by published parameters into the one by standardised parameters."""
         centre, scale = self._centre, self._scale
         return self._changed(flat, lambda weight, bias: ((weight - bias[:, None] * centre) / scale, bias))
 

@@ -109,8 +109,8 @@ class ActorCritic(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="
     """Config of the actor-critic agent; its switches give the members of the family.
 
     `temperature`, in the reward's unit, is the value of one logit: exported values are temperature · logits, and a
-    scorer's logits start from the environment's scores divided by it. A rollout has `rollout` slabs (steps), `gamma` is
-    the discount factor per step.
+    scorer's logits start from the environment's scores divided by it. A rollout has `rollout` steps, `gamma` is the
+    discount factor per step.
 
     `estimator`: `gae`, with λ = `trace`; `vtrace`, for data of older policies, whose probability ratios are truncated
     at `rho` and `cut`. `surrogate`: the plain policy gradient, or PPO's, clipped at 1 ± `clip`. Each rollout is used
@@ -120,7 +120,8 @@ class ActorCritic(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="
     apply them to shared parameters (A3C).
 
     `recurrent`: number of GRU units (None: no memory); gradients flow back through one rollout, and the memory at its
-    start is a constant. `average`, `average_from` and `centred` act as in `DQN`. `place` is the device.
+    start is a constant. `average`: weight per update of the exported running average of the parameters (0: the last),
+    from the share `average_from` of the training on; `centred`: subtract the rewards' average; `place`: the device.
     """
 
     network: Network = Network()
@@ -209,7 +210,7 @@ class DQN(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="dqn"):
 
     `double`: Double DQN's target. Returns are over `n_step` steps with the discount factor `gamma` per step; errors
     above `huber` have a linear loss. `updates_per_slab` updates on `batch` transitions each follow every
-    `slabs_per_update` slabs. `imitation`: settings of demonstrations (None: no demonstrations); `place`: the device.
+    `slabs_per_update` steps. `imitation`: settings of demonstrations (None: no demonstrations); `place`: the device.
 
     `target_share` of the online network is blended into the target every `target_every` updates (1 is a hard copy).
     `quantiles`: number of quantiles of each action's return to learn instead of its mean, which is exported; 0: the
@@ -246,7 +247,7 @@ class QTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="q_tab
     intervals by the first `warm_up` observations: an entry of more than `bins` distinct values into `bins` between its
     extremes, another by the narrowest gap between its values, into at most 64 (`bins` if the table would exceed 2¹⁹
     cells). The learning rate of a cell falls with its visits, from 1 to `rate`, which itself falls linearly over the
-    training, to 1e-4. `gamma` is the discount factor per step; `centred` acts as in `DQN`.
+    training, to 1e-4. `gamma` is the discount factor per step; `centred`: subtract the rewards' average level.
     """
 
     entries: tuple[Annotated[int, msgspec.Meta(ge=0)], ...] = ()
@@ -313,11 +314,7 @@ def encode(config: Config) -> bytes:
 
 
 def built_in_config(name: str) -> BuiltIn:
-    """Return the config of the built-in algorithm of that name in requests.
-
-    Raises:
-        KeyError: no built-in algorithm has that name.
-    """
+    """Return the config of the built-in algorithm of that name in requests; raises KeyError if there is none."""
     return NAMED[name]
 
 
@@ -325,9 +322,8 @@ def endless(config: AnyConfig) -> AnyConfig:
     """Return a config adapted to problems without end; configs of plug-ins are returned unchanged.
 
     Rewards are centred. One decision's effect is then small against the noise: policies keep a higher entropy for
-    longer (on a small queue with exact values the gradient stops 10 % from the optimum at the usual entropy, and below
-    .5 % at .1 after 1,500 steps), advantages use a shorter trace, losses do not clip errors that are noise, and values
-    average over more data: a larger memory, a smaller rate of the table.
+    longer (on a small queue gradients end 10 % from the optimum at the usual entropy, below 0.5 % at 0.1), advantages
+    use a shorter trace, losses do not clip errors that are noise, and values average over more data.
     """
     if isinstance(config, ActorCritic):
         return _endless_actor(config)
@@ -341,7 +337,7 @@ def endless(config: AnyConfig) -> AnyConfig:
 
 
 def _endless_actor(config: AnyActor) -> AnyActor:
-    """Adapt an actor-critic config as `endless` does.
+    """Return the config for problems without end: centred rewards, higher entropy, shorter trace.
 
     Plain gradients need more entropy than PPO: with PPO's they end 9 % from the optimum of a small system.
     """

@@ -130,7 +130,7 @@ def nodes(
 
 
 def bellman(config: DQN, q: Component) -> list[Node]:
-    """Return the nodes that compute `target.target`: reward + discount · the target network's next-state value."""
+    """Return the nodes that compute the regression target: reward + discount · target network's next-state value."""
     following = {"observation": "memory.next_observation", "mask": "memory.next_mask"}
     chosen = [Node("q_next", q, following)] if config.double else []
     kind = "quantiles" if config.quantiles else "values"
@@ -221,7 +221,7 @@ class ValueLearner(NetworkLearner):
         return ActResult(self.backend.to_numpy(action["explore.action"]), np.zeros(batch, np.float32))
 
     def values(self, state: State, observation: Observations, mask: Masks) -> NDArray[np.float32]:
-        """Return the Q-values [B, N] of N actions under the exported parameters, for observations [B, D]."""
+        """Return Q-values [B, N] by the exported parameters for ``observation`` [B, D], with legal actions ``mask``."""
         feeds = {"observation": self.backend.asarray(observation), "mask": self.backend.asarray(mask)}
         with self.backend.without_gradient():
             outputs = self.bound.run(("q.values",), feeds, {"online": self.exported(state)})
@@ -268,7 +268,7 @@ class ValueLearner(NetworkLearner):
         """Store an expert's transitions, and run the config's number of updates on them; return state and statistics.
 
         Raises:
-            ValueError: the config has no imitation, or the slabs complete no transition.
+            ValueError: the config has no imitation, or there are too few steps for an n-step transition.
         """
         assert isinstance(buffer, ReplayBuffer)  # noqa: S101  (narrows the type)
         buffer.show(slabs, rng)
@@ -279,7 +279,7 @@ class ValueLearner(NetworkLearner):
         return state, LearnStats(updates, float(np.mean(losses)) if losses else 0.0, self.config.optimiser.rate)
 
     def export(self, state: State) -> Exported:
-        """Return the policy's type (`network` or `scorer`), config and arrays; quantiles are exported as their mean."""
+        """Return type (`network`, or `scorer` of candidates), config and arrays by name; quantiles as their mean."""
         kind, described = self.described()
         views = {name: self.backend.to_numpy(view) for name, view in self.exported(state).items()}
         if self.config.quantiles:

@@ -131,7 +131,7 @@ class NetworkLearner:
         return self.views(state, "average" if state.values["averaging"] else "online")
 
     def described(self) -> tuple[str, dict[str, Any]]:
-        """Return type ("network" or "scorer") and config of the exported policy, as the service reads them."""
+        """Return type ("network", or "scorer" of candidates) and config of the policy, as the service reads them."""
         network = self._switches.network
         if network.scorer is not None:
             return "scorer", buffers.scorer_config(network.scorer, network, self.advice)

@@ -118,7 +118,7 @@ def _cut(values: NDArray[np.float32], bins: int) -> tuple[float, float, int]:
 
 
 def ladder(wanted: Exploration) -> Schedule:
-    """Return a schedule of ε: Ape-X's constant gradation over environments, else linear and equal for all."""
+    """Return a schedule of ε: for `apex` constant and different by environment, else linear and equal for all."""
     return ApeX(wanted.start) if wanted.schedule == "apex" else Linear(wanted.start, wanted.end, wanted.fraction)
 
 
@@ -144,7 +144,7 @@ class TableLearner:
         self.explore = EpsilonGreedy(actions)
 
     def init(self, rng: np.random.Generator) -> State:
-        """Return the initial state with an empty table; `update` chooses the bins from the first slabs."""
+        """Return the initial state with an empty table; `update` chooses the bins from the first observations."""
         del rng
         return State({**self._cells(0), "seen": np.zeros((0, self.wide), np.float32)}, {"cut": None})
 
@@ -152,12 +152,12 @@ class TableLearner:
         return {"table": np.zeros((count, self.actions), np.float32), "visits": np.zeros((count, self.actions))}
 
     def buffer(self, rng: np.random.Generator) -> SlabBuffer:
-        """Return a new buffer of the latest slab; ``rng`` is not used."""
+        """Return a new buffer of the latest transition of each environment; ``rng`` is not used."""
         del rng
         return SlabBuffer()
 
     def values(self, state: State, observation: Observations, mask: Masks | None = None) -> NDArray[np.float32]:
-        """Return the Q-values [B, N] of N actions for observations [B, D]; 0 before the bins are chosen."""
+        """Return Q-values [B, N] for ``observation`` [B, D], 0 before the bins are chosen; ``mask`` is unused."""
         del mask
         result = np.zeros((len(observation), self.actions), np.float32)
         if state.values["cut"] is not None:

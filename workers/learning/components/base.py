@@ -95,7 +95,7 @@ class Variable:
         return prod(self.shape)
 
     def initial(self, rng: np.random.Generator) -> NDArray[np.float32]:
-        """Draw the initial float32 array of ``shape``: uniform in ±√(6 / fan_in), or zeros where `fan_in` is 0."""
+        """Draw the initial float32 array [*shape]: uniform in ±√(6 / fan_in), or zeros where `fan_in` is 0."""
         if not self.fan_in:
             return np.zeros(self.shape, np.float32)
         bound = sqrt(6.0 / self.fan_in)
@@ -181,22 +181,14 @@ class Component(ABC):
         raise NotImplementedError(f"component {self.name!r} has no gradients of its own")
 
     def vector(self, inputs: Spaces, port: str) -> int:
-        """Return the length of the input ``port``, whose space must be a vector.
-
-        Raises:
-            SpaceError: the input is not a vector.
-        """
+        """Return the length of the input ``port``; raises SpaceError if the input is not a vector."""
         space = inputs[port]
         if not isinstance(space, spaces.Box | spaces.MultiBinary) or len(space.shape) != 1:
             raise SpaceError(self.name, port, space, "a vector")
         return int(space.shape[0])
 
     def scalar(self, inputs: Spaces, port: str) -> None:
-        """Check that the input ``port`` has one number per example.
-
-        Raises:
-            SpaceError: the input's space has another shape.
-        """
+        """Check that the input ``port`` has one number per example; raises SpaceError if it has another shape."""
         space = inputs[port]
         if space.shape != ():
             raise SpaceError(self.name, port, space, "one number per example")

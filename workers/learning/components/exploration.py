@@ -59,7 +59,7 @@ class GeometricSchedule(Schedule):
 
 @lru_cache(maxsize=64)
 def _powers(base: float, steepness: float, batch: int) -> NDArray[np.float32]:
-    """Return the ε of `ApeX`, [batch]; cached, since every slab needs it, so callers must not modify it."""
+    """Return the ε of `ApeX`, [batch]; cached, since every step needs it, so callers must not modify it."""
     rung = np.arange(batch) / max(batch - 1, 1)
     return (base ** (1.0 + steepness * rung)).astype(np.float32)
 

@@ -388,11 +388,8 @@ class SetEncoder(Component):
         }
 
     def candidates(self, inputs: Spaces) -> tuple[int, int]:
-        """Return the numbers K of candidates and F of their features.
-
-        Raises:
-            SpaceError: the observation is no matrix with one row per entry of the mask.
-        """
+        """Return the numbers K of candidates and F of their features. Raises SpaceError if the observation is no matrix
+        with one row per entry of the mask."""
         space, count = inputs["observation"], self.vector(inputs, "mask")
         if not isinstance(space, spaces.Box) or len(space.shape) != 2 or space.shape[0] != count:
             raise SpaceError(self.name, "observation", space, f"the features of {count} candidates, a matrix")

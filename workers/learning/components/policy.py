@@ -71,7 +71,7 @@ class GAE(Estimator):
         self.trace = trace
 
     def estimate(self, xp: Any, inputs: Arrays, alive: Array, backed: Array) -> tuple[Array, Array]:
-        """Return advantages A_t = δ_t + γλ · A_{t+1} and targets A_t + V_t, [B, T] each."""
+        """Return A_t = δ_t + γλ · A_{t+1} and A_t + V_t, [B, T]; ``alive`` is γ · (1 − done), ``backed`` δ_t + V_t."""
         advantage = discount_backwards(xp, backed - inputs["value"], self.trace * alive)
         return advantage, advantage + inputs["value"]
 
@@ -100,7 +100,7 @@ class VTrace(Estimator):
 
 
 def discount_backwards(xp: Any, terms: Array, factor: Array) -> Array:
-    """Return x [B, T] of the backward recursion x_t = terms_t + factor_t·x_{t+1}, with terms and factors [B, T]."""
+    """Return x [B, T] of the backward recursion x_t = terms_t + factor_t·x_{t+1}; ``terms``, ``factor``: [B, T]."""
     steps = terms.shape[1]
     total = terms[:, steps - 1]
     results = [total]
@@ -111,7 +111,7 @@ def discount_backwards(xp: Any, terms: Array, factor: Array) -> Array:
 
 
 class Normalise(Component):
-    """Standardisation of `advantage`, one number per example, over the batch to mean 0 and standard deviation 1."""
+    """Standardise `advantage`, one number per example, to mean 0 and deviation 1 in the batch; equal ones become 0."""
 
     takes: ClassVar = ("advantage",)
 
@@ -132,7 +132,7 @@ class Normalise(Component):
 
 
 def log_softmax(xp: Any, logits: Array, mask: Array) -> Array:
-    """Return the natural logarithms [B, N] of N actions' probabilities; `FORBIDDEN` or less for illegal actions."""
+    """Return ln probabilities [B, N] of N actions from ``logits`` [B, N]; ≤ −1e30 where ``mask`` [B, N] is false."""
     legal = xp.where(mask, logits, xp.full_like(logits, FORBIDDEN))
     above = legal - xp.max(legal, axis=1, keepdims=True)
     return above - xp.log(xp.sum(xp.exp(above), axis=1, keepdims=True))
@@ -247,7 +247,7 @@ class Surrogate(Component):
         return self.run(np, variables, inputs), lambda slopes: self._pull(slopes, inputs, -inputs["advantage"])
 
     def _pull(self, slopes: Arrays, inputs: Arrays, by_loss: Array) -> Arrays:
-        """Return the gradient by `log_prob`, where that of the loss is ``by_loss`` [B]; `cut` has none."""
+        """Return the gradient [B] by `log_prob`; ``slopes``: by the outputs; ``by_loss`` [B]: d loss / d `log_prob`."""
         slope = slopes["loss"] * by_loss if "loss" in slopes else np.zeros_like(by_loss)
         if "divergence" in slopes:
             slope = slope + slopes["divergence"] * (np.exp(inputs["log_prob"] - inputs["behaviour"]) - 1.0)

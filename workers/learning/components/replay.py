@@ -78,7 +78,7 @@ class Replay(Memory):
         return self.sample(len(inputs["reward"]))[0]
 
     def state(self) -> dict[str, NDArray[Any]]:
-        """Return the stored transitions by port, and `position`: their number, and the next index to overwrite."""
+        """Return the stored transitions by name, and `position` [2]: their number, and the next index to overwrite."""
         return {
             **{port: ring[: self.size].copy() for port, ring in self.rings.items()},
             "position": np.array([self.size, self.head]),
@@ -193,10 +193,10 @@ KEPT = ("observation", "mask", "action", "reward", "done", "log_prob")
 
 
 class Rollout(Memory):
-    """Memory that joins `steps` consecutive slabs of the same B environments to trajectories [B, steps, …].
+    """Memory that joins `steps` consecutive steps of the same B environments to trajectories [B, steps, …].
 
     `last_observation` and `last_mask` [B, …] follow the last step. While incomplete, outputs are empty, [0, steps, …].
-    `discount` is that of the slabs, 1 for slabs without one. ``steps`` below 1 raises ValueError.
+    `discount` is that of the steps, 1 for steps without one. ``steps`` below 1 raises ValueError.
     """
 
     takes: ClassVar[tuple[str, ...]] = SLAB
@@ -219,20 +219,20 @@ class Rollout(Memory):
         return {**spaces, "discount": reals(self.steps), **{port: inputs[port] for port in self.once}, **last}
 
     def allocate(self, inputs: Spaces, rng: np.random.Generator) -> None:
-        """Delete all slabs; storage is allocated with the first slab, which determines the number of environments."""
+        """Delete all steps; storage is allocated with the first one, which determines the number of environments."""
         self.spaces, self.slabs, self.filled = dict(inputs), {}, 0
 
     def clear(self) -> None:
-        """Delete the slabs of the incomplete rollout."""
+        """Delete the steps of the incomplete rollout."""
         self.filled = 0
 
     @property
     def full(self) -> bool:
-        """Whether all `steps` slabs are filled."""
+        """Whether the rollout has all its `steps` steps."""
         return self.filled == self.steps
 
     def push(self, slab: Arrays) -> None:
-        """Append one slab [B, …] of B environments; after a full rollout, begin the next.
+        """Append a step, arrays [B, …] of B environments; after a full rollout, begin the next.
 
         Raises:
             ValueError: the number of environments changes within a rollout.
@@ -255,23 +255,23 @@ class Rollout(Memory):
         self.filled += 1
 
     def run(self, xp: Any, variables: Arrays, inputs: Arrays) -> Arrays:
-        """Append a slab [B, …]; return the trajectories [B, steps, …] if complete, else [0, steps, …]. Raises
+        """Append a step [B, …]; return the trajectories [B, steps, …] if complete, else [0, steps, …]. Raises
         ValueError if the number of environments B changes within a rollout."""
         self.push(inputs)
         return {port: (value if self.full else value[:0]) for port, value in self.slabs.items()}
 
     def state(self) -> dict[str, NDArray[Any]]:
-        """Return copies of the slabs by port, and `filled` [1], the number of slabs so far."""
+        """Return copies of the steps' arrays by name, and `filled` [1], the number of steps so far."""
         return {**{port: value.copy() for port, value in self.slabs.items()}, "filled": np.array([self.filled])}
 
     def restore(self, state: HostArrays) -> None:
-        """Restore the slabs that `state` returned; KeyError if `filled` is missing."""
+        """Restore the steps that `state` returned; KeyError if `filled` is missing."""
         self.slabs = {port: np.array(value) for port, value in state.items() if port != "filled"}
         self.filled = int(state["filled"][0])
 
 
 class RecurrentRollout(Rollout):
-    """A rollout that also stores the recurrent memory [B, H] before the first slab."""
+    """A rollout that also stores the recurrent memory [B, H], of H units, before its first step."""
 
     takes: ClassVar = (*SLAB, "memory")
     once: ClassVar = ("memory",)

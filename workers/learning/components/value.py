@@ -296,10 +296,10 @@ STEP = ("observation", "mask", "action", "reward", "done", "next_observation", "
 
 
 class NStep(Memory):
-    """n-step returns R = Σ_{k<n} γᵏ·r_k over consecutive slabs of B environments, truncated at the first terminal.
+    """n-step returns R = Σ_{k<n} γᵏ·r_k over consecutive steps of B environments, truncated at the first terminal.
 
     The output `discount` [B] is γⁿ, and 0 where the episode ended within the window (Sutton, 1988; as in Hessel et al.,
-    2018), so that finite horizons are exact. The first n − 1 slabs give no transitions. A slab's own `discount` [B]
+    2018), so that finite horizons are exact. The first n − 1 steps give no transitions. A step's own `discount` [B]
     multiplies γ (semi-Markov: Bradtke and Duff, 1994).
 
     Args:
@@ -329,7 +329,7 @@ class NStep(Memory):
         self.window = []
 
     def run(self, xp: Any, variables: Arrays, inputs: Arrays) -> Arrays:
-        """Add a slab [B]; return the B transitions over the last n slabs, or 0 transitions while there are fewer."""
+        """Add a step of B environments; return B transitions over the last n steps, or none while there are fewer."""
         slab = {port: np.asarray(inputs[port]) for port in STEP}
         if inputs.get("discount") is not None:
             slab["discount"] = np.asarray(inputs["discount"])
@@ -343,7 +343,7 @@ class NStep(Memory):
         return transition
 
     def _transition(self, window: list[dict[str, NDArray[Any]]]) -> dict[str, NDArray[Any]]:
-        """Return the transitions [B] over a window of slabs, summed backwards: R ← r + γ·(1 − done)·R."""
+        """Return the B transitions over a window of steps, arrays [B, …], summed backwards: R ← r + γ·(1 − done)·R."""
         total = np.zeros_like(window[0]["reward"], dtype=np.float32)
         discount = np.ones_like(total)
         for slab in reversed(window):
@@ -376,7 +376,7 @@ class NStep(Memory):
 
 
 class LargeMargin(Component):
-    """Large-margin loss: max over legal a of [Q(s, a) + margin·[a ≠ a_E]] − Q(s, a_E), times `expert` (0 or 1) (eq. 1).
+    """Large-margin loss: max over legal a of [Q(s, a) + margin·[a ≠ a_E]] − Q(s, a_E), times `expert` (0 or 1).
 
     Inputs: values Q(s, ·) [N], mask [N], the expert's `action` a_E. The loss is 0 once Q(s, a_E) exceeds all others by
     the margin (in units of value). Without it, actions that occur in no demonstration would keep arbitrary values.

@@ -28,7 +28,7 @@ def make_executor(
     """Make the executor of a training; it starts with its first `advance`, and the caller has to close it.
 
     Args:
-        name: one of `EXECUTORS`.
+        name: ``serial``, ``processes`` or ``ray``.
         config: settings of the agent.
         simulator: description of the environment; further processes make theirs from it, with other seeds.
         plan: length of the training and its chunks, in environment steps.

@@ -110,11 +110,7 @@ class Executor(Protocol):
         ...
 
     def restore(self, data: bytes) -> None:
-        """Resume from a checkpoint of the same config, simulator and plan.
-
-        Raises:
-            CheckpointError: the bytes are no checkpoint of this format.
-        """
+        """Resume from a checkpoint of the same config, simulator and plan; raises CheckpointError if it is none."""
         ...
 
     def close(self) -> None:
@@ -159,7 +155,7 @@ class ChunkTotals:
     episodes: int = 0
 
     def learn(self, stats: LearnStats | None) -> None:
-        """Add the statistics of one slab's updates; None is ignored."""
+        """Add the statistics of the updates after one step; None is ignored."""
         if stats is not None:
             self.learned.append(stats)
 

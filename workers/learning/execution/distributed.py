@@ -156,14 +156,14 @@ class Worker:
     rng: np.random.Generator
 
     def gather(self, progress: float) -> Arrays | None:
-        """Act for one buffer entry at ``progress`` (0 to 1); return it, or None while the n-step window fills."""
+        """Act at ``progress`` (0 to 1) until the buffer can store something; return it, or None for too few steps."""
         entry = None
         for _ in range(self.agent.buffer.slabs):
             entry = self.agent.collect(self.collector.step(self.agent, progress, self.rng))
         return entry
 
     def remember(self, progress: float) -> None:
-        """Act for the slabs of one buffer entry at ``progress`` (0 to 1), and store it in the buffer."""
+        """Act at ``progress`` (0 to 1) until transitions or a rollout are complete, and store them in the buffer."""
         entry = self.gather(progress)
         if entry is not None:
             self.agent.buffer.insert(entry)
@@ -173,7 +173,7 @@ class Product(ABC):
     """Kind of delivery from actors to the learner.
 
     Attributes:
-        slabs: slabs of environment steps per delivery.
+        slabs: steps of all the actor's environments per delivery.
         slots: number of deliveries that an actor may be ahead: more mean less waiting, but staler parameters.
         actor_arrays: names of the arrays of the learner's state that actors need.
         differentiates: whether actors need a backend with gradients.
@@ -195,10 +195,10 @@ class Product(ABC):
 
     @abstractmethod
     def consume(self, agent: Agent, arrays: Arrays, progress: float, rng: np.random.Generator) -> LearnStats | None:
-        """In the learner: learn from a delivery's arrays; return statistics, or None without updates."""
+        """In the learner at ``progress`` (0 to 1): learn from a delivery's ``arrays``; return statistics, if any."""
 
     def contribute(self, worker: Worker, progress: float) -> LearnStats | None:
-        """In the learner: act for one buffer entry, and learn from it; return statistics, or None without updates."""
+        """In the learner at ``progress`` (0 to 1): act, store transitions, learn; return statistics or None."""
         worker.remember(progress)
         return worker.agent.learn(progress, worker.rng)
 
@@ -229,7 +229,7 @@ class Entries(Product):
         return {**fields, "count": Field("<i8", (1,))}
 
     def produce(self, worker: Worker, progress: float, out: Arrays) -> None:
-        """Act for one entry, and copy it to the arrays ``out``."""
+        """Act at ``progress`` (0 to 1) until transitions or a rollout are complete; copy them to the arrays ``out``."""
         entry = worker.gather(progress)
         out["count"][0] = 0 if entry is None else len(entry["reward"])
         if entry is not None:
@@ -237,16 +237,16 @@ class Entries(Product):
                 out[port][:] = entry[port]
 
     def consume(self, agent: Agent, arrays: Arrays, progress: float, rng: np.random.Generator) -> LearnStats | None:
-        """Store the entry in the agent's buffer, and run the due updates; return statistics, None without updates."""
+        """Store delivered transitions, run the updates due at ``progress`` (0 to 1); return statistics or None."""
         if arrays["count"][0]:
             agent.buffer.insert({port: arrays[port] for port in self.entry})
         return agent.learn(progress, rng)
 
 
 class Gradients(Product):
-    """Deliveries that are gradients [U, P]: `count` of at most U updates after an entry, by P parameters.
+    """Deliveries that are gradients [U, P]: `count` of at most U updates, by P parameters.
 
-    `figures` [4] are the updates' number, loss, learning rate and exploration, as in `LearnStats`.
+    `figures` [4] are the updates' number, mean loss, learning rate, and mean ε, temperature or entropy.
 
     An actor is a learner with optimiser moments of its own, but starts every entry from the common parameters.
     """
@@ -263,7 +263,7 @@ class Gradients(Product):
         return {"gradients": Field("<f4", self.shape), "count": Field("<i8", (1,)), "figures": Field("<f8", (4,))}
 
     def produce(self, worker: Worker, progress: float, out: Arrays) -> None:
-        """Act and learn for one entry, and write the gradients to ``out``; TypeError if the learner has none."""
+        """Act and learn at ``progress`` (0 to 1), write the gradients to ``out``; TypeError if the learner has none."""
         worker.remember(progress)
         taken, stats = worker.agent.differentiate(progress)
         out["count"][0] = len(taken)
@@ -273,7 +273,7 @@ class Gradients(Product):
             out["figures"][:] = (stats.updates, stats.loss, stats.rate, stats.exploration or 0.0)
 
     def consume(self, agent: Agent, arrays: Arrays, progress: float, rng: np.random.Generator) -> LearnStats | None:
-        """Take an optimiser step along each gradient, computed at older parameters; return statistics, or None."""
+        """Step along each gradient in ``arrays`` at the rate of ``progress`` (0 to 1); return statistics or None."""
         del rng  # the actor drew the batches
         count = int(arrays["count"][0])
         if not count:
@@ -301,7 +301,7 @@ def learns_more_than_it_acts(config: Config, batch: int, lanes: int) -> bool:
 
 
 def shared_out(config: Config, batch: int, lanes: int) -> Config:
-    """Return the config of each of ``lanes`` workers; with gradients, capacity and warm-up are divided among them."""
+    """Return the config of each of ``lanes`` workers; if they send gradients, each has a part of memory and warm-up."""
     if not isinstance(config, DQN) or not learns_more_than_it_acts(config, batch, lanes):
         return config
     share = {name: -(-getattr(config.memory, name) // lanes) for name in ("capacity", "warm_up")}
@@ -374,7 +374,7 @@ class Fleet(Protocol):
 
 
 class Rungs(Schedule):
-    """Exploration schedule of one actor: every ``lanes``-th entry, from ``lane`` on, of a schedule for all actors."""
+    """Exploration schedule of one actor, ``lane`` of ``lanes``: every ``lanes``-th ε of a schedule for all actors."""
 
     def __init__(self, ladder: Schedule, lane: int, lanes: int) -> None:
         self.ladder, self.lane, self.lanes = ladder, lane, lanes
@@ -385,7 +385,7 @@ class Rungs(Schedule):
 
 
 def set_exploration(agent: Agent, lane: int, lanes: int) -> None:
-    """Replace an agent's exploration schedule by its part for lane ``lane`` (from 0) of ``lanes``."""
+    """Replace an agent's exploration schedule by the part of worker ``lane`` (from 0) of ``lanes`` workers."""
     agent.schedule = Rungs(agent.schedule, lane, lanes)
 
 

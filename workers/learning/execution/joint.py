@@ -62,7 +62,7 @@ class IndependentAgents:
         }
 
     def remember(self, experiences: Mapping[str, Experience]) -> None:
-        """Store each agent's own slab of B transitions in its buffer."""
+        """Store each agent's own B transitions in its buffer."""
         for name, agent in self.agents.items():
             agent.remember(experiences[name])
 

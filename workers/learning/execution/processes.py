@@ -50,7 +50,7 @@ class Job(msgspec.Struct, frozen=True):
         simulator: description of the actor's environment.
         post: position of the actor.
         parameter_count: number of parameters in the parameter buffer, P.
-        slots: number of slots in the ring.
+        slots: number of deliveries that the ring, the actor's shared memory, has room for.
     """
 
     parent: int
@@ -62,7 +62,7 @@ class Job(msgspec.Struct, frozen=True):
 
 
 def ring_fields(delivered: Fields, slots: int) -> Mapping[str, Field]:
-    """Return dtype and shape of a ring's arrays, [slots, …] each, by name.
+    """Return dtype and shape of the arrays, [slots, …], by name, of a ring: shared memory of ``slots`` deliveries.
 
     `told` [slots, 2] has the sum of returns, and the number, of the episodes that ended.
     """

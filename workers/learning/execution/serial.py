@@ -120,7 +120,7 @@ class Learner(PacedTraining):
 
     @abstractmethod
     def _turn(self, tally: ChunkTotals) -> None:
-        """Take one or more slabs of steps, run the updates that are due, and add both to ``tally`` and `steps`."""
+        """Step all environments once or more, run the updates due then, and add both to ``tally`` and `steps`."""
 
     def checkpoint(self) -> bytes:
         """Serialise agent, simulator, random generator and counts to bytes that `restore` reads."""

@@ -17,7 +17,7 @@ JUDGING_SECONDS = 2.0  # approximate duration of the verdict
 
 
 class Competition(Trainer):
-    """A training as competition of trials (an algorithm and a seed each), compared at rungs, together with the plan.
+    """A training as competition of trials (algorithm and seed), compared at shares of their budget, and of a plan.
 
     Args:
         problem: the training problem.
@@ -62,7 +62,7 @@ class Competition(Trainer):
 
     @property
     def _at_work(self) -> int | None:
-        """Index of the trial to advance next: the first of fewest rungs that is not stopped; None if all are."""
+        """Index of the trial to advance next: of those not stopped, the one least often compared; None if all are."""
         present = [i for i, record in enumerate(self.records) if record.ended is None]
         return min(present, key=lambda i: self.records[i].rungs, default=None)
 
@@ -97,7 +97,7 @@ class Competition(Trainer):
         return True
 
     def _learn(self) -> bool:
-        """Learn for a chunk, and compare the trials at a rung; return whether the stage is done."""
+        """Learn for a chunk, and compare trials at a rung (a share of the budget); return whether the stage is done."""
         at_work, planned = self._at_work, self._planned
         if at_work is None or (planned is not None and planned.nothing_to_win and not self.request.force):
             return True
@@ -114,7 +114,7 @@ class Competition(Trainer):
         return self._at_work is None
 
     def _compare(self, bracket: Bracket) -> None:
-        """Stop the worst trials, once all remaining ones have reached the same rung."""
+        """Stop the worst trials, once all remaining ones have been compared equally often."""
         if len({record.rungs for record in self.records if record.ended is None}) > 1:
             return
         for i, reason in bracket.decide(self.records).stopped.items():
@@ -154,11 +154,7 @@ class Competition(Trainer):
         return blob.pack(arrays, {"standings": rows, "kept": scores})
 
     def restore(self, data: bytes) -> None:
-        """Resume from a checkpoint of the same request.
-
-        Raises:
-            CheckpointError: the bytes are no checkpoint of this format.
-        """
+        """Resume from a checkpoint of the same request; raises CheckpointError if ``data`` is no such checkpoint."""
         arrays, values = blob.unpack(data)
         for i, (trial, row, best) in enumerate(zip(self.trials, values["standings"], values["kept"], strict=True)):
             trial.restore(arrays[f"trial.{i}"].tobytes())

@@ -23,7 +23,7 @@ class Contender:
     """A trial at its end.
 
     Attributes:
-        record: the trial's rungs, score, and reason of its end.
+        record: the trial's number of comparisons, score, and reason of its end.
         share: used share of the trial's budget, 0 to 1.
         artifact: artifact of the trial's best policy; None if it has none.
         report: the trial's `Trial.report`.
@@ -94,7 +94,11 @@ def _artifact(contenders: Sequence[Contender], planned: PlannedPolicy, chosen: i
 def _unguarded_results(
     problem: TrainingProblem, contenders: Sequence[Contender], planned: PlannedPolicy, learner: int | None
 ) -> dict[str, Any] | None:
-    """Return the results, without the guard, of the trial with index ``learner``; Untrainable if it has no policy."""
+    """Return algorithm, seed, returns and ``gap_to_optimum`` of trial ``learner``, by name; None without a trial.
+
+    Raises:
+        Untrainable: the trial has no policy.
+    """
     if learner is None:
         return None
     entry = contenders[learner].record.entry
@@ -128,7 +132,7 @@ def _candidates(records: Sequence[TrialRecord], planned: PlannedPolicy | None) -
 def _bracket(
     contenders: Sequence[Contender], planned: PlannedPolicy | None, chosen: int | None
 ) -> list[dict[str, Any]]:
-    """Return a JSON row for every trial, and the plan: rungs, budget share (0 to 1), score, and reason of its end."""
+    """Return a JSON row for each trial and the plan: comparisons, budget share (0 to 1), score, why it ended."""
     rows = [
         {
             "algorithm": contender.record.entry.algorithm,

@@ -77,11 +77,7 @@ class Trainer(Protocol):
         ...
 
     def restore(self, data: bytes) -> None:
-        """Resume from a checkpoint of the same request.
-
-        Raises:
-            CheckpointError: the bytes are no checkpoint of this format.
-        """
+        """Resume from a checkpoint of the same request; raises CheckpointError if ``data`` is no such checkpoint."""
         ...
 
     def close(self) -> None:
@@ -145,11 +141,7 @@ class Training:
             self.close()
 
     def result(self) -> TrainedAgent:
-        """Return the trained agent.
-
-        Raises:
-            RuntimeError: the training has not ended.
-        """
+        """Return the trained agent; raises RuntimeError if the training has not ended."""
         if self._result is None:
             raise RuntimeError("the training is not done: call advance() until `done`")
         return self._result
@@ -252,15 +244,12 @@ class TrainingProblem(Protocol):
         ...
 
     def load(self, artifact: bytes) -> Any:
-        """Return the policy (or policies by role) of an artifact.
-
-        Raises:
-            IncompatibleArtifact: the artifact is unreadable, or of another layout.
-        """
+        """Return the policy (or policies by role) of an artifact. Raises IncompatibleArtifact if the artifact is
+        unreadable, or of another layout."""
         ...
 
     def score(self, artifact: bytes) -> float:
-        """Return an artifact's mean return on validation episodes, guarded as in service; errors as of ``load``."""
+        """Return an artifact's mean return on validation episodes, with the guard; raises IncompatibleArtifact."""
         ...
 
     def calibrate(self, artifact: bytes) -> bytes:
@@ -278,7 +267,7 @@ class TrainingProblem(Protocol):
     def judge(self, artifact: bytes, planned: PlannedPolicy, champion: bytes | None, margin: float) -> dict[str, Any]:
         """Judge an artifact on fresh episodes against baselines, plan, and champion (None: there is none).
 
-        ``margin`` is the equivalence margin of ``Request``. Returns the entries ``return`` to ``reason`` of the agent's
-        report, ``promoted`` included, as ``workers.evaluation.judge`` defines them.
+        ``margin``: share of the best baseline's return up to which a difference counts as none. Returns JSON values by
+        name: ``promoted``, ``reason``, and mean and interval of returns, gains and outcomes.
         """
         ...

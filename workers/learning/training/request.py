@@ -56,7 +56,7 @@ class Decision:
 
 
 class Bracket:
-    """Rungs of successive halving for a number of trials (at least 1, else ValueError).
+    """Schedule of successive halving of a number of trials (ValueError below 1); at each rung the worst ones stop.
 
     Attributes:
         shares: shares (0 to 1) of a trial's budget at which trials are compared, ascending; the last is 1.
@@ -81,7 +81,7 @@ class Bracket:
         return min(1.0, whole / self.work)
 
     def decide(self, records: Sequence[TrialRecord]) -> Decision:
-        """Choose by score which of the running trials continue; all of these must have reached the same rung."""
+        """Choose by score which of the running trials continue; all must have been compared equally often."""
         present = [i for i, record in enumerate(records) if record.ended is None]
         if not present:
             return Decision((), {})

@@ -50,7 +50,7 @@ class Trial:
         problem: the training problem.
         request: the training request, with the budget.
         entry: algorithm and seed of the trial.
-        bracket: rungs at which the trial's budget is divided.
+        bracket: shares of the budget at which trials are compared.
         clock: function that returns monotonic seconds.
 
     Raises:
@@ -98,7 +98,7 @@ class Trial:
 
     @property
     def live(self) -> dict[str, Any]:
-        """Algorithm, seed, and the statistics of the last chunk (`Live`), by name."""
+        """Algorithm, seed, and statistics of the last chunk (steps, return, loss, …), by name."""
         return {"algorithm": self.entry.algorithm, "seed": self.entry.seed, **asdict(self.runner.live)}
 
     def prepare(self, planned: PlannedPolicy | None) -> None:
@@ -118,7 +118,7 @@ class Trial:
         self._prepared = True
 
     def advance(self) -> None:
-        """Learn for a chunk of 131,072 environment steps, at most up to the next rung; errors are the executor's."""
+        """Learn for 131,072 environment steps, or up to the next rung; ExecutionError if actors end repeatedly."""
         stats = self.runner.advance()
         if stats.episode_return is not None:
             self.curve.append((stats.steps, stats.episode_return))
@@ -193,7 +193,7 @@ class WindowResult:
         algorithm: name of the algorithm that learned.
         artifact: serialised policy.
         learner: serialised state of the learner, with which the next window continues.
-        report: `Trial.report`, and the returns `before` and `after` learning under `validation`.
+        report: config, steps, updates, seconds, learning curve; returns `before` and `after` under `validation`.
     """
 
     algorithm: str
@@ -205,7 +205,7 @@ class WindowResult:
 def learn_window(
     problem: TrainingProblem, request: Request, number: int, learner: bytes, after_chunk: Callable[[Trial], None]
 ) -> WindowResult:
-    """Learn from a window by the continuing learner and, for the default algorithm, by a new one; return the better.
+    """Learn from the runs of a time window by the former learner and, if it is PPO's, by a new one; return the better.
 
     Args:
         problem: the window as a training problem.

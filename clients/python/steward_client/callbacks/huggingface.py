@@ -30,14 +30,14 @@ class StewardCallback(TrainerCallback):
     def on_train_begin(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
-        """Close the reporter; an unfinished iteration of an earlier training is not reported."""
+        """End an earlier training's reporting, without its unfinished iteration; an error is logged, not raised."""
         self._over = False
         self.reporter.close()
 
     def on_epoch_begin(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
-        """Begin an iteration, if each epoch is one."""
+        """Begin an iteration, if each epoch is one; an error is logged, not raised."""
         self._begin("epoch", state)
 
     def on_epoch_end(
@@ -49,7 +49,7 @@ class StewardCallback(TrainerCallback):
     def on_step_begin(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
-        """Begin an iteration, if each step is one."""
+        """Begin an iteration, if each step is one; an error is logged, not raised."""
         self._begin("step", state)
 
     def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
@@ -57,13 +57,13 @@ class StewardCallback(TrainerCallback):
         self._end("step", state)
 
     def on_log(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
-        """Add the trainer's logged figures to the iteration in progress."""
+        """Add the trainer's logged numbers to the iteration in progress; others are left out."""
         self.reporter.log(kwargs.get("logs") or {})
 
     def on_train_end(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
-        """Report the last iteration and close the reporter."""
+        """Report the last iteration, and send waiting reports (10 s at most); an error is logged, not raised."""
         self._report()
         self.reporter.close()
 

@@ -27,27 +27,27 @@ class StewardCallback(keras.callbacks.Callback):  # type: ignore[misc] # Keras s
         self.reporter = reporter or Reporter(features=features)
 
     def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
-        """Close the reporter, as an earlier training may have ended with an error."""
+        """End the reporting of an earlier training, which may have failed; an error is logged, not raised."""
         self.reporter.close()
 
     def on_epoch_begin(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
-        """Begin an iteration, if each epoch is one."""
+        """Begin an iteration, if each epoch is one; an error is logged, not raised."""
         self._epoch = epoch
         if self._every == "epoch":
             self.reporter.begin(self._remaining(1))
 
     def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
-        """End and report the iteration, if each epoch is one."""
+        """End and report the iteration, if each epoch is one; an error is logged, not raised."""
         if self._every == "epoch":
             self.reporter.end(logs)
 
     def on_train_batch_begin(self, batch: int, logs: dict[str, Any] | None = None) -> None:
-        """Begin an iteration, if each batch is one."""
+        """Begin an iteration, if each batch is one; an error is logged, not raised."""
         if self._every == "batch":
             self.reporter.begin(self._remaining(self._batches()))
 
     def on_train_batch_end(self, batch: int, logs: dict[str, Any] | None = None) -> None:
-        """End and report the iteration, if each batch is one."""
+        """End and report the iteration, if each batch is one; an error is logged, not raised."""
         if self._every == "batch":
             self.reporter.end(logs)
 
@@ -60,5 +60,5 @@ class StewardCallback(keras.callbacks.Callback):  # type: ignore[misc] # Keras s
         return math.ceil(steps / (getattr(self.model, "steps_per_execution", 1) or 1))
 
     def on_train_end(self, logs: dict[str, Any] | None = None) -> None:
-        """Close the reporter at the training's end."""
+        """Send waiting reports at the training's end (10 s at most); an error is logged, not raised."""
         self.reporter.close()

@@ -18,7 +18,7 @@ class Before:
         self._reporter = reporter
 
     def __call__(self, env: CallbackEnv) -> None:
-        """Begin an iteration; the number of remaining rounds, including this one, is taken from ``env``."""
+        """Begin an iteration; ``env`` has the number of remaining rounds, including this one; errors are logged."""
         self._reporter.begin(env.end_iteration - env.iteration)
 
 
@@ -31,7 +31,7 @@ class After:
         self._reporter = reporter
 
     def __call__(self, env: CallbackEnv) -> None:
-        """End and report the iteration with the round's metrics; in cross validation these are means."""
+        """End and report the iteration with the round's metrics (in cross validation, means); errors are logged."""
         figures: dict[str, Any] = {f"{one[0]}_{one[1]}": one[2] for one in env.evaluation_result_list or []}
         self._reporter.end(figures)
         if env.iteration + 1 == env.end_iteration:

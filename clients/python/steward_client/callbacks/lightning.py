@@ -25,25 +25,25 @@ class StewardCallback(Callback):
         self.reporter = reporter or Reporter(features=features)
 
     def on_train_epoch_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """Begin an iteration, if each epoch is one."""
+        """Begin an iteration, if each epoch is one; an error is logged, not raised."""
         self._begin("epoch", trainer)
 
     def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """End and report the iteration, if each epoch is one."""
+        """End and report the iteration, if each epoch is one; an error is logged, not raised."""
         self._end("epoch", trainer)
 
     def on_train_batch_start(self, trainer: Trainer, pl_module: LightningModule, batch: Any, batch_idx: int) -> None:
-        """Begin an iteration, if each step is one."""
+        """Begin an iteration, if each step is one; an error is logged, not raised."""
         self._begin("step", trainer)
 
     def on_train_batch_end(
         self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int
     ) -> None:
-        """End and report the iteration, if each step is one."""
+        """End and report the iteration, if each step is one; an error is logged, not raised."""
         self._end("step", trainer)
 
     def on_fit_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """Close the reporter at the training's end."""
+        """Send waiting reports at the training's end (10 s at most); an error is logged, not raised."""
         self.reporter.close()
 
     def _begin(self, what: str, trainer: Trainer) -> None:

@@ -19,6 +19,8 @@ class Reported(Generic[T]):
             loss = train(model, loader)
             steps.log(loss=loss)
 
+    A step left by ``break`` or an exception is not reported. Errors of the reporting are logged, not raised.
+
     Args:
         steps: the iterable that is wrapped.
         reporter: reports the iterations; None: to the launcher or run named in the environment, if any.

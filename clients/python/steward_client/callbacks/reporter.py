@@ -61,8 +61,7 @@ class Reporter:
 
     @property
     def allocation(self) -> dict[str, float]:
-        """The decided allocation of this iteration: amounts by resource, in the spec's units; empty if there is
-        none."""
+        """The decided allocation of this iteration: amounts by resource, in the spec's units; empty if none."""
         return {} if self.epoch is None else self.epoch.allocation
 
     @log_errors
@@ -94,7 +93,7 @@ class Reporter:
 
     @log_errors
     def log(self, figures: Mapping[str, Any]) -> None:
-        """Add metrics, by names as in `plain`, of the iteration in progress; only finite numbers are kept."""
+        """Add metrics of the iteration in progress, ``Train/Loss`` as ``train_loss``; only finite numbers are kept."""
         if self.epoch is not None:
             self.epoch.log(**_numbers(figures))
 

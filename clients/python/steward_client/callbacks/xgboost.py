@@ -22,19 +22,19 @@ class StewardCallback(TrainingCallback):
         self.reporter = reporter or Reporter(features=features)
 
     def before_iteration(self, model: Any, epoch: int, evals_log: Any) -> bool:
-        """Begin an iteration with the boosting round; never stops the training."""
+        """Begin an iteration; return False, so that the training goes on; an error is logged, not raised."""
         self.reporter.begin()
         return False
 
     def after_iteration(self, model: Any, epoch: int, evals_log: Any) -> bool:
-        """End and report the iteration with its metrics; never stops the training."""
+        """End and report the iteration with its metrics; return False (go on); an error is logged, not raised."""
         self.reporter.end(
             {f"{data}_{metric}": _last(values) for data, of in evals_log.items() for metric, values in of.items()}
         )
         return False
 
     def after_training(self, model: Any) -> Any:
-        """Close the reporter after the training, and return the model unchanged."""
+        """Send waiting reports (10 s at most; errors are logged), and return the model unchanged."""
         self.reporter.close()
         return model
 

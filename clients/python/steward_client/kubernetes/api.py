@@ -89,11 +89,7 @@ class KubernetesApi:
         return cls(httpx.Client(base_url=base, timeout=TIMEOUT_SECONDS, auth=auth, verify=own))
 
     def get(self, path: str) -> Object:
-        """Read an object.
-
-        Raises:
-            KubernetesError: it doesn't exist, may not be read, or there is no response.
-        """
+        """Read an object; raises KubernetesError if it doesn't exist, may not be read, or there is no response."""
         return self._call("GET", path)
 
     def list(self, path: str, **query: str) -> Iterator[Object]:
@@ -120,11 +116,8 @@ class KubernetesApi:
                 return
 
     def create(self, path: str, body: Object) -> Object:
-        """Create an object and return it as stored.
-
-        Raises:
-            KubernetesError: it may not be created, exists already, or there is no response.
-        """
+        """Create an object and return it as stored. Raises KubernetesError if it may not be created, exists already, or
+        there is no response."""
         return self._call("POST", path, json=body)
 
     def delete(self, path: str, options: Object) -> Object:
@@ -136,11 +129,8 @@ class KubernetesApi:
         return self._call("DELETE", path, json=options)
 
     def stream(self, path: str) -> Iterator[bytes]:
-        """Yield the response's bytes as they arrive, for example of a followed log.
-
-        Raises:
-            KubernetesError: it can't be read, or ended early.
-        """
+        """Yield the response's bytes as they arrive, for example of a followed log. Raises KubernetesError if it can't
+        be read, or ended early."""
         try:
             with self._http.stream("GET", path, timeout=httpx.Timeout(TIMEOUT_SECONDS, read=None)) as answer:
                 if not answer.is_success:
@@ -151,11 +141,8 @@ class KubernetesApi:
             raise KubernetesError(0, f"GET {path}: {error}") from error
 
     def patch(self, path: str, body: Object | Sequence[Object], kind: Patch = "merge") -> Object:
-        """Change an object or subresource by a patch of type ``kind``, and return it as stored.
-
-        Raises:
-            KubernetesError: it doesn't exist, the change is refused, or there is no response.
-        """
+        """Change an object or subresource by a patch of type ``kind``, and return it as stored. Raises KubernetesError
+        if it doesn't exist, the change is refused, or there is no response."""
         headers = {"Content-Type": f"application/{kind}-patch+json"}
         return self._call("PATCH", path, json=body, headers=headers)
 

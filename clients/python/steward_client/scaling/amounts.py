@@ -30,11 +30,8 @@ class Subject(NamedTuple):
 
     @classmethod
     def of(cls, named: Mapping[str, str], where: str) -> Subject:
-        """The subject named by ``workload`` or ``run`` in a mapping.
-
-        Raises:
-            SubjectError: both are given or missing; the message begins with ``where``.
-        """
+        """The subject named by ``workload`` or ``run`` in a mapping. Raises SubjectError if both are given or missing;
+        the message begins with ``where``."""
         subject = cls(named.get("workload", ""), named.get("run", ""))
         if bool(subject.workload) == bool(subject.run):
             raise SubjectError(f"{where}: one of workload and run is needed, not {dict(named)!r}")
@@ -56,7 +53,7 @@ class Reader:
         """Amounts in the last decision of a run, or their sum over a workload's live runs; empty if no run is live.
 
         Raises:
-            SubjectError: the decisions contain no amounts, or more than ``MOST_RUNS`` runs are live.
+            SubjectError: the decisions contain no amounts, or more than 10,000 runs are live.
             StewardError: there is no such run or workload, or the key doesn't permit reading it.
             Unreachable: the service didn't respond in time.
         """
@@ -70,11 +67,7 @@ class Reader:
         return total(live)
 
     def _check_own(self, workload: str) -> None:
-        """Check that a workload without live runs is no member of a cluster, whose decisions include it.
-
-        Raises:
-            SubjectError: it is.
-        """
+        """Raise SubjectError if a workload without live runs is a member of a cluster, whose decisions include it."""
         decisions = [run["decision"] for run in self._live()]
         for cluster in sorted({one["workload"] for one in decisions if OF_A_WHOLE[0] in one}):
             if workload in (self._get(f"/workloads/{cluster}")["spec"].get("members") or ()):
@@ -84,7 +77,12 @@ class Reader:
                 )
 
     def by_workload(self) -> Mapping[str, Amounts]:
-        """Amounts of every workload that has live runs and decisions with amounts; raises as ``of``."""
+        """Amounts by resource of each workload whose live runs have decisions with amounts.
+
+        Raises:
+            SubjectError: more than 10,000 runs are live.
+            StewardError, Unreachable: the service refused the call, or didn't respond in time.
+        """
         result: dict[str, list[Amounts]] = {}
         for run in self._live():
             if _allocation_of(run["decision"]) is not None:

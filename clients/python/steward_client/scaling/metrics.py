@@ -66,7 +66,11 @@ class DecidedCollector(Collector):
         ]
 
     def collect(self) -> Iterable[GaugeMetricFamily]:
-        """At most ``MOST_SERIES`` series, and the number of those left out; raises as ``Decided``."""
+        """Return a gauge of the amounts decided last by workload and resource, and a gauge of the series left out.
+
+        Amounts are in the resources' units, at most 1,000 series. Raises SubjectError, StewardError or
+        Unreachable if the decisions can't be read.
+        """
         family, left = self.describe()
         series = _all(self._decided())
         for one in islice(series, MOST_SERIES):
@@ -115,7 +119,7 @@ class MetricsAdapter:
             return Response(f"{error}\n", 503, media_type="text/plain")
 
     def _values(self, request: Request) -> JSONResponse:
-        """External values of the metric; equal in all namespaces. Errors are responses with status 400, 404 or 503."""
+        """Decided amounts as Kubernetes' external metric, equal in all namespaces; errors have status 400, 404, 503."""
         name = request.path_params["metric"]
         if name != METRIC:
             return _status(404, "NotFound", f"metric {name!r} is not there; there is {METRIC}")

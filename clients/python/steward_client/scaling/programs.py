@@ -36,10 +36,10 @@ Files = tuple[Path | None, Path | None, Path | None]
 
 
 def run_scaler(url: str, address: str, poll: float, lifetimes: Seconds, tls: Files) -> int:
-    """Serve KEDA's external scaler at ``address`` (HOST:PORT) until SIGTERM; returns exit status 0, or 1 without a
-    start.
+    """Serve KEDA's external scaler at ``address`` (HOST:PORT) until SIGTERM; returns 0, or 1 if it can't start.
 
-    ``poll``: seconds between checks for push triggers; ``lifetimes``: for which responses are fresh, and hold.
+    ``poll``: seconds between checks for push triggers. ``lifetimes``: seconds for which a response is used again, and
+    for which it is used while the service is unreachable. ``tls``: files of certificate, key and clients' CA, or None.
     """
     _log()
     decided = CachedFunction(_reader(url).of, *lifetimes)
@@ -128,7 +128,12 @@ def run_replicas(
 
 
 def run_adapter(url: str, host: str, port: int, lifetimes: Seconds, tls: Files) -> int:
-    """Serve the metrics adapter at ``host`` and ``port`` until SIGTERM; returns 0, or 1 if ``tls`` is incomplete."""
+    """Serve the metrics adapter at ``host`` and ``port`` until SIGTERM; returns 0, or 1 if ``tls`` is incomplete.
+
+    ``lifetimes``: seconds for which a response is used again, and for which it is used while the service is
+    unreachable. ``tls``: files of certificate, key and clients' CA, or None. An address that can't be used ends the
+    process with an error status (SystemExit).
+    """
     certificate, key, vouching = tls
     if bool(certificate) != bool(key) or (vouching and not key):
         return _print_failure("adapter", "TLS needs --tls-cert and --tls-key together; --tls-ca may be added")

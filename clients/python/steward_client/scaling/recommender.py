@@ -66,7 +66,7 @@ class Recommender:
         return True
 
     def _status(self, vpa: Object, old: Object) -> Object | None:
-        """The status to be written; None if the service is unreachable. An old recommendation may stay."""
+        """The status to be written, for an error or without a live run conditions only; None: service unreachable."""
         now = self._now().strftime("%Y-%m-%dT%H:%M:%SZ")
         try:
             wanted = RecommendationRequest.of(vpa)

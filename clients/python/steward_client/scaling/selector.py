@@ -22,11 +22,8 @@ class SelectorError(ValueError):
 
 
 def selector(text: str) -> Selector:
-    """Compile a selector to a function that tells whether labels match; an empty text matches all.
-
-    Raises:
-        SelectorError: the text is malformed, or longer than 4,096 characters.
-    """
+    """Compile a selector to a function that tells whether labels match; an empty text matches all. Raises SelectorError
+    if the text is malformed, or longer than 4,096 characters."""
     if len(text) > MOST_CHARACTERS:
         raise SelectorError(f"labelSelector: {len(text):,} characters; accepted are up to {MOST_CHARACTERS:,}")
     rules: list[Selector] = []

@@ -47,12 +47,12 @@ class Scaler:
         self._threads = ThreadPoolExecutor(THREADS, "scaler")
 
     async def is_active(self, ref: ScaledObjectRef, context: Context) -> IsActiveResponse:
-        """Whether the decided amount exceeds the trigger's activation size."""
+        """Whether the decided amount exceeds the activation size; an error ends the call with a gRPC status."""
         trigger = await self._trigger(ref, context)
         return IsActiveResponse(result=await self._amount(trigger, context) > trigger.activation_size)
 
     async def stream_is_active(self, ref: ScaledObjectRef, context: Context) -> AsyncIterator[IsActiveResponse]:
-        """Yield whether the trigger is active, first now and then at each change."""
+        """Yield whether the trigger is active, now and at each change; an error ends the call with a gRPC status."""
         trigger, last_sent = await self._trigger(ref, context), None
         while True:
             active = await self._amount(trigger, context) > trigger.activation_size
@@ -62,7 +62,7 @@ class Scaler:
             await asyncio.sleep(self._poll)
 
     async def get_metric_spec(self, ref: ScaledObjectRef, context: Context) -> GetMetricSpecResponse:
-        """The trigger's metric, with the amount per replica as its target."""
+        """The trigger's metric, with the amount per replica as its target; INVALID_ARGUMENT for wrong metadata."""
         trigger = await self._trigger(ref, context)
         size = trigger.target_size
         return GetMetricSpecResponse(
@@ -70,7 +70,7 @@ class Scaler:
         )
 
     async def get_metrics(self, request: GetMetricsRequest, context: Context) -> GetMetricsResponse:
-        """The decided amount of the trigger's resource."""
+        """The decided amount of the trigger's resource, in its unit; an error ends the call with a gRPC status."""
         trigger = await self._trigger(request.scaledObjectRef, context)
         amount = await self._amount(trigger, context)
         name = request.metricName or trigger.metric

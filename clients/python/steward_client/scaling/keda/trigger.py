@@ -55,11 +55,8 @@ class Trigger(NamedTuple):
         return f"steward-{self.subject.workload or self.subject.run}-{self.resource}"
 
     def amount(self, decided: Amounts) -> float:
-        """The decided amount of the resource, in its unit; 0 if no run is live.
-
-        Raises:
-            SubjectError: there are decisions, but none on this resource.
-        """
+        """The decided amount of the resource, in its unit; 0 if no run is live. Raises SubjectError if there are
+        decisions, but none on this resource."""
         if decided and self.resource not in decided:
             raise SubjectError(
                 f"scalerMetadata.resource: must be one of {', '.join(sorted(decided))}, not {self.resource!r}"
