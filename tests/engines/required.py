@@ -21,6 +21,7 @@ PACKAGES = {
     "slurmctld": "slurm-wlm",
     "munged": "munge",
     "ip": "iproute2",
+    "nginx": "nginx-light",
 }
 """Programs of engines, and Debian's packages that have them."""
 FREE_GIB = 20

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -15,6 +14,7 @@ import pytest
 
 from tests.engines.composed import ROOT, Composed
 from tests.engines.dockerd import BASE, Dockerd
+from tests.engines.required import require
 from tests.faults.reporting import Reporting
 from tests.integration.caller import Caller
 from tests.servers import free_port, stop, wait_until
@@ -198,8 +198,8 @@ def nginx(folder: Path, addresses: list[str]) -> Iterator[str]:
         stop(process)
 
 
-@pytest.mark.skipif(shutil.which("nginx") is None, reason="nginx is not there")
 def test_two_of_the_api_behind_nginx_serve_one_run(stack: Composed, key: dict[str, str], tmp_path: Path) -> None:
+    require(["nginx"])
     stack.wait(stack.start("api"))
     addresses = [f"{stack.address(one)}:8080" for one in stack.containers["api"]]
     with nginx(tmp_path, addresses) as balanced:
