@@ -127,6 +127,13 @@ async def test_what_is_wrong_in_a_trigger_is_named(keda: Keda, service: Service)
         ({"resource": "gpu"}, "INVALID_ARGUMENT", "must be one of gpus, not 'gpu'"),
         ({"run": "x"}, "INVALID_ARGUMENT", "one of workload and run is needed"),
         ({"targetSize": "-1"}, "INVALID_ARGUMENT", "scalerMetadata.targetSize: '-1' is not a number above 0"),
+        (
+            {"activationSize": "-1"},
+            "INVALID_ARGUMENT",
+            "scalerMetadata.activationSize: '-1' is not a number 0 or above",
+        ),
+        ({"workload": "../runs"}, "INVALID_ARGUMENT", "'../runs' is not a name; accepted: letters, digits, . _ -"),
+        ({"workload": "", "run": "x?state=y"}, "INVALID_ARGUMENT", "'x?state=y' is not a name"),
         ({"targetsize": "1"}, "INVALID_ARGUMENT", "scalerMetadata.targetsize is unknown; accepted: activationSize"),
         ({"workload": "other"}, "NOT_FOUND", "other"),
     ]

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from starlette.testclient import TestClient
+from steward_client.errors import StewardError
 from steward_client.kubernetes import parse_quantity
 from steward_client.scaling import metrics
 from steward_client.scaling.metrics import METRIC, MetricsAdapter
@@ -91,6 +92,15 @@ def test_what_cant_be_told_is_refused_as_kubernetes_does(adapter: TestClient, se
     answer = adapter.get(path)
     assert (answer.status_code, answer.json()["kind"], answer.json()["reason"]) == (503, "Status", "ServiceUnavailable")
     assert adapter.get("/metrics").status_code == 503
+
+
+def test_a_refusal_of_the_service_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    def refuse() -> NoReturn:
+        raise StewardError(401, {"title": "Unauthorised", "detail": "send a key"})
+
+    answer = TestClient(MetricsAdapter(refuse).app()).get("/metrics")
+    assert (answer.status_code, answer.text) == (503, "401 Unauthorised: send a key\n")
+    assert caplog.messages == ["401 Unauthorised: send a key"]
 
 
 @pytest.mark.parametrize(

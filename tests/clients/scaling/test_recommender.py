@@ -7,7 +7,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from steward_client.errors import StewardError
 from steward_client.kubernetes import Conversion, KubernetesError, QuantityError, parse_quantity, quantity
+from steward_client.scaling.amounts import Amounts, Subject
 from steward_client.scaling.recommender import GROUP, Recommender
 
 from tests.clients.scaling.conftest import WORKLOAD, Service
@@ -96,7 +98,7 @@ def test_what_is_wrong_with_one_is_told_in_it_and_stops_no_other(
     service.start()
     wrong = {
         "a": ({**NOTES, "steward/container": ""}, "annotation steward/container is missing"),
-        "b": ({**NOTES, "steward/resources": "cpu"}, "'cpu' is not NAME=RESOURCE"),
+        "b": ({**NOTES, "steward/resources": "cpu"}, "annotation steward/resources: 'cpu' is not NAME=RESOURCE"),
         "c": ({**NOTES, "steward/resources": "cpu=cores"}, "must be one of gpus, not 'cores'"),
         "d": ({**NOTES, "steward/workload": "none"}, "none"),
         "e": ({}, "one of workload and run is needed"),
@@ -115,6 +117,16 @@ def test_what_is_wrong_with_one_is_told_in_it_and_stops_no_other(
     kubernetes.plan = [403]
     with pytest.raises(KubernetesError, match=r"403 pods .* cannot patch .*; allow it to the service account"):
         recommender.look()
+
+
+def test_a_refused_key_is_logged_too(kubernetes: KubernetesDouble, caplog: pytest.LogCaptureFixture) -> None:
+    def refuse(_: Subject) -> Amounts:
+        raise StewardError(401, {"title": "Unauthorised", "detail": "send a key"})
+
+    path = kubernetes.add(GROUP, PLURAL, vpa("trainer"))
+    assert Recommender(kubernetes.api(), refuse).look() == 1
+    assert last_event(kubernetes, path) == ("False", "401 Unauthorised: send a key")
+    assert caplog.messages == ["default/trainer: 401 Unauthorised: send a key"]
 
 
 def test_every_object_is_seen_though_the_list_expires_and_calls_are_put_off(

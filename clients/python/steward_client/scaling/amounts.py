@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
@@ -16,6 +17,8 @@ Amounts = Mapping[str, float]
 OF_A_WHOLE = ("running", "waiting", "free", "busy_processors")
 """Members of a decision on a cluster or queue: numbers of running and waiting jobs, and free or busy capacity."""
 PAGE, MOST_RUNS = 500, 10_000
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+"""Names and ids; other characters would change the path that is asked for."""
 
 
 class SubjectError(ValueError):
@@ -30,11 +33,17 @@ class Subject(NamedTuple):
 
     @classmethod
     def of(cls, named: Mapping[str, str], where: str) -> Subject:
-        """The subject named by ``workload`` or ``run`` in a mapping. Raises SubjectError if both are given or missing;
-        the message begins with ``where``."""
+        """The subject named by ``workload`` or ``run`` in a mapping.
+
+        Raises:
+            SubjectError: both are given or missing, or the name is none; the message begins with ``where``.
+        """
         subject = cls(named.get("workload", ""), named.get("run", ""))
         if bool(subject.workload) == bool(subject.run):
             raise SubjectError(f"{where}: one of workload and run is needed, not {dict(named)!r}")
+        name = subject.workload or subject.run
+        if not NAME.fullmatch(name):
+            raise SubjectError(f"{where}: {name!r} is not a name; accepted: letters, digits, . _ -")
         return subject
 
 

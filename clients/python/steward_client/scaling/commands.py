@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
+INSTALL = 'pip install "$(echo dist/steward_client-*.whl)[scaling]" after `make wheels` in a checkout'
+try:
+    import typer
+except ImportError as error:  # the client without its extra
+    if __name__ != "__main__":
+        raise
+    sys.exit(f"{error.name} isn't installed: {INSTALL}")
 
 SERVICE = "http://127.0.0.1:8080"
-INSTALL = 'pip install "$(echo dist/steward_client-*.whl)[scaling]" after `make wheels` in a checkout'
-Url = Annotated[str, typer.Option(envvar="STEWARD_URL", help="Address of the service.")]
+Url = Annotated[
+    str, typer.Option(envvar="STEWARD_URL", help="Address of the service; its key is read from STEWARD_API_KEY.")
+]
 Host = Annotated[str, typer.Option(help="Address to listen on; 0.0.0.0 for all interfaces.")]
 Hold = Annotated[
     float, typer.Option(min=0, help="Seconds to repeat the last decision while the service is unreachable.")
@@ -39,11 +47,12 @@ def scaler(
 
     Requests as many replicas as the latest decisions.
 
-    --tls-cert and --tls-key enable TLS; --tls-ca requires client certificates signed by that CA. The service's key is
-    read from STEWARD_API_KEY. Exit status: 0 stopped, 1 can't start.
+    --tls-cert and --tls-key enable TLS; --tls-ca requires client certificates signed by that CA.
+
+    Exit status: 0 stopped, 1 can't start.
     """
     run = _load_function("scaler", "run_scaler")
-    raise typer.Exit(run(url, f"{host}:{port}", poll, (fresh, hold), (tls_cert, tls_key, tls_ca)))
+    raise typer.Exit(run(url, host, port, poll, (fresh, hold), (tls_cert, tls_key, tls_ca)))
 
 
 def recommender(
@@ -82,7 +91,9 @@ def adapter(
     /metrics for Prometheus, external.metrics.k8s.io for Kubernetes.
 
     --tls-cert and --tls-key enable TLS, which Kubernetes requires; --tls-ca requires client certificates signed by
-    that CA. Exit status: 0 stopped, 1 can't start.
+    that CA.
+
+    Exit status: 0 stopped, 1 can't start.
     """
     run = _load_function("adapter", "run_adapter")
     raise typer.Exit(run(url, host, port, (fresh, hold), (tls_cert, tls_key, tls_ca)))

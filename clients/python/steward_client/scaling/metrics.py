@@ -5,6 +5,7 @@ There is one series per workload and resource, never one per run; at most ``MOST
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from itertools import islice
@@ -31,6 +32,8 @@ API = f"/apis/{GROUP}/{VERSION}"
 MOST_SERIES = 1_000
 Decided = Callable[[], Mapping[str, Amounts]]
 """Returns the amounts of each workload that has live runs; raises SubjectError, StewardError or Unreachable."""
+
+logger = logging.getLogger("steward_client")
 
 
 class Series(NamedTuple):
@@ -62,7 +65,7 @@ class DecidedCollector(Collector):
         help_ = "Amount of a resource that the workload's live runs have by their latest decisions."
         return [
             GaugeMetricFamily(METRIC, help_, labels=("workload", "resource")),
-            GaugeMetricFamily(LEFT_OUT, f"Series that are not told, for more than {MOST_SERIES:,} there are."),
+            GaugeMetricFamily(LEFT_OUT, f"Series beyond the first {MOST_SERIES:,}, which are left out."),
         ]
 
     def collect(self) -> Iterable[GaugeMetricFamily]:
@@ -116,6 +119,7 @@ class MetricsAdapter:
         try:
             return Response(generate_latest(self._registry), media_type=CONTENT_TYPE_LATEST)
         except (Unreachable, StewardError, SubjectError) as error:
+            _log_refusal(error)
             return Response(f"{error}\n", 503, media_type="text/plain")
 
     def _values(self, request: Request) -> JSONResponse:
@@ -129,6 +133,7 @@ class MetricsAdapter:
         except SelectorError as error:
             return _status(400, "BadRequest", str(error))
         except (Unreachable, StewardError, SubjectError) as error:
+            _log_refusal(error)
             return _status(503, "ServiceUnavailable", str(error))
         if len(results) > MOST_SERIES:
             return _status(
@@ -136,6 +141,12 @@ class MetricsAdapter:
             )
         now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         return JSONResponse(_list([_value(one, now) for one in results]))
+
+
+def _log_refusal(error: Exception) -> None:
+    """Log what callers may not show, such as a missing key; an unreachable service is logged where it is asked."""
+    if not isinstance(error, Unreachable):
+        logger.warning("%s", error)
 
 
 def _always(document: Mapping[str, object]) -> Callable[[Request], JSONResponse]:

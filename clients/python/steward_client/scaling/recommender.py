@@ -14,6 +14,8 @@ from .vpa import RECOMMENDER, Object, RecommendationRequest, conditions, is_addr
 
 GROUP = "/apis/autoscaling.k8s.io/v1"
 PLURAL = "verticalpodautoscalers"
+KEY_REFUSED = (401, 403)
+"""Statuses of the service that no object is the cause of: they are logged, too."""
 
 logger = logging.getLogger("steward_client")
 
@@ -75,6 +77,8 @@ class Recommender:
                 return {"conditions": conditions(old, now, "NothingLive", "no run is live; the last one stands")}
             result = recommendation(vpa, wanted, decided)
         except (SubjectError, QuantityError, StewardError) as error:
+            if isinstance(error, StewardError) and error.status in KEY_REFUSED:
+                logger.warning("%s/%s: %s", vpa["metadata"]["namespace"], vpa["metadata"]["name"], error)
             return {"conditions": conditions(old, now, "ConfigUnsupported", str(error))}
         except Unreachable as error:
             logger.warning("%s/%s: %s", vpa["metadata"]["namespace"], vpa["metadata"]["name"], error)

@@ -12,7 +12,6 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from steward_client.errors import Unreachable
 from steward_client.ray_api import RayApi
 
 from .amounts import Amounts, Subject, SubjectError
@@ -78,17 +77,14 @@ class ReplicaSetter:
     def look(self) -> int:
         """Set what differs from the decisions, and return the number of changed deployments.
 
-        While no run is live or the service is unreachable, all stay as they are.
+        While no run is live, all stay as they are; so they do if an error is raised.
 
         Raises:
             RayError: Ray doesn't respond.
             SubjectError, StewardError: there is no such subject or resource.
+            Unreachable: the service didn't respond, and no decision holds.
         """
-        try:
-            decided = self._decided(self._subject)
-        except Unreachable as error:
-            logger.warning("%s; replicas stay as they are", error)
-            return 0
+        decided = self._decided(self._subject)
         return sum(self._set(one, decided) for one in self._targets) if decided else 0
 
     def _set(self, target: Target, decided: Amounts) -> bool:

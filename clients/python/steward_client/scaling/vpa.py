@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any, NamedTuple
 
-from steward_client.kubernetes import Conversion, parse_quantity, quantity
+from steward_client.kubernetes import Conversion, QuantityError, parse_quantity, quantity
 
 from .amounts import Amounts, Subject, SubjectError
 
@@ -39,8 +39,7 @@ class RecommendationRequest(NamedTuple):
         """Parse an object's annotations.
 
         Raises:
-            SubjectError: one is missing.
-            QuantityError: the annotation of resources is malformed.
+            SubjectError: one is missing or malformed.
         """
         notes: Mapping[str, str] = vpa["metadata"].get("annotations") or {}
         named = {name: notes[ANNOTATIONS + name] for name in ("workload", "run") if notes.get(ANNOTATIONS + name)}
@@ -48,7 +47,10 @@ class RecommendationRequest(NamedTuple):
         for name in ("container", "resources"):
             if not notes.get(ANNOTATIONS + name):
                 raise SubjectError(f"annotation {ANNOTATIONS}{name} is missing")
-        conversions = tuple(map(Conversion.parse, notes[ANNOTATIONS + "resources"].split(",")))
+        try:
+            conversions = tuple(map(Conversion.parse, notes[ANNOTATIONS + "resources"].split(",")))
+        except QuantityError as error:
+            raise SubjectError(f"annotation {ANNOTATIONS}resources: {error}") from error
         return cls(subject, notes[ANNOTATIONS + "container"], conversions)
 
 

@@ -122,7 +122,7 @@ async def serving(
     Raises:
         OSError: the address can't be used.
     """
-    server = grpc.aio.server()
+    server = grpc.aio.server(options=[("grpc.so_reuseport", 0)])  # else a second one would share the port
     server.add_generic_rpc_handlers((scaler.handlers(),))
     try:
         if credentials is None:

@@ -34,7 +34,7 @@ class Trigger(NamedTuple):
         """Parse ``scalerMetadata``; names with suffix ``FromEnv`` are KEDA's variants of the plain ones.
 
         Raises:
-            SubjectError: a member is missing, unknown, or no number above 0; the message names it.
+            SubjectError: a member is missing, unknown, or no such number; the message names it.
         """
         metadata = {name.removesuffix("FromEnv"): text for name, text in metadata.items()}
         unknown = sorted(set(metadata) - KNOWN - KEDA_OWN)
@@ -71,5 +71,6 @@ def _size(metadata: Mapping[str, str], name: str, default: float) -> float:
     except ValueError:
         size = math.nan
     if not (0 < size < math.inf or size == default):
-        raise SubjectError(f"scalerMetadata.{name}: {text!r} is not a number above 0")
+        least = "0 or above" if default == 0 else "above 0"
+        raise SubjectError(f"scalerMetadata.{name}: {text!r} is not a number {least}")
     return size
