@@ -208,7 +208,7 @@ def gantt(title: str, bars: Sequence[Bar], caption: str) -> Figure:
 
 
 def _rows(bars: Sequence[Bar]) -> list[tuple[int, Bar]]:
-    """The row of each bar: the first free one of its lane; lanes are placed below one another."""
+    """The row of each bar, from 0: the first free one of its lane; lanes are placed below one another."""
     rows: list[tuple[int, Bar]] = []
     first = 0
     for lane in sorted({bar.lane for bar in bars}):

@@ -239,8 +239,7 @@ class Token(NamedTuple):
 
 class RunTokens:
     """Cache of run tokens by id. Unknown ids are looked up one at a time, so that made-up ones can't overload the
-    database.
-    """
+    database."""
 
     def __init__(self, database: Database, size: int = LARGEST_CACHE) -> None:
         self._database, self._size = database, size

@@ -153,7 +153,8 @@ def candidates(limits: Limits, gpus: Integers) -> Candidates:
 
 
 def choose_best(tried: Candidates, value: Floats) -> Best:
-    """Return the legal batch of largest ``value`` [J, R, K] of K, for J jobs on R numbers of GPUs each."""
+    """For each of J jobs on each of R numbers of GPUs, return the one of K batches whose ``value`` (goodput, samples
+    per second, [J, R, K]) is largest among the allowed ones; if none is allowed, the first, with goodput 0."""
     value = np.where(tried.legal, value, 0.0)
     at = value.argmax(axis=2)[:, :, None]
     every = (value, tried.atomic, tried.accumulated)

@@ -80,7 +80,8 @@ class ExpectedReturn(Scaler):
 
 
 def _losses(projector: Projector, tried: Integers, each: list[Arriving], *, fairness: bool) -> tuple[Floats, Floats]:
-    """Return the quality lost and the unfairness in P periods for candidates ``tried`` [B, M, C], [P, B, M] each."""
+    """Return the share of quality lost and the unfairness in P periods, [P, B, M] each, for the M numbers of servers of
+    each of C classes ``tried`` [B, M, C]."""
     seconds, count = projector.seconds, len(each)
     assert seconds is not None  # noqa: S101 - ``target_servers`` has returned
     rows = seconds if seconds.ndim == 3 else np.tile(seconds, (count, 1, 1, 1))

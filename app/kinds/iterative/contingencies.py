@@ -359,7 +359,8 @@ class _Iteration:
         return trials[best] if gains[best] > WORTH * 2 * DURATIONS else None
 
     def _changed(self, now: _Course, at: float, candidate: np.integer) -> _Course:
-        """Return course ``now`` with a change to a candidate after ``at`` seconds, if the iteration lasts longer."""
+        """Return course ``now`` with a change to the allocation ``candidates[candidate]`` at ``at`` seconds after the
+        iteration's start; only the durations for which it isn't over by then are left."""
         levels, factor, late = self.candidates[candidate], float(self.factors[candidate]), now.ends > at
         pause = float((levels != now.levels) @ self.projector.change_seconds)
         ends = at + pause + (now.ends[late] - at) * (factor / now.factor)

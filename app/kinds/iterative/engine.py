@@ -111,7 +111,7 @@ class IterativeServing(Serving):
         self, compiled: Compiled, start: IterationRunStart, caps: Sequence[Cap], now: datetime
     ) -> KindDecision:
         """Return the first decision: the model's best allocation within ``caps`` if there is one, else the one that
-        passes them least; the spec's initial one without a model. Raises InvalidInput if ``start`` doesn't fit the
+        exceeds them least; the spec's initial one without a model. Raises InvalidInput if ``start`` doesn't fit the
         workload."""
         state = queries.beginning(
             compiled,

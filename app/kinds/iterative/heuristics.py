@@ -391,9 +391,9 @@ class TunedNumbers(NamedTuple):
 
     Attributes:
         target: factor of targets that must not be exceeded; targets that must be reached are divided by it.
-        risk: factor of the variance of the log run effect.
-        follow: how far the recent errors are taken for a lasting change of pace, in standard deviations of the noise.
-        ignored: size of the mean recent error (standardised) below which they are taken for noise.
+        risk: factor of the variance of the log run effect (factor between a run's metrics and the model's).
+        follow: how far the mean recent error shifts the expected pace, in standard deviations of the noise.
+        ignored: size of the mean recent error, in those deviations, up to which it shifts nothing.
     """
 
     target: float = 1.0

@@ -61,8 +61,7 @@ def amdahl(overhead: float) -> Law:
 
 def power(relative: Floats, share: Floats) -> Floats:
     """Return the log of a power law, [n, J], whose elasticities are minus the shares [J, R], for relative allocations
-    [n, R].
-    """
+    [n, R]."""
     return np.asarray(-np.log(np.maximum(relative, SMALLEST)) @ share.T, np.float64)
 
 

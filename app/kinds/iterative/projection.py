@@ -342,7 +342,7 @@ def average_features(table: ModelTable) -> ModelTable:
 
 
 def course_places(iterations: int, resolution: int) -> NDArray[np.intp]:
-    """Return the index of each iteration, [iterations], in a record of ``resolution`` entries over a run."""
+    """Return each iteration's index, from 0, in a record of ``resolution`` entries over a run, [iterations]."""
     return np.arange(iterations) * resolution // iterations
 
 

@@ -61,7 +61,7 @@ class _Reported(NamedTuple):
     measured: Floats
 
     def part(self, first: int, count: int) -> _Reported:
-        """``count`` iterations from ``first`` on, in this order."""
+        """Return ``count`` consecutive iterations, from index ``first`` (from 0) on; fewer at the end."""
         some = slice(first, first + count)
         return _Reported(self.row[some], self.iteration[some], self.features[some], self.measured[some])
 

@@ -289,7 +289,8 @@ class Workload(Stored):
         return self._service.runs(self._found["name"], **query)
 
     def agents(self) -> list[Agent]:
-        """The workload's agents, newest first; raises StewardError and Unreachable."""
+        """The workload's agents, newest first; raises StewardError if the service refuses (as if the workload is gone),
+        and Unreachable if it doesn't respond in time."""
         result = self._service.reader.items(f"{self._path}/agents")
         return [Agent(self._service, f"{self._path}/agents/{one['version']}", one) for one in result]
 

@@ -153,9 +153,8 @@ MOST_ENTRIES = 8_000_000  # per metric: A · C · I
 
 
 def iteration_bins(iterations: int, inputs: int) -> NDArray[np.int32]:
-    """Return the bin of each iteration, [iterations]: its own, or shared with neighbours beyond 128 iterations or 8
-    million entries of a table with ``inputs`` rows (allocations times feature cells).
-    """
+    """Return the index of each iteration's bin, [iterations]: its own, or shared with neighbours beyond 128 iterations
+    or 8 million entries of a table with ``inputs`` rows (allocations times feature cells)."""
     count = max(min(iterations, MOST_BINS, MOST_ENTRIES // inputs), 1)
     return (np.arange(iterations) * count // iterations).astype(np.int32)
 

@@ -32,7 +32,8 @@ class Workflow(LearnedKind):
     reads_runs = False
 
     def spaces(self, spec: Any) -> Spaces:
-        """Raise ValueError, because policies pick among any number of candidates."""
+        """Raise ValueError, because a policy chooses among the waiting tasks, of any number, and has no fixed
+        spaces."""
         del spec
         raise ValueError(CANDIDATES)
 

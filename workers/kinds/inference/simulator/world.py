@@ -64,7 +64,6 @@ class Ticks:
         self._world, self.steps = world, world.intervals
 
     def __getattr__(self, name: str) -> Any:
-        """Delegate everything else to the world."""
         return getattr(self._world, name)
 
 

@@ -85,8 +85,7 @@ def solve(
 
 class _Partial(NamedTuple):
     """A partial schedule: start and end in seconds (NaN: not placed) and node (−1: not placed) of N tasks, [N] each,
-    and the index ``last`` of the task placed last (−1: none).
-    """
+    and the index ``last`` of the task placed last (−1: none)."""
 
     start: Floats
     end: Floats
@@ -315,8 +314,7 @@ class FixedScheduler(EpisodeScheduler):
 
 def _climb(episode: Episode, start: Schedule, value: float, seed: int) -> Schedule:
     """Improve ``start``, whose return is ``value``, by hill climbing: each trial moves one task to another place in the
-    order, half of them let it run on any node, and a trial that raises the return replaces the plan.
-    """
+    order, half of them let it run on any node, and a trial that raises the return replaces the plan."""
     random = np.random.default_rng([seed, 11])
     count, nodes = episode.trace.tasks, len(episode.nodes.kind)
     known = replay_scheduler(start)
