@@ -72,6 +72,7 @@ class Application(FastAPI):
         self.gateway = super().__call__
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass an ASGI event to the gateway."""
         await self.gateway(scope, receive, send)
 
 

@@ -136,8 +136,7 @@ class KeyMade(KeyRead):
 def create(database: Database, tenant: str, request: KeyRequest, made_by: str, record: Record = no_record) -> KeyMade:
     """Create a key and return it with its secret.
 
-    ``made_by``: name of the creator; ``record``: stores the response, without the secret.
-    """
+    ``made_by``: name of the creator; ``record``: stores the response, without the secret."""
     result = make()
     row = Key(
         id=result.id,

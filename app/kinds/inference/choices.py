@@ -194,7 +194,7 @@ def _asking(ledger: Ledger) -> Asking[DecisionChanges]:
 
 
 def _turns(ledger: Ledger) -> Asking[list[tuple[int, bool]]]:
-    """Turn servers on or off until the policy waits, at most ``MOST_TURNS``; return (index in the fleet, whether on) of
+    """Turn servers on or off until the policy waits, at most ``MOST_TURNS``; return (fleet index, whether on) of
     each."""
     seconds, turns = ledger.layout.spec.control_seconds, list[tuple[int, bool]]()
     ledger.control = (ledger.now // seconds + 1) * seconds

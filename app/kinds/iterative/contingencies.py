@@ -104,8 +104,7 @@ def advance_in_segments(
 
     ``levels`` [B, R] are the last allocations, ``metrics`` [B, M], ``features`` [B, F]. A run's work is compared with
     the model as if all of it had run at ``levels``; time and money are those of the segments. ``paused`` [B]: measured
-    seconds of the changes before iterations; NaN: unknown.
-    """
+    seconds of the changes before iterations; NaN: unknown."""
     changed = [i for i, parts in enumerate(segments) if parts]
     if not changed:
         return advance(projector, state, levels, metrics, features, paused=paused)

@@ -39,8 +39,8 @@ MARKS = {"passed": "✓", "failed": "✗", "unknown": "?", "beyond": "·"}
 
 
 def level_status(level: Json, own_class: str) -> str:
-    """Return an agent's status at a level of randomness: passed, failed, unknown (not played), beyond (passed above its
-    class ``own_class``)."""
+    """Return an agent's status at a level: passed, failed, unknown (not played), beyond (passed above
+    ``own_class``)."""
     if level["passed"]:
         within = own_class in CLASSES and CLASSES.index(level["level"]) <= CLASSES.index(own_class)
         return "passed" if within else "beyond"
@@ -48,8 +48,8 @@ def level_status(level: Json, own_class: str) -> str:
 
 
 def ladder(candidates: Sequence[Json]) -> Markup:
-    """Return a table of the levels of randomness that each agent passed, and its class, the highest passed with all
-    below."""
+    """Return a table of the levels of randomness that each agent passed, and its class, the last before a failed
+    one."""
     head = ["agent", *CLASSES, "robustness level"]
     rows = []
     for candidate in candidates:
@@ -138,8 +138,7 @@ def scores(level: Json, roles: dict[str, str]) -> Markup:
 
 
 def gaps(candidates: Sequence[Json]) -> Markup:
-    """Return a table of each agent's train-to-test gap and gap to the optimum (per cent) at each level of
-    randomness."""
+    """Return a table of each agent's gaps by level of randomness: train to test, and to the optimum (per cent)."""
     rows = []
     for candidate in candidates:
         for level in candidate["levels"]:

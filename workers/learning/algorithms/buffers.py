@@ -256,14 +256,13 @@ class Coordinates:
         self._layers = [(place.start, *shape) for place, shape in firsts]
 
     def published(self, flat: Array) -> Array:
-        """Convert parameters ``flat`` [P] for standardised observations to those for raw observations, as published,
+        """Convert parameters ``flat`` [P] for standardised observations to published ones, for raw observations,
         [P]."""
         centre, scale = self._centre, self._scale
         return self._changed(flat, lambda weight, bias: (weight / scale, bias - weight @ (centre / scale)))
 
     def learned(self, flat: Array) -> Array:
-        """Convert parameters ``flat`` [P] for raw observations, as published, to those for standardised observations,
-        [P]."""
+        """Convert published parameters ``flat`` [P], for raw observations, to those for standardised ones, [P]."""
         centre, scale = self._centre, self._scale
         return self._changed(flat, lambda weight, bias: (weight * scale, bias + weight @ centre))
 

@@ -154,8 +154,8 @@ def next_recorded(load: Load, places: Integers, b: int, u: int) -> float:
 def following(
     load: Load, streams: Words, rates: Floats, factors: Floats, places: Integers, b: int, u: int, now: float
 ) -> float:
-    """Return the second of user ``u``'s next request, drawn or recorded, after ``now`` (seconds); ``NEVER``: none. The
-    state of the user's arrivals changes in place: ``streams``, ``rates``, ``places`` [B, U], ``factors`` [B, U, J]."""
+    """Return the second of user ``u``'s next request, drawn or recorded, after ``now`` (seconds); ``NEVER``: none. In
+    place change the state of arrivals ``streams``, ``rates``, ``places`` [B, U] and ``factors`` [B, U, J]."""
     if len(load.times) > 0:
         return next_recorded(load, places, b, u)
     return draw_arrival(load, streams, rates, factors, places, b, u, now)

@@ -356,8 +356,7 @@ def unavailable_servers(rules: Rules, const: EpisodeConstants, worlds: Worlds, b
 
 @inlined
 def to_be_asked(rules: Rules, const: EpisodeConstants, worlds: Worlds, b: int) -> int:
-    """Return the index of the first available idle server that has not waited (action 0) since the last event;
-    ``NOBODY``: none."""
+    """Return the index of the first available idle server without action 0 since the last event; ``NOBODY``: none."""
     klass, usable = NOBODY, 0
     for s in range(len(rules.klass)):
         if worlds.server_count[b, s, STATUS] == IDLE:
@@ -426,8 +425,7 @@ def happen(
 
 @inlined
 def go_on(rules: Rules, const: EpisodeConstants, load: Load, worlds: Worlds, amounts: Floats, b: int) -> None:
-    """Advance episode ``b``, in place, to its next decision, or to its end; add cost, server seconds and drops to
-    ``amounts`` [B, 7]."""
+    """Advance episode ``b`` to its next decision or end; add cost, server seconds and drops to ``amounts`` [B, 7]."""
     count = worlds.counts
     while True:
         if count[b, TURNS] > 0:
@@ -476,8 +474,8 @@ def empty(rules: Rules, const: EpisodeConstants, load: Load, worlds: Worlds, b: 
 
 @kernel
 def start(rules: Rules, const: EpisodeConstants, load: Load, worlds: Worlds, amounts: Floats, rows: Integers) -> None:
-    """Begin the episodes ``rows`` [n] anew, and advance to their first decisions; add costs and drops to ``amounts``
-    [B, 7], a step's sums (columns ``LOST`` to ``ON``)."""
+    """Begin the episodes ``rows`` [n] anew, and advance to their first decisions; add cost and drops to ``amounts`` [B,
+    7]."""
     rules, const, load, worlds = borrowed(rules), borrowed(const), borrowed(load), borrowed(worlds)
     for b in rows:
         empty(rules, const, load, worlds, b)

@@ -132,8 +132,7 @@ def travel(world: World, graph: Graph, work: Work, fleet: Fleet, task: int, j: i
 
 
 def foreseen(world: World, work: Work, fleet: Fleet, now: float) -> placement.Calendar:
-    """Make a calendar of free processors and memory from ``now`` (seconds since the episode's start) on, if running
-    tasks end as expected."""
+    """Make a calendar of free processors and memory from ``now`` (seconds) on, if running tasks end as expected."""
     nodes = len(world.power)
     calendar = opened(fleet, placement.SPARE)
     for j in range(nodes):

@@ -104,8 +104,7 @@ class Remote(Actuator, Scheduled, Deferring, ABC):
 
     @abstractmethod
     def _look(self) -> int | None:
-        """Exit status of the command; None while it runs; raises ActuatorError if its daemon or cluster doesn't
-        respond."""
+        """Exit status of the command; None while it runs; raises ActuatorError if daemon or cluster don't respond."""
 
     @abstractmethod
     def _signal(self, number: int, seconds: float) -> None:

@@ -242,8 +242,7 @@ class SlurmJob(Remote, Leaving):
         return options
 
     def _refusable(self, command: Sequence[str], allocation: Allocation, text: str | None = None) -> None:
-        """Run a command that sets ``allocation``, up to ``TRIES`` times while Slurm is busy; raises CannotSet if it
-        fails."""
+        """Run a command that sets ``allocation``, up to ``TRIES`` times while Slurm is busy; else raises CannotSet."""
         for left in reversed(range(TRIES)):
             try:
                 _run(command, text)
@@ -453,8 +452,8 @@ def _outputs(
     environment: Mapping[str, str] | None = None,
     seconds: float = TIMEOUT_SECONDS,
 ) -> tuple[str, str]:
-    """Run a program of Slurm's; return its standard output and error. Raises ActuatorError if it fails, or takes more
-    than ``seconds``."""
+    """Run a program of Slurm's; return its output and errors. Raises ActuatorError if it fails, or after
+    ``seconds``."""
     try:
         done = subprocess.run(
             command, input=text, capture_output=True, text=True, timeout=seconds, env=environment, check=False

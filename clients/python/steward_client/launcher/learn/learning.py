@@ -237,8 +237,7 @@ class Learning:
             self._going.watched.actuator.close()
 
     def _find(self) -> None:
-        """Read the workload from the service; raises Misuse if it is of another kind, or has other resources or
-        iterations."""
+        """Read the workload from the service; raises Misuse if it has another kind, other resources or iterations."""
         workload = self._service.get_or_none(self._path)
         page = "/" if workload is None else f"/ui{self._path}"
         self._tell(f"dashboard: {self._service.page(page)} (the run's page follows when decisions begin)")
@@ -408,8 +407,8 @@ class Learning:
 
     def _measure_jobs(self, filled: Iterator[Allocation], count: int, statuses: set[int], queue: QueueTimeout) -> None:
         """Measure ``count`` jobs side by side; adds the exit statuses of those that ended by themselves to
-        ``statuses``. Raises Misuse or StewardError if the service refuses a sample, Unreachable if it doesn't respond
-        before it is registered."""
+        ``statuses``. Raises Misuse or StewardError if the service refuses a sample, Unreachable if it can't register
+        the workload."""
         quiet = replace(self._wishes, quiet=True, clean=False)
         commands = list[tuple[Watched, Allocation]]()
         for _ in range(count):
@@ -473,9 +472,11 @@ class Learning:
         return ", ".join(f"{one.name} {allocation[one.name]:g} {one.unit}".strip() for one in self._resources)
 
     def _register(self, iterations: int | None) -> None:
-        """Register the workload if it isn't yet and its number of iterations is known; once it is, upload the waiting
-        samples. Raises Misuse if the service rejects a sample, StewardError if it refuses a call, Unreachable if it
-        doesn't respond."""
+        """Register the workload if it isn't yet and its number of iterations is known; once it is, upload waiting
+        samples.
+
+        Raises Misuse if the service rejects a sample, StewardError if it refuses a call, Unreachable without a
+        response."""
         if self.spec is None and iterations:
             costs = {name: one.change_seconds for name, one in self._settable().items()}
             spec = specification(self._wishes, self._wishes.iterations or iterations, costs)
