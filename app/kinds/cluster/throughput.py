@@ -403,7 +403,7 @@ def _network(more: Floats, seconds: Floats, scale: Floats) -> Floats:
 
 
 def _line(x: Floats, y: Floats, scale: Floats) -> Floats:
-    """Return a constant and a slope, at least 0, of least squared errors of ``y`` [n] divided by ``scale``, [2]."""
+    """Return [constant, slope], at least 0, of least squared errors of ``y`` [n] by ``x`` [n], over ``scale`` [n]."""
     design, wanted = np.stack([1 / scale, x / scale], axis=1), y / scale
     both = np.linalg.lstsq(design, wanted)[0]
     if (both >= 0).all():

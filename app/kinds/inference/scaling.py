@@ -231,7 +231,7 @@ def expected_quality(
 
 def _modes(layout: Layout, seconds: Floats, servers: Integers, arriving: Arriving) -> list[tuple[Floats, Floats]]:
     """Return share × accuracy, [B, M, modes, Q], and delays in seconds, [B, M, modes, Q, P], of both parts of each
-    mode.
+    mode, with ``servers`` [B, M, C] of each class on.
 
     A mode serves a share of the requests with one variant and batch size, and the others with a variant in its largest
     batch, which relieves it (``relief``)."""

@@ -457,8 +457,7 @@ class ImprovedRulePolicy:
     ``config``: ``algorithm``; ``numbers`` and ``hysteresis`` of the tuned rule. ``arrays``: ``centre`` and ``scale``
     [D], mean and standard deviation of the network's D inputs; its layers ``hidden.0``, ``hidden.1`` and
     ``correction``, each with ``.weight`` [out, in] and ``.bias`` [out]; the last gives N corrections, in hundredths of
-    return.
-    """
+    return."""
 
     def __init__(self, config: dict[str, Any], arrays: Arrays) -> None:
         self.config, self.arrays = config, arrays

@@ -382,7 +382,7 @@ def _metric(
 
 def _by_features(layout: Layout, selection: Selection, flat: Flat, X: Floats, stages: Integers) -> Floats:
     """Return the natural log, [n], of the ratio of the metric at the features in ``X`` [n, R + F], clipped to the
-    measured range, to that at median features."""
+    measured range, to that at median features; ``stages`` [n]: iteration bins."""
     resources = len(layout.resources)
     typical, X = np.median(flat.X, axis=0), np.clip(X, flat.X.min(axis=0), flat.X.max(axis=0))
     usual = np.hstack([X[:, :resources], np.tile(typical[resources:], (len(X), 1))])
@@ -399,7 +399,8 @@ def _draw_surfaces(
     count: int,
     rng: np.random.Generator,
 ) -> Surfaces:
-    """Draw ``count`` models of the natural-log metric ``logs`` [n]; of its reciprocal if it rises with allocation."""
+    """Draw ``count`` models of the natural-log metric ``logs`` [n], of rows in iteration bins ``stages`` [n] of
+    ``size``; of its reciprocal if it rises with allocation."""
     stated = layout.spec.metrics[metric]
     summed = metric == layout.seconds or stated.scope == "run"
     weight = importance(logs, stages, size) if summed else np.ones(size)

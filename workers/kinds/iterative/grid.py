@@ -238,7 +238,8 @@ def _varying(flat: Flat) -> NDArray[np.bool_]:
 
 
 def _course(flat: Flat, execution: int, place: Integers, resolution: int, rng: np.random.Generator) -> Floats:
-    """Return the features [resolution, F] of the execution of index ``execution``; gaps are filled from random rows."""
+    """Return the features [resolution, F] of the execution of index ``execution``, at whose rows ``place`` [n] is the
+    index in the course; gaps are filled from random rows of all executions at that place."""
     order = np.argsort(place, kind="stable")
     first, last = (np.searchsorted(place[order], np.arange(resolution), side) for side in ("left", "right"))
     drawn = first + (rng.random(resolution) * (last - first)).astype(np.intp)

@@ -198,10 +198,8 @@ class _Search:
         return bool(processors <= self.nodes.processors[node] and memory <= self.nodes.memory[node])
 
     def _bound(self, partial: _Partial, open_tasks: NDArray[np.intp], starts: dict[tuple[int, int], float]) -> float:
-        """Return an upper bound of the return of any continuation of ``partial``.
-
-        ``starts``: earliest start in seconds by (task, node), infinite if impossible.
-        """
+        """Return an upper bound of the return of any continuation of ``partial`` with the tasks ``open_tasks``
+        (indices) still to place. ``starts``: earliest start in seconds by (task, node), infinite if impossible."""
         count, last = self.trace.tasks, self.first if partial.last < 0 else float(partial.start[partial.last])
         ends, waits, slow = partial.end.copy(), partial.start - self.trace.submit, np.zeros(count)
         done = partial.node >= 0
@@ -224,7 +222,8 @@ class _Search:
         return max(last, float(self.trace.submit[task]), *known)
 
     def _terms(self, ends: Floats, waits: Floats, slow: Floats) -> Floats:
-        """Return lower bounds of the terms, [6], given those of ends and waits (seconds) and slowdowns, [N] each."""
+        """Return lower bounds of the terms, [6], from those of ends and waits (seconds) and slowdowns ``slow``, [N]
+        each."""
         span = max(float(ends.max()) - self.first, self.measure.makespan)
         due = np.isfinite(self.due)
         most = np.where(np.isfinite(self.seconds), self.seconds, 0.0).max(axis=1) @ self.trace.processors

@@ -107,7 +107,8 @@ def _busiest(schedule: Schedule, nodes: Nodes, inside: NDArray[np.intp]) -> NDAr
 
 
 def _laid(trace: Trace, nodes: Nodes, schedule: Schedule, inside: NDArray[np.intp]) -> Iterator[tuple[int, int, int]]:
-    """Yield (task, lowest processor within the node, number of processors) of each bar, by start of the task."""
+    """Yield (task, lowest processor within the node, number of processors) of each bar of the tasks ``inside``
+    (indices), by start of the task."""
     until = {int(node): np.full(int(nodes.processors[node]), -np.inf) for node in np.unique(schedule.node[inside])}
     for task in inside[np.lexsort((schedule.end[inside], schedule.start[inside]))]:
         lanes = until[int(schedule.node[task])]

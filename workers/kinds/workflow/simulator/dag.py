@@ -234,7 +234,7 @@ def end_task(
     world: World, graph: Graph, work: Work, fleet: Fleet, mask: NDArray[np.bool_], queues: Queues, events: list[Event],
     task: int, now: float,
 ) -> None:  # fmt: skip
-    """Mark ``task`` as done at ``now`` (seconds), free its node's resources, and notify its children."""
+    """Mark ``task`` as done at ``now`` (seconds), free its node (``mask`` [M]: always on), and notify its children."""
     world.status[task], world.end[task] = DONE, now
     leave(world, work, task)
     for c in range(graph.child_start[task], graph.child_start[task + 1]):
