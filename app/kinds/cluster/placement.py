@@ -95,8 +95,7 @@ class _Board(NamedTuple):
 
 
 def _costs(pair: Floats, kinds: Integers, parts: Parts) -> Floats:
-    """Return the sum of log slowdowns ``pair`` [A, A] of P parts, of ``kinds`` [P], by the others on their nodes,
-    [P]."""
+    """Return the sum of log slowdowns ``pair`` [A, A] of P parts, of ``kinds`` [P], by others on their nodes, [P]."""
     number = np.zeros((int(parts.node.max(initial=-1)) + 1, len(pair)))
     np.add.at(number, (parts.node, kinds), 1.0)
     own = pair[kinds, kinds]

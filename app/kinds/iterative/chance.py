@@ -168,8 +168,7 @@ def sums_ahead(
 
 
 def _next(left: Remaining, state: State, metric: int, pause: Array) -> Array:
-    """Return the probability that a metric's value in the next iteration plus ``pause`` is at most its target, [K,
-    B]."""
+    """Return the probability that a metric of the next iteration plus ``pause`` is at most its target, [K, B]."""
     projector = left.ahead
     logs, noise = left.next(metric)
     if projector.table.noise_weight:

@@ -345,8 +345,7 @@ def _made_for(metrics: tuple[str, ...], experience: Experience) -> tuple[NDArray
 def _unconvincing(
     situation: Situation, action: NDArray[np.integer], values: NDArray[np.floating], required: Array
 ) -> NDArray[np.bool_]:
-    """Return a mask [B] of actions that change the allocation for a gain of ``values`` [B, N] up to ``required``
-    [B]."""
+    """Return a mask [B] of changes of allocation whose gain of ``values`` [B, N] is at most ``required`` [B]."""
     noop = situation.projector.layout.noop
     convincing = values[np.arange(len(action)), action] > values[:, noop] + required
     result: NDArray[np.bool_] = (action != noop) & ~convincing

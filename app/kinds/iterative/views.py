@@ -105,7 +105,8 @@ def figures(compiled: Compiled, learnt: Learnt) -> Iterator[Figure]:
 
 
 def _unchanged(execution: Floats) -> Floats:
-    """Return the rows [n, C] of the iterations whose allocation didn't change before their end."""
+    """Return the rows [n, C] of the table ``execution`` whose iteration has no other row: its allocation never
+    changed."""
     values: Floats = execution[np.bincount(execution[:, 0].astype(np.intp))[execution[:, 0].astype(np.intp)] == 1]
     return values
 

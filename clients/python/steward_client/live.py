@@ -91,8 +91,7 @@ class Live(Shown, Generic[D]):
         self._request, self._decode = request, decode
 
     def take_up(self, run: str) -> Self:
-        """Continue a run that was started before; raises StewardError if there is none, Unreachable without a
-        response."""
+        """Continue a run started before; raises StewardError if there is none, Unreachable if nothing responds."""
         self._take_up(self._read_run(run))
         return self
 
@@ -111,8 +110,8 @@ class Live(Shown, Generic[D]):
         return Running(text, workload, result.get("state", "running"), self._decode(result["decision"]))
 
     def start(self) -> Self:
-        """Start the run, once; ``with`` does so. Raises StewardError if it is refused, Unreachable without a
-        response."""
+        """Start the run, once; ``with`` does so. Raises StewardError if it is refused, Unreachable if nothing
+        responds."""
         if self._decision is None:
             once = {"Idempotency-Key": self._key}
             self._take_up(self._call("POST", "/runs", partial(self._running, ""), self._request, once))

@@ -104,8 +104,7 @@ class Reader:
         self.client, self.retry = client, retry or Retry()
 
     def get(self, path: str) -> dict[str, Any]:
-        """The JSON object at a path of the API; raises StewardError if it is refused, Unreachable without a
-        response."""
+        """The JSON object at a path of the API; raises StewardError if it is refused, Unreachable if none comes."""
         with open_http(self.client) as http:
             return self.retry.call(http, "GET", path, document)
 

@@ -39,8 +39,8 @@ MARKS = {"passed": "✓", "failed": "✗", "unknown": "?", "beyond": "·"}
 
 
 def level_status(level: Json, own_class: str) -> str:
-    """Return an agent's status at a level: passed, failed, unknown (not played), beyond (passed above
-    ``own_class``)."""
+    """Return an agent's status at a level of randomness: passed, failed, unknown (not played), or beyond (passed, but
+    above its class ``own_class``)."""
     if level["passed"]:
         within = own_class in CLASSES and CLASSES.index(level["level"]) <= CLASSES.index(own_class)
         return "passed" if within else "beyond"
@@ -48,8 +48,8 @@ def level_status(level: Json, own_class: str) -> str:
 
 
 def ladder(candidates: Sequence[Json]) -> Markup:
-    """Return a table of the levels of randomness that each agent passed, and its class, the last before a failed
-    one."""
+    """Return a table of the levels of randomness that each agent passed, and its class: the last before one not
+    passed."""
     head = ["agent", *CLASSES, "robustness level"]
     rows = []
     for candidate in candidates:

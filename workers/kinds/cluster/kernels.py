@@ -527,8 +527,10 @@ def pack_gpus(capacity: Integers, allocation: Integers, missing: Integers) -> bo
 
 @kernel
 def _room(free: Integers, allocation: Integers, size: int) -> int:
-    """Return the index of the fullest node with ``size`` of ``free`` [N] GPUs, else of that with fewest to move; −1:
-    none."""
+    """Return the index of the fullest node with ``size`` ``free`` GPUs, else of that with fewest to move; −1: none.
+
+    ``free`` [N]: GPUs that no job has; ``allocation`` [J, N]: those of each job, of which smaller parts can be
+    moved."""
     room, least = -1, 0
     for node in range(len(free)):
         if free[node] >= size and (room < 0 or free[node] < least):

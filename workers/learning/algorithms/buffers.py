@@ -256,13 +256,12 @@ class Coordinates:
         self._layers = [(place.start, *shape) for place, shape in firsts]
 
     def published(self, flat: Array) -> Array:
-        """Convert parameters ``flat`` [P] for standardised observations to published ones, for raw observations,
-        [P]."""
+        """Convert parameters ``flat`` [P] for standardised observations to those for raw ones, as published, [P]."""
         centre, scale = self._centre, self._scale
         return self._changed(flat, lambda weight, bias: (weight / scale, bias - weight @ (centre / scale)))
 
     def learned(self, flat: Array) -> Array:
-        """Convert published parameters ``flat`` [P], for raw observations, to those for standardised ones, [P]."""
+        """Convert parameters ``flat`` [P] for raw observations, as published, to those for standardised ones, [P]."""
         centre, scale = self._centre, self._scale
         return self._changed(flat, lambda weight, bias: (weight * scale, bias + weight @ centre))
 

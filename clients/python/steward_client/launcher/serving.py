@@ -134,8 +134,7 @@ def _taken_over(
 
 
 def _command(url: str, data: Path, *, learns: bool) -> list[str]:
-    """Command line that starts a service at ``url``, with a worker if ``learns``; raises Misuse if none is
-    installed."""
+    """Command line that starts a service at ``url``, with a worker if ``learns``; raises Misuse without `steward`."""
     address = urlsplit(url)
     beside = Path(sys.executable).with_name("steward")
     program = str(beside) if beside.exists() else shutil.which("steward")

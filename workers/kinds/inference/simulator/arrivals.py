@@ -124,8 +124,7 @@ def draw_arrival(
     """Draw the second at which user ``u``'s next request after ``now`` (seconds) comes; ``NEVER``: none.
 
     A Poisson process has no memory, so at a window's end the waiting time is drawn anew at its new rate. In place
-    change ``streams``, ``rates`` (requests per second), ``places`` (window), [B, U], and ``factors`` of the rates [B,
-    U, J]."""
+    change ``streams``, ``rates`` (requests per second), ``places`` (window), [B, U], and ``factors`` [B, U, J]."""
     while True:
         end = min((places[b, u] + 1) * load.window, load.until)
         if rates[b, u] > 0.0:

@@ -245,8 +245,9 @@ def finish(rules: Rules, worlds: Worlds, b: int, s: int) -> None:
 def dispatch(
     rules: Rules, const: EpisodeConstants, worlds: Worlds, amounts: Floats, b: int, s: int, action: int
 ) -> None:
-    """Start the batch of action number ``action`` on server ``s``, in place, which sets its seconds and quality; both
-    are added to ``amounts`` [B, 7], a step's sums (columns ``LOST`` to ``ON``)."""
+    """Start the batch of action number ``action`` on server ``s``, in place, which sets its seconds and quality. Its
+    quality, requests' delays and a switch are added to ``amounts`` [B, 7], a step's sums (columns ``LOST`` to
+    ``ON``)."""
     variants, sizes = len(rules.accuracy), len(rules.batches)
     user, variant, size = (action - 1) // (variants * sizes), (action - 1) // sizes % variants, (action - 1) % sizes
     klass, now, counts = rules.klass[s], worlds.clock[b, NOW], worlds.user_count
@@ -395,8 +396,7 @@ def next_event(rules: Rules, const: EpisodeConstants, worlds: Worlds, b: int) ->
 def happen(
     rules: Rules, const: EpisodeConstants, load: Load, worlds: Worlds, amounts: Floats, b: int, now: float
 ) -> None:
-    """Process episode ``b``'s events at ``now`` seconds, except decisions, in place; add drops to ``amounts`` [B,
-    7]."""
+    """Process episode ``b``'s events at ``now`` seconds, but decisions, in place; add drops to ``amounts`` [B, 7]."""
     event = False
     worlds.clock[b, NOW] = now
     for s in range(len(rules.klass)):
@@ -474,8 +474,7 @@ def empty(rules: Rules, const: EpisodeConstants, load: Load, worlds: Worlds, b: 
 
 @kernel
 def start(rules: Rules, const: EpisodeConstants, load: Load, worlds: Worlds, amounts: Floats, rows: Integers) -> None:
-    """Begin the episodes ``rows`` [n] anew, and advance to their first decisions; add cost and drops to ``amounts`` [B,
-    7]."""
+    """Begin the episodes ``rows`` [n] anew, up to their first decisions; add costs and drops to ``amounts`` [B, 7]."""
     rules, const, load, worlds = borrowed(rules), borrowed(const), borrowed(load), borrowed(worlds)
     for b in rows:
         empty(rules, const, load, worlds, b)
@@ -516,8 +515,8 @@ def step(
 
 
 class StateBuffers(NamedTuple):
-    """Output buffers of ``look``, B rows each: of U users [B, U] (``waiting`` to ``quality``), of C server classes [B,
-    C] (``idle`` to ``starting``), others [B]; their meaning and units are those of ``dynamics.State``."""
+    """Output buffers of ``look``, with B rows: of U users, [B, U] (``waiting`` to ``quality``), of C server classes,
+    [B, C] (``idle`` to ``starting``), and others, [B]. Meaning and units are those of ``dynamics.State``."""
 
     waiting: Integers
     oldest: Floats

@@ -170,8 +170,7 @@ class SchedulerTrainer:
         self.begun, self.already = perf_counter(), 0
 
     def _split(self, traces: Samples) -> tuple[list[Source], list[Source], list[Source]]:
-        """Split each trace by submission into sources for search (first 50 % of tasks), choice (20 %) and judgement (30
-        %).
+        """Split each trace by submission into sources for search (50 % of tasks), choice (20 %) and judgement (30 %).
 
         Raises:
             Untrainable: no trace has 64 finished tasks that fit on a node.

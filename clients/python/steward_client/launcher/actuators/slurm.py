@@ -242,7 +242,8 @@ class SlurmJob(Remote, Leaving):
         return options
 
     def _refusable(self, command: Sequence[str], allocation: Allocation, text: str | None = None) -> None:
-        """Run a command that sets ``allocation``, up to ``TRIES`` times while Slurm is busy; else raises CannotSet."""
+        """Run a command that sets ``allocation``, again while Slurm is busy; raises CannotSet after ``TRIES``
+        failures."""
         for left in reversed(range(TRIES)):
             try:
                 _run(command, text)
@@ -452,8 +453,7 @@ def _outputs(
     environment: Mapping[str, str] | None = None,
     seconds: float = TIMEOUT_SECONDS,
 ) -> tuple[str, str]:
-    """Run a program of Slurm's; return its output and errors. Raises ActuatorError if it fails, or after
-    ``seconds``."""
+    """Run a program of Slurm's; return output and errors. Raises ActuatorError if it fails or exceeds ``seconds``."""
     try:
         done = subprocess.run(
             command, input=text, capture_output=True, text=True, timeout=seconds, env=environment, check=False

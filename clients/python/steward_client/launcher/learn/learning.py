@@ -121,9 +121,8 @@ class Learning:
     def begin(self) -> Profile | None:
         """Register the workload, without learning, as soon as its number of iterations is known.
 
-        Returns the command if it was started to say that number and still runs, else None. Raises CommandEnded if the
-        command fails or no iteration is recognised, ActuatorError if it can't be started, StewardError and
-        Unreachable."""
+        Returns the command if it was started to say that number and still runs, else None. Raises CommandEnded if it
+        fails or no iteration is recognised, ActuatorError if it can't be started, StewardError and Unreachable."""
         workload = self._service.get_or_none(self._path)
         if workload is not None:
             return None
@@ -265,7 +264,7 @@ class Learning:
             self._iterations += 1
 
     def _give_targets(self, metrics: Sequence[Json]) -> None:
-        """Set requested targets of metrics that were registered without one."""
+        """Set requested targets of ``metrics`` registered without one; raises StewardError if the service refuses."""
         wished = without_target(self._wishes, metrics)
         if wished:
             self.spec = self._service.call("PATCH", self._path, {"targets": wished})["spec"]
@@ -406,9 +405,8 @@ class Learning:
             raise Misuse("the number of iterations is unknown: --iterations N sets it")
 
     def _measure_jobs(self, filled: Iterator[Allocation], count: int, statuses: set[int], queue: QueueTimeout) -> None:
-        """Measure ``count`` jobs side by side; adds the exit statuses of those that ended by themselves to
-        ``statuses``. Raises Misuse or StewardError if the service refuses a sample, Unreachable if it can't register
-        the workload."""
+        """Measure ``count`` jobs side by side; adds the exit ``statuses`` of those that ended by themselves. Raises
+        Misuse or StewardError if the service refuses a sample, Unreachable if it can't register the workload."""
         quiet = replace(self._wishes, quiet=True, clean=False)
         commands = list[tuple[Watched, Allocation]]()
         for _ in range(count):
@@ -472,11 +470,11 @@ class Learning:
         return ", ".join(f"{one.name} {allocation[one.name]:g} {one.unit}".strip() for one in self._resources)
 
     def _register(self, iterations: int | None) -> None:
-        """Register the workload if it isn't yet and its number of iterations is known; once it is, upload waiting
+        """Register the workload if it isn't yet and its number of iterations is known; if it is, upload waiting
         samples.
 
-        Raises Misuse if the service rejects a sample, StewardError if it refuses a call, Unreachable without a
-        response."""
+        Raises Misuse if the service rejects a sample, StewardError if it refuses a call, Unreachable if it is
+        silent."""
         if self.spec is None and iterations:
             costs = {name: one.change_seconds for name, one in self._settable().items()}
             spec = specification(self._wishes, self._wishes.iterations or iterations, costs)
