@@ -75,7 +75,7 @@ class Evaluation:
         return self.document
 
     def class_of(self, name: str) -> str:
-        """Return the class of candidate ``name``: ``none`` or ``L0`` to ``L4``; StopIteration if there is none."""
+        """Return the class of agent ``name``: ``none`` or ``L0`` to ``L4``; raises StopIteration if there is none."""
         return next(str(c["class"]) for c in self.document["candidates"] if c["name"] == name)
 
 

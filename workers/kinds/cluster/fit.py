@@ -479,7 +479,8 @@ def _by_tenth(rows: Floats) -> Floats:
 
 
 def _fit_report(gathered: PooledExecutions, fitted: Sequence[ThroughputFitted], executions: int) -> dict[str, Any]:
-    """Make the fit's report; ``family`` is that of the application with the most steps, errors are means."""
+    """Make the fit's report of throughput by application; ``family`` is that of the application with the most steps,
+    and errors in ``metrics`` are means over applications."""
     names = gathered.applications[: gathered.measured]
     first = max(fitted, key=lambda one: int(one.report["observations"])).report
     reports = {name: one.report for name, one in zip(names, fitted, strict=True)}
