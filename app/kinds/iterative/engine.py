@@ -192,8 +192,8 @@ class IterativeServing(Serving):
         return decide.hold(compiled, state, upcoming, changes, failure, one.caps, _requests(compiled, one))
 
     def compare(self, compiled: Compiled, batch: Batch, row: int, done: Any, other: Choices) -> dict[str, Any]:
-        """Return the allocation that a shadow (an agent on trial, choices ``other``) decides for run ``row``, whether
-        its action equals ``done``, and its gain in expected return over ``done``."""
+        """Return the allocation that a shadow (agent beside the champion, choices ``other``) decides for run ``row``,
+        whether its action equals ``done``, and its gain in expected return over ``done``."""
         return decide.compare(compiled, batch, row, done, other)
 
     def query(self, compiled: Compiled, query: Query) -> Pending | KindDecision:
