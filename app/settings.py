@@ -59,7 +59,7 @@ def receiver_of(url: str) -> str:
 
 
 def site_of(url: str) -> str:
-    """Scheme, host and port of a URL: what may be shown and logged of it."""
+    """Scheme, host and port of a URL: what may be shown and logged of it; raises ValueError for an invalid port."""
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.hostname}" + (f":{parts.port}" if parts.port else "")
 

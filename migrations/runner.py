@@ -22,7 +22,10 @@ def configuration(url: str) -> Config:
 
 
 def upgrade(url: str, revision: str = "head") -> None:
-    """Bring a database to a revision; creates SQLite's file and its folder where needed."""
+    """Bring a database forward to a revision; creates SQLite's file and its folder where needed.
+
+    Raises CommandError for an unknown revision, RuntimeError (``BrokenReferences``) if rows of SQLite would refer to
+    missing rows, and SQLAlchemyError if the database can't be reached; the tables are unchanged then."""
     command.upgrade(configuration(url), revision)
 
 

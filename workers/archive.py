@@ -82,7 +82,8 @@ def _name(batch: Batch) -> str:
 
 
 def _make(folder: Path) -> None:
-    """Create a folder and missing parents, and sync each to disk, so that it outlasts a crash; raises OSError."""
+    """Create a folder and missing parents, and sync each to disk, so that it outlasts a crash; raises OSError if that
+    fails."""
     missing = [one for one in (folder, *folder.parents) if not one.exists()]
     folder.mkdir(parents=True, exist_ok=True)
     for one in missing:

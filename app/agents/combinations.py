@@ -66,7 +66,7 @@ def check_together(request: TrainRequest) -> None:
 
 
 def check_start(request: TrainRequest, agent: Agent) -> None:
-    """Reject `start_from` if its agent can't be trained further, or not by the requested algorithm; raises Invalid."""
+    """Check `start_from`; raises Invalid if its agent can't be trained further, or not by the requested algorithm."""
     if agent.algorithm in UNLEARNED_AGENTS:
         message = f"must be an agent that can be trained further; agent {agent.version} is of {agent.algorithm!r}"
         raise Invalid(f"start_from {message}", errors=[FieldError("/start_from", message, agent.version)])

@@ -57,8 +57,7 @@ class VerdictValidity(NamedTuple):
 def trained_for(spec: Any) -> dict[str, list[float]]:
     """The terms of a spec (targets, prices, weights) by name, for an agent's report.
 
-    Each is [value, low, high] in the spec's units; the agent's evaluation holds for values from low to high.
-    """
+    Each is [value, low, high] in the spec's units; the agent's evaluation holds for values from low to high."""
     return {name: [term.value, term.low, term.high] for name, term in KINDS[spec.kind].terms(spec).items()}
 
 
@@ -145,8 +144,7 @@ class Present:
     def instead(self, agent: Agent) -> str:
         """In words: what serves decisions in an agent's place, and how its training return compares with the agent's.
 
-        Empty for a champion.
-        """
+        Empty for a champion."""
         if any(agent.version == one.version for one in self.workload.champions.values()):
             return ""
         if self._untrainable:
@@ -197,8 +195,7 @@ def shadow(session: Session, workload: Workload, version: int) -> ShadowRead:
     effect.
 
     The agreement is the share (0 to 1) of its decisions without failure that equal those served. The gain is the mean
-    expected gain in return per run. Raises DeadlinePassed if the request's time limit is exceeded.
-    """
+    expected gain in return per run. Raises DeadlinePassed if the request's time limit is exceeded."""
     newest = (
         select(Run.id)
         .where(Run.workload_id == workload.id, Run.shadow_version == version)
@@ -232,7 +229,7 @@ class _ShadowCounts(NamedTuple):
 
 
 def _count_decisions(run: Iterator[Iteration]) -> _ShadowCounts:
-    """Count the shadow's decisions of one run, reading its iterations one by one; raises DeadlinePassed."""
+    """Count the shadow's decisions of one run, one by one; raises DeadlinePassed if the request has taken too long."""
     check_deadline()
     decisions, failures, agreed, known, gain = 0, 0, 0, False, 0.0
     for step in (row.decision.get("shadow") for row in run):

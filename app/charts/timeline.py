@@ -75,8 +75,7 @@ def time(ends: Sequence[float], field: str = "at") -> Json:
 def courses(title: str, axis: str, series: Mapping[str, Course], caption: str, *, steps: bool = False) -> Figure:
     """Line chart of one curve per name; points are (seconds, value).
 
-    ``axis`` labels the values; ``caption`` explains the marks; ``steps``: values hold until the next point.
-    """
+    ``axis`` labels the values; ``caption`` explains the marks; ``steps``: values hold until the next point."""
     rows = [{"name": name, "at": at, "value": value} for name, course in series.items() for at, value in course]
     ends = [at for course in series.values() for at, _ in course]
     values = [float(value) for course in series.values() for _, value in course]
@@ -94,8 +93,7 @@ def courses(title: str, axis: str, series: Mapping[str, Course], caption: str, *
 def counts(title: str, axis: str, courses: Mapping[str, Course], width: float, caption: str) -> Figure:
     """Stacked bars of counts, ``width`` seconds each, one colour per name; points are (seconds, count).
 
-    ``axis`` labels the counts; ``caption``: sentences that explain the marks.
-    """
+    ``axis`` labels the counts; ``caption``: sentences that explain the marks."""
     tops: dict[float, float] = {}
     rows: list[Json] = []
     for name, course in courses.items():
@@ -123,8 +121,7 @@ def shares(
 ) -> Figure:
     """Stacked areas of amounts by name; each moment is (seconds, amount by name), and its amounts hold until the next.
 
-    ``axis`` labels the amounts; ``whole``: amount marked by a rule, None: no rule; ``caption`` explains the marks.
-    """
+    ``axis`` labels the amounts; ``whole``: amount marked by a rule, None: no rule; ``caption`` explains the marks."""
     names = list(dict.fromkeys(name for _, had in moments for name in had))
     shown = names if len(names) <= MOST_NAMES else names[: MOST_NAMES - 1]
     legend = shown if len(names) <= MOST_NAMES else [*shown, OTHERS]
@@ -174,8 +171,7 @@ def lasting(figure: Figure, until: float) -> Figure:
 def gantt(title: str, bars: Sequence[Bar], caption: str) -> Figure:
     """Gantt chart of tasks, lane by lane; a lane has as many rows as it runs tasks at a time.
 
-    ``caption``: sentences that explain the marks.
-    """
+    ``caption``: sentences that explain the marks."""
     rows: list[Json] = []
     whole = max((bar.end for bar in bars), default=0.0) - min((bar.start for bar in bars), default=0.0)
     for row, bar in _rows(bars):
@@ -208,7 +204,7 @@ def gantt(title: str, bars: Sequence[Bar], caption: str) -> Figure:
 
 
 def _rows(bars: Sequence[Bar]) -> list[tuple[int, Bar]]:
-    """The row of each bar: the first free one of its lane; lanes are placed below one another."""
+    """The row of each bar, from 0: the first free one of its lane; lanes are placed below one another."""
     rows: list[tuple[int, Bar]] = []
     first = 0
     for lane in sorted({bar.lane for bar in bars}):
@@ -257,8 +253,7 @@ def measured(
 ) -> Figure:
     """Chart of the metric ``name`` by iteration, with prediction intervals as a band and its target (None: no target).
 
-    ``caption``: sentences that explain the marks.
-    """
+    ``caption``: sentences that explain the marks."""
     expected = {one.iteration: one for one in band}
     marks = [{**point._asdict(), "expected": _range(expected.get(point.iteration))} for point in points]
     # Upper limit of the chart if the band is more than twice as high as all measurements, else None
@@ -452,8 +447,7 @@ class Coming(NamedTuple):
 def forecast(title: str, axis: str, came: Sequence[Came], coming: Sequence[Coming], caption: str) -> Figure:
     """Chart of past counts, followed by the forecast with its prediction interval.
 
-    ``axis`` labels the counts; ``caption``: sentences that explain the marks.
-    """
+    ``axis`` labels the counts; ``caption``: sentences that explain the marks."""
     before = [{"at": _moment(one.at), "count": one.number} for one in came]
     after = [
         {**one._asdict(), "at": _moment(one.at), "range": f"{text.number(one.low)} to {text.number(one.high)}"}

@@ -94,7 +94,7 @@ class Commands(TyperGroup):
 
 @contextmanager
 def _report_errors() -> Iterator[None]:
-    """Context manager: print expected errors in one line and exit with their status (typer.Exit); others pass."""
+    """Context manager: print expected errors in one line and exit with their status (typer.Exit); others are raised."""
     try:
         yield
     except NoArgsIsHelpError:

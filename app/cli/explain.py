@@ -96,7 +96,8 @@ def _json(media: Json) -> Json:
 
 
 def _alternatives(schema: Json) -> Iterator[Json]:
-    """What a schema may be: without references, alternatives one by one; of lists and mappings, their values."""
+    """Yield the schemas that a JSON schema stands for: its reference is followed, and instead of a union, list or
+    mapping come its members, or the schema of its values. Raises KeyError if a reference leads nowhere."""
     if "$ref" in schema:
         yield from _alternatives(document()["components"]["schemas"][schema["$ref"].rpartition("/")[2]])
         return

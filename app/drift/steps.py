@@ -155,8 +155,7 @@ class RunNotice(NamedTuple):
 def begin(session: Session, workload: Workload, now: datetime) -> Adaptation | None:
     """Start an adaptation if the workload's settings require it and there is a new drift; else return None.
 
-    The workload's row must be locked by the caller's transaction.
-    """
+    The workload's row must be locked by the caller's transaction."""
     response = DriftResponse.model_validate(workload.drift or {})
     if response.respond == "off" or repository.trained_on_line(session, workload.id):
         return None
@@ -256,7 +255,8 @@ def _ended_well(on: Context) -> dict[str, Any] | None:
 
 
 def after_fit(on: Context) -> None:
-    """After the fit: queue a training on its model; a failed fit ends the adaptation. Raises TooManyRequests."""
+    """After the fit: queue a training on its model; a failed fit ends the adaptation. Raises TooManyRequests if the
+    tenant's quota of open jobs is reached."""
     result = _ended_well(on)
     if result is None:
         return

@@ -114,7 +114,7 @@ class Renewal:
 
     @contextmanager
     def _isolate_errors(self, one: ChampionAgent) -> Iterator[None]:
-        """Context manager: log an agent's error and skip the agent from then on; database errors pass."""
+        """Context manager: log an agent's error and skip the agent from then on; errors of the database are raised."""
         try:
             yield
         except SQLAlchemyError:

@@ -26,7 +26,6 @@ def _agent(value: Any) -> Any:
 
 
 def _as_list(value: Any) -> Any:
-    """A single agent as a list of one."""
     return [value] if isinstance(value, int | str) else value
 
 

@@ -204,7 +204,8 @@ class Once:
         self.has_record = True
 
     def _claim(self, key: str) -> IdempotencyKey | None:
-        """Claim the key, or return the row with its stored response; raises Conflict and Invalid as ``run``."""
+        """Claim the key, or return the row with its stored response; raises Conflict if the first request with this key
+        is in flight, and Invalid if it was another request."""
         with self.database.session() as session:
             now = database_time(session)
             if claim(session, self.tenant, key, self.token, self.digest, now):

@@ -156,10 +156,9 @@ def _is_list(schema: Mapping[str, Any]) -> bool:
 
 
 async def known_query(request: Request) -> None:
-    """Dependency: rejects undeclared query parameters, and repeated ones that aren't lists; raises InvalidInput.
+    """Dependency: raises InvalidInput for undeclared query parameters, and repeated ones that aren't lists.
 
-    It is async without waiting, so that FastAPI uses no thread for it.
-    """
+    It is async without waiting, so that FastAPI uses no thread for it."""
     route = request.scope.get("route")
     if request.scope["query_string"] and isinstance(route, APIRoute):
         if route.endpoint not in _known:

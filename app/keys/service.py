@@ -136,8 +136,7 @@ class KeyMade(KeyRead):
 def create(database: Database, tenant: str, request: KeyRequest, made_by: str, record: Record = no_record) -> KeyMade:
     """Create a key and return it with its secret.
 
-    ``made_by``: name of the creator; ``record``: stores the response, without the secret.
-    """
+    ``made_by``: name of the creator; ``record``: stores the response, without the secret."""
     result = make()
     row = Key(
         id=result.id,
@@ -239,8 +238,7 @@ class Token(NamedTuple):
 
 class RunTokens:
     """Cache of run tokens by id. Unknown ids are looked up one at a time, so that made-up ones can't overload the
-    database.
-    """
+    database."""
 
     def __init__(self, database: Database, size: int = LARGEST_CACHE) -> None:
         self._database, self._size = database, size

@@ -184,7 +184,7 @@ def _description_field(text: str) -> dict[str, str]:
 
 
 def _positions(cells: Sequence[Any], book: dict[str, int]) -> NDArray[np.int64]:
-    """Return the position of each cell in ``book``, [n], −1 if invalid; adds new names to ``book``."""
+    """Return the number, from 0, of each cell's name in ``book``, [n], −1 if invalid; adds new names to ``book``."""
     for cell in cells:
         if isinstance(cell, str) and cell not in book and is_name(cell):
             book[cell] = len(book)

@@ -163,7 +163,8 @@ def save_roles(parts: Mapping[str, bytes]) -> bytes:
 
 
 def by_role(data: bytes) -> dict[str, bytes]:
-    """Return the artifacts combined by ``save_roles``, by role; {} for a single policy; raises IncompatibleArtifact."""
+    """Return the artifacts combined by ``save_roles``, by role; {} for a single policy; raises IncompatibleArtifact if
+    ``data`` is no artifact."""
     result = parts(data)
     if result.header.get("policy") != BY_ROLE:
         return {}

@@ -114,7 +114,8 @@ class NetworkPolicy:
         return np.where(mask, q, NEVER)
 
     def _outputs(self, observation: NDArray[np.float32], memory: NDArray[np.float32] | None) -> NDArray[np.float32]:
-        """Return the head's outputs for B observations: [B, N], of a dueling head [B, N + 1] with the value last."""
+        """Return the head's outputs for ``observation`` [B, D] and hidden state ``memory`` [B, H] (None: no memory):
+        [B, N], of a dueling head [B, N + 1] with the value last."""
         hidden = observation if memory is None else np.concatenate([tanh(observation), memory], axis=1)
         activation, trunk, head = self._layers
         for weight, bias in trunk:

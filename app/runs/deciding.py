@@ -73,7 +73,6 @@ class Live(msgspec.Struct, eq=False):
     weight: int = OVERHEAD
 
     def __post_init__(self) -> None:
-        """Estimate ``weight`` from the start parameters."""
         self.weight = OVERHEAD + (BYTES_OF_JSON * len(msgspec.json.encode(self.start)) if self.start else 0)
 
     @property

@@ -55,8 +55,7 @@ CompiledOf = Callable[[str], Compiled]
 
 class Staleness(NamedTuple):
     """Rule by which a live run is stale: without a report for ``iterations`` times its expected iteration time, and for
-    at least ``seconds``; ``now`` is the clock.
-    """
+    at least ``seconds``; ``now`` is the clock."""
 
     iterations: float
     seconds: float

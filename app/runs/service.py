@@ -440,7 +440,8 @@ def change(
 def _changed_targets(
     before: LoadedRun, values: Mapping[str, float | None], compiled_of: CompiledOf, rule: Staleness
 ) -> dict[str, float]:
-    """A run's own targets after a change, without those that are its workload's again; raises Invalid, InvalidInput."""
+    """A run's own targets after a change, without those that are its workload's again. Raises Invalid if the kind has
+    no targets of runs, and InvalidInput for an unknown metric or a value that isn't accepted."""
     kind = KINDS[before.kind]
     if "targets" not in kind.start.model_fields:
         raise _unfit("/targets", f"runs of kind {kind.name} have no targets of their own", values)

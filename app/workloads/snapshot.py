@@ -131,7 +131,8 @@ class WorkloadCache:
                     self._renew(identifier, entry)
 
     def _renew(self, identifier: str, entry: _Entry) -> None:
-        """Reload a changed workload; if that fails, keep the old snapshot and log the error; database errors pass."""
+        """Reload a changed workload; if that fails, keep the old snapshot and log the error. Raises SQLAlchemyError if
+        the database fails."""
         try:
             with self._database.reading() as session:
                 row = session.get(Workload, identifier)

@@ -338,10 +338,9 @@ def _elasticity(logs: Floats, effect: Floats, weight: Floats, place: Integers, b
 
 
 def _shrunk(level: Floats, residual: Floats, place: Integers, bins: int) -> Floats:
-    """Return levels [I] of I bins, shrunk towards their median by sampling noise (James and Stein 1961).
+    """Return the levels ``level`` [I] of I bins, shrunk towards their median by sampling noise (James and Stein 1961).
 
-    ``residual`` [n] are the rows' residuals, ``place`` [n] their bins.
-    """
+    ``residual`` [n] are the rows' residuals, ``place`` [n] their bins."""
     counts = np.maximum(np.bincount(place, minlength=bins), 1)
     _, noise = _weights(residual)
     sampling = np.pi / 2 * noise / counts

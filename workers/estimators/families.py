@@ -58,9 +58,8 @@ def ernest_terms(machines: Floats, share: Floats | float = 1.0) -> Floats:
 def ernest_parameters(terms: Floats, seconds: Floats, weighting: Weighting = "absolute") -> Floats:
     """Return the non-negative least squares coefficients [T] of ``seconds`` [n] on T ``terms`` [n, T].
 
-    ``absolute`` minimises the squared error, as published; ``relative`` the squared relative error, which suits the
-    mean absolute percentage error and small durations.
-    """
+    ``absolute`` minimises the squared error, as Ernest does; ``relative`` the squared relative error, which suits the
+    mean absolute percentage error and small durations."""
     weights = 1 / seconds if weighting == "relative" else np.ones_like(seconds)
     scale = np.maximum(np.abs(terms * weights[:, None]).max(axis=0), 1e-300)
     theta, _ = nnls(terms * weights[:, None] / scale, seconds * weights, maxiter=100 * terms.shape[1])

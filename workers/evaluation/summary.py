@@ -75,12 +75,12 @@ class Evaluation:
         return self.document
 
     def class_of(self, name: str) -> str:
-        """Return the class of candidate ``name``: ``none`` or ``L0`` to ``L4``; StopIteration if there is none."""
+        """Return the class of agent ``name``: ``none`` or ``L0`` to ``L4``; raises StopIteration if there is none."""
         return next(str(c["class"]) for c in self.document["candidates"] if c["name"] == name)
 
 
 class Verdict(NamedTuple):
-    """Verdict on one candidate at one level: whether it passed (None where the level is unavailable), and why."""
+    """Verdict on one agent at one level of randomness: whether it passed (None: the level is unavailable), and why."""
 
     passed: bool | None
     reason: str
@@ -361,7 +361,7 @@ class Summary:
         }
 
     def _verdict(self, name: str, level: Level) -> Verdict:
-        """Return whether and why a candidate passed a level."""
+        """Return whether and why an agent passed a level of randomness."""
         scored = self.level_scores.get(level)
         if scored is None:
             return Verdict(None, str(self._unavailable(level)))
@@ -382,7 +382,7 @@ class Summary:
         return Verdict(False, f"{doubt} {comparison}")
 
     def _outcomes_in_words(self, name: str, scored: LevelScores) -> str:
-        """Return the mean outcomes of a candidate and of the best heuristic at a level, in words."""
+        """Return the mean outcomes of an agent and of the best heuristic at a level of randomness, in words."""
         ours, theirs = (scored.outcomes[who].mean(axis=(0, 1)) for who in (name, scored.best))
         return "".join(
             f"{one.name} {amount(mine, one.unit)} against {amount(other, one.unit)}, "

@@ -115,8 +115,7 @@ class LearnedKind(Protocol):
 
     def reference(self, workload: Workload) -> PlannedPolicy:
         """Compute the optimal policy or best plan without learning; if there is none, the result's ``why_not`` says
-        why.
-        """
+        why."""
         ...
 
     def trainer(self, workload: Workload, request: Request, champion: bytes | None) -> Trainer:

@@ -118,7 +118,7 @@ def _tensors(argument: Any, device: torch.device) -> Any:
 
 
 def _check_compiler(device: torch.device) -> None:
-    """Compile a sum, so that a missing compiler is reported before a graph is built; raises BackendError."""
+    """Compile a sum, so that BackendError is raised before a graph is built if `torch.compile` finds no compiler."""
     try:
         torch.compile(_plus_one)(torch.zeros(2, device=device))
     except RuntimeError as error:

@@ -49,8 +49,7 @@ class Step:
 def step(lease: Lease, *, traces: bool) -> Iterator[Step]:
     """Log an attempt's start, and its end with the seconds taken; export a trace span at the end if ``traces``.
 
-    The caller sets the outcome of the yielded ``Step``; errors pass through.
-    """
+    The caller sets the outcome of the yielded ``Step``; its errors are raised."""
     trace, began_at, done = began(lease.traceparent), time.time(), Step()
     fields = {"job": lease.job_id, "type": lease.type, "tenant": lease.tenant, "attempt": lease.attempts}
     with working(trace, lease.job_id):

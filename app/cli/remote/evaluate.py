@@ -59,7 +59,8 @@ def run(options: Options, output: Console | None = None, notes: Console | None =
 
 
 def again(url: str, evaluation: str, form: Format | None = None, *, as_json: bool) -> None:
-    """Print an earlier evaluation, as tables if ``form`` is None; raises RefusedError or UnreachableError."""
+    """Print an earlier evaluation, as tables if ``form`` is None; raises RefusedError if the service refuses (as if
+    there is none), and UnreachableError if it doesn't respond."""
     with Service(url) as service:
         path = "/evaluations"
         result = service.call("GET", f"{path}/{meant(service, path, 'id', evaluation)}")

@@ -195,7 +195,8 @@ def _list_parts(
 
 
 def _items(service: Service, path: str, content: Json, most: int | None) -> Iterator[Json]:
-    """The first ``most`` items of a list, page by page; None: all. Raises RefusedError or UnreachableError."""
+    """The first ``most`` items of a list, page by page; None: all. Raises RefusedError if the service refuses a call,
+    and UnreachableError if it doesn't respond."""
     content = {"params": {**content["params"], "limit": min(most or PAGE, PAGE)}}
 
     def pages() -> Iterator[Json]:

@@ -112,7 +112,8 @@ def _document(file: Path) -> Json:
 
 
 def _put(content: Json, field: str) -> None:
-    """Add ``allocation.gpus=4`` to ``content`` as ``{"allocation": {"gpus": 4}}``; raises BadParameter."""
+    """Add ``allocation.gpus=4`` to ``content`` as ``{"allocation": {"gpus": 4}}``; raises BadParameter for another
+    form, or if an outer name has a value already."""
     place, equals, value = field.partition("=")
     *outer, last = place.split(".")
     if not equals or not all((*outer, last)):

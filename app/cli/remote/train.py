@@ -239,7 +239,7 @@ def _unguarded_return(report: ServiceJson) -> str:
 
 
 def _promotion(agent: ServiceJson) -> str:
-    """The agent's present or former championship, in words."""
+    """In words, since when the agent is champion, or until when it was; "never promoted" if it never was."""
     since, until = (_moment(agent.get(name)) for name in ("champion_since", "champion_until"))
     if agent["champion"]:
         return f"champion since {since}" if since else "champion"

@@ -215,8 +215,8 @@ def _completion_seconds(situation: Situation, outlook: BelievedOutlook, new: Int
 
 
 def _beside(names: Sequence[str], neighbours: Neighbours, allocation: Integers, changed: Integers) -> dict[int, str]:
-    """Return, by position, a note on each changed job whose steps take ``SLOWER`` times as long or more beside other
-    jobs. ``allocation`` is the new allocation of J jobs on N nodes, [J, N]; ``changed`` has positions of jobs, [C]."""
+    """Return, by index of the job, a note on each changed job whose steps take ``SLOWER`` times as long or more beside
+    other jobs. ``allocation`` [J, N]: new GPUs of J jobs on N nodes; ``changed`` [C]: indices of the changed jobs."""
     slower = slowdowns(neighbours, allocation)
     beside = {}
     for at in changed[slower[changed] >= SLOWER].tolist():

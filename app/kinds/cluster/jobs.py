@@ -74,7 +74,7 @@ def arrive(
 
 
 def keep(jobs: Jobs, which: NDArray[np.bool_] | Integers | Sequence[int]) -> Jobs:
-    """Return the table of the jobs selected by a mask over all jobs, or by positions in their order."""
+    """Return the table of the jobs selected by ``which``: a mask over all jobs, or indices in the wanted order."""
     return Jobs._make(column[which] for column in jobs)
 
 

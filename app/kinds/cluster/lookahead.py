@@ -97,7 +97,7 @@ def costs(ahead: SimulationInputs, first: Integers) -> Floats:
 
 
 def _allocated_gpus(ahead: SimulationInputs, shares: _Shares, left: Floats, there: Booleans, has: Integers) -> Integers:
-    """Return the GPUs of each job in C candidates by the rule ``completing``, [C, J].
+    """Return the GPUs of each job by the rule ``completing`` in C simulations, one for each first allocation, [C, J].
 
     Args:
         ahead: inputs of the simulation.
@@ -128,11 +128,10 @@ def _allocated_gpus(ahead: SimulationInputs, shares: _Shares, left: Floats, ther
 
 
 def _start_sizes(ahead: SimulationInputs, value: Floats, there: Booleans) -> Integers:
-    """Return the index into ``sizes`` with which each of J jobs in C candidates starts, [C, J].
+    """Return the index into ``sizes`` with which each of J jobs in C simulations starts, [C, J].
 
     It is 1 for urgent jobs, which get their minimum first, by level and, within it, by ``value`` [C, J, K] of that
-    size; 0 for other jobs; −1 for jobs that are absent or don't fit. ``there``: presence, [C, J].
-    """
+    size; 0 for other jobs; −1 for jobs that are absent or don't fit. ``there``: presence, [C, J]."""
     last = np.where(there, ahead.level, LATE).max(axis=1)[:, None]
     early = there & ((ahead.level < last) | (ahead.level == LATE)) & (ahead.sizes[:, 1] <= ahead.total)
     if not early.any():
@@ -145,8 +144,8 @@ def _start_sizes(ahead: SimulationInputs, value: Floats, there: Booleans) -> Int
 
 
 def _marginal(ahead: SimulationInputs, value: Floats, begin: Integers) -> Integers:
-    """Return the GPUs of J jobs in C candidates, [C, J]: the step of largest value per GPU is added until none fits.
-    ``value`` of each of K sizes is [C, J, K]; ``begin`` [C, J]: start indices, −1: none."""
+    """Return the GPUs of J jobs in C simulations, [C, J]: the step of largest value per GPU is added until none fits.
+    ``value`` of each of K sizes is [C, J, K]; ``begin`` [C, J]: start indices into ``sizes``, −1: none."""
     at, jobs = begin.copy(), np.arange(begin.shape[1])
     while True:
         position = np.maximum(at, 0)
@@ -235,7 +234,7 @@ def _near(base: Integers, sizes: Integers, level: Integers, situation: Situation
     Args:
         base: the rule's allocation, [J].
         sizes: numbers of GPUs, ascending from 0, [J, K].
-        level: level of urgency of each job, [J]; no candidate passes over a more urgent job that waits.
+        level: level of urgency of each job, 0 the most urgent, [J]; no job gets GPUs while a more urgent one waits.
         situation: the jobs and nodes.
     """
     jobs, total = situation.jobs, situation.gpus

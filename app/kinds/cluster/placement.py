@@ -95,7 +95,7 @@ class _Board(NamedTuple):
 
 
 def _costs(pair: Floats, kinds: Integers, parts: Parts) -> Floats:
-    """Return the sum of log slowdowns between each of P parts, of ``kinds`` [P], and the others on its node, [P]."""
+    """Return the sum of log slowdowns ``pair`` [A, A] of P parts, of ``kinds`` [P], by others on their nodes, [P]."""
     number = np.zeros((int(parts.node.max(initial=-1)) + 1, len(pair)))
     np.add.at(number, (parts.node, kinds), 1.0)
     own = pair[kinds, kinds]
@@ -315,8 +315,8 @@ def pack(capacity: Integers, allocation: Integers, missing: Integers) -> Integer
 
 
 def _parts(missing: Integers, node: int) -> list[list[int]]:
-    """Return, by size 0 to ``node`` (GPUs of the largest node), positions of the jobs with a part of that size to
-    place."""
+    """Return, by size 0 to ``node`` (GPUs of the largest node), the indices of the jobs with a part of that size to
+    place; ``missing`` are each job's GPUs to place, [J]."""
     parts: list[list[int]] = [[] for _ in range(node + 1)]
     for job in np.flatnonzero(missing).tolist():
         whole, rest = divmod(int(missing[job]), node)

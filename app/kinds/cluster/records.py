@@ -143,8 +143,8 @@ def update_progress(records: Records, at: Sequence[int], entries: Sequence[Progr
 
     Args:
         records: records before the report.
-        at: positions of the jobs in ``entries``.
-        entries: reported progress of each of these jobs.
+        at: for each of ``entries``, the index of its job in ``records``.
+        entries: reported progress of some jobs.
         jobs: job table at the time of the report.
     """
     new = records._replace(**{name: getattr(records, name).copy() for name in CHANGING})

@@ -180,8 +180,8 @@ class LogCollector(Collector):
         self._tables[form].append(table)
 
     def _follow(self, rows: Rows, table: Floats) -> None:
-        """Raise InvalidInput if a row's iteration doesn't ascend, or application or measure differ from its job's
-        earlier rows."""
+        """Raise InvalidInput if a row of ``table`` [n, C] doesn't ascend in iteration after its job's earlier rows, or
+        differs in application or measure."""
         issues, last = list[FieldIssue](), dict[int, tuple[float, float, float]]()
         for row, (job, application, iteration, _, rises, *_) in enumerate(table.tolist()):
             before = last.get(int(job), self._curves.get(int(job)))

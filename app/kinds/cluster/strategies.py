@@ -253,11 +253,11 @@ soonest = completing([1.0], [np.inf])
 
 
 def _best(value: Floats, sizes: Integers, begin: Integers, gpus: int, due: Floats | None) -> Integers:
-    """Return the position of each of J jobs' size, [J], by ``marginal`` from the positions ``begin`` [J].
+    """Return the index into ``sizes`` [J, K] of each of J jobs' size, by ``marginal`` from indices ``begin`` [J], [J].
 
     GPUs needed to meet a deadline may be worth more together than one by one: a job left short of them starts with them
-    instead if that raises the total value; jobs that need few are tried first. ``due``: value of meeting deadlines,
-    [J, K], included in ``value`` [J, K]; None: no deadlines."""
+    instead if that raises the total value; jobs that need few are tried first. ``due`` [J, K]: value of meeting
+    deadlines, included in ``value`` [J, K]; None: no deadlines."""
 
     def built(begins: Integers) -> Integers:
         has = int(np.take_along_axis(sizes, np.maximum(begins, 0)[:, None], axis=1).sum())

@@ -153,7 +153,8 @@ def candidates(limits: Limits, gpus: Integers) -> Candidates:
 
 
 def choose_best(tried: Candidates, value: Floats) -> Best:
-    """Return the legal batch of largest ``value`` [J, R, K] of K, for J jobs on R numbers of GPUs each."""
+    """For each of J jobs on each of R numbers of GPUs, return the one of K batches whose ``value`` (goodput, samples
+    per second, [J, R, K]) is largest among the allowed ones; if none is allowed, the first, with goodput 0."""
     value = np.where(tried.legal, value, 0.0)
     at = value.argmax(axis=2)[:, :, None]
     every = (value, tried.atomic, tried.accumulated)
@@ -402,7 +403,7 @@ def _network(more: Floats, seconds: Floats, scale: Floats) -> Floats:
 
 
 def _line(x: Floats, y: Floats, scale: Floats) -> Floats:
-    """Return a constant and a slope, at least 0, of least squared errors of ``y`` [n] divided by ``scale``, [2]."""
+    """Return [constant, slope], at least 0, of least squared errors of ``y`` [n] by ``x`` [n], over ``scale`` [n]."""
     design, wanted = np.stack([1 / scale, x / scale], axis=1), y / scale
     both = np.linalg.lstsq(design, wanted)[0]
     if (both >= 0).all():

@@ -409,7 +409,7 @@ class Sample(NamedTuple):
 
 
 def tabular(execution: str, line: int, data: NDArray[np.float64], summary: Mapping[str, Any]) -> Sample:
-    """Return the sample of an execution that is a table [n, C] of n iterations, stored as little-endian float64."""
+    """Return the sample of an execution ``data`` [n, C], a table of n iterations, stored as little-endian float64."""
     stored = data.astype("<f8", copy=False).tobytes()
     return Sample(execution, line, stored, len(data), hashlib.sha256(stored).hexdigest(), summary)
 

@@ -107,8 +107,8 @@ class Weights(NamedTuple):
     bias: Floats
 
     def ahead(self, windows: Floats) -> Floats:
-        """Return standardised deviations from the baseline at H horizons, [m, H], for m windows of W intervals with F
-        inputs, [m, W, F]."""
+        """Return forecasts minus the baseline's at H horizons, in ``Gru.spread`` of log-scale counts, [m, H], for m
+        windows of W intervals with F inputs, [m, W, F]."""
         state = np.zeros((len(windows), self.weight_hh.shape[1]))
         for inputs in windows.swapaxes(0, 1):
             parts = np.split(inputs @ self.weight_ih.T + self.bias_ih, 3, axis=1)
@@ -119,8 +119,8 @@ class Weights(NamedTuple):
 
 
 class Inputs(NamedTuple):
-    """F standardised inputs of each of n intervals, ``read`` [n, F], and log-scale baseline forecasts at H horizons
-    after m origins, ``base`` [m, H]."""
+    """F inputs of order 1 of each of n intervals, ``read`` [n, F], and log-scale baseline forecasts at H horizons after
+    m origins, ``base`` [m, H]."""
 
     read: Floats
     base: Floats

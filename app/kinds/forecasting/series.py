@@ -92,8 +92,8 @@ def calendar(times: ArrayLike, known: Sequence[int]) -> Floats:
 
 
 def seasonal(values: Floats, origins: Integers, horizon: int, season: int, back: int = 1) -> Floats:
-    """Return an earlier value at the same time of the season, for the interval ``horizon`` after each of m origins,
-    [m].
+    """Return an earlier one of ``values`` [n] at the same time of the season, for the interval ``horizon`` after each
+    of m ``origins`` (indices), [m].
 
     It is the latest one known at the origin (``back`` 1), or ``back`` − 1 seasons before that; horizon and season are
     in intervals. Values before the series are replaced by the mean of its first season."""
@@ -103,9 +103,9 @@ def seasonal(values: Floats, origins: Integers, horizon: int, season: int, back:
 
 
 def seasonal_features(values: Floats, origins: Integers, horizon: int, known: Sequence[int]) -> Floats:
-    """Return K seasonal features for the interval ``horizon`` after each of m origins, [m, K]: the value one season
-    before, for each season ``known`` (in intervals), and the mean over ``DAYS`` days at that time; K is 0 without a
-    season."""
+    """Return K seasonal features of ``values`` [n] for the interval ``horizon`` after each of m ``origins`` (indices),
+    [m, K]: the value one season before, for each season ``known`` (in intervals), and the mean over ``DAYS`` days at
+    that time; K is 0 without a season."""
     columns = [seasonal(values, origins, horizon, season) for season in known]
     if known:
         days = [seasonal(values, origins, horizon, known[0], back) for back in range(1, DAYS + 1)]

@@ -262,7 +262,8 @@ class Carried:
 def _compile(
     spec: InferenceSpec, artifacts: Mapping[str, bytes], seconds: Seconds | None, role: str | None
 ) -> Compiled:
-    """Compile the workload, for all users or only ``role``; raises InvalidInput or IncompatibleArtifact."""
+    """Compile the workload, for all users or only ``role``; raises InvalidInput if no user has that name, and
+    IncompatibleArtifact if an artifact can't be read or has another layout."""
     if role is not None:
         own = [user for user in spec.users if user.name == role]
         if not own:

@@ -194,7 +194,7 @@ def _asking(ledger: Ledger) -> Asking[DecisionChanges]:
 
 
 def _turns(ledger: Ledger) -> Asking[list[tuple[int, bool]]]:
-    """Turn servers on or off until the policy waits, at most ``MOST_TURNS``; return (position, whether on) of each."""
+    """Turn servers on or off, at most ``MOST_TURNS``, until the policy waits; return (fleet index, whether on) each."""
     seconds, turns = ledger.layout.spec.control_seconds, list[tuple[int, bool]]()
     ledger.control = (ledger.now // seconds + 1) * seconds
     while ledger.scalable and len(turns) < MOST_TURNS:

@@ -185,7 +185,8 @@ class Ledger:
         return self.fleet.scalable
 
     def turn_on(self, position: int) -> int:
-        """Turn on the first server that is off of the class ``position``, and return its position in the fleet.
+        """Turn on the first server that is off of the class with index ``position``; return its index in the fleet,
+        from 0.
 
         Raises StopIteration if none is off."""
         place = next(place for place in self.fleet.members(position) if place not in self.servers)
@@ -193,9 +194,8 @@ class Ledger:
         return place
 
     def turn_off(self, position: int) -> int:
-        """Turn off the last starting server of the class ``position``, else the last idle one; return its position.
-
-        Raises ValueError if all that are on are busy."""
+        """Turn off the last starting server of the class with index ``position``, else the last idle one; return its
+        index in the fleet. Raises ValueError if all that are on are busy."""
         free = [place for place in self.fleet.members(position) if place in self.servers and not self.busy(place)]
         place = max(free, key=lambda place: (not self.servers[place].up, place))
         self._put(place, None)
@@ -248,7 +248,7 @@ class Ledger:
         return place in self.servers and self.servers[place].batch is not None
 
     def idle(self) -> list[int]:
-        """Return the positions of the idle servers, in order of class and number."""
+        """Return the indices in the fleet of the idle servers, in order of class and number."""
         return sorted(place for place, server in self.servers.items() if server.up and server.batch is None)
 
     def waiting(self) -> list[int]:

@@ -170,7 +170,8 @@ class _Column:
 
 
 def unpack(data: bytes) -> Content:
-    """Return the content of an execution's stored bytes, all in memory."""
+    """Return the content of an execution's stored bytes, all in memory; raises ValueError without a header, and errors
+    of safetensors or gzip if the bytes are damaged."""
     pieces = [Requests(np.zeros(0, np.int64), np.zeros(0, np.uint8), np.zeros(0)), *requests_of(data)]
     requests = Requests(*(np.concatenate(column) for column in zip(*pieces, strict=True)))
     return Content(batches_of(data), requests)

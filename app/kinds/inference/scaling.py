@@ -80,7 +80,8 @@ class ExpectedReturn(Scaler):
 
 
 def _losses(projector: Projector, tried: Integers, each: list[Arriving], *, fairness: bool) -> tuple[Floats, Floats]:
-    """Return the quality lost and the unfairness in P periods for candidates ``tried`` [B, M, C], [P, B, M] each."""
+    """Return the share of quality lost and the unfairness in P periods, [P, B, M] each, for the M numbers of servers of
+    each of C classes ``tried`` [B, M, C]."""
     seconds, count = projector.seconds, len(each)
     assert seconds is not None  # noqa: S101 - ``target_servers`` has returned
     rows = seconds if seconds.ndim == 3 else np.tile(seconds, (count, 1, 1, 1))
@@ -230,7 +231,7 @@ def expected_quality(
 
 def _modes(layout: Layout, seconds: Floats, servers: Integers, arriving: Arriving) -> list[tuple[Floats, Floats]]:
     """Return share × accuracy, [B, M, modes, Q], and delays in seconds, [B, M, modes, Q, P], of both parts of each
-    mode.
+    mode, with ``servers`` [B, M, C] of each class on.
 
     A mode serves a share of the requests with one variant and batch size, and the others with a variant in its largest
     batch, which relieves it (``relief``)."""

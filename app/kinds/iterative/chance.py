@@ -99,7 +99,7 @@ def _chances(left: Remaining, state: State, pause: Array) -> Array:
 
 
 def _at_the_end(left: Remaining, state: State, metric: int, pause: Array) -> Array:
-    """Return the probability that a metric's sum over the run is at most its target, [K, B].
+    """Return the probability that a metric's sum over the run plus ``pause`` is at most its target, [K, B].
 
     The remaining sum has the mean and variance of independent log-normal iterations, given the run effect."""
     projector = left.ahead
@@ -168,7 +168,7 @@ def sums_ahead(
 
 
 def _next(left: Remaining, state: State, metric: int, pause: Array) -> Array:
-    """Return the probability that a metric's value in the next iteration is at most its target, [K, B]."""
+    """Return the probability that a metric of the next iteration plus ``pause`` is at most its target, [K, B]."""
     projector = left.ahead
     logs, noise = left.next(metric)
     if projector.table.noise_weight:

@@ -104,8 +104,7 @@ def advance_in_segments(
 
     ``levels`` [B, R] are the last allocations, ``metrics`` [B, M], ``features`` [B, F]. A run's work is compared with
     the model as if all of it had run at ``levels``; time and money are those of the segments. ``paused`` [B]: measured
-    seconds of the changes before iterations; NaN: unknown.
-    """
+    seconds of the changes before iterations; NaN: unknown."""
     changed = [i for i, parts in enumerate(segments) if parts]
     if not changed:
         return advance(projector, state, levels, metrics, features, paused=paused)
@@ -359,7 +358,8 @@ class _Iteration:
         return trials[best] if gains[best] > WORTH * 2 * DURATIONS else None
 
     def _changed(self, now: _Course, at: float, candidate: np.integer) -> _Course:
-        """Return course ``now`` with a change to a candidate after ``at`` seconds, if the iteration lasts longer."""
+        """Return course ``now`` with a change to the allocation ``candidates[candidate]`` at ``at`` seconds after the
+        iteration's start; only the durations for which it isn't over by then are left."""
         levels, factor, late = self.candidates[candidate], float(self.factors[candidate]), now.ends > at
         pause = float((levels != now.levels) @ self.projector.change_seconds)
         ends = at + pause + (now.ends[late] - at) * (factor / now.factor)

@@ -292,8 +292,10 @@ def under_caps(compiled: Compiled, made: KindDecision, caps: Sequence[Cap], held
 def _with_requests(
     compiled: Compiled, made: KindDecision, given: tuple[Sequence[Request], str], decided: Levels, held: int
 ) -> KindDecision:
-    """Return a run's decision with what its requests that weren't granted change in reason, risk and fields. ``given``:
-    these and the state that one has reached; ``decided`` [R]: levels; ``held``: grid row of what is there."""
+    """Return decision ``made``, with reason, risk and fields that say which requests for allocations weren't granted.
+
+    ``given``: these requests, and the state that one has reached ("granted", …); ``decided`` [R]: decided levels;
+    ``held``: grid row of the allocation in effect."""
     (requests, reached), layout, iteration = given, compiled.layout, made.iteration or 0
 
     def text(levels: Sequence[int]) -> AllocationText:

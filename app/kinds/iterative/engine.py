@@ -111,7 +111,7 @@ class IterativeServing(Serving):
         self, compiled: Compiled, start: IterationRunStart, caps: Sequence[Cap], now: datetime
     ) -> KindDecision:
         """Return the first decision: the model's best allocation within ``caps`` if there is one, else the one that
-        passes them least; the spec's initial one without a model. Raises InvalidInput if ``start`` doesn't fit the
+        exceeds them least; the spec's initial one without a model. Raises InvalidInput if ``start`` doesn't fit the
         workload."""
         state = queries.beginning(
             compiled,
@@ -192,8 +192,8 @@ class IterativeServing(Serving):
         return decide.hold(compiled, state, upcoming, changes, failure, one.caps, _requests(compiled, one))
 
     def compare(self, compiled: Compiled, batch: Batch, row: int, done: Any, other: Choices) -> dict[str, Any]:
-        """Return a shadow's allocation for run ``row``, whether its action equals ``done``, and its gain in expected
-        return over ``done``."""
+        """Return the allocation that a shadow (agent beside the champion, choices ``other``) decides for run ``row``,
+        whether its action equals ``done``, and its gain in expected return over ``done``."""
         return decide.compare(compiled, batch, row, done, other)
 
     def query(self, compiled: Compiled, query: Query) -> Pending | KindDecision:

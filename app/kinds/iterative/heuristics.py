@@ -391,9 +391,9 @@ class TunedNumbers(NamedTuple):
 
     Attributes:
         target: factor of targets that must not be exceeded; targets that must be reached are divided by it.
-        risk: factor of the variance of the log run effect.
-        follow: how far the recent errors are taken for a lasting change of pace, in standard deviations of the noise.
-        ignored: size of the mean recent error (standardised) below which they are taken for noise.
+        risk: factor of the variance of the log run effect (factor between a run's metrics and the model's).
+        follow: how far the mean recent error shifts the expected pace, in standard deviations of the noise.
+        ignored: size of the mean recent error, in those deviations, up to which it shifts nothing.
     """
 
     target: float = 1.0
@@ -457,8 +457,7 @@ class ImprovedRulePolicy:
     ``config``: ``algorithm``; ``numbers`` and ``hysteresis`` of the tuned rule. ``arrays``: ``centre`` and ``scale``
     [D], mean and standard deviation of the network's D inputs; its layers ``hidden.0``, ``hidden.1`` and
     ``correction``, each with ``.weight`` [out, in] and ``.bias`` [out]; the last gives N corrections, in hundredths of
-    return.
-    """
+    return."""
 
     def __init__(self, config: dict[str, Any], arrays: Arrays) -> None:
         self.config, self.arrays = config, arrays

@@ -96,8 +96,8 @@ class View(NamedTuple):
     Attributes:
         observation: numbers of order 1, [B, D].
         mask: legal actions, [B, N].
-        outlook: expected return-to-go of each action if its allocation is then held, for the targets of
-            ``state.aimed``, [B, N]; −∞ if illegal.
+        outlook: expected return-to-go of each action if its allocation is then held, for targets that are tightened if
+            the spec expects a ``pace_shift`` (``state.aimed``), [B, N]; −∞ if illegal.
     """
 
     observation: Array

@@ -345,7 +345,7 @@ def _made_for(metrics: tuple[str, ...], experience: Experience) -> tuple[NDArray
 def _unconvincing(
     situation: Situation, action: NDArray[np.integer], values: NDArray[np.floating], required: Array
 ) -> NDArray[np.bool_]:
-    """Return a mask [B] of actions that change the allocation for an expected gain of at most ``required`` [B]."""
+    """Return a mask [B] of changes of allocation whose gain of ``values`` [B, N] is at most ``required`` [B]."""
     noop = situation.projector.layout.noop
     convincing = values[np.arange(len(action)), action] > values[:, noop] + required
     result: NDArray[np.bool_] = (action != noop) & ~convincing
@@ -391,7 +391,8 @@ def within_caps(
 
 def row_within(projector: Projector, state: State, caps: Sequence[Cap], planned: int) -> int:
     """Return the row of the allocation grid with which one run (``state`` with B = 1) is expected to end within its
-    caps: ``planned`` if it is, else that of the highest expected return; if none is, the one that passes them least."""
+    caps: ``planned`` if it is, else that of the highest expected return; if none is, the one that exceeds them
+    least."""
     grid = everywhere(projector, state)
     share = _share(projector, state, [caps], grid)[:, 0]
     if share[planned] <= 1 or not np.isfinite(share).any():
@@ -404,7 +405,7 @@ def row_within(projector: Projector, state: State, caps: Sequence[Cap], planned:
 
 def _share(projector: Projector, state: State, caps: Sequence[Sequence[Cap]], options: Options) -> Array:
     """Return the share of what is left of the caps of B runs that each of K options, held to the end, is expected to
-    use, [K, B]: above 1 it passes one; infinite or NaN: nothing is left."""
+    use, [K, B]: above 1 it exceeds one; infinite or NaN: nothing is left."""
     ahead, apart = remaining(projector, state, options.allocation, announced_iterations(projector, state))
     at = projector.layout.seconds
     seconds = ahead.rest(at) * np.exp(log_factor(ahead.ahead, apart, at))

@@ -61,8 +61,7 @@ def amdahl(overhead: float) -> Law:
 
 def power(relative: Floats, share: Floats) -> Floats:
     """Return the log of a power law, [n, J], whose elasticities are minus the shares [J, R], for relative allocations
-    [n, R].
-    """
+    [n, R]."""
     return np.asarray(-np.log(np.maximum(relative, SMALLEST)) @ share.T, np.float64)
 
 
@@ -143,8 +142,7 @@ def prior_table(layout: Layout, own: Prior | None = None) -> ModelTable:
     members of ``own``, the prior of the tenant's workloads by ``own_prior`` (None: the population alone).
 
     Targets set its scale. Metrics are assumed to fall as allocations grow, but those with a lower bound as target to
-    rise. Without support (``is_supported``) it is ``initial_table``, which predicts nothing.
-    """
+    rise. Without support (``is_supported``) it is ``initial_table``, which predicts nothing."""
     if not is_supported(layout):
         return initial_table(layout)
     metrics = layout.spec.metrics
@@ -201,8 +199,7 @@ def own_prior(layout: Layout, earlier: Iterable[Earlier]) -> Prior | None:
     """Make a prior of the tenant's earlier workloads, weighted by similarity; None if none is similar.
 
     ``members`` of the prior are equally likely: each a law's name, the share of the work that each resource shortens,
-    [R], and the natural log of mean seconds at the middle of the allocations over the target.
-    """
+    [R], and the natural log of mean seconds at the middle of the allocations over the target."""
     if not is_supported(layout):
         return None
     names, weights, members = list[str](), list[float](), list[list[Any]]()  # of each member of each workload
@@ -231,8 +228,7 @@ def similarity(spec: Spec, other: Spec) -> float:
     """Return the weight, 0 to 1, of workload ``other`` in the prior of ``spec``; 0: not similar, or one opts out.
 
     Similar ones have the same resources, all metrics with a target, and ranges of allocations that overlap; the least
-    overlap counts, and the words that the names have in common.
-    """
+    overlap counts, and the words that the names have in common."""
     resources = {(r.name, r.unit): r for r in other.resources}
     metrics = {(m.name, m.unit, m.goal, m.scope) for m in other.metrics if m.target is not None}
     wanted = {(m.name, m.unit, m.goal, m.scope) for m in spec.metrics if m.target is not None}

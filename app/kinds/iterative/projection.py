@@ -342,7 +342,7 @@ def average_features(table: ModelTable) -> ModelTable:
 
 
 def course_places(iterations: int, resolution: int) -> NDArray[np.intp]:
-    """Return the index of each iteration, [iterations], in a record of ``resolution`` entries over a run."""
+    """Return each iteration's index, from 0, in a record of ``resolution`` entries over a run, [iterations]."""
     return np.arange(iterations) * resolution // iterations
 
 
@@ -430,8 +430,7 @@ def member(layout: Layout, table: ModelTable | None) -> Member | None:
     """Describe the workload as a job (``Member``) of another one, which allocates its only resource, or ``gpus``, to
     it.
 
-    Returns None without such a resource, or if its amounts aren't whole numbers. ``table`` None: no model yet.
-    """
+    Returns None without such a resource, or if its amounts aren't whole numbers. ``table`` None: no model yet."""
     names = layout.resources
     if len(names) > 1 and SHARED not in names:
         return None

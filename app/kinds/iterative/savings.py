@@ -61,7 +61,7 @@ class _Reported(NamedTuple):
     measured: Floats
 
     def part(self, first: int, count: int) -> _Reported:
-        """``count`` iterations from ``first`` on, in this order."""
+        """Return ``count`` consecutive iterations, from index ``first`` (from 0) on; fewer at the end."""
         some = slice(first, first + count)
         return _Reported(self.row[some], self.iteration[some], self.features[some], self.measured[some])
 
@@ -174,8 +174,7 @@ def _hours(seconds: Any) -> Any:
 def _read(projector: Projector, reports: Sequence[Mapping[str, Any]], first: int) -> _Reported:
     """Read reports; ``first``: number of the first one's iteration.
 
-    The pauses that the model knows for changes are left out, but for ``LEAST_WORKED`` of an iteration's seconds.
-    """
+    The pauses that the model knows for changes are left out, but for ``LEAST_WORKED`` of an iteration's seconds."""
     layout, n = projector.layout, len(reports)
     metrics = np.array([[report["metrics"][name] for name in layout.metrics] for report in reports], float)
     features = [[report.get("features", {}).get(name, 0.0) for name in layout.features] for report in reports]
@@ -201,8 +200,7 @@ def _read(projector: Projector, reports: Sequence[Mapping[str, Any]], first: int
 def _summed(projector: Projector, read: _Reported, rows: Rows) -> tuple[_Reported, Rows]:
     """Sum the iterations that the model converts alike: of equal allocation, features, stage and target row [N].
 
-    Returns the sums, one for each of n different iterations, and their target rows, [n].
-    """
+    Returns the sums, one for each of n different iterations, and their target rows, [n]."""
     stage = projector.table.iteration_bin[read.iteration]
     keys = np.column_stack([read.row, rows, stage, read.features])
     _, at, group = np.unique(keys, axis=0, return_index=True, return_inverse=True)
@@ -253,8 +251,7 @@ def _replay(
     decided before, within the run's own caps; where these stop it, it keeps its allocation.
 
     Contingencies are applied within iterations that the model's mean has last longer. None if the run is too long, or
-    the engine fails.
-    """
+    the engine fails."""
     if len(reports) > MOST_REPLAYED:
         return None
     layout, projector, until = compiled.layout, compiled.projector, thread_time() + LONGEST_REPLAY

@@ -105,7 +105,8 @@ def figures(compiled: Compiled, learnt: Learnt) -> Iterator[Figure]:
 
 
 def _unchanged(execution: Floats) -> Floats:
-    """Return the rows [n, C] of the iterations whose allocation didn't change before their end."""
+    """Return the rows [n, C] of the table ``execution`` whose iteration has no other row: its allocation never
+    changed."""
     values: Floats = execution[np.bincount(execution[:, 0].astype(np.intp))[execution[:, 0].astype(np.intp)] == 1]
     return values
 
@@ -123,7 +124,7 @@ def _middle_features(table: ModelTable, count: int) -> Floats:
 
 
 def _logs(projector: Projector, rows: Rows, features: Floats) -> Floats:
-    """Return the expected natural logarithms of M metrics in the middle of a run at B grid rows, [B, M]."""
+    """Return the expected natural logarithms of M metrics in mid-run at B grid rows and ``features`` [B, F], [B, M]."""
     at = np.full(len(rows), projector.layout.iterations // 2)
     return np.asarray(projector.log_mean(rows, projector.point(features), at), np.float64)
 
@@ -168,7 +169,7 @@ def _caption(projector: Projector) -> str:
 
 
 def _points(projector: Projector, resource: int, metric: int, samples: Floats | None) -> list[Sample]:
-    """Return at most ``MOST_POINTS`` measured iterations, evenly spaced, adjusted to usual features."""
+    """Return at most ``MOST_POINTS`` evenly spaced iterations: a resource's amount, and a metric at usual features."""
     if samples is None:
         return []
     layout, some = projector.layout, samples[:: -(-len(samples) // MOST_POINTS), 1:]

@@ -49,7 +49,8 @@ class Background:
         self._thread: threading.Thread | None = None
 
     def start(self) -> None:
-        """Start the run and the thread; repeating it has no effect. Raises StewardError and Unreachable."""
+        """Start the run and the thread; repeating it has no effect. Raises StewardError if the service refuses the run,
+        and Unreachable if it doesn't respond in time."""
         if self._thread is None:
             self._run.start()
             self.id, self._next = self._run.id, self._run.iteration

@@ -132,8 +132,8 @@ async def upload_async(
 ) -> Uploaded:
     """Upload a frame's rows as samples of a workload in a thread; arguments as in ``upload``.
 
-    Raises TypeError, RejectedRows, StewardError and Unreachable. The frame must not be changed meanwhile.
-    """
+    Raises TypeError for another frame, RejectedRows if executions are rejected, StewardError if the service refuses the
+    upload, and Unreachable if it doesn't respond in time. The frame must not be changed meanwhile."""
     return await asyncio.to_thread(upload, workload, frame, client, url=url, retry=retry)
 
 

@@ -91,7 +91,7 @@ class Live(Shown, Generic[D]):
         self._request, self._decode = request, decode
 
     def take_up(self, run: str) -> Self:
-        """Continue a run that was started before; raises StewardError if there is none, and Unreachable."""
+        """Continue a run started before; raises StewardError if there is none, Unreachable if nothing responds."""
         self._take_up(self._read_run(run))
         return self
 
@@ -110,7 +110,8 @@ class Live(Shown, Generic[D]):
         return Running(text, workload, result.get("state", "running"), self._decode(result["decision"]))
 
     def start(self) -> Self:
-        """Start the run, once; ``with`` does so. Raises StewardError if it is refused, and Unreachable."""
+        """Start the run, once; ``with`` does so. Raises StewardError if it is refused, Unreachable if nothing
+        responds."""
         if self._decision is None:
             once = {"Idempotency-Key": self._key}
             self._take_up(self._call("POST", "/runs", partial(self._running, ""), self._request, once))
@@ -181,25 +182,26 @@ class Live(Shown, Generic[D]):
         return str(self._http.base_url)
 
     def finish(self) -> None:
-        """End the run, whose iterations become samples of its workload; raises StewardError and Unreachable."""
+        """End the run, whose iterations become samples of its workload. Raises StewardError if the service refuses (as
+        if the run is gone), and Unreachable if it doesn't respond in time."""
         self._end("finished")
 
     def fail(self, reason: str | None = None, output: str | None = None) -> None:
-        """Send stored reports and end the run as failed; raises StewardError and Unreachable.
+        """Send stored reports and end the run as failed. Raises StewardError if the service refuses a report or the
+        end, and Unreachable if it doesn't respond in time.
 
         The reason is stored with the run's outcome, truncated to 500 characters; ``output``, the last lines of the
-        process's output, with the run, cut to its last 16,384 characters.
-        """
+        process's output, with the run, cut to its last 16,384 characters."""
         try:
             self.flush()
         finally:
             self._end("failed", reason, output)
 
     def cancel(self, reason: str | None = None, *, capped: bool = False) -> None:
-        """Send stored reports and end the run as cancelled, with a reason; raises StewardError and Unreachable.
+        """Send stored reports and end the run as cancelled, with a reason. Raises StewardError if the service refuses a
+        report or the end, and Unreachable if it doesn't respond in time.
 
-        ``capped``: it was stopped at a cap, which becomes its outcome; decisions that say ``stop`` imply it.
-        """
+        ``capped``: it was stopped at a cap, which becomes its outcome; decisions that say ``stop`` imply it."""
         try:
             self.flush()
         finally:

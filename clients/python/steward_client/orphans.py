@@ -37,7 +37,8 @@ def hand_over_earlier(run: Run) -> None:
 
 
 def _finish_earlier(run: Run, spool: Spool) -> None:
-    """Send an earlier run's stored reports and end it as failed; raises StewardError or Unreachable."""
+    """Send an earlier run's stored reports and end it as failed; raises StewardError if the service refuses (as if the
+    run is gone), Unreachable if it doesn't respond."""
     brief = Retry(patience_seconds=PARTING_SECONDS)
     earlier = Run.resume(run.client, spool.origin.run, retry=brief, refusals="raise", unknown="omit")
     try:

@@ -68,7 +68,8 @@ class Policy(NamedTuple):
 
     @classmethod
     def read(cls, spec: Path, artifact: Path, role: str | None = None) -> Self:
-        """Read a spec (JSON) and an artifact, for ``role`` or all users, from files; raises OSError or ValueError."""
+        """Read a spec (JSON) and an artifact, for ``role`` or all users, from files; raises OSError if one can't be
+        read, and ValueError if the spec is no JSON."""
         return cls(json.loads(spec.read_text()), {role or DEFAULT_ROLE: artifact.read_bytes()}, role)
 
     def carried(self, seconds: Mapping[str, Mapping[str, Sequence[float]]] | None = None) -> Carried:

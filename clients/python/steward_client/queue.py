@@ -32,7 +32,7 @@ class QueueRun(Live[QueueDecision]):
 
     @classmethod
     def resume(cls, client: Service, run: str, *, retry: Retry | None = None) -> Self:
-        """Continue a run that was started before; raises StewardError if there is none, and Unreachable."""
+        """Continue a run started before; raises StewardError if there is none, Unreachable if nothing responds."""
         return cls(client, "", retry=retry).take_up(run)
 
     def report(self, now: float, **changes: Any) -> QueueDecision:

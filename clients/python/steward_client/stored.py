@@ -104,7 +104,7 @@ class Reader:
         self.client, self.retry = client, retry or Retry()
 
     def get(self, path: str) -> dict[str, Any]:
-        """The JSON object at a path of the API; raises StewardError if the service refused it, and Unreachable."""
+        """The JSON object at a path of the API; raises StewardError if it is refused, Unreachable if none comes."""
         with open_http(self.client) as http:
             return self.retry.call(http, "GET", path, document)
 
@@ -220,7 +220,7 @@ class Stored(Shown):
         return dict(self._found)
 
     def refresh(self) -> Self:
-        """Read the object again, and return it; raises StewardError and Unreachable."""
+        """Read the object again, and return it; raises StewardError if it is gone, Unreachable without a response."""
         self._found = self._service.reader.get(self._path)
         return self
 
@@ -247,7 +247,7 @@ class StoredRun(Stored):
 
     def history(self) -> Rows:
         """A row per iteration: ``iteration``, ``reported_at``, ``metric.<name>``, ``allocation.<resource>``,
-        ``decision.reason``, …; raises StewardError if the run is gone, and Unreachable."""
+        ``decision.reason``, …; raises StewardError if the run is gone, and Unreachable if nothing responds in time."""
         return history(self._service.reader.client, self._found["id"], self._service.reader.retry)
 
     @override
@@ -285,11 +285,12 @@ class Workload(Stored):
 
     def runs(self, **query: Any) -> Rows:
         """The workload's runs as rows, newest first; ``state``, ``outcome`` and ``limit`` (most rows) restrict them.
-        Raises ValueError if ``limit`` is below 1, StewardError and Unreachable."""
+        Raises ValueError if ``limit`` is below 1, StewardError for an unknown value, Unreachable without a response."""
         return self._service.runs(self._found["name"], **query)
 
     def agents(self) -> list[Agent]:
-        """The workload's agents, newest first; raises StewardError and Unreachable."""
+        """The workload's agents, newest first; raises StewardError if the service refuses (as if the workload is gone),
+        and Unreachable if it doesn't respond in time."""
         result = self._service.reader.items(f"{self._path}/agents")
         return [Agent(self._service, f"{self._path}/agents/{one['version']}", one) for one in result]
 
@@ -301,8 +302,8 @@ class Workload(Stored):
 class Workloads(Mapping[str, Workload]):
     """A service's workloads by name, as items and, where the name allows it, as attributes; read when accessed.
 
-    Raises KeyError or AttributeError for an unknown name, StewardError if the service refuses, and Unreachable.
-    """
+    Raises KeyError or AttributeError for an unknown name, StewardError if the service refuses a call, and Unreachable
+    if it doesn't respond in time."""
 
     def __init__(self, service: Steward) -> None:
         self._service = service
@@ -397,7 +398,7 @@ class Steward(Shown):
         return Rows(_row(one, RUN_COLUMNS, f"{self.url}/ui/runs/{one['id']}") for one in result)
 
     def run(self, run: str) -> StoredRun:
-        """A run by its id; raises StewardError if there is none, and Unreachable."""
+        """A run by its id; raises StewardError if there is none, Unreachable if the service doesn't respond in time."""
         path = f"/runs/{quote(run, safe='')}"
         return StoredRun(self, path, self.reader.get(path))
 
@@ -408,7 +409,7 @@ class Steward(Shown):
         return Rows(_row(one, JOB_COLUMNS, f"{self.url}/ui/jobs/{one['id']}") for one in result)
 
     def job(self, job: str) -> Job:
-        """A job by its id; raises StewardError if there is none, and Unreachable."""
+        """A job by its id; raises StewardError if there is none, Unreachable if the service doesn't respond in time."""
         result = Job(job, self.reader.client, retry=self.reader.retry)
         result.read()
         return result

@@ -125,7 +125,8 @@ MOST_ROWS = 10_000
 
 
 def fit_boosting(series: Series, horizons: tuple[int, ...], seed: int) -> Boosting:
-    """Fit gradient-boosted trees (absolute error) to the scaled counts, a model for each horizon (in intervals)."""
+    """Fit gradient-boosted trees (absolute error) to the scaled counts, a model for each horizon (in intervals). Raises
+    ValueError if the series is too short for a horizon."""
     known = seasons(len(series.counts), series.seconds)
     return Boosting(horizons, known, tuple(_trees(series, ahead, known, seed) for ahead in horizons))
 

@@ -39,7 +39,8 @@ MARKS = {"passed": "✓", "failed": "✗", "unknown": "?", "beyond": "·"}
 
 
 def level_status(level: Json, own_class: str) -> str:
-    """Return a candidate's status at a level: passed, failed, unknown (not played), beyond (passed above its class)."""
+    """Return an agent's status at a level of randomness: passed, failed, unknown (not played), or beyond (passed, but
+    above its class ``own_class``)."""
     if level["passed"]:
         within = own_class in CLASSES and CLASSES.index(level["level"]) <= CLASSES.index(own_class)
         return "passed" if within else "beyond"
@@ -47,7 +48,8 @@ def level_status(level: Json, own_class: str) -> str:
 
 
 def ladder(candidates: Sequence[Json]) -> Markup:
-    """Return a table of the levels that each candidate passed, and its class, the highest passed with all below."""
+    """Return a table of the levels of randomness that each agent passed, and its class: the last before one not
+    passed."""
     head = ["agent", *CLASSES, "robustness level"]
     rows = []
     for candidate in candidates:
@@ -136,7 +138,7 @@ def scores(level: Json, roles: dict[str, str]) -> Markup:
 
 
 def gaps(candidates: Sequence[Json]) -> Markup:
-    """Return a table of each candidate's train-to-test gap and gap to the optimum (per cent) at each level."""
+    """Return a table of each agent's gaps by level of randomness: train to test, and to the optimum (per cent)."""
     rows = []
     for candidate in candidates:
         for level in candidate["levels"]:
@@ -155,7 +157,7 @@ def gaps(candidates: Sequence[Json]) -> Markup:
 
 
 def aliasing(candidates: Sequence[Json]) -> Markup:
-    """Return a table of the check for state aliasing, by candidate: equal observations whose best actions differ."""
+    """Return a table of the check for state aliasing, by agent: equal observations whose best actions differ."""
     rows = []
     for candidate in candidates:
         alias = candidate.get("aliasing") or {"checked": False, "reason": None}
@@ -178,7 +180,7 @@ def aliasing(candidates: Sequence[Json]) -> Markup:
 
 
 def examples(candidate: Json) -> Markup:
-    """Return a table of a candidate's aliased observations with their best actions; empty if there are none."""
+    """Return a table of an agent's aliased observations with their best actions; empty if there are none."""
     examples = (candidate.get("aliasing") or {}).get("examples") or []
     rows = [
         [
@@ -336,7 +338,7 @@ def terms(report: Json) -> Markup:
 
 
 def contenders(report: Json) -> Markup:
-    """Return a table of a competition's trials, or else of the candidates' scores; empty if there are neither."""
+    """Return a table of a competition's trials, or else of the scores of what was compared; empty without either."""
     trials = report.get("bracket") or []
     if not trials:
         rows = [[name, number(score)] for name, score in (report.get("candidates") or {}).items()]

@@ -125,8 +125,7 @@ class Source(Protocol):
 
     def ahead(self, drawn: HiddenJobs, part: Floats) -> RemainingGain | None:
         """Forecast each job's gain in its metric after the fraction ``part`` (0…1) of its iterations, [B, L]; None: the
-        spec has no convergence.
-        """
+        spec has no convergence."""
         ...
 
     def lacking(self, application: Integers, part: Floats) -> Floats:
@@ -262,8 +261,7 @@ def usual(part: Floats) -> Floats:
 
 def courses(model: ClusterModel, applications: Sequence[str]) -> Floats:
     """Return the gap to the final value of A applications at the fractions ``PARTS`` of a run, [A, 33], by an
-    application's mean learning curve, or by ``usual`` if it has none that improves.
-    """
+    application's mean learning curve, or by ``usual`` if it has none that improves."""
     return np.stack([_course(model, name) for name in applications])
 
 
@@ -400,8 +398,7 @@ def draw_curves(curves: LearningCurves, own: int) -> DrawnCurves:
 
 def foreseen(curves: LearningCurves, own: int, of: DrawnCurves) -> RemainingGain:
     """Forecast level, gain and half-width of each drawn curve of class ``own`` (index) after its first 0 to ``STEPS``
-    points, [DRAWN, STEPS + 1] each; NaN after none.
-    """
+    points, [DRAWN, STEPS + 1] each; NaN after none."""
     which, until = np.full(DRAWN, own), np.full(DRAWN, of.iteration[-1])
     results = [np.full((len(RemainingGain._fields), DRAWN), np.nan)]
     for step in range(1, STEPS + 1):

@@ -183,8 +183,7 @@ def _local(values: Floats) -> Floats:
 
 def _table(fitted: StepFit, gpus: Integers, local: Floats, node: Integers) -> Floats:
     """Return the natural log of seconds per step, [M, 3, G, K]: M members, 3 layouts on nodes, G numbers of GPUs, K
-    numbers of samples per GPU.
-    """
+    numbers of samples per GPU."""
     nodes = layout_nodes(gpus, node).astype(np.float64)
     places = np.stack(np.broadcast_arrays(gpus[None, :, None], nodes[:, :, None], local), axis=-1)
     points = places.reshape(-1, 3).astype(np.float64)

@@ -199,8 +199,7 @@ def _test_forecasts(known: Sequence[Curve], curves: Sequence[Curve], requests: I
 
 def _cut(curves: Sequence[Curve], parts: Sequence[float]) -> tuple[CurvePoints, Floats]:
     """Return, for C curves, the points that the service keeps up to the fraction ``parts`` of each curve's length,
-    without its last point, [C, k], and the curve's last iteration, [C].
-    """
+    without its last point, [C, k], and the curve's last iteration, [C]."""
     until = np.array([one.iteration[-1] for one in curves])
     due = (1 - SMALLEST) * np.asarray(parts) * until
     there = [
@@ -414,8 +413,7 @@ def throughput_seconds(steps: Floats, table: Any, speeds: Floats) -> Floats:
 
 def beside(gathered: PooledExecutions, expected: Floats) -> SharedSteps:
     """Return the steps measured beside other jobs, with their seconds relative to the median of the same step measured
-    alone, else to ``expected`` seconds [n]. Steps without either are left out.
-    """
+    alone, else to ``expected`` seconds [n]. Steps without either are left out."""
     key = [APPLICATION, GPUS, NODES, NODE_CLASS, BATCH]
     lone = gathered.steps[gathered.steps[:, BESIDE] < 0]
     medians = _medians(lone[:, key], lone[:, SECONDS])
@@ -481,7 +479,8 @@ def _by_tenth(rows: Floats) -> Floats:
 
 
 def _fit_report(gathered: PooledExecutions, fitted: Sequence[ThroughputFitted], executions: int) -> dict[str, Any]:
-    """Make the fit's report; ``family`` is that of the application with the most steps, errors are means."""
+    """Make the fit's report of throughput by application; ``family`` is that of the application with the most steps,
+    and errors in ``metrics`` are means over applications."""
     names = gathered.applications[: gathered.measured]
     first = max(fitted, key=lambda one: int(one.report["observations"])).report
     reports = {name: one.report for name, one in zip(names, fitted, strict=True)}

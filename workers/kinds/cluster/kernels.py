@@ -159,8 +159,7 @@ def _share_a_node(one: Integers, other: Integers) -> bool:
 @kernel
 def _train_job(rules: Rules, c: Clusters, b: int, job: int, slower: float) -> float:
     """Train a job for an interval, its seconds per step times ``slower``; return the second of the interval at which it
-    ended, or −1. Epochs end after whole seconds.
-    """
+    ended, or −1. Epochs end after whole seconds."""
     kind, gpus, seconds = c.application[b, job], c.gpus[b, job], rules.interval
     if not gpus:
         return -1.0
@@ -225,8 +224,7 @@ def most_gpus(rules: Rules, c: Clusters, b: int) -> Integers:
 @kernel
 def urgency(rules: Rules, c: Clusters, b: int) -> Integers:
     """Return each active job's effective queue, [J], 0 the most urgent: one less per ``ageing`` seconds that it has
-    waited, and ``LATE`` beyond the patience.
-    """
+    waited, and ``LATE`` beyond the patience."""
     urgency = np.empty(c.counts[b, THERE], np.int64)
     for at in range(len(urgency)):
         job = c.there[b, at]
@@ -529,7 +527,10 @@ def pack_gpus(capacity: Integers, allocation: Integers, missing: Integers) -> bo
 
 @kernel
 def _room(free: Integers, allocation: Integers, size: int) -> int:
-    """Return the index of the fullest node with ``size`` ``free`` GPUs, else of that with fewest to move; −1: none."""
+    """Return the index of the fullest node with ``size`` ``free`` GPUs, else of that with fewest to move; −1: none.
+
+    ``free`` [N]: GPUs that no job has; ``allocation`` [J, N]: those of each job, of which smaller parts can be
+    moved."""
     room, least = -1, 0
     for node in range(len(free)):
         if free[node] >= size and (room < 0 or free[node] < least):

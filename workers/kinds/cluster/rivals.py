@@ -94,7 +94,6 @@ class KnownSource:
         self._source = source
 
     def __getattr__(self, name: str) -> Any:
-        """Delegate everything else to the source."""
         return getattr(self._source, name)
 
     def moment(self, episodes: Episodes, b: int) -> Situation:

@@ -413,14 +413,12 @@ class PlayedSource(Source):
 
     def ahead(self, drawn: HiddenJobs, part: Floats) -> RemainingGain | None:
         """Forecast each job's gain in its metric after the fraction ``part`` of iterations, [B, L]; NaN: no curve. The
-        result is None if the spec has no convergence.
-        """
+        result is None if the spec has no convergence."""
         return None if self._learning is None else seen_at(self._learning.forecasts, drawn.curve, part)
 
     def lacking(self, application: Integers, part: Floats) -> Floats:
         """Return the gap, 1 to 0, of metrics to their final values after the fraction ``part`` of iterations, by the
-        course of each ``application`` (index), of any shape.
-        """
+        course of each ``application`` (index), of any shape."""
         return lacking(self._courses, application, part)
 
     @override

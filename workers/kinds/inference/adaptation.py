@@ -259,8 +259,7 @@ class MetaLearner:
 
     def loss(self, rows: Tensor, steps: int) -> Tensor:
         """Return the weighted mean squared error of the log pace on the coming batches of the tasks ``rows`` (indices),
-        after ``steps`` gradient steps on their past batches.
-        """
+        after ``steps`` gradient steps on their past batches."""
         past, coming = (Examples(*(part[rows] for part in whole)) for whole in (self._past, self._coming))
         now: Mapping[str, Tensor] = self.start
         for _ in range(steps):

@@ -157,8 +157,7 @@ class InferenceRivals(Rivals):
 
     def bounds(self, seed: int, episodes: int) -> Floats:
         """Return the return of fewest servers and most accurate answers without delay, [E]: an upper bound for any
-        policy, since all four terms of the reward are costs.
-        """
+        policy, since all four terms of the reward are costs."""
         del seed
         layout, weights = self._kind.layout(self._workload.spec), self._workload.spec.weights
         share = float(layout.price @ layout.minimum) / max(float(layout.price @ layout.maximum), 1e-300)

@@ -229,8 +229,7 @@ class _Posterior:
 
     def _in_common(self, deviation: Floats) -> float:
         """Estimate the sum of squared run effects: over executions, the mean ``deviation`` [n] of even rows times that
-        of odd rows, whose noise is independent.
-        """
+        of odd rows, whose noise is independent."""
         weights, half = self.samples.importance[self.samples.stages] * self.robust, np.arange(len(deviation)) % 2
         halves = [_means(deviation[:, None], self.samples.groups, weights * (half == k), self.runs) for k in range(2)]
         return float((halves[0] * halves[1]).sum())
@@ -383,8 +382,7 @@ def _metric(
 
 def _by_features(layout: Layout, selection: Selection, flat: Flat, X: Floats, stages: Integers) -> Floats:
     """Return the natural log, [n], of the ratio of the metric at the features in ``X`` [n, R + F], clipped to the
-    measured range, to that at median features.
-    """
+    measured range, to that at median features; ``stages`` [n]: iteration bins."""
     resources = len(layout.resources)
     typical, X = np.median(flat.X, axis=0), np.clip(X, flat.X.min(axis=0), flat.X.max(axis=0))
     usual = np.hstack([X[:, :resources], np.tile(typical[resources:], (len(X), 1))])
@@ -401,7 +399,8 @@ def _draw_surfaces(
     count: int,
     rng: np.random.Generator,
 ) -> Surfaces:
-    """Draw ``count`` models of the natural-log metric ``logs`` [n]; of its reciprocal if it rises with allocation."""
+    """Draw ``count`` models of the natural-log metric ``logs`` [n], of rows in iteration bins ``stages`` [n] of
+    ``size``; of its reciprocal if it rises with allocation."""
     stated = layout.spec.metrics[metric]
     summed = metric == layout.seconds or stated.scope == "run"
     weight = importance(logs, stages, size) if summed else np.ones(size)

@@ -417,7 +417,8 @@ def _report(
 
 
 def _metric_report(fit: MetricFit, groups: Integers) -> dict[str, Any]:
-    """Report one metric's relative errors and interval coverage (0…1) on held-out rows, with and without run effect."""
+    """Report one metric's relative errors and interval coverage (0…1) on held-out rows, with and without run effect.
+    ``groups``: execution of each row, [n]."""
     selection, known, unknown = fit.selection, fit.spreads.bounds, fit.selection.offsets
     return {
         "family": selection.family,

@@ -153,9 +153,8 @@ MOST_ENTRIES = 8_000_000  # per metric: A · C · I
 
 
 def iteration_bins(iterations: int, inputs: int) -> NDArray[np.int32]:
-    """Return the bin of each iteration, [iterations]: its own, or shared with neighbours beyond 128 iterations or 8
-    million entries of a table with ``inputs`` rows (allocations times feature cells).
-    """
+    """Return the index of each iteration's bin, [iterations]: its own, or shared with neighbours beyond 128 iterations
+    or 8 million entries of a table with ``inputs`` rows (allocations times feature cells)."""
     count = max(min(iterations, MOST_BINS, MOST_ENTRIES // inputs), 1)
     return (np.arange(iterations) * count // iterations).astype(np.int32)
 
@@ -239,7 +238,8 @@ def _varying(flat: Flat) -> NDArray[np.bool_]:
 
 
 def _course(flat: Flat, execution: int, place: Integers, resolution: int, rng: np.random.Generator) -> Floats:
-    """Return the features [resolution, F] of the execution of index ``execution``; gaps are filled from random rows."""
+    """Return the features [resolution, F] of the execution of index ``execution``, at whose rows ``place`` [n] is the
+    index in the course; gaps are filled from random rows of all executions at that place."""
     order = np.argsort(place, kind="stable")
     first, last = (np.searchsorted(place[order], np.arange(resolution), side) for side in ("left", "right"))
     drawn = first + (rng.random(resolution) * (last - first)).astype(np.intp)

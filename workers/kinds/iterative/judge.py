@@ -527,7 +527,8 @@ def calibrate_hysteresis(spec: Spec, table: ModelTable, artifact: bytes, *, seed
 
 
 def _largest_hysteresis(returns: Iterable[NDArray[np.float64]]) -> int:
-    """Return the index of the last candidate up to which all are as good as the first, from their returns [E]."""
+    """Return the index, from 0, of the last policy up to which all are as good as the first, from the returns [E] of
+    each in the same E episodes, in the order of their hysteresis."""
     accepted, every = 0, iter(returns)
     first = next(every)
     for index, values in enumerate(every, start=1):

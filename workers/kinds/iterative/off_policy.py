@@ -247,8 +247,7 @@ def effective_sample_size(weights: Array) -> float:
 
 def per_decision(ratios: Array, rewards: Array) -> float:
     """Estimate the return by per-decision importance sampling: the mean over runs of Σ_t ρ_t · r_t, from cumulative
-    ratios and rewards [L, T]. It is unbiased if the behaviour's probabilities are known.
-    """
+    ratios and rewards [L, T]. It is unbiased if the behaviour's probabilities are known."""
     return float((ratios * rewards).sum(axis=1).mean())
 
 
@@ -261,8 +260,7 @@ def normalise_weights(ratios: Array) -> Array:
 
 def weighted_return(ratios: Array, rewards: Array) -> float:
     """Estimate the return by weighted importance sampling: Σ_t Σ_runs w_t · r_t, from cumulative ratios and rewards
-    [L, T], weights normalised over runs; biased but consistent.
-    """
+    [L, T], weights normalised over runs; biased but consistent."""
     return float((normalise_weights(ratios) * rewards).sum())
 
 
@@ -270,7 +268,7 @@ def doubly_robust(ratios: Array, rewards: Array, taken: Array, expected: Array) 
     """Estimate the return by weighted doubly robust sampling: consistent if either weights or values are right.
 
     Args:
-        ratios, rewards: cumulative importance weights and rewards, [L, T].
+        ratios, rewards: cumulative importance weights and rewards of L runs of T iterations, [L, T].
         taken: value of each decision's logged action, [L, T − 1].
         expected: value of each decision's state under the candidate, [L, T − 1].
     """
@@ -310,8 +308,7 @@ def _missed_outcomes(metric: Metric, weights: Weights) -> tuple[Outcome, Outcome
 
 def hours_of(resources: Sequence[Resource]) -> list[tuple[str, float]]:
     """Return, per resource, the name of its hours, such as “core-hours”, and the number of its units that make one
-    whole (100 for %, else 1). The resource's own name precedes a name that occurs twice.
-    """
+    whole (100 for %, else 1). The resource's own name precedes a name that occurs twice."""
     results = []
     for resource in resources:
         noun, whole = resource.unit.strip() or resource.name, 1.0

@@ -179,8 +179,7 @@ class _Programme:
 
     def _ranges(self) -> None:
         """Set for each iteration: variance of the posterior of the log run effect (``variance``), its gain in 0…1, half
-        the width of the effect's grid (``half``), and least and most seconds left on the grid (``low``, ``high``).
-        """
+        the width of the effect's grid (``half``), and least and most seconds left on the grid (``low``, ``high``)."""
         iterations = self.layout.iterations
         self.variance, self.gain, self.spread = (np.zeros(iterations + 1) for _ in range(3))
         self.variance[0] = self.tau
@@ -593,8 +592,7 @@ class _Path:
 
     def _extend_labels(self, k: int, labels: _Labels, relaxed: _RelaxedPaths) -> _Labels:
         """Return the labels after iteration ``k``: for each allocation and bin of the sum, the extension of ``labels``
-        with the least lower bound; at most ``LABELS`` in all.
-        """
+        with the least lower bound; at most ``LABELS`` in all."""
         action, parent = np.nonzero(self.legal.take(labels.here, axis=1))
         here, pause = self.goal[action, labels.here[parent]], self.pause_of[action]
         cost = labels.cost[parent] + self.stage[pause, k, here] + self.moving[action]

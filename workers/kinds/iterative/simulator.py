@@ -84,8 +84,7 @@ class Truth(NamedTuple):
 
     def at(self, iteration: Indices) -> Truth:
         """Return the hidden variables as ``iteration`` [B] begins: ``shift`` is added to the effect of runs that shift
-        in it.
-        """
+        in it."""
         now = (iteration == self.shifted) * self.shift
         return self._replace(effect=self.effect + now[:, None].astype(self.effect.dtype))
 
@@ -237,8 +236,7 @@ class IterativeSimulator:
     @property
     def view(self) -> View:
         """The observation of policies [B, D], the mask of legal actions [B, N], and the outlook (expected return) of
-        each action [B, N]. Raises RuntimeError before ``reset``.
-        """
+        each action [B, N]. Raises RuntimeError before ``reset``."""
         return self._current().view
 
     @property
@@ -249,8 +247,7 @@ class IterativeSimulator:
     @property
     def informed_situation(self) -> Situation:
         """The situation of a policy that knows the ensemble member and run effect that each run follows, but neither
-        noise nor later changes. Raises RuntimeError before ``reset``.
-        """
+        noise nor later changes. Raises RuntimeError before ``reset``."""
         episodes, projector = self._current(), self.projector
         state, effect = episodes.state, episodes.truth.effect
         state = state._replace(effect=effect, variance=np.full_like(effect, KNOWN), trend=np.zeros_like(effect))
@@ -411,8 +408,7 @@ class IterativeSimulator:
 
     def _draw_elapsed(self, state: State) -> SimulatorArray:
         """Draw the sums of each metric so far, [B, M], in the metric's unit: the target less 0.8 to 1.2 times the rest
-        of the run at one random constant allocation, and at least 5 % of the target in proportion to progress.
-        """
+        of the run at one random constant allocation, and at least 5 % of the target in proportion to progress."""
         projector, layout, count = self.projector, self.layout, len(state.iteration)
         other = self.random.integers(0, len(layout.allocations), (1, count))
         ahead, point = projector.ahead, projector.ahead.point(state.features)
@@ -500,8 +496,7 @@ def _rows(episodes: _Episodes, rows: slice) -> _Episodes:
 
 def _posterior_variances(projector: Projector) -> SimulatorArray:
     """Return the posterior variance of the (natural) log run effect on M metrics after 0, 1, … iterations,
-    [iterations, M].
-    """
+    [iterations, M]."""
     variance, noise = projector.effect_variance.copy(), projector.noise_variance
     out = []
     for _ in range(projector.layout.iterations):

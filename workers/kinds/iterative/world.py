@@ -106,8 +106,7 @@ class IterativeWorld(DisturbedWorld):
 
     def reset(self) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
         """Begin B runs at the first allocation and simulate one iteration; return observation [B, D] (D entries) and
-        mask of legal actions [B, N].
-        """
+        mask of legal actions [B, N]."""
         self.renew()
         for disturbance in self.disturbances:
             disturbance.begin(self)
@@ -232,8 +231,7 @@ class IterativeWorld(DisturbedWorld):
 
     def _followed_logs(self, before: State, levels: NDArray[np.integer], features: Array) -> tuple[Array, Array, Array]:
         """Return, by the models that runs follow: natural log of each metric's median [B, M], seconds that the change
-        of allocation takes [B], and standard deviation of the log noise [B, M].
-        """
+        of allocation takes [B], and standard deviation of the log noise [B, M]."""
         logs, pause = np.zeros((self.batch, self.channels), np.float32), np.zeros(self.batch, np.float32)
         noise = np.zeros_like(logs)
         for index, projector in enumerate(self._followed_projectors):

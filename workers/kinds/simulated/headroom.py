@@ -50,7 +50,8 @@ class Rivals(Protocol):
         ...
 
     def bounds(self, seed: int, episodes: int) -> Floats | None:
-        """Return an upper bound of any policy's return in each of the same episodes, [E]; None: none is cheap."""
+        """Return an upper bound of any policy's return in each of E episodes, those of ``play`` with this ``seed``,
+        [E]; None: no bound is cheap to compute."""
         ...
 
 

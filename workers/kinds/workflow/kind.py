@@ -32,7 +32,7 @@ class Workflow(LearnedKind):
     reads_runs = False
 
     def spaces(self, spec: Any) -> Spaces:
-        """Raise ValueError, because policies pick among any number of candidates."""
+        """Raise ValueError, because a policy chooses among any number of waiting tasks, not in fixed spaces."""
         del spec
         raise ValueError(CANDIDATES)
 

@@ -80,8 +80,7 @@ def append_tasks(at: Course, graph: Graph, work: Work, fleet: Fleet, urgent: Ind
 
 def room(at: Course, graph: Graph, work: Work, fleet: Fleet, task: int, now: float) -> tuple[int, float, float]:
     """Return the free node on which a ready task ends first (−1: none), its end, and the second at which enough
-    processors are next free on another node (infinite: never).
-    """
+    processors are next free on another node (infinite: never)."""
     chosen, ended, following = -1, np.inf, np.inf
     for j in range(len(fleet.pace)):
         if not np.isfinite(work.cost[task, j]):

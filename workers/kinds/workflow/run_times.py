@@ -37,8 +37,7 @@ class FittedPredictor(NamedTuple):
 
 class TaskRecords(NamedTuple):
     """N tasks of a trace in order of submission: submission, run time and estimate (seconds; NaN: no estimate), [N]
-    each, and the N users' names ("": unknown).
-    """
+    each, and the N users' names ("": unknown)."""
 
     submit: Floats
     runtime: Floats

@@ -238,7 +238,8 @@ FIRST = "trunk.0.weight"
 
 
 class Coordinates:
-    """Conversion of flat vectors [P] of P parameters between published and standardised observation coordinates.
+    """Conversion of flat vectors [P] of a network's P parameters between published coordinates, whose network reads raw
+    observations, and standardised ones, in which it learns: it reads (observation − centre) / scale.
 
     Args:
         network: config with `centre` and `scale` of the observations; without them the conversion is the identity.
@@ -255,17 +256,18 @@ class Coordinates:
         self._layers = [(place.start, *shape) for place, shape in firsts]
 
     def published(self, flat: Array) -> Array:
-        """Convert parameters ``flat`` [P] of a network from standardised to published observations."""
+        """Convert parameters ``flat`` [P] for standardised observations to those for raw ones, as published, [P]."""
         centre, scale = self._centre, self._scale
         return self._changed(flat, lambda weight, bias: (weight / scale, bias - weight @ (centre / scale)))
 
     def learned(self, flat: Array) -> Array:
-        """Convert parameters ``flat`` [P] of a network from published to standardised observations."""
+        """Convert parameters ``flat`` [P] for raw observations, as published, to those for standardised ones, [P]."""
         centre, scale = self._centre, self._scale
         return self._changed(flat, lambda weight, bias: (weight * scale, bias + weight @ centre))
 
     def gradient(self, flat: Array) -> Array:
-        """Convert a gradient ``flat`` [P] by published parameters into the one by standardised parameters."""
+        """Convert the gradient ``flat`` [P] with respect to the parameters for raw observations (as published) to the
+        one with respect to those for standardised observations, [P]."""
         centre, scale = self._centre, self._scale
         return self._changed(flat, lambda weight, bias: ((weight - bias[:, None] * centre) / scale, bias))
 

@@ -93,7 +93,8 @@ class NetworkLearner:
         return {name: self.views(state, name) for name in self.shared}
 
     def step_optimiser(self, state: State, gradient: Array, rate: float) -> State:
-        """Return the state after an optimiser step along a gradient [P] at learning rate ``rate``, less in the ramp."""
+        """Return the state after one Adam step down ``gradient`` [P] at learning rate ``rate``, which is scaled by the
+        share (0 to 1) done of the config's first ``ramp`` updates."""
         updates = state.values["updates"] + 1
         feeds = {
             "parameters": self.coordinates.learned(state.arrays["online"]),

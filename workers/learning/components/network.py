@@ -513,7 +513,7 @@ class Adam(Component):
         return {"parameters": reals(), "first": reals(), "second": reals()}
 
     def run(self, xp: Any, variables: Arrays, inputs: Arrays) -> Arrays:
-        """Return the new `parameters`, `first` and `second`, [P] each."""
+        """Return `parameters`, and their moments `first` and `second`, after the step, [P] each."""
         gradient, count = inputs["gradient"], inputs["count"]
         norm = xp.sqrt(xp.sum(gradient * gradient))
         gradient = gradient * (self.clip / xp.clip(norm, self.clip, None))

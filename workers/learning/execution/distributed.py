@@ -461,7 +461,7 @@ class Distributed(Learner):
 
     @abstractmethod
     def _fleet(self, config: Config, simulator: SimulatorSpec, posts: list[Post]) -> Fleet:
-        """Return the fleet of actors at these posts, not yet started."""
+        """Return the fleet of actors, one for each of ``posts``, not yet started."""
 
     def _begin(self) -> None:
         self.fleet.publish(self.agent.parameters(self.product.actor_arrays), self.progress)

@@ -249,7 +249,8 @@ class TrainingProblem(Protocol):
         ...
 
     def score(self, artifact: bytes) -> float:
-        """Return an artifact's mean return on validation episodes, with the guard; raises IncompatibleArtifact."""
+        """Return an artifact's mean return on validation episodes, with the guard; raises IncompatibleArtifact if it
+        can't be read, or is of another layout."""
         ...
 
     def calibrate(self, artifact: bytes) -> bytes:

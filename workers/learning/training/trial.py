@@ -37,7 +37,7 @@ def environments(steps: int, length: int) -> int:
 
 @dataclass(frozen=True)
 class Candidate:
-    """A publishable artifact, and the mean return of its policy on the validation episodes (`validation`)."""
+    """An artifact that can be published, and its policy's mean return on the validation episodes (`validation`)."""
 
     artifact: bytes
     validation: float

@@ -401,7 +401,7 @@ def _usable(table: Table, warnings: list[FieldIssue]) -> tuple[Table, int]:
 
 
 def _processors(cells: Floats) -> Floats:
-    """Return the processors requested, else allocated, of n rows, [n]; 0 or −1: unknown."""
+    """Return the processors requested, else allocated, of n rows ``cells`` (columns of SWF), [n]; 0 or −1: unknown."""
     return np.where(cells[:, REQUESTED] > 0, cells[:, REQUESTED], cells[:, ALLOCATED])
 
 

@@ -159,7 +159,8 @@ def reserving(situation: QueueSituation, order: dispatch.Indices) -> DispatchRes
 
 
 def _overtook(order: Sequence[int], started: Sequence[int], window: Window) -> list[int]:
-    """Return the tasks of ``started`` that come after the waiting task of ``window`` in ``order``, as rows."""
+    """Return those of the tasks ``started`` that come after the waiting task of ``window`` in ``order``; all are rows
+    of the queue's table of tasks."""
     if window.task < 0:
         return []
     behind = set(order[order.index(window.task) :]) if window.task in order else set(order)

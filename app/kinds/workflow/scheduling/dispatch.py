@@ -161,7 +161,7 @@ def earliest(now: float, free: int, need: int, tasks: Tasks, pool: Pool, started
 
 
 def by_end(tasks: Tasks, started: Indices) -> Indices:
-    """Return the rows of S tasks that start together, shortest expected run time first, [S]."""
+    """Return the rows ``started`` [S] of tasks that start together, shortest expected run time first, [S]."""
     if len(started) < 2:
         return started
     return started[np.argsort(tasks.expected[started])]

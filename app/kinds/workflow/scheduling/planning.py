@@ -269,7 +269,7 @@ def learned(problem: Problem, rule_inputs: RuleInputs, learned_rule: LearnedRule
 
 
 def rules(problem: Problem, learned_rules: tuple[LearnedRule, ...] = LEARNED_RULES, ranks: Ranks = PLAIN) -> list[Rule]:
-    """Return the published rules ``MADE``, then ``learned_rules``, for a problem."""
+    """Return the placement rules ``MADE`` (of the literature), then ``learned_rules``, for a problem."""
     inputs = rule_inputs(problem, ranks)
     return [STRATEGIES[name](problem) for name in MADE] + [
         learned(problem, inputs, learned_rule, ranks) for learned_rule in learned_rules

@@ -89,7 +89,8 @@ def launch(wishes: Wishes) -> int:
 
 
 def _begins(wishes: Wishes) -> bool:
-    """Whether a workload that isn't registered yet may be registered without learning: its scale is the deadline's."""
+    """Whether a workload that isn't there yet is registered without learning: there is a deadline, and no
+    ``--workload``."""
     return wishes.deadline is not None and not wishes.registered
 
 

@@ -77,7 +77,8 @@ class Service:
         return self._answer(method, path, _parse, json)
 
     def table(self, path: str) -> list[dict[str, str]]:
-        """Rows of a CSV response to a GET, as texts by column name; raises StewardError and Unreachable as ``call``."""
+        """Rows of a CSV response to a GET, as texts by column name; raises StewardError if the service refuses the
+        call, and Unreachable if it doesn't respond."""
         response = self._answer("GET", path, answers.table, headers={"Accept": "text/csv"})
         return list(csv.DictReader(response.splitlines()))
 
@@ -102,7 +103,8 @@ class Service:
         return self._retry.call(self.http, method, path, read, json, {**once, **(headers or {})})
 
     def get_or_none(self, path: str) -> Json | None:
-        """JSON object at a path; None if the service responds 404; raises as ``call`` otherwise."""
+        """JSON object at a path; None if the service responds 404. Raises StewardError if it refuses the call
+        otherwise, and Unreachable if it doesn't respond."""
         try:
             return self.call("GET", path)
         except StewardError as error:
@@ -130,7 +132,8 @@ class Service:
 
         Raises:
             JobFailed: the job failed, was cancelled, or waits for over 60 s while the service has no worker.
-            StewardError, Unreachable: as ``call``.
+            StewardError: the service refused a call.
+            Unreachable: it didn't respond.
         """
         until = time.monotonic() + WORKER_SECONDS
         while job["state"] in ("queued", "running"):

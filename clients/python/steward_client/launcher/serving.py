@@ -134,7 +134,7 @@ def _taken_over(
 
 
 def _command(url: str, data: Path, *, learns: bool) -> list[str]:
-    """Command line of a service; one that must have a worker refuses to start if it can't, and says what is missing."""
+    """Command line that starts a service at ``url``, with a worker if ``learns``; raises Misuse without `steward`."""
     address = urlsplit(url)
     beside = Path(sys.executable).with_name("steward")
     program = str(beside) if beside.exists() else shutil.which("steward")

@@ -342,7 +342,8 @@ class Watched:
             self.stop(f"the command has run for {duration_text(most)}, the most by --max-duration")
 
     def _check_queue(self) -> None:
-        """Cancel a command that doesn't start; if nobody answers, it is tried again."""
+        """Cancel the command if it has waited for its start longer than ``--queue-timeout``, or can never start. If the
+        actuator doesn't respond, a message says so, and the next check tries again."""
         why = self._timeout.check(self._queued.waiting) if self._queued is not None else ""
         if self._queued is None or not why:
             return

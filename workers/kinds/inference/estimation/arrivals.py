@@ -163,8 +163,7 @@ class Arrivals(NamedTuple):
 
 class Series(NamedTuple):
     """One user's requests per second in n intervals of ``seconds``, [n]; ``times``: seconds at which the intervals
-    begin, [n]; ``daily``: whether ``times`` show times of day.
-    """
+    begin, [n]; ``daily``: whether ``times`` show times of day."""
 
     rate: Floats
     times: Floats
@@ -209,8 +208,7 @@ def fit_arrivals(logs: Sequence[Series], fine: Sequence[Series] = ()) -> Arrival
 
 def profile(logs: Sequence[Series]) -> Floats:
     """Estimate requests per second by part of the day, shrunk to the mean, [48]; [1] if the logs cover less than a
-    quarter of a day, or one of them shows no times of day.
-    """
+    quarter of a day, or one of them shows no times of day."""
     if not all(one.daily for one in logs) or sum(len(one.rate) * one.seconds for one in logs) < DAY_SECONDS / 4:
         return np.array([np.concatenate([one.rate for one in logs]).mean()])
     sums, counts = _by_day(logs)
@@ -249,8 +247,7 @@ def _within(days: Floats, part: Floats) -> float:
 
 def variation(logs: Sequence[Series], rate: Floats) -> float:
     """Estimate the squared coefficient of variation of rates about the daily profile ``rate`` [P] (requests per second)
-    beyond Poisson noise; at least 0.
-    """
+    beyond Poisson noise; at least 0."""
     count, expected = _counts(logs, rate, 1)
     squares = float((expected**2).sum())
     return max(float(((count - expected) ** 2 - expected).sum()) / squares, 0.0) if squares > 0 else 0.0
@@ -306,8 +303,7 @@ def dispersion(logs: Sequence[Series], rate: Floats, intervals: int = 1) -> floa
 
 def smooth_exponentially(values: Floats, seconds: float, window: float) -> Floats:
     """Average ``values`` [n] of intervals of ``seconds`` exponentially, with time constant ``window`` seconds (0: no
-    smoothing); return the mean up to and including each interval, [n].
-    """
+    smoothing); return the mean up to and including each interval, [n]."""
     weight = float(np.exp(-seconds / window)) if window else 0.0
     start = np.array([weight * values[0]])
     return np.asarray(lfilter([1 - weight], [1, -weight], values, zi=start)[0], np.float64)
@@ -341,8 +337,7 @@ def _join_pairs(pairs: Sequence[Pairs]) -> Pairs:
 
 def _fit_forecast_weights(pairs: Pairs) -> Floats:
     """Fit coefficients of the recent deviation, of the profile's change and of the recent trend in forecasts, [3], by
-    least absolute deviations (reweighted least squares) with a ridge towards 0.
-    """
+    least absolute deviations (reweighted least squares) with a ridge towards 0."""
     every = slice(None, None, 1 + len(pairs.came) // TAKEN)
     usual, recent = pairs.usual, pairs.recent
     parts = np.stack([recent.rate - usual, usual - recent.usual, recent.rate - recent.slow], axis=1)[every]
@@ -409,8 +404,7 @@ def _windows(seconds: float) -> list[tuple[float, float]]:
 
 def forecast_intervals(log: Series, fitted: Arrivals, first: int) -> tuple[Forecast, Floats]:
     """Forecast each interval of ``log`` from index ``first`` on by the intervals before it; return the forecasts and
-    the measured requests per second, [n − first] each.
-    """
+    the measured requests per second, [n − first] each."""
     numbers = fitted.numbers[0]
     usual = numbers[TYPICAL] * usual_rate(fitted.rate, log.times)
     pairs = _pairs(log, usual, (numbers[WINDOW], numbers[SLOW]))

@@ -85,8 +85,7 @@ class HeldOut(NamedTuple):
 
 class _Fold(NamedTuple):
     """n rows held out together: relative error, relative error of the variant's mean, and distance from the median in
-    half widths of the interval, [n] each. ``kind`` names the property that the rows have in common (``KINDS``).
-    """
+    half widths of the interval, [n] each. ``kind`` names the property that the rows have in common (``KINDS``)."""
 
     kind: str
     error: Floats
@@ -198,8 +197,7 @@ def _fine(contents: Sequence[Content], layout: Layout) -> list[list[Series]]:
 
 def measured_rows(contents: Sequence[Content], slower: Sequence[ModelFloats] = ()) -> Rows:
     """Concatenate the measured batches of all executions, their seconds multiplied by ``slower``: for each execution a
-    factor of each of V variants, [V]; empty: 1.
-    """
+    factor of each of V variants, [V]; empty: 1."""
     table = np.concatenate([np.zeros((0, 5)), *(content.batches for content in contents)])
     variant, server = (table[:, column].astype(np.intp) for column in (VARIANT, SERVER))
     rows = Rows(variant, server, table[:, BATCH], table[:, CORES], table[:, CONTENT_SECONDS])

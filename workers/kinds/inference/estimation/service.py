@@ -289,8 +289,7 @@ class ServiceTime:
 
     def _prior(self) -> tuple[Floats, Floats]:
         """Return the prior as matrix [q, P] and centres [q]: the q terms matrix @ parameters − centres are standard
-        normal.
-        """
+        normal."""
         variants, size = self._variants, self._size
         every = np.eye(size)
         level, batch, cores = (every[i * variants : (i + 1) * variants] for i in range(3))

@@ -232,8 +232,7 @@ class System:
 
     def _join_queue(self, number: int, mean: float) -> tuple[Floats, float]:
         """Return the distribution [limit + 1] of a queue of ``number`` after Poisson(``mean``) arrivals, and the mean
-        number of dropped requests.
-        """
+        number of dropped requests."""
         room = self.limit - number
         chances = np.zeros(self.limit + 1)
         chances[number:] = [np.exp(-mean) * mean**n / factorial(n) for n in range(room + 1)]
@@ -243,8 +242,7 @@ class System:
 
     def _spread(self, queues: list[Floats], loaded: int) -> tuple[Floats, float, float]:
         """Combine independent distributions [limit + 1] of the queues: probabilities of next states [S], expected extra
-        seconds and extra loss. If all queues are empty, the server waits for an arrival.
-        """
+        seconds and extra loss. If all queues are empty, the server waits for an arrival."""
         chance, joint = np.zeros(len(self.states)), queues[0]
         for other in queues[1:]:
             joint = np.multiply.outer(joint, other)

@@ -101,7 +101,8 @@ def gamma(streams: Words, b: int, u: int, shape: float) -> float:
 
 @kernel
 def draw_rate(load: Load, streams: Words, factors: Floats, b: int, u: int, place: int) -> float:
-    """Return user ``u``'s requests per second in window ``place``; expired ``factors`` [B, U, J] are drawn anew."""
+    """Return user ``u``'s requests per second in window ``place`` (from 0) of episode ``b``; those of the J ``factors``
+    [B, U, J] that have expired are drawn anew from the random state ``streams`` [B, U]."""
     start = place * load.window
     x, parts = load.model[b], load.rate.shape[2]
     of_day = (load.origin[b] + start) % DAY_SECONDS / DAY_SECONDS
@@ -122,8 +123,8 @@ def draw_arrival(
 ) -> float:
     """Draw the second at which user ``u``'s next request after ``now`` (seconds) comes; ``NEVER``: none.
 
-    A Poisson process has no memory, so at a window's end the waiting time is drawn anew at its new rate. ``rates``
-    [B, U] and ``places`` [B, U] are rate and number of the present windows, changed in place."""
+    A Poisson process has no memory, so at a window's end the waiting time is drawn anew at its new rate. In place
+    change ``streams``, ``rates`` (requests per second), ``places`` (window), [B, U], and ``factors`` [B, U, J]."""
     while True:
         end = min((places[b, u] + 1) * load.window, load.until)
         if rates[b, u] > 0.0:
@@ -152,7 +153,8 @@ def next_recorded(load: Load, places: Integers, b: int, u: int) -> float:
 def following(
     load: Load, streams: Words, rates: Floats, factors: Floats, places: Integers, b: int, u: int, now: float
 ) -> float:
-    """Return the second of user ``u``'s next request, drawn or recorded, after ``now`` (seconds); ``NEVER``: none."""
+    """Return the second of user ``u``'s next request, drawn or recorded, after ``now`` (seconds); ``NEVER``: none. In
+    place change the state of arrivals ``streams``, ``rates``, ``places`` [B, U] and ``factors`` [B, U, J]."""
     if len(load.times) > 0:
         return next_recorded(load, places, b, u)
     return draw_arrival(load, streams, rates, factors, places, b, u, now)
@@ -162,7 +164,9 @@ def following(
 def open_stream(
     load: Load, streams: Words, rates: Floats, factors: Floats, places: Integers, b: int, u: int, seed: np.uint64
 ) -> float:
-    """Begin user ``u``'s requests in episode ``b`` at time 0, from ``seed``; return the first's second or ``NEVER``."""
+    """Begin user ``u``'s requests in episode ``b`` at time 0, from ``seed``; return the first's second or ``NEVER``.
+    The state of the user's arrivals is set in place: ``streams``, ``rates``, ``places`` [B, U], ``factors`` [B, U,
+    J]."""
     streams[b, u] = mix_word(seed + np.uint64(u + 1) * np.uint64(0xD1342543DE82EF95))
     if len(load.times) > 0:
         low, high = load.first[u], load.first[u + 1]
@@ -177,7 +181,8 @@ def open_stream(
 def count_arrivals(
     load: Load, streams: Words, rates: Floats, factors: Floats, places: Integers, b: int, u: int, seed: np.uint64
 ) -> int:
-    """Count user ``u``'s requests in the whole episode ``b``, begun from ``seed``; its stream is then used up."""
+    """Count user ``u``'s requests in the whole episode ``b``, begun from ``seed``. The state of the user's arrivals is
+    overwritten: ``streams``, ``rates``, ``places`` [B, U], ``factors`` [B, U, J]."""
     count, time = 0, open_stream(load, streams, rates, factors, places, b, u, seed)
     while time < NEVER:
         count += 1
@@ -189,7 +194,8 @@ def count_arrivals(
 def arrival_times(
     load: Load, streams: Words, rates: Floats, factors: Floats, places: Integers, b: int, u: int, seed: np.uint64
 ) -> Floats:
-    """Return the seconds [n] of user ``u``'s n requests in the whole episode ``b``; its stream is then used up."""
+    """Return the seconds [n] of user ``u``'s n requests in the whole episode ``b``, begun from ``seed``. The state of
+    the user's arrivals is overwritten: ``streams``, ``rates``, ``places`` [B, U], ``factors`` [B, U, J]."""
     times = np.empty(count_arrivals(load, streams, rates, factors, places, b, u, seed))
     time = open_stream(load, streams, rates, factors, places, b, u, seed)
     for i in range(len(times)):
@@ -270,8 +276,7 @@ class RecordedArrivals(NamedTuple):
 
     def at(self, share: Floats) -> tuple[Floats, Floats | float]:
         """Return the beginnings (seconds, [B]) of episodes at ``share`` [B] (0…1) of the recording, and the smoothed
-        requests per second of users there, [B, U]; 0.0 if unknown.
-        """
+        requests per second of users there, [B, U]; 0.0 if unknown."""
         if self.begins is None or self.late is None:
             return self.first + share * max(self.last - self.first, 0.0), 0.0
         place = np.minimum((share * len(self.begins)).astype(np.int64), len(self.begins) - 1)

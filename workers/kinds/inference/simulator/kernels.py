@@ -180,7 +180,8 @@ def interval(rules: Rules, const: EpisodeConstants, now: float) -> int:
 
 @inlined
 def drop_oldest(rules: Rules, const: EpisodeConstants, worlds: Worlds, amounts: Floats, b: int, u: int) -> None:
-    """Drop user ``u``'s oldest waiting request in episode ``b``, with quality 0; sums go to ``amounts`` [B, 7]."""
+    """Drop user ``u``'s oldest waiting request in episode ``b``, with quality 0; add its weight and 1 to the columns
+    ``LOST`` and ``DROPPED`` of ``amounts`` [B, 7]."""
     worlds.user_count[b, u, HEAD] = (worlds.user_count[b, u, HEAD] + 1) % (rules.queue_limit + 1)
     worlds.user_count[b, u, LENGTH] -= 1
     worlds.user_count[b, u, SETTLED] += 1
@@ -203,7 +204,8 @@ def count(rules: Rules, worlds: Worlds, b: int, u: int, now: float) -> None:
 
 @inlined
 def arrive(rules: Rules, const: EpisodeConstants, load: Load, worlds: Worlds, amounts: Floats, b: int, u: int) -> None:
-    """Append user ``u``'s next request to its queue in episode ``b``, in place; if it is full, drop the oldest."""
+    """Append user ``u``'s next request to its queue in episode ``b``, in place, and draw the one after it; if the queue
+    is full, drop the oldest, which is added to the sums ``amounts`` [B, 7] (columns ``LOST`` to ``ON``)."""
     times, counts = worlds.user_time, worlds.user_count
     now, room = times[b, u, NEXT], rules.queue_limit + 1
     worlds.queue[b, u, (counts[b, u, HEAD] + counts[b, u, LENGTH]) % room] = now
@@ -243,7 +245,9 @@ def finish(rules: Rules, worlds: Worlds, b: int, s: int) -> None:
 def dispatch(
     rules: Rules, const: EpisodeConstants, worlds: Worlds, amounts: Floats, b: int, s: int, action: int
 ) -> None:
-    """Start the batch of action number ``action`` on server ``s``, in place, which sets its seconds and quality."""
+    """Start the batch of action number ``action`` on server ``s``, in place, which sets its seconds and quality. Its
+    quality, requests' delays and a switch are added to ``amounts`` [B, 7], a step's sums (columns ``LOST`` to
+    ``ON``)."""
     variants, sizes = len(rules.accuracy), len(rules.batches)
     user, variant, size = (action - 1) // (variants * sizes), (action - 1) // sizes % variants, (action - 1) % sizes
     klass, now, counts = rules.klass[s], worlds.clock[b, NOW], worlds.user_count
@@ -310,7 +314,8 @@ def turn_off(rules: Rules, const: EpisodeConstants, worlds: Worlds, b: int, klas
 
 @inlined
 def act(rules: Rules, const: EpisodeConstants, worlds: Worlds, amounts: Floats, b: int, action: int) -> bool:
-    """Apply action number ``action`` in episode ``b``, in place; return False if it is illegal."""
+    """Apply action number ``action`` in episode ``b``, in place; return False if it is illegal. Its quality, delay and
+    switches are added to ``amounts`` [B, 7], a step's sums (columns ``LOST`` to ``ON``)."""
     variants, sizes = len(rules.accuracy), len(rules.batches)
     server, dispatches = worlds.counts[b, ASKED], const.zero_at.shape[1] * variants * sizes
     worlds.counts[b, DECISIONS] += 1
@@ -352,7 +357,7 @@ def unavailable_servers(rules: Rules, const: EpisodeConstants, worlds: Worlds, b
 
 @inlined
 def to_be_asked(rules: Rules, const: EpisodeConstants, worlds: Worlds, b: int) -> int:
-    """Return the first available idle server that has not waited (action 0) since the last event; ``NOBODY``: none."""
+    """Return the index of the first available idle server without action 0 since the last event; ``NOBODY``: none."""
     klass, usable = NOBODY, 0
     for s in range(len(rules.klass)):
         if worlds.server_count[b, s, STATUS] == IDLE:
@@ -391,7 +396,7 @@ def next_event(rules: Rules, const: EpisodeConstants, worlds: Worlds, b: int) ->
 def happen(
     rules: Rules, const: EpisodeConstants, load: Load, worlds: Worlds, amounts: Floats, b: int, now: float
 ) -> None:
-    """Process episode ``b``'s events at ``now`` seconds, except decisions, in place; sums go to ``amounts`` [B, 7]."""
+    """Process episode ``b``'s events at ``now`` seconds, but decisions, in place; add drops to ``amounts`` [B, 7]."""
     event = False
     worlds.clock[b, NOW] = now
     for s in range(len(rules.klass)):
@@ -420,7 +425,7 @@ def happen(
 
 @inlined
 def go_on(rules: Rules, const: EpisodeConstants, load: Load, worlds: Worlds, amounts: Floats, b: int) -> None:
-    """Advance episode ``b``, in place, to its next decision, or to its end; sums go to ``amounts`` [B, 7]."""
+    """Advance episode ``b`` to its next decision or end; add cost, server seconds and drops to ``amounts`` [B, 7]."""
     count = worlds.counts
     while True:
         if count[b, TURNS] > 0:
@@ -469,7 +474,7 @@ def empty(rules: Rules, const: EpisodeConstants, load: Load, worlds: Worlds, b: 
 
 @kernel
 def start(rules: Rules, const: EpisodeConstants, load: Load, worlds: Worlds, amounts: Floats, rows: Integers) -> None:
-    """Begin the episodes ``rows`` [n] anew, and advance to their first decisions; sums go to ``amounts`` [B, 7]."""
+    """Begin the episodes ``rows`` [n] anew, up to their first decisions; add costs and drops to ``amounts`` [B, 7]."""
     rules, const, load, worlds = borrowed(rules), borrowed(const), borrowed(load), borrowed(worlds)
     for b in rows:
         empty(rules, const, load, worlds, b)
@@ -510,8 +515,8 @@ def step(
 
 
 class StateBuffers(NamedTuple):
-    """Output buffers of ``look``: B rows of the arrays of a run's observable state,
-    ``app.kinds.inference.dynamics.State``."""
+    """Output buffers of ``look``, with B rows: of U users, [B, U] (``waiting`` to ``quality``), of C server classes,
+    [B, C] (``idle`` to ``starting``), and others, [B]. Meaning and units are those of ``dynamics.State``."""
 
     waiting: Integers
     oldest: Floats

@@ -64,7 +64,6 @@ class Ticks:
         self._world, self.steps = world, world.intervals
 
     def __getattr__(self, name: str) -> Any:
-        """Delegate everything else to the world."""
         return getattr(self._world, name)
 
 
@@ -292,7 +291,8 @@ class InferenceWorld(DisturbedWorld):
         self._state, self.view = state, View(observation, mask)
 
     def _start(self, amounts: Floats, rows: NDArray[np.int64]) -> None:
-        """Begin the episodes ``rows`` [n], with smoothed rates from the recording before them, else the usual rates."""
+        """Begin the episodes ``rows`` [n], with smoothed rates from the recording before them, else the usual rates;
+        costs and drops up to their first decisions are added to ``amounts`` [B, 7]."""
         kernels.start(self.rules, self.constants, self.load, self.worlds, amounts, rows)
         if self.recorded is None or self.recorded.begins is None:
             return

@@ -215,8 +215,7 @@ def disturbed_episode(episode: Episode, disturbance: TaskDisturbance) -> Episode
 
 def _reduce_nodes(trace: Trace, nodes: Nodes, share: float) -> tuple[Trace, Nodes]:
     """Reduce the nodes to a ``share`` (0…1) if all tasks still fit; a single node loses processors instead, and tasks
-    that need more get fewer processors for longer.
-    """
+    that need more get fewer processors for longer."""
     count = len(nodes.kind)
     if count > 1:
         left = np.unique(np.rint(np.linspace(0, count - 1, max(1, int(share * count)))).astype(np.intp))

@@ -85,8 +85,7 @@ def solve(
 
 class _Partial(NamedTuple):
     """A partial schedule: start and end in seconds (NaN: not placed) and node (−1: not placed) of N tasks, [N] each,
-    and the index ``last`` of the task placed last (−1: none).
-    """
+    and the index ``last`` of the task placed last (−1: none)."""
 
     start: Floats
     end: Floats
@@ -199,10 +198,8 @@ class _Search:
         return bool(processors <= self.nodes.processors[node] and memory <= self.nodes.memory[node])
 
     def _bound(self, partial: _Partial, open_tasks: NDArray[np.intp], starts: dict[tuple[int, int], float]) -> float:
-        """Return an upper bound of the return of any continuation of ``partial``.
-
-        ``starts``: earliest start in seconds by (task, node), infinite if impossible.
-        """
+        """Return an upper bound of the return of any continuation of ``partial`` with the tasks ``open_tasks``
+        (indices) still to place. ``starts``: earliest start in seconds by (task, node), infinite if impossible."""
         count, last = self.trace.tasks, self.first if partial.last < 0 else float(partial.start[partial.last])
         ends, waits, slow = partial.end.copy(), partial.start - self.trace.submit, np.zeros(count)
         done = partial.node >= 0
@@ -225,7 +222,8 @@ class _Search:
         return max(last, float(self.trace.submit[task]), *known)
 
     def _terms(self, ends: Floats, waits: Floats, slow: Floats) -> Floats:
-        """Return lower bounds of the terms, [6], given those of ends and waits (seconds) and slowdowns, [N] each."""
+        """Return lower bounds of the terms, [6], from those of ends and waits (seconds) and slowdowns ``slow``, [N]
+        each."""
         span = max(float(ends.max()) - self.first, self.measure.makespan)
         due = np.isfinite(self.due)
         most = np.where(np.isfinite(self.seconds), self.seconds, 0.0).max(axis=1) @ self.trace.processors
@@ -315,8 +313,7 @@ class FixedScheduler(EpisodeScheduler):
 
 def _climb(episode: Episode, start: Schedule, value: float, seed: int) -> Schedule:
     """Improve ``start``, whose return is ``value``, by hill climbing: each trial moves one task to another place in the
-    order, half of them let it run on any node, and a trial that raises the return replaces the plan.
-    """
+    order, half of them let it run on any node, and a trial that raises the return replaces the plan."""
     random = np.random.default_rng([seed, 11])
     count, nodes = episode.trace.tasks, len(episode.nodes.kind)
     known = replay_scheduler(start)

@@ -33,8 +33,7 @@ Window = tuple[float, float]
 
 def window(trace: Trace, schedules: Sequence[Schedule]) -> Window:
     """Return a common time window (seconds) for charts of several schedules: the whole time or, if there are more than
-    ``MOST_TASKS`` tasks, that in which the first schedule's tasks wait longest.
-    """
+    ``MOST_TASKS`` tasks, that in which the first schedule's tasks wait longest."""
     first, last = _window(trace, schedules[0])
     if trace.tasks > MOST_TASKS:
         return first, last
@@ -108,7 +107,8 @@ def _busiest(schedule: Schedule, nodes: Nodes, inside: NDArray[np.intp]) -> NDAr
 
 
 def _laid(trace: Trace, nodes: Nodes, schedule: Schedule, inside: NDArray[np.intp]) -> Iterator[tuple[int, int, int]]:
-    """Yield (task, lowest processor within the node, number of processors) of each bar, by start of the task."""
+    """Yield (task, lowest processor within the node, number of processors) of each bar of the tasks ``inside``
+    (indices), by start of the task."""
     until = {int(node): np.full(int(nodes.processors[node]), -np.inf) for node in np.unique(schedule.node[inside])}
     for task in inside[np.lexsort((schedule.end[inside], schedule.start[inside]))]:
         lanes = until[int(schedule.node[task])]
@@ -168,8 +168,7 @@ def picture(
 
 def over_time(trace: Trace, nodes: Nodes, schedule: Schedule, edges: Floats) -> Json:
     """Compute the busy share of processors, and the mean and largest number of waiting tasks, between the T + 1
-    ``edges`` (seconds), as JSON lists.
-    """
+    ``edges`` (seconds), as JSON lists."""
     at = ready(trace, schedule)
     busy = _mean(schedule.start, schedule.end, trace.processors.astype(np.float64), edges)
     ones = np.ones(trace.tasks)
@@ -195,8 +194,7 @@ def _edges(trace: Trace, schedule: Schedule) -> Floats:
 
 def _mean(begin: Floats, end: Floats, amount: Floats, edges: Floats) -> Floats:
     """Return the time average [T], between ``edges`` [T + 1], of the sum of ``amount`` [k] over the k intervals from
-    ``begin`` to ``end`` (seconds) that are open.
-    """
+    ``begin`` to ``end`` (seconds) that are open."""
     times = np.concatenate([begin, end])
     order = np.argsort(times, kind="stable")
     times, steps = times[order], np.concatenate([amount, -amount])[order]
@@ -211,8 +209,7 @@ def _mean(begin: Floats, end: Floats, amount: Floats, edges: Floats) -> Floats:
 
 def _longest(begin: Floats, end: Floats, edges: Floats) -> NDArray[np.int64]:
     """Return the largest number, in each bin between ``edges``, of open intervals from ``begin`` to ``end`` (seconds),
-    [T]; empty intervals don't count.
-    """
+    [T]; empty intervals don't count."""
     some = end > begin
     begins, ends = np.sort(begin[some]), np.sort(end[some])
 

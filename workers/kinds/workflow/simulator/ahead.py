@@ -232,7 +232,7 @@ def first_decision(course: Course, jobs: Scenario, state: Indices, mechanism: in
 
 @kernel
 def join(course: Course, jobs: Scenario, job: int) -> int:
-    """Add ``job`` to the queue, by its score; return its place."""
+    """Add ``job`` to the queue, by its score; return its index in the queue."""
     queue, score, at = course.queue, jobs.score, course.level[WAITS]
     while at > 0 and score[queue[at - 1]] > score[job]:
         queue[at] = queue[at - 1]

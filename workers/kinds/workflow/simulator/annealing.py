@@ -99,8 +99,7 @@ def course(order: Indices, node: Indices, processors: Indices, fixed: int = 0, f
 
 def supply_times(at: Course, graph: Graph, work: Work, fleet: Fleet, task: int, j: int) -> tuple[float, float, int]:
     """Return the second from which the parents allow ``task`` to start on node ``j``, the seconds of transfer after
-    that, and the last parent (−1: none).
-    """
+    that, and the last parent (−1: none)."""
     start, wait, cause = work.submit[task], 0.0, -1
     for e in range(graph.parent_start[task], graph.parent_start[task + 1]):
         parent = graph.parents[e]
@@ -142,14 +141,14 @@ def replay_processors(at: Course, work: Work, fleet: Fleet, turns: int) -> float
 def compute_times(
     at: Course, graph: Graph, work: Work, fleet: Fleet, rest: Floats, begin: int, limit: float
 ) -> tuple[float, float, int]:
-    """Compute times from position ``begin`` on; overwritten values go to ``before`` and ``caused``.
+    """Compute times from index ``begin`` in the order on; overwritten values go to ``before`` and ``caused``.
 
     Args:
         rest: least seconds from each task's end to the end of all, [N].
         limit: seconds; the computation stops when the last end must exceed them.
 
     Returns:
-        The last end in seconds, infinite beyond ``limit``; increase of the sum of ends; the position reached.
+        The last end in seconds, infinite beyond ``limit``; increase of the sum of ends; the index reached.
     """
     latest, more = replay_processors(at, work, fleet, begin), 0.0
     for k in range(begin, len(at.order)):
@@ -171,7 +170,7 @@ def compute_times(
 
 
 def restore_times(at: Course, begin: int, reached: int) -> None:
-    """Undo the times of the positions from ``begin`` to before ``reached``."""
+    """Undo the times of the tasks from index ``begin`` in the order to before ``reached``."""
     for k in range(begin, reached):
         task = at.order[k]
         at.end[task], at.cause[task] = at.before[k], at.caused[k]
@@ -191,7 +190,7 @@ def critical_chain(at: Course, latest: float) -> int:
 
 
 def move_position(at: Course, old: int, new: int) -> None:
-    """Move the task at position ``old`` to position ``new``; tasks between shift by one."""
+    """Move the task at index ``old`` of the order to index ``new``; tasks between shift by one."""
     task, step = at.order[old], 1 if new > old else -1
     for k in range(old, new, step):
         at.order[k] = at.order[k + step]
@@ -200,7 +199,7 @@ def move_position(at: Course, old: int, new: int) -> None:
 
 
 def turns_open(at: Course, graph: Graph, task: int) -> tuple[int, int]:
-    """Return the first and last position that ``task`` may have between its parents and children."""
+    """Return the first and last index in the order that ``task`` may have between its parents and children."""
     low, high = at.fixed, len(at.order) - 1
     if at.turn[task] < at.fixed:
         return at.turn[task], at.turn[task]
@@ -250,7 +249,7 @@ def relatives(at: Course, graph: Graph, work: Work, task: int, j: int, link: int
     moved.
 
     Args:
-        link: position of the task in the chain; at least ``chain`` if it is not in it.
+        link: index of the task in the chain; at least ``chain`` if it is not in it.
         chain: length of the chain.
         draw: numbers uniform in 0…1, [DRAWS].
     """
@@ -271,9 +270,8 @@ def relatives(at: Course, graph: Graph, work: Work, task: int, j: int, link: int
 
 
 def turn_for(at: Course, task: int, low: int, high: int, draw: Floats) -> int:
-    """Choose a new position for ``task`` in ``low`` to ``high`` by ``draw`` (uniform in 0…1, [DRAWS]), often just
-    before the task whose processors it waits for.
-    """
+    """Choose a new index in the order for ``task``, in ``low`` to ``high``, by ``draw`` (uniform in 0…1, [DRAWS]),
+    often just before the task whose processors it waits for."""
     cause = at.cause[task]
     if draw[3] < 0.6 and cause >= 0 and at.node[cause] == at.node[task] and at.turn[cause] >= low:
         return at.turn[cause]
@@ -285,9 +283,8 @@ def turn_for(at: Course, task: int, low: int, high: int, draw: Floats) -> int:
 def attempt(at: Course, graph: Graph, work: Work, fleet: Fleet, chain: int, draw: Floats) -> tuple[int, int, int, int]:
     """Change the solution at random, by ``draw`` (uniform in 0…1, [DRAWS]); ``chain``: length of the critical chain.
 
-    Returns the number of moved tasks, a task's old and new position, and the first changed position (the number of
-    tasks if nothing changed).
-    """
+    Returns the number of moved tasks, a task's old and new index in the order, and the first changed index (the number
+    of tasks if nothing changed)."""
     link = int(draw[0] * chain) if draw[1] < 0.85 else chain
     task = at.on[link] if link < chain else at.order[at.fixed + int(draw[0] * (len(at.order) - at.fixed))]
     old, count, sort = at.turn[task], 0, draw[2]
@@ -327,8 +324,7 @@ def worth_of(
     at: Course, work: Work, fleet: Fleet, latest: float, mean: float, objective: SearchObjective
 ) -> tuple[float, float]:
     """Return the objective of a solution with last end ``latest`` (seconds), and the same plus a small weight on the
-    mean end ``mean`` (seconds), as a tie-breaker.
-    """
+    mean end ``mean`` (seconds), as a tie-breaker."""
     seconds, money = objective.time_weight * latest, 0.0
     if objective.cost_weight > 0 and np.isfinite(latest):
         money = objective.cost_weight * bills(at, work, fleet)

@@ -77,8 +77,7 @@ def clear_dependency(
     world: World, graph: Graph, work: Work, fleet: Fleet, queues: Queues, events: list[Event], task: int, now: float
 ) -> None:
     """Count down the submission and parents that ``task`` waits for. At 0 it is ready; with a plan, a wake-up event
-    follows if its data come later or it takes no time.
-    """
+    follows if its data come after ``now`` (seconds) or it takes no time."""
     world.missing[task] -= 1
     if world.missing[task] == 0:
         world.status[task] = READY
@@ -107,7 +106,7 @@ def wake_task(
 def follow(
     world: World, graph: Graph, work: Work, fleet: Fleet, queues: Queues, events: list[Event], now: float
 ) -> None:
-    """Start each node's next planned tasks at ``now`` while they are ready, have their data and fit."""
+    """Start each node's next planned tasks at ``now`` (seconds) while they are ready, have their data and fit."""
     so_far = Plan(world.start, world.end, world.node)
     for j in range(len(world.power)):
         while world.power[j] == ON and world.next[j] < queues.start[j + 1]:
@@ -133,7 +132,7 @@ def travel(world: World, graph: Graph, work: Work, fleet: Fleet, task: int, j: i
 
 
 def foreseen(world: World, work: Work, fleet: Fleet, now: float) -> placement.Calendar:
-    """Make a calendar of free processors and memory from ``now`` on, if running tasks end as expected."""
+    """Make a calendar of free processors and memory from ``now`` (seconds) on, if running tasks end as expected."""
     nodes = len(world.power)
     calendar = opened(fleet, placement.SPARE)
     for j in range(nodes):
@@ -171,7 +170,8 @@ def prefer_node(
 
 
 def rented_so_far(world: World, fleet: Fleet, now: float) -> tuple[tuple[Floats, Floats], int]:
-    """Return each of M nodes' first and last use if nothing follows, [M] each; and the number of free processors."""
+    """Return each of M nodes' first and last use in seconds if nothing follows after ``now`` (seconds), [M] each,
+    infinite and −infinite if off; and the number of free processors."""
     nodes, free = len(world.power), 0
     spans = (np.full(nodes, np.inf), np.full(nodes, -np.inf))
     for j in range(nodes):
@@ -186,11 +186,10 @@ def rented_so_far(world: World, fleet: Fleet, now: float) -> tuple[tuple[Floats,
 def dispatch(
     world: World, graph: Graph, work: Work, expected: Work, fleet: Fleet, rule: Rule, events: list[Event], now: float
 ) -> None:
-    """Assign nodes to ready tasks in the rule's order, and start those that have room now.
+    """Assign nodes to ready tasks in the rule's order, and start those that have room at ``now`` (seconds).
 
     A task whose node has room later waits; later tasks start only where they don't delay it. Data are transferred when
-    a task starts, while it holds its processors.
-    """
+    a task starts, while it holds its processors."""
     ready = rule.order[world.status[rule.order] == READY]
     if len(ready) == 0:
         return
@@ -235,7 +234,7 @@ def end_task(
     world: World, graph: Graph, work: Work, fleet: Fleet, mask: NDArray[np.bool_], queues: Queues, events: list[Event],
     task: int, now: float,
 ) -> None:  # fmt: skip
-    """Mark ``task`` as done at ``now``, free its node's resources, and notify its children."""
+    """Mark ``task`` as done at ``now`` (seconds), free its node (``mask`` [M]: always on), and notify its children."""
     world.status[task], world.end[task] = DONE, now
     leave(world, work, task)
     for c in range(graph.child_start[task], graph.child_start[task + 1]):

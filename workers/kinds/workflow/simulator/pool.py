@@ -350,7 +350,8 @@ def predicted_shares(play: Play) -> Seconds:
 
 @kernel
 def is_futile(play: Play, mechanism: int, rule: int) -> bool:
-    """Return whether a decision would surely start no job, and keep the first job that waits for processors."""
+    """Return whether a decision would surely start no job, and keep the first job that waits for processors.
+    ``mechanism`` and ``rule`` are indices into ``MECHANISMS`` and ``RULES``."""
     counts, free, need, queue = play.counts, play.pool.level[FREE], play.tasks.processors, play.queue
     last = need[queue[counts[QUEUED] - 1]]
     if mechanism != EASY:

@@ -148,7 +148,8 @@ def launch(world: World, work: Work, events: list[Event], task: int, j: int, now
 
 
 def idle(world: World, fleet: Fleet, mask: NDArray[np.bool_], events: list[Event], now: float, j: int) -> None:
-    """Schedule the release of node ``j`` for the end of its billing period if it is idle and not kept."""
+    """Schedule the release of node ``j`` for the end of its billing period after ``now`` (seconds), if it is idle and
+    not always on (``mask`` [M])."""
     if world.running[j] == 0 and world.power[j] == ON and not mask[j]:
         periods = np.ceil((now - world.ordered[j]) / fleet.billing[j] - 1e-9)
         heappush(events, (max(now, world.ordered[j] + periods * fleet.billing[j]), RELEASE, j, 0))

@@ -234,7 +234,8 @@ class DockerContainer(Remote, Leaving):
         return answer
 
     def _open(self, method: str, path: str) -> httpx.Response:
-        """Call the Engine API and return the response as a stream, to be closed; raises as `_call` does."""
+        """Call the Engine API and return the response as a stream, to be closed; raises Unavailable if Docker doesn't
+        respond, and ActuatorError if it refuses the call."""
         request = self._http.build_request(method, path, timeout=httpx.Timeout(TIMEOUT_SECONDS, read=None))
         try:
             answer = self._http.send(request, stream=True)

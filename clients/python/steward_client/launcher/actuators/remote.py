@@ -104,7 +104,7 @@ class Remote(Actuator, Scheduled, Deferring, ABC):
 
     @abstractmethod
     def _look(self) -> int | None:
-        """Exit status of the command; None while it runs; raises ActuatorError if nobody responds."""
+        """Exit status of the command; None while it runs; raises ActuatorError if daemon or cluster don't respond."""
 
     @abstractmethod
     def _signal(self, number: int, seconds: float) -> None:
@@ -112,7 +112,7 @@ class Remote(Actuator, Scheduled, Deferring, ABC):
 
     @abstractmethod
     def _kill(self) -> None:
-        """Kill the command; raises ActuatorError."""
+        """Kill the command; raises ActuatorError if its daemon or cluster refuses or doesn't respond."""
 
     @abstractmethod
     def _remove(self) -> None:

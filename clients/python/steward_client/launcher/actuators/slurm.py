@@ -138,8 +138,8 @@ class SlurmJob(Remote, Leaving):
     def _set(self, allocation: Allocation) -> str | None:
         """Give a job its new size; one that runs keeps the old one while a requeue would only make it wait.
 
-        Returns why it has to wait; None: it has its new size.
-        """
+        Returns why it has to wait; None: it has its new size. Raises CannotSet if Slurm refuses the size, or the job
+        runs without ``--checkpoint``; ActuatorError if Slurm doesn't respond, or the job neither waits nor runs."""
         before, after = dict(self._current), {**self._current, **allocation}
         if allocation.keys() == {"nodes"} and after["nodes"] < before["nodes"]:
             job_status = _job_status(self._job)
@@ -212,7 +212,7 @@ class SlurmJob(Remote, Leaving):
         _run([*self._update, "StartTime=now"])
 
     def _resize(self, job: JobStatus, allocation: Allocation, before: Allocation, after: Allocation) -> None:
-        """Change a pending job; raises CannotSet, and the job keeps its former size."""
+        """Change a pending job; raises CannotSet if Slurm refuses, and the job keeps its former size."""
         try:
             self._refusable([*self._update, *self._size(after, job)], allocation)
         except CannotSet:  # Slurm applies the part of an update that comes before its refusal
@@ -242,7 +242,8 @@ class SlurmJob(Remote, Leaving):
         return options
 
     def _refusable(self, command: Sequence[str], allocation: Allocation, text: str | None = None) -> None:
-        """Run a command that sets ``allocation``, several times if Slurm isn't ready for it; raises CannotSet."""
+        """Run a command that sets ``allocation``, again while Slurm is busy; raises CannotSet after ``TRIES``
+        failures."""
         for left in reversed(range(TRIES)):
             try:
                 _run(command, text)
@@ -452,7 +453,7 @@ def _outputs(
     environment: Mapping[str, str] | None = None,
     seconds: float = TIMEOUT_SECONDS,
 ) -> tuple[str, str]:
-    """Run a program as ``_run`` does, and return its standard output and standard error."""
+    """Run a program of Slurm's; return output and errors. Raises ActuatorError if it fails or exceeds ``seconds``."""
     try:
         done = subprocess.run(
             command, input=text, capture_output=True, text=True, timeout=seconds, env=environment, check=False

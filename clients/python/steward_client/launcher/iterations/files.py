@@ -36,7 +36,8 @@ class Tail:
             self._at, self._file = known.st_size, known.st_ino
 
     def marks(self) -> Iterator[Mark]:
-        """Yield marks in the lines appended since the last call, in at most ``MOST_BYTES``; raises OSError."""
+        """Yield marks in the lines appended since the last call, in at most ``MOST_BYTES``; none while there is no
+        file. Raises OSError if it can't be read."""
         try:
             known = self.path.stat()
         except FileNotFoundError:

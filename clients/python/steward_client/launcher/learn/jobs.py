@@ -25,7 +25,8 @@ class Jobs:
         self._service, self._path, self._tell = service, path, tell
 
     def begin(self, what: str, body: Json) -> Json:
-        """Queue a job (``what``: ``models`` or ``agents``) and return it; raises StewardError and Unreachable."""
+        """Queue a job (``what``: ``models`` or ``agents``) and return it; raises StewardError if the service refuses
+        it, and Unreachable if it doesn't respond."""
         return self._service.call("POST", f"{self._path}/{what}", body)
 
     def unfinished_training(self) -> Json | None:
@@ -39,7 +40,8 @@ class Jobs:
         return None
 
     def wait_for_fit(self, job: Json) -> int:
-        """Wait for a fit and return the model's version; raises JobFailed, StewardError or Unreachable."""
+        """Wait for a fit and return the model's version. Raises JobFailed if the fit fails, is cancelled, or finds no
+        worker; StewardError if the service refuses a call, Unreachable if it doesn't respond."""
         result = self._done("fit", job)
         report = self._service.call("GET", f"{self._path}/models/{result['model']}")["report"]
         seconds = report["metrics"][SECONDS]
@@ -50,7 +52,8 @@ class Jobs:
         return int(result["model"])
 
     def wait_for_training(self, job: Json) -> None:
-        """Wait for a training's end; raises JobFailed, StewardError or Unreachable."""
+        """Wait for a training's end. Raises JobFailed if the training fails, is cancelled, or finds no worker;
+        StewardError if the service refuses a call, Unreachable if it doesn't respond."""
         result = self._done("train", job)
         report = self._service.call("GET", f"{self._path}/agents/{result['agent']}")["report"]
         whether = "promoted" if report["promoted"] else "not promoted"

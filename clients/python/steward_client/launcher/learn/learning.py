@@ -121,8 +121,8 @@ class Learning:
     def begin(self) -> Profile | None:
         """Register the workload, without learning, as soon as its number of iterations is known.
 
-        Returns the command if it was started to say that number and still runs, else None. Raises as ``do``.
-        """
+        Returns the command if it was started to say that number and still runs, else None. Raises CommandEnded if it
+        fails or no iteration is recognised, ActuatorError if it can't be started, StewardError and Unreachable."""
         workload = self._service.get_or_none(self._path)
         if workload is not None:
             return None
@@ -179,7 +179,7 @@ class Learning:
         return self.spec is not None and going.watched.clock.count < self.spec["iterations"]
 
     def _raise_if_failed(self, going: Profile) -> None:
-        """Note that the command ended before the fit did; raises CommandEnded if it failed."""
+        """Note that the command ended before the fit did; raises CommandEnded if its exit status isn't 0."""
         self._going = None
         going.watched.actuator.close()
         self._note_end(going.watched)
@@ -236,7 +236,7 @@ class Learning:
             self._going.watched.actuator.close()
 
     def _find(self) -> None:
-        """Read the workload from the service; raises Misuse if it differs from the options."""
+        """Read the workload from the service; raises Misuse if it has another kind, other resources or iterations."""
         workload = self._service.get_or_none(self._path)
         page = "/" if workload is None else f"/ui{self._path}"
         self._tell(f"dashboard: {self._service.page(page)} (the run's page follows when decisions begin)")
@@ -264,7 +264,7 @@ class Learning:
             self._iterations += 1
 
     def _give_targets(self, metrics: Sequence[Json]) -> None:
-        """Set requested targets of metrics that were registered without one."""
+        """Set requested targets of ``metrics`` registered without one; raises StewardError if the service refuses."""
         wished = without_target(self._wishes, metrics)
         if wished:
             self.spec = self._service.call("PATCH", self._path, {"targets": wished})["spec"]
@@ -350,7 +350,8 @@ class Learning:
             return unused.resources()
 
     def _ask(self) -> None:
-        """Refuse to measure a command that each change would start again, unless it resumes, or is measured apart."""
+        """Raise Misuse if each change would start the command again and neither ``--checkpoint`` nor ``--profile-jobs``
+        is given, or if ``--profile-jobs`` doesn't go with the other options."""
         times, name = self._wishes.profile_iterations // LENGTH, self._wishes.actuator
         with closing(self._actuator()) as unused:
             restarts = [resource for resource, one in unused.resources().items() if one.restarts]
@@ -404,7 +405,8 @@ class Learning:
             raise Misuse("the number of iterations is unknown: --iterations N sets it")
 
     def _measure_jobs(self, filled: Iterator[Allocation], count: int, statuses: set[int], queue: QueueTimeout) -> None:
-        """Measure ``count`` jobs side by side; adds the exit statuses of those that ended by themselves."""
+        """Measure ``count`` jobs side by side; adds the exit ``statuses`` of those that ended by themselves. Raises
+        Misuse or StewardError if the service refuses a sample, Unreachable if it can't register the workload."""
         quiet = replace(self._wishes, quiet=True, clean=False)
         commands = list[tuple[Watched, Allocation]]()
         for _ in range(count):
@@ -468,7 +470,11 @@ class Learning:
         return ", ".join(f"{one.name} {allocation[one.name]:g} {one.unit}".strip() for one in self._resources)
 
     def _register(self, iterations: int | None) -> None:
-        """Register the workload if its number of iterations is known, and upload waiting samples; raises Misuse."""
+        """Register the workload if it isn't yet and its number of iterations is known; if it is, upload waiting
+        samples.
+
+        Raises Misuse if the service rejects a sample, StewardError if it refuses a call, Unreachable if it is
+        silent."""
         if self.spec is None and iterations:
             costs = {name: one.change_seconds for name, one in self._settable().items()}
             spec = specification(self._wishes, self._wishes.iterations or iterations, costs)
@@ -533,7 +539,8 @@ class Learning:
         return float((result["high"] - result["low"]) / result["mean"])
 
     def _fit_model(self) -> int:
-        """Fit all samples and return the model's version; raises JobFailed, StewardError or Unreachable."""
+        """Fit all samples and return the model's version. Raises Misuse if the service rejects a sample, JobFailed if
+        the fit fails, StewardError if the service refuses a call, Unreachable if it doesn't respond."""
         self._register(None)
         return self._jobs.wait_for_fit(self._jobs.begin("models", {}))
 

@@ -96,7 +96,8 @@ class Duty:
 
 
 def write_quota(group: Group, percent: float) -> None:
-    """Limit a control group to ``percent`` of a core, at least 1 ms per period of 50 ms; raises OSError."""
+    """Limit a control group to ``percent`` of a core, at least 1 ms per 50 ms; raises OSError if it can't be
+    written."""
     period = round(PERIOD_SECONDS * 1e6)
     quota = max(LEAST_QUOTA_MICROSECONDS, round(percent / CORE * period))
     if group.version == 1:

@@ -82,7 +82,8 @@ class Group:
             os.close(file)
 
     def close(self) -> None:
-        """Move the remaining processes to the parent group, and remove this group; raises OSError as ``remove``."""
+        """Move the remaining processes to the parent group, and remove this group; raises OSError if it is still in use
+        after 1 s, or may not be changed."""
         remove(self.folder, self.parent)
 
 
