@@ -236,14 +236,26 @@ class Governed:
             raise
         self._await_grants(self.watched.began)
 
-    def _await_grants(self, began: float, contingencies: Sequence[Contingency] = ()) -> None:
+    def _await_grants(self, began: float, contingencies: Sequence[Contingency] = (), *, changed: bool = False) -> None:
         """Watch for what is granted within the iteration that began at ``began``, and for the contingencies' times.
 
-        Where a change restarts the command, an iteration has one allocation, that with which it was started."""
-        self._timetable = Timetable(self._set(), contingencies, began) if self._in_place else None
+        What was just set (``changed``) counts from its beginning on. Where a change restarts the command, an iteration
+        has one allocation, that with which it was started."""
+        if self._timetable is not None and not changed:  # something may have been granted since then
+            self._timetable = self._timetable.next(contingencies, began)
+        else:
+            self._timetable = Timetable(self._set(), contingencies, began) if self._in_place else None
+
+    def _there_now(self) -> dict[str, float]:
+        """The allocation in effect, which is noted: the end of an iteration may be read long after it."""
+        there = self._set()
+        if self._timetable is not None:
+            self._timetable.changed(there, time.monotonic())
+        return there
 
     def _after(self, iteration: Iteration) -> None:
-        before, row = self._decided if self.wishes.advise else self._set(), self._row(iteration)
+        there = self._there_now()
+        before, row = self._decided if self.wishes.advise else there, self._row(iteration)
         when = (
             "after the first iteration"
             if row is None
@@ -276,7 +288,8 @@ class Governed:
             self.watched.stop(self.run.decision.reason.text.removeprefix("stop: "))
         if not iteration.late:  # else the present allocation is newer than the one for which this decision is
             self._apply(when, before, self._decided_allocation())
-        self._await_grants(iteration.at, self.run.contingencies if decided and not self.wishes.advise else ())
+        contingencies = self.run.contingencies if decided and not self.wishes.advise else ()
+        self._await_grants(iteration.at, contingencies, changed=self._set() != there)
 
     def _nearest_request(self, request: Request, there: Allocation) -> Json | None:
         """A request as a report has it, on the workload's levels; None if these are what is ``there``."""
