@@ -55,6 +55,20 @@ def test_an_iteration_that_begins_later_than_the_report_before_it_has_what_was_s
     assert [part["seconds"] for part in timetable.segments(25.0, ended=130.0)] == [7.0, 18.0]
 
 
+def test_the_next_iteration_has_what_was_changed_since_its_beginning() -> None:
+    timetable = Timetable({"gpus": 2}, [FIRST], began=100.0)
+    timetable.changed({"gpus": 4}, 110.0)
+    timetable.changed({"gpus": 8}, 130.0)
+    following = timetable.next([SECOND], 120.0)  # its predecessor's end is read at 130 s
+    assert following.segments(20.0, 140.0) == [
+        {"allocation": {"gpus": 4}, "seconds": 10.0},
+        {"allocation": {"gpus": 8}, "seconds": 10.0},
+    ]
+    assert following.next_at == 180.0
+    assert timetable.next([], 130.0).segments(20.0) == []
+    assert timetable.next([], 90.0).allocation_at_end(15.0) == {"gpus": 2}, "nothing is known of before"
+
+
 def test_what_is_due_is_applied_in_a_thread_until_the_iteration_is_over() -> None:
     applied, done = list[Mapping[str, float]](), threading.Event()
 

@@ -59,6 +59,14 @@ class Timetable:
         if dict(allocation) != self.allocation:
             self._segments.append((dict(allocation), now - self._began))
 
+    def next(self, contingencies: Sequence[Contingency], began: float) -> Timetable:
+        """The timetable of the next iteration, which began at ``began``: with what was changed since then, by now."""
+        moved = [(allocation, self._began + begun - began) for allocation, begun in self._segments]
+        since = max(number for number, (_, begun) in enumerate(moved) if begun <= 0 or not number)
+        result = Timetable(moved[since][0], contingencies, began)
+        result._segments += moved[since + 1 :]
+        return result
+
     def segments(self, seconds: float, ended: float | None = None) -> list[dict[str, Any]]:
         """``allocation`` and ``seconds`` of the iteration's parts, in order; empty if nothing was changed within it.
 

@@ -288,6 +288,12 @@ def scaled(cluster: Pods, group: str, plural: str) -> str:
     )
 
 
+def replicas(cluster: Pods) -> int:
+    """How many the Deployment of ``scaled`` should have."""
+    (one,) = (it for path, it in cluster.objects.items() if "/deployments/" in path)
+    return int(one["spec"]["replicas"])
+
+
 class TestScale(QuickKit, DeferringKit):
     wanted: ClassVar[dict[str, Range]] = {"workers": Range(1, 4)}
 
@@ -349,6 +355,58 @@ class TestScale(QuickKit, DeferringKit):
             assert isinstance(actuator, Deferring)
             assert actuator.poll() == ""
             assert self.same(actuator.current(), self.last)
+
+    def test_the_first_replicas_count_as_they_come_and_stay_when_the_rest_is_given_up(
+        self, make: Make, cluster: Pods
+    ) -> None:
+        cluster.ready = 0
+        with self.started(make, self.running(), allocation=self.last) as actuator:
+            assert isinstance(actuator, Deferring)
+            assert self.same(actuator.current(), {"workers": 0})
+            for cluster.ready in (2, 1):  # one may be lost again
+                assert actuator.poll() == f"NotReady: {cluster.ready} of 4 replicas are ready"
+                assert self.same(actuator.current(), {"workers": cluster.ready})
+            cluster.ready = 3
+            actuator.withdraw()
+            assert self.same(actuator.current(), {"workers": 3})
+            assert replicas(cluster) == 3
+            assert actuator.poll() == ""
+
+    def test_of_first_replicas_that_never_come_the_fewest_wanted_stay_requested(
+        self, make: Make, cluster: Pods
+    ) -> None:
+        cluster.ready = 0
+        with self.started(make, self.running(), allocation=self.last) as actuator:
+            now = [0.0]
+            requests = Requests(actuator, 60.0, lambda: now[0])
+            assert requests.begin(self.last).state == "requested"
+            now[0] = 61.0
+            event = requests.poll()
+            assert event is not None
+            assert (event.state, replicas(cluster)) == ("timed_out", 1)
+
+    def test_first_replicas_that_have_come_since_the_last_look_are_not_given_up_for_others(
+        self, make: Make, cluster: Pods
+    ) -> None:
+        cluster.ready = 0
+        with self.started(make, self.running(), allocation=self.last) as actuator:
+            cluster.ready = 4
+            assert self.same(actuator.apply({"workers": 3}), {"workers": 3})
+            cluster.ready = 0
+        with self.started(make, self.running(), allocation=self.last) as actuator:
+            cluster.ready = 4
+            assert isinstance(actuator, Deferring)
+            actuator.withdraw()
+            assert self.same(actuator.current(), self.last)
+            assert replicas(cluster) == 4
+
+    def test_what_waits_when_the_command_ends_is_not_granted_by_that(self, make: Make, cluster: Pods) -> None:
+        cluster.ready = 2
+        with self.started(make, self.ending(0), allocation=self.last) as actuator:
+            assert actuator.wait(10) == 0
+            assert isinstance(actuator, Deferring)
+            assert actuator.poll() == "the command has ended"
+            assert self.same(actuator.current(), {"workers": 2})
 
     def test_an_account_that_may_only_scale_sees_no_replicas_wait_and_says_so_once(
         self, make: Make, cluster: Pods, monkeypatch: pytest.MonkeyPatch

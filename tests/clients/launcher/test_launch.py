@@ -369,6 +369,69 @@ def test_a_script_elsewhere_reports_by_itself_or_is_reported(
     assert "not reported" not in capfd.readouterr().err
 
 
+class Late(Full):
+    """Where the rest of the first allocation comes by the second look."""
+
+    def start(self, launch: Launch) -> None:
+        """All of it waits."""
+        super().start(launch)
+        self.wanted = launch.allocation
+
+    def poll(self) -> str:
+        """There is room from the next look on."""
+        waits = super().poll()
+        type(self).room = True
+        return waits
+
+
+LONG = """
+import json, os, sys, time
+form = sys.argv[1]
+def tell(n, seconds):
+    if form:
+        print(form.format(n), end="", flush=True)
+    elif n:
+        with open(os.environ["STEWARD_ITERATIONS"], "a") as file:
+            file.write(json.dumps({"iteration": n - 1, "metrics": {"iteration_seconds": seconds}}) + "\\n")
+tell(0, 0)
+for n in range(4):
+    seconds = 0.2 if n else 2.5
+    time.sleep(seconds)
+    tell(n + 1, seconds)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("shares", "form", "options"),
+    [
+        (True, "", []),  # its start is known
+        (True, "{}/4 [==]\n", []),
+        (True, "\r{}/4", []),  # each is read when the next has come
+        (False, "{}/4 [==]\n", []),
+        (True, "{}/4 [==]\n", ["--advise"]),
+    ],
+)
+def test_what_comes_within_the_first_iteration_is_part_of_it_wherever_it_is_seen(
+    serve: Serve,
+    client: TestClient,
+    folder: Path,
+    shares: bool,
+    form: str,
+    options: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(followed, "LOOK_SECONDS", 0.2)
+    there: Any = type("There", (Late,), {"shares_files": shares})
+    monkeypatch.setattr(registry, "factory", lambda _: there)
+    assert run(serve().url, "--deadline", "1s", *options, "--", sys.executable, script(folder, LONG), form) == 0
+    first, *others = [item["report"] for item in iterations(client, runs(client)[0]["id"])]
+    assert [one["allocation"]["cpu"] for one in first["segments"]] == [40, 100]
+    assert 0.5 < first["segments"][0]["seconds"] < first["metrics"]["iteration_seconds"]
+    assert [one["allocation"]["cpu"] for one in others] == [100] * (2 if form else 3)
+    assert not any(one.get("segments") for one in others)
+
+
 @pytest.mark.parametrize(
     ("command", "status", "text"),
     [
@@ -794,6 +857,22 @@ def test_a_command_with_a_deadline_alone_is_governed_from_its_third_iteration(
     assert main([*DEADLINE, "--url", url, "--", *command]) == 0  # it is registered now: governed from the start
     assert "measured first" not in capfd.readouterr().err
     assert min(run["start"].get("first_iteration", 0) for run in runs(client)) <= 1
+
+
+def test_a_command_that_nothing_is_known_of_is_governed_while_a_part_of_its_size_waits(
+    serve: Serve, client: TestClient, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Never(Late):
+        def poll(self) -> str:
+            return "Deferred: no room"
+
+    monkeypatch.setattr(registry, "factory", lambda _: Never)
+    assert main([*DEADLINE, "--url", serve().url, "--", sys.executable, script(folder, WAITS)]) == 0
+    (one,) = runs(client)
+    assert one["start"]["first_iteration"] <= 3
+    requests = [item["report"].get("requested") for item in iterations(client, one["id"])]
+    assert requests[0]["allocation"] == {"cpu": 100}
+    assert (requests[0]["state"], requests[0]["reason"]) == ("requested", "Deferred: no room")
 
 
 def test_advice_begins_within_a_command_that_nothing_is_known_of(

@@ -6,11 +6,14 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
+from itertools import repeat
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from steward_client.launcher.actuators import registry
 from steward_client.launcher.actuators.requests import Request
 from steward_client.launcher.governed import targets
 from steward_client.launcher.interrupts import Interrupted
@@ -35,12 +38,13 @@ class Watching:
             list[tuple[int, float]](),
         )
         self.clock, self.status, self._at_end = SimpleNamespace(count=0, total=8), None, status
-        self.actuator = SimpleNamespace(close=lambda: None)
+        self.actuator = SimpleNamespace(close=lambda: None, current=lambda: {"cpu": 10.0})
         self._stream, self.failure = self._each(), "exit status 3"
-        self.requests = SimpleNamespace(awaits=False, last=None)
+        self.requests = SimpleNamespace(awaits=False, last=None, granted_at=0.0)
         self.waits: dict[float, tuple[int, str]] = {}  # by cpu: after which iteration it is there, or what comes of it
 
     status: int | None
+    began, ended = 0.0, 8.0
 
     def start(self, allocation: dict[str, float], _: object) -> None:
         """It is started."""
@@ -54,7 +58,7 @@ class Watching:
     def _request(self, allocation: dict[str, float]) -> bool:
         self.requests.awaits = waits = allocation["cpu"] in self.waits
         state: Any = "requested" if waits else "granted"
-        self.requests.last = Request(allocation, state, datetime.now(UTC), message="it waits")
+        self.requests.last = Request(allocation, state, datetime.now(UTC), "it waits" * waits)
         return not waits
 
     def _look(self) -> None:
@@ -74,7 +78,7 @@ class Watching:
         for number in range(8):
             self.clock.count += 1
             self._look()
-            yield Iteration(number, 2.0 if number else None, float(number), {}, {})
+            yield Iteration(number, 2.0 if number else None, 2.0 * number, {}, {})
         self.status = self._at_end
 
     def profile(self, wanted: int) -> Profile:
@@ -94,6 +98,7 @@ class Watching:
         ({50.0: (4, "timed_out")}, {100.0: [1, 2, 5, 6]}),
         ({100.0: (2, "granted")}, {100.0: [3, 4], 50.0: [5, 6]}),
         ({100.0: (2, "refused")}, {50.0: [3, 4], 25.0: [5, 6]}),
+        ({100.0: (2, "timed_out")}, {50.0: [3, 4], 25.0: [5, 6]}),
     ],
 )
 def test_what_waits_is_measured_once_it_is_there(
@@ -110,6 +115,57 @@ def test_what_waits_is_measured_once_it_is_there(
     allocations = iter([{"cpu": 100.0}, {"cpu": 50.0}, {"cpu": 25.0}, {"cpu": 75.0}])
     assert Profile(watching, allocations, keep, 2).measure()  # type: ignore[arg-type]
     assert samples == measured
+
+
+def test_iterations_before_a_grant_that_are_read_after_it_are_not_measured() -> None:
+    watching = Watching()
+    watching.waits, watching.requests.granted_at = {100.0: (2, "granted")}, 7.0
+    profile = watching.profile(3)
+    assert profile.measure()
+    assert watching.indices == [5, 6, 7], "iteration 4 began at 6.0"
+    assert [row.allocation["cpu"] for row in profile.rows] == [10.0] * 4 + [100.0] * 3
+
+
+def test_what_was_not_there_in_time_is_not_awaited_again() -> None:
+    watching = Watching()
+    watching.waits = {50.0: (3, "timed_out")}
+    samples = list[float]()
+
+    def keep(segment: Any) -> bool:
+        samples.append(segment.allocation["cpu"])
+        return True
+
+    allocations = iter([{"cpu": 100.0}, *[{"cpu": 50.0}] * 9, {"cpu": 25.0}])
+    Profile(watching, allocations, keep, 1).measure()  # type: ignore[arg-type]
+    assert watching.set.count(50.0) == 1
+    assert samples == [100.0, 100.0, 100.0, 25.0, 25.0]
+
+
+@pytest.mark.parametrize("waits", [True, False])
+def test_a_command_of_which_nothing_wanted_comes_is_no_command_without_iterations(
+    waits: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is started to learn its number of iterations need not wait for all of it."""
+    watching = Watching()
+    watching.waits = {100.0: (8, "requested")}
+    result, kept = learning(watching, lambda: 1, monkeypatch), list[float]()
+    monkeypatch.setattr(module, "Watched", lambda *_: watching)
+    monkeypatch.setattr(registry, "introduce", lambda *_: None)
+    monkeypatch.setattr(Wishes, "check_place", lambda *_: None)
+    result._actuator = lambda: watching.actuator
+
+    def keep(segment: Any, _: Any) -> bool:
+        kept.append(segment.allocation["cpu"])
+        return len(kept) < 2
+
+    once = partial(result._once, repeat({"cpu": 100.0}), keep, 1, waits=waits)
+    if waits:
+        with pytest.raises(CommandEnded, match=r"what was to be measured was never there \(it waits\)"):
+            once()
+        assert kept == []
+    else:
+        once()
+        assert (len(kept), [row.allocation["cpu"] for row in result._going.rows]) == (2, [10.0, 10.0])
 
 
 def learning(watching: Watching, fit: Callable[[], int], monkeypatch: pytest.MonkeyPatch) -> Any:

@@ -118,6 +118,41 @@ class TestRay(LeavingKit, DeferringKit):
                 assert lacking.poll() == ""
                 assert self.same(lacking.current(), first)
 
+    def test_a_first_allocation_comes_part_by_part_and_what_has_come_stays(self, make: Make, head: RayDouble) -> None:
+        head.totals = {"CPU": 4.0, "GPU": 1.0}
+        with self.started(make, self.running(), allocation=self.last) as actuator:
+            assert isinstance(actuator, RayJob)
+            assert self.same(actuator.current(), {"workers": 1, "gpus": 1})
+            head.totals = {"CPU": 4.0, "GPU": 3.0}
+            assert actuator.poll()
+            assert self.same(actuator.current(), {"workers": 3, "gpus": 3})
+            head.totals = {"CPU": 4.0, "GPU": 2.0}
+            actuator.withdraw()
+            assert head.requests[-1] == [{"GPU": 1.0}] * 2
+        head.totals = {"CPU": 4.0}
+        with self.started(make, self.running(), allocation=self.last) as actuator:
+            assert isinstance(actuator, RayJob)
+            actuator.withdraw()
+            assert head.requests[-1] == [{"GPU": 1.0}], "the least that was wanted stays requested"
+
+    def test_a_head_that_does_not_say_what_is_there_starts_the_command(
+        self, make: Make, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        totals = RayJob._totals
+
+        def away(_: RayJob) -> None:
+            raise Unavailable("Ray doesn't answer")
+
+        monkeypatch.setattr(RayJob, "_totals", away)
+        with self.started(make, self.running()) as actuator:
+            requests = Requests(actuator, clock=iter([0.0, 5.0, 5.0, 5.0, 5.0, 5.0]).__next__)
+            assert requests.begin(self.first).reason == "Ray doesn't answer"
+            monkeypatch.setattr(RayJob, "_totals", totals)
+            event = requests.poll()
+            assert event is not None
+            assert event.state == "granted"
+            assert self.same(actuator.current(), self.first)
+
     def test_without_workers_there_is_of_each_resource_what_the_cluster_has(self, head: RayDouble) -> None:
         head.totals = {"CPU": 3.0, "memory": 2.0**30}
         wanted = {"cpu": Range(100, 800), "memory": Range(512, 4096)}

@@ -16,7 +16,7 @@ from steward_client.answers import nothing
 from steward_client.errors import CapReached, StewardError, Unreachable
 from steward_client.iterative import Run
 from steward_client.mlflow_sink import MlflowSink
-from steward_client.reaction import Timetable
+from steward_client.reaction import Contingency, Timetable
 from steward_client.retry import Retry
 
 from .actuators import registry
@@ -89,7 +89,7 @@ class Governed:
         self.stopped = False
         self._changes = 0
         self._timetable: Timetable | None = None
-        self._in_place = not wishes.advise and not restarts  # a restart would lose the iteration
+        self._in_place = not restarts  # a restart would lose the iteration
         self.watched.between = self._react if self._in_place else None
         self._former: Allocation = self._allowed
         self._refused: Allocation | None = None  # as long as the decision may not know of it
@@ -220,7 +220,8 @@ class Governed:
                 self._show(when, decided, decision.reason.text, decision.source)
             else:
                 self._tell(f"controlling from iteration {self.watched.clock.count}")
-                self._apply(when, decided, decided)
+                self._apply(when, self._set(), decided)
+            self._await_grants(self.watched.clock.ended or time.monotonic())
             return
         registry.introduce(self._actuator, self._tell)
         if self.wishes.advise:
@@ -233,11 +234,28 @@ class Governed:
         except ActuatorError as error:
             self._end_early(error)
             raise
-        if self._in_place and self._followed is None:  # what waits may be granted within the first iteration
-            self._timetable = Timetable(self._set(), (), self.watched.began)
+        self._await_grants(self.watched.began)
+
+    def _await_grants(self, began: float, contingencies: Sequence[Contingency] = (), *, changed: bool = False) -> None:
+        """Watch for what is granted within the iteration that began at ``began``, and for the contingencies' times.
+
+        What was just set (``changed``) counts from its beginning on. Where a change restarts the command, an iteration
+        has one allocation, that with which it was started."""
+        if self._timetable is not None and not changed:  # something may have been granted since then
+            self._timetable = self._timetable.next(contingencies, began)
+        else:
+            self._timetable = Timetable(self._set(), contingencies, began) if self._in_place else None
+
+    def _there_now(self) -> dict[str, float]:
+        """The allocation in effect, which is noted: the end of an iteration may be read long after it."""
+        there = self._set()
+        if self._timetable is not None:
+            self._timetable.changed(there, time.monotonic())
+        return there
 
     def _after(self, iteration: Iteration) -> None:
-        before, row = self._decided if self.wishes.advise else self._set(), self._row(iteration)
+        there = self._there_now()
+        before, row = self._decided if self.wishes.advise else there, self._row(iteration)
         when = (
             "after the first iteration"
             if row is None
@@ -270,8 +288,8 @@ class Governed:
             self.watched.stop(self.run.decision.reason.text.removeprefix("stop: "))
         if not iteration.late:  # else the present allocation is newer than the one for which this decision is
             self._apply(when, before, self._decided_allocation())
-        decided &= self._in_place  # else an iteration has one allocation, that with which it was started
-        self._timetable = Timetable(self._set(), self.run.contingencies, iteration.at) if decided else None
+        contingencies = self.run.contingencies if decided and not self.wishes.advise else ()
+        self._await_grants(iteration.at, contingencies, changed=self._set() != there)
 
     def _nearest_request(self, request: Request, there: Allocation) -> Json | None:
         """A request as a report has it, on the workload's levels; None if these are what is ``there``."""

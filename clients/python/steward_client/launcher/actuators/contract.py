@@ -246,7 +246,7 @@ class Deferring(Protocol):
     """Further attributes of an actuator with allocations that may have to wait until there is room for them.
 
     One allocation waits at a time: another ``apply`` replaces it, and one of the same values leaves it waiting. The
-    first one may have to wait, too: the command starts with what is there, which ``current`` returns.
+    first one may have to wait, too: the command starts with what is there, which ``current`` returns, as it grows.
     """
 
     def poll(self) -> str:

@@ -27,14 +27,11 @@ class Driven(Remote):
     @abstractmethod
     def _set(self, allocation: Allocation) -> str | None: ...
 
-    def _there(self) -> Allocation | None:  # most set at once
-        """What is there of the first allocation, if some of it waits."""
-
     def _begin(self, launch: Launch, allocation: Allocation) -> Allocation | None:
         waits = self._set(allocation)
         here = Launch(launch.command, {}, launch.environment, launch.folder, launch.output, launch.name)
         self._command.start(here)
-        return self._there() if waits else None
+        return self._there(allocation) if waits else None
 
     @override
     def start(self, launch: Launch) -> None:

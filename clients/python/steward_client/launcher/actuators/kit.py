@@ -60,6 +60,7 @@ class DeferringKit:
     def test_what_has_to_wait_changes_nothing_until_there_is_room(self, make: Make) -> None:
         kit: Any = self
         with kit.started(make, kit.running()) as actuator:
+            assert actuator.poll() == "", "all of the first allocation is there"
             self.fill(actuator)
             before = dict(actuator.current())
             for _ in range(2):  # the same again leaves it waiting

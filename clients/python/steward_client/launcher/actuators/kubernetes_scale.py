@@ -91,11 +91,11 @@ class KubernetesScale(Driven):
                 return f"{one.get('reason') or one['type']}: {one.get('message') or 'pods cannot be made'}"
         return f"NotReady: {self._ready} of {request} replicas are ready"
 
-    def _there(self) -> Allocation:
+    def _there(self, allocation: Allocation) -> Allocation:  # noqa: ARG002 # as of the last look
         return dict.fromkeys(self._settable, float(self._ready))
 
     def _withdraw(self, allocation: Allocation) -> None:
-        self._scale({name: self._current[name] for name in allocation})
+        self._scale({name: self._former[name] for name in allocation})
 
     def _scale(self, allocation: Allocation) -> None:
         body: dict[str, Any] = {}

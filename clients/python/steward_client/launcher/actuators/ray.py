@@ -86,11 +86,14 @@ class RayJob(Remote, Leaving):
         self._submit(self._job, self._entrypoint, launch.environment, _labels(launch.name))
         try:
             self._request(allocation)
-            return self._there(allocation)
         except ActuatorError:
             with suppress(ActuatorError):  # else it is a leftover, which the next start removes
                 self._signal(signal.SIGTERM, 0.0)
             raise
+        try:
+            return self._there(allocation)
+        except ActuatorError:  # unknown just now: all of it waits until the next look
+            return dict.fromkeys(allocation, 0.0)
 
     def _set(self, allocation: Allocation) -> str:
         self._request({**self._current, **allocation})
@@ -138,7 +141,7 @@ class RayJob(Remote, Leaving):
             return None
 
     def _withdraw(self, allocation: Allocation) -> None:  # noqa: ARG002
-        self._request(self._current)
+        self._request(self._former)
 
     def _request(self, allocation: Allocation) -> None:
         """Request an allocation and those of other live runs, until no other has come between.

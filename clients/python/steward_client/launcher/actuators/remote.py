@@ -7,6 +7,7 @@ import signal
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from contextlib import suppress
 from threading import Thread
 
 from typing_extensions import override
@@ -64,8 +65,10 @@ class Remote(Actuator, Scheduled, Deferring, ABC):
             settable[name].check(name, bounds.minimum)
             settable[name].check(name, bounds.maximum)
         self._settable = {name: settable[name] for name in wanted}
+        self._least = {name: bounds.minimum for name, bounds in wanted.items()}
         self._current: dict[str, float] = {}
         self._awaited: dict[str, float] = {}  # the changed values that wait
+        self._first: dict[str, float] = {}  # the first allocation, while it waits
         self._status: int | None = None
         self._started = self._closed = False
         self._ending: int = signal.SIGTERM
@@ -86,6 +89,10 @@ class Remote(Actuator, Scheduled, Deferring, ABC):
         Raises CannotSet or ActuatorError.
         """
 
+    def _there(self, allocation: Allocation) -> Allocation | None:  # noqa: ARG002 # most set at once
+        """What is there of the first allocation, if some of it waits; None: unknown; raises ActuatorError."""
+        return None
+
     def _waits(self, allocation: Allocation) -> str:  # noqa: ARG002 # most set at once
         """Why values that wait aren't in effect yet, empty: they are; raises CannotSet or ActuatorError."""
         return ""
@@ -101,6 +108,11 @@ class Remote(Actuator, Scheduled, Deferring, ABC):
 
     def _withdraw(self, allocation: Allocation) -> None:  # most set at once
         """Give up values that wait; raises ActuatorError."""
+
+    @property
+    def _former(self) -> dict[str, float]:
+        """What stays if values that wait are given up: what is there, and no less than was wanted at least."""
+        return {name: max(value, self._least.get(name, value)) for name, value in self._current.items()}
 
     @abstractmethod
     def _look(self) -> int | None:
@@ -140,6 +152,7 @@ class Remote(Actuator, Scheduled, Deferring, ABC):
         allocation = self._check_allocation(launch.allocation)
         there = {**allocation, **(self._begin(launch, allocation) or {})}
         self._awaited = {name: value for name, value in allocation.items() if there[name] != value}
+        self._first = allocation if self._awaited else {}
         self._started, self._current, self._since = True, there, time.monotonic()
         sink = launch.output or _write
         self._follower = Thread(target=self._follow, args=(sink,), daemon=True, name=f"{self.name} output")
@@ -150,10 +163,10 @@ class Remote(Actuator, Scheduled, Deferring, ABC):
         if not self._started:
             raise ActuatorError("there is nothing to set yet: start a command first")
         request = self._check_allocation(allocation)
-        changed = {name: value for name, value in request.items() if self._current.get(name) != value}
-        if changed == self._awaited:  # nothing changes, or it waits already
+        if self._changed(request) == self._awaited:  # nothing changes, or it waits already
             return self.current()
         self.withdraw()
+        changed = self._changed(request)
         if changed and self.wait(0) is None:
             try:
                 waits = self._set(changed)
@@ -165,24 +178,36 @@ class Remote(Actuator, Scheduled, Deferring, ABC):
                 self._current |= granted
         return self.current()
 
+    def _changed(self, request: Allocation) -> dict[str, float]:
+        return {name: value for name, value in request.items() if self._current.get(name) != value}
+
     @override
     def poll(self) -> str:
-        if not self._awaited or self.wait(0) is not None:
+        if not self._awaited:
             return ""
+        if self.wait(0) is not None:
+            return "the command has ended"
         try:
             waits = self._waits(self._awaited)
         except CannotSet:
-            self._awaited = {}
+            self._awaited, self._first = {}, {}
             raise
         if not waits:
-            self._current, self._awaited = self._current | self._awaited, {}
+            self._current, self._awaited, self._first = self._current | self._awaited, {}, {}
+        elif self._first:  # it comes part by part
+            with suppress(ActuatorError):
+                self._current |= self._there(self._first) or {}
+                self._awaited = self._changed(self._first)
         return waits
 
     @override
     def withdraw(self) -> None:
+        if self._first:  # parts that have come since the last look stay
+            with suppress(ActuatorError):
+                self.poll()
         if self._awaited and self.wait(0) is None:
             self._withdraw(self._awaited)
-        self._awaited = {}
+        self._awaited, self._first = {}, {}
 
     def _check_allocation(self, allocation: Allocation) -> dict[str, float]:
         for name, value in allocation.items():

@@ -53,6 +53,7 @@ class Requests:
 
     Attributes:
         last: the last request; None: there was none, or its refusal has been taken.
+        granted_at: when the latest of those that waited was found to be granted, by the clock; 0: none was.
 
     Args:
         actuator: the actuator.
@@ -71,7 +72,7 @@ class Requests:
         self._actuator, self._seconds, self._clock, self._now = actuator, seconds, clock, now
         self.last: Request | None = None
         self._late: Request | None = None  # a request that was granted since the last report
-        self._asked = self._due = 0.0
+        self._asked = self._due = self.granted_at = 0.0
 
     @property
     def awaits(self) -> bool:
@@ -140,7 +141,7 @@ class Requests:
         except ActuatorError:  # nobody responds just now
             return None
         if not waits:
-            self._late = self.last
+            self._late, self.granted_at = self.last, self._clock()
             self.last = replace(self.last, state="granted", reason="", message="")
             return self.last
         self.last = replace(self.last, reason=waits)

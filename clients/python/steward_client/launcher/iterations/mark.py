@@ -89,6 +89,11 @@ class Clock:
         self._back: float | None = None
         self._pause = 0.0
 
+    @property
+    def ended(self) -> float | None:
+        """When the latest iteration ended, in seconds of ``time.monotonic``; None: none has begun yet."""
+        return self._last
+
     def restart(self) -> None:
         """Note that the command was started again: the time until it goes beyond what it had done is no iteration's."""
         if self._last is not None:

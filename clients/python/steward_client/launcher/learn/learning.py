@@ -131,7 +131,7 @@ class Learning:
             self._register(self._wishes.iterations)
             return None
         most = {one.name: one.maximum for one in self._resources}
-        self._once(repeat(most), self._await_total, 1)
+        self._once(repeat(most), self._await_total, 1, waits=False)
         if self._going is None:
             self.over = True
             self._say(
@@ -317,6 +317,8 @@ class Learning:
         allocations: Iterator[Mapping[str, float]],
         keep: Callable[[Segment, Watched], bool],
         length: int = LENGTH,
+        *,
+        waits: bool = True,
     ) -> None:
         with ExitStack() as undone:
             actuator = undone.enter_context(closing(self._actuator()))
@@ -325,7 +327,7 @@ class Learning:
                 registry.introduce(actuator, self._tell)
             iterations = self._wishes.iterations if self.spec is None else self.spec["iterations"]
             watched = Watched(self._wishes, actuator, self._folder, self._say, iterations)
-            profile = Profile(watched, allocations, lambda whole: keep(whole, watched), length)
+            profile = Profile(watched, allocations, lambda whole: keep(whole, watched), length, waits=waits)
             if self._measures(profile):
                 self._going = profile
                 undone.pop_all()
@@ -334,10 +336,13 @@ class Learning:
         if profile.rows:  # one that has failed does not tell by its end how many iterations there are
             self._register(watched.clock.total if watched.status else profile.total)
         self._note_end(watched)
+        seconds, deadline = watched.ended - watched.began, self._wishes.deadline
+        took = duration_text(seconds) + (f", {of_deadline(seconds, deadline)}" if deadline else "")
+        if profile.rows and not profile.measured and not self._iterations:
+            why = f" ({watched.requests.last.reason})" if watched.requests.last is not None else ""
+            raise CommandEnded(0, f"the command finished after {took}; what was to be measured was never there{why}")
         if not profile.rows:
             hint = ": only one iteration was seen, and not its start" if watched.clock.count else ""
-            seconds, deadline = watched.ended - watched.began, self._wishes.deadline
-            took = duration_text(seconds) + (f", {of_deadline(seconds, deadline)}" if deadline else "")
             raise CommandEnded(0, f"the command finished after {took}, without decisions{hint or NEXT_TIME}")
 
     def _actuator(self) -> Actuator:

@@ -30,13 +30,15 @@ class Profile:
 
     Attributes:
         watched: the command.
-        rows: its iterations, without those whose start is unknown.
+        rows: its iterations, without those whose start is unknown; those in which something waited have what was there.
+        measured: whether any of them was measured.
 
     Args:
         watched: the command, not started yet.
         allocations: the allocations to be measured, without end.
         done: called with each finished sample; returns whether more are needed.
         length: iterations of a sample.
+        waits: whether an allocation is measured only once it is there; if not, iterations with a part of it count, too.
     """
 
     def __init__(
@@ -45,12 +47,16 @@ class Profile:
         allocations: Iterator[Mapping[str, float]],
         done: Callable[[Segment], bool],
         length: int = LENGTH,
+        *,
+        waits: bool = True,
     ) -> None:
-        self.watched, self.rows = watched, list[Row]()
+        self.watched, self.rows, self.measured = watched, list[Row](), False
         self._allocations, self._done, self._length = allocations, done, length
         self._segment = Segment(next(allocations))
         self._there: Mapping[str, float] | None = None  # the allocation in effect; None: the first one isn't there yet
-        self._waiting = False
+        self._waits, self._waiting = waits, False
+        self._sampled: Row | None = None  # the latest iteration that was measured
+        self._given_up = list[Mapping[str, float]]()  # they were not there in time
 
     @property
     def total(self) -> int | None:
@@ -90,7 +96,7 @@ class Profile:
     def _after(self, iteration: Iteration) -> bool:
         """Add an iteration to the sample; whether more iterations are needed."""
         row = self._row(iteration)
-        if row is None:
+        if row is None or row is not self._sampled:
             return True
         self._segment.rows.append(row)
         if len(self._segment.rows) < self._length:
@@ -102,14 +108,20 @@ class Profile:
         return more
 
     def _row(self, iteration: Iteration) -> Row | None:
-        if self._waited() or iteration.seconds is None or iteration.late:  # an unknown part of it was the change
+        """Add an iteration to `rows`, and note whether it may be part of a sample; None: its start is unknown."""
+        waited, segment = self._waits and self._waited(iteration), self._segment.allocation
+        if iteration.seconds is None or iteration.late:  # an unknown part of it was the change
             return None
-        measurement = self._segment.allocation, iteration.metrics, iteration.features
         took = iteration.seconds + iteration.pause
+        there = self.watched.actuator.current() if waited or not self._waits else {}
+        allocation = {name: there.get(name, value) for name, value in segment.items()}
+        measurement = allocation, iteration.metrics, iteration.features
         self.rows.append(Row(iteration.index, took, *measurement, PROFILE, change_seconds=iteration.pause))
+        if not waited:
+            self._sampled, self.measured = self.rows[-1], True
         return self.rows[-1]
 
-    def _waited(self) -> bool:
+    def _waited(self, iteration: Iteration) -> bool:
         """Whether the segment's allocation was not there during all of the latest iteration.
 
         If it is refused by now, or was not granted in time, the one before is measured again; another one if there is
@@ -119,13 +131,16 @@ class Profile:
         if self._waiting:
             return True
         if waited and requests.last is not None and requests.last.state != "granted":
+            if requests.last.state == "timed_out":
+                self._given_up.append(requests.last.allocation)
             if self._there is not None:
                 self._segment = Segment(self._there)
             elif not any(self._move(allocation) for allocation in islice(self._allocations, TRIES)):
                 self._waiting = True  # nothing that could be measured is there
             return True
         self._there = self._segment.allocation
-        return waited
+        began = iteration.at - (iteration.seconds or 0.0)
+        return waited or began < requests.granted_at  # several may be read at once
 
     def _flush(self) -> bool:
         """Pass on the present sample if it has iterations; whether more are needed."""
@@ -133,7 +148,9 @@ class Profile:
         return self._done(whole) if whole.rows else True
 
     def _move(self, allocation: Mapping[str, float]) -> bool:
-        """Request another allocation; False if it is refused."""
+        """Request another allocation; False if it is refused, or was not there in time before."""
+        if allocation in self._given_up:
+            return False
         moved, requests = self.watched.apply(allocation), self.watched.requests
         waits = requests.awaits and requests.last is not None and requests.last.allocation == dict(allocation)
         if moved or waits:
