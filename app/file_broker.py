@@ -93,7 +93,7 @@ class Transport(virtual.Transport):
         self.state = self.global_state
 
     def drain_events(self, connection: Any, timeout: float | None = None, **_: Any) -> None:
-        """Wait for a message and deliver it; raises TimeoutError if none comes within 0.2 s or ``timeout`` seconds."""
+        """Deliver a message; raises TimeoutError if none comes within ``timeout`` seconds, at most 0.2 (None: 0.2)."""
         super().drain_events(connection, timeout=min(timeout or LONGEST_WAIT_SECONDS, LONGEST_WAIT_SECONDS))
 
     def driver_version(self) -> str:

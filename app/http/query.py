@@ -90,7 +90,7 @@ def check_names(body: bytes, members: int = -1) -> None:
 
 
 def _strings(value: Any) -> Iterator[tuple[str, str]]:
-    """All strings and member names of a JSON value, with JSON pointers."""
+    """Yield (JSON pointer, string) of each string and member name in a JSON value; a name has its object's pointer."""
     left = [("", value)]
     while left:
         pointer, value = left.pop()

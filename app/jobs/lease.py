@@ -400,7 +400,8 @@ def _wake(database: Database, job: Job, now: datetime) -> bool:
 
 
 def _announce(database: Database, job: Job, now: datetime) -> bool:
-    """Send a queued job to the broker again; False if another sweeper already did."""
+    """Send a queued job to the broker again, and store ``now`` as its time; False if it isn't queued now, or another
+    sweeper did so. The broker's failure is logged, not raised: a later sweep sends it again."""
     before = Job.enqueued_at.is_(None) if job.enqueued_at is None else Job.enqueued_at == job.enqueued_at
     with database.session() as session:
         if not repository.change(session, job.id, [Job.state == "queued", before], enqueued_at=now):

@@ -92,9 +92,8 @@ def open_trials(
 ) -> bool:
     """Open trials that run up to the share ``until`` (0 to 1) of their budgets, while their training waits.
 
-    False, and nothing is opened, if the training should be cancelled.
-    Raises LeaseLost if the training's lease is not held any more.
-    """
+    ``checkpoint`` is stored for the training to resume from. False, and nothing is opened or stored, if the training
+    should be cancelled. Raises LeaseLost if the training's lease is not held any more."""
     with database.session() as session:
         now = clock(session)
         if not _let_go(session, lease, now, checkpoint=checkpoint):

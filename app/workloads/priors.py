@@ -135,7 +135,8 @@ def renew(database: Database, tenant: str, name: str, rule: Staleness) -> bool:
 
 
 def _is_in_use(session: Session, workload: Workload, rule: Staleness) -> bool:
-    """Whether the workload has a domain model, and so needs no prior, or a run that keeps its prior."""
+    """Whether the workload's prior (a prediction from similar workloads) must not be replaced: it has a domain model,
+    which is used instead, or a running run that isn't stale by ``rule``, which keeps the prior it began with."""
     fitted = exists().where(DomainModel.workload_id == workload.id)
     running = exists().where(
         Run.tenant == workload.tenant,

@@ -219,9 +219,8 @@ def knowable_returns(known: Floats, tuned: Floats) -> Floats:
 
 
 def share_won(agent: Floats, tuned: Floats, known: Floats) -> dict[str, float] | None:
-    """Return the agent's gain over the tuned rule as a share of the informed rule's gain, with a bootstrap interval.
-
-    The result is None if the informed rule's gain is not significant.
+    """Return the agent's gain over the tuned rule as a share (1: all) of the informed rule's: ``mean``, and ``low`` and
+    ``high`` of its 95 % bootstrap interval; None unless the 95 % interval of the informed rule's gain is above 0.
 
     Args:
         agent, tuned, known: returns of the agent, the tuned rule, and the informed rule on the same E episodes, [E].

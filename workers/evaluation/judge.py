@@ -102,12 +102,12 @@ class Judgement:
 
     @property
     def advantage(self) -> dict[str, float]:
-        """Mean paired return of agent minus best baseline: `mean`, and `low` and `high` of its confidence interval."""
+        """Mean paired return of agent minus best baseline: `mean`, `low`, `high` (interval of level `confidence`)."""
         return self._interval(self.returns - self.baselines[self.best])
 
     @property
     def gain(self) -> dict[str, float]:
-        """Mean paired return of agent minus policy in use: `mean`, and `low` and `high` of its confidence interval."""
+        """Mean paired return of agent minus policy in use: `mean`, `low`, `high` (interval of level `confidence`)."""
         return self._interval(self.returns - self._of(self.baselines, self.champion, self.incumbent))
 
     @property
@@ -117,8 +117,8 @@ class Judgement:
 
     @property
     def champion_advantage(self) -> dict[str, float] | None:
-        """Mean paired return of champion minus the baseline that would be in use without it: `mean`, and `low` and
-        `high` of its confidence interval; None without a champion."""
+        """Mean paired return of champion minus the baseline that would be in use without it: `mean`, `low` and `high`
+        (interval of level `confidence`); None without a champion."""
         if self.champion is None:
             return None
         return self._interval(self.champion - self.baselines[self.answering or self.best])

@@ -443,9 +443,9 @@ class BelievedOutlook:
 
     @cached_property
     def _steps_left(self) -> Floats:
-        """Remaining steps of each of J jobs, at least 1, [J]; GPU-seconds if its application is unknown. They follow
-        from the measured pace if known; else from the iterations left (members), or the usual duration of the
-        application."""
+        """Remaining steps of each of J jobs, at least 1, [J]; GPU-seconds for an unknown application. They follow
+        from the iterations left at the measured pace, if both are known; else, for jobs that are runs of another
+        workload, from the iterations left; else from the application's usual duration, or from running time."""
         records, jobs = self._records, self._jobs
         reference = np.where(np.isfinite(records.pace), records.paced_on, jobs.requested)
         step = self._beliefs.step_seconds(self._application, self._batch, reference[:, None])[:, 0]

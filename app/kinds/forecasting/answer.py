@@ -69,7 +69,7 @@ class Forecaster(msgspec.Struct, frozen=True, eq=False):
         return forecast_bounds(np.stack(columns, axis=1), self.errors, series.unit)
 
     def ahead(self, since: ArrayLike = ()) -> ExpectedCounts:
-        """Forecast counts per interval at H horizons after the history, extended by the counts ``since``, [H]."""
+        """Forecast counts per interval, [H] each, at H horizons after the history, extended by the counts ``since``."""
         series = self.history.then(since)
         return ExpectedCounts(*(part[0] for part in self.expected(series, np.array([len(series.counts) - 1]))))
 

@@ -58,7 +58,7 @@ class Arima(Struct, frozen=True, eq=False, tag=True):
         return np.array(values[len(ma) :])
 
     def medians(self, series: Series, origins: Integers) -> Floats:
-        """Return log-scale medians of the counts at H horizons after each of m ``origins``, [m, H]."""
+        """Return medians of ln(1 + count / series.unit), [m, H], at H horizons after intervals ``origins`` [m]."""
         most, values = max(self.horizons), series.scaled
         usual = self.usual(series, most)
         rest = values - usual[: len(values)]
@@ -145,7 +145,7 @@ class Gru(Struct, frozen=True, eq=False, tag=True):
     arima: Arima | None
 
     def medians(self, series: Series, origins: Integers) -> Floats:
-        """Return log-scale medians of the counts at H horizons after each of m ``origins``, [m, H]."""
+        """Return medians of ln(1 + count / series.unit), [m, H], at H horizons after intervals ``origins`` [m]."""
         inputs = network_inputs(self, series, origins)
         steps = np.arange(1 - WINDOW, 1)
         forecasts = [
@@ -223,7 +223,7 @@ class Boosting(Struct, frozen=True, eq=False, tag=True):
     trees: tuple[Trees, ...]
 
     def medians(self, series: Series, origins: Integers) -> Floats:
-        """Return log-scale medians of the counts at H horizons after each of m ``origins``, [m, H]."""
+        """Return medians of ln(1 + count / series.unit), [m, H], at H horizons after intervals ``origins`` [m]."""
         forecasts = [
             trees.predict(features(series, origins, ahead, self.seasons))
             for ahead, trees in zip(self.horizons, self.trees, strict=True)
@@ -259,7 +259,7 @@ class Last(Struct, frozen=True, eq=False, tag=True):
     horizons: tuple[int, ...]
 
     def medians(self, series: Series, origins: Integers) -> Floats:
-        """Return log-scale medians of the counts at H horizons after each of m ``origins``, [m, H]."""
+        """Return medians of ln(1 + count / series.unit), [m, H], at H horizons after intervals ``origins`` [m]."""
         return np.repeat(series.scaled[origins, None], len(self.horizons), axis=1)
 
 
@@ -270,7 +270,7 @@ class Seasonal(Struct, frozen=True, eq=False, tag=True):
     season: int
 
     def medians(self, series: Series, origins: Integers) -> Floats:
-        """Return log-scale medians of the counts at H horizons after each of m ``origins``, [m, H]."""
+        """Return medians of ln(1 + count / series.unit), [m, H], at H horizons after intervals ``origins`` [m]."""
         values = series.scaled
         return np.stack([seasonal(values, origins, ahead, self.season) for ahead in self.horizons], axis=1)
 
@@ -295,6 +295,6 @@ class Stacked(Struct, frozen=True, eq=False, tag=True):
     weights: Floats
 
     def medians(self, series: Series, origins: Integers) -> Floats:
-        """Return log-scale medians of the counts at H horizons after each of m ``origins``, [m, H]."""
+        """Return medians of ln(1 + count / series.unit), [m, H], at H horizons after intervals ``origins`` [m]."""
         forecast_values = np.stack([unscale(family.medians(series, origins), series.unit) for family in self.families])
         return np.asarray(np.log1p(np.einsum("hf,fmh->mh", self.weights, forecast_values) / series.unit), np.float64)

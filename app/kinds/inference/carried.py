@@ -262,8 +262,9 @@ class Carried:
 def _compile(
     spec: InferenceSpec, artifacts: Mapping[str, bytes], seconds: Seconds | None, role: str | None
 ) -> Compiled:
-    """Compile the workload, for all users or only ``role``; raises InvalidInput if no user has that name, and
-    IncompatibleArtifact if an artifact can't be read or has another layout."""
+    """Compile the workload, for all users or only user ``role``, with expected ``seconds`` per batch by server class,
+    variant and size (None: no domain model). Raises InvalidInput if no user has that name, IncompatibleArtifact if an
+    artifact can't be read or has another layout, and KeyError if a class or variant lacks ``seconds``."""
     if role is not None:
         own = [user for user in spec.users if user.name == role]
         if not own:

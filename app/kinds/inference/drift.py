@@ -97,8 +97,8 @@ class Load(NamedTuple):
     Attributes:
         variation: squared coefficient of variation of the rate between control intervals.
         brief: part of ``variation`` that a forecast from the interval before can't explain.
-        tolerated: factor by which the mean may be off without drift: ``USUAL`` standard deviations of the slow part of
-            the variation, and ``TOLERATED``.
+        tolerated: factor by which the mean may be off without drift: ``TOLERATED`` · exp(``USUAL`` · √(``variation`` −
+            ``brief``)), with two constants of this module.
     """
 
     variation: float

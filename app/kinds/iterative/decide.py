@@ -49,8 +49,8 @@ class Batch(NamedTuple):
         changes: bits of each run's last reports, set where the allocation changed, the latest lowest, [B].
         live: whether they are runs; False: states from queries, whose decisions have no contingencies.
         caps: limits of each run, [B]; empty: no run has any.
-        requests: requests of each run that were not granted, and the state that one has reached by its report, [B];
-            empty: no run has any.
+        requests: requests of each run that were not granted, and the state that its report gave to one (empty: to
+            none), [B]; empty: no run has any.
     """
 
     situation: Situation
@@ -294,8 +294,9 @@ def _with_requests(
 ) -> KindDecision:
     """Return decision ``made``, with reason, risk and fields that say which requests for allocations weren't granted.
 
-    ``given``: these requests, and the state that one has reached ("granted", …); ``decided`` [R]: decided levels;
-    ``held``: grid row of the allocation in effect."""
+    ``given``: the run's requests that weren't granted, and the state that the last report gave to a request ("granted",
+    "requested", "refused", "timed_out"; empty: to none); ``decided`` [R]: level decided per resource; ``held``: row of
+    the allocation in effect in the allocation grid. After the last iteration, only that state is added."""
     (requests, reached), layout, iteration = given, compiled.layout, made.iteration or 0
 
     def text(levels: Sequence[int]) -> AllocationText:
@@ -505,8 +506,7 @@ def hold(
 
     ``upcoming`` [U, F]: its announced features; ``changes``: bits of recent changes; ``failure``: the beginning of the
     reason's text. The decision names those of its ``caps`` that are reached, and what became of its ``requests``
-    (these, and the state that one has reached).
-    """
+    (those that weren't granted, and the state that the last report gave to one; empty: to none)."""
     here = int(compiled.layout.index(state.levels)[0])
     own = {"allocation": compiled.allocation_text(here).encoded, "delta": compiled.delta(here, here)}
     made = KindDecision(

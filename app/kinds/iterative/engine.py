@@ -192,8 +192,8 @@ class IterativeServing(Serving):
         return decide.hold(compiled, state, upcoming, changes, failure, one.caps, _requests(compiled, one))
 
     def compare(self, compiled: Compiled, batch: Batch, row: int, done: Any, other: Choices) -> dict[str, Any]:
-        """Return the allocation that a shadow (agent beside the champion, choices ``other``) decides for run ``row``,
-        whether its action equals ``done``, and its gain in expected return over ``done``."""
+        """Compare run ``row``'s action ``done`` with a shadow's (agent beside the champion, choices ``other``). Return
+        the shadow's ``allocation`` (units by resource), whether it ``agrees``, and its ``gain`` in expected return."""
         return decide.compare(compiled, batch, row, done, other)
 
     def query(self, compiled: Compiled, query: Query) -> Pending | KindDecision:
@@ -258,7 +258,7 @@ def _advance(compiled: Compiled, pending: Sequence[Pending], upcoming: Sequence[
 
 
 def _requests(compiled: Compiled, one: Pending) -> tuple[Sequence[Request], str]:
-    """Return a run's requests after a report, and the state that one of them has reached by it."""
+    """Return a run's requests after a report, and the state that the report gave to one of them; empty: to none."""
     before, report = one.state.state.requests, one.report
     if not before and report.requested is None:
         return (), ""

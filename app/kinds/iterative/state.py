@@ -377,7 +377,7 @@ def pack(state: State) -> NDArray[np.float64]:
 def unpack(layout: Layout, rows: NDArray[np.float64]) -> State:
     """Return the states of B runs from rows [B, S] of ``pack``, whose length implies the number of ensemble members.
 
-    Required probabilities are the spec's, and no features are announced."""
+    Required probabilities are the spec's, and no features of future iterations are known."""
     values: list[Array] = []
     start = 0
     for width, vector in zip(_widths(layout, rows.shape[1]), _VECTORS, strict=True):
@@ -401,7 +401,7 @@ def _widths(layout: Layout, size: int) -> list[int]:
 def stack_rows(projector: Projector, rows: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
     """Stack the B runs' rows of ``pack`` to [B, S], for the projector's number of ensemble members.
 
-    For another number of members, these restart from the mean run effect with equal weights."""
+    In rows with another number of members, the members restart from the row's mean run effect with equal weights."""
     common = sum(_widths(projector.layout, 0)[:-2])
     members = projector.members if projector.members > 1 else 0
     size = common + members * (len(projector.layout.metrics) + 1)

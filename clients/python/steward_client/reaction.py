@@ -48,7 +48,7 @@ class Timetable:
         return dict(self._segments[-1][0])
 
     def due(self, now: float) -> Contingency | None:
-        """Take the latest contingency whose time has come by ``now`` (seconds of the clock); None: there is none."""
+        """Remove the contingencies that are due by ``now`` (seconds of the clock), and return the latest, or None."""
         due = None
         while (at := self.next_at) is not None and at <= now:
             due = self._left.pop(0)

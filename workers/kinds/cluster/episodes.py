@@ -249,12 +249,10 @@ ITERATIONS = 100.0
 
 
 def usual(part: Floats) -> Floats:
-    """Return the default gap of a job's loss to its final value, 1 to 0: 1/(k + 1) after k of 100 iterations, the rate
-    of first-order methods.
+    """Return the default gap of a job's loss to its final value, as a fraction of the initial gap: 1/(k + 1) after k of
+    100 iterations (the rate of first-order methods), shifted and scaled so that it falls from 1 to exactly 0.
 
-    Args:
-        part: fraction of the job's iterations that are done, 0 to 1, of any shape.
-    """
+    ``part``: fraction of the job's iterations that are done, 0 to 1, of any shape, which the result has too."""
     last = 1.0 / (ITERATIONS + 1.0)
     return np.asarray((1.0 / (ITERATIONS * part + 1.0) - last) / (1.0 - last), np.float64)
 

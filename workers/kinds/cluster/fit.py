@@ -277,7 +277,9 @@ def _report(tested: ForecastTests, family: int, curves: int) -> dict[str, Any]:
 
 
 def _coverage(tested: ForecastTests, family: int) -> float | None:
-    """Return the share of final values in intervals calibrated, by age, on the other half of curves; None: too few."""
+    """Return the share (0 to 1) of forecasts by curve family ``family`` (row of ``tested.error``) whose 90 % interval
+    holds the true final value. Its width is calibrated on the other half of the curves, for each completed fraction
+    of a curve separately; None: too few curves."""
     distance, odd = _distance(tested)[family], tested.curve % 2 == 1
     inside = list[bool]()
     for own, age in itertools.product((odd, ~odd), range(len(AGES))):

@@ -472,12 +472,10 @@ def judge(
 def evaluate_unguarded(
     spec: Spec, table: ModelTable, artifact: bytes, *, seed: int, optimum: Optimum | None = None
 ) -> dict[str, Any]:
-    """Play an artifact's policy without the service's guard: return ``return`` (mean, 95 % interval), ``optimum``,
-    ``gap_to_optimum`` and ``optimum_reason`` (why the optimum is unknown).
-
-    Raises:
-        IncompatibleArtifact: the artifact can't be read.
-    """
+    """Play an artifact's policy without the service's guard. Return ``return`` (``mean``, ``low``, ``high``: the 95 %
+    interval), ``optimum`` (its ``mean``, ``low``, ``high``, ``expected`` return and ``grid_error``), ``gap_to_optimum``
+    (share of the optimum's magnitude) and ``optimum_reason`` (text on why the optimum is unknown, so that the other two
+    are None; else None). Raises IncompatibleArtifact if the artifact can't be read."""
     evaluator = Evaluator(spec, table, seed)
     scores = evaluator.score(load(artifact).policy)
     return {"return": scores.interval()} | _to_optimum(evaluator, scores, optimum, {})

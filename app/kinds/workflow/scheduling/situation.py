@@ -189,7 +189,7 @@ def _average(situation: QueueSituation) -> Floats:
 
 
 def _cost(situation: QueueSituation) -> Floats:
-    """Return the run time in seconds of each of N tasks on each of T node types, [N, T]; infinite if it doesn't fit."""
+    """Return the cost, expected run seconds, of N tasks on T node types, [N, T]; infinite if a task doesn't fit."""
     nodes, first = situation.layout.nodes, situation.layout.first[:-1]
     fits = (situation.queue.processors[:, None] <= nodes.processors[first]) & (
         situation.queue.memory[:, None] <= nodes.memory[first]

@@ -89,8 +89,8 @@ def launch(wishes: Wishes) -> int:
 
 
 def _begins(wishes: Wishes) -> bool:
-    """Whether a workload that isn't there yet is registered without learning: there is a deadline, and no
-    ``--workload``."""
+    """Whether a launch that doesn't train an agent registers its workload if the service has none of that name: it has
+    a deadline, and no ``--workload``."""
     return wishes.deadline is not None and not wishes.registered
 
 

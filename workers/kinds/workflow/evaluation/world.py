@@ -260,7 +260,7 @@ class WorkflowWorld(DisturbedWorld):
         return Step(now.observation, now.mask, self.paid, done, view.observation)
 
     def get_state(self) -> dict[str, Any]:
-        """Return the random generator's state before the draw of the episodes, and their disturbances, by name."""
+        """Return a dict for ``set_state``: the random generator's state before the episodes' draw, and disturbances."""
         return {
             "random": self._before,
             "same": self.same,

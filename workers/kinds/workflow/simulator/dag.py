@@ -186,7 +186,8 @@ def rented_so_far(world: World, fleet: Fleet, now: float) -> tuple[tuple[Floats,
 def dispatch(
     world: World, graph: Graph, work: Work, expected: Work, fleet: Fleet, rule: Rule, events: list[Event], now: float
 ) -> None:
-    """Assign nodes to ready tasks in the rule's order, and start those that have room at ``now`` (seconds).
+    """Assign nodes to ready tasks in the rule's order by ``expected`` work, and start those that have room at ``now``
+    (seconds): ``world`` is changed; task ends by actual ``work``, and ends of node startups, are pushed to ``events``.
 
     A task whose node has room later waits; later tasks start only where they don't delay it. Data are transferred when
     a task starts, while it holds its processors."""
