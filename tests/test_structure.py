@@ -152,7 +152,7 @@ class Size(NamedTuple):
     functions: float
 
 
-LARGEST = {"app": Size(64_209, 325, 58.3), "workers": Size(38_485, 156, 67.5)}
+LARGEST = {"app": Size(64_209, 325, 58.3), "workers": Size(38_453, 156, 67.5)}
 """None of these may grow but for what learning brings, at most 2,000 lines in kind ``iterative`` and 2,500 in the
 others, and 1,500 for what people see; they come down to 41,000 lines in 230 files, and 27,000 in 140, with 45
 functions."""
