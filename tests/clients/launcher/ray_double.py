@@ -11,6 +11,7 @@ import shlex
 import signal
 from dataclasses import dataclass, field
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 import httpx
@@ -32,14 +33,20 @@ class RayDouble:
     away: bool = False
     refusing: bool = False
     totals: dict[str, float] | None = None  # None: a cluster without an autoscaler
+    lock: Lock = field(default_factory=Lock)
 
     def restart(self) -> None:
         """The head ends, with all that it runs, and another is started in its place."""
-        for program in self.programs.values():
-            program.end()
-        self.jobs.clear()
+        with self.lock:
+            for program in self.programs.values():
+                program.end()
+            self.jobs.clear()
 
     def __call__(self, request: httpx.Request) -> httpx.Response:
+        with self.lock:  # threads of the actuator ask for the status and for the log
+            return self._answer(request)
+
+    def _answer(self, request: httpx.Request) -> httpx.Response:
         if self.away:
             raise httpx.ConnectError("connection refused", request=request)
         if self.token and (Authorization := request.headers.get("Authorization")) != f"Bearer {self.token}":
