@@ -157,7 +157,8 @@ class _Server(uvicorn.Server):
 def run_adapter(url: str, host: str, port: int, lifetimes: Seconds, tls: Files) -> int:
     """Serve the metrics adapter at ``host`` and ``port`` until Ctrl-C or SIGTERM; returns 0, or 1 if it can't start.
 
-    ``lifetimes`` and ``tls``: as of ``run_scaler``.
+    ``lifetimes``: seconds for which a response is used again, and for which it is used while the service is
+    unreachable. ``tls``: files of certificate, key and clients' CA, or None.
     """
     _log()
     try:
@@ -231,7 +232,7 @@ def _reader(url: str) -> Reader:
     """A reader of the service at an address.
 
     Raises:
-        ValueError: the address is none, or the key in the environment can't be sent.
+        ValueError: ``url`` is no address, or the key in the environment can't be sent.
     """
     if not re.match("https?://.", url):
         raise ValueError(f"--url: {url!r} is not an address; accepted is such as http://steward:8080")
